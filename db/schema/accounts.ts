@@ -1,0 +1,90 @@
+import { sql } from 'drizzle-orm';
+import { boolean, index, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { createdAt, id, instant, updatedAt } from './columns.ts';
+
+export const accounts = pgTable('accounts', {
+  id: id(),
+  name: text('name').notNull(),
+  timezone: text('timezone').notNull().default('UTC'),
+  plan_id: text('plan_id').notNull().default('self_hosted'),
+  created_at: createdAt(),
+  updated_at: updatedAt(),
+});
+
+export const users = pgTable(
+  'users',
+  {
+    id: id(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    email: text('email').notNull(),
+    full_name: text('full_name').notNull(),
+    status: text('status', { enum: ['invited', 'active', 'disabled'] }).notNull(),
+    avatar_url: text('avatar_url'),
+    timezone: text('timezone'),
+    locale: text('locale'),
+    onboarding_state: jsonb('onboarding_state').$type<Record<string, unknown>>().notNull().default({}),
+    notification_preferences: jsonb('notification_preferences').$type<Record<string, unknown>>().notNull().default({}),
+    invited_by: uuid('invited_by'),
+    invited_at: instant('invited_at'),
+    last_login_at: instant('last_login_at'),
+    last_api_request_at: instant('last_api_request_at'),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+    deleted_at: instant('deleted_at'),
+  },
+  (t) => [uniqueIndex('users_email').on(t.account_id, sql`lower(${t.email})`).where(sql`${t.deleted_at} is null`)],
+);
+
+export const roles = pgTable(
+  'roles',
+  {
+    id: id(),
+    /** Null for the system roles, which every account shares. */
+    account_id: uuid('account_id').references(() => accounts.id),
+    name: text('name').notNull(),
+    description: text('description'),
+    is_system: boolean('is_system').notNull().default(false),
+    permissions: text('permissions').array().notNull(),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+  },
+  (t) => [uniqueIndex('roles_name').on(sql`coalesce(${t.account_id}, '00000000-0000-0000-0000-000000000000')`, sql`lower(${t.name})`)],
+);
+
+export const userRoles = pgTable(
+  'user_roles',
+  {
+    user_id: uuid('user_id')
+      .notNull()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    role_id: uuid('role_id')
+      .notNull()
+      .references(() => roles.id, { onDelete: 'cascade' }),
+    created_at: createdAt(),
+  },
+  (t) => [primaryKey({ columns: [t.user_id, t.role_id] }), index('user_roles_role').on(t.role_id)],
+);
+
+export const apiKeys = pgTable(
+  'api_keys',
+  {
+    id: id(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    user_id: uuid('user_id')
+      .notNull()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    /** The readable start of the key, for lists; never enough to use it. */
+    prefix: text('prefix').notNull(),
+    /** HMAC-SHA256 of the whole key, hexadecimal. */
+    hash: text('hash').notNull(),
+    created_at: createdAt(),
+    expires_at: instant('expires_at').notNull(),
+    revoked_at: instant('revoked_at'),
+    last_used_at: instant('last_used_at'),
+  },
+  (t) => [uniqueIndex('api_keys_hash').on(t.hash), index('api_keys_user').on(t.user_id)],
+);

@@ -1,0 +1,55 @@
+import { sql } from 'drizzle-orm';
+import { index, integer, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { createdAt, id, instant, updatedAt } from './columns.ts';
+
+/** What happened, written in the transaction that made it true. */
+export const events = pgTable(
+  'events',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    event: text('event').notNull(),
+    category: text('category').notNull(),
+    severity: text('severity').notNull(),
+    occurred_at: instant('occurred_at').notNull().default(sql`clock_timestamp()`),
+    actor: jsonb('actor').$type<{ type: 'user' | 'schedule' | 'system' | 'automation'; id: string | null; name: string | null }>().notNull(),
+    resource: jsonb('resource').$type<{ type: string; id: string; name: string | null }>().notNull(),
+    connection_id: uuid('connection_id'),
+    connection_run_id: uuid('connection_run_id'),
+    stream_run_id: uuid('stream_run_id'),
+    account_connector_id: uuid('account_connector_id'),
+    user_id: uuid('user_id'),
+    summary: text('summary').notNull(),
+    payload: jsonb('payload').$type<Record<string, unknown>>().notNull().default({}),
+    processing_status: text('processing_status', { enum: ['received', 'evaluating', 'processed', 'failed'] })
+      .notNull()
+      .default('received'),
+    causation_depth: integer('causation_depth').notNull().default(0),
+  },
+  (t) => [index('events_list').on(t.account_id, t.occurred_at, t.id)],
+);
+
+/** Work in the background that is no run: catalog discovery, metadata export. */
+export const tasks = pgTable(
+  'tasks',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    kind: text('kind', { enum: ['discover_catalog', 'export_metadata'] }).notNull(),
+    status: text('status', { enum: ['queued', 'running', 'succeeded', 'failed'] })
+      .notNull()
+      .default('queued'),
+    account_connector_id: uuid('account_connector_id').notNull(),
+    connection_id: uuid('connection_id'),
+    parameters: jsonb('parameters').$type<Record<string, unknown>>().notNull().default({}),
+    result: jsonb('result').$type<Record<string, unknown>>(),
+    error: jsonb('error').$type<{ code: string; message: string }>(),
+    created_by: uuid('created_by'),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+    finished_at: instant('finished_at'),
+  },
+  (t) => [
+    index('tasks_live').on(t.account_connector_id, t.kind).where(sql`${t.status} in ('queued', 'running')`),
+  ],
+);

@@ -1,0 +1,108 @@
+import { sql } from 'drizzle-orm';
+import { bigint, boolean, date, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { accounts } from './accounts.ts';
+import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
+import { accountConnectors } from './connectors.ts';
+
+/** A pipeline from a source to a destination. */
+export const connections = pgTable(
+  'connections',
+  {
+    id: id(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    name: text('name').notNull(),
+    description: text('description'),
+    kind: text('kind', { enum: ['elt', 'reverse_etl'] })
+      .notNull()
+      .default('elt'),
+    source_id: uuid('source_id')
+      .notNull()
+      .references(() => accountConnectors.id),
+    destination_id: uuid('destination_id')
+      .notNull()
+      .references(() => accountConnectors.id),
+    status: text('status', { enum: ['active', 'paused', 'auto_disabled', 'locked'] })
+      .notNull()
+      .default('active'),
+    status_reason: text('status_reason'),
+    schedule: jsonb('schedule')
+      .$type<{
+        type: 'manual' | 'interval' | 'cron';
+        interval_minutes: number | null;
+        cron_expression: string | null;
+        timezone: string;
+        time_of_day: string | null;
+      }>()
+      .notNull(),
+    next_run_at: instant('next_run_at'),
+    backfill_days: integer('backfill_days').notNull().default(0),
+    start_date: date('start_date', { mode: 'string' }),
+    destination_schema: text('destination_schema'),
+    table_prefix: text('table_prefix').notNull().default(''),
+    schema_change_policy: text('schema_change_policy', {
+      enum: ['ignore', 'propagate_columns', 'propagate_fully', 'disable_connection'],
+    })
+      .notNull()
+      .default('propagate_columns'),
+    schema_change_status: text('schema_change_status', { enum: ['no_change', 'non_breaking', 'breaking'] })
+      .notNull()
+      .default('no_change'),
+    catalog_refreshed_at: instant('catalog_refreshed_at'),
+    max_parallel_streams: integer('max_parallel_streams').notNull().default(4),
+    notify_on_failure: boolean('notify_on_failure').notNull().default(true),
+    tags: text('tags').array().notNull().default([]),
+    run_counter: integer('run_counter').notNull().default(0),
+    consecutive_failures: integer('consecutive_failures').notNull().default(0),
+    last_succeeded_at: instant('last_succeeded_at'),
+    last_failed_at: instant('last_failed_at'),
+    created_by: uuid('created_by'),
+    updated_by: uuid('updated_by'),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+    revision: revision(),
+    deleted_at: instant('deleted_at'),
+  },
+  (t) => [
+    uniqueIndex('connections_name').on(t.account_id, sql`lower(${t.name})`).where(sql`${t.deleted_at} is null`),
+    index('connections_list').on(t.account_id, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
+    index('connections_source').on(t.source_id).where(sql`${t.deleted_at} is null`),
+    index('connections_destination').on(t.destination_id).where(sql`${t.deleted_at} is null`),
+  ],
+);
+
+/** What a connection does with one stream of its source. */
+export const connectionStreams = pgTable(
+  'connection_streams',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    connection_id: uuid('connection_id')
+      .notNull()
+      .references(() => connections.id, { onDelete: 'cascade' }),
+    namespace: text('namespace'),
+    name: text('name').notNull(),
+    selected: boolean('selected').notNull().default(true),
+    sync_mode: text('sync_mode', { enum: ['full_refresh', 'incremental'] }).notNull(),
+    destination_sync_mode: text('destination_sync_mode', {
+      enum: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
+    }).notNull(),
+    cursor_field: jsonb('cursor_field').$type<string[]>(),
+    primary_key: jsonb('primary_key').$type<string[][]>(),
+    destination_table: text('destination_table'),
+    backfill_days: integer('backfill_days'),
+    /** ConnectionField[] as on the wire; empty = all fields. */
+    fields: jsonb('fields').$type<unknown[]>().notNull().default([]),
+    filters: jsonb('filters').$type<unknown[]>().notNull().default([]),
+    mapping: jsonb('mapping').$type<unknown[]>(),
+    dataset_sql: text('dataset_sql'),
+    /** The source's own state after the last committed checkpoint; opaque but for `cursor`. */
+    state: jsonb('state').$type<{ cursor: string | null; [key: string]: unknown }>(),
+    /** Counts checkpoints; the destination keeps the same number, and the higher one is the truth after a crash. */
+    state_version: bigint('state_version', { mode: 'number' }).notNull().default(0),
+    cursor_updated_at: instant('cursor_updated_at'),
+    row_count_last_run: bigint('row_count_last_run', { mode: 'number' }),
+  },
+  (t) => [uniqueIndex('connection_streams_name').on(t.connection_id, sql`coalesce(${t.namespace}, '')`, t.name)],
+);

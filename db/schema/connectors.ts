@@ -1,0 +1,80 @@
+import { sql } from 'drizzle-orm';
+import { index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { accounts } from './accounts.ts';
+import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
+
+/** A configured source or destination of an account. */
+export const accountConnectors = pgTable(
+  'account_connectors',
+  {
+    id: id(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    name: text('name').notNull(),
+    connector_type: text('connector_type', { enum: ['source', 'destination'] }).notNull(),
+    connector_name: text('connector_name').notNull(),
+    status: text('status', {
+      enum: ['pending_auth', 'pending_test', 'active', 'broken', 'needs_reauth', 'disabled'],
+    }).notNull(),
+    status_reason: text('status_reason'),
+    status_message: text('status_message'),
+    auth_method: text('auth_method').notNull().default('none'),
+    /** Parameters that are no secrets. */
+    parameters: jsonb('parameters').$type<Record<string, unknown>>().notNull().default({}),
+    /** Envelope (lib/secrets.ts) around the JSON object of the secret parameters. */
+    secrets: text('secrets'),
+    ssh_tunnel: jsonb('ssh_tunnel').$type<Record<string, unknown>>(),
+    datasets: jsonb('datasets').$type<{ name: string; sql: string }[]>().notNull().default([]),
+    last_test: jsonb('last_test').$type<{
+      status: 'passed' | 'failed' | 'skipped';
+      checks: { title: string; status: 'passed' | 'failed' | 'skipped'; message: string | null }[];
+    }>(),
+    last_tested_at: instant('last_tested_at'),
+    credentials_expire_at: instant('credentials_expire_at'),
+    catalog_status: text('catalog_status', { enum: ['never', 'pending', 'ready', 'failed'] })
+      .notNull()
+      .default('never'),
+    catalog_refreshed_at: instant('catalog_refreshed_at'),
+    /** Configuration and network failures in a row; three make the connector broken. */
+    failure_streak: integer('failure_streak').notNull().default(0),
+    free_until: instant('free_until'),
+    created_by: uuid('created_by'),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+    revision: revision(),
+    deleted_at: instant('deleted_at'),
+  },
+  (t) => [
+    uniqueIndex('account_connectors_name')
+      .on(t.account_id, t.connector_type, sql`lower(${t.name})`)
+      .where(sql`${t.deleted_at} is null`),
+    index('account_connectors_list').on(t.account_id, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
+  ],
+);
+
+/** What discovery found in a source: one row a stream. */
+export const catalogStreams = pgTable(
+  'catalog_streams',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    account_connector_id: uuid('account_connector_id')
+      .notNull()
+      .references(() => accountConnectors.id, { onDelete: 'cascade' }),
+    namespace: text('namespace'),
+    name: text('name').notNull(),
+    /** The stream as the connector described it (connectors/define.ts StreamSchema). */
+    definition: jsonb('definition').$type<Record<string, unknown>>().notNull(),
+    /** Field overrides by the user: path joined by a dot to override keys. */
+    overrides: jsonb('overrides').$type<Record<string, Record<string, unknown>>>().notNull().default({}),
+    change_status: text('change_status', { enum: ['unchanged', 'added', 'removed', 'updated'] })
+      .notNull()
+      .default('unchanged'),
+    discovered_at: instant('discovered_at').notNull(),
+    removed_at: instant('removed_at'),
+  },
+  (t) => [
+    uniqueIndex('catalog_streams_name').on(t.account_connector_id, sql`coalesce(${t.namespace}, '')`, t.name),
+  ],
+);

@@ -1,0 +1,189 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  boolean,
+  date,
+  index,
+  integer,
+  jsonb,
+  pgSequence,
+  pgTable,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
+import { createdAt, id, instant, updatedAt } from './columns.ts';
+import { connectionStreams, connections } from './connections.ts';
+
+/** One number a claim of a stream run, ever growing: the fence against a worker that was taken for dead. */
+export const fenceSequence = pgSequence('stream_run_fence');
+
+export const RUN_STATUSES = [
+  'queued',
+  'running',
+  'retrying',
+  'stopping',
+  'succeeded',
+  'partially_succeeded',
+  'failed',
+  'stopped',
+  'skipped',
+] as const;
+
+export const STREAM_RUN_STATUSES = [
+  'pending',
+  'running',
+  'rate_limited',
+  'retrying',
+  'succeeded',
+  'failed',
+  'stopped',
+  'skipped',
+] as const;
+
+/** Why a run or a stream run failed, as users see it (RunError of the interface). */
+export interface StoredRunError {
+  code: string;
+  message: string;
+  origin: 'source' | 'destination' | 'replication' | 'platform' | 'unknown';
+  type: string;
+  retryable: boolean;
+  stream_name: string | null;
+  internal_message: string | null;
+  occurred_at: string;
+}
+
+export interface StoredWarning {
+  code: string;
+  message: string;
+  stream_name: string | null;
+}
+
+const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
+
+export const connectionRuns = pgTable(
+  'connection_runs',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    connection_id: uuid('connection_id')
+      .notNull()
+      .references(() => connections.id),
+    number: integer('number').notNull(),
+    status: text('status', { enum: RUN_STATUSES }).notNull(),
+    run_type: text('run_type', { enum: ['plain', 'custom', 'full_refresh'] }).notNull(),
+    trigger_type: text('trigger_type', {
+      enum: ['schedule', 'manual', 'api', 'rerun', 'custom_plan', 'automation'],
+    }).notNull(),
+    triggered_by: uuid('triggered_by'),
+    parent_run_id: uuid('parent_run_id'),
+    rerun_of_run_id: uuid('rerun_of_run_id'),
+    plan_id: uuid('plan_id'),
+    chunk_index: integer('chunk_index'),
+    chunk_count: integer('chunk_count'),
+    window_start: date('window_start', { mode: 'string' }),
+    window_end: date('window_end', { mode: 'string' }),
+    update_cursor: boolean('update_cursor').notNull().default(true),
+    custom_run_parameters: jsonb('custom_run_parameters').$type<Record<string, unknown>>(),
+    attempt: integer('attempt').notNull().default(1),
+    max_attempts: integer('max_attempts').notNull().default(5),
+    queued_at: instant('queued_at').notNull(),
+    started_at: instant('started_at'),
+    finished_at: instant('finished_at'),
+    stop_requested_at: instant('stop_requested_at'),
+    stop_requested_by: uuid('stop_requested_by'),
+    stop_reason: text('stop_reason'),
+    skip_reason: text('skip_reason'),
+    error: jsonb('error').$type<StoredRunError>(),
+    warnings: jsonb('warnings').$type<StoredWarning[]>().notNull().default([]),
+    credits_used: count('credits_used'),
+    credits_free: count('credits_free'),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+  },
+  (t) => [
+    uniqueIndex('connection_runs_number').on(t.connection_id, t.number),
+    // One live plain run a connection, whatever races for it.
+    uniqueIndex('connection_runs_one_live')
+      .on(t.connection_id)
+      .where(sql`${t.plan_id} is null and ${t.status} in ('queued', 'running', 'retrying', 'stopping')`),
+    index('connection_runs_list').on(t.connection_id, t.created_at, t.id),
+    index('connection_runs_live')
+      .on(t.status, t.queued_at)
+      .where(sql`${t.status} in ('queued', 'running', 'retrying', 'stopping')`),
+  ],
+);
+
+export const streamRuns = pgTable(
+  'stream_runs',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    connection_id: uuid('connection_id').notNull(),
+    connection_run_id: uuid('connection_run_id')
+      .notNull()
+      .references(() => connectionRuns.id, { onDelete: 'cascade' }),
+    stream_id: uuid('stream_id')
+      .notNull()
+      .references(() => connectionStreams.id, { onDelete: 'cascade' }),
+    stream_name: text('stream_name').notNull(),
+    namespace: text('namespace'),
+    status: text('status', { enum: STREAM_RUN_STATUSES }).notNull(),
+    sync_mode: text('sync_mode', { enum: ['full_refresh', 'incremental'] }).notNull(),
+    destination_sync_mode: text('destination_sync_mode', {
+      enum: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
+    }).notNull(),
+    destination_table: text('destination_table'),
+    attempt: integer('attempt').notNull().default(1),
+    /** Attempts in a row that committed nothing; the limit for giving up. */
+    attempts_without_progress: integer('attempts_without_progress').notNull().default(0),
+    /** The claim that owns this row; every write of a worker names it. */
+    fence: bigint('fence', { mode: 'number' }).notNull().default(0),
+    heartbeat_at: instant('heartbeat_at'),
+    started_at: instant('started_at'),
+    finished_at: instant('finished_at'),
+    rows_read: count('rows_read'),
+    rows_loaded: count('rows_loaded'),
+    rows_updated: count('rows_updated'),
+    rows_deleted: count('rows_deleted'),
+    rows_rejected: count('rows_rejected'),
+    bytes_read: count('bytes_read'),
+    bytes_loaded: count('bytes_loaded'),
+    requests_count: count('requests_count'),
+    estimated_rows: bigint('estimated_rows', { mode: 'number' }),
+    cursor_before: text('cursor_before'),
+    cursor_after: text('cursor_after'),
+    /** When the first row left the source; for figures, not on the wire. */
+    first_row_at: instant('first_row_at'),
+    rate_limited_until: instant('rate_limited_until'),
+    error: jsonb('error').$type<StoredRunError>(),
+    warnings: jsonb('warnings').$type<StoredWarning[]>().notNull().default([]),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+  },
+  (t) => [
+    uniqueIndex('stream_runs_stream').on(t.connection_run_id, t.stream_id),
+    index('stream_runs_live')
+      .on(t.status, t.heartbeat_at)
+      .where(sql`${t.status} in ('pending', 'running', 'rate_limited', 'retrying')`),
+  ],
+);
+
+/** One gzip member of network log entries in the object store. */
+export const networkLogSegments = pgTable(
+  'network_log_segments',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    connection_run_id: uuid('connection_run_id')
+      .notNull()
+      .references(() => connectionRuns.id, { onDelete: 'cascade' }),
+    stream_run_id: uuid('stream_run_id').references(() => streamRuns.id, { onDelete: 'cascade' }),
+    connector_type: text('connector_type', { enum: ['source', 'destination'] }).notNull(),
+    object_key: text('object_key').notNull(),
+    entries: integer('entries').notNull(),
+    bytes: integer('bytes').notNull(),
+    created_at: createdAt(),
+  },
+  (t) => [index('network_log_segments_run').on(t.connection_run_id, t.stream_run_id, t.connector_type, t.id)],
+);

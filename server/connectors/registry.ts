@@ -1,0 +1,13 @@
+import type { AnyConnector, AnyDestination, AnySource } from './define.ts';
+
+/** Every connector there is. To add one, list it here: catalogue, forms, tests and engine follow. */
+const CONNECTORS: AnyConnector[] = [];
+
+export const allConnectors = (): readonly AnyConnector[] => CONNECTORS;
+
+export function findConnector(type: 'source', name: string): AnySource | undefined;
+export function findConnector(type: 'destination', name: string): AnyDestination | undefined;
+export function findConnector(type: 'source' | 'destination', name: string): AnyConnector | undefined;
+export function findConnector(type: 'source' | 'destination', name: string): AnyConnector | undefined {
+  return CONNECTORS.find((connector) => connector.type === type && connector.name === name);
+}

@@ -1,0 +1,34 @@
+/** Every permission there is. Declared on procedures, granted through roles. */
+export const PERMISSIONS = [
+  'connections.create',
+  'connections.update',
+  'connections.delete',
+  'connections.run',
+  'sources.create',
+  'sources.update',
+  'sources.delete',
+  'destinations.create',
+  'destinations.update',
+  'destinations.delete',
+  'triggers.create',
+  'triggers.update',
+  'triggers.delete',
+  'cases.update',
+  'users.manage',
+  'roles.manage',
+  'billing.read',
+  'metadata.export',
+  'cross_account.read',
+] as const;
+export type Permission = (typeof PERMISSIONS)[number];
+
+const startsWith = (...prefixes: string[]) =>
+  PERMISSIONS.filter((permission) => prefixes.some((prefix) => permission.startsWith(prefix)));
+
+/** The roles that every account has. `cross_account.read` is in none of them: it is for the operator's own staff. */
+export const SYSTEM_ROLES: Record<'Administrator' | 'Creator' | 'Billing' | 'Viewer', readonly Permission[]> = {
+  Administrator: PERMISSIONS.filter((permission) => permission !== 'cross_account.read'),
+  Creator: startsWith('connections.', 'sources.', 'destinations.', 'triggers.', 'cases.update', 'metadata.export'),
+  Billing: ['billing.read'],
+  Viewer: [],
+};

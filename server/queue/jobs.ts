@@ -1,0 +1,35 @@
+import { z } from 'zod';
+
+/** A kind of background work. The payload holds ids only: the truth is in the database when the job starts. */
+export interface JobDefinition<Payload> {
+  name: string;
+  payload: z.ZodType<Payload>;
+  /** Tries again that many times when the handler throws or its worker dies. */
+  retry_limit: number;
+  /** A worker that gives no sign for that long is taken for dead; pg-boss allows 10 at the least. */
+  heartbeat_seconds: number;
+  /** Jobs that one worker process runs at once; null: WORKER_CONCURRENCY. */
+  concurrency: number | null;
+}
+
+const define = <Payload>(definition: JobDefinition<Payload>) => definition;
+
+/** Moves one stream of a run. Handled by engine/execute-stream.ts. */
+export const executeStream = define({
+  name: 'execute_stream',
+  payload: z.object({ stream_run_id: z.string() }),
+  retry_limit: 50,
+  heartbeat_seconds: 10,
+  concurrency: null,
+});
+
+/** Runs a task row: catalog discovery, metadata export. */
+export const executeTask = define({
+  name: 'execute_task',
+  payload: z.object({ task_id: z.string() }),
+  retry_limit: 2,
+  heartbeat_seconds: 10,
+  concurrency: 2,
+});
+
+export const ALL_JOBS = [executeStream, executeTask] as const;

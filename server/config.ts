@@ -1,6 +1,13 @@
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import { readOrMakeKeyFile } from './lib/key-file.ts';
+
 /** The settings of the process; the only reader of the environment is `readConfig`. */
 export interface Config {
   HOST: string;
+  /** 0: the kernel picks one. */
   PORT: number;
   /** Null: the embedded PostgreSQL. */
   DATABASE_URL: string | null;
@@ -14,4 +21,96 @@ export interface Config {
   DEMO: boolean;
   WORKER_CONCURRENCY: number;
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
+}
+
+/** A setting is wrong. The message is one line for the terminal and names the variable. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
+const SWITCH: Record<string, boolean> = {
+  '1': true,
+  true: true,
+  yes: true,
+  on: true,
+  '0': false,
+  false: false,
+  no: false,
+  off: false,
+};
+
+const urlOf = (...protocols: string[]) => (value: string) => protocols.includes(URL.parse(value)?.protocol ?? '');
+
+const wholeNumber = (from: number, to: number) => {
+  const message = `must be a whole number from ${from} to ${to}`;
+  return z.string().regex(/^\d{1,9}$/, message).transform(Number).pipe(z.number().min(from, message).max(to, message));
+};
+
+/** All zeros, in whatever alphabet, are the classic placeholder; `=` is base64 padding. */
+const isOneCharacterRepeated = (value: string) => new Set(value.replace(/=+$/, '')).size <= 1;
+
+const secretKey = z
+  .string()
+  .min(32, 'must have 32 characters or more')
+  .refine((value) => !isOneCharacterRepeated(value), 'must be random, not one character repeated');
+
+const Environment = z.object({
+  HOST: z.string().regex(/^\S+$/, 'must be a host name or an address').default('127.0.0.1'),
+  PORT: wholeNumber(0, 65_535).default(8080),
+  DATABASE_URL: z.string().refine(urlOf('postgres:', 'postgresql:'), 'must be a postgres:// URL').optional(),
+  DATA_DIR: z.string().default('.data'),
+  OBJECT_STORE_URL: z.string().refine(urlOf('file:', 's3:'), 'must be a file:/// or s3://bucket URL').optional(),
+  SECRET_KEY: secretKey.optional(),
+  BOOTSTRAP_EMAIL: z.string().regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address').default('admin@localhost'),
+  BOOTSTRAP_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]{32,512}$/, 'must have 32 to 512 characters, printable ASCII without spaces')
+    .optional(),
+  DEMO: z
+    .string()
+    .toLowerCase()
+    .refine((value) => value in SWITCH, 'must be 1 or 0')
+    .transform((value) => SWITCH[value] === true)
+    .default(true),
+  WORKER_CONCURRENCY: wholeNumber(1, 64).default(4),
+  LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
+});
+
+/**
+ * Reads the settings; an empty variable counts as absent. Without SECRET_KEY one is made, once, into
+ * `DATA_DIR/secret.key`.
+ * @throws ConfigError
+ */
+export function readConfig(env: Record<string, string | undefined> = process.env): Readonly<Config> {
+  const present = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = Environment.safeParse(present);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new ConfigError(`${String(issue?.path[0])} ${issue?.message}`);
+  }
+  const { DATABASE_URL, OBJECT_STORE_URL, BOOTSTRAP_API_KEY, SECRET_KEY, ...rest } = parsed.data;
+  const DATA_DIR = resolve(rest.DATA_DIR);
+  return Object.freeze({
+    ...rest,
+    DATA_DIR,
+    DATABASE_URL: DATABASE_URL ?? null,
+    OBJECT_STORE_URL: OBJECT_STORE_URL ?? pathToFileURL(join(DATA_DIR, 'objects')).href,
+    SECRET_KEY: SECRET_KEY ?? keyOfDataDir(DATA_DIR),
+    BOOTSTRAP_API_KEY: BOOTSTRAP_API_KEY ?? null,
+  });
+}
+
+function keyOfDataDir(dataDir: string): string {
+  const path = join(dataDir, 'secret.key');
+  let key: string;
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    key = readOrMakeKeyFile(path);
+  } catch (error) {
+    throw new ConfigError(`DATA_DIR cannot be used: ${(error as Error).message}`);
+  }
+  const checked = secretKey.safeParse(key);
+  if (!checked.success) throw new ConfigError(`SECRET_KEY in ${path} ${checked.error.issues[0]?.message}`);
+  return key;
 }

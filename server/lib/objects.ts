@@ -1,7 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
 /** Where files live that any machine may need: a folder, or S3. Keys are relative, with `/`. */
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array): Promise<void>;
   /** Null when there is no such object. */
   get(key: string): Promise<ReadableStream<Uint8Array> | null>;
   delete(key: string): Promise<void>;
+}
+
+/**
+ * `file:///folder` or `s3://key:secret@bucket/prefix?endpoint=https://…&region=…`. Without `key:secret@` the usual
+ * variables of S3 clients (`AWS_ACCESS_KEY_ID`, …) count. Keys that are not plain relative paths are refused with an
+ * Error: they are made by us, never by users.
+ */
+export function openObjectStore(url: string): ObjectStore {
+  const parsed = new URL(url);
+  if (parsed.protocol === 'file:') return openFolder(fileURLToPath(parsed));
+  if (parsed.protocol === 's3:') return openBucket(parsed);
+  throw new Error(`An object store cannot live at ${parsed.protocol}`);
+}
+
+function openFolder(root: string): ObjectStore {
+  return {
+    put: async (key, bytes) => {
+      const path = join(root, checkedKey(key));
+      const draft = `${path}.${randomUUID()}.draft`;
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      try {
+        await Bun.write(draft, bytes);
+        await rename(draft, path);
+      } finally {
+        await rm(draft, { force: true });
+      }
+    },
+    get: async (key) => {
+      const file = Bun.file(join(root, checkedKey(key)));
+      return (await file.exists()) ? file.stream() : null;
+    },
+    delete: async (key) => {
+      await rm(join(root, checkedKey(key)), { force: true });
+    },
+  };
+}
+
+function openBucket(url: URL): ObjectStore {
+  const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
+  const client = new Bun.S3Client({
+    bucket: url.hostname,
+    accessKeyId: decodeURIComponent(url.username) || undefined,
+    secretAccessKey: decodeURIComponent(url.password) || undefined,
+    endpoint: url.searchParams.get('endpoint') ?? undefined,
+    region: url.searchParams.get('region') ?? undefined,
+  });
+  const full = (key: string) => (prefix ? `${prefix}/${checkedKey(key)}` : checkedKey(key));
+  return {
+    put: async (key, bytes) => {
+      await client.write(full(key), bytes);
+    },
+    get: async (key) => ((await client.exists(full(key))) ? client.file(full(key)).stream() : null),
+    delete: async (key) => {
+      await client.delete(full(key));
+    },
+  };
+}
+
+function checkedKey(key: string): string {
+  const segments = key.split('/');
+  if (!segments.every((segment) => /^[\w.=@-]+$/.test(segment) && !/^\.+$/.test(segment))) {
+    throw new Error(`Not a key of the object store: ${JSON.stringify(key)}`);
+  }
+  return key;
 }

@@ -1,3 +1,6 @@
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { ApiError } from './errors.ts';
+
 /** Seals and opens what must not be read in the database. `context` binds a blob to its place: elsewhere it does not open. */
 export interface Secrets {
   seal(plaintext: string, context: string): string;
@@ -5,4 +8,72 @@ export interface Secrets {
   open(blob: string, context: string): string;
   /** HMAC-SHA256 under a key derived from the service's, hexadecimal: for API keys and salted hashes. */
   hmac(purpose: string, value: string): string;
+}
+
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const KEY_BYTES = 32;
+const WRAPPED_KEY_BYTES = NONCE_BYTES + KEY_BYTES + TAG_BYTES;
+
+/**
+ * Envelope encryption under a key derived from `masterKey` (32 characters or more). A blob reads
+ * `v1.<key id>.<wrapped data key>.<ciphertext>`, base64url: a random data key per secret, AES-256-GCM both times, so
+ * that a change of the master key means to wrap the data keys anew, not to encrypt all content again.
+ */
+export function openSecrets(masterKey: string): Secrets {
+  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', masterKey, 'data-pipelines', purpose, KEY_BYTES));
+  const wrappingKey = derive('secrets');
+  const keyId = derive('key-id').toString('hex').slice(0, 8);
+  const hmacKeys = new Map<string, Buffer>();
+  return {
+    seal: (plaintext, context) => {
+      const dataKey = randomBytes(KEY_BYTES);
+      const wrapped = encrypt(wrappingKey, dataKey, `key:${keyId}:${context}`);
+      const sealed = encrypt(dataKey, Buffer.from(plaintext, 'utf8'), context);
+      return ['v1', keyId, wrapped.toString('base64url'), sealed.toString('base64url')].join('.');
+    },
+    open: (blob, context) => {
+      const parts = /^v1\.([0-9a-f]{8})\.([\w-]+)\.([\w-]+)$/.exec(blob);
+      if (!parts) throw invalid('The secret has not the expected form');
+      const [, blobKeyId, wrapped, sealed] = parts as unknown as [string, string, string, string];
+      if (blobKeyId !== keyId) throw invalid('The secret was sealed under another SECRET_KEY');
+      try {
+        const wrappedKey = canonicalBytes(wrapped);
+        if (wrappedKey.length !== WRAPPED_KEY_BYTES) throw new Error('wrong length');
+        const dataKey = decrypt(wrappingKey, wrappedKey, `key:${keyId}:${context}`);
+        return decrypt(dataKey, canonicalBytes(sealed), context).toString('utf8');
+      } catch {
+        throw invalid('The secret was changed, or belongs elsewhere');
+      }
+    },
+    hmac: (purpose, value) => {
+      const key = hmacKeys.get(purpose) ?? derive(`hmac:${purpose}`);
+      hmacKeys.set(purpose, key);
+      return createHmac('sha256', key).update(value, 'utf8').digest('hex');
+    },
+  };
+}
+
+const invalid = (message: string) => new ApiError(400, 'invalid_secret', message);
+
+function encrypt(key: Buffer, plaintext: Buffer, context: string): Buffer {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(Buffer.from(context, 'utf8'));
+  return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
+}
+
+function decrypt(key: Buffer, blob: Buffer, context: string): Buffer {
+  if (blob.length < NONCE_BYTES + TAG_BYTES) throw new Error('too short');
+  const decipher = createDecipheriv('aes-256-gcm', key, blob.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(context, 'utf8'));
+  decipher.setAuthTag(blob.subarray(-TAG_BYTES));
+  return Buffer.concat([decipher.update(blob.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+}
+
+/** Base64 decoders ignore the last character's spare bits: without this check some changed blobs would open. */
+function canonicalBytes(text: string): Buffer {
+  const bytes = Buffer.from(text, 'base64url');
+  if (bytes.toString('base64url') !== text) throw new Error('not canonical');
+  return bytes;
 }

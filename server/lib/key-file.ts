@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+
+/**
+ * The random key kept in a file (mode 0600): 32 bytes as base64url. Made by whoever comes first, read by all others.
+ * @throws Error of the file system
+ */
+export function readOrMakeKeyFile(path: string): string {
+  return readIfThere(path) ?? make(path);
+}
+
+function make(path: string): string {
+  const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`;
+  writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
+  try {
+    // A link fails where a file is: unlike a rename it never replaces another process's key, and nobody reads half of one.
+    linkSync(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return readFileSync(path, 'utf8').trim();
+}
+
+function readIfThere(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}

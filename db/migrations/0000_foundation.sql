@@ -254,6 +254,7 @@ CREATE TABLE "stream_runs" (
 	"attempt" integer DEFAULT 1 NOT NULL,
 	"attempts_without_progress" integer DEFAULT 0 NOT NULL,
 	"fence" bigint DEFAULT 0 NOT NULL,
+	"dispatched_at" timestamp(3) with time zone,
 	"heartbeat_at" timestamp(3) with time zone,
 	"started_at" timestamp(3) with time zone,
 	"finished_at" timestamp(3) with time zone,

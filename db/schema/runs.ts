@@ -139,6 +139,8 @@ export const streamRuns = pgTable(
     attempts_without_progress: integer('attempts_without_progress').notNull().default(0),
     /** The claim that owns this row; every write of a worker names it. */
     fence: bigint('fence', { mode: 'number' }).notNull().default(0),
+    /** When its job was sent; null while it waits for its turn among the run's streams. */
+    dispatched_at: instant('dispatched_at'),
     heartbeat_at: instant('heartbeat_at'),
     started_at: instant('started_at'),
     finished_at: instant('finished_at'),

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
-import { readOrMakeKeyFile } from './lib/key-file.ts';
+import { readOrMakeKeyFile } from '../db/key-file.ts';
 
 /** The settings of the process; the only reader of the environment is `readConfig`. */
 export interface Config {

@@ -1,0 +1,126 @@
+import { createHmac } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import postgres from 'postgres';
+import { EmbeddedPostgresError } from './embedded-binaries.ts';
+import { type Cluster, prepareCluster } from './embedded-cluster.ts';
+import { lastPort, startServer, stopServer } from './embedded-server.ts';
+
+export { EmbeddedPostgresError };
+
+/** How to reach a database with a role of its own. */
+export interface DatabaseAccess {
+  host: string;
+  port: number;
+  database: string;
+  username: string;
+  password: string;
+}
+
+export interface EmbeddedPostgres {
+  port: number;
+  /** The port of the start before; differs from `port` when that one was taken. Null at the first start. */
+  previousPort: number | null;
+  /** URL of a database for the superuser. `pipelines` is the control database. */
+  url(database: string): string;
+  /** An empty database for demonstrations; its role cannot enter the control database. */
+  warehouse: DatabaseAccess;
+  /** Stops the server, unless another process of this service still uses it. An ephemeral one is deleted, too. */
+  stop(): Promise<void>;
+}
+
+const CONTROL_DATABASE = 'pipelines';
+const WAREHOUSE = 'warehouse';
+/** Every process that uses the server keeps one connection of this name open: the last one out stops the server. */
+const HOLDER = 'data-pipelines holder';
+const LOCK = 7_300_001;
+
+/**
+ * Starts the embedded PostgreSQL of `dataDir`, or adopts the one that runs there already, with the databases `pipelines`
+ * and `warehouse` in it. It listens on 127.0.0.1 only, with a password, on a port that the kernel names.
+ * `ephemeral`: for tests; not safe against a power cut, and gone with the process.
+ * @throws EmbeddedPostgresError
+ */
+export async function startEmbeddedPostgres(options: {
+  dataDir: string;
+  ephemeral?: boolean;
+}): Promise<EmbeddedPostgres> {
+  const ephemeral = options.ephemeral ?? false;
+  const cluster = await prepareCluster(options.dataDir);
+  const previousPort = lastPort(cluster);
+  const { port, pid } = await startServer(cluster, { ephemeral });
+  const watchdog = ephemeral ? spawnWatchdog(cluster, pid) : null;
+  const url = (database: string) => `postgres://postgres:${cluster.password}@127.0.0.1:${port}/${database}`;
+  const holder = postgres(url('postgres'), {
+    max: 1,
+    idle_timeout: 0,
+    max_lifetime: null,
+    connect_timeout: 10,
+    onnotice: () => {},
+    connection: { application_name: HOLDER },
+  });
+  const warehouse: DatabaseAccess = {
+    host: '127.0.0.1',
+    port,
+    database: WAREHOUSE,
+    username: WAREHOUSE,
+    password: createHmac('sha256', cluster.password).update(WAREHOUSE).digest('hex'),
+  };
+  try {
+    await ensureDatabases(holder, warehouse.password);
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new EmbeddedPostgresError(`The embedded PostgreSQL (process ${pid}) does not serve: ${reason}. See ${cluster.log}`);
+  }
+  return {
+    port,
+    previousPort,
+    url,
+    warehouse,
+    stop: async () => {
+      if (await isLastHolder(holder)) await stopServer(cluster);
+      await holder.end({ timeout: 0 });
+      if (!ephemeral) return;
+      watchdog?.kill();
+      rmSync(cluster.home, { recursive: true, force: true });
+    },
+  };
+}
+
+async function ensureDatabases(holder: postgres.Sql, warehousePassword: string): Promise<void> {
+  await holder`select pg_advisory_lock(${LOCK})`;
+  const present = (await holder`select datname from pg_database`).map((row) => row.datname as string);
+  if (!present.includes(CONTROL_DATABASE)) {
+    await holder.unsafe(`create database ${CONTROL_DATABASE}`);
+    await holder.unsafe(`revoke all on database ${CONTROL_DATABASE}, postgres from public`);
+  }
+  if (!present.includes(WAREHOUSE)) {
+    const [role] = await holder`select 1 from pg_roles where rolname = ${WAREHOUSE}`;
+    if (!role) await holder.unsafe(`create role ${WAREHOUSE} login password '${warehousePassword}'`);
+    await holder.unsafe(`create database ${WAREHOUSE} owner ${WAREHOUSE}`);
+  }
+  await holder`select pg_advisory_unlock(${LOCK})`;
+}
+
+/** The lock makes two processes that end at once count one after the other; it goes with the connection. */
+async function isLastHolder(holder: postgres.Sql): Promise<boolean> {
+  try {
+    await holder`select pg_advisory_lock(${LOCK})`;
+    const others = await holder`
+      select 1 from pg_stat_activity where application_name = ${HOLDER} and pid <> pg_backend_pid()`;
+    return others.length === 0;
+  } catch {
+    // The server is not there for us any more; whatever is left of it has no user.
+    return true;
+  }
+}
+
+/** Its standard input closes with this process, however that ends: then the server and its files go, too. */
+function spawnWatchdog(cluster: Cluster, pid: number): Bun.Subprocess {
+  const script = 'cat > /dev/null; kill -QUIT "$0" && while kill -0 "$0"; do sleep 0.1; done; rm -rf "$1"';
+  const child = Bun.spawn(['/bin/sh', '-c', script, String(pid), cluster.home], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  child.unref();
+  return child;
+}

@@ -1,0 +1,17 @@
+import { fileURLToPath } from 'node:url';
+import { drizzle } from 'drizzle-orm/postgres-js';
+import { migrate } from 'drizzle-orm/postgres-js/migrator';
+import postgres from 'postgres';
+
+const LOCK = 7_300_002;
+
+/** Brings the control database up to date. Safe when several processes start at once: the others wait, then find it done. */
+export async function migrateDatabase(url: string): Promise<void> {
+  const client = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => {}, max_lifetime: null });
+  try {
+    await client`select pg_advisory_lock(${LOCK})`;
+    await migrate(drizzle(client), { migrationsFolder: fileURLToPath(new URL('./migrations', import.meta.url)) });
+  } finally {
+    await client.end({ timeout: 5 });
+  }
+}

@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
-import type { Database } from '../db/index.ts';
+import { type Database, openDatabase } from '../db/index.ts';
 import type { Db } from '../db/types.ts';
 import type { Config } from './config.ts';
-import type { ObjectStore } from './lib/objects.ts';
-import type { Secrets } from './lib/secrets.ts';
-import type { Queue } from './queue/boss.ts';
+import { openLog } from './lib/log.ts';
+import { type ObjectStore, openObjectStore } from './lib/objects.ts';
+import { openSecrets, type Secrets } from './lib/secrets.ts';
+import { openQueue, type Queue } from './queue/boss.ts';
 
 /** What the process has, made once in main.ts and handed down. */
 export interface Deps {
@@ -16,4 +17,29 @@ export interface Deps {
   secrets: Secrets;
   objects: ObjectStore;
   queue: Queue;
+}
+
+/**
+ * Opens everything on a migrated control database. `role` worker: this process looks after dead workers' jobs, and has
+ * more connections. Undone by `closeDeps`.
+ */
+export async function createDeps(config: Config, url: string, role: 'api' | 'worker'): Promise<Deps> {
+  const log = openLog(config.LOG_LEVEL, { role });
+  const database = openDatabase(url, { max: role === 'worker' ? 2 * config.WORKER_CONCURRENCY + 4 : 10 });
+  return {
+    config,
+    database,
+    db: database.db,
+    log,
+    now: () => new Date(),
+    secrets: openSecrets(config.SECRET_KEY),
+    objects: openObjectStore(config.OBJECT_STORE_URL),
+    queue: await openQueue({ url, log, supervise: role === 'worker' }),
+  };
+}
+
+/** Lets go of the database: the queue first, whose handlers still need it. */
+export async function closeDeps(deps: Deps): Promise<void> {
+  await deps.queue.stop();
+  await deps.database.close();
 }

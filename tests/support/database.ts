@@ -1,0 +1,135 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'bun:test';
+import postgres from 'postgres';
+import { openDatabase } from '../../db/index.ts';
+import { migrateDatabase } from '../../db/migrate.ts';
+import { bootstrap } from '../../server/bootstrap.ts';
+import { type Config, readConfig } from '../../server/config.ts';
+import { closeDeps, createDeps, type Deps } from '../../server/deps.ts';
+import { openLog } from '../../server/lib/log.ts';
+import { openSecrets } from '../../server/lib/secrets.ts';
+import { openQueue } from '../../server/queue/boss.ts';
+import { testServerUrl } from './postgres.ts';
+
+export const TEST_API_KEY = 'test-administrator-key-0123456789abcdef';
+const TEST_SECRET_KEY = 'a secret key that only the tests use, 0123456789';
+const LOCK = 7_300_004;
+
+export interface TestDatabase {
+  url: string;
+  /** Ends what is connected to it, and drops it. */
+  drop(): Promise<void>;
+}
+
+/** A migrated and bootstrapped control database of its own, cloned from the run's template. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  return createDatabase(`template ${await template()} strategy wal_log`);
+}
+
+/** An empty database, for sources and destinations. */
+export async function createPlainDatabase(): Promise<TestDatabase> {
+  return createDatabase('');
+}
+
+export interface TestDeps {
+  deps: Deps;
+  url: string;
+  account_id: string;
+  /** The first administrator, whom `api_key` belongs to. */
+  user_id: string;
+  api_key: string;
+  close(): Promise<void>;
+}
+
+/** Real dependencies on a cloned database, with a DATA_DIR of their own. Closed after the tests of the file. */
+export async function testDeps(
+  options: { role?: 'api' | 'worker'; config?: Partial<Config> } = {},
+): Promise<TestDeps> {
+  const database = await createTestDatabase();
+  const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
+  const config = { ...testConfig(dataDir), ...options.config };
+  const deps = await createDeps(config, database.url, options.role ?? 'api');
+  const { account_id, user_id } = await bootstrap(deps.db, { secrets: deps.secrets, config });
+  let closing: Promise<void> | null = null;
+  const close = async () => {
+    await closeDeps(deps);
+    await database.drop();
+    rmSync(dataDir, { recursive: true, force: true });
+  };
+  const closeOnce = () => (closing ??= close());
+  afterAll(closeOnce);
+  return { deps, url: database.url, account_id, user_id, api_key: TEST_API_KEY, close: closeOnce };
+}
+
+/** Settings as `readConfig` gives them, silent and with fixed keys. */
+export function testConfig(dataDir: string): Config {
+  return readConfig({
+    DATA_DIR: dataDir,
+    PORT: '0',
+    SECRET_KEY: TEST_SECRET_KEY,
+    BOOTSTRAP_API_KEY: TEST_API_KEY,
+    DEMO: '0',
+    LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
+  });
+}
+
+async function createDatabase(clause: string): Promise<TestDatabase> {
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await onServer((admin) => admin.unsafe(`create database ${name} ${clause}`));
+  const drop = async () => {
+    await onServer((admin) => admin.unsafe(`drop database if exists ${name} with (force)`));
+  };
+  return { url: await testServerUrl(name), drop };
+}
+
+let templateName: Promise<string> | null = null;
+
+/** Made once a server: whoever comes first makes it, other processes wait for it. */
+const template = () => (templateName ??= makeTemplate());
+
+async function makeTemplate(): Promise<string> {
+  const name = `template_${fingerprint()}`;
+  await onServer(async (admin) => {
+    await admin`select pg_advisory_lock(${LOCK})`;
+    const [present] = await admin`select 1 from pg_database where datname = ${name}`;
+    if (present) return;
+    const draft = `draft_${randomBytes(8).toString('hex')}`;
+    await admin.unsafe(`create database ${draft}`);
+    await fillTemplate(await testServerUrl(draft));
+    await admin.unsafe(`alter database ${draft} rename to ${name}`);
+  });
+  return name;
+}
+
+async function fillTemplate(url: string): Promise<void> {
+  await migrateDatabase(url);
+  const config = testConfig(tmpdir());
+  const database = openDatabase(url, { max: 1 });
+  await bootstrap(database.db, { secrets: openSecrets(config.SECRET_KEY), config });
+  await database.close();
+  const queue = await openQueue({ url, log: openLog('silent'), supervise: false });
+  await queue.stop();
+}
+
+/** A server that outlives the run (TEST_DATABASE_URL) must not hand out the template of other code. */
+function fingerprint(): string {
+  const root = join(import.meta.dir, '../..');
+  const migrations = join(root, 'db/migrations');
+  const files = readdirSync(migrations).filter((file) => file.endsWith('.sql')).sort().map((file) => join(migrations, file));
+  const made = ['server/bootstrap.ts', 'server/permissions.ts', 'server/queue/jobs.ts', 'server/queue/boss.ts'];
+  const hash = createHash('sha256');
+  for (const file of [...files, ...made.map((name) => join(root, name))]) hash.update(readFileSync(file));
+  return hash.digest('hex').slice(0, 16);
+}
+
+async function onServer<T>(work: (admin: postgres.Sql) => Promise<T>): Promise<T> {
+  const admin = postgres(await testServerUrl('postgres'), { max: 1, onnotice: () => {}, max_lifetime: null });
+  try {
+    return await work(admin);
+  } finally {
+    await admin.end({ timeout: 5 });
+  }
+}

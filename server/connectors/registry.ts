@@ -1,7 +1,9 @@
 import type { AnyConnector, AnyDestination, AnySource } from './define.ts';
+import { demoSource } from './demo/source.ts';
+import { sampleSource } from './sample/source.ts';
 
 /** Every connector there is. To add one, list it here: catalogue, forms, tests and engine follow. */
-const CONNECTORS: AnyConnector[] = [];
+const CONNECTORS: AnyConnector[] = [demoSource, sampleSource];
 
 export const allConnectors = (): readonly AnyConnector[] => CONNECTORS;
 

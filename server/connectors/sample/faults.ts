@@ -1,0 +1,124 @@
+import { appendFile, mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { ConnectorContext } from '../define.ts';
+import {
+  AuthenticationError,
+  ConfigurationError,
+  DataError,
+  RateLimitedError,
+  RetryableError,
+  SchemaChangedError,
+  TimeoutError,
+} from '../errors.ts';
+
+export const FAULTS = [
+  'retryable',
+  'timeout',
+  'auth',
+  'config',
+  'data',
+  'schema_changed',
+  'rate_limit',
+  'unknown',
+  'stall',
+  'hang',
+] as const;
+export type Fault = (typeof FAULTS)[number];
+
+const group = 'advanced' as const;
+
+/** Settings that both ends of the sample share. */
+export const faultSettings = {
+  fault: z.enum(FAULTS).optional().meta({
+    label: 'Fault',
+    description: 'What goes wrong. stall waits until it is aborted, hang does not heed even that',
+    group,
+  }),
+  faulty_attempts: z.int().min(1).optional().meta({
+    label: 'Faulty attempts',
+    description: 'Only the first so many attempts of each stream go wrong; default: all',
+    group,
+  }),
+  counter: z.string().regex(/^[a-z0-9_-]{1,64}$/).default('default').meta({
+    label: 'Counter',
+    description: 'Name under which attempts are counted, across processes',
+    group,
+  }),
+  rate_limit_ms: z.int().min(0).default(1000).meta({ label: 'Rate limit in milliseconds', group }),
+  batch_delay_ms: z.int().min(0).default(0).meta({ label: 'Delay of each batch in milliseconds', group }),
+  check: z.enum(['passes', 'fails', 'stalls', 'throws']).default('passes').meta({
+    label: 'Check',
+    description: 'How the connection test ends',
+    group,
+  }),
+  token: z.string().optional().meta({ label: 'Token', secret: true, group: 'authentication' }),
+};
+export type FaultConfig = z.infer<z.ZodObject<typeof faultSettings>>;
+type Context = ConnectorContext<FaultConfig>;
+
+/** Counts this attempt at `what` in a file, so that other processes see it. True if it is to go wrong. */
+export async function beginAttempt(ctx: Context, what: string): Promise<boolean> {
+  const { fault, faulty_attempts, counter } = ctx.config;
+  if (fault === undefined) return false;
+  const folder = join(ctx.filesRoot, '.sample', counter);
+  const file = join(folder, what.replaceAll(/\W/g, '_'));
+  await mkdir(folder, { recursive: true });
+  await appendFile(file, '.');
+  return faulty_attempts === undefined || (await stat(file)).size <= faulty_attempts;
+}
+
+/** Does the evil that `fault` names; returns only when there is none. */
+export async function misbehave(ctx: Context): Promise<void> {
+  const { fault, rate_limit_ms } = ctx.config;
+  const message = 'The sample fails as it was told to';
+  switch (fault) {
+    case undefined:
+      return;
+    case 'retryable':
+      throw new RetryableError('sample_retryable', message);
+    case 'timeout':
+      throw new TimeoutError('sample_timeout', message);
+    case 'auth':
+      throw new AuthenticationError('sample_auth', message);
+    case 'config':
+      throw new ConfigurationError('sample_config', message);
+    case 'data':
+      throw new DataError('sample_data', message);
+    case 'schema_changed':
+      throw new SchemaChangedError('sample_schema_changed', message);
+    case 'rate_limit': {
+      const until = new Date(ctx.now().getTime() + rate_limit_ms);
+      ctx.rateLimited(until);
+      throw new RateLimitedError(until, message);
+    }
+    case 'unknown':
+      throw new TypeError(message);
+    case 'stall':
+      return stall(ctx.signal);
+    case 'hang':
+      return new Promise(() => {});
+  }
+}
+
+/** Waits for an abort, and for nothing else. */
+export const stall = (signal: AbortSignal): Promise<never> => {
+  const { promise, reject } = Promise.withResolvers<never>();
+  if (signal.aborted) reject(signal.reason);
+  signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  return promise;
+};
+
+export async function delayBatch(ctx: Context): Promise<void> {
+  if (ctx.config.batch_delay_ms > 0) await sleep(ctx.config.batch_delay_ms, undefined, { signal: ctx.signal });
+}
+
+/** The connection test of both ends. */
+export async function checkSample(ctx: Context) {
+  const { check } = ctx.config;
+  if (check === 'throws') throw new AuthenticationError('sample_check', 'The sample refuses as it was told to');
+  if (check === 'stalls') await stall(ctx.signal);
+  const status = check === 'passes' ? ('passed' as const) : ('failed' as const);
+  return { checks: [{ title: 'Sample', status, message: status === 'passed' ? null : 'Told to fail' }] };
+}

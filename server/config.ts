@@ -20,6 +20,8 @@ export interface Config {
   BOOTSTRAP_API_KEY: string | null;
   DEMO: boolean;
   WORKER_CONCURRENCY: number;
+  /** Pause before a failed stream's second attempt; it triples with each further one, 30 minutes at the most. */
+  RETRY_BACKOFF_SECONDS: number;
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }
 
@@ -74,6 +76,7 @@ const Environment = z.object({
     .transform((value) => SWITCH[value] === true)
     .default(true),
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(4),
+  RETRY_BACKOFF_SECONDS: wholeNumber(0, 1800).default(10),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 
@@ -99,6 +102,12 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     SECRET_KEY: SECRET_KEY ?? keyOfDataDir(DATA_DIR),
     BOOTSTRAP_API_KEY: BOOTSTRAP_API_KEY ?? null,
   });
+}
+
+/** The environment for another process of this service, with the same settings on the database `url`. */
+export function environmentOf(config: Config, url: string): Record<string, string | undefined> {
+  const settings = Object.entries(config).map(([name, value]) => [name, value === null ? '' : String(value)]);
+  return { ...process.env, ...Object.fromEntries(settings), DATABASE_URL: url };
 }
 
 function keyOfDataDir(dataDir: string): string {

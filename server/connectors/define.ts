@@ -198,7 +198,10 @@ export interface WriteTarget {
   stream_run_id: string;
   /** Grows with every claim: a commit with a lower one than the destination has seen is refused (FencedError). */
   fence: number;
-  /** The control plane's `state_version`: a destination that has a higher one tells its own state. */
+  /**
+   * The control plane's `state_version`: a destination that has a higher one tells its own state. Each commit stores
+   * the higher of the two plus the number of commits since the writer was opened.
+   */
   state_version: number;
 }
 
@@ -222,20 +225,17 @@ export interface WriteCounts {
   bytes_loaded: number;
 }
 
-export interface WriterFailure {
-  /** Zero-based row within the batches written since the last checkpoint, where known. */
-  row?: number;
-}
-
 /**
  * Writes one stream. Order of calls: (`write`* `checkpoint`?)* `finish`, or one `pipe` and `finish`; `abort` at any
  * time instead, also after an error of another call, and then nothing that is not yet committed may stay.
  */
 export interface Writer {
+  /** Byte formats that `pipe` takes into this very table; absent: rows only. */
+  byteFormats?: ByteFormat[];
   /** What this destination had committed when the writer was opened; null: nothing. */
   committed: CommittedState | null;
   write(batch: Batch): Promise<void>;
-  /** Takes a byte stream whole. Only with a format from `DestinationConnector.byteFormats`. */
+  /** Takes a byte stream whole. Only with a format from `byteFormats`. */
   pipe?(stream: ByteStream): Promise<void>;
   /** Makes rows and state durable in one transaction of the destination, visible to its readers. */
   checkpoint(state: StreamState): Promise<WriteCounts>;
@@ -283,8 +283,6 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
 export interface DestinationConnector<Config = unknown> extends ConnectorBase<Config> {
   type: 'destination';
   supported_destination_sync_modes: DestinationSyncMode[];
-  /** Byte formats that its writer's `pipe` takes for these columns. */
-  byteFormats?(target: WriteTarget): ByteFormat[];
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
   capabilities?: { chat?: boolean };
 }

@@ -1,36 +1,96 @@
-import type { accountConnectors } from '../../db/schema/index.ts';
-import type { CheckResult, StreamSchema } from '../connectors/define.ts';
-import type { ConnectorError } from '../connectors/errors.ts';
+import { eq } from 'drizzle-orm';
+import { accountConnectors } from '../../db/schema/index.ts';
+import type { AnySource, CheckResult, PendingRequest, Recorder } from '../connectors/define.ts';
+import { ConfigurationError, ConnectorError, TimeoutError } from '../connectors/errors.ts';
 import type { Deps } from '../deps.ts';
+import { createRedactor } from '../lib/redact.ts';
+import { type CatalogDiff, storeCatalog } from './catalog.ts';
+import { type AccountConnectorRow, openConnector, openSecrets, secretValues } from './connector-context.ts';
 
-export type AccountConnectorRow = typeof accountConnectors.$inferSelect;
+export { type AccountConnectorRow, openParameters, secretsContext } from './connector-context.ts';
+export type { CatalogDiff } from './catalog.ts';
 
-/** The AAD under which an account connector's secrets are sealed. */
-export const secretsContext = (row: { account_id: string; id: string }) => `account_connector:${row.account_id}:${row.id}`;
+const CHECK_MS = 20_000;
+const DISCOVER_MS = 10 * 60_000;
 
-/** Parameters and opened secrets as one object, as the connector's `config` takes them. Never leaves the process. */
-export declare function openParameters(deps: Deps, row: AccountConnectorRow): Record<string, unknown>;
+const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
+/** Checks and discoveries belong to no run, so there is no network log for them. */
+const UNRECORDED: Recorder = { start: () => SILENT };
 
 /** Runs the connector's real check, 20 s at the most. Never throws for what the other side does: it is in `error`. */
-export declare function testAccountConnector(
+export async function testAccountConnector(
   deps: Deps,
   row: AccountConnectorRow,
-): Promise<{ result: CheckResult; error: ConnectorError | null }>;
+): Promise<{ result: CheckResult; error: ConnectorError | null }> {
+  try {
+    const result = await within(deps, row, CHECK_MS, ({ connector, ctx }) => connector.check(ctx));
+    return { result, error: null };
+  } catch (thrown) {
+    const error = presentable(deps, row, thrown);
+    return { result: { checks: [{ title: 'Connection', status: 'failed', message: error.message }] }, error };
+  }
+}
 
 /** Calls one of the connector's `possibleValues`. @throws ConnectorError */
-export declare function possibleValues(
+export async function possibleValues(
   deps: Deps,
   row: AccountConnectorRow,
   parameter: string,
-): Promise<Record<string, string>>;
-
-export interface CatalogDiff {
-  streams_added: string[];
-  streams_removed: string[];
-  streams_updated: string[];
+): Promise<Record<string, string>> {
+  try {
+    return await within(deps, row, CHECK_MS, async ({ connector, ctx }) => {
+      const ask = connector.possibleValues?.[parameter];
+      if (!ask) throw new ConfigurationError('parameter_not_dynamic', `${parameter} has no values to list`);
+      return ask(ctx);
+    });
+  } catch (error) {
+    throw presentable(deps, row, error);
+  }
 }
 
 /** Discovers and stores the catalog of a source. @throws ConnectorError; `catalog_status` is then `failed`. */
-export declare function refreshCatalog(deps: Deps, row: AccountConnectorRow): Promise<CatalogDiff>;
+export async function refreshCatalog(deps: Deps, row: AccountConnectorRow): Promise<CatalogDiff> {
+  try {
+    const found = await within(deps, row, DISCOVER_MS, ({ connector, ctx }) => (connector as AnySource).discover(ctx));
+    return await deps.db.transaction((tx) => storeCatalog(tx, row, found));
+  } catch (error) {
+    await deps.db.update(accountConnectors).set({ catalog_status: 'failed' }).where(eq(accountConnectors.id, row.id));
+    throw presentable(deps, row, error);
+  }
+}
 
-export type Discovered = StreamSchema;
+type Opened = ReturnType<typeof openConnector>;
+
+async function within<Result>(
+  deps: Deps,
+  row: AccountConnectorRow,
+  ms: number,
+  work: (opened: Opened) => Promise<Result>,
+): Promise<Result> {
+  const abort = new AbortController();
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const error = new TimeoutError('check_timeout', `No answer within ${ms / 1000} s`);
+    abort.abort(error);
+    late.reject(error);
+  }, ms);
+  const hooks = { recorder: UNRECORDED, signal: abort.signal, warn: () => {}, rateLimited: () => {} };
+  try {
+    return await Promise.race([work(openConnector(deps, row, hooks)), late.promise]);
+  } finally {
+    clearTimeout(timer);
+    // Whatever the connector left open ends here.
+    abort.abort();
+  }
+}
+
+function presentable(deps: Deps, row: AccountConnectorRow, thrown: unknown): ConnectorError {
+  const redactor = createRedactor(secretValues(openSecrets(deps, row)));
+  if (thrown instanceof ConnectorError) {
+    thrown.message = redactor.text(thrown.message);
+    return thrown;
+  }
+  deps.log.error({ err: thrown, account_connector_id: row.id }, 'a connector failed in an unforeseen way');
+  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  return new ConnectorError('unexpected_error', redactor.text(text));
+}

@@ -1,12 +1,24 @@
-import type { connectionStreams, connections } from '../../db/schema/index.ts';
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import { connectionRuns, type connectionStreams, connections, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Actor } from '../events/emit.ts';
+import { badRequest } from '../lib/errors.ts';
 import type { Queue } from '../queue/boss.ts';
+import { executeStream } from '../queue/jobs.ts';
+import { emitRunEvent } from './run-events.ts';
+import { finishRun, lockRun, type RunRow } from './settle.ts';
+import { HELD_STREAM, isLiveRun, LIVE_RUN } from './states.ts';
+
+/** The channel on which workers hear that a run is to stop; the payload is its id. A hint: they also look each second. */
+export const STOP_CHANNEL = 'run_stop';
+
+type ConnectionRow = typeof connections.$inferSelect;
+type StreamRow = typeof connectionStreams.$inferSelect;
 
 export interface StartRun {
-  connection: typeof connections.$inferSelect;
+  connection: ConnectionRow;
   /** The streams to move, selected ones of the connection. */
-  streams: (typeof connectionStreams.$inferSelect)[];
+  streams: StreamRow[];
   run_type: 'plain' | 'custom' | 'full_refresh';
   trigger_type: 'schedule' | 'manual' | 'api' | 'rerun' | 'custom_plan' | 'automation';
   actor: Actor;
@@ -18,13 +30,98 @@ export interface StartRun {
  * Makes run row, stream runs, event and jobs in the caller's transaction; answers with the run's id.
  * @throws ApiError 400 `run_already_active` with `connection_run_id` when a plain run is live.
  */
-export declare function startRun(db: Db, queue: Queue, input: StartRun): Promise<string>;
+export async function startRun(db: Db, queue: Queue, input: StartRun): Promise<string> {
+  // Locks the connection, so that numbers have no gaps and two starts see one another.
+  const [counter] = await db
+    .update(connections)
+    .set({ run_counter: sql`${connections.run_counter} + 1` })
+    .where(eq(connections.id, input.connection.id))
+    .returning({ number: connections.run_counter });
+  const [run] = await db
+    .insert(connectionRuns)
+    .values({
+      account_id: input.connection.account_id,
+      connection_id: input.connection.id,
+      number: counter?.number ?? 1,
+      status: 'queued',
+      run_type: input.run_type,
+      trigger_type: input.trigger_type,
+      triggered_by: input.actor.type === 'user' ? input.actor.id : null,
+      rerun_of_run_id: input.rerun_of_run_id,
+      custom_run_parameters: input.custom_run_parameters,
+      queued_at: sql`clock_timestamp()`,
+    })
+    .onConflictDoNothing()
+    .returning();
+  if (!run) throw await runAlreadyActive(db, input.connection.id);
+  await insertStreamRuns(db, queue, { run, input });
+  await emitRunEvent(db, { event: 'connection_run_queued', run, actor: input.actor });
+  return run.id;
+}
+
+async function runAlreadyActive(db: Db, connection_id: string) {
+  const [live] = await db
+    .select({ id: connectionRuns.id })
+    .from(connectionRuns)
+    .where(and(eq(connectionRuns.connection_id, connection_id), inArray(connectionRuns.status, LIVE_RUN)));
+  return badRequest('run_already_active', 'A run of this connection is active', { connection_run_id: live?.id ?? null });
+}
+
+async function insertStreamRuns(db: Db, queue: Queue, made: { run: RunRow; input: StartRun }): Promise<void> {
+  const { run, input } = made;
+  const now = new Date().toISOString();
+  const rows = await db
+    .insert(streamRuns)
+    .values(
+      input.streams.map((stream, index) => ({
+        account_id: run.account_id,
+        connection_id: run.connection_id,
+        connection_run_id: run.id,
+        stream_id: stream.id,
+        stream_name: stream.name,
+        namespace: stream.namespace,
+        status: 'pending' as const,
+        sync_mode: stream.sync_mode,
+        destination_sync_mode: stream.destination_sync_mode,
+        cursor_before: stream.state?.cursor ?? null,
+        dispatched_at: index < input.connection.max_parallel_streams ? now : null,
+      })),
+    )
+    .returning({ id: streamRuns.id, dispatched_at: streamRuns.dispatched_at });
+  for (const row of rows) {
+    if (row.dispatched_at) await queue.send(db, executeStream, { stream_run_id: row.id });
+  }
+}
 
 /**
  * Asks a run to stop, in the caller's transaction. Answers with the run's id, or null when it had ended already.
  * Streams that no worker holds end at once; workers are told by NOTIFY.
  */
-export declare function requestStop(
+export async function requestStop(
   db: Db,
   input: { connection_run_id: string; actor: Actor; reason: string | null },
-): Promise<string | null>;
+): Promise<string | null> {
+  const run = await lockRun(db, input.connection_run_id);
+  if (!run || !isLiveRun(run.status)) return null;
+  if (run.status === 'stopping') return run.id;
+  await db
+    .update(connectionRuns)
+    .set({
+      status: 'stopping',
+      stop_requested_at: sql`clock_timestamp()`,
+      stop_requested_by: input.actor.type === 'user' ? input.actor.id : null,
+      stop_reason: input.reason,
+    })
+    .where(eq(connectionRuns.id, run.id));
+  await db
+    .update(streamRuns)
+    .set({ status: 'stopped', finished_at: sql`clock_timestamp()` })
+    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, ['pending', 'retrying'])));
+  const held = await db
+    .select({ id: streamRuns.id })
+    .from(streamRuns)
+    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, HELD_STREAM)));
+  if (held.length === 0) await finishRun(db, run.id, input.actor);
+  else await db.execute(sql`select pg_notify(${STOP_CHANNEL}, ${run.id})`);
+  return run.id;
+}

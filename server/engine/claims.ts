@@ -1,0 +1,148 @@
+import { and, eq, inArray, ne, sql } from 'drizzle-orm';
+import { accountConnectors, connectionRuns, connectionStreams, connections, streamRuns } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { StreamState, WriteCounts } from '../connectors/define.ts';
+import { emitRunEvent } from './run-events.ts';
+import { lockRun, type RunRow } from './settle.ts';
+import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from './states.ts';
+
+/** A sign of life younger than this means that another worker really holds the stream. */
+const FRESH_SECONDS = 5;
+
+export interface Claim {
+  run: RunRow;
+  stream_run: typeof streamRuns.$inferSelect;
+  connection: typeof connections.$inferSelect;
+  stream: typeof connectionStreams.$inferSelect;
+  source: typeof accountConnectors.$inferSelect;
+  destination: typeof accountConnectors.$inferSelect;
+}
+
+/** What a worker is at: counted in memory, written with each sign of life. */
+export interface Progress {
+  rows_read: number;
+  bytes_read: number;
+  rows_loaded: number;
+  rows_updated: number;
+  rows_deleted: number;
+  bytes_loaded: number;
+  requests_count: number;
+  estimated_rows: number | null;
+  first_row_at: string | null;
+  rate_limited_until: string | null;
+}
+
+/**
+ * Makes this worker the holder of a stream, with a new fence. Null when there is nothing to do: the stream or run has
+ * ended or is stopping, or another worker gave a sign of life just now (a job delivered twice).
+ */
+export async function claimStream(db: Db, stream_run_id: string): Promise<Claim | null> {
+  const [named] = await db
+    .select({ run_id: streamRuns.connection_run_id })
+    .from(streamRuns)
+    .where(eq(streamRuns.id, stream_run_id));
+  const run = named && (await lockRun(db, named.run_id));
+  if (!run || !isLiveRun(run.status) || run.status === 'stopping') return null;
+  const [claimed] = await db
+    .update(streamRuns)
+    .set({
+      status: 'running',
+      fence: sql`nextval('stream_run_fence')`,
+      heartbeat_at: sql`clock_timestamp()`,
+      started_at: sql`coalesce(${streamRuns.started_at}, clock_timestamp())`,
+      attempt: sql`case when ${streamRuns.started_at} is null then 1 else ${streamRuns.attempt} + 1 end`,
+      rate_limited_until: null,
+    })
+    .where(
+      and(
+        eq(streamRuns.id, stream_run_id),
+        inArray(streamRuns.status, LIVE_STREAM),
+        sql`(${streamRuns.status} in ('pending', 'retrying')
+          or ${streamRuns.heartbeat_at} < clock_timestamp() - make_interval(secs => ${FRESH_SECONDS}))`,
+      ),
+    )
+    .returning();
+  if (!claimed) return null;
+  const started = await markRunning(db, run, claimed.attempt);
+  return { run: started, stream_run: claimed, ...(await loadPipeline(db, claimed)) };
+}
+
+async function markRunning(db: Db, run: RunRow, attempt: number): Promise<RunRow> {
+  const [running] = await db
+    .update(connectionRuns)
+    .set({
+      status: 'running',
+      attempt: sql`greatest(${connectionRuns.attempt}, ${attempt})`,
+      started_at: sql`coalesce(${connectionRuns.started_at}, clock_timestamp())`,
+    })
+    .where(eq(connectionRuns.id, run.id))
+    .returning();
+  if (!running) throw new Error(`run ${run.id} is gone`);
+  if (!run.started_at) await emitRunEvent(db, { event: 'connection_run_started', run: running });
+  return running;
+}
+
+async function loadPipeline(db: Db, claimed: Claim['stream_run']) {
+  const [[connection], [stream]] = await Promise.all([
+    db.select().from(connections).where(eq(connections.id, claimed.connection_id)),
+    db.select().from(connectionStreams).where(eq(connectionStreams.id, claimed.stream_id)),
+  ]);
+  if (!connection || !stream) throw new Error(`connection or stream of stream run ${claimed.id} is gone`);
+  const both = await db
+    .select()
+    .from(accountConnectors)
+    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
+  const source = both.find((row) => row.id === connection.source_id);
+  const destination = both.find((row) => row.id === connection.destination_id);
+  if (!source || !destination) throw new Error(`source or destination of connection ${connection.id} is gone`);
+  return { connection, stream, source, destination };
+}
+
+const stillHeld = (claim: Claim) =>
+  and(
+    eq(streamRuns.id, claim.stream_run.id),
+    eq(streamRuns.fence, claim.stream_run.fence),
+    inArray(streamRuns.status, HELD_STREAM),
+  );
+
+/** A sign of life with the progress so far. Answers with the run's state, or null when this worker has lost the stream. */
+export async function recordProgress(db: Db, claim: Claim, progress: Progress): Promise<RunStatus | null> {
+  const [held] = await db
+    .update(streamRuns)
+    .set({
+      ...progress,
+      status: progress.rate_limited_until ? 'rate_limited' : 'running',
+      heartbeat_at: sql`clock_timestamp()`,
+    })
+    .from(connectionRuns)
+    .where(and(stillHeld(claim), eq(connectionRuns.id, streamRuns.connection_run_id)))
+    .returning({ status: connectionRuns.status });
+  return held?.status ?? null;
+}
+
+/** Writes down what the destination has just committed. False: the stream belongs to another worker now. */
+export async function recordCheckpoint(
+  db: Db,
+  claim: Claim,
+  commit: { state: StreamState | null; state_version: number; counts: WriteCounts },
+): Promise<boolean> {
+  const held = await db
+    .update(streamRuns)
+    .set({
+      ...commit.counts,
+      attempts_without_progress: 0,
+      ...(commit.state && { cursor_after: commit.state.cursor }),
+    })
+    .where(stillHeld(claim))
+    .returning({ id: streamRuns.id });
+  if (held.length === 0) return false;
+  if (!claim.run.update_cursor) return true;
+  await db
+    .update(connectionStreams)
+    .set({
+      state_version: commit.state_version,
+      ...(commit.state && { state: commit.state, cursor_updated_at: sql`clock_timestamp()` }),
+    })
+    .where(and(eq(connectionStreams.id, claim.stream.id), ne(connectionStreams.state_version, commit.state_version)));
+  return true;
+}

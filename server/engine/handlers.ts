@@ -1,0 +1,27 @@
+import type { Deps } from '../deps.ts';
+import { executeStream, executeTask } from '../queue/jobs.ts';
+import { executeStreamJob, nudgeRun } from './execute-stream.ts';
+import { STOP_CHANNEL } from './lifecycle.ts';
+import { startSweeper } from './sweeper.ts';
+import { executeTaskJob } from './tasks.ts';
+
+/** Makes this process a worker: it takes jobs, listens for stops, and looks after runs that nobody brings to an end. */
+export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }> {
+  const listening = await deps.database.listen(STOP_CHANNEL, nudgeRun);
+  const concurrency = deps.config.WORKER_CONCURRENCY;
+  await deps.queue.work(executeStream, concurrency, ({ stream_run_id }, signal) =>
+    executeStreamJob(deps, stream_run_id, signal),
+  );
+  await deps.queue.work(executeTask, executeTask.concurrency ?? concurrency, ({ task_id }) =>
+    executeTaskJob(deps, task_id),
+  );
+  const sweeper = startSweeper(deps);
+  deps.log.info({ concurrency }, 'worker ready');
+  return {
+    async stop() {
+      await sweeper.stop();
+      await deps.queue.stop();
+      await listening.unlisten();
+    },
+  };
+}

@@ -1,0 +1,191 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { catalogStreams } from '../../db/schema/index.ts';
+import type {
+  AnyDestination,
+  AnySource,
+  Batch,
+  ByteFormat,
+  ConnectorContext,
+  ReadRequest,
+  StreamSchema,
+  StreamState,
+  Writer,
+  WriteTarget,
+} from '../connectors/define.ts';
+import { ConfigurationError } from '../connectors/errors.ts';
+import type { Attempt } from './attempt.ts';
+import { ClaimLost } from './attempt.ts';
+import { CheckpointPace } from './checkpoint.ts';
+import { recordCheckpoint } from './claims.ts';
+import { openConnector } from './connector-context.ts';
+import { fromSource, onSide, SideError } from './failures.ts';
+import { createMapper } from './mapping.ts';
+import { prefetch } from './prefetch.ts';
+import { planTransfer, readRequest, tableName, type TransferPlan } from './transfer-plan.ts';
+
+interface Transfer {
+  attempt: Attempt;
+  plan: TransferPlan;
+  source: AnySource;
+  sourceContext: ConnectorContext<unknown>;
+  writer: Writer;
+  request: ReadRequest;
+  state_version: number;
+}
+
+/** Moves one stream from where its last checkpoint is to its end. False: the stream is another worker's now. */
+export async function moveStream(attempt: Attempt): Promise<boolean> {
+  const { claim, deps } = attempt;
+  const from = await onSide('source', async () => openConnector(deps, claim.source, attempt.hooks('source')));
+  const to = await onSide('destination', async () => openConnector(deps, claim.destination, attempt.hooks('destination')));
+  const source = from.connector as AnySource;
+  const schema = await loadSchema(attempt);
+  const plan = await onSide('source', async () => planTransfer({ source, schema, stream: claim.stream }));
+  const writer = await onSide('destination', () =>
+    (to.connector as AnyDestination).open(to.ctx, writeTarget(attempt, plan)),
+  );
+  try {
+    if (writer.committed?.finished) return await adopt(attempt, writer);
+    const state = resumeState(attempt, writer);
+    const request = readRequest({ plan, schema, stream: claim.stream, state, window: windowOf(attempt) });
+    const state_version = Math.max(claim.stream.state_version, writer.committed?.state_version ?? 0);
+    return await transfer({ attempt, plan, source, sourceContext: from.ctx, writer, request, state_version });
+  } catch (error) {
+    await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'a writer could not be aborted'));
+    throw error;
+  }
+}
+
+async function transfer(input: Transfer): Promise<boolean> {
+  const { attempt, source, sourceContext, request, writer } = input;
+  const { estimate } = source;
+  if (estimate) attempt.progress.estimated_rows ??= await onSide('source', () => estimate(sourceContext, request));
+  const format = byteFormat(input);
+  const last = format ? await pipeBytes(input, format) : await pumpBatches(input);
+  attempt.signal.throwIfAborted();
+  const counts = await onSide('destination', () => writer.finish(last));
+  input.state_version += 1;
+  return record(input, last, counts);
+}
+
+/** The best format that both sides speak, when nothing has to be done to the rows on the way. */
+function byteFormat({ plan, source, writer, request }: Transfer): ByteFormat | null {
+  if (!plan.untouched || !source.copy || !writer.pipe) return null;
+  const accepted = writer.byteFormats ?? [];
+  return source.byteFormats?.(request).find((format) => accepted.includes(format)) ?? null;
+}
+
+async function pipeBytes(input: Transfer, format: ByteFormat): Promise<null> {
+  const { attempt, source, sourceContext, writer, request } = input;
+  const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
+  let rows = 0;
+  let sourceError: SideError | null = null;
+  async function* counted() {
+    try {
+      for await (const chunk of stream.chunks) {
+        const sofar = stream.rows();
+        attempt.saw(sofar - rows, chunk.length);
+        rows = sofar;
+        yield chunk;
+      }
+      attempt.saw(stream.rows() - rows, 0);
+    } catch (error) {
+      // The writer may wrap what breaks off under its hands; the source's own words are the ones to keep.
+      sourceError = new SideError('source', error);
+      throw sourceError;
+    }
+  }
+  await onSide('destination', () => writer.pipe!({ format, chunks: counted(), rows: stream.rows })).catch((error) => {
+    throw sourceError ?? error;
+  });
+  return null;
+}
+
+async function pumpBatches(input: Transfer): Promise<StreamState | null> {
+  const { attempt, plan, source, sourceContext, writer, request } = input;
+  const { deps, claim } = attempt;
+  const map = createMapper(plan, (value) => deps.secrets.hmac(`mask:${claim.run.account_id}`, value));
+  const pace = new CheckpointPace(claim.stream.destination_sync_mode);
+  const incremental = claim.stream.sync_mode === 'incremental';
+  let state: StreamState | null = request.state;
+  for await (const batch of prefetch(() => fromSource(source.read(sourceContext, request)))) {
+    attempt.signal.throwIfAborted();
+    attempt.saw(batch.rows.length, batch.bytes);
+    const mapped: Batch = map(batch);
+    if (mapped.rows.length > 0) await onSide('destination', () => writer.write(mapped));
+    if (!incremental || !batch.state) continue;
+    state = batch.state;
+    if (!pace.due(batch.bytes)) continue;
+    const reached = state;
+    const counts = await onSide('destination', () => writer.checkpoint(reached));
+    attempt.signal.throwIfAborted();
+    input.state_version += 1;
+    if (!(await record(input, reached, counts))) throw new ClaimLost('Another worker holds this stream');
+    pace.reset();
+  }
+  return incremental ? state : null;
+}
+
+/** After a commit of the destination: the control plane's own note of it. */
+async function record(input: Transfer, state: StreamState | null, counts: Awaited<ReturnType<Writer['finish']>>) {
+  const { attempt, state_version } = input;
+  Object.assign(attempt.progress, counts);
+  return recordCheckpoint(attempt.deps.db, attempt.claim, { state, state_version, counts });
+}
+
+/** A crash came between the destination's last commit and our note of it: the rows are there, only the note is missing. */
+async function adopt(attempt: Attempt, writer: Writer): Promise<boolean> {
+  const { committed } = writer;
+  await writer.abort();
+  if (!committed) return true;
+  Object.assign(attempt.progress, committed.counts);
+  attempt.progress.rows_read = Math.max(attempt.claim.stream_run.rows_read, committed.counts.rows_loaded);
+  return recordCheckpoint(attempt.deps.db, attempt.claim, committed);
+}
+
+/** The destination's state wins where it is ahead: it was committed together with the rows. */
+function resumeState({ claim }: Attempt, { committed }: Writer): StreamState | null {
+  if (claim.stream.sync_mode !== 'incremental') return null;
+  const ahead = committed && (committed.same_stream_run || committed.state_version > claim.stream.state_version);
+  return ahead ? committed.state : (claim.stream.state ?? null);
+}
+
+function windowOf({ claim }: Attempt): ReadRequest['window'] {
+  const { run, connection } = claim;
+  const start = run.window_start ?? connection.start_date;
+  return start || run.window_end ? { start, end: run.window_end } : null;
+}
+
+async function loadSchema({ deps, claim }: Attempt): Promise<StreamSchema> {
+  const [row] = await deps.db
+    .select({ definition: catalogStreams.definition })
+    .from(catalogStreams)
+    .where(
+      and(
+        eq(catalogStreams.account_connector_id, claim.source.id),
+        eq(catalogStreams.name, claim.stream.name),
+        sql`${catalogStreams.namespace} is not distinct from ${claim.stream.namespace}`,
+      ),
+    );
+  if (!row) throw new ConfigurationError('unknown_stream', `The source's catalog has no stream ${claim.stream.name}`);
+  return row.definition as unknown as StreamSchema;
+}
+
+function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
+  const { connection, stream, run, stream_run } = claim;
+  return {
+    schema: connection.destination_schema,
+    table: tableName(connection, stream),
+    columns: plan.columns.map((column) => column.target),
+    primary_key: plan.primary_key,
+    cursor_column: plan.cursor_column,
+    mode: stream.destination_sync_mode,
+    connection_id: connection.id,
+    // A run that must not move the live cursor keeps its checkpoints apart from the stream's own.
+    stream_id: run.update_cursor ? stream.id : stream_run.id,
+    connection_run_id: run.id,
+    stream_run_id: stream_run.id,
+    fence: stream_run.fence,
+    state_version: stream.state_version,
+  };
+}

@@ -1,0 +1,34 @@
+import type { RUN_STATUSES, STREAM_RUN_STATUSES } from '../../db/schema/index.ts';
+
+export type RunStatus = (typeof RUN_STATUSES)[number];
+export type StreamRunStatus = (typeof STREAM_RUN_STATUSES)[number];
+
+/** Run states that still change. */
+export const LIVE_RUN: RunStatus[] = ['queued', 'running', 'retrying', 'stopping'];
+/** Stream run states in which a worker holds the stream. */
+export const HELD_STREAM: StreamRunStatus[] = ['running', 'rate_limited'];
+/** Stream run states that still change. */
+export const LIVE_STREAM: StreamRunStatus[] = ['pending', 'retrying', ...HELD_STREAM];
+
+export const isLiveRun = (status: RunStatus) => LIVE_RUN.includes(status);
+
+/** The final state of a run whose streams have all ended. A stop that was asked for wins over what the rest did. */
+export function finalRunStatus(streams: StreamRunStatus[], stopRequested: boolean): RunStatus {
+  const has = (status: StreamRunStatus) => streams.includes(status);
+  if (stopRequested && has('stopped')) return 'stopped';
+  if (!has('failed') && !has('stopped')) return 'succeeded';
+  if (has('succeeded')) return 'partially_succeeded';
+  return has('failed') ? 'failed' : 'stopped';
+}
+
+/** Attempts in a row without a committed row, and attempts in all, before a stream is given up. */
+export const MAX_ATTEMPTS_WITHOUT_PROGRESS = 5;
+export const MAX_ATTEMPTS = 20;
+
+const LONGEST_BACKOFF_SECONDS = 1800;
+
+/** Pause before the next attempt: base × 3^(n-1) after n attempts without progress, 30 minutes at the most. */
+export function backoffSeconds(attemptsWithoutProgress: number, baseSeconds: number): number {
+  if (attemptsWithoutProgress === 0) return Math.min(1, baseSeconds);
+  return Math.min(baseSeconds * 3 ** (attemptsWithoutProgress - 1), LONGEST_BACKOFF_SECONDS);
+}

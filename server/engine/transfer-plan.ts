@@ -1,0 +1,165 @@
+import type { accountConnectors, connectionStreams, connections } from '../../db/schema/index.ts';
+import type {
+  AnySource,
+  Field,
+  Filter,
+  LogicalType,
+  Masking,
+  ReadColumn,
+  ReadRequest,
+  StreamSchema,
+  TargetColumn,
+} from '../connectors/define.ts';
+import { SchemaChangedError } from '../connectors/errors.ts';
+
+/** A column from source to destination, and what of its transformation the engine has to do itself. */
+export interface PlannedColumn {
+  field: Field;
+  target: TargetColumn;
+  /** Done by the source in its query. */
+  pushed: Masking;
+  /** Done by the engine, row by row. */
+  masking: Masking;
+}
+
+export interface TransferPlan {
+  columns: PlannedColumn[];
+  /** Filters that the source does. */
+  pushed_filters: Filter[];
+  /** Filters that the engine does; `index` is the column, which may be one read only for this. */
+  filters: { index: number; type: LogicalType; filter: Filter }[];
+  /** Columns read only to filter by; they stand after `columns` and are cut off. */
+  extra: Field[];
+  /** The bytes may pass through untouched as far as the engine is concerned. */
+  untouched: boolean;
+  primary_key: string[];
+  cursor_column: string | null;
+}
+
+/** A field as a connection configures it (ConnectionField of the interface). */
+export interface FieldChoice {
+  path: string[];
+  selected: boolean;
+  destination_name: string | null;
+  destination_type: string | null;
+  masking: Masking;
+}
+
+type StreamRow = typeof connectionStreams.$inferSelect;
+
+export const fieldName = (path: string[]) => path.join('.');
+const samePath = (a: string[], b: string[]) => a.length === b.length && a.every((part, index) => part === b[index]);
+
+/**
+ * Decides which columns move, under which names and types, and who transforms them. Pure.
+ * @throws SchemaChangedError when a chosen field, key or cursor is no longer in the source.
+ */
+export function planTransfer(input: { source: AnySource; schema: StreamSchema; stream: StreamRow }): TransferPlan {
+  const { source, schema, stream } = input;
+  const choices = stream.fields as FieldChoice[];
+  for (const choice of choices) requireField(schema, choice.path);
+  const columns = schema.fields
+    .map((field) => ({ field, choice: choices.find((one) => samePath(one.path, field.path)) }))
+    .filter(({ choice }) => choice?.selected !== false)
+    .map(({ field, choice }) => planColumn(source, field, choice));
+  const filters = stream.filters as Filter[];
+  const extra: Field[] = [];
+  const engineFilters = source.pushdown.filters
+    ? []
+    : filters.map((filter) => placeFilter({ schema, columns, extra, filter }));
+  return {
+    columns,
+    pushed_filters: source.pushdown.filters ? filters : [],
+    filters: engineFilters,
+    extra,
+    untouched: engineFilters.length === 0 && columns.every((column) => column.masking === 'none'),
+    primary_key: keyPaths(schema, stream).map((path) => targetName(columns, schema, path)),
+    cursor_column: stream.cursor_field ? optionalName(columns, stream.cursor_field) : null,
+  };
+}
+
+/** The key in force: the connection's own, else the source's. */
+export const keyPaths = (schema: StreamSchema, stream: StreamRow): string[][] =>
+  stream.primary_key?.length ? stream.primary_key : (schema.source_defined_primary_key ?? []);
+
+export const cursorPath = (schema: StreamSchema, stream: StreamRow): string[] | null =>
+  stream.cursor_field ?? schema.default_cursor_field;
+
+function planColumn(source: AnySource, field: Field, choice: FieldChoice | undefined): PlannedColumn {
+  const masking = choice?.masking ?? 'none';
+  const pushed = source.pushdown.masking.includes(masking) ? masking : 'none';
+  const masked = masking !== 'none';
+  const retyped = (choice?.destination_type ?? null) as LogicalType | null;
+  return {
+    field,
+    pushed,
+    masking: pushed === masking ? 'none' : masking,
+    target: {
+      name: choice?.destination_name ?? fieldName(field.path),
+      type: masked ? 'string' : (retyped ?? field.type),
+      source_type: masked || retyped ? null : field.source_type,
+      dialect: masked || retyped ? null : field.dialect,
+      nullable: field.nullable,
+    },
+  };
+}
+
+function requireField(schema: StreamSchema, path: string[]): Field {
+  const field = schema.fields.find((one) => samePath(one.path, path));
+  if (!field) {
+    throw new SchemaChangedError('field_missing', `The source's ${schema.name} has no field ${fieldName(path)} any more`);
+  }
+  return field;
+}
+
+function placeFilter(input: { schema: StreamSchema; columns: PlannedColumn[]; extra: Field[]; filter: Filter }) {
+  const { schema, columns, extra, filter } = input;
+  const field = requireField(schema, filter.field.split('.'));
+  // A masked column is compared by what the source says, so it is read a second time beside its masked self.
+  const shown = columns.findIndex((column) => column.field === field && column.pushed === 'none');
+  if (shown >= 0) return { index: shown, type: field.type, filter };
+  extra.push(field);
+  return { index: columns.length + extra.length - 1, type: field.type, filter };
+}
+
+const optionalName = (columns: PlannedColumn[], path: string[]) =>
+  columns.find((column) => samePath(column.field.path, path))?.target.name ?? null;
+
+function targetName(columns: PlannedColumn[], schema: StreamSchema, path: string[]): string {
+  const name = optionalName(columns, path);
+  if (name === null) {
+    throw new SchemaChangedError('key_not_selected', `The key ${fieldName(path)} of ${schema.name} is not among its fields`);
+  }
+  return name;
+}
+
+/** What the source is asked for. */
+export function readRequest(input: {
+  plan: TransferPlan;
+  schema: StreamSchema;
+  stream: StreamRow;
+  state: ReadRequest['state'];
+  window: ReadRequest['window'];
+}): ReadRequest {
+  const { plan, schema, stream, state, window } = input;
+  const columns: ReadColumn[] = [
+    ...plan.columns.map(({ field, pushed }) => ({ field, masking: pushed })),
+    ...plan.extra.map((field) => ({ field, masking: 'none' as const })),
+  ];
+  return {
+    stream: schema,
+    columns,
+    filters: plan.pushed_filters,
+    sync_mode: stream.sync_mode,
+    cursor_field: stream.sync_mode === 'incremental' || window ? cursorPath(schema, stream) : null,
+    primary_key: keyPaths(schema, stream),
+    state,
+    window,
+  };
+}
+
+/** The table a stream is written to, within the destination's schema. */
+export const tableName = (connection: typeof connections.$inferSelect, stream: StreamRow) =>
+  `${connection.table_prefix}${stream.destination_table ?? stream.name}`;
+
+export type AccountConnectorRow = typeof accountConnectors.$inferSelect;

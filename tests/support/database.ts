@@ -26,7 +26,7 @@ export interface TestDatabase {
 
 /** A migrated and bootstrapped control database of its own, cloned from the run's template. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  return createDatabase(`template ${await template()} strategy wal_log`);
+  return createDatabase(`template ${await template()} strategy file_copy`);
 }
 
 /** An empty database, for sources and destinations. */

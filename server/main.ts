@@ -1,0 +1,113 @@
+import { EmbeddedPostgresError, startEmbeddedPostgres } from '../db/embedded.ts';
+import { migrateDatabase } from '../db/migrate.ts';
+import { createApp } from './app.ts';
+import { type Bootstrapped, bootstrap } from './bootstrap.ts';
+import { type Config, ConfigError, environmentOf, readConfig } from './config.ts';
+import { runDemo } from './demo-pipeline.ts';
+import { closeDeps, createDeps, type Deps } from './deps.ts';
+import { startWorker } from './engine/handlers.ts';
+import { openLog } from './lib/log.ts';
+import { handleSignals, type Shutdown } from './shutdown.ts';
+import { superviseWorker, UNTIL_STDIN_ENDS } from './supervise.ts';
+import { followWarehouse } from './warehouse.ts';
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+/** `bun server/main.ts [all|api|worker]`: API, worker and, without DATABASE_URL, the database too; or one part alone. */
+async function main(mode: string, flags: string[]): Promise<void> {
+  const config = readConfig();
+  const shutdown = handleSignals(openLog(config.LOG_LEVEL));
+  try {
+    if (mode === 'all') await runAll(config, shutdown);
+    else if (mode === 'api') await runApi(config, shutdown);
+    else if (mode === 'worker') await runWorker(config, { shutdown, untilStdinEnds: flags.includes(UNTIL_STDIN_ENDS) });
+    else throw new ConfigError(`"${mode}" is no part of the service: all, api or worker`);
+  } catch (error) {
+    complain(error);
+    await shutdown.end(1);
+  }
+}
+
+async function runAll(config: Config, shutdown: Shutdown): Promise<void> {
+  const embedded = config.DATABASE_URL === null ? startEmbeddedPostgres({ dataDir: config.DATA_DIR }) : null;
+  // Registered before it is there: a signal in the middle of the start must not leave a server behind.
+  if (embedded) shutdown.onEnd(async () => (await embedded).stop());
+  const server = await embedded;
+  const url = server?.url('pipelines') ?? requireUrl(config, 'all');
+  const { deps, made, address } = await serve(config, { url, shutdown });
+  if (server) await followWarehouse(deps.db, server);
+  const worker = superviseWorker({ env: environmentOf(config, url), log: deps.log });
+  shutdown.onEnd(() => worker.stop());
+  greet(config, { made, address });
+  if (config.DEMO) {
+    const api_key = made.api_key ?? config.BOOTSTRAP_API_KEY;
+    await runDemo({ db: deps.db, address, api_key, warehouse: server?.warehouse ?? null, say });
+  }
+}
+
+async function runApi(config: Config, shutdown: Shutdown): Promise<void> {
+  const { made, address } = await serve(config, { url: requireUrl(config, 'api'), shutdown });
+  greet(config, { made, address });
+}
+
+async function runWorker(config: Config, options: { shutdown: Shutdown; untilStdinEnds: boolean }): Promise<void> {
+  const { shutdown } = options;
+  if (options.untilStdinEnds) void untilStdinEnds().then(() => shutdown.end(0));
+  const url = requireUrl(config, 'worker');
+  await migrateDatabase(url);
+  const deps = await createDeps(config, url, 'worker');
+  shutdown.onEnd(() => closeDeps(deps));
+  const worker = await startWorker(deps);
+  shutdown.onEnd(() => worker.stop());
+  deps.log.info({ concurrency: config.WORKER_CONCURRENCY }, 'worker ready');
+}
+
+async function serve(
+  config: Config,
+  options: { url: string; shutdown: Shutdown },
+): Promise<{ deps: Deps; made: Bootstrapped; address: string }> {
+  const { url, shutdown } = options;
+  await migrateDatabase(url);
+  const deps = await createDeps(config, url, 'api');
+  shutdown.onEnd(() => closeDeps(deps));
+  const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
+  const app = createApp(deps).listen({ hostname: config.HOST, port: config.PORT });
+  shutdown.onEnd(async () => app.stop());
+  const host = config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST;
+  return { deps, made, address: `http://${host}:${app.server?.port}` };
+}
+
+function greet(config: Config, at: { made: Bootstrapped; address: string }): void {
+  say(`Data pipelines at ${at.address} (ready after ${Math.round(process.uptime() * 10) / 10} s)`);
+  say(`  reference of the API: ${at.address}/docs`);
+  if (at.made.api_key) say(`  API key of ${config.BOOTSTRAP_EMAIL}, valid for 90 days, shown only now: ${at.made.api_key}`);
+  else if (config.BOOTSTRAP_API_KEY) say('  API key: the one in BOOTSTRAP_API_KEY');
+  else say('  API key: the one shown at the first start');
+}
+
+function requireUrl(config: Config, mode: string): string {
+  if (config.DATABASE_URL !== null) return config.DATABASE_URL;
+  throw new ConfigError(`DATABASE_URL must be set for "${mode}": only "all" starts the embedded PostgreSQL`);
+}
+
+async function untilStdinEnds(): Promise<void> {
+  const reader = Bun.stdin.stream().getReader();
+  while (!(await reader.read()).done) continue;
+}
+
+/** One line for what the operator can set right; the whole error for what he cannot. */
+function complain(error: unknown): void {
+  const expected = error instanceof ConfigError || error instanceof EmbeddedPostgresError;
+  const code = (error as { code?: string }).code;
+  if (expected) process.stderr.write(`${error.message}\n`);
+  else if (code === 'EADDRINUSE') process.stderr.write('PORT is in use by another process\n');
+  else process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+}
+
+const [mode = 'all', ...flags] = process.argv.slice(2);
+try {
+  await main(mode, flags);
+} catch (error) {
+  complain(error);
+  process.exit(1);
+}

@@ -1,0 +1,36 @@
+import type { Logger } from 'pino';
+
+type Step = () => Promise<unknown>;
+
+/** What a process must put down before it ends, undone in reverse order of `onEnd`. */
+export interface Shutdown {
+  onEnd(step: Step): void;
+  /** Ends the process. Safe to call more than once: the first call counts. */
+  end(exitCode: number): Promise<never>;
+}
+
+/** After this long a step that hangs is left alone: the database recovers from that, a service that never ends does not. */
+const LIMIT_MS = 60_000;
+
+/** SIGINT and SIGTERM end the process cleanly with exit code 0; a second one of them at once, with 130. */
+export function handleSignals(log: Pick<Logger, 'error'>): Shutdown {
+  const steps: Step[] = [];
+  let ending: Promise<never> | null = null;
+  const undo = async () => {
+    for (const step of steps.reverse()) {
+      await step().catch((error: unknown) => log.error({ err: error }, 'shutdown'));
+    }
+  };
+  const finish = async (exitCode: number): Promise<never> => {
+    await Promise.race([undo(), Bun.sleep(LIMIT_MS)]);
+    process.exit(exitCode);
+  };
+  const end = (exitCode: number) => (ending ??= finish(exitCode));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (ending) process.exit(130);
+      void end(0);
+    });
+  }
+  return { onEnd: (step) => steps.push(step), end };
+}

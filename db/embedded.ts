@@ -105,9 +105,14 @@ async function ensureDatabases(holder: postgres.Sql, warehousePassword: string):
 async function isLastHolder(holder: postgres.Sql): Promise<boolean> {
   try {
     await holder`select pg_advisory_lock(${LOCK})`;
-    const others = await holder`
-      select 1 from pg_stat_activity where application_name = ${HOLDER} and pid <> pg_backend_pid()`;
-    return others.length === 0;
+    // A process killed a moment ago still shows until its backend notices.
+    for (let look = 0; look < 10; look += 1) {
+      const others = await holder`
+        select 1 from pg_stat_activity where application_name = ${HOLDER} and pid <> pg_backend_pid()`;
+      if (others.length === 0) return true;
+      await Bun.sleep(50);
+    }
+    return false;
   } catch {
     // The server is not there for us any more; whatever is left of it has no user.
     return true;

@@ -1,0 +1,142 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { eq, sql } from 'drizzle-orm';
+import { type Database, openDatabase } from '../../db/index.ts';
+import { migrateDatabase } from '../../db/migrate.ts';
+import { accounts, apiKeys, roles, userRoles, users } from '../../db/schema/index.ts';
+import { bootstrap } from '../../server/bootstrap.ts';
+import type { Config } from '../../server/config.ts';
+import { isMistyped } from '../../server/lib/api-keys.ts';
+import { openSecrets } from '../../server/lib/secrets.ts';
+import { SYSTEM_ROLES } from '../../server/permissions.ts';
+import { createPlainDatabase, testConfig } from '../support/database.ts';
+import { temporaryFolder } from '../support/postgres.ts';
+
+const folder = temporaryFolder();
+const BOOTSTRAP_API_KEY = 'an operator chose this key 0123456789'.replaceAll(' ', '-');
+let database: Database;
+let drop: () => Promise<void>;
+
+beforeEach(async () => {
+  const plain = await createPlainDatabase();
+  drop = plain.drop;
+  await migrateDatabase(plain.url);
+  database = openDatabase(plain.url, { max: 4 });
+});
+
+afterEach(async () => {
+  await database.close();
+  await drop();
+});
+
+const config: Config = { ...testConfig(folder), BOOTSTRAP_API_KEY: null, BOOTSTRAP_EMAIL: 'root@example.org' };
+const secrets = openSecrets(config.SECRET_KEY);
+const start = (settings: Partial<Config> = {}) => bootstrap(database.db, { secrets, config: { ...config, ...settings } });
+const keys = () => database.db.select().from(apiKeys);
+const keyOf = async (key: string) => (await keys()).find((row) => row.hash === secrets.hmac('api_key', key));
+
+describe('the first start', () => {
+  test('makes one account, the system roles, an administrator and his key for 90 days', async () => {
+    const { account_id, user_id, api_key } = await start();
+    expect(await database.db.$count(accounts)).toBe(1);
+    const [user] = await database.db.select().from(users);
+    expect(user).toMatchObject({ id: user_id, account_id, email: 'root@example.org', full_name: 'Administrator', status: 'active' });
+    const all = await database.db.select().from(roles);
+    expect(Object.fromEntries(all.map((role) => [role.name, role.permissions]))).toEqual(
+      SYSTEM_ROLES as unknown as Record<string, string[]>,
+    );
+    expect(all.every((role) => role.is_system && role.account_id === null)).toBeTrue();
+    const [granted] = await database.db.select().from(userRoles).innerJoin(roles, eq(roles.id, userRoles.role_id));
+    expect(granted?.roles.name).toBe('Administrator');
+    const [row] = await database.db
+      .select({ hash: apiKeys.hash, days: sql<number>`extract(epoch from expires_at - now()) / 86400` })
+      .from(apiKeys);
+    expect(row!.hash).toBe(secrets.hmac('api_key', api_key!));
+    expect(Math.round(Number(row!.days) * 1000)).toBe(90_000);
+    expect(isMistyped(api_key!)).toBeFalse();
+  });
+
+  test('tells the key once; later starts change nothing', async () => {
+    const first = await start();
+    const second = await start();
+    expect(second).toEqual({ ...first, api_key: null });
+    expect(await keys()).toHaveLength(1);
+    expect(await database.db.$count(users)).toBe(1);
+    expect(await database.db.$count(roles)).toBe(4);
+  });
+
+  test('in several processes at once makes everything once, and one of them tells the key', async () => {
+    const made = await Promise.all([start(), start(), start(), start()]);
+    expect(made.filter((one) => one.api_key !== null)).toHaveLength(1);
+    expect(new Set(made.map((one) => one.user_id)).size).toBe(1);
+    expect(await keys()).toHaveLength(1);
+    expect(await database.db.$count(accounts)).toBe(1);
+    expect(await database.db.$count(roles)).toBe(4);
+  });
+});
+
+describe('BOOTSTRAP_API_KEY', () => {
+  test('is the key of the administrator and is not told', async () => {
+    const made = await start({ BOOTSTRAP_API_KEY });
+    expect(made.api_key).toBeNull();
+    expect(await keyOf(BOOTSTRAP_API_KEY)).toMatchObject({ user_id: made.user_id, revoked_at: null });
+    expect(await keys()).toHaveLength(1);
+  });
+
+  test('works beside the key of an earlier start', async () => {
+    const { api_key, user_id } = await start();
+    await start({ BOOTSTRAP_API_KEY });
+    expect(await keyOf(BOOTSTRAP_API_KEY)).toMatchObject({ user_id });
+    expect(await keyOf(api_key!)).toMatchObject({ user_id, revoked_at: null });
+  });
+
+  test.each([
+    ['expired', { expires_at: '2020-01-01T00:00:00.000Z' }],
+    ['was revoked', { revoked_at: '2020-01-01T00:00:00.000Z' }],
+  ])('that %s works again', async (_, change) => {
+    await start({ BOOTSTRAP_API_KEY });
+    await database.db.update(apiKeys).set(change);
+    await start({ BOOTSTRAP_API_KEY });
+    const row = await keyOf(BOOTSTRAP_API_KEY);
+    expect(row!.revoked_at).toBeNull();
+    expect(Date.parse(row!.expires_at)).toBeGreaterThan(Date.now() + 89 * 86_400_000);
+  });
+
+  test('that is alive keeps its term: a restart is no rotation', async () => {
+    await start({ BOOTSTRAP_API_KEY });
+    await database.db.update(apiKeys).set({ expires_at: sql`now() + interval '1 day'` as never });
+    await start({ BOOTSTRAP_API_KEY });
+    expect(Date.parse((await keyOf(BOOTSTRAP_API_KEY))!.expires_at)).toBeLessThan(Date.now() + 2 * 86_400_000);
+  });
+});
+
+describe('a later start', () => {
+  test('brings the permissions of system roles up to date', async () => {
+    await start();
+    await database.db.update(roles).set({ permissions: ['connections.run'] });
+    await start();
+    const [creator] = await database.db.select().from(roles).where(eq(roles.name, 'Creator'));
+    expect(creator!.permissions).toEqual([...SYSTEM_ROLES.Creator]);
+  });
+
+  test('makes a new key when no administrator has a live one, so that nobody is locked out', async () => {
+    const first = await start();
+    await database.db.update(apiKeys).set({ expires_at: '2020-01-01T00:00:00.000Z' });
+    const second = await start();
+    expect(second.api_key).toBeString();
+    expect(second.api_key).not.toBe(first.api_key);
+    expect(await keyOf(second.api_key!)).toMatchObject({ user_id: first.user_id });
+  });
+
+  test('with another BOOTSTRAP_EMAIL makes no second administrator', async () => {
+    const first = await start();
+    expect((await start({ BOOTSTRAP_EMAIL: 'else@example.org' })).user_id).toBe(first.user_id);
+    expect(await database.db.$count(users)).toBe(1);
+  });
+
+  test('lets a disabled administrator in again when there is no other', async () => {
+    const first = await start();
+    await database.db.update(users).set({ status: 'disabled' });
+    expect((await start()).user_id).toBe(first.user_id);
+    expect((await database.db.select().from(users))[0]!.status).toBe('active');
+  });
+});

@@ -1,0 +1,99 @@
+import { expect, test } from 'bun:test';
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError, environmentOf, readConfig } from '../../server/config.ts';
+import { temporaryFolder } from '../support/postgres.ts';
+
+const folder = temporaryFolder();
+const KEY = 'k3y-for-tests-0123456789-abcdefgh';
+
+test.each([
+  ['PORT', 'eighty'],
+  ['PORT', '65536'],
+  ['PORT', '-1'],
+  ['PORT', '0x50'],
+  ['HOST', 'not a host'],
+  ['DATABASE_URL', 'mysql://localhost/x'],
+  ['DATABASE_URL', 'localhost:5432'],
+  ['OBJECT_STORE_URL', 'https://example.com'],
+  ['SECRET_KEY', 'short'],
+  ['SECRET_KEY', '0'.repeat(64)],
+  ['SECRET_KEY', `${'A'.repeat(43)}=`],
+  ['BOOTSTRAP_EMAIL', 'nobody'],
+  ['BOOTSTRAP_API_KEY', 'thirty-one-characters-long-12345'.slice(0, 31)],
+  ['BOOTSTRAP_API_KEY', 'a key with spaces in it that is long enough'],
+  ['DEMO', 'maybe'],
+  ['WORKER_CONCURRENCY', '0'],
+  ['LOG_LEVEL', 'loud'],
+])('%s=%s stops the start with one line that names the variable and not its value', (name, value) => {
+  let message = '';
+  try {
+    readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, [name]: value });
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    message = (error as Error).message;
+  }
+  expect(message).toStartWith(`${name} must `);
+  expect(message).not.toInclude('\n');
+  expect(message).not.toInclude(value);
+});
+
+test('without any variable the defaults hold, and an empty variable is an absent one', () => {
+  const dataDir = join(folder, 'defaults');
+  const { SECRET_KEY, ...rest } = readConfig({ DATA_DIR: dataDir, PORT: '', DATABASE_URL: '', DEMO: '', SECRET_KEY: '' });
+  expect(rest).toMatchObject({
+    HOST: '127.0.0.1',
+    PORT: 8080,
+    DATABASE_URL: null,
+    DATA_DIR: dataDir,
+    OBJECT_STORE_URL: `file://${dataDir}/objects`,
+    BOOTSTRAP_EMAIL: 'admin@localhost',
+    BOOTSTRAP_API_KEY: null,
+    DEMO: true,
+    WORKER_CONCURRENCY: 4,
+    LOG_LEVEL: 'info',
+  });
+  expect(SECRET_KEY.length).toBeGreaterThanOrEqual(43);
+});
+
+test.each(['0', 'false', 'OFF', 'no'])('DEMO=%s leaves the demo out', (DEMO) => {
+  expect(readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, DEMO }).DEMO).toBeFalse();
+});
+
+test('the secret key is made once, readable by its owner only, and kept', () => {
+  const dataDir = join(folder, 'kept');
+  const first = readConfig({ DATA_DIR: dataDir }).SECRET_KEY;
+  expect(statSync(join(dataDir, 'secret.key')).mode & 0o777).toBe(0o600);
+  expect(readConfig({ DATA_DIR: dataDir }).SECRET_KEY).toBe(first);
+  expect(readConfig({ DATA_DIR: join(folder, 'other') }).SECRET_KEY).not.toBe(first);
+});
+
+test('processes that start at once agree on one secret key', async () => {
+  const dataDir = join(folder, 'race');
+  const script = `const { readConfig } = await import(${JSON.stringify(join(import.meta.dir, '../../server/config.ts'))});
+    console.log(readConfig({ DATA_DIR: ${JSON.stringify(dataDir)} }).SECRET_KEY);`;
+  const children = Array.from({ length: 4 }, () => Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' }));
+  const keys = await Promise.all(children.map((child) => new Response(child.stdout).text()));
+  expect(new Set(keys)).toEqual(new Set([readFileSync(join(dataDir, 'secret.key'), 'utf8')]));
+});
+
+test('a damaged key file is refused, not replaced', () => {
+  const dataDir = join(folder, 'damaged');
+  mkdirSync(dataDir);
+  writeFileSync(join(dataDir, 'secret.key'), 'half');
+  expect(() => readConfig({ DATA_DIR: dataDir })).toThrow(/^SECRET_KEY in .*secret\.key must have 32 characters or more$/);
+  expect(readFileSync(join(dataDir, 'secret.key'), 'utf8')).toBe('half');
+});
+
+test('a DATA_DIR that cannot be made is named', () => {
+  const file = join(folder, 'a-file');
+  writeFileSync(file, '');
+  chmodSync(file, 0o600);
+  expect(() => readConfig({ DATA_DIR: join(file, 'below') })).toThrow(/^DATA_DIR cannot be used: /);
+});
+
+test('another process of the service reads the same settings out of the environment it is given', () => {
+  const config = readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, PORT: '0', DEMO: '0', WORKER_CONCURRENCY: '7' });
+  const url = 'postgres://somebody@127.0.0.1:1/pipelines';
+  expect(readConfig(environmentOf(config, url))).toEqual({ ...config, DATABASE_URL: url });
+});

@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import postgres from 'postgres';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../db/embedded.ts';
+import { temporaryFolder } from '../support/postgres.ts';
+
+const folder = temporaryFolder();
+const dataDir = join(folder, 'data');
+const homes = new Set<string>();
+afterAll(() => homes.forEach((home) => rmSync(home, { recursive: true, force: true })));
+
+const ask = async <T>(url: string, question: (sql: postgres.Sql) => Promise<T>): Promise<T> => {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    return await question(sql);
+  } finally {
+    await sql.end();
+  }
+};
+const show = (url: string, name: string) =>
+  ask(url, async (sql) => (await sql.unsafe(`show ${name}`))[0]?.[name] as string);
+
+/** Directory of the cluster, and the process number of its server. */
+async function look(url: string) {
+  const data = await show(url, 'data_directory');
+  homes.add(dirname(data));
+  return { data, pid: Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]) };
+}
+
+const isAlive = (pid: number) => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(5);
+}
+
+/** Another process that holds the server; `end` closes its standard input. */
+async function holder(directory: string, kind = '') {
+  const script = join(import.meta.dir, '../support/hold-postgres.ts');
+  const child = Bun.spawn([process.execPath, script, directory, kind], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const { value } = await child.stdout.getReader().read();
+  return { child, url: new TextDecoder().decode(value).trim(), end: () => (child.stdin.end(), child.exited) };
+}
+
+describe('a running server', () => {
+  let server: EmbeddedPostgres;
+  beforeAll(async () => {
+    server = await startEmbeddedPostgres({ dataDir });
+    await look(server.url('postgres'));
+  });
+  afterAll(() => server.stop());
+
+  test('is set up for what the service needs: UTF-8, logical decoding, durable commits', async () => {
+    const url = server.url('pipelines');
+    expect(await show(url, 'server_encoding')).toBe('UTF8');
+    expect(await show(url, 'wal_level')).toBe('logical');
+    expect(await show(url, 'fsync')).toBe('on');
+    expect(await show(url, 'TimeZone')).toBe('UTC');
+  });
+
+  test('is reached over loopback only, and with its password only', async () => {
+    expect(await show(server.url('postgres'), 'listen_addresses')).toBe('127.0.0.1');
+    const wrong = new URL(server.url('postgres'));
+    wrong.password = 'guess';
+    await expect(ask(wrong.href, (sql) => sql`select 1`)).rejects.toThrow('password authentication failed');
+  });
+
+  test('lets the role of the warehouse make tables there and keeps it out of the control database', async () => {
+    const { host, port, database, username, password } = server.warehouse;
+    const url = (name: string) => `postgres://${username}:${password}@${host}:${port}/${name}`;
+    await ask(url(database), (sql) => sql`create table probe as select 1 as one`);
+    await ask(url(database), (sql) => sql`drop table probe`);
+    await expect(ask(url('pipelines'), (sql) => sql`select 1`)).rejects.toThrow('permission denied for database');
+  });
+});
+
+describe('after a stop', () => {
+  test('the server is gone; the next start has the same data, port and password', async () => {
+    const first = await startEmbeddedPostgres({ dataDir });
+    const { pid } = await look(first.url('postgres'));
+    await ask(first.url('pipelines'), (sql) => sql`create table kept as select 'kept' as word`);
+    await first.stop();
+    expect(isAlive(pid)).toBeFalse();
+    const second = await startEmbeddedPostgres({ dataDir });
+    expect(second.url('pipelines')).toBe(first.url('pipelines'));
+    expect(second.previousPort).toBe(second.port);
+    const [row] = await ask(second.url('pipelines'), (sql) => sql`select word from kept`);
+    expect(row?.word).toBe('kept');
+    await second.stop();
+  });
+
+  test('a taken port is left to its owner, and the change is told', async () => {
+    const first = await startEmbeddedPostgres({ dataDir });
+    await first.stop();
+    using taken = Bun.listen({ hostname: '127.0.0.1', port: first.port, socket: { data: () => {} } });
+    const second = await startEmbeddedPostgres({ dataDir });
+    expect(taken.port).toBe(first.port);
+    expect(second.port).not.toBe(first.port);
+    expect(second.previousPort).toBe(first.port);
+    expect(await show(second.url('postgres'), 'port')).toBe(String(second.port));
+    await second.stop();
+  });
+
+  test('a pid file that names a living stranger does not prevent the start', async () => {
+    const first = await startEmbeddedPostgres({ dataDir });
+    const { data } = await look(first.url('postgres'));
+    const file = readFileSync(join(data, 'postmaster.pid'), 'utf8');
+    await first.stop();
+    writeFileSync(join(data, 'postmaster.pid'), file.replace(/^\d+/, String(process.pid)));
+    const second = await startEmbeddedPostgres({ dataDir });
+    expect((await look(second.url('postgres'))).pid).not.toBe(process.pid);
+    await second.stop();
+  });
+});
+
+describe('after kill -9', () => {
+  test('of the service the server is adopted, not started twice, and can be stopped', async () => {
+    const other = await holder(dataDir);
+    const before = await look(other.url);
+    other.child.kill('SIGKILL');
+    await other.child.exited;
+    expect(isAlive(before.pid)).toBeTrue();
+    const server = await startEmbeddedPostgres({ dataDir });
+    expect(await look(server.url('pipelines'))).toEqual(before);
+    await server.stop();
+    expect(existsSync(join(before.data, 'postmaster.pid'))).toBeFalse();
+  });
+
+  test('of the server itself the next start recovers what was committed', async () => {
+    const first = await startEmbeddedPostgres({ dataDir });
+    const { pid } = await look(first.url('postgres'));
+    await ask(first.url('pipelines'), (sql) => sql`create table survives as select generate_series(1, 1000) as n`);
+    process.kill(pid, 'SIGKILL');
+    await until(() => !isAlive(pid));
+    const second = await startEmbeddedPostgres({ dataDir });
+    const [row] = await ask(second.url('pipelines'), (sql) => sql`select count(*)::int as rows from survives`);
+    expect(row?.rows).toBe(1000);
+    await second.stop();
+    await first.stop();
+  });
+});
+
+test('processes that start at once share one server, and the last one out stops it', async () => {
+  const shared = join(folder, 'shared');
+  const [one, two] = await Promise.all([holder(shared), holder(shared)]);
+  expect(one.url).toBe(two.url);
+  const { data } = await look(one.url);
+  await one.end();
+  expect(await show(two.url, 'port')).toBe(new URL(two.url).port);
+  await two.end();
+  expect(existsSync(join(data, 'postmaster.pid'))).toBeFalse();
+}, 20_000);
+
+test('a DATA_DIR that was deleted gets empty databases that work, not old ones whose keys are lost', async () => {
+  const lost = join(folder, 'lost');
+  const first = await startEmbeddedPostgres({ dataDir: lost });
+  await look(first.url('postgres'));
+  await ask(first.url('pipelines'), (sql) => sql`create table old as select 1 as one`);
+  await first.stop();
+  rmSync(lost, { recursive: true });
+  const second = await startEmbeddedPostgres({ dataDir: lost });
+  await look(second.url('postgres'));
+  const [row] = await ask(second.url('pipelines'), (sql) => sql`select to_regclass('old')::text as old`);
+  expect(row?.old).toBeNull();
+  await second.stop();
+}, 20_000);
+
+test('an ephemeral server and its files go with the process, even with one that is killed', async () => {
+  const other = await holder(join(folder, 'ephemeral'), 'ephemeral');
+  const { pid, data } = await look(other.url);
+  other.child.kill('SIGKILL');
+  await until(() => !isAlive(pid) && !existsSync(dirname(data)));
+}, 20_000);

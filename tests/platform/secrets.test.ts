@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'bun:test';
+import { openSecrets } from '../../server/lib/secrets.ts';
+
+const secrets = openSecrets('one master key of the tests, 0123456789');
+const others = openSecrets('another master key of the tests, 987654');
+const CONTEXT = 'account_connector:a:1';
+const invalid = expect.objectContaining({ status: 400, code: 'invalid_secret' });
+
+const problem = (work: () => unknown): unknown => {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  return null;
+};
+
+describe('sealed secrets', () => {
+  test.each(['', 'pass word', 'é€😀\u0000', 'x'.repeat(100_000)])('open to what was sealed (%#)', (plaintext) => {
+    expect(secrets.open(secrets.seal(plaintext, CONTEXT), CONTEXT)).toBe(plaintext);
+  });
+
+  test('never look alike and never show what is in them', () => {
+    const blobs = [secrets.seal('hunter2hunter2', CONTEXT), secrets.seal('hunter2hunter2', CONTEXT)];
+    expect(blobs[0]).not.toBe(blobs[1]);
+    expect(blobs.join()).not.toInclude('hunter2');
+    expect(Buffer.from(blobs[0]!.split('.')[3]!, 'base64url').toString('latin1')).not.toInclude('hunter2');
+  });
+
+  test('do not open in another place', () => {
+    const blob = secrets.seal('secret', CONTEXT);
+    expect(problem(() => secrets.open(blob, 'account_connector:a:2'))).toEqual(invalid);
+    expect(problem(() => secrets.open(blob, ''))).toEqual(invalid);
+  });
+
+  test('do not open when any single character was changed', () => {
+    const blob = secrets.seal('secret', CONTEXT);
+    const changed = [...blob].map((old, at) => blob.slice(0, at) + (old === 'A' ? 'B' : 'A') + blob.slice(at + 1));
+    for (const one of changed) expect(problem(() => secrets.open(one, CONTEXT))).toEqual(invalid);
+  });
+
+  test('do not open with the content of another blob of the same place', () => {
+    const [one, two] = ['one', 'two'].map((text) => secrets.seal(text, CONTEXT).split('.'));
+    expect(problem(() => secrets.open([...one!.slice(0, 3), two![3]].join('.'), CONTEXT))).toEqual(invalid);
+  });
+
+  test('do not open under another master key, and say that this is why', () => {
+    const error = problem(() => others.open(secrets.seal('secret', CONTEXT), CONTEXT));
+    expect(error).toEqual(invalid);
+    expect((error as Error).message).toInclude('SECRET_KEY');
+  });
+
+  test.each(['', 'v1', 'v1.0.0.0', 'v2.00000000.AAAA.AAAA', 'not ours at all', `v1.${'0'.repeat(8)}.AAAA.AAAA`])(
+    'that are none are refused: %s',
+    (blob) => expect(problem(() => secrets.open(blob, CONTEXT))).toEqual(invalid),
+  );
+});
+
+test('a hash depends on value, purpose and master key, and on nothing else', () => {
+  const hash = secrets.hmac('api_key', 'value');
+  expect(hash).toMatch(/^[0-9a-f]{64}$/);
+  expect(secrets.hmac('api_key', 'value')).toBe(hash);
+  expect(openSecrets('one master key of the tests, 0123456789').hmac('api_key', 'value')).toBe(hash);
+  const different = [secrets.hmac('api_key', 'Value'), secrets.hmac('salt', 'value'), others.hmac('api_key', 'value')];
+  expect(new Set([hash, ...different]).size).toBe(4);
+});

@@ -1,0 +1,153 @@
+import { and, eq, inArray } from 'drizzle-orm';
+import {
+  accountConnectors,
+  catalogStreams,
+  connectionRuns,
+  connectionStreams,
+  connections,
+  networkLogSegments,
+  streamRuns,
+} from '../../db/schema/index.ts';
+import type { StreamSchema } from '../../server/connectors/define.ts';
+import { secretNames } from '../../server/connectors/parameters.ts';
+import { findConnector } from '../../server/connectors/registry.ts';
+import { refreshCatalog, secretsContext } from '../../server/engine/account-connectors.ts';
+import { requestStop, startRun } from '../../server/engine/lifecycle.ts';
+import { LIVE_RUN } from '../../server/engine/states.ts';
+import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
+import type { TestDeps } from './database.ts';
+import { until } from './until.ts';
+
+type Side = { name: string; parameters: Record<string, unknown> };
+type StreamChoice = Partial<typeof connectionStreams.$inferInsert>;
+
+/** A connection for tests of the engine, made in the database itself: source, destination, catalog, streams. */
+export interface Pipeline {
+  connection: typeof connections.$inferSelect;
+  source: typeof accountConnectors.$inferSelect;
+  destination: typeof accountConnectors.$inferSelect;
+  start(): Promise<string>;
+  stop(run_id: string): Promise<string | null>;
+}
+
+export async function makePipeline(
+  test: TestDeps,
+  input: {
+    source: Side;
+    destination: Side;
+    stream?: StreamChoice;
+    connection?: Partial<typeof connections.$inferInsert>;
+    only?: string[];
+  },
+): Promise<Pipeline> {
+  const { deps, account_id } = test;
+  const source = await insertConnector(test, 'source', input.source);
+  const destination = await insertConnector(test, 'destination', input.destination);
+  await refreshCatalog(deps, source);
+  const [connection] = await deps.db
+    .insert(connections)
+    .values({
+      account_id,
+      name: `pipeline ${Bun.randomUUIDv7()}`,
+      source_id: source.id,
+      destination_id: destination.id,
+      schedule: { type: 'manual', interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null },
+      ...input.connection,
+    })
+    .returning();
+  if (!connection) throw new Error('no connection was made');
+  const catalog = await deps.db.select().from(catalogStreams).where(eq(catalogStreams.account_connector_id, source.id));
+  const chosen = catalog.filter((stream) => input.only?.includes(stream.name) ?? true);
+  for (const stream of chosen) {
+    const definition = stream.definition as unknown as StreamSchema;
+    await deps.db.insert(connectionStreams).values({
+      account_id,
+      connection_id: connection.id,
+      namespace: stream.namespace,
+      name: stream.name,
+      sync_mode: 'full_refresh',
+      destination_sync_mode: 'append',
+      cursor_field: definition.default_cursor_field,
+      ...input.stream,
+    });
+  }
+  const streams = () =>
+    deps.db
+      .select()
+      .from(connectionStreams)
+      .where(and(eq(connectionStreams.connection_id, connection.id), eq(connectionStreams.selected, true)));
+  return {
+    connection,
+    source,
+    destination,
+    start: async () => {
+      const selected = await streams();
+      return deps.db.transaction((tx) =>
+        startRun(tx, deps.queue, {
+          connection,
+          streams: selected,
+          run_type: 'plain',
+          trigger_type: 'api',
+          actor: SYSTEM_ACTOR,
+        }),
+      );
+    },
+    stop: (run_id) =>
+      deps.db.transaction((tx) => requestStop(tx, { connection_run_id: run_id, actor: SYSTEM_ACTOR, reason: 'test' })),
+  };
+}
+
+async function insertConnector({ deps, account_id }: TestDeps, connector_type: 'source' | 'destination', side: Side) {
+  const connector = findConnector(connector_type, side.name);
+  if (!connector) throw new Error(`no ${connector_type} ${side.name}`);
+  const secret = new Set(secretNames(connector.config));
+  const split = (keep: boolean) =>
+    Object.fromEntries(Object.entries(side.parameters).filter(([name]) => secret.has(name) === keep));
+  const id = Bun.randomUUIDv7();
+  const [row] = await deps.db
+    .insert(accountConnectors)
+    .values({
+      id,
+      account_id,
+      name: `${side.name} ${id}`,
+      connector_type,
+      connector_name: side.name,
+      status: 'active',
+      parameters: split(false),
+      secrets: deps.secrets.seal(JSON.stringify(split(true)), secretsContext({ account_id, id })),
+    })
+    .returning();
+  if (!row) throw new Error('no account connector was made');
+  return row;
+}
+
+export async function getRun({ deps }: TestDeps, run_id: string) {
+  const [run] = await deps.db.select().from(connectionRuns).where(eq(connectionRuns.id, run_id));
+  if (!run) throw new Error(`no run ${run_id}`);
+  return run;
+}
+
+export const getStreamRuns = ({ deps }: TestDeps, run_id: string) =>
+  deps.db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, run_id)).orderBy(streamRuns.stream_name);
+
+/** Waits for a run's end and gives it. */
+export async function runEnded(test: TestDeps, run_id: string, timeout_ms = 30_000) {
+  await until(async () => !LIVE_RUN.includes((await getRun(test, run_id)).status), { timeout_ms });
+  return getRun(test, run_id);
+}
+
+/** The network log entries of a run, decoded. */
+export async function networkLog({ deps }: TestDeps, run_id: string): Promise<Record<string, any>[]> {
+  const segments = await deps.db
+    .select()
+    .from(networkLogSegments)
+    .where(inArray(networkLogSegments.connection_run_id, [run_id]))
+    .orderBy(networkLogSegments.id);
+  const texts = segments.map(async ({ object_key }) => {
+    const stored = await deps.objects.get(object_key);
+    if (!stored) throw new Error(`no object ${object_key}`);
+    return new Response(stored.pipeThrough(new DecompressionStream('gzip'))).text();
+  });
+  const lines = (await Promise.all(texts)).join('').split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line));
+}

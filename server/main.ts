@@ -1,11 +1,9 @@
 import { EmbeddedPostgresError, startEmbeddedPostgres } from '../db/embedded.ts';
 import { migrateDatabase } from '../db/migrate.ts';
-import { createApp } from './app.ts';
 import { type Bootstrapped, bootstrap } from './bootstrap.ts';
 import { type Config, ConfigError, environmentOf, readConfig } from './config.ts';
 import { runDemo } from './demo-pipeline.ts';
 import { closeDeps, createDeps, type Deps } from './deps.ts';
-import { startWorker } from './engine/handlers.ts';
 import { openLog } from './lib/log.ts';
 import { handleSignals, type Shutdown } from './shutdown.ts';
 import { superviseWorker, UNTIL_STDIN_ENDS } from './supervise.ts';
@@ -57,9 +55,10 @@ async function runWorker(config: Config, options: { shutdown: Shutdown; untilStd
   await migrateDatabase(url);
   const deps = await createDeps(config, url, 'worker');
   shutdown.onEnd(() => closeDeps(deps));
+  // Each part loads only what it runs: the worker has no use for the web server, nor the API for the engine's readers.
+  const { startWorker } = await import('./engine/handlers.ts');
   const worker = await startWorker(deps);
   shutdown.onEnd(() => worker.stop());
-  deps.log.info({ concurrency: config.WORKER_CONCURRENCY }, 'worker ready');
 }
 
 async function serve(
@@ -71,6 +70,7 @@ async function serve(
   const deps = await createDeps(config, url, 'api');
   shutdown.onEnd(() => closeDeps(deps));
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
+  const { createApp } = await import('./app.ts');
   const app = createApp(deps).listen({ hostname: config.HOST, port: config.PORT });
   shutdown.onEnd(async () => app.stop());
   const host = config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST;

@@ -18,6 +18,7 @@ const SECRET_FORMS = [
   /\bdpm_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}\b/g,
   /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
+  /(?<=\bpassword\s+)'(?:[^']|'')*'/gi,
   /(?<=:\/\/)[^/\s:@]*:[^/\s@]+(?=@)/g,
 ];
 /** `name=value` and `"name": "value"` where the name says that the value is secret. */

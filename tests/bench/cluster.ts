@@ -1,0 +1,89 @@
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+
+const BIN = '/usr/lib/postgresql/15/bin';
+
+/**
+ * A PostgreSQL 15 of Debian's packages (postgresql-15), so that psql and pg_dump of the same version can be measured
+ * against it. Source and destination are two databases of it. Durable as it comes: fsync on.
+ */
+export interface Cluster {
+  host: string;
+  port: number;
+  username: string;
+  password: string;
+  url(database: string): string;
+  psql(database: string, sql: string): void;
+  /** Runs a shell command with $SRC and $DST as URLs; the seconds that it took. */
+  time(command: string): number;
+  stop(): Promise<void>;
+}
+
+export async function startCluster(): Promise<Cluster> {
+  if (!existsSync(`${BIN}/initdb`)) throw new Error('this bench needs the Debian package postgresql-15');
+  const user = systemUser('postgres');
+  const folder = mkdtempSync('/tmp/data-pipelines-cluster-');
+  chownSync(folder, user.uid, user.gid);
+  const data = join(folder, 'data');
+  const port = await freePort();
+  const pass = join(folder, 'password');
+  await Bun.write(pass, 'bench');
+  const as = { uid: user.uid, gid: user.gid, cwd: folder, stdout: 'ignore', stderr: 'inherit' } as const;
+  const made = Bun.spawnSync([`${BIN}/initdb`, '-D', data, '-U', 'bench', '-A', 'scram-sha-256', `--pwfile=${pass}`], as);
+  if (!made.success) throw new Error('initdb failed');
+  const settings = ['shared_buffers=1GB', 'max_wal_size=8GB', 'checkpoint_timeout=30min', 'listen_addresses=127.0.0.1'];
+  const server = Bun.spawn(
+    [`${BIN}/postgres`, '-D', data, '-p', String(port), '-k', folder, ...settings.flatMap((one) => ['-c', one])],
+    { ...as, stderr: 'ignore' },
+  );
+  const url = (database: string) => `postgres://bench:bench@127.0.0.1:${port}/${database}`;
+  const psql = (database: string, sql: string) => {
+    const done = Bun.spawnSync(['psql', '-qX', '-v', 'ON_ERROR_STOP=1', url(database), '-c', sql], { stderr: 'inherit' });
+    if (!done.success) throw new Error(`psql failed: ${sql}`);
+  };
+  const deadline = Date.now() + 30_000;
+  while (!Bun.spawnSync(['psql', '-qX', url('postgres'), '-c', 'select 1']).success) {
+    if (Date.now() > deadline) throw new Error('the cluster did not start');
+    await Bun.sleep(50);
+  }
+  for (const database of ['src', 'dst']) psql('postgres', `create database ${database}`);
+  return {
+    host: '127.0.0.1',
+    port,
+    username: 'bench',
+    password: 'bench',
+    url,
+    psql,
+    time(command) {
+      const begun = performance.now();
+      const done = Bun.spawnSync(['bash', '-o', 'pipefail', '-c', command], {
+        env: { ...process.env, SRC: url('src'), DST: url('dst') },
+        stderr: 'inherit',
+      });
+      if (!done.success) throw new Error(`failed: ${command}`);
+      return (performance.now() - begun) / 1000;
+    },
+    async stop() {
+      server.kill('SIGINT');
+      await server.exited;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function systemUser(name: string): { uid: number; gid: number } {
+  const line = readFileSync('/etc/passwd', 'utf8').split('\n').find((one) => one.startsWith(`${name}:`));
+  const [, , uid, gid] = line?.split(':') ?? [];
+  if (!uid || !gid) throw new Error(`there is no user ${name}`);
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}

@@ -1,0 +1,55 @@
+/**
+ * `bun tests/bench/memory.ts [small] [large]`: peak memory of the worker process for 1M and for 10M rows, byte lane
+ * (append) and row lane (a salted hash), each in a service of its own.
+ */
+import { startCluster } from './cluster.ts';
+import { runToEnd, startService } from './service.ts';
+
+const SIZES = [Number(process.argv[2] ?? 1_000_000), Number(process.argv[3] ?? 10_000_000)];
+
+const cluster = await startCluster();
+try {
+  for (const size of SIZES) {
+    cluster.psql(
+      'src',
+      `create table t_${size} as select i::bigint as id, 'note ' || md5(i::text) as note, i * 1.25 as amount, now() as at
+       from generate_series(1, ${size}) i`,
+    );
+  }
+  for (const lane of ['byte', 'row'] as const) {
+    const peaks: number[] = [];
+    for (const size of SIZES) peaks.push(await peakOf(lane, size));
+    const ratio = (peaks[1] ?? 0) / (peaks[0] ?? 1);
+    const reached = ratio <= 1.1 && Math.max(...peaks) < 250;
+    console.log(`${reached ? 'reached' : 'MISSED '} ${lane} lane: ${peaks.join(' MB, ')} MB for ${SIZES.join(', ')} rows; ratio ${ratio.toFixed(2)} (goal 1.1, below 250 MB)`);
+  }
+} finally {
+  await cluster.stop();
+}
+
+async function peakOf(lane: 'byte' | 'row', size: number): Promise<number> {
+  const service = await startService();
+  try {
+    const { host, port, username, password } = cluster;
+    const end = async (connector_type: string, database: string) => {
+      const parameters = { host, port, database, username, password, ssl_mode: 'disable' };
+      const body = { name: connector_type, connector_type, connector_name: 'postgres', parameters };
+      return (await service.call<{ id: string }>('POST', '/account_connectors', body)).id;
+    };
+    const fields = lane === 'row' ? [{ path: ['note'], masking: 'hash_sha256_salted' }] : [];
+    const table = `${lane}_${size}`;
+    const connection = await service.call<{ id: string }>('POST', '/connections', {
+      name: table,
+      source_id: await end('source', 'src'),
+      destination_id: await end('destination', 'dst'),
+      streams: [
+        { name: `t_${size}`, sync_mode: 'full_refresh', destination_sync_mode: 'append', destination_table: table, fields },
+      ],
+    });
+    await runToEnd(service, connection.id);
+    cluster.psql('dst', `drop table ${table}`);
+    return service.workerPeakMb();
+  } finally {
+    await service.stop();
+  }
+}

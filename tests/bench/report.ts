@@ -1,0 +1,23 @@
+export const median = (values: number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+};
+
+/** Seconds of each contestant, by round: the rounds alternate, so that a busy moment of the machine hits all. */
+export type Times = Record<string, number[]>;
+
+/** Prints rows/s of every contestant (median) and the ratios that are asked for, with their goals. */
+export function report(title: string, rows: number, times: Times, goals: [ours: string, peer: string, goal: number][]): void {
+  console.log(`\n${title}, ${rows.toLocaleString('en')} rows, medians`);
+  for (const [name, seconds] of Object.entries(times)) {
+    const perSecond = Math.round(rows / median(seconds)).toLocaleString('en');
+    const all = seconds.map((one) => one.toFixed(2)).join(' ');
+    console.log(`  ${name.padEnd(44)} ${median(seconds).toFixed(2)} s  ${perSecond.padStart(9)} rows/s   (${all})`);
+  }
+  for (const [ours, peer, goal] of goals) {
+    const ratio = median(times[peer] ?? []) / median(times[ours] ?? []);
+    console.log(`  ${ratio >= goal ? 'reached' : 'MISSED '} ${ratio.toFixed(2)} of "${peer}" by "${ours}", goal ${goal}`);
+  }
+}

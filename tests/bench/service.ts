@@ -1,0 +1,106 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const KEY = 'bench-administrator-key-0123456789abcdef';
+
+/** The whole service as a user starts it, in processes of its own, on a free port with a data folder of its own. */
+export interface Service {
+  url: string;
+  api_key: string;
+  data_dir: string;
+  call<Answer>(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** Peak resident memory of the worker process so far, in MB; from the kernel. */
+  workerPeakMb(): number;
+  stop(): Promise<void>;
+}
+
+export async function startService(env: Record<string, string> = {}): Promise<Service> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
+  const port = await freePort();
+  const child = Bun.spawn(['bun', join(import.meta.dir, '../../server/main.ts'), 'all'], {
+    env: {
+      ...process.env,
+      PORT: String(port),
+      DATA_DIR: dataDir,
+      BOOTSTRAP_API_KEY: KEY,
+      DEMO: '0',
+      LOG_LEVEL: 'warn',
+      ...env,
+    },
+    stdout: 'ignore',
+    stderr: 'inherit',
+  });
+  const url = `http://127.0.0.1:${port}`;
+  const deadline = Date.now() + 60_000;
+  while (!(await fetch(`${url}/readyz`).then((answer) => answer.ok, () => false))) {
+    if (Date.now() > deadline || child.exitCode !== null) throw new Error('the service did not become ready');
+    await Bun.sleep(50);
+  }
+  return {
+    url,
+    api_key: KEY,
+    data_dir: dataDir,
+    async call(method, path, body) {
+      const answer = await fetch(`${url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${KEY}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
+        body: body === undefined ? undefined : JSON.stringify(body),
+      });
+      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+      return answer.status === 204 ? null : await answer.json();
+    },
+    workerPeakMb: () => peakMb(workerPid(child.pid)),
+    async stop() {
+      child.kill('SIGTERM');
+      await child.exited;
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** The child of `parent` whose command line names the worker. */
+export function workerPid(parent: number): number {
+  const { stdout } = Bun.spawnSync(['pgrep', '-P', String(parent), '-f', 'main.ts worker']);
+  return Number(stdout.toString().trim().split('\n')[0]);
+}
+
+export function peakMb(pid: number): number {
+  const line = readFileSync(`/proc/${pid}/status`, 'utf8').match(/VmHWM:\s+(\d+) kB/);
+  return Math.round(Number(line?.[1] ?? 0) / 1024);
+}
+
+export interface Run {
+  id: string;
+  status: string;
+  rows_loaded: number;
+  queued_at: string;
+  started_at: string;
+  finished_at: string;
+  error: { message: string } | null;
+}
+
+/** Runs a connection to its end. `seconds`: from the POST to the answer that says `succeeded`. */
+export async function runToEnd(service: Service, connection_id: string): Promise<{ run: Run; seconds: number }> {
+  const begun = performance.now();
+  const id = await service.call<string>('POST', `/connections/${connection_id}/run`);
+  for (;;) {
+    const runs = await service.call<Run[]>('GET', `/connections/${connection_id}/runs?limit=1`);
+    const run = runs.find((one) => one.id === id);
+    if (run?.finished_at) {
+      if (run.status !== 'succeeded') throw new Error(`run ${run.status}: ${run.error?.message}`);
+      return { run, seconds: (performance.now() - begun) / 1000 };
+    }
+    await Bun.sleep(10);
+  }
+}

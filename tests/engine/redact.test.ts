@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'bun:test';
+import { createRedactor } from '../../server/lib/redact.ts';
+
+const secret = 'p@ss w0rd/"+x';
+const { text, url, headers, query, takeCount } = createRedactor([secret, 'abc']);
+
+describe('a stored secret does not get into a log', () => {
+  test.each([
+    ['as it is', secret],
+    ['URL-encoded', encodeURIComponent(secret)],
+    ['JSON-escaped', JSON.stringify(secret)],
+    ['Base64', Buffer.from(secret).toString('base64')],
+  ])('%s', (_, spelled) => {
+    expect(text(`before ${spelled} after`)).not.toContain(spelled.replaceAll('"', ''));
+    expect(text(`before ${spelled} after`)).toContain('before');
+  });
+  test('a value shorter than four characters is left alone, or every text would be torn', () => {
+    expect(text('abcabc')).toBe('abcabc');
+  });
+});
+
+describe('a secret nobody has stored is known by its name or form', () => {
+  test.each([
+    ['{"client_secret":"s3cr3t-value"}', 's3cr3t-value'],
+    ['password=hunter22&user=me', 'hunter22'],
+    ["alter role me password 'hunter22'", 'hunter22'],
+    ['Authorization: Bearer abcdefgh12345678', 'abcdefgh12345678'],
+    ['postgres://user:hunter22@host/db', 'hunter22'],
+    ['eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl', 'eyJzdWIiOiIx'],
+  ])('%s', (line, hidden) => {
+    expect(text(line)).not.toContain(hidden);
+  });
+  test('query keys by name', () => {
+    expect(url('https://a.test/x?api_key=12345&page=2')).toBe('https://a.test/x?api_key=[redacted]&page=2');
+    expect(query({ access_token: '1', page: '2' })).toEqual({ access_token: '[redacted]', page: '2' });
+  });
+  test('headers are shown only when they are known to be harmless', () => {
+    expect(headers({ 'X-Api-Key': 'k', 'X-Unheard-Of': 'v', 'Content-Type': 'text/csv' })).toEqual({
+      'X-Api-Key': '[redacted]',
+      'X-Unheard-Of': '[redacted]',
+      'Content-Type': 'text/csv',
+    });
+  });
+});
+
+test('the number of replacements is told, once', () => {
+  takeCount();
+  text(`${secret} and ${secret}`);
+  expect(takeCount()).toBe(2);
+  expect(takeCount()).toBe(0);
+});

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import postgres from 'postgres';
 import { EmbeddedPostgresError } from './embedded-binaries.ts';
 import { type Cluster, prepareCluster } from './embedded-cluster.ts';
+import { removeOrphans } from './embedded-orphans.ts';
 import { lastPort, startServer, stopServer } from './embedded-server.ts';
 
 export { EmbeddedPostgresError };
@@ -45,7 +46,8 @@ export async function startEmbeddedPostgres(options: {
   ephemeral?: boolean;
 }): Promise<EmbeddedPostgres> {
   const ephemeral = options.ephemeral ?? false;
-  const cluster = await prepareCluster(options.dataDir);
+  const cluster = await prepareCluster(options.dataDir).catch(explainFolders);
+  removeOrphans(cluster, options.dataDir);
   const previousPort = lastPort(cluster);
   const { port, pid } = await startServer(cluster, { ephemeral });
   const watchdog = ephemeral ? spawnWatchdog(cluster, pid) : null;
@@ -84,6 +86,11 @@ export async function startEmbeddedPostgres(options: {
       rmSync(cluster.home, { recursive: true, force: true });
     },
   };
+}
+
+function explainFolders(error: NodeJS.ErrnoException): never {
+  if (!error.syscall) throw error;
+  throw new EmbeddedPostgresError(`The embedded PostgreSQL cannot use its folders: ${error.message}`);
 }
 
 async function ensureDatabases(holder: postgres.Sql, warehousePassword: string): Promise<void> {

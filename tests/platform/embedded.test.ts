@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path';
 import postgres from 'postgres';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../db/embedded.ts';
 import { temporaryFolder } from '../support/postgres.ts';
+import { isAlive } from '../support/processes.ts';
+import { until } from '../support/until.ts';
 
 const folder = temporaryFolder();
 const dataDir = join(folder, 'data');
@@ -26,18 +28,6 @@ async function look(url: string) {
   const data = await show(url, 'data_directory');
   homes.add(dirname(data));
   return { data, pid: Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]) };
-}
-
-const isAlive = (pid: number) => {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-};
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await Bun.sleep(5);
 }
 
 /** Another process that holds the server; `end` closes its standard input. */
@@ -176,4 +166,15 @@ test('an ephemeral server and its files go with the process, even with one that 
   const { pid, data } = await look(other.url);
   other.child.kill('SIGKILL');
   await until(() => !isAlive(pid) && !existsSync(dirname(data)));
+}, 20_000);
+
+test('the cluster of a temporary DATA_DIR that is gone is removed by a later start', async () => {
+  const gone = join(folder, 'gone');
+  const first = await startEmbeddedPostgres({ dataDir: gone });
+  const { data } = await look(first.url('postgres'));
+  await first.stop();
+  rmSync(gone, { recursive: true });
+  const second = await startEmbeddedPostgres({ dataDir });
+  expect(existsSync(data)).toBeFalse();
+  await second.stop();
 }, 20_000);

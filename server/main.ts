@@ -72,7 +72,11 @@ async function serve(
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
   const { createApp } = await import('./app.ts');
   const app = createApp(deps).listen({ hostname: config.HOST, port: config.PORT });
-  shutdown.onEnd(async () => app.stop());
+  shutdown.onEnd(async () => {
+    // Answers on their way get a moment; an endless download must not keep the service from ending.
+    await Promise.race([app.server?.stop(), Bun.sleep(5_000)]);
+    await app.server?.stop(true);
+  });
   const host = config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST;
   return { deps, made, address: `http://${host}:${app.server?.port}` };
 }
@@ -95,13 +99,22 @@ async function untilStdinEnds(): Promise<void> {
   while (!(await reader.read()).done) continue;
 }
 
+const SETTING_AT_FAULT: Record<string, string> = {
+  EADDRINUSE: 'PORT is in use by another process',
+  EADDRNOTAVAIL: 'HOST is no address of this machine',
+  EACCES: 'PORT or HOST may not be used by this user',
+  ECONNREFUSED: 'DATABASE_URL: nothing listens there',
+  ENOTFOUND: 'DATABASE_URL: its host is not known',
+  CONNECT_TIMEOUT: 'DATABASE_URL: its host does not answer',
+  '28P01': 'DATABASE_URL: user name or password is wrong',
+  '3D000': 'DATABASE_URL: there is no such database',
+};
+
 /** One line for what the operator can set right; the whole error for what he cannot. */
 function complain(error: unknown): void {
-  const expected = error instanceof ConfigError || error instanceof EmbeddedPostgresError;
-  const code = (error as { code?: string }).code;
-  if (expected) process.stderr.write(`${error.message}\n`);
-  else if (code === 'EADDRINUSE') process.stderr.write('PORT is in use by another process\n');
-  else process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  const { code = '', message, stack } = error as Error & { code?: string };
+  const isExpected = error instanceof ConfigError || error instanceof EmbeddedPostgresError;
+  process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? stack ?? String(error))}\n`);
 }
 
 const [mode = 'all', ...flags] = process.argv.slice(2);

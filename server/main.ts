@@ -102,7 +102,7 @@ async function untilStdinEnds(): Promise<void> {
 const SETTING_AT_FAULT: Record<string, string> = {
   EADDRINUSE: 'PORT is in use by another process',
   EADDRNOTAVAIL: 'HOST is no address of this machine',
-  EACCES: 'PORT or HOST may not be used by this user',
+  EINPROGRESS: 'HOST is not known',
   ECONNREFUSED: 'DATABASE_URL: nothing listens there',
   ENOTFOUND: 'DATABASE_URL: its host is not known',
   CONNECT_TIMEOUT: 'DATABASE_URL: its host does not answer',

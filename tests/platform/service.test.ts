@@ -1,0 +1,81 @@
+import { afterAll, expect, test } from 'bun:test';
+import { rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { startEmbeddedPostgres } from '../../db/embedded.ts';
+import { openDatabase } from '../../db/index.ts';
+import { sql } from 'drizzle-orm';
+import { temporaryFolder } from '../support/postgres.ts';
+import { isAlive } from '../support/processes.ts';
+
+const folder = temporaryFolder();
+const dataDir = join(folder, 'data');
+let home: string | null = null;
+afterAll(() => home && rmSync(home, { recursive: true, force: true }));
+
+/** Starts the service as users do, and waits until it says where it is. */
+async function startService(settings: Record<string, string> = {}) {
+  const started = performance.now();
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), 'all'], {
+    env: { PATH: process.env.PATH, DATA_DIR: dataDir, PORT: '0', DEMO: '0', LOG_LEVEL: 'silent', ...settings },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const reader = child.stdout.getReader();
+  let said = '';
+  while (!said.includes('API key')) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`The service ended: ${said}`);
+    said += new TextDecoder().decode(value);
+  }
+  reader.releaseLock();
+  const address = /http:\/\/\S+/.exec(said)?.[0] ?? '';
+  return { child, said, address, ready_ms: performance.now() - started };
+}
+
+/** The process of the database server; shares it with the running service for a moment. */
+async function serverProcess(): Promise<number> {
+  const server = await startEmbeddedPostgres({ dataDir });
+  const database = openDatabase(server.url('pipelines'), { max: 1 });
+  const [row] = await database.db.execute<{ data: string; pid: number }>(
+    sql`select current_setting('data_directory') as data,
+      split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int as pid`,
+  );
+  await database.close();
+  await server.stop();
+  home = dirname(row!.data);
+  return row!.pid;
+}
+
+test('the first start tells the API key, the next ones do not; a signal ends everything with exit code 0', async () => {
+  const first = await startService();
+  expect(first.said).toMatch(/shown only now: dpm_\w+_\w+/);
+  expect((await fetch(`${first.address}/readyz`)).status).toBe(200);
+  const running = await serverProcess();
+  expect(isAlive(running)).toBeTrue();
+  first.child.kill('SIGINT');
+  expect(await first.child.exited).toBe(0);
+  expect(isAlive(running)).toBeFalse();
+
+  const second = await startService();
+  expect(second.said).not.toInclude('dpm_');
+  expect(second.ready_ms).toBeLessThan(3000);
+  second.child.kill('SIGTERM');
+  expect(await second.child.exited).toBe(0);
+}, 60_000);
+
+test.each([
+  [['all'], { PORT: 'x' }, 'PORT must be a whole number from 0 to 65535'],
+  [['worker'], {}, 'DATABASE_URL must be set for "worker"'],
+  [['api'], {}, 'DATABASE_URL must be set for "api"'],
+  [['everything'], {}, '"everything" is no part of the service'],
+  [['api'], { DATABASE_URL: 'postgres://somebody@127.0.0.1:1/none' }, 'DATABASE_URL: nothing listens there'],
+])('main.ts %j with %j ends with one line that says why', async (args, env, line) => {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), ...args], {
+    env: { PATH: process.env.PATH, DATA_DIR: folder, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  expect(await child.exited).toBe(1);
+  expect(out).toBe('');
+  expect(err).toStartWith(line);
+  expect(err.trim().split('\n')).toHaveLength(1);
+});

@@ -1,0 +1,95 @@
+import { eq, sql } from 'drizzle-orm';
+import { apiKeys, users } from '../db/schema/index.ts';
+import type { Db } from '../db/types.ts';
+import type { Deps } from './deps.ts';
+import type { Actor } from './events/emit.ts';
+import { isMistyped } from './lib/api-keys.ts';
+import { ApiError } from './lib/errors.ts';
+import type { Permission } from './permissions.ts';
+
+/** Who calls, and what he may do at this moment. */
+export interface Principal {
+  user_id: string;
+  account_id: string;
+  name: string;
+  email: string;
+  permissions: ReadonlySet<Permission>;
+}
+
+/** The principal as events name him. */
+export const actorOf = (principal: Principal): Actor => ({
+  type: 'user',
+  id: principal.user_id,
+  name: principal.name,
+});
+
+const invalid = (message: string) => new ApiError(401, 'invalid_token', message);
+
+/**
+ * Whose key the Authorization header carries: one indexed query, never cached, so that revoking a key, disabling its
+ * user or changing his roles holds from the next request on.
+ * @throws ApiError 401 `not_authenticated`, `invalid_token` or `token_expired`.
+ */
+export async function authenticate(deps: Deps, authorization: string | null): Promise<Principal> {
+  const token = bearerToken(authorization);
+  const [key] = await prepared(deps.db).execute({ hash: deps.secrets.hmac('api_key', token) });
+  if (!key || key.revoked || key.user_deleted) throw invalid('The API key is not valid');
+  if (key.user_status !== 'active') throw invalid('The user of this API key is not active');
+  if (key.expired) throw new ApiError(401, 'token_expired', 'The API key has expired');
+  if (key.stale) noteUse(deps, key.key_id, key.user_id);
+  const { user_id, account_id, name, email } = key;
+  return { user_id, account_id, name, email, permissions: new Set(key.permissions) };
+}
+
+function bearerToken(authorization: string | null): string {
+  if (!authorization) throw new ApiError(401, 'not_authenticated', 'Not authenticated');
+  const token = /^bearer +([\x21-\x7e]{1,512})$/i.exec(authorization.trim())?.[1];
+  if (!token) throw invalid('The Authorization header must be "Bearer <API key>"');
+  if (isMistyped(token)) throw invalid('The API key is not valid');
+  return token;
+}
+
+/** The clock is the database's: it also wrote `expires_at`. */
+const keyQuery = (db: Db) =>
+  db
+    .select({
+      key_id: apiKeys.id,
+      revoked: sql<boolean>`${apiKeys.revoked_at} is not null`,
+      expired: sql<boolean>`${apiKeys.expires_at} <= now()`,
+      stale: sql<boolean>`coalesce(${apiKeys.last_used_at} < now() - interval '1 minute', true)`,
+      user_id: users.id,
+      account_id: users.account_id,
+      name: users.full_name,
+      email: users.email,
+      user_status: users.status,
+      user_deleted: sql<boolean>`${users.deleted_at} is not null`,
+      permissions: sql<Permission[]>`array(
+        select distinct permission from user_roles
+        join roles on roles.id = user_roles.role_id cross join unnest(roles.permissions) as permission
+        where user_roles.user_id = ${users.id} and (roles.account_id is null or roles.account_id = ${users.account_id})
+      )`,
+    })
+    .from(apiKeys)
+    .innerJoin(users, eq(users.id, apiKeys.user_id))
+    .where(eq(apiKeys.hash, sql.placeholder('hash')))
+    .prepare('authenticate');
+
+const queries = new WeakMap<Db, ReturnType<typeof keyQuery>>();
+
+function prepared(db: Db) {
+  const query = queries.get(db) ?? keyQuery(db);
+  queries.set(db, query);
+  return query;
+}
+
+/** Off the request's path, and at most once a minute for a key: lists show it, nothing depends on it. */
+function noteUse(deps: Deps, keyId: string, userId: string): void {
+  const now = sql`now()`;
+  const due = sql`${apiKeys.id} = ${keyId} and coalesce(${apiKeys.last_used_at} < now() - interval '1 minute', true)`;
+  void deps.db
+    .update(apiKeys)
+    .set({ last_used_at: now })
+    .where(due)
+    .then(() => deps.db.update(users).set({ last_api_request_at: now }).where(eq(users.id, userId)))
+    .catch((error: unknown) => deps.log.debug({ err: error }, 'the last use of an API key was not noted'));
+}

@@ -1,0 +1,39 @@
+import type { z } from 'zod';
+
+/**
+ * Text of an address as the declared types want it: booleans are `true` or `false` and nothing else, numbers are
+ * decimal digits. What does not fit stays text, for the schema to refuse.
+ */
+export function coerceText(schema: z.ZodObject, given: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => {
+      const type = Object.hasOwn(schema.shape, name) ? schema.shape[name] : undefined;
+      return [name, type ? coerce(type as z.core.$ZodTypes, value) : value];
+    }),
+  );
+}
+
+function coerce(type: z.core.$ZodTypes, value: unknown): unknown {
+  const { def } = type._zod;
+  switch (def.type) {
+    case 'optional':
+    case 'nullable':
+    case 'default':
+    case 'prefault':
+    case 'nonoptional':
+    case 'catch':
+      return coerce(def.innerType as z.core.$ZodTypes, value);
+    case 'pipe':
+      return coerce(def.in as z.core.$ZodTypes, value);
+    case 'boolean':
+      return value === 'true' ? true : value === 'false' ? false : value;
+    case 'number':
+      return typeof value === 'string' && /^-?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
+    case 'array': {
+      const list = Array.isArray(value) ? value : [value];
+      return list.map((item) => coerce(def.element as z.core.$ZodTypes, item));
+    }
+    default:
+      return value;
+  }
+}

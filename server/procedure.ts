@@ -1,0 +1,93 @@
+import { initTRPC } from '@trpc/server';
+import type { Db } from '../db/types.ts';
+import { type Principal, authenticate } from './authentication.ts';
+import type { Deps } from './deps.ts';
+import type { EndpointMeta } from './endpoint.ts';
+import { describeError } from './lib/answers.ts';
+import { ApiError } from './lib/errors.ts';
+import type { Permission } from './permissions.ts';
+
+export { actorOf, type Principal } from './authentication.ts';
+
+/** What a face hands in with a call, before anybody knows who calls. */
+export interface CallContext {
+  deps: Deps;
+  request_id: string;
+  authorization: string | null;
+  setHeader(name: string, value: string): void;
+}
+
+/** What a service takes: the database (in a `write` the transaction of the whole call), the caller, the rest. */
+export interface Ctx {
+  db: Db;
+  deps: Deps;
+  principal: Principal;
+  request_id: string;
+  /** Sets a header of the answer, such as `X-Total-Count`. */
+  setHeader(name: string, value: string): void;
+}
+
+const t = initTRPC
+  .context<CallContext>()
+  .meta<EndpointMeta>()
+  .create({
+    isDev: false,
+    errorFormatter: ({ error, shape, ctx }) => {
+      const { status, body } = describeError(error, ctx?.request_id ?? '');
+      const message = typeof body.detail === 'string' ? body.detail : 'The request has not the documented shape';
+      return { ...shape, message, data: { ...body, httpStatus: status, path: shape.data.path } };
+    },
+  });
+
+export const router = t.router;
+/** The bare builder, for endpoint.ts, which adds what an endpoint is to what it may. */
+export const procedure = t.procedure;
+
+/** The procedures of one batch share the context and so the look-up of the key. */
+const principals = new WeakMap<CallContext, Promise<Principal>>();
+
+const authenticated = t.procedure.use(async ({ ctx, next }) => {
+  const looking = principals.get(ctx) ?? authenticate(ctx.deps, ctx.authorization);
+  principals.set(ctx, looking);
+  return next({ ctx: { db: ctx.deps.db, principal: await looking } });
+});
+
+/** Reads: any user of the account, no transaction. */
+export const read = authenticated;
+
+/** One permission, or several of which any is enough; null: any user. */
+export type Needed = Permission | readonly Permission[] | null;
+
+/** Work that talks to the network or makes its own transactions: checks the permission and opens none. */
+export const act = (needed: Needed) =>
+  authenticated.meta({ needed }).use(({ ctx, next }) => {
+    if (needed) requirePermission(ctx, needed);
+    return next();
+  });
+
+/**
+ * A change: the whole call is one transaction, `ctx.db`. The body is read before it opens, so that a slow client holds
+ * no connection.
+ */
+export const write = (needed: Needed) =>
+  act(needed).use(async ({ ctx, getRawInput, next }) => {
+    await getRawInput();
+    return ctx.db.transaction(async (tx) => {
+      const result = await next({ ctx: { db: tx } });
+      // next() does not throw: without this line the transaction would commit after an error.
+      if (!result.ok) throw result.error;
+      return result;
+    });
+  });
+
+/**
+ * For permissions that depend on the object, in services.
+ * @throws ApiError 403 `permission_denied` with `required_permission`.
+ */
+export function requirePermission(ctx: Pick<Ctx, 'principal'>, needed: Permission | readonly Permission[]): void {
+  const alternatives: readonly Permission[] = typeof needed === 'string' ? [needed] : needed;
+  if (alternatives.some((permission) => ctx.principal.permissions.has(permission))) return;
+  throw new ApiError(403, 'permission_denied', `Permission needed: ${alternatives.join(' or ')}`, {
+    required_permission: alternatives.length === 1 ? alternatives[0] : alternatives,
+  });
+}

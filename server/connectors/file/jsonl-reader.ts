@@ -1,0 +1,148 @@
+import type { Cell, LogicalType } from '../define.ts';
+import { DataError } from '../errors.ts';
+import { isBigint, NORMALIZERS } from './cell-types.ts';
+import { checkRecordLength, textChunks } from './chunks.ts';
+import { jsonErrorAt, parseExactly, rawNumber } from './json-line.ts';
+import { BATCH_ROWS, type FileColumn, type FileReader, SAMPLE_ROWS, type SourceContext, warnOfNewColumns } from './reader.ts';
+import type { FoundFile } from './root.ts';
+
+interface Lines {
+  lines: string[];
+  /** Of the first, from 1. */
+  line: number;
+  bytes: number;
+}
+
+export const jsonlReader: FileReader = {
+  async columns(ctx, file) {
+    const types = new Map<string, LogicalType | null>();
+    let seen = 0;
+    for await (const { lines, line } of lineGroups(ctx, file)) {
+      for (const [at, text] of lines.entries()) {
+        if (text.trim() === '') continue;
+        for (const [name, value] of Object.entries(objectOf(file, text, line + at))) {
+          types.set(name, widen(types.get(name) ?? null, typeOf(value)));
+        }
+        if (++seen >= SAMPLE_ROWS) break;
+      }
+      if (seen >= SAMPLE_ROWS) break;
+    }
+    const columns = [...types].map(([name, type]) => ({ name, type: type ?? 'string' }));
+    return columns.map((column) => ({ ...column, source_type: null, dialect: null, nullable: true }));
+  },
+
+  async *rows(ctx, file, { columns, known, skip }) {
+    const at = new Map(columns.map(({ name }, index) => [name, index]));
+    const met = new Set(known);
+    const unknown = (name: string) => {
+      if (!met.has(name)) warnOfNewColumns(ctx, file, [name], met);
+      met.add(name);
+    };
+    let toSkip = skip;
+    for await (const { lines, line, bytes } of lineGroups(ctx, file)) {
+      let rows: Cell[][] = [];
+      const share = bytes / lines.length;
+      for (const [index, text] of lines.entries()) {
+        if (text.trim() === '' || toSkip-- > 0) continue;
+        rows.push(rowOf({ file, line: line + index, columns, at, unknown }, text));
+        if (rows.length < BATCH_ROWS) continue;
+        yield { rows, bytes: Math.ceil(rows.length * share) };
+        rows = [];
+      }
+      if (rows.length > 0) yield { rows, bytes: Math.ceil(rows.length * share) };
+    }
+  },
+};
+
+async function* lineGroups(ctx: SourceContext, file: FoundFile): AsyncGenerator<Lines> {
+  let pending = '';
+  let line = 1;
+  for await (const chunk of textChunks(file, ctx.config.encoding, ctx.signal)) {
+    const text = pending + chunk;
+    const end = text.lastIndexOf('\n');
+    pending = text.slice(end + 1);
+    checkRecordLength(file, pending, line);
+    if (end < 0) continue;
+    const lines = text.slice(0, end).split('\n');
+    yield { lines, line, bytes: end };
+    line += lines.length;
+  }
+  if (pending !== '') yield { lines: [pending], line, bytes: pending.length };
+}
+
+function objectOf(file: FoundFile, text: string, line: number): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = parseExactly(text);
+  } catch (error) {
+    const where = `line ${line}, column ${jsonErrorAt(text) + 1}`;
+    throw new DataError('malformed_json', `${file.name}, ${where}: this is no JSON`, { cause: error });
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new DataError('malformed_json', `${file.name}, line ${line}, column 1: a JSON object must stand here`);
+}
+
+interface Place {
+  file: FoundFile;
+  line: number;
+  columns: FileColumn[];
+  at: Map<string, number>;
+  unknown(name: string): void;
+}
+
+function rowOf({ file, line, columns, at, unknown }: Place, text: string): Cell[] {
+  const row: Cell[] = new Array(columns.length).fill(null);
+  const object = objectOf(file, text, line);
+  for (const name in object) {
+    const index = at.get(name);
+    if (index === undefined) {
+      unknown(name);
+      continue;
+    }
+    const { type } = columns[index] as FileColumn;
+    const cell = cellOf(object[name], type);
+    if (cell === undefined) {
+      const where = `${file.name}, line ${line}, column "${name}"`;
+      throw new DataError('value_does_not_fit', `${where}: the value is no ${type}`);
+    }
+    row[index] = cell;
+  }
+  return row;
+}
+
+/** Canonical text; undefined when the value is not of the type. */
+function cellOf(value: unknown, type: LogicalType): Cell | undefined {
+  if (value === null) return null;
+  if (type === 'json') return JSON.stringify(value);
+  if (type === 'array') return Array.isArray(value) ? JSON.stringify(value) : undefined;
+  if (type === 'boolean') return typeof value === 'boolean' ? String(value) : undefined;
+  const number = typeof value === 'number' ? String(value) : rawNumber(value);
+  if (type === 'integer' || type === 'number') {
+    return number === null ? undefined : NORMALIZERS[type]?.(number === '-0' ? '0' : number);
+  }
+  if (number !== null) return number;
+  if (typeof value !== 'string') return JSON.stringify(value);
+  const normalize = NORMALIZERS[type];
+  return normalize ? normalize(value) : value;
+}
+
+function typeOf(value: unknown): LogicalType | null {
+  if (value === null) return null;
+  const number = typeof value === 'number' ? String(value) : rawNumber(value);
+  if (number !== null) {
+    if (isBigint(number)) return 'integer';
+    return NORMALIZERS.number?.(number) === undefined ? 'string' : 'number';
+  }
+  if (typeof value === 'boolean') return 'boolean';
+  if (typeof value === 'string') return 'string';
+  return Array.isArray(value) ? 'array' : 'json';
+}
+
+/** The narrowest type that holds both: integers become numbers, other scalars text, anything with nesting JSON. */
+function widen(known: LogicalType | null, found: LogicalType | null): LogicalType | null {
+  if (known === null || known === found) return found ?? known;
+  if (found === null) return known;
+  const both = new Set([known, found]);
+  if (both.has('json') || both.has('array')) return 'json';
+  return both.has('integer') && both.has('number') ? 'number' : 'string';
+}

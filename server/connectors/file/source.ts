@@ -1,0 +1,162 @@
+import {
+  type Batch,
+  type ConnectorContext,
+  defineSource,
+  type Field,
+  type ReadRequest,
+  type StreamSchema,
+  type StreamState,
+} from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
+import { timestampText } from '../timestamp-text.ts';
+import { csvReader } from './csv-reader.ts';
+import { jsonlReader } from './jsonl-reader.ts';
+import { parquetReader } from './parquet-reader.ts';
+import { type FileColumn, type FileReader, formatOf, type SourceContext } from './reader.ts';
+import { type FoundFile, findFiles } from './root.ts';
+import { FileSourceConfig } from './settings.ts';
+import { filesAfter, stateAfterFile, stateAfterRows } from './source-state.ts';
+
+const READERS: Record<string, FileReader> = { csv: csvReader, jsonl: jsonlReader, parquet: parquetReader };
+/** Discovery opens the oldest and the newest files: between them columns rarely differ. */
+const SAMPLE_FILES = 10;
+
+export const fileSource = defineSource<FileSourceConfig>({
+  type: 'source',
+  name: 'file',
+  display_name: 'Files',
+  description: 'CSV, JSON Lines and Parquet files in the folder for files of this service',
+  category: 'file',
+  version: '1.0.0',
+  release_stage: 'generally_available',
+  auth_methods: ['none'],
+  supported_sync_modes: ['full_refresh', 'incremental'],
+  pushdown: { masking: [], filters: false },
+  config: FileSourceConfig,
+  async check(ctx) {
+    const files = await requiredFiles(ctx);
+    const columns = await readerOf(ctx, files[0] as FoundFile).columns(ctx, files[0] as FoundFile);
+    const found = files.length === 1 ? '1 file' : `${files.length} files`;
+    return {
+      checks: [
+        { title: 'Files', status: 'passed', message: found },
+        { title: 'Format', status: 'passed', message: `${columns.length} columns` },
+      ],
+    };
+  },
+  discover: async (ctx) => [await discoverStream(ctx)],
+  read,
+});
+
+async function requiredFiles(ctx: SourceContext): Promise<FoundFile[]> {
+  const files = await findFiles(ctx.filesRoot, ctx.config.path);
+  if (files.length === 0) throw new ConfigurationError('no_files', `No file matches "${ctx.config.path}"`);
+  return files;
+}
+
+function readerOf(ctx: SourceContext, file: FoundFile): FileReader {
+  const reader = READERS[formatOf(ctx.config, file.name) ?? ''];
+  if (reader) return reader;
+  throw new ConfigurationError('format_unknown', `The ending of "${file.name}" does not tell its format: set it`);
+}
+
+async function discoverStream(ctx: ConnectorContext<FileSourceConfig>): Promise<StreamSchema> {
+  const { config } = ctx;
+  const files = await requiredFiles(ctx);
+  const half = SAMPLE_FILES / 2;
+  const sampled = files.length <= SAMPLE_FILES ? files : [...files.slice(0, half), ...files.slice(-half)];
+  const columns = new Map<string, FileColumn>();
+  for (const file of sampled) {
+    for (const column of await readerOf(ctx, file).columns(ctx, file)) merge(columns, column);
+  }
+  const missing = config.primary_key.find((name) => !columns.has(name));
+  if (missing !== undefined) {
+    throw new ConfigurationError('primary_key_missing', `The files have no column "${missing}" for the primary key`);
+  }
+  const fields = [...columns.values()].map((column) => fieldOf(column, config.primary_key));
+  return {
+    namespace: null,
+    name: config.stream_name ?? nameOf(config.path),
+    description: files.length === 1 ? (files[0] as FoundFile).name : `${files.length} files: ${config.path}`,
+    fields: config.include_file_columns ? [...fields, ...FILE_FIELDS] : fields,
+    supported_sync_modes: ['full_refresh', 'incremental'],
+    source_defined_cursor: true,
+    default_cursor_field: config.include_file_columns ? ['_file_modified_at'] : null,
+    source_defined_primary_key: config.primary_key.length > 0 ? config.primary_key.map((name) => [name]) : null,
+    is_resumable: true,
+    supports_date_window: false,
+    suggested: true,
+  };
+}
+
+/** Files that do not agree on a type are read as text, but for whole and other numbers. */
+function merge(columns: Map<string, FileColumn>, column: FileColumn): void {
+  const known = columns.get(column.name);
+  if (!known || known.type === column.type) {
+    columns.set(column.name, known ?? column);
+    return;
+  }
+  const numbers = [known.type, column.type].every((type) => type === 'integer' || type === 'number');
+  columns.set(column.name, { ...known, type: numbers ? 'number' : 'string', source_type: null, dialect: null });
+}
+
+const fieldOf = ({ name, ...column }: FileColumn, primaryKey: string[]): Field => ({
+  path: [name],
+  ...column,
+  nullable: column.nullable && !primaryKey.includes(name),
+  is_primary_key: primaryKey.includes(name),
+  is_cursor_candidate: false,
+});
+
+const FILE_FIELDS: Field[] = (
+  [
+    ['_file_name', 'string'],
+    ['_file_modified_at', 'timestamp_tz'],
+  ] as const
+).map(([name, type]) => ({
+  path: [name],
+  type,
+  source_type: null,
+  dialect: null,
+  nullable: false,
+  is_primary_key: false,
+  is_cursor_candidate: name === '_file_modified_at',
+}));
+
+/** `exports/orders-*.csv.gz` becomes `orders`. */
+function nameOf(path: string): string {
+  const segments = path.split('/').map((segment) => segment.replace(/(\.(csv|tsv|jsonl|ndjson|parquet))?(\.gz)?$/i, ''));
+  const plain = segments.map((segment) => segment.replace(/[*?[{].*$/, '').replace(/[-_. ]+$/, ''));
+  return plain.findLast((segment) => segment !== '') ?? 'files';
+}
+
+async function* read(ctx: SourceContext, request: ReadRequest): AsyncGenerator<Batch> {
+  ctx.signal.throwIfAborted();
+  const found = request.sync_mode === 'incremental' ? await findFiles(ctx.filesRoot, ctx.config.path) : await requiredFiles(ctx);
+  const names = request.columns.map(({ field }) => field.path.join('.'));
+  const own = names.map((name) => ctx.config.include_file_columns && FILE_FIELDS.some(({ path }) => path[0] === name));
+  const columns = request.columns.flatMap(({ field }, at) => (own[at] ? [] : [{ name: names[at] as string, ...field }]));
+  const known = new Set(request.stream.fields.map(({ path }) => path.join('.')));
+  let state: StreamState = request.state ?? { cursor: null };
+  for (const { file, skip } of filesAfter(found, request.state)) {
+    let rows = skip;
+    const about = [file.name, timestampText(file.modified)];
+    for await (const batch of readerOf(ctx, file).rows(ctx, file, { columns, known, skip })) {
+      ctx.signal.throwIfAborted();
+      rows += batch.rows.length;
+      state = stateAfterRows(state, file, rows);
+      const full = own.includes(true) ? batch.rows.map((row) => withFileCells(row, { names, own, about })) : batch.rows;
+      yield { rows: full, bytes: batch.bytes, state };
+    }
+    state = stateAfterFile(state, file);
+    yield { rows: [], bytes: 0, state };
+  }
+}
+
+function withFileCells(row: (string | null)[], at: { names: string[]; own: boolean[]; about: string[] }) {
+  let next = 0;
+  return at.names.map((name, index) => {
+    if (!at.own[index]) return row[next++] ?? null;
+    return (name === '_file_name' ? at.about[0] : at.about[1]) ?? null;
+  });
+}

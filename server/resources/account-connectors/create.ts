@@ -1,0 +1,70 @@
+import { accountConnectors } from '../../../db/schema/index.ts';
+import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
+import { type Ctx, requirePermission } from '../../procedure.ts';
+import { discoverCatalogTask } from '../discovery-task.ts';
+import { refuseDuplicateName } from '../duplicate-name.ts';
+import { checkUsageRange, type UsageRange } from '../usage-range.ts';
+import { emitAccountConnectorEvent, emitTransition } from './events.ts';
+import { checkParameters, sealParameters } from './parameters.ts';
+import { getAccountConnector } from './query.ts';
+import type { AccountConnectorSchema, CreateAccountConnectorRequest } from './schema.ts';
+import { namedConnector, refuseUnsupported } from './settings.ts';
+import { testRow } from './test-outcome.ts';
+
+/**
+ * Makes a source or destination and tests it, unless told not to. One that fails its test is made too: the user sees
+ * what is wrong and can put it right. Discovery of a source that works goes on in the background.
+ */
+export async function createAccountConnector(
+  ctx: Ctx,
+  input: CreateAccountConnectorRequest & UsageRange,
+): Promise<AccountConnectorSchema> {
+  requirePermission(ctx, `${input.connector_type}s.create`);
+  checkUsageRange(input);
+  const draft = draftOf(ctx, input);
+  const tested = input.test_connection && draft.status !== 'pending_auth';
+  const row = tested ? { ...draft, ...(await testRow(ctx, draft)).outcome } : draft;
+  await ctx.db.transaction(async (db) => {
+    const inside = { ...ctx, db };
+    await refuseDuplicateName(input.connector_type, db.insert(accountConnectors).values(row));
+    await emitAccountConnectorEvent(inside, 'account_connector_created', { row });
+    await emitTransition(inside, null, row);
+    if (row.connector_type === 'source' && row.status === 'active') {
+      await discoverCatalogTask(inside, { account_connector_id: row.id, connection_id: null });
+    }
+  });
+  return getAccountConnector(ctx, { account_connector_id: row.id });
+}
+
+function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): AccountConnectorRow {
+  const connector = namedConnector(input);
+  refuseUnsupported(connector, input);
+  const { all, lacks_credentials } = checkParameters(connector, input.parameters, {});
+  const identity = { id: Bun.randomUUIDv7(), account_id: ctx.principal.account_id };
+  const now = ctx.deps.now().toISOString();
+  return {
+    ...identity,
+    ...sealParameters(ctx.deps, connector, { row: identity, all }),
+    name: input.name,
+    connector_type: input.connector_type,
+    connector_name: input.connector_name,
+    status: lacks_credentials ? 'pending_auth' : 'pending_test',
+    status_reason: null,
+    status_message: null,
+    auth_method: input.auth_method ?? connector.auth_methods[0] ?? 'none',
+    ssh_tunnel: null,
+    datasets: [],
+    last_test: { status: 'skipped', checks: [] },
+    last_tested_at: null,
+    credentials_expire_at: null,
+    catalog_status: 'never',
+    catalog_refreshed_at: null,
+    failure_streak: 0,
+    free_until: null,
+    created_by: ctx.principal.user_id,
+    created_at: now,
+    updated_at: now,
+    revision: 1,
+    deleted_at: null,
+  };
+}

@@ -1,0 +1,24 @@
+import { eq } from 'drizzle-orm';
+import { accountConnectors } from '../../../db/schema/index.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { type Ctx, requirePermission } from '../../procedure.ts';
+import { emitAccountConnectorEvent } from './events.ts';
+import { connectionsUsing, findAccountConnector } from './query.ts';
+
+/**
+ * Leaves a tombstone without secrets, for usage and audit; the name is free again.
+ * @throws ApiError 400 `account_connector_in_use` with `connection_ids`.
+ */
+export async function deleteAccountConnector(ctx: Ctx, input: { account_connector_id: string }): Promise<void> {
+  const row = await findAccountConnector(ctx, input.account_connector_id, true);
+  requirePermission(ctx, `${row.connector_type}s.delete`);
+  const connection_ids = await connectionsUsing(ctx, row.id);
+  if (connection_ids.length > 0) {
+    throw badRequest('account_connector_in_use', `${connection_ids.length} connections use it`, { connection_ids });
+  }
+  await ctx.db
+    .update(accountConnectors)
+    .set({ deleted_at: ctx.deps.now().toISOString(), secrets: null, ssh_tunnel: null })
+    .where(eq(accountConnectors.id, row.id));
+  await emitAccountConnectorEvent(ctx, 'account_connector_deleted', { row });
+}

@@ -1,0 +1,53 @@
+import { and, eq, isNull } from 'drizzle-orm';
+import { accountConnectors } from '../../../db/schema/index.ts';
+import { findConnector } from '../../connectors/registry.ts';
+import { type AccountConnectorRow, openParameters } from '../../engine/account-connectors.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { type Ctx, requirePermission } from '../../procedure.ts';
+import { discoverCatalogTask } from '../discovery-task.ts';
+import { emitTransition } from './events.ts';
+import { checkParameters } from './parameters.ts';
+import { findAccountConnector } from './query.ts';
+import { testRow } from './test-outcome.ts';
+
+/**
+ * Signs in to the other side with the stored credentials: the connector's real check. Answers with the state that
+ * follows, `active`.
+ * @throws ApiError 400 `login_not_supported`, `missing_parameter`, `upstream_error` with `upstream_code`.
+ */
+export async function login(ctx: Ctx, input: { account_connector_id: string }): Promise<string> {
+  const row = await findAccountConnector(ctx, input.account_connector_id, false);
+  requirePermission(ctx, `${row.connector_type}s.update`);
+  refuseUnready(ctx, row);
+  const { outcome, error, passed, message } = await testRow(ctx, row);
+  await ctx.db.transaction(async (db) => {
+    const inside = { ...ctx, db };
+    const [changed] = await db
+      .update(accountConnectors)
+      .set(outcome)
+      .where(and(eq(accountConnectors.id, row.id), eq(accountConnectors.revision, row.revision), isNull(accountConnectors.deleted_at)))
+      .returning();
+    // Changed meanwhile: what was found out is about settings that are no longer there.
+    if (!changed) return;
+    await emitTransition(inside, row.status, changed);
+    const undiscovered = changed.catalog_status === 'never' || changed.catalog_status === 'failed';
+    if (passed && row.connector_type === 'source' && undiscovered) {
+      await discoverCatalogTask(inside, { account_connector_id: row.id, connection_id: null });
+    }
+  });
+  if (passed) return outcome.status;
+  throw badRequest('upstream_error', message ?? 'The check failed', {
+    upstream_code: error?.code ?? 'check_failed',
+    status: outcome.status,
+  });
+}
+
+function refuseUnready(ctx: Ctx, row: AccountConnectorRow): void {
+  const connector = findConnector(row.connector_type as 'source', row.connector_name);
+  if (!connector) {
+    throw badRequest('login_not_supported', `There is no connector "${row.connector_name}" any more`);
+  }
+  const { lacks_credentials } = checkParameters(connector, {}, openParameters(ctx.deps, row));
+  if (!lacks_credentials) return;
+  throw badRequest('missing_parameter', 'The credentials are missing', { field: 'parameters' });
+}

@@ -1,0 +1,81 @@
+import type { AnyConnector } from '../../connectors/define.ts';
+import { describeParameters, parseParameters, secretNames } from '../../connectors/parameters.ts';
+import type { Deps } from '../../deps.ts';
+import { secretsContext } from '../../engine/account-connectors.ts';
+import type { AccountConnectorRow } from '../../engine/connector-context.ts';
+import { badRequest } from '../../lib/errors.ts';
+
+/** What stands for a secret in answers; sent back, it means "unchanged". */
+export const MASK = '**********';
+
+export interface CheckedParameters {
+  /** All of them, opened. Never leaves the process. */
+  all: Record<string, unknown>;
+  /** Nothing but credentials is missing: the connector can be kept, but not used yet. */
+  lacks_credentials: boolean;
+}
+
+/**
+ * Lays `given` over the parameters in force and checks the whole.
+ * @throws ApiError 400 `missing_parameter` or `invalid_parameter`, with `field` and `parameter`.
+ */
+export function checkParameters(
+  connector: AnyConnector,
+  given: Record<string, unknown>,
+  current: Record<string, unknown>,
+): CheckedParameters {
+  const all = { ...current };
+  const secrets = new Set(secretNames(connector.config));
+  for (const [name, value] of Object.entries(given)) {
+    if (value === MASK && secrets.has(name)) continue;
+    if (value === null) delete all[name];
+    else all[name] = value;
+  }
+  const parsed = parseParameters(connector, all);
+  if ('config' in parsed) return { all: parsed.config, lacks_credentials: false };
+  const credentials = credentialNames(connector);
+  const fatal = parsed.problems.find(
+    (problem) => problem.code !== 'missing_parameter' || !credentials.has(problem.parameter),
+  );
+  if (!fatal) return { all, lacks_credentials: true };
+  throw badRequest(fatal.code, fatal.message, {
+    field: fatal.parameter ? `parameters.${fatal.parameter}` : 'parameters',
+    parameter: fatal.parameter || null,
+  });
+}
+
+const credentialNames = (connector: AnyConnector) =>
+  new Set(
+    describeParameters(connector)
+      .filter((parameter) => parameter.secret || parameter.group === 'authentication')
+      .map((parameter) => parameter.name),
+  );
+
+/** The names whose change makes a new test necessary: where it goes, and as whom. */
+export function sensitiveChange(
+  connector: AnyConnector,
+  before: Record<string, unknown>,
+  after: Record<string, unknown>,
+): boolean {
+  return describeParameters(connector)
+    .filter((parameter) => parameter.secret || parameter.group === 'connection' || parameter.group === 'authentication')
+    .some(({ name }) => !Bun.deepEquals(before[name], after[name]));
+}
+
+/**
+ * Parts the parameters into the columns of a row: the secret ones sealed for that row alone, with the mask in their
+ * place, so that reading a row for an answer opens nothing.
+ */
+export function sealParameters(
+  deps: Deps,
+  connector: AnyConnector,
+  input: { row: { account_id: string; id: string }; all: Record<string, unknown> },
+): Pick<AccountConnectorRow, 'parameters' | 'secrets'> {
+  const names = new Set(secretNames(connector.config));
+  const entries = Object.entries(input.all).filter(([, value]) => value != null);
+  const secret = Object.fromEntries(entries.filter(([name]) => names.has(name)));
+  return {
+    parameters: Object.fromEntries(entries.map(([name, value]) => [name, names.has(name) ? MASK : value])),
+    secrets: Object.keys(secret).length > 0 ? deps.secrets.seal(JSON.stringify(secret), secretsContext(input.row)) : null,
+  };
+}

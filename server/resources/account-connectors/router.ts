@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { rest } from '../../endpoint.ts';
+import { act, read, router, write } from '../../procedure.ts';
+import { UsageRange } from '../usage-range.ts';
+import { ConnectorType } from '../wire.ts';
+import { createAccountConnector } from './create.ts';
+import { deleteAccountConnector } from './delete.ts';
+import { login } from './login.ts';
+import { getAccountConnector, listAccountConnectors } from './query.ts';
+import { AccountConnectorSchema, CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
+import { updateAccountConnector } from './update.ts';
+
+// Which of the two permissions is needed depends on the object: the services check that once they know it.
+const create = ['sources.create', 'destinations.create'] as const;
+const update = ['sources.update', 'destinations.update'] as const;
+const remove = ['sources.delete', 'destinations.delete'] as const;
+
+export const accountConnectorsRouter = router({
+  list: read
+    .concat(
+      rest('GET', '/account_connectors', {
+        summary: 'Sources and destinations of the account, newest first',
+        query: z.object({ connector_type: ConnectorType.optional(), connector_name: z.string().optional() }),
+      }),
+    )
+    .output(z.array(AccountConnectorSchema))
+    .query(({ ctx, input }) => listAccountConnectors(ctx, input)),
+  create: act(create)
+    .concat(
+      rest('POST', '/account_connectors', {
+        summary: 'Makes a source or destination and tests it',
+        status: 201,
+        query: UsageRange,
+        body: CreateAccountConnectorRequest,
+        errors: [400, 402],
+      }),
+    )
+    .output(AccountConnectorSchema)
+    .mutation(({ ctx, input }) => createAccountConnector(ctx, input)),
+  get: read
+    .concat(
+      rest('GET', '/account_connectors/{connector_type}/{account_connector_id}', {
+        summary: 'One source or destination',
+        path: { connector_type: ConnectorType },
+      }),
+    )
+    .output(AccountConnectorSchema)
+    .query(({ ctx, input }) => getAccountConnector(ctx, input)),
+  update: act(update)
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}', {
+        summary: 'Changes a source or destination; other credentials bring a new test',
+        body: UpdateAccountConnectorRequest,
+        errors: [400, 402],
+      }),
+    )
+    .output(AccountConnectorSchema)
+    .mutation(({ ctx, input }) => updateAccountConnector(ctx, input)),
+  delete: write(remove)
+    .concat(
+      rest('DELETE', '/account_connectors/{account_connector_id}', {
+        summary: 'Deletes a source or destination that no connection uses',
+        status: 204,
+        errors: [400],
+      }),
+    )
+    .output(z.void())
+    .mutation(({ ctx, input }) => deleteAccountConnector(ctx, input)),
+  login: act(update)
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}/login', {
+        summary: 'Signs in to the other side: the real check with the stored credentials',
+        errors: [400],
+      }),
+    )
+    .output(z.string())
+    .mutation(({ ctx, input }) => login(ctx, input)),
+});

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { ConnectorType, instant, name, text, UserReference } from '../wire.ts';
+
+const uuid = () => z.string().meta({ format: 'uuid' });
+const port = () => z.int().min(1).max(65_535);
+
+export const AccountConnectorTest = z
+  .object({
+    status: z.enum(['passed', 'failed', 'skipped']),
+    checks: z.array(
+      z.object({
+        title: z.string(),
+        status: z.enum(['passed', 'failed', 'skipped']),
+        message: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'AccountConnectorTest' });
+
+export const AccountConnectorSchema = z
+  .object({
+    id: uuid(),
+    account_id: uuid(),
+    name: z.string(),
+    connector_type: ConnectorType,
+    connector_id: uuid(),
+    connector_name: z.string(),
+    connector_display_name: z.string(),
+    connector_version: z.string(),
+    status: z.enum(['pending_auth', 'pending_test', 'active', 'broken', 'needs_reauth', 'disabled']),
+    status_reason: z.string().nullable(),
+    status_message: z.string().nullable(),
+    auth_method: z.string(),
+    is_authenticated: z.boolean(),
+    credentials_expire_at: instant().nullable(),
+    parameters: z.record(z.string(), z.unknown()).meta({ description: 'Secrets are shown as "**********".' }),
+    ssh_tunnel: z
+      .object({
+        enabled: z.boolean(),
+        host: z.string(),
+        port: z.number(),
+        username: z.string(),
+        public_key: z.string().nullable(),
+        fingerprint: z.string().nullable(),
+      })
+      .nullable(),
+    connections_count: z.number(),
+    last_tested_at: instant().nullable(),
+    last_test: AccountConnectorTest.nullable(),
+    catalog_status: z.enum(['never', 'pending', 'ready', 'failed']),
+    catalog_refreshed_at: instant().nullable(),
+    streams_count: z.number(),
+    free_until: instant().nullable(),
+    created_by: UserReference.nullable(),
+    created_at: instant(),
+    updated_at: instant(),
+    revision: z.number(),
+  })
+  .meta({ id: 'AccountConnectorSchema' });
+export type AccountConnectorSchema = z.infer<typeof AccountConnectorSchema>;
+
+const settings = {
+  name: name(),
+  connector_type: ConnectorType,
+  connector_name: text(1, 100),
+  connector_id: text(1, 100),
+  parameters: z.record(z.string(), z.unknown()).meta({
+    description:
+      'By name as in the catalogue. In an update, what is left out stays as it is, and null goes back to the default.',
+  }),
+  auth_method: text(1, 50),
+  ssh_tunnel: z
+    .strictObject({
+      enabled: z.boolean().default(true),
+      host: text(1, 255),
+      port: port().default(22),
+      username: text(1, 255),
+      encrypted_private_key: text(1, 20_000),
+      public_key: text(1, 5000).nullish(),
+    })
+    .nullable(),
+  datasets: z.array(z.strictObject({ name: name(), sql: text(1, 100_000) })).max(500),
+  test_connection: z.boolean(),
+  redirect_url: z.url({ protocol: /^https?$/ }).max(2000).nullable(),
+};
+
+export const CreateAccountConnectorRequest = z
+  .strictObject({
+    ...z.object(settings).partial().shape,
+    name: settings.name,
+    connector_type: settings.connector_type,
+    connector_name: settings.connector_name,
+    parameters: settings.parameters.default({}),
+    test_connection: settings.test_connection.default(true),
+  })
+  .meta({ id: 'CreateAccountConnectorRequest' });
+export type CreateAccountConnectorRequest = z.infer<typeof CreateAccountConnectorRequest>;
+
+export const UpdateAccountConnectorRequest = z
+  .strictObject({
+    ...z.object(settings).partial().shape,
+    revision: z.int().optional().meta({ description: 'Refuses the change when there is another revision.' }),
+  })
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .meta({ id: 'UpdateAccountConnectorRequest' });
+export type UpdateAccountConnectorRequest = z.infer<typeof UpdateAccountConnectorRequest>;

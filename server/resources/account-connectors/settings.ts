@@ -1,0 +1,47 @@
+import type { AnyConnector } from '../../connectors/define.ts';
+import { describeParameters } from '../../connectors/parameters.ts';
+import { findConnector } from '../../connectors/registry.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { connectorId } from '../connector-id.ts';
+import type { CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
+
+/**
+ * The connector that a create names.
+ * @throws ApiError 400 `unknown_connector`, `connector_type_mismatch`, `invalid_reference` (connector_id).
+ */
+export function namedConnector(input: CreateAccountConnectorRequest): AnyConnector {
+  const { connector_type, connector_name, connector_id } = input;
+  const connector = findConnector(connector_type as 'source', connector_name);
+  if (!connector) {
+    const other = connector_type === 'source' ? 'destination' : 'source';
+    if (findConnector(other as 'source', connector_name)) {
+      throw badRequest('connector_type_mismatch', `${connector_name} is a ${other} only`, { field: 'connector_type' });
+    }
+    throw badRequest('unknown_connector', `There is no connector "${connector_name}"`, { field: 'connector_name' });
+  }
+  if (connector_id !== undefined && connector_id.toLowerCase() !== connectorId(connector)) {
+    throw badRequest('invalid_reference', `connector_id is not the id of ${connector_type} ${connector_name}`, {
+      field: 'connector_id',
+    });
+  }
+  return connector;
+}
+
+/**
+ * Refuses what this connector has no use for, rather than keep it without effect.
+ * @throws ApiError 400 `invalid_parameter` with `field`.
+ */
+export function refuseUnsupported(
+  connector: AnyConnector,
+  input: Pick<UpdateAccountConnectorRequest, 'auth_method' | 'ssh_tunnel' | 'datasets'>,
+): void {
+  const refuse = (field: string, message: string) => badRequest('invalid_parameter', message, { field });
+  const { auth_method, ssh_tunnel, datasets } = input;
+  if (auth_method !== undefined && !connector.auth_methods.some((method) => method === auth_method)) {
+    throw refuse('auth_method', `${connector.name} knows ${connector.auth_methods.join(', ')}`);
+  }
+  if (ssh_tunnel && !describeParameters(connector).some((parameter) => parameter.type === 'ssh_tunnel')) {
+    throw refuse('ssh_tunnel', `${connector.name} has no SSH tunnel`);
+  }
+  if (datasets?.length) throw refuse('datasets', `${connector.name} takes no datasets`);
+}

@@ -1,0 +1,54 @@
+import { type AccountConnectorRow, testAccountConnector } from '../../engine/account-connectors.ts';
+import type { ConnectorError } from '../../connectors/errors.ts';
+import type { EventKind } from '../../events/kinds.ts';
+import type { Ctx } from '../../procedure.ts';
+
+/** What a test, or its absence, makes of a row. */
+export type TestOutcome = Pick<
+  AccountConnectorRow,
+  'status' | 'status_reason' | 'status_message' | 'failure_streak' | 'last_test' | 'last_tested_at'
+>;
+
+/** Failures in a row before a working connector counts as broken: one alone may be a network that blinked. */
+const BROKEN_AFTER = 3;
+
+/** Runs the connector's own check, over the network: never within a transaction. */
+export async function testRow(
+  ctx: Ctx,
+  row: AccountConnectorRow,
+): Promise<{ outcome: TestOutcome; error: ConnectorError | null; passed: boolean; message: string | null }> {
+  const { result, error } = await testAccountConnector(ctx.deps, row);
+  const failed = result.checks.find((check) => check.status === 'failed');
+  const passed = !error && !failed;
+  const message = error?.message ?? failed?.message ?? failed?.title ?? null;
+  const outcome = {
+    ...statusAfter(row, { passed, message, code: error?.code ?? 'check_failed', auth: error?.type === 'auth_error' }),
+    last_test: { status: passed ? ('passed' as const) : ('failed' as const), checks: result.checks },
+    last_tested_at: ctx.deps.now().toISOString(),
+  };
+  return { outcome, error, passed, message };
+}
+
+type Status = Pick<AccountConnectorRow, 'status' | 'status_reason' | 'status_message' | 'failure_streak'>;
+
+/** The state after a test (interface decisions 3.7). Pure. */
+export function statusAfter(
+  before: Pick<AccountConnectorRow, 'status' | 'failure_streak'>,
+  test: { passed: boolean; message: string | null; code: string; auth: boolean },
+): Status {
+  if (test.passed) return { status: 'active', status_reason: null, status_message: null, failure_streak: 0 };
+  const failure_streak = before.failure_streak + 1;
+  const facts = { status_reason: test.code, status_message: test.message, failure_streak };
+  const was = before.status;
+  if (test.auth && (was === 'active' || was === 'needs_reauth')) return { status: 'needs_reauth', ...facts };
+  if (was === 'active' && failure_streak < BROKEN_AFTER) return { status: 'active', ...facts };
+  return { status: 'broken', ...facts };
+}
+
+/** The event that a change of state is reported by; null when there is none to report. */
+export function transitionEvent(before: AccountConnectorRow['status'] | null, after: string): EventKind | null {
+  if (before === after) return null;
+  if (after === 'broken') return 'account_connector_broken';
+  if (after === 'needs_reauth') return 'account_connector_reauth_required';
+  return after === 'active' && before !== null ? 'account_connector_authenticated' : null;
+}

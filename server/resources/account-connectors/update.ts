@@ -1,0 +1,121 @@
+import { and, eq, inArray, isNull, or } from 'drizzle-orm';
+import { accountConnectors, connectionRuns, connections } from '../../../db/schema/index.ts';
+import type { AnyConnector } from '../../connectors/define.ts';
+import { findConnector } from '../../connectors/registry.ts';
+import { type AccountConnectorRow, openParameters } from '../../engine/account-connectors.ts';
+import { LIVE_RUN } from '../../engine/states.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { type Ctx, requirePermission } from '../../procedure.ts';
+import { connectorId } from '../connector-id.ts';
+import { discoverCatalogTask } from '../discovery-task.ts';
+import { refuseDuplicateName } from '../duplicate-name.ts';
+import { emitAccountConnectorEvent, emitTransition } from './events.ts';
+import { checkParameters, sealParameters, sensitiveChange } from './parameters.ts';
+import { findAccountConnector, getAccountConnector } from './query.ts';
+import type { AccountConnectorSchema, UpdateAccountConnectorRequest } from './schema.ts';
+import { refuseUnsupported } from './settings.ts';
+import { testRow } from './test-outcome.ts';
+
+type Changes = Partial<AccountConnectorRow>;
+
+/**
+ * Changes a source or destination. Another host or other credentials bring a new test (`test_connection`), which runs
+ * before the transaction; whoever changed the row meanwhile wins, and this caller hears `stale_revision`.
+ */
+export async function updateAccountConnector(
+  ctx: Ctx,
+  input: UpdateAccountConnectorRequest & { account_connector_id: string },
+): Promise<AccountConnectorSchema> {
+  const row = await findAccountConnector(ctx, input.account_connector_id, false);
+  requirePermission(ctx, `${row.connector_type}s.update`);
+  refuseStaleOrImmutable(row, input);
+  const connector = findConnector(row.connector_type as 'source', row.connector_name);
+  if (!connector) throw badRequest('unknown_connector', `There is no connector "${row.connector_name}" any more`);
+  refuseUnsupported(connector, input);
+  const { changes, retest } = changesOf(ctx, { row, connector, input });
+  const changed_fields = Object.keys(changes).filter((key) => key !== 'secrets' && key !== 'status');
+  if (changed_fields.length === 0) return getAccountConnector(ctx, input);
+  if (retest) await refuseWhileRunning(ctx, row);
+  const tested = retest && changes.status === 'pending_test' && input.test_connection !== false;
+  const outcome = tested ? (await testRow(ctx, { ...row, ...changes })).outcome : {};
+  await ctx.db.transaction((db) =>
+    store({ ...ctx, db }, row, { changes: { ...changes, ...outcome }, changed_fields, retest }),
+  );
+  return getAccountConnector(ctx, input);
+}
+
+function refuseStaleOrImmutable(row: AccountConnectorRow, input: UpdateAccountConnectorRequest): void {
+  if (input.revision !== undefined && input.revision !== row.revision) throw stale(row.revision);
+  const identity = {
+    connector_type: row.connector_type,
+    connector_name: row.connector_name,
+    connector_id: connectorId({ type: row.connector_type, name: row.connector_name }),
+  };
+  for (const [field, value] of Object.entries(identity)) {
+    const given = input[field as keyof typeof identity];
+    if (given === undefined || given === value) continue;
+    throw badRequest('immutable_field', `${field} cannot be changed`, { field });
+  }
+}
+
+const stale = (revision: number | null) =>
+  badRequest('stale_revision', 'The source or destination was changed meanwhile', { revision });
+
+function changesOf(
+  ctx: Ctx,
+  change: { row: AccountConnectorRow; connector: AnyConnector; input: UpdateAccountConnectorRequest },
+): { changes: Changes; retest: boolean } {
+  const { row, connector, input } = change;
+  const changes: Changes = {};
+  if (input.name !== undefined && input.name !== row.name) changes.name = input.name;
+  const method = input.auth_method !== undefined && input.auth_method !== row.auth_method;
+  if (method) changes.auth_method = input.auth_method;
+  if (!input.parameters) return { changes, retest: false };
+  const before = openParameters(ctx.deps, row);
+  const { all, lacks_credentials } = checkParameters(connector, input.parameters, before);
+  const known = Object.fromEntries(Object.entries(all).filter(([, value]) => value != null));
+  if (Bun.deepEquals(before, known)) return { changes, retest: false };
+  Object.assign(changes, sealParameters(ctx.deps, connector, { row, all }));
+  const retest = sensitiveChange(connector, before, all);
+  if (retest) Object.assign(changes, { status: lacks_credentials ? 'pending_auth' : 'pending_test', failure_streak: 0 });
+  return { changes, retest };
+}
+
+/** A run would go on with one half against the old place and one against the new. */
+async function refuseWhileRunning(ctx: Ctx, row: AccountConnectorRow): Promise<void> {
+  const live = await ctx.db
+    .select({ id: connectionRuns.id })
+    .from(connectionRuns)
+    .innerJoin(connections, eq(connections.id, connectionRuns.connection_id))
+    .where(
+      and(
+        or(eq(connections.source_id, row.id), eq(connections.destination_id, row.id)),
+        isNull(connections.deleted_at),
+        inArray(connectionRuns.status, LIVE_RUN),
+      ),
+    );
+  if (live.length === 0) return;
+  throw badRequest('run_active', 'Host and credentials cannot be changed while a run uses them', {
+    connection_run_ids: live.map((run) => run.id),
+  });
+}
+
+async function store(
+  ctx: Ctx,
+  row: AccountConnectorRow,
+  change: { changes: Changes; changed_fields: string[]; retest: boolean },
+): Promise<void> {
+  const { changes, changed_fields, retest } = change;
+  const storing = ctx.db
+    .update(accountConnectors)
+    .set({ ...changes, revision: row.revision + 1 })
+    .where(and(eq(accountConnectors.id, row.id), eq(accountConnectors.revision, row.revision), isNull(accountConnectors.deleted_at)))
+    .returning();
+  const [changed] = await refuseDuplicateName(row.connector_type, storing);
+  if (!changed) throw stale(null);
+  await emitAccountConnectorEvent(ctx, 'account_connector_updated', { row: changed, changed_fields });
+  await emitTransition(ctx, row.status, changed);
+  if (retest && changed.connector_type === 'source' && changed.status === 'active') {
+    await discoverCatalogTask(ctx, { account_connector_id: row.id, connection_id: null });
+  }
+}

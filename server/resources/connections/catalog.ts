@@ -1,0 +1,36 @@
+import { and, eq, isNull, sql } from 'drizzle-orm';
+import { catalogStreams } from '../../../db/schema/index.ts';
+import { ConnectorError } from '../../connectors/errors.ts';
+import type { StreamSchema } from '../../connectors/define.ts';
+import { type AccountConnectorRow, refreshCatalog } from '../../engine/account-connectors.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+
+/** Streams of a source as it was last discovered, ordered by namespace and name. */
+export async function readCatalog(ctx: Ctx, account_connector_id: string): Promise<StreamSchema[]> {
+  const rows = await ctx.db
+    .select({ definition: catalogStreams.definition })
+    .from(catalogStreams)
+    .where(and(eq(catalogStreams.account_connector_id, account_connector_id), isNull(catalogStreams.removed_at)))
+    .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
+  return rows.map((row) => row.definition as unknown as StreamSchema);
+}
+
+/**
+ * Discovers a source that has no catalog yet. Talks to the network, so never within a transaction.
+ * @throws ApiError 400 `catalog_not_ready` with the connector's own words.
+ */
+export async function ensureCatalog(ctx: Ctx, source: AccountConnectorRow): Promise<void> {
+  if (source.catalog_status === 'ready') return;
+  if (source.catalog_status === 'pending' && source.catalog_refreshed_at !== null) return;
+  try {
+    await refreshCatalog(ctx.deps, source);
+  } catch (error) {
+    if (!(error instanceof ConnectorError)) throw error;
+    throw badRequest('catalog_not_ready', `The streams of "${source.name}" cannot be read: ${error.message}`, {
+      field: 'source_id',
+      account_connector_id: source.id,
+      upstream_code: error.code,
+    });
+  }
+}

@@ -1,0 +1,85 @@
+import { connections } from '../../../db/schema/index.ts';
+import { checkSchedule, MANUAL, nextRunAt } from '../../engine/schedule.ts';
+import type { Ctx } from '../../procedure.ts';
+import { refuseDuplicateName } from '../duplicate-name.ts';
+import { requireReadyConnectors, startRunOf } from '../start-run.ts';
+import { checkUsageRange, type UsageRange } from '../usage-range.ts';
+import { ensureCatalog, readCatalog } from './catalog.ts';
+import { withCopiedFields } from './copied-mapping.ts';
+import { emitConnectionEvent } from './events.ts';
+import { kindOf, resolveSides, type Sides } from './references.ts';
+import type { ConnectionSchema, CreateConnectionRequest } from './schema.ts';
+import { getConnection } from './service.ts';
+import { storeStreams } from './store-streams.ts';
+import { type PlannedStream, planStreams } from './stream-selection.ts';
+
+/** Makes a connection. The source is asked for its streams, when nobody has yet, before the transaction opens. */
+export async function createConnection(
+  ctx: Ctx,
+  input: CreateConnectionRequest & UsageRange,
+): Promise<ConnectionSchema> {
+  checkUsageRange(input);
+  if (input.schedule) checkSchedule(input.schedule, ctx.deps.now());
+  const { source } = await resolveSides(ctx, input, { lock: false });
+  await ensureCatalog(ctx, source);
+  const id = await ctx.db.transaction((db) => insertConnection({ ...ctx, db }, input));
+  return getConnection(ctx, { connection_id: id });
+}
+
+async function insertConnection(ctx: Ctx, input: CreateConnectionRequest): Promise<string> {
+  const sides = await resolveSides(ctx, input, { lock: true });
+  const planned = await planNewStreams(ctx, input, sides);
+  if (input.run_immediately) await requireReadyConnectors(ctx, [sides.source.id, sides.destination.id]);
+  const inserting = ctx.db.insert(connections).values(valuesOf(ctx, input, sides)).returning();
+  const [connection] = await refuseDuplicateName('connection', inserting);
+  if (!connection) throw new Error('an insert gave no row');
+  await storeStreams(ctx, connection, { before: [], planned });
+  await emitConnectionEvent(ctx, 'connection_created', { connection, changed_fields: [] });
+  if (input.run_immediately) await startRunOf(ctx, connection, { trigger_type: 'api' });
+  return connection.id;
+}
+
+async function planNewStreams(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): Promise<PlannedStream[]> {
+  const catalog = await readCatalog(ctx, sides.source.id);
+  const from = input.copy_field_mapping_from_connection_id;
+  const asked = input.streams ?? null;
+  const requests = from ? await withCopiedFields(ctx, { from, sides, catalog, requests: asked }) : asked;
+  return planStreams({
+    catalog,
+    destination: sides.destination_connector,
+    table_prefix: input.table_prefix ?? '',
+    requests,
+    current: new Map(),
+    unnamed: 'keep',
+  });
+}
+
+function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeof connections.$inferInsert {
+  const schedule = input.schedule ?? MANUAL;
+  const status = input.status ?? 'active';
+  const now = ctx.deps.now();
+  const { name, description, backfill_days, start_date, destination_schema, table_prefix } = input;
+  const { schema_change_policy, max_parallel_streams, notify_on_failure, tags } = input;
+  return {
+    account_id: ctx.principal.account_id,
+    source_id: sides.source.id,
+    destination_id: sides.destination.id,
+    kind: kindOf(sides.destination_connector),
+    name,
+    description,
+    status,
+    schedule,
+    next_run_at: status === 'active' ? nextRunAt(schedule, { anchor: now, after: now }) : null,
+    backfill_days,
+    start_date,
+    destination_schema,
+    table_prefix,
+    schema_change_policy,
+    max_parallel_streams,
+    notify_on_failure,
+    tags,
+    catalog_refreshed_at: sides.source.catalog_refreshed_at,
+    created_by: ctx.principal.user_id,
+    updated_by: ctx.principal.user_id,
+  };
+}

@@ -1,0 +1,72 @@
+import { findConnector } from '../../connectors/registry.ts';
+import { describeSchedule, nextTicks, type Schedule } from '../../engine/schedule.ts';
+import { isLiveRun, type RunStatus } from '../../engine/states.ts';
+import type { ConnectionRecord } from './query.ts';
+import type { ConnectionSchedule } from './schedule-schema.ts';
+import type { ConnectionSchema } from './schema.ts';
+
+const NEXT_RUNS = 5;
+const FAILING_AFTER = 3;
+
+/** A record as the interface shows it. */
+export function presentConnection(record: ConnectionRecord, now: Date): ConnectionSchema {
+  const { connection, last_run, active_run_id } = record;
+  const { run_counter: _counter, deleted_at: _deleted, ...shown } = connection;
+  const schedule = presentSchedule(connection);
+  return {
+    ...shown,
+    source: summary('source', record.source),
+    destination: summary('destination', record.destination),
+    health: healthOf(record, schedule.next_runs, now),
+    schedule,
+    streams: record.streams,
+    last_run,
+    active_run_id,
+    created_by: record.created_by,
+    updated_by: record.updated_by,
+  };
+}
+
+function summary(connector_type: 'source' | 'destination', side: ConnectionRecord['source']) {
+  const connector = connector_type === 'source' ? findConnector('source', side.connector_name) : findConnector('destination', side.connector_name);
+  return { ...side, connector_type, display_name: connector?.display_name ?? side.connector_name, icon_url: null };
+}
+
+function presentSchedule(connection: ConnectionRecord['connection']): ConnectionSchedule {
+  const { schedule, next_run_at } = connection;
+  return { ...schedule, description: describeSchedule(schedule), next_runs: upcoming(schedule, next_run_at) };
+}
+
+const MEMO_SIZE = 2000;
+const memo = new Map<string, string[]>();
+
+/** The stored tick and the four after it. Time zones make ticks dear (70 µs each), and lists ask again and again. */
+function upcoming(schedule: Schedule, next_run_at: string | null): string[] {
+  if (next_run_at === null) return [];
+  const key = JSON.stringify([schedule, next_run_at]);
+  const known = memo.get(key);
+  if (known) return known;
+  const from = { anchor: new Date(next_run_at), after: new Date(next_run_at) };
+  const ticks = [next_run_at, ...nextTicks(schedule, from, NEXT_RUNS - 1).map((tick) => tick.toISOString())];
+  if (memo.size >= MEMO_SIZE) memo.clear();
+  memo.set(key, ticks);
+  return ticks;
+}
+
+function healthOf(record: ConnectionRecord, ticks: string[], now: Date): ConnectionSchema['health'] {
+  const { connection, last_run } = record;
+  const { status, consecutive_failures } = connection;
+  if (status === 'locked' || status === 'auto_disabled' || consecutive_failures >= FAILING_AFTER) return 'failing';
+  if (consecutive_failures > 0 || last_run?.status === 'partially_succeeded') return 'warning';
+  if (isStale(connection, ticks, now)) return 'warning';
+  if (record.active_run_id !== null || (last_run && isLiveRun(last_run.status as RunStatus))) return 'running';
+  return last_run ? 'healthy' : 'pending';
+}
+
+/** No success for two intervals although the schedule is on. */
+function isStale(connection: ConnectionRecord['connection'], ticks: string[], now: Date): boolean {
+  const [first, second] = ticks;
+  if (!first || !second || connection.last_succeeded_at === null) return false;
+  const interval = Date.parse(second) - Date.parse(first);
+  return now.getTime() - Date.parse(connection.last_succeeded_at) > 2 * interval;
+}

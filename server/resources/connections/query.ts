@@ -1,0 +1,104 @@
+import { and, desc, eq, isNull, sql } from 'drizzle-orm';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
+import { accountConnectors, connections, users } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import type { ConnectionSchema } from './schema.ts';
+import type { ConnectionStream } from './stream-schema.ts';
+
+const source = alias(accountConnectors, 'source');
+const destination = alias(accountConnectors, 'destination');
+const creator = alias(users, 'creator');
+const updater = alias(users, 'updater');
+
+const ISO = sql.raw(`'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`);
+const iso = (column: string) => sql`to_char(${sql.raw(column)} at time zone 'UTC', ${ISO})`;
+
+const streamsJson = sql<ConnectionStream[]>`(
+  select coalesce(json_agg(json_build_object(
+    'id', s.id, 'name', s.name, 'namespace', s.namespace, 'selected', s.selected, 'sync_mode', s.sync_mode,
+    'destination_sync_mode', s.destination_sync_mode, 'cursor_field', s.cursor_field, 'primary_key', s.primary_key,
+    'destination_table', s.destination_table, 'backfill_days', s.backfill_days, 'fields', s.fields,
+    'filters', s.filters, 'dataset_sql', s.dataset_sql, 'mapping', s.mapping, 'cursor_value', s.state ->> 'cursor',
+    'cursor_updated_at', ${iso('s.cursor_updated_at')}, 'row_count_last_run', s.row_count_last_run
+  ) order by coalesce(s.namespace, '') collate "C", s.name collate "C"), '[]')
+  from connection_streams s where s.connection_id = ${connections.id})`;
+
+const lastRunJson = sql<ConnectionSchema['last_run']>`(
+  select json_build_object(
+    'id', r.id, 'status', r.status, 'started_at', ${iso('r.started_at')}, 'finished_at', ${iso('r.finished_at')},
+    'rows_loaded', (select coalesce(sum(rows_loaded), 0) from stream_runs where connection_run_id = r.id))
+  from connection_runs r where r.connection_id = ${connections.id} order by r.created_at desc, r.id desc limit 1)`;
+
+const activeRunId = sql<string | null>`(
+  select r.id from connection_runs r
+  where r.connection_id = ${connections.id} and r.status in ('queued', 'running', 'retrying', 'stopping')
+  order by r.number limit 1)`;
+
+type Columns<Name extends string> = Record<Name, PgColumn>;
+
+const person = <User extends Columns<'id' | 'full_name' | 'email'>>(user: User) => ({
+  id: user.id as User['id'],
+  name: user.full_name as User['full_name'],
+  email: user.email as User['email'],
+});
+
+const side = <Connector extends Columns<'id' | 'name' | 'connector_name' | 'status'>>(connector: Connector) => ({
+  id: connector.id as Connector['id'],
+  name: connector.name as Connector['name'],
+  connector_name: connector.connector_name as Connector['connector_name'],
+  status: connector.status as Connector['status'],
+});
+
+/** Connections with all that their answer shows, in one statement. */
+const select = (db: Db) =>
+  db
+    .select({
+      connection: connections,
+      source: side(source),
+      destination: side(destination),
+      created_by: person(creator),
+      updated_by: person(updater),
+      streams: streamsJson,
+      last_run: lastRunJson,
+      active_run_id: activeRunId,
+    })
+    .from(connections)
+    .innerJoin(source, eq(source.id, connections.source_id))
+    .innerJoin(destination, eq(destination.id, connections.destination_id))
+    .leftJoin(creator, eq(creator.id, connections.created_by))
+    .leftJoin(updater, eq(updater.id, connections.updated_by));
+
+const ofAccount = (account: unknown) =>
+  and(sql`${connections.account_id} = ${account}`, isNull(connections.deleted_at));
+
+export type ConnectionRecord = Awaited<ReturnType<typeof select>>[number];
+
+/** Newest first. */
+export const selectConnections = (db: Db, account_id: string, page: { limit?: number; offset: number }) => {
+  const query = select(db)
+    .where(ofAccount(account_id))
+    .orderBy(desc(connections.created_at), desc(connections.id))
+    .offset(page.offset)
+    .$dynamic();
+  return page.limit === undefined ? query : query.limit(page.limit);
+};
+
+const one = (db: Db) =>
+  select(db)
+    .where(and(sameAs(connections.id, 'id'), ofAccount(sql.placeholder('account_id'))))
+    .prepare('connection');
+
+const sameAs = (column: PgColumn, placeholder: string) => sql`${column} = ${sql.placeholder(placeholder)}`;
+
+// To build this statement costs as much as to run it: once for the pool, anew for a transaction.
+const prepared = new WeakMap<Db, ReturnType<typeof one>>();
+
+export async function selectConnection(
+  db: Db,
+  key: { id: string; account_id: string },
+): Promise<ConnectionRecord | undefined> {
+  const query = prepared.get(db) ?? one(db);
+  prepared.set(db, query);
+  const [record] = await query.execute(key);
+  return record;
+}

@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { rest } from '../../endpoint.ts';
+import { act, read, router, write } from '../../procedure.ts';
+import { UsageRange } from '../usage-range.ts';
+import { Page } from '../wire.ts';
+import { createConnection } from './create.ts';
+import { ConnectionSchema, CreateConnectionRequest, UpdateConnectionRequest } from './schema.ts';
+import { deleteConnection, getConnection, listConnections } from './service.ts';
+import { updateConnection } from './update.ts';
+import { updateCatalog } from './update-catalog.ts';
+
+export const connectionsRouter = router({
+  list: read
+    .concat(rest('GET', '/connections', { summary: 'Connections of the account, newest first', query: Page }))
+    .output(z.array(ConnectionSchema))
+    .query(({ ctx, input }) => listConnections(ctx, input)),
+  create: act('connections.create')
+    .concat(
+      rest('POST', '/connections', {
+        summary: 'Makes a connection; without streams it takes all of the source',
+        status: 201,
+        query: UsageRange,
+        body: CreateConnectionRequest,
+        errors: [400, 402],
+      }),
+    )
+    .output(ConnectionSchema)
+    .mutation(({ ctx, input }) => createConnection(ctx, input)),
+  get: read
+    .concat(rest('GET', '/connections/{connection_id}', { summary: 'One connection' }))
+    .output(ConnectionSchema)
+    .query(({ ctx, input }) => getConnection(ctx, input)),
+  update: write('connections.update')
+    .concat(
+      rest('POST', '/connections/{connection_id}', {
+        summary: 'Changes, pauses or resumes a connection',
+        body: UpdateConnectionRequest,
+        errors: [400, 402],
+      }),
+    )
+    .output(ConnectionSchema)
+    .mutation(({ ctx, input }) => updateConnection(ctx, input)),
+  delete: write('connections.delete')
+    .concat(
+      rest('DELETE', '/connections/{connection_id}', {
+        summary: 'Deletes a connection and stops its active run; what was loaded stays',
+        status: 204,
+      }),
+    )
+    .output(z.void())
+    .mutation(({ ctx, input }) => deleteConnection(ctx, input)),
+  updateCatalog: write('connections.update')
+    .concat(
+      rest('POST', '/connections/{connection_id}/update_catalog', {
+        summary: "Discovers the source's streams anew, in the background; answers with the id of the task",
+        errors: [400],
+      }),
+    )
+    .output(z.string())
+    .mutation(({ ctx, input }) => updateCatalog(ctx, input)),
+});

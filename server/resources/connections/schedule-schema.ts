@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import type { Schedule } from '../../engine/schedule.ts';
+import { instant, text } from '../wire.ts';
+
+const INTERVALS = [5, 15, 30, 60, 120, 180, 360, 480, 720, 1440] as const;
+const DAY_MINUTES = 1440;
+
+const type = () => z.enum(['manual', 'interval', 'cron']);
+const fields = {
+  interval_minutes: z.literal([...INTERVALS]).nullable(),
+  cron_expression: text(1, 200).nullable().meta({ description: 'Unix cron of five fields; no Quartz, no seconds.' }),
+  timezone: text(1, 100).refine(isTimeZone, 'This is no IANA time zone'),
+  time_of_day: z
+    .string()
+    .regex(/^([01]\d|2[0-3]):[0-5]\d$/)
+    .nullable()
+    .meta({ description: '`HH:MM` in the time zone; only with interval_minutes 1440.' }),
+};
+
+export const ConnectionScheduleRequest = z
+  .strictObject({
+    type: type(),
+    interval_minutes: fields.interval_minutes.default(null),
+    cron_expression: fields.cron_expression.default(null),
+    timezone: fields.timezone.default('UTC'),
+    time_of_day: fields.time_of_day.default(null),
+  })
+  .check((ctx) => {
+    for (const [path, message] of problemsOf(ctx.value)) {
+      ctx.issues.push({ code: 'custom', message, path: [path], input: ctx.value });
+    }
+  })
+  .meta({ id: 'ConnectionScheduleRequest' });
+
+export const ConnectionSchedule = z
+  .object({
+    type: type(),
+    interval_minutes: z.number().nullable(),
+    cron_expression: z.string().nullable(),
+    timezone: z.string(),
+    time_of_day: z.string().nullable(),
+    description: z.string(),
+    next_runs: z.array(instant()).meta({ description: 'The next five ticks; none while the connection is not active.' }),
+  })
+  .meta({ id: 'ConnectionSchedule' });
+export type ConnectionSchedule = z.infer<typeof ConnectionSchedule>;
+
+/** A schedule has exactly the fields of its type. */
+function problemsOf(schedule: Schedule): [keyof Schedule, string][] {
+  const { interval_minutes, cron_expression, time_of_day } = schedule;
+  const problems: [keyof Schedule, string][] = [];
+  const isInterval = schedule.type === 'interval';
+  const isCron = schedule.type === 'cron';
+  if (isInterval !== (interval_minutes !== null)) {
+    problems.push(['interval_minutes', isInterval ? 'Needed for an interval' : 'Only for an interval']);
+  }
+  if (isCron !== (cron_expression !== null)) {
+    problems.push(['cron_expression', isCron ? 'Needed for cron' : 'Only for cron']);
+  }
+  if (time_of_day !== null && interval_minutes !== DAY_MINUTES) {
+    problems.push(['time_of_day', `Only with interval_minutes ${DAY_MINUTES}`]);
+  }
+  return problems;
+}
+
+function isTimeZone(value: string): boolean {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: value }));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import { count, day, idInBody, instant, name, text, UserReference } from '../wire.ts';
+import { ConnectionSchedule, ConnectionScheduleRequest } from './schedule-schema.ts';
+import { ConnectionStream, ConnectionStreamRequest } from './stream-schema.ts';
+
+const uuid = () => z.string().meta({ format: 'uuid' });
+const schemaChangePolicy = () => z.enum(['ignore', 'propagate_columns', 'propagate_fully', 'disable_connection']);
+
+/** Source or destination of a connection, in short. */
+export const AccountConnectorSummary = z
+  .object({
+    id: uuid(),
+    name: z.string(),
+    connector_type: z.enum(['source', 'destination']),
+    connector_name: z.string(),
+    display_name: z.string(),
+    icon_url: z.string().nullable(),
+    status: z.string(),
+  })
+  .meta({ id: 'AccountConnectorSummary' });
+
+export const ConnectionSchema = z
+  .object({
+    id: uuid(),
+    account_id: uuid(),
+    name: z.string(),
+    description: z.string().nullable(),
+    kind: z.enum(['elt', 'reverse_etl']),
+    source_id: uuid(),
+    destination_id: uuid(),
+    source: AccountConnectorSummary,
+    destination: AccountConnectorSummary,
+    status: z.enum(['active', 'paused', 'auto_disabled', 'locked']),
+    status_reason: z.string().nullable(),
+    health: z.enum(['healthy', 'warning', 'failing', 'pending', 'running']),
+    schedule: ConnectionSchedule,
+    backfill_days: z.number(),
+    start_date: z.string().nullable().meta({ format: 'date' }),
+    destination_schema: z.string().nullable(),
+    table_prefix: z.string(),
+    streams: z.array(ConnectionStream).meta({ description: 'Ordered by namespace and name.' }),
+    schema_change_policy: schemaChangePolicy(),
+    schema_change_status: z.enum(['no_change', 'non_breaking', 'breaking']),
+    catalog_refreshed_at: instant().nullable(),
+    max_parallel_streams: z.number(),
+    notify_on_failure: z.boolean(),
+    tags: z.array(z.string()),
+    last_run: z
+      .object({
+        id: uuid(),
+        status: z.string(),
+        started_at: instant().nullable(),
+        finished_at: instant().nullable(),
+        rows_loaded: count(),
+      })
+      .nullable(),
+    active_run_id: uuid().nullable(),
+    next_run_at: instant().nullable(),
+    last_succeeded_at: instant().nullable(),
+    last_failed_at: instant().nullable(),
+    consecutive_failures: z.number(),
+    created_by: UserReference.nullable(),
+    updated_by: UserReference.nullable(),
+    created_at: instant(),
+    updated_at: instant(),
+    revision: z.number(),
+  })
+  .meta({ id: 'ConnectionSchema' });
+export type ConnectionSchema = z.infer<typeof ConnectionSchema>;
+
+const settings = {
+  name: name(),
+  description: text(0, 2000).nullable(),
+  schedule: ConnectionScheduleRequest,
+  backfill_days: z.int().min(0).max(365),
+  start_date: day().nullable(),
+  destination_schema: text(1, 63).nullable(),
+  table_prefix: text(0, 50),
+  streams: z.array(ConnectionStreamRequest).max(10_000),
+  schema_change_policy: schemaChangePolicy(),
+  max_parallel_streams: z.int().min(1).max(50),
+  notify_on_failure: z.boolean(),
+  tags: z.array(name()).max(20),
+  status: z.enum(['active', 'paused']),
+};
+
+export const CreateConnectionRequest = z
+  .strictObject({
+    ...z.object(settings).partial().shape,
+    name: settings.name,
+    source_id: idInBody(),
+    destination_id: idInBody(),
+    copy_field_mapping_from_connection_id: idInBody().nullable().optional(),
+    run_immediately: z.boolean().default(false),
+  })
+  .meta({ id: 'CreateConnectionRequest' });
+export type CreateConnectionRequest = z.infer<typeof CreateConnectionRequest>;
+
+export const UpdateConnectionRequest = z
+  .strictObject({
+    ...z.object(settings).partial().shape,
+    source_id: idInBody().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
+    destination_id: idInBody().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
+    streams_mode: z.enum(['merge', 'replace']).optional().meta({
+      description: '`merge` (default) changes the named streams only, `replace` deselects the ones not named.',
+    }),
+    stop_active_run: z.boolean().optional().meta({ description: 'With status=paused: stops the run that is going on.' }),
+    revision: z.int().optional().meta({ description: 'Refuses the change when the connection has another revision.' }),
+    reset_cursor: z
+      .array(z.strictObject({ stream_id: idInBody(), value: text(1, 1000).nullable() }))
+      .min(1)
+      .max(10_000)
+      .optional()
+      .meta({ description: 'Moves cursors; null lets the next run start from the beginning.' }),
+  })
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .meta({ id: 'UpdateConnectionRequest' });
+export type UpdateConnectionRequest = z.infer<typeof UpdateConnectionRequest>;

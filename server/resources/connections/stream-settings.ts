@@ -1,0 +1,124 @@
+import type { connectionStreams } from '../../../db/schema/index.ts';
+import type { AnyDestination, DestinationSyncMode, StreamSchema, SyncMode } from '../../connectors/define.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { checkFields } from './stream-fields.ts';
+import type { ConnectionField, ConnectionStreamRequest, StreamFilter } from './stream-schema.ts';
+
+export type StreamRow = typeof connectionStreams.$inferSelect;
+
+/** What a user decides about a stream. */
+export type StreamSettings = Required<Omit<ConnectionStreamRequest, 'name' | 'namespace'>>;
+
+/** The pairs that mean something; what of them works depends on both sides. */
+const PAIRS: Record<SyncMode, DestinationSyncMode[]> = {
+  full_refresh: ['append', 'overwrite'],
+  incremental: ['append', 'append_dedup', 'update', 'soft_delete'],
+};
+const NEEDS_KEY: DestinationSyncMode[] = ['append_dedup', 'update', 'soft_delete'];
+
+export interface StreamPlace {
+  stream: StreamSchema;
+  destination: AnyDestination;
+  /** Where the request speaks of the stream, for `field` of an error: `streams.0`. */
+  field: string;
+}
+
+/** What a stream gets when nobody says anything about it. */
+export function defaultSettings(stream: StreamSchema, destination: AnyDestination): StreamSettings {
+  const keyed = stream.source_defined_primary_key !== null;
+  const incremental =
+    stream.source_defined_cursor &&
+    keyed &&
+    stream.supported_sync_modes.includes('incremental') &&
+    destination.supported_destination_sync_modes.includes('append_dedup');
+  const sync_mode = incremental ? 'incremental' : (stream.supported_sync_modes[0] ?? 'full_refresh');
+  const plain = stream.supported_sync_modes.includes('full_refresh') ? 'full_refresh' : sync_mode;
+  const chosen = incremental ? sync_mode : plain;
+  return {
+    selected: true,
+    sync_mode: chosen,
+    destination_sync_mode: bestDestinationMode(chosen, keyed, destination),
+    cursor_field: chosen === 'incremental' ? stream.default_cursor_field : null,
+    primary_key: stream.source_defined_primary_key,
+    destination_table: null,
+    backfill_days: null,
+    fields: [],
+    filters: [],
+    dataset_sql: null,
+    mapping: null,
+  };
+}
+
+function bestDestinationMode(mode: SyncMode, keyed: boolean, destination: AnyDestination): DestinationSyncMode {
+  const wishes: DestinationSyncMode[] =
+    mode === 'full_refresh' ? ['overwrite', 'append'] : keyed ? ['append_dedup', 'append'] : ['append'];
+  return wishes.find((wish) => destination.supported_destination_sync_modes.includes(wish)) ?? 'append';
+}
+
+/**
+ * Lays a request over the settings in force (the stream's own, or the defaults). One half of the mode pair given
+ * alone brings the other half along when the two do not go together.
+ */
+export function mergeSettings(
+  base: StreamSettings,
+  request: ConnectionStreamRequest | null,
+  place: Omit<StreamPlace, 'field'>,
+): StreamSettings {
+  const { name: _name, namespace: _namespace, ...wanted } = request ?? { name: '' };
+  const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined));
+  const merged: StreamSettings = { ...base, ...given };
+  const keyed = merged.primary_key !== null || place.stream.source_defined_primary_key !== null;
+  if (!PAIRS[merged.sync_mode].includes(merged.destination_sync_mode)) {
+    if (!wanted.destination_sync_mode) {
+      merged.destination_sync_mode = bestDestinationMode(merged.sync_mode, keyed, place.destination);
+    } else if (!wanted.sync_mode) {
+      merged.sync_mode = merged.sync_mode === 'incremental' ? 'full_refresh' : 'incremental';
+    }
+  }
+  if (merged.sync_mode === 'incremental') merged.cursor_field ??= place.stream.default_cursor_field;
+  merged.primary_key ??= place.stream.source_defined_primary_key;
+  return merged;
+}
+
+/**
+ * Checks settings against what the source has and the destination can.
+ * @throws ApiError 400 `unsupported_sync_mode`, `cursor_required`, `primary_key_required`, `unknown_field`,
+ * `duplicate_destination_column`, `unsupported_masking`, `reverse_etl_only`, each with `field`.
+ */
+export function checkSettings(settings: StreamSettings, place: StreamPlace): void {
+  checkFields(settings, place);
+  if (!settings.selected) return;
+  const { stream, destination, field } = place;
+  const { sync_mode, destination_sync_mode } = settings;
+  const refuse = (code: string, key: string, message: string) =>
+    badRequest(code, `${stream.name}: ${message}`, { field: `${field}.${key}`, stream_name: stream.name });
+  if (!stream.supported_sync_modes.includes(sync_mode)) {
+    throw refuse('unsupported_sync_mode', 'sync_mode', `the source cannot be read ${sync_mode}`);
+  }
+  const writable = destination.supported_destination_sync_modes.includes(destination_sync_mode);
+  if (!writable || !PAIRS[sync_mode].includes(destination_sync_mode)) {
+    const why = writable ? `does not go with ${sync_mode}` : 'is not supported by the destination';
+    throw refuse('unsupported_sync_mode', 'destination_sync_mode', `${destination_sync_mode} ${why}`);
+  }
+  if (sync_mode === 'incremental' && !settings.cursor_field?.length && !stream.source_defined_cursor) {
+    throw refuse('cursor_required', 'cursor_field', 'an incremental sync needs a cursor_field');
+  }
+  if (NEEDS_KEY.includes(destination_sync_mode) && !settings.primary_key?.length) {
+    throw refuse('primary_key_required', 'primary_key', `${destination_sync_mode} needs a primary_key`);
+  }
+}
+
+/** The settings of a stored stream. */
+export const settingsOf = (row: StreamRow): StreamSettings => ({
+  selected: row.selected,
+  sync_mode: row.sync_mode,
+  destination_sync_mode: row.destination_sync_mode,
+  cursor_field: row.cursor_field,
+  primary_key: row.primary_key,
+  destination_table: row.destination_table,
+  backfill_days: row.backfill_days,
+  fields: row.fields as ConnectionField[],
+  filters: row.filters as StreamFilter[],
+  dataset_sql: row.dataset_sql,
+  mapping: row.mapping as StreamSettings['mapping'],
+});

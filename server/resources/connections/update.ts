@@ -1,0 +1,105 @@
+import { eq, sql } from 'drizzle-orm';
+import { connections } from '../../../db/schema/index.ts';
+import { checkSchedule, nextRunAt } from '../../engine/schedule.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+import { refuseDuplicateName } from '../duplicate-name.ts';
+import { type ConnectionRow, findConnection, lockConnection, stopLiveRuns } from '../owned-connection.ts';
+import { connectionLocked, requireReadyConnectors } from '../start-run.ts';
+import { emitConnectionEvent } from './events.ts';
+import type { ConnectionSchema, UpdateConnectionRequest } from './schema.ts';
+import { getConnection } from './service.ts';
+import { updateStreams } from './update-streams.ts';
+
+/** The columns that a request sets as they are. */
+const PLAIN = [
+  'name',
+  'description',
+  'backfill_days',
+  'start_date',
+  'destination_schema',
+  'table_prefix',
+  'schema_change_policy',
+  'max_parallel_streams',
+  'notify_on_failure',
+  'tags',
+] as const;
+
+type Changes = Partial<typeof connections.$inferInsert>;
+
+/** Changes a connection. A request that changes nothing leaves revision, time stamps and events alone. */
+export async function updateConnection(
+  ctx: Ctx,
+  input: UpdateConnectionRequest & { connection_id: string },
+): Promise<ConnectionSchema> {
+  const { id } = await findConnection(ctx, input.connection_id);
+  if (input.stop_active_run) await stopLiveRuns(ctx, id, 'connection_paused');
+  const connection = await lockConnection(ctx, id);
+  refuseStaleOrImmutable(connection, input);
+  const changes: Changes = { ...plainChanges(connection, input), ...(await statusChanges(ctx, connection, input)) };
+  Object.assign(changes, scheduleChanges(ctx, { ...connection, ...changes }, input));
+  const changed_fields = Object.keys(changes).filter((key) => key !== 'next_run_at' && key !== 'consecutive_failures');
+  changed_fields.push(...(await updateStreams(ctx, connection, input)));
+  if (changed_fields.length > 0) await store(ctx, connection, { changes, changed_fields });
+  return getConnection(ctx, { connection_id: id });
+}
+
+function refuseStaleOrImmutable(connection: ConnectionRow, input: UpdateConnectionRequest): void {
+  if (input.revision !== undefined && input.revision !== connection.revision) {
+    throw badRequest('stale_revision', 'The connection was changed meanwhile', { revision: connection.revision });
+  }
+  for (const field of ['source_id', 'destination_id'] as const) {
+    if (input[field] === undefined || input[field] === connection[field]) continue;
+    throw badRequest('immutable_field', `${field} cannot be changed`, { field });
+  }
+}
+
+function plainChanges(connection: ConnectionRow, input: UpdateConnectionRequest): Changes {
+  const given = PLAIN.filter((key) => input[key] !== undefined && !Bun.deepEquals(input[key], connection[key]));
+  return Object.fromEntries(given.map((key) => [key, input[key]]));
+}
+
+async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConnectionRequest): Promise<Changes> {
+  const { status } = input;
+  if (status === undefined || status === connection.status) return {};
+  if (connection.status === 'locked') throw connectionLocked(connection);
+  if (status === 'paused') return { status, status_reason: null };
+  await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
+  if (connection.schema_change_status === 'breaking') {
+    throw badRequest('breaking_change_unreviewed', 'The source has changed in a way that must be reviewed first');
+  }
+  return { status, status_reason: null, consecutive_failures: 0 };
+}
+
+/** `connection` is what it will be; ticks start anew when the schedule or the status changes. */
+function scheduleChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConnectionRequest): Changes {
+  const now = ctx.deps.now();
+  const schedule = input.schedule ?? connection.schedule;
+  if (input.schedule) checkSchedule(input.schedule, now);
+  const next = () => (connection.status === 'active' ? nextRunAt(schedule, { anchor: now, after: now }) : null);
+  if (!Bun.deepEquals(schedule, connection.schedule)) return { schedule, next_run_at: next() };
+  const on = connection.next_run_at !== null;
+  const shouldBeOn = connection.status === 'active' && schedule.type !== 'manual';
+  return on === shouldBeOn ? {} : { next_run_at: next() };
+}
+
+async function store(
+  ctx: Ctx,
+  connection: ConnectionRow,
+  { changes, changed_fields }: { changes: Changes; changed_fields: string[] },
+): Promise<void> {
+  const storing = ctx.db
+    .update(connections)
+    .set({ ...changes, revision: sql`${connections.revision} + 1`, updated_by: ctx.principal.user_id })
+    .where(eq(connections.id, connection.id))
+    .returning();
+  const [changed] = await refuseDuplicateName('connection', storing);
+  if (!changed) throw new Error(`connection ${connection.id} is gone`);
+  const before = Object.fromEntries(changed_fields.map((key) => [key, connection[key as keyof ConnectionRow] ?? null]));
+  const after = Object.fromEntries(changed_fields.map((key) => [key, changed[key as keyof ConnectionRow] ?? null]));
+  const change = { connection: changed, changed_fields, before, after };
+  if (changed.status !== connection.status) {
+    await emitConnectionEvent(ctx, changed.status === 'active' ? 'connection_resumed' : 'connection_paused', change);
+  }
+  await emitConnectionEvent(ctx, 'connection_updated', change);
+}

@@ -1,0 +1,76 @@
+import type { AnyConnector } from '../../connectors/define.ts';
+import { type ConnectorParameter as Described, describeParameters } from '../../connectors/parameters.ts';
+import { connectorId } from '../connector-id.ts';
+import type { ConnectorParameter, ConnectorSchema } from './schema.ts';
+
+/** The catalogue ships with the service, so its entries are as old as the release they came with. */
+const RELEASED_AT = '2026-11-21T00:00:00.000Z';
+
+const presented = new WeakMap<AnyConnector, ConnectorSchema>();
+
+/** A connector as the catalogue shows it. */
+export function presentConnector(connector: AnyConnector): ConnectorSchema {
+  const known = presented.get(connector);
+  if (known) return known;
+  const shown = present(connector);
+  presented.set(connector, shown);
+  return shown;
+}
+
+function present(connector: AnyConnector): ConnectorSchema {
+  const { name, display_name, description, category, version, release_stage, auth_methods } = connector;
+  return {
+    id: connectorId(connector),
+    connector_type: connector.type,
+    name,
+    display_name,
+    description,
+    category,
+    icon_url: null,
+    documentation_url: connector.documentation_url ?? null,
+    changelog_url: null,
+    version,
+    release_stage,
+    availability: 'available',
+    auth_methods,
+    capabilities: capabilitiesOf(connector),
+    supported_sync_modes: connector.type === 'source' ? connector.supported_sync_modes : [],
+    supported_destination_sync_modes:
+      connector.type === 'destination' ? connector.supported_destination_sync_modes : [],
+    parameters: describeParameters(connector).map(presentParameter),
+    oauth: null,
+    rate_limit_notes: null,
+    created_at: RELEASED_AT,
+    updated_at: RELEASED_AT,
+  };
+}
+
+function capabilitiesOf(connector: AnyConnector): ConnectorSchema['capabilities'] {
+  const reads = connector.type === 'source' ? connector.supported_sync_modes : [];
+  const writes = connector.type === 'destination' ? connector.supported_destination_sync_modes : [];
+  return {
+    incremental: reads.includes('incremental') || writes.includes('append_dedup'),
+    full_refresh: reads.includes('full_refresh') || writes.includes('overwrite'),
+    cdc: false,
+    date_window: reads.includes('incremental'),
+    dynamic_streams: connector.type === 'source',
+    reverse_etl: writes.includes('update'),
+    network_logs: true,
+    export_metadata: false,
+    ssh_tunnel: describeParameters(connector).some((parameter) => parameter.type === 'ssh_tunnel'),
+    chat: connector.type === 'destination' && connector.capabilities?.chat === true,
+  };
+}
+
+const presentParameter = (parameter: Described): ConnectorParameter => ({
+  ...parameter,
+  description: parameter.description ?? null,
+  default: parameter.secret ? null : (parameter.default ?? null),
+  placeholder: parameter.placeholder ?? null,
+  pattern: parameter.pattern ?? null,
+  minimum: parameter.minimum ?? null,
+  maximum: parameter.maximum ?? null,
+  possible_values: parameter.possible_values ?? null,
+  depends_on: parameter.depends_on ?? null,
+  visible_when: parameter.visible_when ?? null,
+});

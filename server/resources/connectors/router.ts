@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { rest } from '../../endpoint.ts';
+import { read, router } from '../../procedure.ts';
+import { ConnectorType } from '../wire.ts';
+import { ConnectorSchema } from './schema.ts';
+import { getConnector, listConnectors } from './service.ts';
+
+export const connectorsRouter = router({
+  list: read
+    .concat(rest('GET', '/connectors', { summary: 'The catalogue of sources and destinations' }))
+    .output(z.array(ConnectorSchema))
+    .query(() => listConnectors()),
+  get: read
+    .concat(
+      rest('GET', '/connectors/{connector_type}/{connector_name}', {
+        summary: 'One entry of the catalogue, with its parameters',
+        path: { connector_type: ConnectorType },
+        query: z.object({ connector_id: z.string().optional() }),
+        errors: [400],
+      }),
+    )
+    .output(ConnectorSchema)
+    .query(({ input }) => getConnector(input)),
+});

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { PARAMETER_TYPES } from '../../connectors/parameters.ts';
+import { ConnectorType, instant } from '../wire.ts';
+
+export const ConnectorParameter = z
+  .object({
+    name: z.string(),
+    label: z.string(),
+    description: z.string().nullable(),
+    type: z.enum(PARAMETER_TYPES),
+    required: z.boolean(),
+    secret: z.boolean(),
+    default: z.unknown(),
+    placeholder: z.string().nullable(),
+    pattern: z.string().nullable(),
+    minimum: z.number().nullable(),
+    maximum: z.number().nullable(),
+    possible_values: z.record(z.string(), z.string()).nullable().meta({ description: 'Value to label.' }),
+    dynamic_possible_values: z.boolean(),
+    depends_on: z.array(z.string()).nullable(),
+    visible_when: z
+      .object({ parameter: z.string(), equals: z.array(z.union([z.string(), z.number(), z.boolean()])) })
+      .nullable(),
+    group: z.enum(['connection', 'authentication', 'advanced', 'stream']),
+    order: z.number(),
+    validates_remotely: z.boolean(),
+  })
+  .meta({ id: 'ConnectorParameter' });
+export type ConnectorParameter = z.infer<typeof ConnectorParameter>;
+
+const CAPABILITIES = [
+  'incremental',
+  'full_refresh',
+  'cdc',
+  'date_window',
+  'dynamic_streams',
+  'reverse_etl',
+  'network_logs',
+  'export_metadata',
+  'ssh_tunnel',
+  'chat',
+] as const;
+
+export const ConnectorSchema = z
+  .object({
+    id: z.string().meta({ format: 'uuid' }),
+    connector_type: ConnectorType,
+    name: z.string(),
+    display_name: z.string(),
+    description: z.string(),
+    category: z.enum(['database', 'warehouse', 'file', 'saas', 'ads', 'crm', 'chat', 'http']),
+    icon_url: z.string().nullable(),
+    documentation_url: z.string().nullable(),
+    changelog_url: z.string().nullable(),
+    version: z.string(),
+    release_stage: z.enum(['alpha', 'beta', 'generally_available', 'deprecated']),
+    availability: z.enum(['available', 'plan_restricted']),
+    auth_methods: z.array(z.enum(['none', 'api_key', 'basic', 'oauth2', 'key_pair', 'ssh_key', 'service_account'])),
+    capabilities: z.record(z.enum(CAPABILITIES), z.boolean()),
+    supported_sync_modes: z.array(z.enum(['full_refresh', 'incremental'])),
+    supported_destination_sync_modes: z.array(
+      z.enum(['append', 'overwrite', 'append_dedup', 'update', 'soft_delete']),
+    ),
+    parameters: z.array(ConnectorParameter),
+    oauth: z.object({ authorization_url_host: z.string(), scopes: z.array(z.string()) }).nullable(),
+    rate_limit_notes: z.string().nullable(),
+    created_at: instant(),
+    updated_at: instant(),
+  })
+  .meta({ id: 'ConnectorSchema' });
+export type ConnectorSchema = z.infer<typeof ConnectorSchema>;

@@ -1,0 +1,31 @@
+import { allConnectors, findConnector } from '../../connectors/registry.ts';
+import { badRequest, notFound } from '../../lib/errors.ts';
+import type { ConnectorType } from '../wire.ts';
+import { presentConnector } from './present.ts';
+import type { ConnectorSchema } from './schema.ts';
+
+/** The catalogue, sources first, then by name. Connectors made for tests are not in it. */
+export const listConnectors = (): ConnectorSchema[] =>
+  allConnectors()
+    .filter((connector) => !connector.hidden)
+    .map(presentConnector)
+    .sort((a, b) => b.connector_type.localeCompare(a.connector_type) || a.name.localeCompare(b.name));
+
+/** @throws ApiError 404; 400 `connector_id_mismatch` when `connector_id` is another connector's. */
+export function getConnector(input: {
+  connector_type: ConnectorType;
+  connector_name: string;
+  connector_id?: string;
+}): ConnectorSchema {
+  const { connector_type, connector_name, connector_id } = input;
+  const connector = findConnector(connector_type as 'source', connector_name);
+  if (!connector) throw notFound('Connector');
+  const shown = presentConnector(connector);
+  if (connector_id !== undefined && connector_id.toLowerCase() !== shown.id) {
+    throw badRequest('connector_id_mismatch', `connector_id is not the id of ${connector_type} ${connector_name}`, {
+      field: 'connector_id',
+      connector_id: shown.id,
+    });
+  }
+  return shown;
+}

@@ -1,0 +1,56 @@
+import type { StoredRunError } from '../../../db/schema/index.ts';
+import type { RunRecord, StreamRunRecord } from './query.ts';
+import type { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
+
+/** What depends on the reader and the hour. */
+export interface Viewing {
+  now: Date;
+  /** Administrators see the inner words of an error. */
+  internal: boolean;
+}
+
+export function presentRun(record: RunRecord, viewing: Viewing): ConnectionRunSchema {
+  const { update_cursor: _cursor, stop_reason: _stop, skip_reason: _skip, ...run } = record.run;
+  return {
+    ...run,
+    ...record.totals,
+    triggered_by: record.triggered_by,
+    stop_requested_by: record.stop_requested_by,
+    duration_ms: durationOf(run, viewing.now),
+    error: presentError(run.error, viewing),
+    has_network_logs: record.has_network_logs,
+  };
+}
+
+export function presentStreamRun(record: StreamRunRecord, viewing: Viewing): StreamRunSchema {
+  const { stream } = record;
+  return {
+    ...stream,
+    duration_ms: durationOf(stream, viewing.now),
+    progress_percent: progressOf(stream),
+    window_start: record.window_start,
+    window_end: record.window_end,
+    has_network_logs: {
+      source: record.logged.includes('source'),
+      destination: record.logged.includes('destination'),
+    },
+    error: presentError(stream.error, viewing),
+  };
+}
+
+/** Until now for what is still going on. */
+function durationOf(work: { started_at: string | null; finished_at: string | null }, now: Date): number | null {
+  if (work.started_at === null) return null;
+  const end = work.finished_at === null ? now.getTime() : Date.parse(work.finished_at);
+  return Math.max(0, end - Date.parse(work.started_at));
+}
+
+/** An estimate may be too low: only the end is 100. */
+function progressOf(stream: StreamRunRecord['stream']): number | null {
+  if (stream.status === 'succeeded') return 100;
+  if (!stream.estimated_rows) return null;
+  return Math.min(99, Math.floor((stream.rows_read / stream.estimated_rows) * 100));
+}
+
+const presentError = (error: StoredRunError | null, viewing: Viewing) =>
+  error && { ...error, internal_message: viewing.internal ? error.internal_message : null };

@@ -1,0 +1,103 @@
+import { and, count, desc, eq, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { connectionRuns, networkLogSegments, streamRuns, users } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import type { Page } from '../wire.ts';
+
+const starter = alias(users, 'starter');
+const stopper = alias(users, 'stopper');
+
+interface StreamTotals {
+  rows_read: number;
+  rows_loaded: number;
+  rows_rejected: number;
+  bytes_read: number;
+  bytes_loaded: number;
+  streams_total: number;
+  streams_succeeded: number;
+  streams_failed: number;
+}
+
+const totals = sql<StreamTotals>`(
+  select json_build_object(
+    'rows_read', coalesce(sum(s.rows_read), 0), 'rows_loaded', coalesce(sum(s.rows_loaded), 0),
+    'rows_rejected', coalesce(sum(s.rows_rejected), 0), 'bytes_read', coalesce(sum(s.bytes_read), 0),
+    'bytes_loaded', coalesce(sum(s.bytes_loaded), 0), 'streams_total', count(*),
+    'streams_succeeded', count(*) filter (where s.status = 'succeeded'),
+    'streams_failed', count(*) filter (where s.status = 'failed'))
+  from ${streamRuns} s where s.connection_run_id = ${connectionRuns.id})`;
+
+const hasLogs = sql<boolean>`exists (
+  select from ${networkLogSegments} l where l.connection_run_id = ${connectionRuns.id})`;
+
+const runsQuery = (db: Db) =>
+  db
+    .select({
+      run: connectionRuns,
+      triggered_by: { id: starter.id, name: starter.full_name, email: starter.email },
+      stop_requested_by: { id: stopper.id, name: stopper.full_name, email: stopper.email },
+      totals,
+      has_network_logs: hasLogs,
+    })
+    .from(connectionRuns)
+    .leftJoin(starter, eq(starter.id, connectionRuns.triggered_by))
+    .leftJoin(stopper, eq(stopper.id, connectionRuns.stop_requested_by));
+
+export type RunRecord = Awaited<ReturnType<typeof runsQuery>>[number];
+
+/** A connection's runs with their sums, newest first, in one statement. */
+export const selectRuns = (db: Db, connection_id: string, page: Page): Promise<RunRecord[]> => {
+  const query = runsQuery(db)
+    .where(eq(connectionRuns.connection_id, connection_id))
+    .orderBy(desc(connectionRuns.created_at), desc(connectionRuns.id))
+    .offset(page.offset)
+    .$dynamic();
+  return page.limit === undefined ? query : query.limit(page.limit);
+};
+
+export async function countRuns(db: Db, connection_id: string): Promise<number> {
+  const [row] = await db
+    .select({ count: count() })
+    .from(connectionRuns)
+    .where(eq(connectionRuns.connection_id, connection_id));
+  return row?.count ?? 0;
+}
+
+const loggedSides = sql<('source' | 'destination')[]>`array(
+  select distinct l.connector_type from ${networkLogSegments} l
+  where l.connection_run_id = ${streamRuns.connection_run_id} and l.stream_run_id = ${streamRuns.id})`;
+
+const streamRunsQuery = (db: Db) =>
+  db
+    .select({
+      stream: streamRuns,
+      window_start: connectionRuns.window_start,
+      window_end: connectionRuns.window_end,
+      logged: loggedSides,
+    })
+    .from(streamRuns)
+    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id));
+
+export type StreamRunRecord = Awaited<ReturnType<typeof streamRunsQuery>>[number];
+
+/** A run's stream runs by namespace and name, in one statement. */
+export const selectStreamRuns = (db: Db, connection_run_id: string, page: Page): Promise<StreamRunRecord[]> => {
+  const query = streamRunsQuery(db)
+    .where(and(eq(streamRuns.connection_run_id, connection_run_id)))
+    .orderBy(
+      sql`coalesce(${streamRuns.namespace}, '') collate "C"`,
+      sql`${streamRuns.stream_name} collate "C"`,
+      streamRuns.id,
+    )
+    .offset(page.offset)
+    .$dynamic();
+  return page.limit === undefined ? query : query.limit(page.limit);
+};
+
+export async function countStreamRuns(db: Db, connection_run_id: string): Promise<number> {
+  const [row] = await db
+    .select({ count: count() })
+    .from(streamRuns)
+    .where(eq(streamRuns.connection_run_id, connection_run_id));
+  return row?.count ?? 0;
+}

@@ -1,0 +1,51 @@
+import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
+import { catalogStreams, connectionStreams, streamRuns } from '../../../db/schema/index.ts';
+import { isLiveRun } from '../../engine/states.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+import { type ConnectionRow, lockConnection } from '../owned-connection.ts';
+import { startRunOf } from '../start-run.ts';
+import { findRun } from './find-run.ts';
+
+/**
+ * Starts a new run with the streams of one that has ended; answers with the new run's id.
+ * @throws ApiError 400 `run_not_terminal`, `stream_removed`, and those of a start.
+ */
+export async function rerunRun(ctx: Ctx, input: { connection_run_id: string }): Promise<string> {
+  const run = await findRun(ctx, input);
+  const connection = await lockConnection(ctx, run.connection_id);
+  if (isLiveRun(run.status)) {
+    throw badRequest('run_not_terminal', 'The run has not ended', { connection_run_id: run.id, status: run.status });
+  }
+  const streams = await streamsOf(ctx, connection, run.id);
+  return startRunOf(ctx, connection, { trigger_type: 'rerun', rerun_of_run_id: run.id, streams });
+}
+
+async function streamsOf(ctx: Ctx, connection: ConnectionRow, connection_run_id: string) {
+  const moved = ctx.db
+    .select({ id: streamRuns.stream_id })
+    .from(streamRuns)
+    .where(eq(streamRuns.connection_run_id, connection_run_id));
+  const streams = await ctx.db
+    .select()
+    .from(connectionStreams)
+    .where(inArray(connectionStreams.id, moved))
+    .orderBy(sql`coalesce(${connectionStreams.namespace}, '')`, connectionStreams.name);
+  const gone = await goneFromSource(ctx, connection);
+  const removed = streams.filter((stream) => !stream.selected || gone.has(keyOf(stream)));
+  if (removed.length === 0) return streams;
+  throw badRequest('stream_removed', `Streams of that run are no longer there: ${removed.map(nameOf).join(', ')}`, {
+    stream_ids: removed.map((stream) => stream.id),
+  });
+}
+
+const nameOf = (stream: { name: string }) => stream.name;
+const keyOf = (stream: { namespace: string | null; name: string }) => JSON.stringify([stream.namespace, stream.name]);
+
+async function goneFromSource(ctx: Ctx, connection: ConnectionRow): Promise<Set<string>> {
+  const rows = await ctx.db
+    .select({ namespace: catalogStreams.namespace, name: catalogStreams.name })
+    .from(catalogStreams)
+    .where(and(eq(catalogStreams.account_connector_id, connection.source_id), isNotNull(catalogStreams.removed_at)));
+  return new Set(rows.map(keyOf));
+}

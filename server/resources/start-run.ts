@@ -1,0 +1,55 @@
+import { and, asc, eq, inArray, ne, sql } from 'drizzle-orm';
+import { accountConnectors, connectionStreams } from '../../db/schema/index.ts';
+import { type StartRun, startRun } from '../engine/lifecycle.ts';
+import { badRequest, paymentRequired } from '../lib/errors.ts';
+import { actorOf, type Ctx } from '../procedure.ts';
+import type { ConnectionRow } from './owned-connection.ts';
+
+type StreamRow = typeof connectionStreams.$inferSelect;
+
+/**
+ * Starts a run with the selected streams, or with `streams`. The connection must be locked.
+ * @throws ApiError 400 `account_connector_not_ready`, `no_streams_selected`, `run_already_active`; 402
+ * `connection_locked`.
+ */
+export async function startRunOf(
+  ctx: Ctx,
+  connection: ConnectionRow,
+  options: Pick<StartRun, 'trigger_type' | 'rerun_of_run_id'> & { streams?: StreamRow[] },
+): Promise<string> {
+  const { streams: chosen, ...how } = options;
+  if (connection.status === 'locked') throw connectionLocked(connection);
+  await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
+  const streams = chosen ?? (await selectedStreams(ctx, connection.id));
+  if (streams.length === 0) throw badRequest('no_streams_selected', 'No stream of this connection is selected');
+  const run = { connection, streams, run_type: 'plain' as const, actor: actorOf(ctx.principal) };
+  return startRun(ctx.db, ctx.deps.queue, { ...run, ...how });
+}
+
+/** @throws ApiError 400 `account_connector_not_ready` with `account_connector_id` and `status`. */
+export async function requireReadyConnectors(ctx: Ctx, ids: string[]): Promise<void> {
+  const [unready] = await ctx.db
+    .select()
+    .from(accountConnectors)
+    .where(and(inArray(accountConnectors.id, ids), ne(accountConnectors.status, 'active')))
+    .limit(1);
+  if (!unready) return;
+  throw badRequest('account_connector_not_ready', `The ${unready.connector_type} "${unready.name}" is not ready`, {
+    account_connector_id: unready.id,
+    status: unready.status,
+    status_message: unready.status_message,
+  });
+}
+
+/** 402: only the billing that locked a connection can unlock it. */
+export const connectionLocked = (connection: ConnectionRow) =>
+  paymentRequired('connection_locked', 'The connection is locked by the limits of the plan', {
+    status_reason: connection.status_reason,
+  });
+
+const selectedStreams = (ctx: Ctx, connection_id: string): Promise<StreamRow[]> =>
+  ctx.db
+    .select()
+    .from(connectionStreams)
+    .where(and(eq(connectionStreams.connection_id, connection_id), eq(connectionStreams.selected, true)))
+    .orderBy(sql`coalesce(${connectionStreams.namespace}, '')`, asc(connectionStreams.name));

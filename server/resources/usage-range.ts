@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { badRequest } from '../lib/errors.ts';
+
+export const AggregateUsageDateRange = z
+  .enum([
+    'current_billing_period',
+    'previous_billing_period',
+    'today',
+    'last_7_days',
+    'last_30_days',
+    'last_90_days',
+    'month_to_date',
+    'last_month',
+    'last_6_months',
+    'last_12_months',
+    'year_to_date',
+    'custom',
+  ])
+  .meta({ id: 'AggregateUsageDateRange' });
+
+/** Query parameters of the usage window: on the billing reads, and on the creates for their check of the limits. */
+export const UsageRange = z.object({
+  date_range: AggregateUsageDateRange.default('current_billing_period').meta({
+    description: 'Window of UTC days over which usage is counted.',
+  }),
+  start_date: z.iso.date().nullish().meta({ description: 'First day; only with `date_range=custom`.' }),
+  end_date: z.iso.date().nullish().meta({ description: 'Last day, inclusive; only with `date_range=custom`.' }),
+});
+export type UsageRange = z.infer<typeof UsageRange>;
+
+const MAX_DAYS = 400;
+const DAY_MS = 86_400_000;
+
+/**
+ * Checks what the shape alone cannot say: dates go with `custom` and only with it, in order, over 400 days at most.
+ * @throws ApiError 400 `date_range_conflict`, `missing_dates`, `inverted_range` or `range_too_long`, with `field`.
+ */
+export function checkUsageRange(range: UsageRange): void {
+  const { date_range, start_date, end_date } = range;
+  if (date_range !== 'custom') {
+    if (start_date == null && end_date == null) return;
+    throw badRequest('date_range_conflict', 'start_date and end_date go with date_range=custom only', {
+      field: start_date == null ? 'end_date' : 'start_date',
+    });
+  }
+  if (start_date == null || end_date == null) {
+    throw badRequest('missing_dates', 'date_range=custom needs start_date and end_date', {
+      field: start_date == null ? 'start_date' : 'end_date',
+    });
+  }
+  const days = (Date.parse(end_date) - Date.parse(start_date)) / DAY_MS + 1;
+  if (days < 1) throw badRequest('inverted_range', 'end_date is before start_date', { field: 'end_date' });
+  if (days > MAX_DAYS) {
+    throw badRequest('range_too_long', `The window is longer than ${MAX_DAYS} days`, { field: 'end_date' });
+  }
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+
+/** An instant in an answer: RFC 3339, UTC, milliseconds. Not checked again on the way out. */
+export const instant = () => z.string().meta({ format: 'date-time', examples: ['2026-01-31T23:59:59.123Z'] });
+
+/** A whole count in an answer, beyond 32 bits. */
+export const count = () => z.number().meta({ type: 'integer', format: 'int64', minimum: 0 });
+
+/** Text in a request. What cannot be stored (NUL, half a surrogate pair) never comes this far: lib/unstorable.ts. */
+export const text = (minimum: number, maximum: number) => z.string().min(minimum).max(maximum);
+
+export const ConnectorType = z.enum(['source', 'destination']).meta({ id: 'ConnectorType' });
+export type ConnectorType = z.infer<typeof ConnectorType>;
+
+/** A name in a request: without blanks around it. */
+export const name = () => text(1, 255).trim().min(1);
+
+/** A day in an answer or request. */
+export const day = () => z.iso.date();
+
+/** An id in a request body. Any UUID will do, ours are lower case. */
+export const idInBody = () => z.guid().toLowerCase();
+
+/** The user who did something, as answers show it. */
+export const UserReference = z
+  .object({ id: z.string(), name: z.string(), email: z.string() })
+  .meta({ id: 'UserReference' });
+
+/** Query parameters of a list that can be long. The whole size is in the header `X-Total-Count`. */
+export const Page = z.object({
+  limit: z.int().min(1).max(1000).optional().meta({ description: 'Items to answer with; absent: all of them.' }),
+  offset: z.int().min(0).max(100_000).default(0).meta({ description: 'Items to leave out at the start.' }),
+});
+export type Page = z.infer<typeof Page>;
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Path ids are opaque strings to clients; one that is no UUID names nothing (404, not 422). */
+export const isId = (value: string) => UUID.test(value);

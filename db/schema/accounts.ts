@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { boolean, index, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { boolean, date, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 
 export const accounts = pgTable('accounts', {
@@ -7,6 +7,12 @@ export const accounts = pgTable('accounts', {
   name: text('name').notNull(),
   timezone: text('timezone').notNull().default('UTC'),
   plan_id: text('plan_id').notNull().default('self_hosted'),
+  payment_status: text('payment_status', { enum: ['active', 'trial', 'grace', 'ended', 'overdue'] })
+    .notNull()
+    .default('active'),
+  /** Day on which billing periods begin; each lasts a month. */
+  billing_anchor: date('billing_anchor', { mode: 'string' }).notNull().default(sql`current_date`),
+  case_counter: integer('case_counter').notNull().default(0),
   created_at: createdAt(),
   updated_at: updatedAt(),
 });
@@ -21,13 +27,18 @@ export const users = pgTable(
     email: text('email').notNull(),
     full_name: text('full_name').notNull(),
     status: text('status', { enum: ['invited', 'active', 'disabled'] }).notNull(),
-    avatar_url: text('avatar_url'),
+    /** Where the picture is in the object store; null: none. */
+    avatar_key: text('avatar_key'),
+    avatar_updated_at: instant('avatar_updated_at'),
     timezone: text('timezone'),
     locale: text('locale'),
     onboarding_state: jsonb('onboarding_state').$type<Record<string, unknown>>().notNull().default({}),
     notification_preferences: jsonb('notification_preferences').$type<Record<string, unknown>>().notNull().default({}),
     invited_by: uuid('invited_by'),
     invited_at: instant('invited_at'),
+    /** HMAC of the one-time token of the invitation link; null once it was used. */
+    invitation_hash: text('invitation_hash'),
+    invitation_expires_at: instant('invitation_expires_at'),
     last_login_at: instant('last_login_at'),
     last_api_request_at: instant('last_api_request_at'),
     created_at: createdAt(),
@@ -85,6 +96,8 @@ export const apiKeys = pgTable(
     expires_at: instant('expires_at').notNull(),
     revoked_at: instant('revoked_at'),
     last_used_at: instant('last_used_at'),
+    /** Days before expiry for which `api_key_expiring` was written, e.g. {14,7}. */
+    announced_days: integer('announced_days').array().notNull().default([]),
   },
   (t) => [uniqueIndex('api_keys_hash').on(t.hash), index('api_keys_user').on(t.user_id)],
 );

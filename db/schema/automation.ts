@@ -25,8 +25,17 @@ export const events = pgTable(
       .notNull()
       .default('received'),
     causation_depth: integer('causation_depth').notNull().default(0),
+    matched_trigger_ids: uuid('matched_trigger_ids').array().notNull().default([]),
+    case_ids: uuid('case_ids').array().notNull().default([]),
+    /** Tries at evaluating it. */
+    evaluation_attempts: integer('evaluation_attempts').notNull().default(0),
   },
-  (t) => [index('events_list').on(t.account_id, t.occurred_at, t.id)],
+  (t) => [
+    index('events_list').on(t.account_id, t.occurred_at, t.id),
+    index('events_kind').on(t.account_id, t.event, t.occurred_at, t.id),
+    index('events_connection').on(t.connection_id, t.occurred_at).where(sql`${t.connection_id} is not null`),
+    index('events_unprocessed').on(t.occurred_at).where(sql`${t.processing_status} in ('received', 'evaluating')`),
+  ],
 );
 
 /** Work in the background that is no run: catalog discovery, metadata export. */

@@ -4,6 +4,9 @@ CREATE TABLE "accounts" (
 	"name" text NOT NULL,
 	"timezone" text DEFAULT 'UTC' NOT NULL,
 	"plan_id" text DEFAULT 'self_hosted' NOT NULL,
+	"payment_status" text DEFAULT 'active' NOT NULL,
+	"billing_anchor" date DEFAULT current_date NOT NULL,
+	"case_counter" integer DEFAULT 0 NOT NULL,
 	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL
 );
@@ -17,7 +20,8 @@ CREATE TABLE "api_keys" (
 	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
 	"expires_at" timestamp(3) with time zone NOT NULL,
 	"revoked_at" timestamp(3) with time zone,
-	"last_used_at" timestamp(3) with time zone
+	"last_used_at" timestamp(3) with time zone,
+	"announced_days" integer[] DEFAULT '{}' NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "roles" (
@@ -44,13 +48,16 @@ CREATE TABLE "users" (
 	"email" text NOT NULL,
 	"full_name" text NOT NULL,
 	"status" text NOT NULL,
-	"avatar_url" text,
+	"avatar_key" text,
+	"avatar_updated_at" timestamp(3) with time zone,
 	"timezone" text,
 	"locale" text,
 	"onboarding_state" jsonb DEFAULT '{}'::jsonb NOT NULL,
 	"notification_preferences" jsonb DEFAULT '{}'::jsonb NOT NULL,
 	"invited_by" uuid,
 	"invited_at" timestamp(3) with time zone,
+	"invitation_hash" text,
+	"invitation_expires_at" timestamp(3) with time zone,
 	"last_login_at" timestamp(3) with time zone,
 	"last_api_request_at" timestamp(3) with time zone,
 	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
@@ -75,7 +82,10 @@ CREATE TABLE "events" (
 	"summary" text NOT NULL,
 	"payload" jsonb DEFAULT '{}'::jsonb NOT NULL,
 	"processing_status" text DEFAULT 'received' NOT NULL,
-	"causation_depth" integer DEFAULT 0 NOT NULL
+	"causation_depth" integer DEFAULT 0 NOT NULL,
+	"matched_trigger_ids" uuid[] DEFAULT '{}' NOT NULL,
+	"case_ids" uuid[] DEFAULT '{}' NOT NULL,
+	"evaluation_attempts" integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tasks" (
@@ -92,6 +102,23 @@ CREATE TABLE "tasks" (
 	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
 	"finished_at" timestamp(3) with time zone
+);
+--> statement-breakpoint
+CREATE TABLE "usage_ledger" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"account_id" uuid NOT NULL,
+	"connection_id" uuid NOT NULL,
+	"connection_run_id" uuid NOT NULL,
+	"stream_run_id" uuid NOT NULL,
+	"attempt" integer NOT NULL,
+	"day" date NOT NULL,
+	"kind" text NOT NULL,
+	"stream_name" text NOT NULL,
+	"rows_free" bigint NOT NULL,
+	"rows_paid" bigint NOT NULL,
+	"credits_used" bigint NOT NULL,
+	"bytes_loaded" bigint NOT NULL,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "connection_streams" (
@@ -192,6 +219,32 @@ CREATE TABLE "catalog_streams" (
 	"removed_at" timestamp(3) with time zone
 );
 --> statement-breakpoint
+CREATE TABLE "custom_run_plans" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"account_id" uuid NOT NULL,
+	"connection_id" uuid NOT NULL,
+	"connection_revision" integer NOT NULL,
+	"plan_hash" text NOT NULL,
+	"parameters" jsonb NOT NULL,
+	"decision" jsonb NOT NULL,
+	"created_by" uuid,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"expires_at" timestamp(3) with time zone NOT NULL,
+	"launched_at" timestamp(3) with time zone,
+	"launch_response" jsonb,
+	"completed_at" timestamp(3) with time zone
+);
+--> statement-breakpoint
+CREATE TABLE "idempotency_keys" (
+	"user_id" uuid NOT NULL,
+	"key" text NOT NULL,
+	"request_hash" text NOT NULL,
+	"status" integer NOT NULL,
+	"body" jsonb,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "idempotency_keys_user_id_key_pk" PRIMARY KEY("user_id","key")
+);
+--> statement-breakpoint
 CREATE TABLE "connection_runs" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"account_id" uuid NOT NULL,
@@ -277,6 +330,119 @@ CREATE TABLE "stream_runs" (
 	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "case_timeline" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"case_id" uuid NOT NULL,
+	"at" timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+	"type" text NOT NULL,
+	"actor" jsonb,
+	"note" text
+);
+--> statement-breakpoint
+CREATE TABLE "cases" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"account_id" uuid NOT NULL,
+	"number" integer NOT NULL,
+	"title" text NOT NULL,
+	"status" text NOT NULL,
+	"severity" text NOT NULL,
+	"trigger_id" uuid NOT NULL,
+	"dedup_key" text NOT NULL,
+	"group" jsonb NOT NULL,
+	"connection_id" uuid,
+	"account_connector_id" uuid,
+	"event_count" integer DEFAULT 1 NOT NULL,
+	"first_event_at" timestamp(3) with time zone NOT NULL,
+	"last_event_at" timestamp(3) with time zone NOT NULL,
+	"opened_at" timestamp(3) with time zone NOT NULL,
+	"acknowledged_at" timestamp(3) with time zone,
+	"acknowledged_by" uuid,
+	"resolved_at" timestamp(3) with time zone,
+	"resolved_by" uuid,
+	"resolution" text,
+	"reopened_count" integer DEFAULT 0 NOT NULL,
+	"last_error" text,
+	"latest_event_ids" uuid[] DEFAULT '{}' NOT NULL,
+	"chat_threads" jsonb DEFAULT '{}'::jsonb NOT NULL,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "deliveries" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"account_id" uuid NOT NULL,
+	"event_id" uuid NOT NULL,
+	"trigger_id" uuid NOT NULL,
+	"case_id" uuid,
+	"action_index" integer NOT NULL,
+	"type" text NOT NULL,
+	"reason" text NOT NULL,
+	"status" text DEFAULT 'pending' NOT NULL,
+	"attempts" integer DEFAULT 0 NOT NULL,
+	"last_attempt_at" timestamp(3) with time zone,
+	"next_attempt_at" timestamp(3) with time zone,
+	"delivered_at" timestamp(3) with time zone,
+	"error" text,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "trigger_groups" (
+	"trigger_id" uuid NOT NULL,
+	"group_key" text NOT NULL,
+	"group" jsonb NOT NULL,
+	"matched_at" text[] DEFAULT '{}' NOT NULL,
+	"cooldown_until" timestamp(3) with time zone,
+	"due_at" timestamp(3) with time zone,
+	"event_id" uuid,
+	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "trigger_groups_trigger_id_group_key_pk" PRIMARY KEY("trigger_id","group_key")
+);
+--> statement-breakpoint
+CREATE TABLE "trigger_matches" (
+	"event_id" uuid NOT NULL,
+	"trigger_id" uuid NOT NULL,
+	"fired" boolean NOT NULL,
+	"case_id" uuid,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "trigger_matches_event_id_trigger_id_pk" PRIMARY KEY("event_id","trigger_id")
+);
+--> statement-breakpoint
+CREATE TABLE "triggers" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"account_id" uuid NOT NULL,
+	"name" text NOT NULL,
+	"description" text,
+	"rule" text,
+	"condition" jsonb,
+	"normalized_rule" text NOT NULL,
+	"actions" jsonb NOT NULL,
+	"secrets" text,
+	"enabled" boolean DEFAULT true NOT NULL,
+	"event_types" text[],
+	"matched_kinds" text[],
+	"severity" text NOT NULL,
+	"threshold" integer DEFAULT 1 NOT NULL,
+	"within_seconds" integer DEFAULT 0 NOT NULL,
+	"posture" text DEFAULT 'reactive' NOT NULL,
+	"expect" jsonb,
+	"group_by" text[] NOT NULL,
+	"cooldown_seconds" integer DEFAULT 0 NOT NULL,
+	"case_settings" jsonb NOT NULL,
+	"is_system" boolean DEFAULT false NOT NULL,
+	"system_key" text,
+	"state" text DEFAULT 'idle' NOT NULL,
+	"last_evaluated_at" timestamp(3) with time zone,
+	"last_fired_at" timestamp(3) with time zone,
+	"fire_count" integer DEFAULT 0 NOT NULL,
+	"error_count" integer DEFAULT 0 NOT NULL,
+	"consecutive_errors" integer DEFAULT 0 NOT NULL,
+	"last_error" text,
+	"created_by" uuid,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"deleted_at" timestamp(3) with time zone
+);
+--> statement-breakpoint
 ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "roles" ADD CONSTRAINT "roles_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -289,18 +455,33 @@ ALTER TABLE "connections" ADD CONSTRAINT "connections_source_id_account_connecto
 ALTER TABLE "connections" ADD CONSTRAINT "connections_destination_id_account_connectors_id_fk" FOREIGN KEY ("destination_id") REFERENCES "public"."account_connectors"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "account_connectors" ADD CONSTRAINT "account_connectors_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "catalog_streams" ADD CONSTRAINT "catalog_streams_account_connector_id_account_connectors_id_fk" FOREIGN KEY ("account_connector_id") REFERENCES "public"."account_connectors"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "custom_run_plans" ADD CONSTRAINT "custom_run_plans_connection_id_connections_id_fk" FOREIGN KEY ("connection_id") REFERENCES "public"."connections"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "connection_runs" ADD CONSTRAINT "connection_runs_connection_id_connections_id_fk" FOREIGN KEY ("connection_id") REFERENCES "public"."connections"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "network_log_segments" ADD CONSTRAINT "network_log_segments_connection_run_id_connection_runs_id_fk" FOREIGN KEY ("connection_run_id") REFERENCES "public"."connection_runs"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "network_log_segments" ADD CONSTRAINT "network_log_segments_stream_run_id_stream_runs_id_fk" FOREIGN KEY ("stream_run_id") REFERENCES "public"."stream_runs"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "stream_runs" ADD CONSTRAINT "stream_runs_connection_run_id_connection_runs_id_fk" FOREIGN KEY ("connection_run_id") REFERENCES "public"."connection_runs"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "stream_runs" ADD CONSTRAINT "stream_runs_stream_id_connection_streams_id_fk" FOREIGN KEY ("stream_id") REFERENCES "public"."connection_streams"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "case_timeline" ADD CONSTRAINT "case_timeline_case_id_cases_id_fk" FOREIGN KEY ("case_id") REFERENCES "public"."cases"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "cases" ADD CONSTRAINT "cases_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "cases" ADD CONSTRAINT "cases_trigger_id_triggers_id_fk" FOREIGN KEY ("trigger_id") REFERENCES "public"."triggers"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "deliveries" ADD CONSTRAINT "deliveries_event_id_events_id_fk" FOREIGN KEY ("event_id") REFERENCES "public"."events"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "deliveries" ADD CONSTRAINT "deliveries_trigger_id_triggers_id_fk" FOREIGN KEY ("trigger_id") REFERENCES "public"."triggers"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "trigger_groups" ADD CONSTRAINT "trigger_groups_trigger_id_triggers_id_fk" FOREIGN KEY ("trigger_id") REFERENCES "public"."triggers"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "trigger_matches" ADD CONSTRAINT "trigger_matches_event_id_events_id_fk" FOREIGN KEY ("event_id") REFERENCES "public"."events"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "trigger_matches" ADD CONSTRAINT "trigger_matches_trigger_id_triggers_id_fk" FOREIGN KEY ("trigger_id") REFERENCES "public"."triggers"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "triggers" ADD CONSTRAINT "triggers_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "api_keys_hash" ON "api_keys" USING btree ("hash");--> statement-breakpoint
 CREATE INDEX "api_keys_user" ON "api_keys" USING btree ("user_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "roles_name" ON "roles" USING btree (coalesce("account_id", '00000000-0000-0000-0000-000000000000'),lower("name"));--> statement-breakpoint
 CREATE INDEX "user_roles_role" ON "user_roles" USING btree ("role_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "users_email" ON "users" USING btree ("account_id",lower("email")) WHERE "users"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "events_list" ON "events" USING btree ("account_id","occurred_at","id");--> statement-breakpoint
+CREATE INDEX "events_kind" ON "events" USING btree ("account_id","event","occurred_at","id");--> statement-breakpoint
+CREATE INDEX "events_connection" ON "events" USING btree ("connection_id","occurred_at") WHERE "events"."connection_id" is not null;--> statement-breakpoint
+CREATE INDEX "events_unprocessed" ON "events" USING btree ("occurred_at") WHERE "events"."processing_status" in ('received', 'evaluating');--> statement-breakpoint
 CREATE INDEX "tasks_live" ON "tasks" USING btree ("account_connector_id","kind") WHERE "tasks"."status" in ('queued', 'running');--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_ledger_attempt" ON "usage_ledger" USING btree ("stream_run_id","attempt");--> statement-breakpoint
+CREATE INDEX "usage_ledger_day" ON "usage_ledger" USING btree ("account_id","day","connection_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "connection_streams_name" ON "connection_streams" USING btree ("connection_id",coalesce("namespace", ''),"name");--> statement-breakpoint
 CREATE UNIQUE INDEX "connections_name" ON "connections" USING btree ("account_id",lower("name")) WHERE "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_list" ON "connections" USING btree ("account_id","created_at","id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
@@ -309,10 +490,24 @@ CREATE INDEX "connections_destination" ON "connections" USING btree ("destinatio
 CREATE UNIQUE INDEX "account_connectors_name" ON "account_connectors" USING btree ("account_id","connector_type",lower("name")) WHERE "account_connectors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "account_connectors_list" ON "account_connectors" USING btree ("account_id","created_at","id") WHERE "account_connectors"."deleted_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "catalog_streams_name" ON "catalog_streams" USING btree ("account_connector_id",coalesce("namespace", ''),"name");--> statement-breakpoint
+CREATE INDEX "custom_run_plans_connection" ON "custom_run_plans" USING btree ("connection_id","created_at");--> statement-breakpoint
+CREATE INDEX "idempotency_keys_age" ON "idempotency_keys" USING btree ("created_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "connection_runs_number" ON "connection_runs" USING btree ("connection_id","number");--> statement-breakpoint
 CREATE UNIQUE INDEX "connection_runs_one_live" ON "connection_runs" USING btree ("connection_id") WHERE "connection_runs"."plan_id" is null and "connection_runs"."status" in ('queued', 'running', 'retrying', 'stopping');--> statement-breakpoint
 CREATE INDEX "connection_runs_list" ON "connection_runs" USING btree ("connection_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "connection_runs_live" ON "connection_runs" USING btree ("status","queued_at") WHERE "connection_runs"."status" in ('queued', 'running', 'retrying', 'stopping');--> statement-breakpoint
 CREATE INDEX "network_log_segments_run" ON "network_log_segments" USING btree ("connection_run_id","stream_run_id","connector_type","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "stream_runs_stream" ON "stream_runs" USING btree ("connection_run_id","stream_id");--> statement-breakpoint
-CREATE INDEX "stream_runs_live" ON "stream_runs" USING btree ("status","heartbeat_at") WHERE "stream_runs"."status" in ('pending', 'running', 'rate_limited', 'retrying');
+CREATE INDEX "stream_runs_live" ON "stream_runs" USING btree ("status","heartbeat_at") WHERE "stream_runs"."status" in ('pending', 'running', 'rate_limited', 'retrying');--> statement-breakpoint
+CREATE INDEX "case_timeline_case" ON "case_timeline" USING btree ("case_id","id");--> statement-breakpoint
+CREATE UNIQUE INDEX "cases_number" ON "cases" USING btree ("account_id","number");--> statement-breakpoint
+CREATE UNIQUE INDEX "cases_one_live" ON "cases" USING btree ("account_id","dedup_key") WHERE "cases"."status" in ('open', 'acknowledged', 'suppressed');--> statement-breakpoint
+CREATE INDEX "cases_list" ON "cases" USING btree ("account_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "cases_trigger" ON "cases" USING btree ("trigger_id","status");--> statement-breakpoint
+CREATE UNIQUE INDEX "deliveries_action" ON "deliveries" USING btree ("event_id","trigger_id","action_index");--> statement-breakpoint
+CREATE INDEX "deliveries_case" ON "deliveries" USING btree ("case_id","id");--> statement-breakpoint
+CREATE INDEX "trigger_groups_due" ON "trigger_groups" USING btree ("due_at") WHERE "trigger_groups"."due_at" is not null;--> statement-breakpoint
+CREATE INDEX "trigger_matches_trigger" ON "trigger_matches" USING btree ("trigger_id","created_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "triggers_name" ON "triggers" USING btree ("account_id",lower("name")) WHERE "triggers"."deleted_at" is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "triggers_system" ON "triggers" USING btree ("account_id","system_key") WHERE "triggers"."system_key" is not null;--> statement-breakpoint
+CREATE INDEX "triggers_list" ON "triggers" USING btree ("account_id","created_at","id") WHERE "triggers"."deleted_at" is null;

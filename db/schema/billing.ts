@@ -1,0 +1,28 @@
+import { bigint, date, index, integer, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { createdAt, id } from './columns.ts';
+
+/** One row a stream run and attempt that committed rows: what usage and credits are computed from. Never changed. */
+export const usageLedger = pgTable(
+  'usage_ledger',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    connection_id: uuid('connection_id').notNull(),
+    connection_run_id: uuid('connection_run_id').notNull(),
+    stream_run_id: uuid('stream_run_id').notNull(),
+    attempt: integer('attempt').notNull(),
+    /** UTC day that the rows count for. */
+    day: date('day', { mode: 'string' }).notNull(),
+    kind: text('kind', { enum: ['elt', 'reverse_etl'] }).notNull(),
+    stream_name: text('stream_name').notNull(),
+    rows_free: bigint('rows_free', { mode: 'number' }).notNull(),
+    rows_paid: bigint('rows_paid', { mode: 'number' }).notNull(),
+    credits_used: bigint('credits_used', { mode: 'number' }).notNull(),
+    bytes_loaded: bigint('bytes_loaded', { mode: 'number' }).notNull(),
+    created_at: createdAt(),
+  },
+  (t) => [
+    uniqueIndex('usage_ledger_attempt').on(t.stream_run_id, t.attempt),
+    index('usage_ledger_day').on(t.account_id, t.day, t.connection_id),
+  ],
+);

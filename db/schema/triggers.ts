@@ -1,0 +1,198 @@
+import { sql } from 'drizzle-orm';
+import { boolean, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { accounts } from './accounts.ts';
+import { events } from './automation.ts';
+import { createdAt, id, instant, updatedAt } from './columns.ts';
+
+/** A rule over events, and what to do when it fires. */
+export const triggers = pgTable(
+  'triggers',
+  {
+    id: id(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    name: text('name').notNull(),
+    description: text('description'),
+    /** Source text as the user wrote it; null when `condition` is set. */
+    rule: text('rule'),
+    condition: jsonb('condition').$type<unknown>(),
+    /** The rule in the form that is evaluated. */
+    normalized_rule: text('normalized_rule').notNull(),
+    /** TriggerAction[] without secrets. */
+    actions: jsonb('actions').$type<Record<string, unknown>[]>().notNull(),
+    /** Envelope around the actions' secrets by index. */
+    secrets: text('secrets'),
+    enabled: boolean('enabled').notNull().default(true),
+    event_types: text('event_types').array(),
+    /** Event kinds that the rule can match at all, read off the rule; null: any. */
+    matched_kinds: text('matched_kinds').array(),
+    severity: text('severity', { enum: ['critical', 'high', 'warning', 'info', 'low'] }).notNull(),
+    threshold: integer('threshold').notNull().default(1),
+    within_seconds: integer('within_seconds').notNull().default(0),
+    posture: text('posture', { enum: ['reactive', 'proactive'] })
+      .notNull()
+      .default('reactive'),
+    expect: jsonb('expect').$type<unknown>(),
+    group_by: text('group_by').array().notNull(),
+    cooldown_seconds: integer('cooldown_seconds').notNull().default(0),
+    case_settings: jsonb('case_settings').$type<Record<string, unknown>>().notNull(),
+    is_system: boolean('is_system').notNull().default(false),
+    /** Which of the system triggers it is. */
+    system_key: text('system_key'),
+    state: text('state', { enum: ['idle', 'pending', 'triggered', 'cooldown', 'errored', 'auto_disabled'] })
+      .notNull()
+      .default('idle'),
+    last_evaluated_at: instant('last_evaluated_at'),
+    last_fired_at: instant('last_fired_at'),
+    fire_count: integer('fire_count').notNull().default(0),
+    error_count: integer('error_count').notNull().default(0),
+    consecutive_errors: integer('consecutive_errors').notNull().default(0),
+    last_error: text('last_error'),
+    created_by: uuid('created_by'),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+    deleted_at: instant('deleted_at'),
+  },
+  (t) => [
+    uniqueIndex('triggers_name').on(t.account_id, sql`lower(${t.name})`).where(sql`${t.deleted_at} is null`),
+    uniqueIndex('triggers_system').on(t.account_id, t.system_key).where(sql`${t.system_key} is not null`),
+    index('triggers_list').on(t.account_id, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
+  ],
+);
+
+/** Threshold counting, cooldown and expectation of one group of one trigger. */
+export const triggerGroups = pgTable(
+  'trigger_groups',
+  {
+    trigger_id: uuid('trigger_id')
+      .notNull()
+      .references(() => triggers.id, { onDelete: 'cascade' }),
+    /** SHA-256 of the canonical group values. */
+    group_key: text('group_key').notNull(),
+    group: jsonb('group').$type<Record<string, unknown>>().notNull(),
+    /** Times of the matches inside the window, oldest first. */
+    matched_at: text('matched_at').array().notNull().default([]),
+    cooldown_until: instant('cooldown_until'),
+    /** Proactive: when the expected event is overdue. */
+    due_at: instant('due_at'),
+    /** The event that the group waits or counts from. */
+    event_id: uuid('event_id'),
+    updated_at: updatedAt(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.trigger_id, t.group_key] }),
+    index('trigger_groups_due').on(t.due_at).where(sql`${t.due_at} is not null`),
+  ],
+);
+
+/** That an event was evaluated against a trigger and matched: makes evaluation idempotent. */
+export const triggerMatches = pgTable(
+  'trigger_matches',
+  {
+    event_id: uuid('event_id')
+      .notNull()
+      .references(() => events.id, { onDelete: 'cascade' }),
+    trigger_id: uuid('trigger_id')
+      .notNull()
+      .references(() => triggers.id, { onDelete: 'cascade' }),
+    fired: boolean('fired').notNull(),
+    case_id: uuid('case_id'),
+    created_at: createdAt(),
+  },
+  (t) => [primaryKey({ columns: [t.event_id, t.trigger_id] }), index('trigger_matches_trigger').on(t.trigger_id, t.created_at)],
+);
+
+/** A problem that lives from its first firing until it is resolved: one live case per deduplication key. */
+export const cases = pgTable(
+  'cases',
+  {
+    id: id(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    number: integer('number').notNull(),
+    title: text('title').notNull(),
+    status: text('status', { enum: ['open', 'acknowledged', 'resolved', 'suppressed'] }).notNull(),
+    severity: text('severity', { enum: ['critical', 'high', 'warning', 'info', 'low'] }).notNull(),
+    trigger_id: uuid('trigger_id')
+      .notNull()
+      .references(() => triggers.id),
+    dedup_key: text('dedup_key').notNull(),
+    group: jsonb('group').$type<Record<string, unknown>>().notNull(),
+    connection_id: uuid('connection_id'),
+    account_connector_id: uuid('account_connector_id'),
+    event_count: integer('event_count').notNull().default(1),
+    first_event_at: instant('first_event_at').notNull(),
+    last_event_at: instant('last_event_at').notNull(),
+    opened_at: instant('opened_at').notNull(),
+    acknowledged_at: instant('acknowledged_at'),
+    acknowledged_by: uuid('acknowledged_by'),
+    resolved_at: instant('resolved_at'),
+    resolved_by: uuid('resolved_by'),
+    resolution: text('resolution', { enum: ['manual', 'auto', 'trigger_deleted'] }),
+    reopened_count: integer('reopened_count').notNull().default(0),
+    last_error: text('last_error'),
+    latest_event_ids: uuid('latest_event_ids').array().notNull().default([]),
+    /** Thread of the chat message by account connector and channel. */
+    chat_threads: jsonb('chat_threads').$type<Record<string, string>>().notNull().default({}),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+  },
+  (t) => [
+    uniqueIndex('cases_number').on(t.account_id, t.number),
+    uniqueIndex('cases_one_live')
+      .on(t.account_id, t.dedup_key)
+      .where(sql`${t.status} in ('open', 'acknowledged', 'suppressed')`),
+    index('cases_list').on(t.account_id, t.created_at, t.id),
+    index('cases_trigger').on(t.trigger_id, t.status),
+  ],
+);
+
+export const caseTimeline = pgTable(
+  'case_timeline',
+  {
+    id: id(),
+    case_id: uuid('case_id')
+      .notNull()
+      .references(() => cases.id, { onDelete: 'cascade' }),
+    at: instant('at').notNull().default(sql`clock_timestamp()`),
+    type: text('type').notNull(),
+    actor: jsonb('actor').$type<Record<string, unknown>>(),
+    note: text('note'),
+  },
+  (t) => [index('case_timeline_case').on(t.case_id, t.id)],
+);
+
+/** One action of one firing, delivered at least once; `id` is what the receiver deduplicates by. */
+export const deliveries = pgTable(
+  'deliveries',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    event_id: uuid('event_id')
+      .notNull()
+      .references(() => events.id, { onDelete: 'cascade' }),
+    trigger_id: uuid('trigger_id')
+      .notNull()
+      .references(() => triggers.id, { onDelete: 'cascade' }),
+    case_id: uuid('case_id'),
+    action_index: integer('action_index').notNull(),
+    type: text('type').notNull(),
+    /** Why: the case was opened, reopened, raised, resolved, or the trigger fired without one. */
+    reason: text('reason').notNull(),
+    status: text('status', { enum: ['pending', 'retrying', 'delivered', 'failed', 'suppressed', 'cancelled'] })
+      .notNull()
+      .default('pending'),
+    attempts: integer('attempts').notNull().default(0),
+    last_attempt_at: instant('last_attempt_at'),
+    next_attempt_at: instant('next_attempt_at'),
+    delivered_at: instant('delivered_at'),
+    error: text('error'),
+    created_at: createdAt(),
+  },
+  (t) => [
+    uniqueIndex('deliveries_action').on(t.event_id, t.trigger_id, t.action_index),
+    index('deliveries_case').on(t.case_id, t.id),
+  ],
+);

@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'bun:test';
+import type { Cell, Field, Filter, LogicalType, StreamSchema } from '../../server/connectors/define.ts';
+import { SchemaChangedError } from '../../server/connectors/errors.ts';
+import { findConnector } from '../../server/connectors/registry.ts';
+import { createMapper } from '../../server/engine/mapping.ts';
+import { planTransfer } from '../../server/engine/transfer-plan.ts';
+
+const source = findConnector('source', 'sample');
+if (!source) throw new Error('the sample source is gone');
+
+const field = (name: string, type: LogicalType): Field => ({
+  path: [name],
+  type,
+  source_type: 'native',
+  dialect: 'postgres',
+  nullable: true,
+  is_primary_key: name === 'id',
+  is_cursor_candidate: false,
+});
+const schema: StreamSchema = {
+  namespace: null,
+  name: 'people',
+  description: null,
+  fields: [field('id', 'integer'), field('email', 'string'), field('age', 'integer')],
+  supported_sync_modes: ['full_refresh'],
+  source_defined_cursor: false,
+  default_cursor_field: null,
+  source_defined_primary_key: [['id']],
+  is_resumable: false,
+  supports_date_window: false,
+  suggested: true,
+};
+
+const plan = (stream: Record<string, unknown>) =>
+  planTransfer({
+    source,
+    schema,
+    stream: { fields: [], filters: [], primary_key: null, cursor_field: null, ...stream } as never,
+  });
+const salt = (value: string) => `salted:${value}`;
+const run = (stream: Record<string, unknown>, rows: Cell[][]) =>
+  createMapper(plan(stream), salt)({ rows, bytes: 0 }).rows;
+const choice = (name: string, rest: object) => ({
+  path: [name],
+  selected: true,
+  destination_name: null,
+  destination_type: null,
+  masking: 'none',
+  ...rest,
+});
+
+describe('what becomes of a row', () => {
+  test('masks hide the value and keep null apart from it', () => {
+    const rows = () => [['1', 'a@b.c', '30'], ['2', null, '31']] as Cell[][];
+    const masked = (masking: string) => run({ fields: [choice('email', { masking })] }, rows()).map((row) => row[1]);
+    expect(masked('redact')).toEqual(['***', null]);
+    expect(masked('hash_sha256')).toEqual([createHash('sha256').update('a@b.c').digest('hex'), null]);
+    expect(masked('hash_sha256_salted')).toEqual(['salted:a@b.c', null]);
+  });
+
+  test('a masked column is text, whatever it was', () => {
+    const [, , age] = plan({ fields: [choice('age', { masking: 'redact' })] }).columns;
+    expect(age?.target).toMatchObject({ name: 'age', type: 'string', source_type: null });
+  });
+
+  test('a deselected field does not move, a renamed one moves under its new name', () => {
+    const { columns } = plan({
+      fields: [choice('age', { selected: false }), choice('email', { destination_name: 'mail' })],
+    });
+    expect(columns.map((column) => column.target.name)).toEqual(['id', 'mail']);
+  });
+
+  test('a filter on a field that does not move is read for it and cut off', () => {
+    const stream = {
+      fields: [choice('age', { selected: false })],
+      filters: [{ field: 'age', operator: 'gte', value: 30 }],
+    };
+    expect(plan(stream).extra.map((one) => one.path)).toEqual([['age']]);
+    expect(run(stream, [['1', 'x', '29'], ['2', 'y', '30'], ['3', 'z', null]])).toEqual([['2', 'y']]);
+  });
+
+  test('nothing to do leaves the bytes untouched', () => {
+    expect(plan({}).untouched).toBe(true);
+    expect(plan({ fields: [choice('email', { masking: 'hash_sha256_salted' })] }).untouched).toBe(false);
+  });
+
+  test('a chosen field, or a key, that is gone from the source is a changed schema', () => {
+    expect(() => plan({ fields: [choice('gone', {})] })).toThrow(SchemaChangedError);
+    expect(() => plan({ primary_key: [['gone']] })).toThrow(SchemaChangedError);
+  });
+});
+
+describe('filters', () => {
+  const kept = (filter: Filter, cells: Cell[]) =>
+    run({ filters: [filter] }, cells.map((cell) => [filter.field === 'age' ? '0' : cell, cell, cell])).map((row) =>
+      filter.field === 'age' ? row[2] : row[1],
+    );
+  test.each([
+    ['eq', '10', ['10', '9'], ['10']],
+    ['ne', '10', ['10', '9', null], ['9']],
+    // As numbers, not as text: '9' is less than '10'.
+    ['lt', 10, ['9', '10', '12345678901234567890'], ['9']],
+    ['gt', '12345678901234567890', ['12345678901234567891', '12345678901234567889'], ['12345678901234567891']],
+    ['in', [1, 2], ['1', '3', null], ['1']],
+    ['not_in', [1, 2], ['1', '3', null], ['3']],
+    ['between', [2, 3], ['1', '2', '3', '4'], ['2', '3']],
+    ['is_null', null, ['1', null], [null]],
+    ['is_not_null', null, ['1', null], ['1']],
+  ] as const)('numbers: %s %p', (operator, value, cells, expected) => {
+    expect(kept({ field: 'age', operator, value }, [...cells])).toEqual([...expected]);
+  });
+  test.each([
+    ['contains', 'b', ['abc', 'xyz', null], ['abc']],
+    ['starts_with', 'ab', ['abc', 'xab'], ['abc']],
+    ['eq', '', ['', null], ['']],
+  ] as const)('text: %s %p', (operator, value, cells, expected) => {
+    expect(kept({ field: 'email', operator, value }, [...cells])).toEqual([...expected]);
+  });
+});

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import type { Cell, StreamState } from './define.ts';
+
+/**
+ * Where an incremental read stands. `boundary` has a hash of each row already read whose cursor equals `cursor`
+ * (one entry a row, so equal rows are counted): a read that goes on asks for `>= cursor` and leaves those out.
+ */
+export interface CursorState extends StreamState {
+  boundary: string[];
+}
+
+export interface CursorTracker {
+  /**
+   * Takes the next rows in the order read and leaves out those that an earlier read had.
+   * @returns the rows that are new, and the state after them (null as long as no row with a cursor was seen).
+   */
+  next(rows: Cell[][]): { rows: Cell[][]; state: CursorState | null };
+}
+
+/**
+ * Keeps the state of a read whose rows come in ascending order of the cursor, from `>= state.cursor` on. Rows with the
+ * same cursor are neither lost nor doubled wherever a checkpoint cuts between them. Cursors are compared as texts, so
+ * equal ones must have equal texts. Rows without a cursor pass and leave the state alone.
+ *
+ * `keyIndexes`: the columns that tell rows apart. Empty: all. With the primary key alone, a row that was changed without
+ * its cursor growing is taken for the one already read; with all columns it comes again.
+ */
+export function trackCursor(options: {
+  cursorIndex: number;
+  keyIndexes: readonly number[];
+  state: StreamState | null;
+}): CursorTracker {
+  const { cursorIndex, keyIndexes } = options;
+  const seen = seenBefore(options.state);
+  const resumed = options.state?.cursor ?? null;
+  let cursor = resumed;
+  let boundary = boundaryOf(options.state);
+  const hash = (row: Cell[]) => rowHash(keyIndexes.length ? keyIndexes.map((index) => row[index] ?? null) : row);
+  const isNew = (row: Cell[]) => {
+    if (seen.size === 0 || row[cursorIndex] !== resumed) return true;
+    const key = hash(row);
+    const count = seen.get(key);
+    if (!count) return true;
+    if (count === 1) seen.delete(key);
+    else seen.set(key, count - 1);
+    return false;
+  };
+  return {
+    next(rows) {
+      const fresh = seen.size > 0 ? rows.filter(isNew) : rows;
+      // Only the rows at the end can be at the boundary: hashing all of them would cost more than reading them.
+      let start = fresh.length;
+      const last = fresh.findLast((row) => row[cursorIndex] != null)?.[cursorIndex] ?? cursor;
+      while (start > 0 && (fresh[start - 1]![cursorIndex] ?? last) === last) start--;
+      const group = fresh.slice(start).filter((row) => row[cursorIndex] === last);
+      if (group.length > 0) {
+        const hashes = group.map(hash);
+        boundary = last === cursor ? [...boundary, ...hashes] : hashes;
+        cursor = last;
+      }
+      return { rows: fresh, state: cursor === null ? null : { cursor, boundary } };
+    },
+  };
+}
+
+const boundaryOf = (state: StreamState | null): string[] =>
+  Array.isArray(state?.boundary) ? state.boundary.filter((entry) => typeof entry === 'string') : [];
+
+function seenBefore(state: StreamState | null): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const key of boundaryOf(state)) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return counts;
+}
+
+/** 64 bits; each cell with its length before it, so that no two rows read the same. */
+function rowHash(cells: readonly Cell[]): string {
+  const hash = createHash('sha256');
+  for (const cell of cells) hash.update(cell === null ? 'n;' : `${Buffer.byteLength(cell)};${cell}`);
+  return hash.digest('hex').slice(0, 16);
+}

@@ -1,0 +1,125 @@
+import {
+  AuthenticationError,
+  ConfigurationError,
+  ConnectorError,
+  DataError,
+  RetryableError,
+  SchemaChangedError,
+  TimeoutError,
+} from '../errors.ts';
+
+/** What is known about the place of an error; decides how much of it may pass by itself. */
+export interface FailurePlace {
+  /** `host:port`, for messages. */
+  server: string;
+  /** In a run the settings were right before, so a server that refuses is one that restarts; in a set-up they are wrong. */
+  phase: 'setup' | 'run';
+}
+
+interface DriverError extends Error {
+  code?: string;
+  where?: string;
+  column?: string;
+  constraint?: string;
+}
+
+type Make = (message: string) => ConnectorError;
+const config = (code: string): Make => (message) => new ConfigurationError(code, message);
+const retry = (code: string): Make => (message) => new RetryableError(code, message);
+const data = (code: string): Make => (message) => new DataError(code, message);
+const changed = (code: string): Make => (message) => new SchemaChangedError(code, message);
+const denied = (code: string): Make => (message) => new AuthenticationError(code, message);
+
+/** By SQLSTATE, else by its class (the first two characters). */
+const BY_STATE: Record<string, Make> = {
+  '28P01': denied('password_wrong'),
+  '28000': denied('login_refused'),
+  '3D000': config('database_not_found'),
+  '3F000': config('schema_not_found'),
+  '42501': config('permission_denied'),
+  '42P01': changed('table_missing'),
+  '42703': changed('column_missing'),
+  '42804': config('type_conflict'),
+  '42883': config('type_conflict'),
+  '25006': config('read_only_server'),
+  '55000': config('not_possible'),
+  '55P03': retry('lock_timeout'),
+  '57014': retry('query_cancelled'),
+  '57P01': retry('connection_lost'),
+  '57P02': retry('connection_lost'),
+  '57P03': retry('server_starting'),
+  '57P04': config('database_not_found'),
+  '40001': retry('serialization_failure'),
+  '40P01': retry('deadlock'),
+  '23502': data('null_value'),
+  '23505': data('duplicate_key'),
+  '08': retry('connection_lost'),
+  '40': retry('transaction_rolled_back'),
+  '53': retry('server_out_of_resources'),
+  '58': retry('server_system_error'),
+  '22': data('invalid_value'),
+  '23': data('constraint_violation'),
+  '0A': config('not_supported'),
+  '42': config('statement_refused'),
+  '54': config('limit_exceeded'),
+  '2B': config('objects_depend'),
+};
+
+/** By error code of the operating system, the resolver or OpenSSL. The second one holds in a run. */
+const BY_SOCKET: Record<string, [Make, Make?]> = {
+  ENOTFOUND: [config('host_not_found')],
+  EAI_AGAIN: [config('host_not_found'), retry('host_not_found')],
+  ECONNREFUSED: [config('connection_refused'), retry('connection_refused')],
+  EHOSTUNREACH: [config('host_unreachable'), retry('host_unreachable')],
+  ENETUNREACH: [config('host_unreachable'), retry('host_unreachable')],
+};
+
+/** Makes of what the driver threw the error that the engine understands. */
+export function connectorError(thrown: unknown, place: FailurePlace): Error {
+  if (thrown instanceof ConnectorError) return thrown;
+  if (!(thrown instanceof Error)) return new RetryableError('connection_lost', `The connection to ${place.server} broke`);
+  const error: DriverError = thrown;
+  const state = /^[0-9A-Z]{5}$/.test(error.code ?? '') && 'severity' in error ? error.code! : null;
+  return state ? serverError(error, state) : socketError(error, place);
+}
+
+function serverError(error: DriverError, state: string): ConnectorError {
+  const text = describe(error);
+  if (state === '57014' && /timeout/i.test(error.message)) return new TimeoutError('statement_timeout', text);
+  const make = BY_STATE[state] ?? BY_STATE[state.slice(0, 2)];
+  return make ? make(text) : new ConnectorError('server_error', `${text} (${state})`);
+}
+
+/** The server's `detail` and the values in its `where` are left out: they repeat whole rows. */
+function describe(error: DriverError): string {
+  const place = /^COPY [^\n]*?, line (\d+)(?:, column ([^:\n]+))?/.exec(error.where ?? '');
+  const column = place?.[2] ?? error.column;
+  const parts = [
+    place && `row ${place[1]}`,
+    column && `column ${column}`,
+    error.constraint && `constraint ${error.constraint}`,
+  ].filter(Boolean);
+  return `PostgreSQL: ${error.message.slice(0, 500)}${parts.length ? ` (${parts.join(', ')})` : ''}`;
+}
+
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|ERR_TLS|ERR_SSL/i;
+
+function socketError(error: DriverError, { server, phase }: FailurePlace): Error {
+  const code = error.code ?? '';
+  const [inSetup, inRun] = BY_SOCKET[code] ?? [];
+  if (inSetup) return (phase === 'run' && inRun ? inRun : inSetup)(`Cannot reach ${server}: ${error.message}`);
+  if (code === 'ETIMEDOUT' || error.message === 'timeout expired') {
+    return new TimeoutError('connection_timeout', `${server} did not answer in time`);
+  }
+  if (/does not support SSL/.test(error.message)) {
+    return new ConfigurationError('tls_not_supported', `${server} does not offer TLS, which ssl_mode asks for`);
+  }
+  if (CERTIFICATE.test(code) || /certificate/i.test(error.message)) {
+    return new ConfigurationError('certificate_invalid', `The certificate of ${server} is not trusted: ${error.message}`);
+  }
+  if (/^SASL/.test(error.message)) return new AuthenticationError('login_refused', error.message);
+  if (/^E[A-Z]+$/.test(code) || /terminated|not queryable|SSL connection|closed/i.test(error.message)) {
+    return new RetryableError('connection_lost', `The connection to ${server} broke: ${error.message}`);
+  }
+  return error;
+}

@@ -1,0 +1,80 @@
+import { mergeStage } from './merge.ts';
+import type { PgSession } from './session.ts';
+import { derivedName, identifier, relation, shortHash } from './sql.ts';
+import { swapIn } from './swap.ts';
+import { createStage, createTable } from './tables.ts';
+import type { Target } from './target.ts';
+
+/** What a mode does with the copied rows. Both steps run in the transaction that the state is committed in. */
+export interface Load {
+  /** Rows may become visible before the end of the stream. */
+  readonly incremental: boolean;
+  /** Makes ready for COPY. @returns where to copy to, quoted, and the options of the COPY. */
+  prepare(session: PgSession): Promise<{ into: string; freeze: boolean }>;
+  /** Brings the copied rows into place. @returns rows that replaced others. */
+  complete(session: PgSession): Promise<number>;
+}
+
+export function loadOf(target: Target): Load {
+  switch (target.mode) {
+    case 'overwrite':
+      return overwrite(target);
+    case 'append_dedup':
+      return merge(target);
+    default:
+      return append(target);
+  }
+}
+
+function append(target: Target): Load {
+  let present = target.existing !== null;
+  return {
+    incremental: true,
+    async prepare(session) {
+      const freeze = !present;
+      if (!present) await createTable(session, target, { name: target.table, primaryKey: false });
+      present = true;
+      return { into: target.relation, freeze };
+    },
+    complete: async () => 0,
+  };
+}
+
+/**
+ * The new table is made, filled and swapped in by one transaction: until the commit nobody sees it and the old one can
+ * be read, and a crash at any point leaves nothing behind. Its index comes after the rows, which is faster.
+ */
+function overwrite(target: Target): Load {
+  const suffix = `__new_${shortHash(target.connection_id, target.stream_id, target.stream_run_id, target.fence)}`;
+  const fresh = derivedName(target.table, suffix);
+  return {
+    incremental: false,
+    async prepare(session) {
+      await createTable(session, target, { name: fresh, primaryKey: false });
+      return { into: relation(target.schema, fresh), freeze: true };
+    },
+    async complete(session) {
+      await swapIn(session, target, fresh);
+      return 0;
+    },
+  };
+}
+
+/** The stage is a temporary table: not logged, and gone with the session whatever happens. */
+function merge(target: Target): Load {
+  let present = target.existing !== null;
+  const name = `stage_${shortHash(target.connection_id, target.stream_id, target.stream_run_id, target.fence)}`;
+  const taken = new Set(target.columns.map((column) => column.name));
+  let sequence = '_seq';
+  while (taken.has(sequence)) sequence = `_${sequence}`;
+  return {
+    incremental: true,
+    async prepare(session) {
+      if (!present) await createTable(session, target, { name: target.table, primaryKey: true });
+      present = true;
+      await createStage(session, target, { name, sequence });
+      return { into: identifier(name), freeze: false };
+    },
+    complete: (session) => mergeStage(session, target, { name, sequence }),
+  };
+}

@@ -1,0 +1,104 @@
+import { trackCursor } from '../cursor.ts';
+import type { Batch, Cell, ConnectorContext, ReadRequest, StreamState } from '../define.ts';
+import { decodeCopyText } from './copy-text.ts';
+import { conditions, fieldByPath, fromClause, fullSelect, orderBy, resumeCondition, selectList, where } from './select.ts';
+import { PgSession } from './session.ts';
+import type { PostgresSourceConfig } from './settings.ts';
+import { identifier } from './sql.ts';
+
+type Context = ConnectorContext<PostgresSourceConfig>;
+
+const BATCH_ROWS = 5_000;
+const BATCH_BYTES = 1024 * 1024;
+const LINE_FEED = 0x0a;
+/** One snapshot for all statements of a read. */
+export const BEGIN = 'begin isolation level repeatable read read only';
+
+/**
+ * The row lane. A full refresh gives batches without state; with a cursor each batch carries the state after it.
+ * Rows whose cursor is NULL have no place in that order: the first read (no state) begins with them and gives no state
+ * before they are through, so that they come once; later reads do not see them.
+ */
+export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
+  const session = await PgSession.open(ctx, { phase: 'run' });
+  try {
+    await session.query(BEGIN);
+    if (request.sync_mode === 'incremental' && request.cursor_field) {
+      yield* readIncrement(ctx, { session, request, cursorField: request.cursor_field });
+    } else yield* batches(session, fullSelect(request, 'rows'));
+  } catch (error) {
+    throw session.translate(error);
+  } finally {
+    await session.close();
+  }
+}
+
+async function* readIncrement(
+  ctx: Context,
+  { session, request, cursorField }: { session: PgSession; request: ReadRequest; cursorField: string[] },
+): AsyncGenerator<Batch> {
+  const { state } = request;
+  const cursor = fieldByPath(request, cursorField);
+  const column = identifier(cursor.path[0]!);
+  const width = request.columns.length;
+  // The cursor comes once more at the end, as it is: the column itself may be masked or not selected.
+  // numeric without a scale has many texts for one value, which the tracker could not tell to be equal.
+  const shown = cursor.source_type === 'numeric' ? `trim_scale(${column})` : column;
+  const select = `select ${selectList(request.columns, 'rows')}, ${shown} from ${fromClause(request)}`;
+  const filters = conditions(request);
+  const cut = (rows: Cell[][]) => {
+    for (const row of rows) row.length = width;
+    return rows;
+  };
+  const done: StreamState = { cursor: null, boundary: [], nulls_read: true };
+  const firstRead = state?.cursor == null && !request.window;
+  if (firstRead && !state?.nulls_read) {
+    let nulls = 0;
+    for await (const batch of batches(session, `${select}${where([...filters, `${column} is null`])}`)) {
+      nulls += batch.rows.length;
+      yield { ...batch, rows: cut(batch.rows) };
+    }
+    if (nulls > 0) warnOfNulls(ctx, request, nulls);
+    yield { rows: [], bytes: 0, state: done };
+  }
+  // Whole rows tell rows apart, not keys: a row changed twice within one value of the cursor must come again.
+  const tracker = trackCursor({ cursorIndex: width, keyIndexes: [], state });
+  const [from = `${column} is not null`] = resumeCondition(request);
+  const ordered = `${select}${where([...filters, from])}${orderBy(cursor, request.primary_key)}`;
+  for await (const batch of batches(session, ordered)) {
+    const tracked = tracker.next(batch.rows);
+    yield { rows: cut(tracked.rows), bytes: batch.bytes, state: tracked.state ?? done };
+  }
+}
+
+function warnOfNulls(ctx: Context, { stream, cursor_field }: ReadRequest, rows: number) {
+  ctx.warn(
+    'null_cursor',
+    `${rows} rows of ${stream.name} have no ${cursor_field!.join('.')}: they are read once, changes to them are not seen`,
+  );
+}
+
+/** Fetches pieces until there is a batch of whole lines, and decodes it at once: far cheaper than line by line. */
+async function* batches(session: PgSession, select: string): AsyncGenerator<Batch> {
+  const copy = session.copyOut(`copy (${select}) to stdout`, { binary: false });
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  let decoded = 0;
+  for await (const piece of copy) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes < BATCH_BYTES && copy.rows() - decoded < BATCH_ROWS) continue;
+    const all = pieces.length === 1 ? piece : Buffer.concat(pieces, bytes);
+    const end = all.lastIndexOf(LINE_FEED) + 1;
+    if (end === 0) {
+      pieces = [all];
+      continue;
+    }
+    const rows = decodeCopyText(all.toString('utf8', 0, end));
+    decoded += rows.length;
+    pieces = end < all.length ? [all.subarray(end)] : [];
+    bytes = all.length - end;
+    yield { rows, bytes: end };
+  }
+  if (bytes > 0) yield { rows: decodeCopyText(Buffer.concat(pieces, bytes).toString('utf8')), bytes };
+}

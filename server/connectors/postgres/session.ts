@@ -1,0 +1,247 @@
+import pg from 'pg';
+import type { ConnectorContext, PendingRequest } from '../define.ts';
+import { TimeoutError } from '../errors.ts';
+import { CopyIn } from './copy-in.ts';
+import { CopyOut, type DriverConnection } from './copy-out.ts';
+import { connectorError, type FailurePlace } from './failures.ts';
+import { type ServerSettings, tlsOptions } from './settings.ts';
+
+export type Row = (string | null)[];
+export interface QueryResult {
+  rows: Row[];
+  /** Rows that the statement touched. */
+  count: number;
+}
+
+export interface SessionOptions {
+  phase: FailurePlace['phase'];
+  /** Overrides the settings' one. */
+  database?: string;
+}
+
+type Context = ConnectorContext<ServerSettings>;
+
+/** Same text for the same value on every server, whatever its and the role's defaults are. */
+const SETTINGS =
+  "set client_encoding = 'UTF8'; set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set intervalstyle = 'iso_8601'; " +
+  "set extra_float_digits = 3; set bytea_output = 'hex'; set lc_monetary = 'C'; set xmloption = 'content'; " +
+  'set standard_conforming_strings = on; set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; ' +
+  'set tcp_keepalives_count = 3';
+
+/** Statements that only ask or define end in that time, or the line is dead (a half-open link gives no error). */
+const QUICK_MS = 60_000;
+const CANCEL_MS = 1_000;
+/** Raw text of every value: decoded ones would lose microseconds and long numbers. */
+const TYPES = { getTypeParser: () => (value: string) => value };
+
+/**
+ * One connection to a server. Everything it sends is recorded; every error comes out as a ConnectorError, or as the
+ * signal's reason once the context's signal is aborted, which also ends what the server is doing for us.
+ */
+export class PgSession {
+  #open = true;
+  #busy = 0;
+  #cancelled: Promise<void> | null = null;
+  readonly #url: string;
+
+  private constructor(
+    private readonly ctx: Context,
+    private readonly client: pg.Client,
+    private readonly place: FailurePlace,
+    options: SessionOptions,
+  ) {
+    this.#url = `postgres://${place.server}/${encodeURIComponent(options.database ?? ctx.config.database)}`;
+    client.on('error', () => {});
+  }
+
+  static async open(ctx: Context, options: SessionOptions): Promise<PgSession> {
+    ctx.signal.throwIfAborted();
+    const place = { server: `${ctx.config.host}:${ctx.config.port}`, phase: options.phase };
+    const tls = tlsOptions(ctx.config);
+    try {
+      return await PgSession.#connect(ctx, options, { place, tls });
+    } catch (error) {
+      const plain = tls && ctx.config.ssl_mode === 'prefer' && (error as { code?: string }).code === 'tls_not_supported';
+      if (!plain) throw error;
+      return PgSession.#connect(ctx, options, { place, tls: false });
+    }
+  }
+
+  static async #connect(ctx: Context, options: SessionOptions, how: { place: FailurePlace; tls: ReturnType<typeof tlsOptions> }) {
+    const { config } = ctx;
+    const client = new pg.Client({
+      host: config.host,
+      port: config.port,
+      database: options.database ?? config.database,
+      user: config.username,
+      // A function, since an empty string would make the driver look into PGPASSWORD of this process.
+      password: () => config.password,
+      ssl: how.tls,
+      connectionTimeoutMillis: config.connect_timeout_seconds * 1000,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 30_000,
+      application_name: 'data-pipelines',
+      statement_timeout: config.statement_timeout_seconds * 1000 || undefined,
+      types: TYPES,
+    });
+    const session = new PgSession(ctx, client, how.place, options);
+    ctx.signal.addEventListener('abort', session.#abort, { once: true });
+    try {
+      await session.#recorded('CONNECT', null, () => client.connect());
+      await session.query(SETTINGS);
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  /** Runs one statement. `slow`: it may take as long as it likes. */
+  async query(text: string, values: (string | null)[] = [], { slow = false } = {}): Promise<QueryResult> {
+    return this.#recorded('QUERY', text, async () => {
+      const query = this.client.query({ text, values: values.length ? values : undefined, rowMode: 'array' });
+      const result = await (slow ? query : this.#inTime(query));
+      return { rows: (result.rows ?? []) as Row[], count: result.rowCount ?? 0 };
+    });
+  }
+
+  /** The statement's bytes as they come. Leaving the iteration early closes the session. */
+  copyOut(text: string, options: { binary: boolean }): CopyOut {
+    const pending = this.#start('COPY', text);
+    const copy: CopyOut = new CopyOut(text, {
+      binary: options.binary,
+      settled: (error) => this.#settle(pending, error, () => copy.bytes()),
+      abandon: () => this.#abort(),
+    });
+    this.client.query(copy as unknown as pg.Submittable);
+    return copy;
+  }
+
+  copyIn(text: string): CopyIn {
+    const pending = this.#start('COPY', text);
+    const copy: CopyIn = new CopyIn(text, (error) => this.#settle(pending, error, () => copy.bytes()));
+    this.client.query(copy as unknown as pg.Submittable);
+    return copy;
+  }
+
+  /** What the driver threw, as the engine understands it. */
+  translate(error: unknown): unknown {
+    if (this.ctx.signal.aborted) return this.ctx.signal.reason;
+    return connectorError(error, this.place);
+  }
+
+  /** Lets go. What the server is still doing for this session is ended, its open transaction is rolled back. */
+  async close(): Promise<void> {
+    this.ctx.signal.removeEventListener('abort', this.#abort);
+    if (this.#busy > 0) this.#abort();
+    if (this.#cancelled) return this.#cancelled;
+    if (!this.#open) return;
+    this.#open = false;
+    const ended = this.client.end().catch(() => {});
+    const late = setTimeout(() => this.#socket().destroy(), CANCEL_MS);
+    await ended;
+    clearTimeout(late);
+  }
+
+  readonly #abort = () => {
+    if (!this.#open) return;
+    this.#open = false;
+    const busy = this.#busy > 0;
+    this.#socket().destroy();
+    this.#cancelled = busy ? this.#cancel() : Promise.resolve();
+  };
+
+  #socket() {
+    return (this.client as unknown as { connection: DriverConnection }).connection.stream;
+  }
+
+  /** A closed socket is noticed only when the server writes to it; a sort or a lock it waits for has to be cancelled. */
+  async #cancel(): Promise<void> {
+    const { processID, secretKey } = this.client as unknown as { processID: number | null; secretKey: number };
+    if (processID === null) return;
+    const { host, port } = this.ctx.config;
+    const ssl = (this.client as unknown as { ssl: false | object }).ssl;
+    const line = new pg.Connection({ ssl } as ConstructorParameters<typeof pg.Connection>[0]) as unknown as CancelConnection;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, CANCEL_MS);
+      const done = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      line.on('error', done);
+      // The server closes the line when it has sent the signal.
+      line.on('end', done);
+      line.on('connect', () => (ssl ? line.requestSsl() : line.cancel(processID, secretKey)));
+      line.on('sslconnect', () => line.cancel(processID, secretKey));
+      line.connect(port, host);
+    });
+    line.stream.destroy();
+  }
+
+  #start(method: string, body: string | null): PendingRequest {
+    this.ctx.signal.throwIfAborted();
+    this.#busy++;
+    return this.ctx.recorder.start({
+      method,
+      url: this.#url,
+      body,
+      body_bytes: body === null ? 0 : Buffer.byteLength(body),
+    });
+  }
+
+  #settle(pending: PendingRequest, error: unknown, bytes: () => number) {
+    this.#busy--;
+    if (!error) return pending.done({ status: 200, body_bytes: bytes() });
+    const known = connectorError(error, this.place) as Error & { code?: string };
+    pending.failed(known.code ?? 'error', known.message);
+  }
+
+  async #recorded<Result>(method: string, body: string | null, work: () => Promise<Result>): Promise<Result> {
+    const pending = this.#start(method, body);
+    try {
+      const result = await work();
+      this.#settle(pending, null, () => 0);
+      return result;
+    } catch (error) {
+      this.#settle(pending, error, () => 0);
+      throw this.translate(error);
+    }
+  }
+
+  async #inTime<Result>(work: Promise<Result>): Promise<Result> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new TimeoutError('query_timeout', `${this.place.server} did not answer a query in time`));
+        this.#abort();
+      }, QUICK_MS);
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+interface CancelConnection {
+  stream: DriverConnection['stream'];
+  on(event: 'error' | 'end' | 'connect' | 'sslconnect', listener: () => void): void;
+  connect(port: number, host: string): void;
+  requestSsl(): void;
+  cancel(processID: number, secretKey: number): void;
+}
+
+/** Runs `work` on a session of its own. */
+export async function withSession<Result>(
+  ctx: Context,
+  options: SessionOptions,
+  work: (session: PgSession) => Promise<Result>,
+): Promise<Result> {
+  const session = await PgSession.open(ctx, options);
+  try {
+    return await work(session);
+  } finally {
+    await session.close();
+  }
+}

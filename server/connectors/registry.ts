@@ -1,9 +1,22 @@
 import type { AnyConnector, AnyDestination, AnySource } from './define.ts';
 import { demoSource } from './demo/source.ts';
+import { fileDestination } from './file/destination.ts';
+import { fileSource } from './file/source.ts';
+import { postgresDestination } from './postgres/destination.ts';
+import { postgresSource } from './postgres/source.ts';
+import { sampleDestination } from './sample/destination.ts';
 import { sampleSource } from './sample/source.ts';
 
 /** Every connector there is. To add one, list it here: catalogue, forms, tests and engine follow. */
-const CONNECTORS: AnyConnector[] = [demoSource, sampleSource];
+const CONNECTORS: AnyConnector[] = [
+  postgresSource,
+  postgresDestination,
+  fileSource,
+  fileDestination,
+  demoSource,
+  sampleSource,
+  sampleDestination,
+];
 
 export const allConnectors = (): readonly AnyConnector[] => CONNECTORS;
 

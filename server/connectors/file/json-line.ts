@@ -1,40 +1,10 @@
-/** Where a JSON text stops being JSON: JSON.parse of this engine does not say it. From 0; the length if it breaks off. */
+import { type ParseError, parse } from 'jsonc-parser';
+
+/** Where a JSON text stops being JSON, from 0: JSON.parse of this engine does not say it. */
 export function jsonErrorAt(text: string): number {
-  const token = /[ \t\r\n]*(?:([{}[\],:])|"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
-  const open: string[] = [];
-  let expect: 'value' | 'first' | 'key' | 'colon' | 'next' | 'end' = 'value';
-  while (true) {
-    const space = /[ \t\r\n]*/y;
-    space.lastIndex = token.lastIndex;
-    space.exec(text);
-    const at = space.lastIndex;
-    const match = token.exec(text);
-    if (!match) return at;
-    const mark = match[1];
-    const inObject = open.at(-1) === '{';
-    if (expect === 'end') return at;
-    if (mark === '{' || mark === '[') {
-      if (expect !== 'value' && !(expect === 'first' && !inObject)) return at;
-      open.push(mark);
-      expect = 'first';
-    } else if (mark === '}' || mark === ']') {
-      if ((expect !== 'first' && expect !== 'next') || (mark === '}') !== inObject || open.length === 0) return at;
-      open.pop();
-      expect = open.length === 0 ? 'end' : 'next';
-    } else if (mark === ',') {
-      if (expect !== 'next') return at;
-      expect = inObject ? 'key' : 'value';
-    } else if (mark === ':') {
-      if (expect !== 'colon') return at;
-      expect = 'value';
-    } else if (expect === 'key' || (expect === 'first' && inObject)) {
-      if (text[at] !== '"') return at;
-      expect = 'colon';
-    } else {
-      if (expect !== 'value' && expect !== 'first') return at;
-      expect = open.length === 0 ? 'end' : 'next';
-    }
-  }
+  const errors: ParseError[] = [];
+  parse(text, errors, { disallowComments: true });
+  return errors[0]?.offset ?? text.length;
 }
 
 /** Numbers that a double may not hold: long runs of digits, exponents. In a string they only cost time. */

@@ -1,0 +1,89 @@
+import { rm } from 'node:fs/promises';
+import { DuckDBDataChunk, VARCHAR } from '@duckdb/node-api';
+import type { Cell, TargetColumn } from '../define.ts';
+import { DataError } from '../errors.ts';
+import { identifier, literal, openDuckDb } from './duckdb.ts';
+import type { OutputFile } from './output.ts';
+import { syncFile } from './output.ts';
+
+/** What one chunk of DuckDB holds. */
+const CHUNK_ROWS = 2048;
+
+/** Gathers the cells as text in a table of DuckDB, which spills to the disk, and casts them when the file is ended. */
+export async function openParquet(path: string, columns: TargetColumn[]): Promise<OutputFile> {
+  const spill = `${path}.spill`;
+  const duck = await openDuckDb(spill);
+  const names = columns.map((_, at) => `c${at}`);
+  await duck.connection.run(`CREATE TABLE cells (${names.map((name) => `${name} VARCHAR`).join(', ')})`);
+  const appender = await duck.connection.createAppender('cells');
+  const types = columns.map(() => VARCHAR);
+  let open = true;
+  const end = async () => {
+    if (open) duck.close();
+    open = false;
+    await rm(spill, { recursive: true, force: true });
+  };
+  return {
+    async write(rows) {
+      for (let from = 0; from < rows.length; from += CHUNK_ROWS) {
+        const part = rows.slice(from, from + CHUNK_ROWS);
+        const chunk = DuckDBDataChunk.create(types);
+        chunk.setColumns(columns.map((_, at) => part.map((row) => row[at] as Cell)));
+        appender.appendDataChunk(chunk);
+      }
+    },
+    async close() {
+      appender.closeSync();
+      const select = columns.map((column, at) => `${castOf(column, `c${at}`)} AS ${identifier(column.name)}`).join(', ');
+      try {
+        await duck.connection.run(
+          `COPY (SELECT ${select} FROM cells) TO ${literal(path)} (FORMAT parquet, COMPRESSION zstd)`,
+        );
+      } catch (error) {
+        if (!/conversion|cast|convert|malformed/i.test(String(error))) throw error;
+        throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${String(error)}`, { cause: error });
+      } finally {
+        await end();
+      }
+      return syncFile(path);
+    },
+    async discard() {
+      await end();
+      await rm(path, { force: true });
+    },
+  };
+}
+
+function castOf({ type, source_type, dialect }: TargetColumn, column: string): string {
+  const cast = (to: string) => `CAST(${column} AS ${to})`;
+  switch (type) {
+    case 'integer':
+      return cast('BIGINT');
+    case 'number':
+      return cast(numberType(source_type ?? ''));
+    case 'boolean':
+    case 'date':
+    case 'timestamp':
+    case 'time':
+      return cast(type.toUpperCase());
+    case 'timestamp_tz':
+      return cast('TIMESTAMPTZ');
+    case 'json':
+      return cast('JSON');
+    case 'array':
+      return dialect === 'postgres' ? column : cast('JSON');
+    case 'binary':
+      return `unhex(substr(${column}, 3))`;
+    default:
+      return source_type?.toLowerCase() === 'uuid' ? cast('UUID') : column;
+  }
+}
+
+/** Without a declared precision a number stays text: a double would lose digits. */
+function numberType(declared: string): string {
+  const decimal = /^(?:numeric|decimal)\((\d+), ?(\d+)\)$/i.exec(declared);
+  if (decimal && Number(decimal[1]) <= 38) return `DECIMAL(${decimal[1]}, ${decimal[2]})`;
+  if (/^(?:real|float4|float)$/i.test(declared)) return declared === 'FLOAT' ? 'FLOAT' : 'REAL';
+  if (/^(?:double precision|float8|double)$/i.test(declared)) return 'DOUBLE';
+  return /^(?:U?HUGEINT|UBIGINT)$/.test(declared) ? declared : 'VARCHAR';
+}

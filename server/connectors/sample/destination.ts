@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { type ConnectorContext, defineDestination, type Writer, type WriteTarget } from '../define.ts';
+import { FileDestinationConfig } from '../file/settings.ts';
+import { openFileWriter } from '../file/writer.ts';
+import { beginAttempt, checkSample, delayBatch, faultSettings, misbehave } from './faults.ts';
+
+export const SampleDestinationConfig = z.object({
+  folder: z.string().regex(/^[a-z0-9_-]{1,64}$/).default('sample').meta({
+    label: 'Folder',
+    description: 'Each table becomes a folder of JSON Lines files in it',
+  }),
+  fault_at: z.enum(['open', 'write', 'checkpoint', 'after_checkpoint', 'finish', 'after_finish']).default('write').meta({
+    label: 'Fault at',
+    description: 'Before the step is done, or just after its commit',
+    group: 'advanced',
+  }),
+  fault_after_rows: z.int().min(0).default(0).meta({
+    label: 'Rows before the fault',
+    description: 'The fault waits until the attempt has written so many rows',
+    group: 'advanced',
+  }),
+  ...faultSettings,
+});
+export type SampleDestinationConfig = z.infer<typeof SampleDestinationConfig>;
+type Context = ConnectorContext<SampleDestinationConfig>;
+
+export const sampleDestination = defineDestination<SampleDestinationConfig>({
+  type: 'destination',
+  name: 'sample',
+  display_name: 'Sample',
+  description: 'JSON Lines files and made-up trouble, for tests',
+  category: 'file',
+  version: '1.0.0',
+  release_stage: 'alpha',
+  auth_methods: ['none'],
+  hidden: true,
+  supported_destination_sync_modes: ['append', 'overwrite'],
+  config: SampleDestinationConfig,
+  check: checkSample,
+  open,
+});
+
+async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
+  const { config } = ctx;
+  const faulty = await beginAttempt(ctx, `write_${target.table}`);
+  let rows = 0;
+  const step = async (name: SampleDestinationConfig['fault_at']) => {
+    if (faulty && config.fault_at === name && rows >= config.fault_after_rows) await misbehave(ctx);
+  };
+  await step('open');
+  const files = FileDestinationConfig.parse({ path: config.folder, format: 'jsonl' });
+  const writer = await openFileWriter({ ...ctx, config: files }, target);
+  return {
+    committed: writer.committed,
+    async write(batch) {
+      await step('write');
+      await delayBatch(ctx);
+      await writer.write(batch);
+      rows += batch.rows.length;
+    },
+    async checkpoint(state) {
+      await step('checkpoint');
+      const counts = await writer.checkpoint(state);
+      await step('after_checkpoint');
+      return counts;
+    },
+    async finish(state) {
+      await step('finish');
+      const counts = await writer.finish(state);
+      await step('after_finish');
+      return counts;
+    },
+    abort: () => writer.abort(),
+  };
+}

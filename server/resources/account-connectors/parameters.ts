@@ -33,9 +33,8 @@ export function checkParameters(
   }
   const parsed = parseParameters(connector, all);
   if ('config' in parsed) return { all: parsed.config, lacks_credentials: false };
-  const credentials = credentialNames(connector);
   const fatal = parsed.problems.find(
-    (problem) => problem.code !== 'missing_parameter' || !credentials.has(problem.parameter),
+    (problem) => problem.code !== 'missing_parameter' || !secrets.has(problem.parameter),
   );
   if (!fatal) return { all, lacks_credentials: true };
   throw badRequest(fatal.code, fatal.message, {
@@ -44,14 +43,7 @@ export function checkParameters(
   });
 }
 
-const credentialNames = (connector: AnyConnector) =>
-  new Set(
-    describeParameters(connector)
-      .filter((parameter) => parameter.secret || parameter.group === 'authentication')
-      .map((parameter) => parameter.name),
-  );
-
-/** The names whose change makes a new test necessary: where it goes, and as whom. */
+/** Whether a change makes a new test necessary: where it goes, or as whom. */
 export function sensitiveChange(
   connector: AnyConnector,
   before: Record<string, unknown>,

@@ -5,7 +5,7 @@ import { badRequest } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import { type ConnectionRow, lockConnection } from '../owned-connection.ts';
 import { startRunOf } from '../start-run.ts';
-import { findRun } from './find-run.ts';
+import { findRun } from '../owned-run.ts';
 
 /**
  * Starts a new run with the streams of one that has ended; answers with the new run's id.

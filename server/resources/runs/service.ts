@@ -4,7 +4,7 @@ import { actorOf, type Ctx } from '../../procedure.ts';
 import { findConnection, lockConnection } from '../owned-connection.ts';
 import { startRunOf } from '../start-run.ts';
 import type { Page } from '../wire.ts';
-import { findRun, type RunKey } from './find-run.ts';
+import { findRun, type RunKey } from '../owned-run.ts';
 import { presentRun, presentStreamRun, type Viewing } from './present.ts';
 import { countRuns, countStreamRuns, selectRuns, selectStreamRuns } from './query.ts';
 import { isPlain, type ConnectionRunSchema, type CustomRunParameters, type StreamRunSchema } from './schema.ts';

@@ -1,8 +1,8 @@
 import { and, eq, isNull } from 'drizzle-orm';
-import { connectionRuns, connections } from '../../../db/schema/index.ts';
-import { notFound } from '../../lib/errors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
-import { isId } from '../wire.ts';
+import { connectionRuns, connections } from '../../db/schema/index.ts';
+import { notFound } from '../lib/errors.ts';
+import { type Ctx, requirePermission } from '../procedure.ts';
+import { isId } from './wire.ts';
 
 export type RunRow = typeof connectionRuns.$inferSelect;
 

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { rest } from '../../endpoint.ts';
+import { read, router } from '../../procedure.ts';
+import { ConnectorType } from '../wire.ts';
+import { runLogs, streamRunLogs } from './service.ts';
+
+const cross_account = z.boolean().default(false).meta({
+  description: 'Beyond the own account; needs cross_account.read.',
+});
+const RunLogsQuery = z.object({ connector_type: ConnectorType.optional(), cross_account });
+const produces = {
+  'application/x-ndjson': 'JSON Lines, gzipped: each line is one network log entry',
+};
+
+export const networkLogsRouter = router({
+  ofConnectionRun: read
+    .concat(
+      rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/network_logs', {
+        summary: 'Network logs of a run: a gzip file, one member a segment',
+        query: RunLogsQuery,
+        errors: [403],
+        produces,
+      }),
+    )
+    .query(({ ctx, input }) => runLogs(ctx, input)),
+  ofRun: read
+    .concat(
+      rest('GET', '/connection_runs/{connection_run_id}/network_logs', {
+        summary: 'Network logs of a run: a gzip file, one member a segment',
+        query: RunLogsQuery,
+        errors: [403],
+        produces,
+      }),
+    )
+    .query(({ ctx, input }) => runLogs(ctx, input)),
+  ofStreamRun: read
+    .concat(
+      rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/network_logs', {
+        summary: 'Network logs of one side of a stream run, under Content-Encoding: gzip',
+        path: { stream_run_id: z.guid() },
+        query: z.object({ connector_type: ConnectorType, cross_account }),
+        errors: [403],
+        produces,
+      }),
+    )
+    .query(({ ctx, input }) => streamRunLogs(ctx, input)),
+});

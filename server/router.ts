@@ -1,0 +1,20 @@
+import { router } from './procedure.ts';
+import { accountConnectorsRouter } from './resources/account-connectors/router.ts';
+import { connectionsRouter } from './resources/connections/router.ts';
+import { connectorsRouter } from './resources/connectors/router.ts';
+import { networkLogsRouter } from './resources/network-logs/router.ts';
+import { runsRouter } from './resources/runs/router.ts';
+import { usersRouter } from './resources/users/router.ts';
+
+/** Every procedure that both faces serve: REST by its endpoint, tRPC by its name. */
+export const appRouter = router({
+  account_connectors: accountConnectorsRouter,
+  connections: connectionsRouter,
+  connectors: connectorsRouter,
+  network_logs: networkLogsRouter,
+  runs: runsRouter,
+  users: usersRouter,
+});
+
+/** What typed clients import, as a type only. */
+export type AppRouter = typeof appRouter;

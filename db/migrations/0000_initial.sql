@@ -485,6 +485,7 @@ CREATE INDEX "usage_ledger_day" ON "usage_ledger" USING btree ("account_id","day
 CREATE UNIQUE INDEX "connection_streams_name" ON "connection_streams" USING btree ("connection_id",coalesce("namespace", ''),"name");--> statement-breakpoint
 CREATE UNIQUE INDEX "connections_name" ON "connections" USING btree ("account_id",lower("name")) WHERE "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_list" ON "connections" USING btree ("account_id","created_at","id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "connections_due" ON "connections" USING btree ("next_run_at") WHERE "connections"."next_run_at" is not null and "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_source" ON "connections" USING btree ("source_id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_destination" ON "connections" USING btree ("destination_id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "account_connectors_name" ON "account_connectors" USING btree ("account_id","connector_type",lower("name")) WHERE "account_connectors"."deleted_at" is null;--> statement-breakpoint

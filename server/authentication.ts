@@ -14,6 +14,8 @@ export interface Principal {
   name: string;
   email: string;
   permissions: ReadonlySet<Permission>;
+  /** The key of this call. */
+  api_key_id: string;
 }
 
 /** The principal as events name him. */
@@ -37,8 +39,8 @@ export async function authenticate(deps: Deps, authorization: string | null): Pr
   if (key.user_status !== 'active') throw invalid('The user of this API key is not active');
   if (key.expired) throw new ApiError(401, 'token_expired', 'The API key has expired');
   if (key.stale) noteUse(deps, key.key_id, key.user_id);
-  const { user_id, account_id, name, email } = key;
-  return { user_id, account_id, name, email, permissions: new Set(key.permissions) };
+  const { user_id, account_id, name, email, key_id: api_key_id } = key;
+  return { user_id, account_id, name, email, api_key_id, permissions: new Set(key.permissions) };
 }
 
 function bearerToken(authorization: string | null): string {

@@ -1,4 +1,5 @@
 import { initTRPC } from '@trpc/server';
+import { TRPC_ERROR_CODES_BY_KEY, type TRPC_ERROR_CODE_KEY } from '@trpc/server/rpc';
 import type { Db } from '../db/types.ts';
 import { type Principal, authenticate } from './authentication.ts';
 import type { Deps } from './deps.ts';
@@ -27,6 +28,18 @@ export interface Ctx {
   setHeader(name: string, value: string): void;
 }
 
+/** By HTTP status, the names that tRPC numbers its errors by. */
+const NAMES: Record<number, TRPC_ERROR_CODE_KEY> = {
+  400: 'BAD_REQUEST',
+  401: 'UNAUTHORIZED',
+  402: 'PAYMENT_REQUIRED',
+  403: 'FORBIDDEN',
+  404: 'NOT_FOUND',
+  405: 'METHOD_NOT_SUPPORTED',
+  413: 'PAYLOAD_TOO_LARGE',
+  422: 'UNPROCESSABLE_CONTENT',
+};
+
 const t = initTRPC
   .context<CallContext>()
   .meta<EndpointMeta>()
@@ -35,7 +48,8 @@ const t = initTRPC
     errorFormatter: ({ error, shape, ctx }) => {
       const { status, body } = describeError(error, ctx?.request_id ?? '');
       const message = typeof body.detail === 'string' ? body.detail : 'The request has not the documented shape';
-      return { ...shape, message, data: { ...body, httpStatus: status, path: shape.data.path } };
+      const code = TRPC_ERROR_CODES_BY_KEY[NAMES[status] ?? 'INTERNAL_SERVER_ERROR'];
+      return { ...shape, code, message, data: { ...body, httpStatus: status, path: shape.data.path } };
     },
   });
 

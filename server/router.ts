@@ -11,9 +11,13 @@ export const appRouter = router({
   account_connectors: accountConnectorsRouter,
   connections: connectionsRouter,
   connectors: connectorsRouter,
-  network_logs: networkLogsRouter,
   runs: runsRouter,
   users: usersRouter,
+});
+
+/** Procedures whose answer is no JSON: REST alone serves them. */
+export const restRouter = router({
+  network_logs: networkLogsRouter,
 });
 
 /** What typed clients import, as a type only. */

@@ -1,0 +1,64 @@
+import { type ParseError, parse } from 'jsonc-parser';
+import { ApiError, RequestShapeError } from '../lib/errors.ts';
+
+const MAX_BODY_BYTES = 1024 * 1024;
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * The JSON of a request; undefined when there is no body.
+ * @throws ApiError 413; RequestShapeError for what is no JSON.
+ */
+export async function readJson(request: Request): Promise<unknown> {
+  const bytes = await readBytes(request);
+  if (bytes.byteLength === 0) return undefined;
+  const type = request.headers.get('content-type');
+  if (type !== null && !JSON_TYPE.test(type)) {
+    throw refuse(['header', 'content-type'], 'value_error', 'Content-Type should be application/json');
+  }
+  let text: string;
+  try {
+    text = strictUtf8.decode(bytes);
+  } catch {
+    throw refuse(['body', 0], 'json_invalid', 'The body is not valid UTF-8');
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw refuse(['body', errorOffset(text)], 'json_invalid', 'JSON decode error');
+  }
+}
+
+/**
+ * The whole body, 1 MiB at most: refused unread by its announced length, and while reading when none is announced.
+ * @throws ApiError 413 `body_too_large`.
+ */
+export async function readBytes(request: Request): Promise<Uint8Array<ArrayBuffer>> {
+  const announced = request.headers.get('content-length');
+  if (announced !== null) {
+    if (Number(announced) > MAX_BODY_BYTES) throw tooLarge();
+    return new Uint8Array(await request.arrayBuffer());
+  }
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body ?? []) {
+    size += chunk.byteLength;
+    if (size > MAX_BODY_BYTES) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return new Uint8Array(Buffer.concat(chunks));
+}
+
+const tooLarge = () =>
+  new ApiError(413, 'body_too_large', `The request body is larger than ${MAX_BODY_BYTES} bytes`, {
+    limit_bytes: MAX_BODY_BYTES,
+  });
+
+const refuse = (loc: (string | number)[], type: string, msg: string) => new RequestShapeError([{ loc, msg, type }]);
+
+/** JSON.parse does not say where. */
+function errorOffset(text: string): number {
+  const errors: ParseError[] = [];
+  parse(text, errors, { disallowComments: true });
+  return errors[0]?.offset ?? text.length;
+}

@@ -1,0 +1,60 @@
+import type { Logger } from 'pino';
+import { errorResponse } from './errors.ts';
+import type { Metrics } from './metrics.ts';
+
+/** One request and what is said of its answer beforehand. */
+export interface Exchange {
+  request: Request;
+  /** Path parameters by position, decoded. */
+  params: string[];
+  request_id: string;
+  /** Headers that go with a successful answer. */
+  headers: Headers;
+}
+export type Handler = (exchange: Exchange) => Response | Promise<Response>;
+
+const ON_EVERY_ANSWER: Record<string, string> = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+const SANE_ID = /^[\w.:-]{1,128}$/;
+const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/**
+ * The outermost layer of every route: gives the request its id, turns what is thrown into an answer, adds the headers
+ * that every answer has, and measures. `route` is the template that metrics and log show.
+ */
+export function createEdge({ log, metrics }: { log: Logger; metrics: Metrics }) {
+  return (route: string, handler: Handler) =>
+    async (context: { request: Request; params?: Record<string, string | null> }): Promise<Response> => {
+      const start = performance.now();
+      const { request } = context;
+      const given = request.headers.get('x-request-id');
+      const request_id = given !== null && SANE_ID.test(given) ? given : Bun.randomUUIDv7();
+      // Elysia hands over null for what cannot be decoded: no object has that name.
+      const params = Object.values(context.params ?? {}).map((value) => value ?? '');
+      const response = await answer(handler, { request, params, request_id, headers: new Headers() }, log);
+      for (const name in ON_EVERY_ANSWER) {
+        if (!response.headers.has(name)) response.headers.set(name, ON_EVERY_ANSWER[name]!);
+      }
+      response.headers.set('x-request-id', request_id);
+      const method = KNOWN_METHODS.has(request.method) ? request.method : 'other';
+      const seconds = (performance.now() - start) / 1000;
+      metrics.observe({ method, route, status: response.status, seconds });
+      log.debug({ request_id, method, route, status: response.status, seconds }, 'request');
+      return response;
+    };
+}
+export type Edge = ReturnType<typeof createEdge>;
+
+async function answer(handler: Handler, exchange: Exchange, log: Logger): Promise<Response> {
+  try {
+    const response = await handler(exchange);
+    exchange.headers.forEach((value, name) => response.headers.set(name, value));
+    return response;
+  } catch (error) {
+    return errorResponse(error, { log, request_id: exchange.request_id });
+  }
+}

@@ -1,0 +1,10 @@
+import type { Logger } from 'pino';
+import { describeError } from '../lib/answers.ts';
+
+/** The answer to an error as REST gives it. What callers must not know goes to the log. */
+export function errorResponse(error: unknown, { log, request_id }: { log: Logger; request_id: string }): Response {
+  const { status, body, headers, cause } = describeError(error, request_id);
+  if (cause !== undefined) log.error({ err: cause, request_id }, 'a request failed');
+  // HTTPValidationError is `detail` alone.
+  return Response.json(status === 422 ? { detail: body.detail } : body, { status, headers });
+}

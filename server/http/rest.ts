@@ -1,0 +1,112 @@
+import type { AnyRouter } from '@trpc/server';
+import type { Deps } from '../deps.ts';
+import type { Endpoint, EndpointMeta } from '../endpoint.ts';
+import { RequestParts } from '../lib/request-parser.ts';
+import type { CallContext } from '../procedure.ts';
+import { readJson } from './body.ts';
+import type { Exchange, Handler } from './edge.ts';
+
+/** A procedure and how to call it without tRPC's own HTTP layer. */
+interface Procedure {
+  (call: {
+    ctx: CallContext;
+    getRawInput: () => Promise<unknown>;
+    path: string;
+    type: string;
+    signal: AbortSignal;
+    batchIndex: number;
+  }): Promise<unknown>;
+  _def: { type: string; meta?: EndpointMeta; output?: unknown };
+}
+
+export interface ServedProcedure {
+  /** As tRPC names it: `connections.create`. */
+  name: string;
+  procedure: Procedure;
+  endpoint: Endpoint;
+}
+
+/** Every procedure with an endpoint. */
+export function proceduresOf(routers: readonly AnyRouter[]): ServedProcedure[] {
+  return routers
+    .flatMap((router) => Object.entries(router._def.procedures as Record<string, Procedure>))
+    .flatMap(([name, procedure]) => {
+      const endpoint = procedure._def.meta?.endpoint;
+      return endpoint ? [{ name, procedure, endpoint }] : [];
+    });
+}
+
+/** One path with everything that it serves. */
+export interface PathRoutes {
+  /** With positional names, because Elysia refuses two names at one position: `/connections/:1/run`. */
+  pattern: string;
+  /** As declared, for metrics. */
+  template: string;
+  handlers: Map<string, Handler>;
+}
+
+/** The routes of the procedures, by path: one handler a procedure, and 405 for every other method. */
+export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): PathRoutes[] {
+  const byPattern = new Map<string, PathRoutes>();
+  for (const one of served) {
+    let position = 0;
+    const pattern = one.endpoint.path.replaceAll(/\{\w+\}/g, () => `:${++position}`);
+    const routes = byPattern.get(pattern) ?? { pattern, template: one.endpoint.path, handlers: new Map() };
+    byPattern.set(pattern, routes);
+    if (routes.handlers.has(one.endpoint.method)) throw new Error(`${one.name}: its endpoint is taken`);
+    routes.handlers.set(one.endpoint.method, procedureHandler(deps, one));
+  }
+  return [...byPattern.values()];
+}
+
+function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProcedure): Handler {
+  const names = Object.keys(endpoint.params.shape);
+  return async (exchange) => {
+    let reading: Promise<RequestParts> | undefined;
+    const data = await procedure({
+      ctx: {
+        deps,
+        request_id: exchange.request_id,
+        authorization: exchange.request.headers.get('authorization'),
+        setHeader: (header, value) => exchange.headers.set(header, value),
+      },
+      // Called after key and permission were checked, and more than once.
+      getRawInput: () => (reading ??= readParts(exchange, endpoint, names)),
+      path: name,
+      type: procedure._def.type,
+      signal: exchange.request.signal,
+      batchIndex: 0,
+    });
+    if (data instanceof Response) return data;
+    if (endpoint.status === 204) return new Response(null, { status: 204 });
+    return Response.json(data ?? null, { status: endpoint.status });
+  };
+}
+
+async function readParts(exchange: Exchange, endpoint: Endpoint, names: string[]): Promise<RequestParts> {
+  const params = Object.fromEntries(names.map((name, index) => [name, exchange.params[index]]));
+  const body = endpoint.body === null ? undefined : await readJson(exchange.request);
+  return new RequestParts(params, readQuery(exchange.request.url), body);
+}
+
+/** A key that comes more than once is a list, which only a declared list takes. */
+function readQuery(url: string): Record<string, unknown> {
+  const start = url.indexOf('?');
+  if (start < 0) return {};
+  const query = new Map<string, unknown>();
+  for (const [name, value] of new URLSearchParams(url.slice(start))) {
+    const before = query.get(name);
+    query.set(name, before === undefined ? value : [before, value].flat());
+  }
+  return Object.fromEntries(query);
+}
+
+/** For the methods that a path has no procedure for. */
+export function otherMethods({ handlers }: PathRoutes): Handler {
+  const own = [...handlers.keys()];
+  const allow = [...own, ...(own.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].toSorted().join(', ');
+  return ({ request }) =>
+    request.method === 'OPTIONS'
+      ? new Response(null, { status: 204, headers: { allow } })
+      : Response.json({ detail: 'Method Not Allowed', code: 'method_not_allowed' }, { status: 405, headers: { allow } });
+}

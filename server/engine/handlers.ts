@@ -2,6 +2,7 @@ import type { Deps } from '../deps.ts';
 import { executeStream, executeTask } from '../queue/jobs.ts';
 import { executeStreamJob, nudgeRun } from './execute-stream.ts';
 import { STOP_CHANNEL } from './lifecycle.ts';
+import { startScheduler } from './scheduler.ts';
 import { startSweeper } from './sweeper.ts';
 import { executeTaskJob } from './tasks.ts';
 
@@ -16,10 +17,11 @@ export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }
     executeTaskJob(deps, task_id),
   );
   const sweeper = startSweeper(deps);
+  const scheduler = startScheduler(deps);
   deps.log.info({ concurrency }, 'worker ready');
   return {
     async stop() {
-      await sweeper.stop();
+      await Promise.all([sweeper.stop(), scheduler.stop()]);
       await deps.queue.stop();
       await listening.unlisten();
     },

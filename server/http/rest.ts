@@ -38,7 +38,7 @@ export function proceduresOf(routers: readonly AnyRouter[]): ServedProcedure[] {
 
 /** One path with everything that it serves. */
 export interface PathRoutes {
-  /** With positional names, because Elysia refuses two names at one position: `/connections/:1/run`. */
+  /** With positional names, because Elysia refuses two names at one position: `/connections/:p1/run`. */
   pattern: string;
   /** As declared, for metrics. */
   template: string;
@@ -50,7 +50,7 @@ export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): Path
   const byPattern = new Map<string, PathRoutes>();
   for (const one of served) {
     let position = 0;
-    const pattern = one.endpoint.path.replaceAll(/\{\w+\}/g, () => `:${++position}`);
+    const pattern = one.endpoint.path.replaceAll(/\{\w+\}/g, () => `:p${++position}`);
     const routes = byPattern.get(pattern) ?? { pattern, template: one.endpoint.path, handlers: new Map() };
     byPattern.set(pattern, routes);
     if (routes.handlers.has(one.endpoint.method)) throw new Error(`${one.name}: its endpoint is taken`);

@@ -42,14 +42,14 @@ export async function startService(env: Record<string, string> = {}): Promise<Se
     url,
     api_key: KEY,
     data_dir: dataDir,
-    async call(method, path, body) {
+    async call<Answer>(method: string, path: string, body?: unknown) {
       const answer = await fetch(`${url}${path}`, {
         method,
         headers: { authorization: `Bearer ${KEY}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
         body: body === undefined ? undefined : JSON.stringify(body),
       });
       if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
-      return answer.status === 204 ? null : await answer.json();
+      return (answer.status === 204 ? null : await answer.json()) as Answer;
     },
     workerPeakMb: () => peakMb(workerPid(child.pid)),
     async stop() {

@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import { accountConnectors, connectionRuns, connections } from '../../db/schema/index.ts';
+import { fireDue } from '../../server/engine/scheduler.ts';
+import { testDeps } from '../support/database.ts';
+import { makePipeline } from '../support/pipeline.ts';
+
+const service = await testDeps();
+const { deps } = service;
+
+const hourly = { type: 'interval', interval_minutes: 60, cron_expression: null, timezone: 'UTC', time_of_day: null } as const;
+const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+
+const due = (since: string, rest: Partial<typeof connections.$inferInsert> = {}) =>
+  makePipeline(service, {
+    source: { name: 'sample', parameters: {} },
+    destination: { name: 'sample', parameters: {} },
+    connection: { schedule: hourly, next_run_at: since, ...rest },
+  });
+const runsOf = (connection_id: string) =>
+  deps.db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, connection_id)).orderBy(connectionRuns.number);
+const nextOf = async (connection_id: string) =>
+  (await deps.db.select().from(connections).where(eq(connections.id, connection_id)))[0]?.next_run_at;
+
+describe('the scheduler', () => {
+  test('fires a due connection once, and keeps to the grid of its ticks', async () => {
+    const since = ago(1);
+    const { connection } = await due(since);
+    await fireDue(deps);
+    await fireDue(deps);
+    expect(await runsOf(connection.id)).toMatchObject([{ status: 'queued', trigger_type: 'schedule', triggered_by: null }]);
+    expect(Date.parse((await nextOf(connection.id)) ?? '')).toBe(Date.parse(since) + 3_600_000);
+  });
+
+  test('never fires a tick twice, however many processes look at once', async () => {
+    const all = await Promise.all(Array.from({ length: 10 }, () => due(ago(1))));
+    await Promise.all(Array.from({ length: 6 }, () => fireDue(deps)));
+    for (const { connection } of all) expect(await runsOf(connection.id)).toHaveLength(1);
+  });
+
+  test('catches up one missed tick after downtime, not all of them', async () => {
+    const { connection } = await due(ago(60 * 24));
+    await fireDue(deps);
+    expect(await runsOf(connection.id)).toHaveLength(1);
+    expect(Date.parse((await nextOf(connection.id)) ?? '')).toBeGreaterThan(Date.now());
+  });
+
+  test('leaves a skipped run with its reason where a tick cannot run: overlap', async () => {
+    const { connection, start } = await due(ago(1));
+    await start();
+    await fireDue(deps);
+    expect((await runsOf(connection.id))[1]).toMatchObject({ status: 'skipped', skip_reason: 'overlap' });
+  });
+
+  test('the same for a source that is not ready', async () => {
+    const { connection, source } = await due(ago(1));
+    await deps.db.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, source.id));
+    await fireDue(deps);
+    expect(await runsOf(connection.id)).toMatchObject([{ status: 'skipped', skip_reason: 'source_not_ready' }]);
+  });
+
+  test('does not fire a paused connection', async () => {
+    const { connection } = await due(ago(1), { status: 'paused' });
+    await fireDue(deps);
+    expect(await runsOf(connection.id)).toEqual([]);
+    expect(await nextOf(connection.id)).toBeNull();
+  });
+});

@@ -104,6 +104,15 @@ CREATE TABLE "tasks" (
 	"finished_at" timestamp(3) with time zone
 );
 --> statement-breakpoint
+CREATE TABLE "plan_limit_notices" (
+	"account_id" uuid NOT NULL,
+	"limit" text NOT NULL,
+	"period_start" date NOT NULL,
+	"threshold" integer NOT NULL,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "plan_limit_notices_account_id_limit_period_start_threshold_pk" PRIMARY KEY("account_id","limit","period_start","threshold")
+);
+--> statement-breakpoint
 CREATE TABLE "usage_ledger" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"account_id" uuid NOT NULL,
@@ -117,6 +126,7 @@ CREATE TABLE "usage_ledger" (
 	"rows_free" bigint NOT NULL,
 	"rows_paid" bigint NOT NULL,
 	"credits_used" bigint NOT NULL,
+	"credits_free" bigint NOT NULL,
 	"bytes_loaded" bigint NOT NULL,
 	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL
 );
@@ -239,8 +249,8 @@ CREATE TABLE "idempotency_keys" (
 	"user_id" uuid NOT NULL,
 	"key" text NOT NULL,
 	"request_hash" text NOT NULL,
-	"status" integer NOT NULL,
-	"body" jsonb,
+	"status" integer,
+	"sealed_body" text,
 	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "idempotency_keys_user_id_key_pk" PRIMARY KEY("user_id","key")
 );

@@ -1,4 +1,4 @@
-import { bigint, date, index, integer, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { bigint, date, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import { createdAt, id } from './columns.ts';
 
 /** One row a stream run and attempt that committed rows: what usage and credits are computed from. Never changed. */
@@ -18,6 +18,8 @@ export const usageLedger = pgTable(
     rows_free: bigint('rows_free', { mode: 'number' }).notNull(),
     rows_paid: bigint('rows_paid', { mode: 'number' }).notNull(),
     credits_used: bigint('credits_used', { mode: 'number' }).notNull(),
+    /** What the free rows would have cost. */
+    credits_free: bigint('credits_free', { mode: 'number' }).notNull(),
     bytes_loaded: bigint('bytes_loaded', { mode: 'number' }).notNull(),
     created_at: createdAt(),
   },
@@ -25,4 +27,18 @@ export const usageLedger = pgTable(
     uniqueIndex('usage_ledger_attempt').on(t.stream_run_id, t.attempt),
     index('usage_ledger_day').on(t.account_id, t.day, t.connection_id),
   ],
+);
+
+/** That an account was told of a limit in a billing period: each threshold is announced once. */
+export const planLimitNotices = pgTable(
+  'plan_limit_notices',
+  {
+    account_id: uuid('account_id').notNull(),
+    limit: text('limit').notNull(),
+    period_start: date('period_start', { mode: 'string' }).notNull(),
+    /** Percent of the limit. */
+    threshold: integer('threshold').notNull(),
+    created_at: createdAt(),
+  },
+  (t) => [primaryKey({ columns: [t.account_id, t.limit, t.period_start, t.threshold] })],
 );

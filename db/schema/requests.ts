@@ -1,4 +1,4 @@
-import { index, integer, jsonb, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
 import { createdAt } from './columns.ts';
 
 /** Answers of POSTs that carried an Idempotency-Key, kept for 24 hours. */
@@ -9,8 +9,10 @@ export const idempotencyKeys = pgTable(
     key: text('key').notNull(),
     /** SHA-256 of method, path, query and body. */
     request_hash: text('request_hash').notNull(),
-    status: integer('status').notNull(),
-    body: jsonb('body').$type<unknown>(),
+    /** Of the answer; null while the request is being worked on. */
+    status: integer('status'),
+    /** Envelope around the JSON of the answer, which can hold what is shown once, such as an invitation link. */
+    sealed_body: text('sealed_body'),
     created_at: createdAt(),
   },
   (t) => [primaryKey({ columns: [t.user_id, t.key] }), index('idempotency_keys_age').on(t.created_at)],

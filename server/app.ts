@@ -21,7 +21,7 @@ export function createApp(deps: Deps) {
   const pages: Record<string, Handler> = {
     '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served)))),
     '/docs': docsPage,
-    '/docs/:1': docsFile,
+    '/docs/:p1': docsFile,
     '/healthz': alive,
     '/readyz': ready(deps),
     '/metrics': async () => new Response(await metrics.text(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),

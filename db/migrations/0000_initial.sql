@@ -482,9 +482,11 @@ ALTER TABLE "trigger_matches" ADD CONSTRAINT "trigger_matches_trigger_id_trigger
 ALTER TABLE "triggers" ADD CONSTRAINT "triggers_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "api_keys_hash" ON "api_keys" USING btree ("hash");--> statement-breakpoint
 CREATE INDEX "api_keys_user" ON "api_keys" USING btree ("user_id");--> statement-breakpoint
+CREATE INDEX "api_keys_expiry" ON "api_keys" USING btree ("expires_at") WHERE "api_keys"."revoked_at" is null and 0 <> all("api_keys"."announced_days");--> statement-breakpoint
 CREATE UNIQUE INDEX "roles_name" ON "roles" USING btree (coalesce("account_id", '00000000-0000-0000-0000-000000000000'),lower("name"));--> statement-breakpoint
 CREATE INDEX "user_roles_role" ON "user_roles" USING btree ("role_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "users_email" ON "users" USING btree ("account_id",lower("email")) WHERE "users"."deleted_at" is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "users_invitation" ON "users" USING btree ("invitation_hash") WHERE "users"."invitation_hash" is not null;--> statement-breakpoint
 CREATE INDEX "events_list" ON "events" USING btree ("account_id","occurred_at","id");--> statement-breakpoint
 CREATE INDEX "events_kind" ON "events" USING btree ("account_id","event","occurred_at","id");--> statement-breakpoint
 CREATE INDEX "events_connection" ON "events" USING btree ("connection_id","occurred_at") WHERE "events"."connection_id" is not null;--> statement-breakpoint

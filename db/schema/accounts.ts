@@ -45,7 +45,10 @@ export const users = pgTable(
     updated_at: updatedAt(),
     deleted_at: instant('deleted_at'),
   },
-  (t) => [uniqueIndex('users_email').on(t.account_id, sql`lower(${t.email})`).where(sql`${t.deleted_at} is null`)],
+  (t) => [
+    uniqueIndex('users_email').on(t.account_id, sql`lower(${t.email})`).where(sql`${t.deleted_at} is null`),
+    uniqueIndex('users_invitation').on(t.invitation_hash).where(sql`${t.invitation_hash} is not null`),
+  ],
 );
 
 export const roles = pgTable(
@@ -96,8 +99,12 @@ export const apiKeys = pgTable(
     expires_at: instant('expires_at').notNull(),
     revoked_at: instant('revoked_at'),
     last_used_at: instant('last_used_at'),
-    /** Days before expiry for which `api_key_expiring` was written, e.g. {14,7}. */
+    /** Days before expiry for which `api_key_expiring` was written, e.g. {14,7}; 0: `api_key_expired` was. */
     announced_days: integer('announced_days').array().notNull().default([]),
   },
-  (t) => [uniqueIndex('api_keys_hash').on(t.hash), index('api_keys_user').on(t.user_id)],
+  (t) => [
+    uniqueIndex('api_keys_hash').on(t.hash),
+    index('api_keys_user').on(t.user_id),
+    index('api_keys_expiry').on(t.expires_at).where(sql`${t.revoked_at} is null and 0 <> all(${t.announced_days})`),
+  ],
 );

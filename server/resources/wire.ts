@@ -21,6 +21,17 @@ export const day = () => z.iso.date();
 /** An id in a request body. Any UUID will do, ours are lower case. */
 export const idInBody = () => z.guid().toLowerCase();
 
+/** An IANA time zone in a request. */
+export const timeZone = () => text(1, 100).refine(isTimeZone, 'This is no IANA time zone');
+
+function isTimeZone(value: string): boolean {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: value }));
+  } catch {
+    return false;
+  }
+}
+
 /** The user who did something, as answers show it. */
 export const UserReference = z
   .object({ id: z.string(), name: z.string(), email: z.string() })

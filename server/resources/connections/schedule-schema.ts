@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Schedule } from '../../engine/schedule.ts';
-import { instant, text } from '../wire.ts';
+import { instant, timeZone } from '../wire.ts';
 
 const INTERVALS = [5, 15, 30, 60, 120, 180, 360, 480, 720, 1440] as const;
 const DAY_MINUTES = 1440;
@@ -9,7 +9,7 @@ const type = () => z.enum(['manual', 'interval', 'cron']);
 const fields = {
   interval_minutes: z.literal([...INTERVALS]).nullable(),
   cron_expression: text(1, 200).nullable().meta({ description: 'Unix cron of five fields; no Quartz, no seconds.' }),
-  timezone: text(1, 100).refine(isTimeZone, 'This is no IANA time zone'),
+  timezone: timeZone(),
   time_of_day: z
     .string()
     .regex(/^([01]\d|2[0-3]):[0-5]\d$/)
@@ -61,12 +61,4 @@ function problemsOf(schedule: Schedule): [keyof Schedule, string][] {
     problems.push(['time_of_day', `Only with interval_minutes ${DAY_MINUTES}`]);
   }
   return problems;
-}
-
-function isTimeZone(value: string): boolean {
-  try {
-    return Boolean(new Intl.DateTimeFormat('en', { timeZone: value }));
-  } catch {
-    return false;
-  }
 }

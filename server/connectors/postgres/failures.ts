@@ -102,6 +102,8 @@ function describe(error: DriverError): string {
   return `PostgreSQL: ${error.message.slice(0, 500)}${parts.length ? ` (${parts.join(', ')})` : ''}`;
 }
 
+export const refusesTls = (error: Error) => /does not support SSL/.test(error.message);
+
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|ERR_TLS|ERR_SSL/i;
 
 function socketError(error: DriverError, { server, phase }: FailurePlace): Error {
@@ -111,7 +113,7 @@ function socketError(error: DriverError, { server, phase }: FailurePlace): Error
   if (code === 'ETIMEDOUT' || error.message === 'timeout expired') {
     return new TimeoutError('connection_timeout', `${server} did not answer in time`);
   }
-  if (/does not support SSL/.test(error.message)) {
+  if (refusesTls(error)) {
     return new ConfigurationError('tls_not_supported', `${server} does not offer TLS, which ssl_mode asks for`);
   }
   if (CERTIFICATE.test(code) || /certificate/i.test(error.message)) {

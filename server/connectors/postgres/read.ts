@@ -98,7 +98,11 @@ async function* batches(session: PgSession, select: string): AsyncGenerator<Batc
     decoded += rows.length;
     pieces = end < all.length ? [all.subarray(end)] : [];
     bytes = all.length - end;
-    yield { rows, bytes: end };
+    // Of narrow rows, one piece off the socket holds many batches.
+    for (let start = 0; start < rows.length; start += BATCH_ROWS) {
+      const part = rows.length > BATCH_ROWS ? rows.slice(start, start + BATCH_ROWS) : rows;
+      yield { rows: part, bytes: Math.ceil((end * part.length) / rows.length) };
+    }
   }
   if (bytes > 0) yield { rows: decodeCopyText(Buffer.concat(pieces, bytes).toString('utf8')), bytes };
 }

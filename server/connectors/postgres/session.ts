@@ -1,9 +1,10 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { ConnectorContext, PendingRequest } from '../define.ts';
 import { TimeoutError } from '../errors.ts';
+import { cancelBackend, newClient, socketOf } from './client.ts';
 import { CopyIn } from './copy-in.ts';
-import { CopyOut, type DriverConnection } from './copy-out.ts';
-import { connectorError, type FailurePlace } from './failures.ts';
+import { CopyOut } from './copy-out.ts';
+import { connectorError, type FailurePlace, refusesTls } from './failures.ts';
 import { type ServerSettings, tlsOptions } from './settings.ts';
 
 export type Row = (string | null)[];
@@ -30,9 +31,8 @@ const SETTINGS =
 
 /** Statements that only ask or define end in that time, or the line is dead (a half-open link gives no error). */
 const QUICK_MS = 60_000;
-const CANCEL_MS = 1_000;
-/** Raw text of every value: decoded ones would lose microseconds and long numbers. */
-const TYPES = { getTypeParser: () => (value: string) => value };
+/** A server that does not answer a farewell is left without one. */
+const FAREWELL_MS = 1_000;
 
 /**
  * One connection to a server. Everything it sends is recorded; every error comes out as a ConnectorError, or as the
@@ -46,48 +46,29 @@ export class PgSession {
 
   private constructor(
     private readonly ctx: Context,
-    private readonly client: pg.Client,
+    private client: pg.Client,
     private readonly place: FailurePlace,
-    options: SessionOptions,
+    database: string,
   ) {
-    this.#url = `postgres://${place.server}/${encodeURIComponent(options.database ?? ctx.config.database)}`;
-    client.on('error', () => {});
+    this.#url = `postgres://${place.server}/${encodeURIComponent(database)}`;
   }
 
   static async open(ctx: Context, options: SessionOptions): Promise<PgSession> {
     ctx.signal.throwIfAborted();
-    const place = { server: `${ctx.config.host}:${ctx.config.port}`, phase: options.phase };
+    const { host, port, ssl_mode } = ctx.config;
+    const database = options.database ?? ctx.config.database;
     const tls = tlsOptions(ctx.config);
-    try {
-      return await PgSession.#connect(ctx, options, { place, tls });
-    } catch (error) {
-      const plain = tls && ctx.config.ssl_mode === 'prefer' && (error as { code?: string }).code === 'tls_not_supported';
-      if (!plain) throw error;
-      return PgSession.#connect(ctx, options, { place, tls: false });
-    }
-  }
-
-  static async #connect(ctx: Context, options: SessionOptions, how: { place: FailurePlace; tls: ReturnType<typeof tlsOptions> }) {
-    const { config } = ctx;
-    const client = new pg.Client({
-      host: config.host,
-      port: config.port,
-      database: options.database ?? config.database,
-      user: config.username,
-      // A function, since an empty string would make the driver look into PGPASSWORD of this process.
-      password: () => config.password,
-      ssl: how.tls,
-      connectionTimeoutMillis: config.connect_timeout_seconds * 1000,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: 30_000,
-      application_name: 'data-pipelines',
-      statement_timeout: config.statement_timeout_seconds * 1000 || undefined,
-      types: TYPES,
-    });
-    const session = new PgSession(ctx, client, how.place, options);
+    const place = { server: `${host}:${port}`, phase: options.phase };
+    const session = new PgSession(ctx, newClient(ctx.config, database, tls), place, database);
     ctx.signal.addEventListener('abort', session.#abort, { once: true });
     try {
-      await session.#recorded('CONNECT', null, () => client.connect());
+      await session.#recorded('CONNECT', null, async () => {
+        await session.client.connect().catch(async (error: Error) => {
+          if (ssl_mode !== 'prefer' || !refusesTls(error) || ctx.signal.aborted) throw error;
+          session.client = newClient(ctx.config, database, false);
+          await session.client.connect();
+        });
+      });
       await session.query(SETTINGS);
       return session;
     } catch (error) {
@@ -138,7 +119,7 @@ export class PgSession {
     if (!this.#open) return;
     this.#open = false;
     const ended = this.client.end().catch(() => {});
-    const late = setTimeout(() => this.#socket().destroy(), CANCEL_MS);
+    const late = setTimeout(() => socketOf(this.client).destroy(), FAREWELL_MS);
     await ended;
     clearTimeout(late);
   }
@@ -147,36 +128,9 @@ export class PgSession {
     if (!this.#open) return;
     this.#open = false;
     const busy = this.#busy > 0;
-    this.#socket().destroy();
-    this.#cancelled = busy ? this.#cancel() : Promise.resolve();
+    socketOf(this.client).destroy();
+    this.#cancelled = busy ? cancelBackend(this.client, this.ctx.config) : Promise.resolve();
   };
-
-  #socket() {
-    return (this.client as unknown as { connection: DriverConnection }).connection.stream;
-  }
-
-  /** A closed socket is noticed only when the server writes to it; a sort or a lock it waits for has to be cancelled. */
-  async #cancel(): Promise<void> {
-    const { processID, secretKey } = this.client as unknown as { processID: number | null; secretKey: number };
-    if (processID === null) return;
-    const { host, port } = this.ctx.config;
-    const ssl = (this.client as unknown as { ssl: false | object }).ssl;
-    const line = new pg.Connection({ ssl } as ConstructorParameters<typeof pg.Connection>[0]) as unknown as CancelConnection;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, CANCEL_MS);
-      const done = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-      line.on('error', done);
-      // The server closes the line when it has sent the signal.
-      line.on('end', done);
-      line.on('connect', () => (ssl ? line.requestSsl() : line.cancel(processID, secretKey)));
-      line.on('sslconnect', () => line.cancel(processID, secretKey));
-      line.connect(port, host);
-    });
-    line.stream.destroy();
-  }
 
   #start(method: string, body: string | null): PendingRequest {
     this.ctx.signal.throwIfAborted();
@@ -222,14 +176,6 @@ export class PgSession {
       clearTimeout(timer);
     }
   }
-}
-
-interface CancelConnection {
-  stream: DriverConnection['stream'];
-  on(event: 'error' | 'end' | 'connect' | 'sslconnect', listener: () => void): void;
-  connect(port: number, host: string): void;
-  requestSsl(): void;
-  cancel(processID: number, secretKey: number): void;
 }
 
 /** Runs `work` on a session of its own. */

@@ -1,0 +1,262 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { createHash } from 'node:crypto';
+import type { Cell, Filter, Masking, StreamState } from '../../server/connectors/define.ts';
+import { SchemaChangedError } from '../../server/connectors/errors.ts';
+import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { backends, eventually, readAll, requestOf, sourceConfig, streamNamed, twoDatabases } from './postgres-support.ts';
+
+const sides = twoDatabases();
+const run = (sql: string) => sides.source.sql.unsafe(sql);
+const errorOf = (work: Promise<unknown>) => work.then(() => null, (error: unknown) => error as Error & { code: string });
+const ids = (rows: Cell[][]) => rows.map(([id]) => Number(id)).sort((a, b) => a - b);
+
+beforeAll(async () => {
+  await run(`
+    create table people (id int primary key, name text not null, email varchar(50), active boolean, updated_at timestamptz, born date,
+      upper_name text generated always as (upper(name)) stored);
+    comment on table people is 'Everybody';
+    create table measures (place text, day date, value numeric, primary key (day, place)) partition by range (day);
+    create table measures_2024 partition of measures for values from ('2024-01-01') to ('2025-01-01');
+    create view grown_ups as select id, name from people;
+    create materialized view names as select name from people;
+    create schema "Odd ""schema"; create table "Odd ""schema"."Tä ble'" ("I ""d" int primary key, "select" text);
+    insert into "Odd ""schema"."Tä ble'" values (1, 'x');
+    create schema other; create table other.thing (id int);
+    insert into people (id, name, email, active, updated_at, born) select g, 'Name ' || g, case when g % 2 = 0 then g || '@x.org' end, g % 3 = 0,
+      timestamptz '2024-01-01 00:00:00.000001+00' + (g / 3) * interval '1 day', date '2000-01-01' + g from generate_series(1, 30) g`);
+});
+
+describe('discovery', () => {
+  test('tables, partitioned tables as a whole, views and materialized views of all schemas but the system\'s', async () => {
+    const streams = await postgresSource.discover(sourceConfig(sides.source).ctx);
+    expect(streams.map(({ namespace, name }) => `${namespace}.${name}`)).toEqual([
+      `Odd "schema.Tä ble'`, 'other.thing', 'public.grown_ups', 'public.measures', 'public.names', 'public.people',
+    ]);
+    const narrowed = await postgresSource.discover(sourceConfig(sides.source, { schemas: ['other'] }).ctx);
+    expect(narrowed.map(({ name }) => name)).toEqual(['thing']);
+  });
+
+  test('types, keys in their order, nullability and cursors', async () => {
+    const people = await streamNamed(sides.source, 'people');
+    expect(people.description).toBe('Everybody');
+    expect(people.fields.map(({ path, type, source_type, nullable, is_primary_key, is_cursor_candidate }) =>
+      [path[0], type, source_type, nullable, is_primary_key, is_cursor_candidate])).toEqual([
+      ['id', 'integer', 'integer', false, true, true],
+      ['name', 'string', 'text', false, false, false],
+      ['email', 'string', 'character varying(50)', true, false, false],
+      ['active', 'boolean', 'boolean', true, false, false],
+      ['updated_at', 'timestamp_tz', 'timestamp with time zone', true, false, true],
+      ['born', 'date', 'date', true, false, true],
+      ['upper_name', 'string', 'text', true, false, false],
+    ]);
+    expect(people).toMatchObject({ default_cursor_field: ['updated_at'], supports_date_window: true, is_resumable: true });
+    expect((await streamNamed(sides.source, 'measures')).source_defined_primary_key).toEqual([['day'], ['place']]);
+    expect((await streamNamed(sides.source, 'names')).source_defined_primary_key).toBe(null);
+  });
+
+  test('odd names can be read by rows and by bytes', async () => {
+    const stream = await streamNamed(sides.source, "Tä ble'");
+    expect((await readAll(sourceConfig(sides.source).ctx, requestOf(stream))).rows).toEqual([['1', 'x']]);
+    const copy = await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(stream), 'pgcopy-text');
+    let text = '';
+    for await (const piece of copy.chunks) text += Buffer.from(piece).toString();
+    expect(text).toBe('1\tx\n');
+  });
+
+  test('generated columns are read as plain values; the estimate comes from the planner', async () => {
+    const stream = await streamNamed(sides.source, 'people');
+    const { rows } = await readAll(sourceConfig(sides.source).ctx, requestOf(stream));
+    expect(rows[0]![6]).toBe('NAME 1');
+    await run('analyze people');
+    expect(await postgresSource.estimate!(sourceConfig(sides.source).ctx, requestOf(stream))).toBe(30);
+  });
+});
+
+describe('pushed down', () => {
+  const filtered = async (...filters: Filter[]) =>
+    ids((await readAll(sourceConfig(sides.source).ctx, requestOf(await streamNamed(sides.source, 'people'), { filters }))).rows);
+
+  test.each<[Filter['operator'], string, unknown, number[]]>([
+    ['eq', 'id', 3, [3]],
+    ['ne', 'id', 3, Array.from({ length: 30 }, (_, i) => i + 1).filter((id) => id !== 3)],
+    ['gt', 'id', 28, [29, 30]],
+    ['gte', 'born', '2000-01-30', [29, 30]],
+    ['lt', 'id', '3', [1, 2]],
+    ['lte', 'updated_at', '2024-01-01T00:00:00.000001Z', [1, 2]],
+    ['in', 'name', ['Name 1', 'Name 2', "O'Neill"], [1, 2]],
+    ['in', 'name', [], []],
+    ['not_in', 'id', Array.from({ length: 28 }, (_, i) => i), [28, 29, 30]],
+    ['between', 'id', [4, 6], [4, 5, 6]],
+    ['contains', 'email', '9@x', []],
+    ['contains', 'email', '8@X', []],
+    ['contains', 'email', '8@x', [8, 18, 28]],
+    ['starts_with', 'name', 'Name 3', [3, 30]],
+    ['contains', 'name', '%', []],
+    ['is_null', 'email', null, Array.from({ length: 15 }, (_, i) => 2 * i + 1)],
+    ['is_not_null', 'email', null, Array.from({ length: 15 }, (_, i) => 2 * i + 2)],
+    ['eq', 'active', true, [3, 6, 9, 12, 15, 18, 21, 24, 27, 30]],
+    ['eq', 'name', "'; drop table people; --", []],
+    ['ne', 'email', '2@x.org', Array.from({ length: 14 }, (_, i) => 2 * i + 4)],
+  ])('filter %s on %s', async (operator, field, value, expected) => {
+    expect(await filtered({ field, operator, value })).toEqual(expected);
+  });
+
+  test('masks hash the very text that a row would carry, and leave NULL', async () => {
+    await run(`create table masked as select 'a  '::char(5) as c, true as b, 1.50::numeric as n, '\\x01'::bytea as y, null::text as e, 'ä'::text as t,
+      timestamptz '2024-01-01 12:00:00.5+02' as z`);
+    const stream = await streamNamed(sides.source, 'masked');
+    const by = (masking: Masking) => requestOf(stream, { columns: stream.fields.map((field) => ({ field, masking })) });
+    const plain = (await readAll(sourceConfig(sides.source).ctx, by('none'))).rows[0]!;
+    const hashed = (await readAll(sourceConfig(sides.source).ctx, by('hash_sha256'))).rows[0]!;
+    const sha = (cell: Cell) => (cell === null ? null : createHash('sha256').update(cell).digest('hex'));
+    expect(plain[0]).toBe('a    ');
+    expect(hashed).toEqual(plain.map(sha));
+    expect((await readAll(sourceConfig(sides.source).ctx, by('redact'))).rows).toEqual([plain.map((cell) => (cell === null ? null : '***'))]);
+    expect(postgresSource.byteFormats!(by('hash_sha256'))).toContain('pgcopy-binary');
+    expect(postgresSource.pushdown.masking).not.toContain('hash_sha256_salted');
+  });
+
+  test('a window is half-open, in days of UTC', async () => {
+    const stream = await streamNamed(sides.source, 'people');
+    const request = requestOf(stream, { cursor_field: ['updated_at'], window: { start: '2024-01-02', end: '2024-01-03' } });
+    for (const sync_mode of ['full_refresh', 'incremental'] as const) {
+      expect(ids((await readAll(sourceConfig(sides.source).ctx, { ...request, sync_mode })).rows)).toEqual([3, 4, 5]);
+    }
+  });
+});
+
+describe('incremental', () => {
+  const incremental = async (state: StreamState | null, table = 'people', cursor = 'updated_at') =>
+    requestOf(await streamNamed(sides.source, table), { sync_mode: 'incremental', cursor_field: [cursor], state });
+
+  test('the state carries microseconds, and what shares its cursor comes once', async () => {
+    await run(`create table ticks (id int primary key, at timestamptz);
+      insert into ticks select g, timestamptz '2024-01-01 00:00:00.123456+00' from generate_series(1, 10) g`);
+    const first = await readAll(sourceConfig(sides.source).ctx, await incremental(null, 'ticks', 'at'));
+    expect(ids(first.rows)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(first.state!.cursor).toBe('2024-01-01 00:00:00.123456+00');
+    await run(`insert into ticks values (11, '2024-01-01 00:00:00.123456+00'), (12, '2024-01-01 00:00:00.123457+00'), (13, '2024-01-01 00:00:00.123455+00')`);
+    const second = await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'ticks', 'at'));
+    expect(ids(second.rows)).toEqual([11, 12]);
+    expect((await readAll(sourceConfig(sides.source).ctx, await incremental(second.state, 'ticks', 'at'))).rows).toEqual([]);
+  });
+
+  test('going on from any batch of 12,000 rows with few cursors loses and doubles none', async () => {
+    await run(`create table many (id int, grp int); insert into many select g, g / 5000 from generate_series(1, 12000) g`);
+    const request = await incremental(null, 'many', 'grp');
+    const batches = await Array.fromAsync(postgresSource.read(sourceConfig(sides.source).ctx, request));
+    expect(batches.length).toBeGreaterThanOrEqual(3);
+    for (let stop = 1; stop < batches.length; stop++) {
+      const before = batches.slice(0, stop).flatMap(({ rows }) => rows);
+      const after = await readAll(sourceConfig(sides.source).ctx, { ...request, state: JSON.parse(JSON.stringify(batches[stop - 1]!.state)) });
+      expect(ids([...before, ...after.rows])).toEqual(Array.from({ length: 12000 }, (_, index) => index + 1));
+    }
+  });
+
+  test('rows without a cursor are read once, with a warning, also when no row has one', async () => {
+    await run('create table holes (id int, at date); insert into holes values (1, null), (2, null)');
+    const from = sourceConfig(sides.source);
+    const first = await readAll(from.ctx, await incremental(null, 'holes', 'at'));
+    expect(ids(first.rows)).toEqual([1, 2]);
+    expect(from.warnings).toEqual(['null_cursor']);
+    expect((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'holes', 'at'))).rows).toEqual([]);
+    await run("insert into holes values (3, '2024-01-01'), (4, null)");
+    expect(ids((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'holes', 'at'))).rows)).toEqual([3]);
+  });
+
+  test('no state is given before all rows without a cursor are through', async () => {
+    await run(`create table hollow as select g as id, null::date as at from generate_series(1, 11000) g`);
+    const batches = await Array.fromAsync(postgresSource.read(sourceConfig(sides.source).ctx, await incremental(null, 'hollow', 'at')));
+    expect(batches.map(({ state }) => Boolean(state)).slice(-2)).toEqual([false, true]);
+    expect(batches.slice(0, -1).some(({ state }) => state)).toBe(false);
+  });
+
+  test('a cursor that is masked or not selected still leads', async () => {
+    const request = await incremental(null);
+    const [id] = request.columns;
+    const read = await readAll(sourceConfig(sides.source).ctx, { ...request, columns: [id!] });
+    expect(read.rows.every((row) => row.length === 1)).toBe(true);
+    expect(read.state!.cursor).toBe('2024-01-11 00:00:00.000001+00');
+  });
+
+  test('numbers that are equal but written apart share a boundary', async () => {
+    await run("create table prices (id int, p numeric); insert into prices values (1, 1.0), (2, 1.00)");
+    const first = await readAll(sourceConfig(sides.source).ctx, await incremental(null, 'prices', 'p'));
+    expect((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'prices', 'p'))).rows).toEqual([]);
+  });
+
+  test('bytes are not offered where a cursor is to be kept', async () => {
+    expect(postgresSource.byteFormats!(await incremental(null))).toEqual([]);
+  });
+});
+
+describe('one snapshot, one end', () => {
+  test('cells of any size and pieces of any cut come whole', async () => {
+    await run(`create table wide as select g as id, repeat('ä€😀\\\\	', g * 3000) as t from generate_series(1, 60) g`);
+    const { rows } = await readAll(sourceConfig(sides.source).ctx, requestOf(await streamNamed(sides.source, 'wide')));
+    expect(rows.every(([id, text]) => text === 'ä€😀\\\\\t'.repeat(Number(id) * 3000))).toBe(true);
+    expect(rows.length).toBe(60);
+  });
+
+  test('a stop ends the query on the server at once, whichever lane and wherever it waits', async () => {
+    await run('create view endless as select g as id, pg_sleep(0.2)::text as s from generate_series(1, 1000000) g; create view stuck as select pg_sleep(600)::text as s');
+    for (const name of ['endless', 'stuck', 'people']) {
+      for (const lane of ['rows', 'pgcopy-binary'] as const) {
+        const stream = await streamNamed(sides.source, name);
+        const { ctx, abort } = sourceConfig(sides.source);
+        const request = requestOf(stream);
+        const reason = new Error('stop');
+        const reading = lane === 'rows'
+          ? readAll(ctx, request)
+          : postgresSource.copy!(ctx, request, lane).then(async ({ chunks }) => { for await (const _ of chunks); });
+        if (name === 'people') await errorOf(reading);
+        else await eventually(async () => (await sides.source.sql`select 1 from pg_stat_activity where datname = ${sides.source.server.database} and application_name = 'data-pipelines' and state = 'active'`).length > 0);
+        const start = performance.now();
+        abort.abort(reason);
+        const error = await errorOf(reading);
+        if (name !== 'people') expect(error).toBe(reason as never);
+        expect(performance.now() - start).toBeLessThan(1_000);
+        expect(await eventually(async () => (await backends(sides.source)) === 0)).toBeLessThan(1_000);
+      }
+    }
+  });
+
+  test('leaving a read early lets the server go too', async () => {
+    await run('create view long as select generate_series(1, 100000000) as id');
+    for await (const batch of postgresSource.read(sourceConfig(sides.source).ctx, requestOf(await streamNamed(sides.source, 'long')))) {
+      expect(batch.rows.length).toBeGreaterThan(1000);
+      break;
+    }
+    await eventually(async () => (await backends(sides.source)) === 0);
+  });
+
+  test('a reader that is slow does not pile up what it has not fetched', async () => {
+    const copy = await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(await streamNamed(sides.source, 'long')), 'pgcopy-text');
+    const pieces = copy.chunks[Symbol.asyncIterator]();
+    await pieces.next();
+    let rows = -1;
+    await eventually(async () => {
+      const still = rows === copy.rows();
+      rows = copy.rows();
+      await Bun.sleep(50);
+      return still;
+    });
+    expect(rows * 7).toBeLessThan(4 * 1024 * 1024);
+    await pieces.return!();
+    await eventually(async () => (await backends(sides.source)) === 0);
+  });
+
+  test('a table or column that is gone is a change of the schema', async () => {
+    await run('create table gone (id int, v text)');
+    const stream = await streamNamed(sides.source, 'gone');
+    await run('alter table gone drop column v');
+    const column = await errorOf(readAll(sourceConfig(sides.source).ctx, requestOf(stream)));
+    expect(column).toBeInstanceOf(SchemaChangedError);
+    expect(column!.code).toBe('column_missing');
+    await run('drop table gone');
+    const copy = await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(stream), 'pgcopy-binary');
+    const table = await errorOf(Array.fromAsync(copy.chunks));
+    expect(table).toBeInstanceOf(SchemaChangedError);
+    expect(table!.code).toBe('table_missing');
+  });
+});

@@ -112,9 +112,10 @@ const SETTING_AT_FAULT: Record<string, string> = {
 
 /** One line for what the operator can set right; the whole error for what he cannot. */
 function complain(error: unknown): void {
-  const { code = '', message, stack } = error as Error & { code?: string };
+  const { code = '', message, stack, cause } = error as Error & { code?: string };
   const isExpected = error instanceof ConfigError || error instanceof EmbeddedPostgresError;
-  process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? stack ?? String(error))}\n`);
+  const whole = [stack ?? String(error), ...(cause instanceof Error ? [`because: ${cause.message}`] : [])].join('\n');
+  process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? whole)}\n`);
 }
 
 const [mode = 'all', ...flags] = process.argv.slice(2);

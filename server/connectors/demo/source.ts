@@ -50,9 +50,12 @@ export const demoSource = defineSource<DemoConfig>({
   supported_sync_modes: ['full_refresh', 'incremental'],
   pushdown: { masking: [], filters: false },
   config: DemoConfig,
-  check: async (ctx) => ({
-    checks: [{ title: 'Settings', status: 'passed', message: `${ctx.config.rows} events` }],
-  }),
+  async check(ctx) {
+    const { start, step, rows } = spanFor(ctx, DEMO_STREAMS.at(-1) as DemoStream, null);
+    const days = Math.round((step * rows) / 86_400_000_000);
+    const message = `${rows} events over ${days} days since ${dateText(start / 86_400_000_000)}`;
+    return { checks: [{ title: 'Settings', status: 'passed', message }] };
+  },
   discover: async () => DEMO_STREAMS.map(demoSchema),
   estimate: async (ctx, request) => {
     const { from, to } = rowRange(request, spanFor(ctx, streamOf(request), request.state));

@@ -66,6 +66,12 @@ export class CommitLog {
     [this.generation, this.last] = [next, record];
   }
 
+  /** @throws FencedError when another attempt has committed since. */
+  async assertNewest(): Promise<void> {
+    const newest = (await generations(this.folder, this.key)).at(-1) ?? 0;
+    if (newest > this.generation) throw new FencedError();
+  }
+
   /** Does, or does again, the renames and removals of the last commit in the table's folder. */
   async apply(tableFolder: string): Promise<void> {
     for (const { from, to } of this.last?.publish ?? []) {

@@ -20,6 +20,8 @@ export const parquetReader: FileReader = {
       throw parquetError(error, file);
     } finally {
       ctx.signal.removeEventListener('abort', stop);
+      // A result that was not read to its end keeps the file open until another statement takes its place.
+      await duck.connection.run('SELECT 1').catch(() => {});
       duck.close();
     }
   },

@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Batch, CommittedState, ConnectorContext, StreamState, WriteCounts, Writer, WriteTarget } from '../define.ts';
-import { FencedError } from '../errors.ts';
+import { ConnectorError, FencedError } from '../errors.ts';
 import { CommitLog, type CommitRecord } from './commit-log.ts';
 import { endingOf, type OutputFile, openOutput } from './output.ts';
 import { fileError, folderBelow, safeSegment } from './root.ts';
@@ -143,6 +143,8 @@ class FileWriter implements Writer {
     try {
       return await work();
     } catch (error) {
+      // A newer attempt sweeps away what this one has open.
+      if (!(error instanceof ConnectorError)) await this.work.log.assertNewest();
       throw fileError(error, this.work.target.table);
     }
   }

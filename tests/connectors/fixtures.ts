@@ -1,0 +1,185 @@
+import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { SQL } from 'bun';
+import type { AnyConnector, Cell, ConnectorContext, TargetColumn } from '../../server/connectors/define.ts';
+import { literal, openDuckDb } from '../../server/connectors/file/duckdb.ts';
+import { fileSource } from '../../server/connectors/file/source.ts';
+import { tablePath } from '../../server/connectors/file/writer.ts';
+import { parseParameters } from '../../server/connectors/parameters.ts';
+import { createPlainDatabase } from '../support/database.ts';
+import { readRows } from './reading.ts';
+
+/** A place that one connector is tested in. */
+export interface Place {
+  filesRoot: string;
+  /** Settings that work. */
+  good: Record<string, unknown>;
+  /** Settings of the right shape that do not, by what is wrong. */
+  bad: Record<string, Record<string, unknown>>;
+  /** Connections and files that are open now. */
+  leftOpen(): Promise<number>;
+  /** Destinations: the rows of a table as another reader sees them, in any order; null when there is no table. */
+  readTable?(table: string, columns: TargetColumn[]): Promise<Cell[][] | null>;
+  close(): Promise<void>;
+}
+
+export function contextOf(
+  connector: AnyConnector,
+  place: Pick<Place, 'filesRoot'> & Partial<Pick<Place, 'good'>>,
+  more: { settings?: object; signal?: AbortSignal } = {},
+) {
+  const parsed = parseParameters(connector, more.settings ?? place.good);
+  if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
+  const context: ConnectorContext<unknown> = {
+    config: parsed.config,
+    fetch,
+    recorder: { start: () => ({ done() {}, failed() {} }) },
+    log: { info() {}, warn() {} },
+    now: () => new Date('2026-11-21T10:00:00Z'),
+    signal: more.signal ?? new AbortController().signal,
+    filesRoot: place.filesRoot,
+    warn() {},
+    rateLimited() {},
+  };
+  return context;
+}
+
+/** Enough for several batches of every source. */
+const ROWS = 12_345;
+
+async function folderPlace() {
+  const filesRoot = await mkdtemp(join(tmpdir(), 'data-pipelines-files-'));
+  const leftOpen = async () => {
+    const links = await Promise.all(
+      (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
+    );
+    return links.filter((path) => path.startsWith(filesRoot)).length;
+  };
+  return { filesRoot, leftOpen, bad: {}, close: () => rm(filesRoot, { recursive: true, force: true }) };
+}
+
+const csvRow = (index: number) =>
+  `${index},"Zoë ""${index}"", ☃",${index % 2 ? '' : '""'},${index}.50,2026-01-31 23:59:${String(index % 60).padStart(2, '0')}Z`;
+
+async function csvSource(): Promise<Place> {
+  const place = await folderPlace();
+  const lines = (from: number, to: number) =>
+    ['id,name,note,amount,at', ...Array.from({ length: to - from }, (_, at) => csvRow(from + at)), ''].join('\r\n');
+  await Bun.write(join(place.filesRoot, 'in/a.csv'), lines(0, ROWS));
+  await Bun.write(join(place.filesRoot, 'in/b.csv.gz'), gzipSync(lines(ROWS, ROWS + 100)));
+  const bad = { 'no such file': { path: 'in/none.csv' }, 'outside the root': { path: '../in/a.csv' } };
+  return { ...place, good: { path: 'in/*.csv*', include_file_columns: true, primary_key: ['id'] }, bad };
+}
+
+async function jsonlSource(): Promise<Place> {
+  const place = await folderPlace();
+  const line = (id: number) => JSON.stringify({ id, name: `Zoë ${id} ☃`, nested: { id }, list: [id], on: id % 2 === 0 });
+  const text = Array.from({ length: ROWS }, (_, id) => `${line(id)}\n`).join('');
+  await Bun.write(join(place.filesRoot, 'rows.jsonl'), text);
+  await Bun.write(join(place.filesRoot, 'broken.jsonl'), '{"id": 1}\n{"id": \n');
+  return { ...place, good: { path: 'rows.jsonl' }, bad: { 'broken JSON': { path: 'broken.jsonl' } } };
+}
+
+async function parquetSource(): Promise<Place> {
+  const place = await folderPlace();
+  const duck = await openDuckDb();
+  await duck.connection.run(
+    `COPY (SELECT i AS id, (i || '.25')::DECIMAL(20, 2) AS amount, TIMESTAMPTZ '2026-01-31 23:59:59.123456+02' AS at,
+      '\\xAA'::BLOB AS bytes, [i] AS list, DATE '2026-02-28' AS day, i % 2 = 0 AS on, 0.1::DOUBLE AS ratio
+      FROM range(${ROWS}) t(i)) TO ${literal(join(place.filesRoot, 'rows.parquet'))} (FORMAT parquet)`,
+  );
+  duck.close();
+  await Bun.write(join(place.filesRoot, 'broken.parquet'), 'this is no Parquet file');
+  return { ...place, good: { path: 'rows.parquet' }, bad: { 'no Parquet': { path: 'broken.parquet' } } };
+}
+
+function fileDestination(settings: { format: string; gzip?: boolean }, under = 'out') {
+  return async (): Promise<Place> => {
+    const place = await folderPlace();
+    await Bun.write(join(place.filesRoot, 'a-file'), 'in the way');
+    const bad = { 'a file in the way': { path: 'a-file' }, 'outside the root': { path: 'out/../../x' } };
+    const good = under === 'out' ? { path: under, ...settings } : {};
+    const readTable: Place['readTable'] = async (table, columns) => {
+      const ending = settings.gzip ? `${settings.format}.gz` : settings.format;
+      const folder = tablePath(under, { schema: null, table });
+      const names = await readdir(join(place.filesRoot, folder)).catch(() => []);
+      if (!names.some((name) => !name.startsWith('.'))) return null;
+      const context = contextOf(fileSource, place, { settings: { path: `${folder}/*.${ending}` } });
+      return readRows(fileSource, context, columns.map(({ name }) => name));
+    };
+    return { ...place, good, bad: under === 'out' ? bad : { 'told to refuse': { check: 'throws' } }, readTable };
+  };
+}
+
+async function postgresPlace() {
+  const database = await createPlainDatabase();
+  const url = new URL(database.url);
+  const good = {
+    host: url.hostname,
+    port: Number(url.port),
+    database: url.pathname.slice(1),
+    username: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    ssl_mode: 'disable',
+  };
+  const sql = new SQL(database.url, { max: 1 });
+  const leftOpen = async () => {
+    const [row] = await sql`select count(*)::int as n from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`;
+    return row.n as number;
+  };
+  const close = async () => {
+    await sql.close();
+    await database.drop();
+  };
+  const bad = {
+    'wrong password': { ...good, password: 'wrong' },
+    'no such database': { ...good, database: 'no_such_database' },
+    'nobody listens': { ...good, port: 1 },
+  };
+  const filesRoot = await mkdtemp(join(tmpdir(), 'data-pipelines-files-'));
+  return { filesRoot, good, bad, sql, leftOpen, close };
+}
+
+async function postgresSource(): Promise<Place> {
+  const { sql, ...place } = await postgresPlace();
+  await sql.unsafe(`create table many (id bigint primary key, name text, amount numeric(30, 5), at timestamptz not null,
+    day date, data jsonb, bytes bytea, list int[], ratio float8, key uuid, on_off boolean)`);
+  await sql.unsafe(`insert into many select i, nullif('Zoë ☃ ' || i, 'Zoë ☃ 7'), i + 0.12345,
+    timestamptz '2026-01-01' + i * interval '1 second', date '2026-01-01' + (i % 300)::int, jsonb_build_object('i', i), '\\xdeadbeef',
+    array[i, 2], i / 3.0, gen_random_uuid(), i % 2 = 0 from generate_series(1, ${ROWS}) i`);
+  return place;
+}
+
+async function postgresDestination(): Promise<Place> {
+  const { sql, ...place } = await postgresPlace();
+  const readTable: Place['readTable'] = async (table, columns) => {
+    const [found] = await sql`select to_regclass(${`public."${table}"`}) is not null as there`;
+    if (!found.there) return null;
+    const list = columns.map(({ name }) => `"${name}"::text`).join(', ');
+    return (await sql.unsafe(`select ${list} from public."${table}"`).values()) as Cell[][];
+  };
+  return { ...place, readTable };
+}
+
+async function made(good: Record<string, unknown>, bad: Place['bad']): Promise<Place> {
+  const place = await folderPlace();
+  return { ...place, good, bad };
+}
+
+/** By type and name; several where a connector has several ways. */
+export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
+  'source postgres': { tables: postgresSource },
+  'destination postgres': { tables: postgresDestination },
+  'source file': { csv: csvSource, jsonl: jsonlSource, parquet: parquetSource },
+  'destination file': {
+    csv: fileDestination({ format: 'csv' }),
+    'jsonl with gzip': fileDestination({ format: 'jsonl', gzip: true }),
+    parquet: fileDestination({ format: 'parquet' }),
+  },
+  'source demo': { rows: () => made({ rows: 20_000 }, { 'a start after the end': { start_date: '2030-01-01' } }) },
+  'source sample': { rows: () => made({ rows: 100 }, { 'told to refuse': { check: 'throws' } }) },
+  'destination sample': { rows: fileDestination({ format: 'jsonl' }, 'sample') },
+};

@@ -33,8 +33,10 @@ export function createEdge({ log, metrics }: { log: Logger; metrics: Metrics }) 
       const { request } = context;
       const given = request.headers.get('x-request-id');
       const request_id = given !== null && SANE_ID.test(given) ? given : Bun.randomUUIDv7();
-      // Elysia hands over null for what cannot be decoded: no object has that name.
-      const params = Object.values(context.params ?? {}).map((value) => value ?? '');
+      // By name, p1 before p2: the router fills them in from the last to the first. Null, for what cannot be decoded,
+      // is the name of no object.
+      const named = Object.entries(context.params ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
+      const params = named.map(([, value]) => value ?? '');
       const response = await answer(handler, { request, params, request_id, headers: new Headers() }, log);
       for (const name in ON_EVERY_ANSWER) {
         if (!response.headers.has(name)) response.headers.set(name, ON_EVERY_ANSWER[name]!);

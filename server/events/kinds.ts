@@ -65,6 +65,7 @@ export const EVENT_KINDS = {
   api_key_rotated: kind('api_key'),
   api_key_expiring: kind('api_key', 'warning'),
   api_key_expired: kind('api_key', 'high'),
+  api_key_revoked: kind('api_key', 'warning'),
   plan_limit_warning: kind('billing', 'warning'),
   plan_limit_reached: kind('billing', 'high'),
   plan_changed: kind('billing'),

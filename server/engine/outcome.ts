@@ -4,6 +4,7 @@ import type { Db } from '../../db/types.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
 import type { Claim, Progress } from './claims.ts';
+import { meterStreamRun } from './metering.ts';
 import { emitStreamEvent } from './run-events.ts';
 import { lockRun, settleRun } from './settle.ts';
 import { backoffSeconds, HELD_STREAM, isLiveRun, MAX_ATTEMPTS, MAX_ATTEMPTS_WITHOUT_PROGRESS } from './states.ts';
@@ -42,6 +43,7 @@ export async function endAttempt(
     .where(held)
     .returning();
   if (!stream) return;
+  await meterStreamRun(db, stream);
   if (outcome.kind === 'retry' || outcome.kind === 'released') {
     await queue.send(db, executeStream, { stream_run_id: stream.id }, { start_after: resumeAt(outcome, stream) });
   } else {

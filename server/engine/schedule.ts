@@ -71,6 +71,17 @@ export function nextTicks(schedule: Schedule, from: { anchor: Date; after: Date 
   return Array.from({ length: count }, (_, index) => new Date(first + index * step));
 }
 
+const TICKS_LOOKED_AT = 200;
+
+/** The least time between two ticks, in minutes; null for a manual schedule. Cron: among the next 200 ticks. */
+export function shortestGapMinutes(schedule: Schedule, now: Date): number | null {
+  if (schedule.type === 'manual') return null;
+  if (schedule.type === 'interval') return schedule.interval_minutes;
+  const ticks = nextTicks(schedule, { anchor: now, after: now }, TICKS_LOOKED_AT).map((tick) => tick.getTime());
+  const gaps = ticks.slice(1).map((tick, index) => (tick - ticks[index]!) / MINUTE);
+  return gaps.length === 0 ? null : Math.min(...gaps);
+}
+
 /** When the schedule fires next, ISO; null for a manual schedule. */
 export function nextRunAt(schedule: Schedule, from: { anchor: Date; after: Date }): string | null {
   return nextTicks(schedule, from, 1)[0]?.toISOString() ?? null;

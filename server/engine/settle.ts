@@ -5,6 +5,7 @@ import { type Actor, SYSTEM_ACTOR } from '../events/emit.ts';
 import type { EventKind } from '../events/kinds.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
+import { meterEndedRun } from './metering.ts';
 import { emitRunEvent, type RunTotals } from './run-events.ts';
 import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from './states.ts';
 
@@ -81,6 +82,7 @@ export async function finishRun(db: Db, connection_run_id: string, actor: Actor)
     streams.map((stream) => stream.status),
     run.stop_requested_at !== null,
   );
+  await meterEndedRun(db, run, status === 'succeeded' || status === 'partially_succeeded');
   const [ended] = await db
     .update(connectionRuns)
     .set({ status, finished_at: sql`clock_timestamp()`, error: runError(streams, status) })

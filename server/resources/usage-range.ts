@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { badRequest } from '../lib/errors.ts';
+import { addDays, addMonths, billingPeriod, billingPeriodBefore, type DaySpan, daysIn, monthOf } from '../lib/utc-days.ts';
 
 export const AggregateUsageDateRange = z
   .enum([
@@ -29,7 +30,6 @@ export const UsageRange = z.object({
 export type UsageRange = z.infer<typeof UsageRange>;
 
 const MAX_DAYS = 400;
-const DAY_MS = 86_400_000;
 
 /**
  * Checks what the shape alone cannot say: dates go with `custom` and only with it, in order, over 400 days at most.
@@ -48,9 +48,49 @@ export function checkUsageRange(range: UsageRange): void {
       field: start_date == null ? 'start_date' : 'end_date',
     });
   }
-  const days = (Date.parse(end_date) - Date.parse(start_date)) / DAY_MS + 1;
-  if (days < 1) throw badRequest('inverted_range', 'end_date is before start_date', { field: 'end_date' });
-  if (days > MAX_DAYS) {
+  checkDays({ start: start_date, end: end_date });
+}
+
+/** @throws ApiError 400 `inverted_range` or `range_too_long`, with `field`. */
+export function checkDays(days: DaySpan): void {
+  if (days.end < days.start) throw badRequest('inverted_range', 'end_date is before start_date', { field: 'end_date' });
+  if (daysIn(days) > MAX_DAYS) {
     throw badRequest('range_too_long', `The window is longer than ${MAX_DAYS} days`, { field: 'end_date' });
+  }
+}
+
+/**
+ * The days of a range, seen from `today`. The last n days and months end with today; the calendar month and the billing
+ * period end with their last day, be it past or to come.
+ * @throws ApiError 400 as `checkUsageRange`.
+ */
+export function daysOf(range: UsageRange, { today, anchor }: { today: string; anchor: string }): DaySpan {
+  checkUsageRange(range);
+  const since = (start: string) => ({ start, end: today });
+  switch (range.date_range) {
+    case 'current_billing_period':
+      return billingPeriod(anchor, today);
+    case 'previous_billing_period':
+      return billingPeriodBefore(anchor, today);
+    case 'today':
+      return since(today);
+    case 'last_7_days':
+      return since(addDays(today, -6));
+    case 'last_30_days':
+      return since(addDays(today, -29));
+    case 'last_90_days':
+      return since(addDays(today, -89));
+    case 'month_to_date':
+      return since(monthOf(today));
+    case 'last_month':
+      return { start: addMonths(monthOf(today), -1), end: addDays(monthOf(today), -1) };
+    case 'last_6_months':
+      return since(addDays(addMonths(today, -6), 1));
+    case 'last_12_months':
+      return since(addDays(addMonths(today, -12), 1));
+    case 'year_to_date':
+      return since(`${today.slice(0, 4)}-01-01`);
+    case 'custom':
+      return { start: range.start_date ?? today, end: range.end_date ?? today };
   }
 }

@@ -1,0 +1,115 @@
+/** What a plan can allow or withhold besides numbers. */
+export const PLAN_FEATURES = ['reverse_etl', 'custom_runs', 'ssh_tunnel', 'metadata_export', 'custom_roles'] as const;
+export type PlanFeature = (typeof PLAN_FEATURES)[number];
+
+/** Objects that a plan counts, by the key of the limit. */
+export const COUNTED_LIMITS = ['max_connections', 'max_sources', 'max_destinations', 'max_users', 'max_triggers'] as const;
+export type CountedLimit = (typeof COUNTED_LIMITS)[number];
+
+export type PlanLimits = Record<
+  CountedLimit | 'max_custom_run_chunks' | 'min_schedule_interval_minutes' | 'network_log_retention_days',
+  /** Null: unlimited. */
+  number | null
+>;
+
+export interface Plan {
+  id: string;
+  name: string;
+  description: string;
+  /** Null: by agreement. */
+  price_monthly_cents: number | null;
+  /** A billing period's worth; null: rows cost no credits at all. */
+  credits_included: number | null;
+  /** Whether data moves on when the credits are used up. */
+  overage_allowed: boolean;
+  overage_price_per_million_cents: number | null;
+  limits: PlanLimits;
+  features: readonly PlanFeature[];
+}
+
+const UNLIMITED: PlanLimits = {
+  max_connections: null,
+  max_sources: null,
+  max_destinations: null,
+  max_users: null,
+  max_triggers: null,
+  max_custom_run_chunks: null,
+  min_schedule_interval_minutes: null,
+  network_log_retention_days: null,
+};
+
+/** Limits in the order connections, sources, destinations, users, triggers, chunks, minutes, days. */
+function limits(...values: [number, number, number, number, number, number, number, number]): PlanLimits {
+  return Object.fromEntries(Object.keys(UNLIMITED).map((key, index) => [key, values[index]])) as PlanLimits;
+}
+
+const MILLION = 1_000_000;
+
+/** Every plan, from the one that accounts have unless told otherwise to the largest. */
+export const PLANS: readonly Plan[] = [
+  {
+    id: 'self_hosted',
+    name: 'Self-hosted',
+    description: 'Your own installation: no limits, no credits',
+    price_monthly_cents: 0,
+    credits_included: null,
+    overage_allowed: true,
+    overage_price_per_million_cents: null,
+    limits: UNLIMITED,
+    features: PLAN_FEATURES,
+  },
+  {
+    id: 'free',
+    name: 'Free',
+    description: 'To try it out',
+    price_monthly_cents: 0,
+    credits_included: MILLION,
+    overage_allowed: false,
+    overage_price_per_million_cents: null,
+    limits: limits(3, 2, 2, 2, 3, 31, 60, 7),
+    features: ['custom_runs'],
+  },
+  {
+    id: 'starter',
+    name: 'Starter',
+    description: 'For a first team',
+    price_monthly_cents: 9_900,
+    credits_included: 10 * MILLION,
+    overage_allowed: false,
+    overage_price_per_million_cents: null,
+    limits: limits(20, 10, 10, 5, 20, 92, 15, 14),
+    features: ['custom_runs', 'ssh_tunnel', 'reverse_etl'],
+  },
+  {
+    id: 'pro',
+    name: 'Pro',
+    description: 'For companies that run on their data',
+    price_monthly_cents: 49_900,
+    credits_included: 100 * MILLION,
+    overage_allowed: true,
+    overage_price_per_million_cents: 500,
+    limits: limits(200, 50, 50, 25, 200, 366, 5, 14),
+    features: PLAN_FEATURES,
+  },
+  {
+    id: 'enterprise',
+    name: 'Enterprise',
+    description: 'Without limits, by agreement',
+    price_monthly_cents: null,
+    credits_included: 1_000 * MILLION,
+    overage_allowed: true,
+    overage_price_per_million_cents: 300,
+    limits: UNLIMITED,
+    features: PLAN_FEATURES,
+  },
+];
+
+/** Credits that a loaded row costs, by the kind of its connection. */
+export const CREDIT_RATES = { elt: 1, reverse_etl: 4 } as const;
+
+/** @throws Error for a plan that this version of the service does not have. */
+export function planOf(plan_id: string): Plan {
+  const plan = PLANS.find((one) => one.id === plan_id);
+  if (!plan) throw new Error(`there is no plan "${plan_id}"`);
+  return plan;
+}

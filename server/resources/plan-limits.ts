@@ -1,0 +1,185 @@
+import { and, count, eq, isNull, ne, type SQL } from 'drizzle-orm';
+import type { PgTable } from 'drizzle-orm/pg-core';
+import { accountConnectors, connections, triggers, users } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { type AccountPlan, creditsUsed, movementRefusal, readAccountPlan } from '../engine/credits.ts';
+import { noticeLimit } from '../engine/plan-notices.ts';
+import { type Schedule, shortestGapMinutes } from '../engine/schedule.ts';
+import { type ApiError, paymentRequired } from '../lib/errors.ts';
+import type { CountedLimit, Plan, PlanFeature } from '../lib/plans.ts';
+import { addDays, billingPeriod, type DaySpan, utcDay } from '../lib/utc-days.ts';
+import type { Ctx } from '../procedure.ts';
+import { daysOf, type UsageRange } from './usage-range.ts';
+
+/** What each limit counts: live objects, whatever window is asked for. */
+const COUNTED: Record<CountedLimit, { noun: string; from: PgTable; where(account_id: string): SQL | undefined }> = {
+  max_connections: {
+    noun: 'connections',
+    from: connections,
+    where: (id) => and(eq(connections.account_id, id), isNull(connections.deleted_at)),
+  },
+  max_sources: { noun: 'sources', from: accountConnectors, where: (id) => connectorsOf(id, 'source') },
+  max_destinations: { noun: 'destinations', from: accountConnectors, where: (id) => connectorsOf(id, 'destination') },
+  max_users: {
+    noun: 'users',
+    from: users,
+    where: (id) => and(eq(users.account_id, id), isNull(users.deleted_at), ne(users.status, 'disabled')),
+  },
+  max_triggers: {
+    noun: 'triggers',
+    from: triggers,
+    where: (id) => and(eq(triggers.account_id, id), isNull(triggers.deleted_at), eq(triggers.is_system, false)),
+  },
+};
+
+const connectorsOf = (account_id: string, type: 'source' | 'destination') =>
+  and(
+    eq(accountConnectors.account_id, account_id),
+    eq(accountConnectors.connector_type, type),
+    isNull(accountConnectors.deleted_at),
+  );
+
+/** How many there are of what a limit counts. */
+export const countOf = (db: Db, account_id: string, limit: CountedLimit) =>
+  counted(db, COUNTED[limit].from, COUNTED[limit].where(account_id));
+
+async function counted(db: Db, from: PgTable, where: SQL | undefined): Promise<number> {
+  const [row] = await db.select({ n: count() }).from(from).where(where);
+  return row?.n ?? 0;
+}
+
+/**
+ * Before one more of what `limit` counts is made or enabled, in the transaction that does it: makes all such checks of
+ * the account wait for one another. `range` as the create operations take it: the credits are compared for its days and
+ * for the current billing period, and the stricter comparison wins.
+ * @throws ApiError 402 `plan_limit_reached`, `credits_exhausted`, `payment_required`; 400 for the range.
+ */
+export async function checkLimit(ctx: Ctx, limit: CountedLimit, range?: UsageRange): Promise<void> {
+  const { account_id } = ctx.principal;
+  const now = ctx.deps.now();
+  const seen = await readAccountPlan(ctx.db, account_id, { now });
+  if (range) daysOf(range, { today: utcDay(now), anchor: seen.account.billing_anchor });
+  refuseUnpaid(seen, limit);
+  if (seen.plan.limits[limit] === null && seen.plan.credits_included === null) return;
+  const known = await readAccountPlan(ctx.db, account_id, { now, lock: true });
+  const limit_value = known.plan.limits[limit];
+  if (limit_value !== null) {
+    const current_value = await countOf(ctx.db, account_id, limit);
+    if (current_value >= limit_value) throw limitReached(known.plan, limit, { limit_value, current_value });
+    await noticeLimit(ctx.db, known, { limit, used: current_value + 1, limit_value });
+  }
+  if (range) await checkCredits(ctx, known, daysOf(range, { today: utcDay(now), anchor: known.account.billing_anchor }));
+}
+
+const limitReached = (plan: Plan, limit: CountedLimit, values: { limit_value: number; current_value: number }) =>
+  paymentRequired(
+    'plan_limit_reached',
+    `Plan limit reached: ${values.current_value} of ${values.limit_value} ${COUNTED[limit].noun}`,
+    { limit, ...values, plan: plan.id },
+  );
+
+/** In grace nothing new is attached; an account that has ended only reads. */
+function refuseUnpaid({ account, plan }: AccountPlan, limit: CountedLimit): void {
+  const { payment_status } = account;
+  const attaches = limit === 'max_sources' || limit === 'max_destinations';
+  const refused = payment_status === 'ended' || (attaches && (payment_status === 'grace' || payment_status === 'overdue'));
+  if (refused) throw unpaid(plan, payment_status);
+}
+
+const unpaid = (plan: Plan, payment_status: string): ApiError =>
+  paymentRequired('payment_required', `A payment of the account is missing (${payment_status})`, {
+    limit: 'payment',
+    limit_value: null,
+    current_value: null,
+    payment_status,
+    plan: plan.id,
+  });
+
+async function checkCredits(ctx: Ctx, { account, plan, period }: AccountPlan, days: DaySpan): Promise<void> {
+  if (plan.credits_included === null || plan.overage_allowed) return;
+  const asked = plan.credits_included * periodsTouched(account.billing_anchor, days);
+  for (const [window, limit_value] of [[period, plan.credits_included], [days, asked]] as const) {
+    const current_value = await creditsUsed(ctx.db, account.id, window);
+    if (current_value >= limit_value) throw creditsExhausted(plan, { limit_value, current_value });
+  }
+}
+
+const creditsExhausted = (plan: Plan, values: { limit_value: number; current_value: number }) =>
+  paymentRequired('credits_exhausted', `The plan's credits are used up: ${values.current_value} of ${values.limit_value}`, {
+    limit: 'credits_included',
+    ...values,
+    plan: plan.id,
+  });
+
+/** Each billing period has its own credits. */
+function periodsTouched(anchor: string, days: DaySpan): number {
+  let touched = 0;
+  for (let day = days.start; day <= days.end; day = addDays(billingPeriod(anchor, day).end, 1)) touched += 1;
+  return touched;
+}
+
+/**
+ * Before a connection becomes active again, in the transaction that makes it so.
+ * @throws ApiError 402 `plan_limit_reached`, `payment_required`.
+ */
+export async function checkActivation(ctx: Ctx, connection_id: string): Promise<void> {
+  const { account_id } = ctx.principal;
+  const seen = await readAccountPlan(ctx.db, account_id, { now: ctx.deps.now() });
+  const { payment_status } = seen.account;
+  if (payment_status === 'overdue' || payment_status === 'ended') throw unpaid(seen.plan, payment_status);
+  if (seen.plan.limits.max_connections === null) return;
+  const { plan } = await readAccountPlan(ctx.db, account_id, { now: ctx.deps.now(), lock: true });
+  const limit_value = plan.limits.max_connections;
+  if (limit_value === null) return;
+  const others = and(COUNTED.max_connections.where(account_id), eq(connections.status, 'active'), ne(connections.id, connection_id));
+  const current_value = await counted(ctx.db, connections, others);
+  if (current_value >= limit_value) throw limitReached(plan, 'max_connections', { limit_value, current_value });
+}
+
+/** @throws ApiError 402 `schedule_below_plan_minimum` when it fires more often than the plan allows. */
+export async function checkPlanSchedule(ctx: Ctx, schedule: Schedule): Promise<void> {
+  const now = ctx.deps.now();
+  const { plan } = await readAccountPlan(ctx.db, ctx.principal.account_id, { now });
+  const limit_value = plan.limits.min_schedule_interval_minutes;
+  if (limit_value === null) return;
+  const current_value = shortestGapMinutes(schedule, now);
+  if (current_value === null || current_value >= limit_value) return;
+  throw paymentRequired('schedule_below_plan_minimum', `The plan allows a run every ${limit_value} minutes at most`, {
+    limit: 'min_schedule_interval_minutes',
+    limit_value,
+    current_value,
+    plan: plan.id,
+  });
+}
+
+/** @throws ApiError 402 `feature_not_in_plan` */
+export async function checkFeature(ctx: Ctx, feature: PlanFeature): Promise<void> {
+  const { plan } = await readAccountPlan(ctx.db, ctx.principal.account_id, { now: ctx.deps.now() });
+  if (plan.features.includes(feature)) return;
+  throw paymentRequired('feature_not_in_plan', `The plan ${plan.name} does not include ${feature}`, {
+    limit: feature,
+    limit_value: null,
+    current_value: null,
+    plan: plan.id,
+  });
+}
+
+/** @throws ApiError 402 `plan_limit_reached` when a custom run is split into more chunks than the plan allows. */
+export async function checkChunks(ctx: Ctx, chunks: number): Promise<void> {
+  const { plan } = await readAccountPlan(ctx.db, ctx.principal.account_id, { now: ctx.deps.now() });
+  const limit_value = plan.limits.max_custom_run_chunks;
+  if (limit_value === null || chunks <= limit_value) return;
+  throw paymentRequired('plan_limit_reached', `Plan limit reached: ${chunks} chunks, the plan allows ${limit_value}`, {
+    limit: 'max_custom_run_chunks',
+    limit_value,
+    current_value: chunks,
+    plan: plan.id,
+  });
+}
+
+/** Before a run starts. @throws ApiError 402 `credits_exhausted`, `payment_required`. */
+export async function checkMovement(ctx: Ctx): Promise<void> {
+  const refusal = await movementRefusal(ctx.db, ctx.principal.account_id, ctx.deps.now());
+  if (refusal?.code === 'payment_required') throw unpaid(refusal.plan, refusal.payment_status);
+  if (refusal) throw creditsExhausted(refusal.plan, refusal);
+}

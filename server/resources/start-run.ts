@@ -4,6 +4,7 @@ import { type StartRun, startRun } from '../engine/lifecycle.ts';
 import { badRequest, paymentRequired } from '../lib/errors.ts';
 import { actorOf, type Ctx } from '../procedure.ts';
 import type { ConnectionRow } from './owned-connection.ts';
+import { checkMovement } from './plan-limits.ts';
 
 type StreamRow = typeof connectionStreams.$inferSelect;
 
@@ -22,6 +23,7 @@ export async function startRunOf(
   await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
   const streams = chosen ?? (await selectedStreams(ctx, connection.id));
   if (streams.length === 0) throw badRequest('no_streams_selected', 'No stream of this connection is selected');
+  await checkMovement(ctx);
   const run = { connection, streams, run_type: 'plain' as const, actor: actorOf(ctx.principal) };
   return startRun(ctx.db, ctx.deps.queue, { ...run, ...how });
 }

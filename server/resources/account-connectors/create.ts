@@ -3,6 +3,7 @@ import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
 import { type Ctx, requirePermission } from '../../procedure.ts';
 import { discoverCatalogTask } from '../discovery-task.ts';
 import { refuseDuplicateName } from '../duplicate-name.ts';
+import { checkLimit } from '../plan-limits.ts';
 import { checkUsageRange, type UsageRange } from '../usage-range.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters } from './parameters.ts';
@@ -26,6 +27,7 @@ export async function createAccountConnector(
   const row = tested ? { ...draft, ...(await testRow(ctx, draft)).outcome } : draft;
   await ctx.db.transaction(async (db) => {
     const inside = { ...ctx, db };
+    await checkLimit(inside, `max_${row.connector_type}s`, input);
     await refuseDuplicateName(input.connector_type, db.insert(accountConnectors).values(row));
     await emitAccountConnectorEvent(inside, 'account_connector_created', { row });
     await emitTransition(inside, null, row);

@@ -2,6 +2,7 @@ import { connections } from '../../../db/schema/index.ts';
 import { checkSchedule, MANUAL, nextRunAt } from '../../engine/schedule.ts';
 import type { Ctx } from '../../procedure.ts';
 import { refuseDuplicateName } from '../duplicate-name.ts';
+import { checkFeature, checkLimit, checkPlanSchedule } from '../plan-limits.ts';
 import { requireReadyConnectors, startRunOf } from '../start-run.ts';
 import { checkUsageRange, type UsageRange } from '../usage-range.ts';
 import { ensureCatalog, readCatalog } from './catalog.ts';
@@ -26,10 +27,11 @@ export async function createConnection(
   return getConnection(ctx, { connection_id: id });
 }
 
-async function insertConnection(ctx: Ctx, input: CreateConnectionRequest): Promise<string> {
+async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & UsageRange): Promise<string> {
   const sides = await resolveSides(ctx, input, { lock: true });
   const planned = await planNewStreams(ctx, input, sides);
   if (input.run_immediately) await requireReadyConnectors(ctx, [sides.source.id, sides.destination.id]);
+  await checkPlan(ctx, input, sides);
   const inserting = ctx.db.insert(connections).values(valuesOf(ctx, input, sides)).returning();
   const [connection] = await refuseDuplicateName('connection', inserting);
   if (!connection) throw new Error('an insert gave no row');
@@ -37,6 +39,12 @@ async function insertConnection(ctx: Ctx, input: CreateConnectionRequest): Promi
   await emitConnectionEvent(ctx, 'connection_created', { connection, changed_fields: [] });
   if (input.run_immediately) await startRunOf(ctx, connection, { trigger_type: 'api' });
   return connection.id;
+}
+
+async function checkPlan(ctx: Ctx, input: CreateConnectionRequest & UsageRange, sides: Sides): Promise<void> {
+  if (kindOf(sides.destination_connector) === 'reverse_etl') await checkFeature(ctx, 'reverse_etl');
+  await checkPlanSchedule(ctx, input.schedule ?? MANUAL);
+  await checkLimit(ctx, 'max_connections', input);
 }
 
 async function planNewStreams(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): Promise<PlannedStream[]> {

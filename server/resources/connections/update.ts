@@ -4,6 +4,7 @@ import { checkSchedule, nextRunAt } from '../../engine/schedule.ts';
 import { badRequest } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import { refuseDuplicateName } from '../duplicate-name.ts';
+import { checkActivation, checkPlanSchedule } from '../plan-limits.ts';
 import { type ConnectionRow, findConnection, lockConnection, stopLiveRuns } from '../owned-connection.ts';
 import { connectionLocked, requireReadyConnectors } from '../start-run.ts';
 import { emitConnectionEvent } from './events.ts';
@@ -38,6 +39,7 @@ export async function updateConnection(
   refuseStaleOrImmutable(connection, input);
   const changes: Changes = { ...plainChanges(connection, input), ...(await statusChanges(ctx, connection, input)) };
   Object.assign(changes, scheduleChanges(ctx, { ...connection, ...changes }, input));
+  if (changes.schedule) await checkPlanSchedule(ctx, changes.schedule);
   const changed_fields = Object.keys(changes).filter((key) => key !== 'next_run_at' && key !== 'consecutive_failures');
   changed_fields.push(...(await updateStreams(ctx, connection, input)));
   if (changed_fields.length > 0) await store(ctx, connection, { changes, changed_fields });
@@ -68,6 +70,7 @@ async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateC
   if (connection.schema_change_status === 'breaking') {
     throw badRequest('breaking_change_unreviewed', 'The source has changed in a way that must be reviewed first');
   }
+  await checkActivation(ctx, connection.id);
   return { status, status_reason: null, consecutive_failures: 0 };
 }
 

@@ -24,7 +24,8 @@ export function createApp(deps: Deps) {
     '/docs/:p1': docsFile,
     '/healthz': alive,
     '/readyz': ready(deps),
-    '/metrics': async () => new Response(await metrics.text(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
+    '/metrics': async () =>
+      new Response(await metrics.text(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
   };
   const app = new Elysia({ serve: { idleTimeout: 30 } });
   for (const routes of [...restRoutes(deps, served), ...Object.entries(pages).map(pageRoutes)]) {
@@ -45,7 +46,9 @@ export function createApp(deps: Deps) {
     edge('unknown', () => {
       throw error;
     });
-  return app.onError(({ code, error, request }) => (code === 'NOT_FOUND' ? unknown({ request }) : broken(error)({ request })));
+  return app.onError(({ code, error, request }) =>
+    code === 'NOT_FOUND' ? unknown({ request }) : broken(error)({ request }),
+  );
 }
 
 const pageRoutes = ([pattern, handler]: [string, Handler]): PathRoutes => ({

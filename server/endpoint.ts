@@ -24,7 +24,9 @@ export interface Endpoint extends Declared {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 type ErrorStatus = 400 | 402 | 403 | 404;
-type Nothing = z.ZodObject<Record<never, never>>;
+// oxlint-disable-next-line typescript/no-generated-empty-object-type -- a shape without keys is meant
+type NoKeys = Record<never, never>;
+type Nothing = z.ZodObject<NoKeys>;
 /** An object without keys infers as one that has every key. */
 type Known<T> = string extends keyof T ? unknown : T;
 
@@ -45,14 +47,16 @@ interface RestOptions<Path extends z.ZodRawShape, Query extends z.ZodObject, Bod
 }
 
 type NamesIn<P extends string> = P extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
-type Together<T> = { [Key in keyof T]: T[Key] } & {};
+type Together<T> = { [Key in keyof T]: T[Key] };
 type OpaqueIds<P extends string, Path> = { [Name in Exclude<NamesIn<P>, keyof Path>]: string };
 type BodyIn<Body extends z.ZodType, Key> = [Key] extends [string]
   ? null extends z.input<Body>
     ? { [K in Key]?: z.input<Body> }
     : { [K in Key]: z.input<Body> }
   : Known<z.input<Body>>;
-type BodyOut<Body extends z.ZodType, Key> = [Key] extends [string] ? { [K in Key]: z.output<Body> } : Known<z.output<Body>>;
+type BodyOut<Body extends z.ZodType, Key> = [Key] extends [string]
+  ? { [K in Key]: z.output<Body> }
+  : Known<z.output<Body>>;
 
 /**
  * Declares a procedure's endpoint, to be joined to what it may: `write('connections.create').concat(rest('POST', …))`.
@@ -60,7 +64,7 @@ type BodyOut<Body extends z.ZodType, Key> = [Key] extends [string] ? { [K in Key
  */
 export function rest<
   const P extends `/${string}`,
-  Path extends z.ZodRawShape = Record<never, never>,
+  Path extends z.ZodRawShape = NoKeys,
   Query extends z.ZodObject = Nothing,
   Body extends z.ZodType = Nothing,
   Key extends string | undefined = undefined,
@@ -82,4 +86,3 @@ export function rest<
     .meta({ openapi: { method, path, summary, description, protect: true }, endpoint })
     .input(inputParser<Input, Output>(declared));
 }
-

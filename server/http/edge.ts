@@ -49,7 +49,6 @@ export function createEdge({ log, metrics }: { log: Logger; metrics: Metrics }) 
       return response;
     };
 }
-export type Edge = ReturnType<typeof createEdge>;
 
 async function answer(handler: Handler, exchange: Exchange, log: Logger): Promise<Response> {
   try {

@@ -22,7 +22,9 @@ export const ready =
 
 async function databaseProblem({ db, log }: Deps): Promise<string | null> {
   try {
-    const [row] = await db.execute<{ done: number }>(sql`select count(*)::int as done from drizzle.__drizzle_migrations`);
+    const [row] = await db.execute<{ done: number }>(
+      sql`select count(*)::int as done from drizzle.__drizzle_migrations`,
+    );
     return (row?.done ?? 0) >= journal.entries.length ? null : 'the database is not migrated';
   } catch (error) {
     log.warn({ err: error }, 'not ready');

@@ -94,7 +94,10 @@ function success({ procedure, endpoint }: ServedProcedure): ZodOpenApiResponseOb
   if (endpoint.status === 204) return { description, headers };
   if (endpoint.produces) {
     const schema = { type: 'string', format: 'binary' } as const;
-    const content = Object.entries(endpoint.produces).map(([type, text]) => [type, { schema: { ...schema, description: text } }]);
+    const content = Object.entries(endpoint.produces).map(([type, text]) => [
+      type,
+      { schema: { ...schema, description: text } },
+    ]);
     return { description, headers, content: Object.fromEntries(content) };
   }
   const schema = procedure._def.output as z.ZodType;
@@ -113,6 +116,7 @@ const PROBLEMS: Record<number, string> = {
 };
 
 function problem(status: number, structured: boolean): ZodOpenApiResponseObject {
-  const schema = status === 422 ? HTTPValidationError : status === 404 && structured ? StructuredErrorSchema : ErrorSchema;
+  const schema =
+    status === 422 ? HTTPValidationError : status === 404 && structured ? StructuredErrorSchema : ErrorSchema;
   return { description: PROBLEMS[status] ?? 'Error', content: { 'application/json': { schema } } };
 }

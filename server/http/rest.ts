@@ -108,5 +108,8 @@ export function otherMethods({ handlers }: PathRoutes): Handler {
   return ({ request }) =>
     request.method === 'OPTIONS'
       ? new Response(null, { status: 204, headers: { allow } })
-      : Response.json({ detail: 'Method Not Allowed', code: 'method_not_allowed' }, { status: 405, headers: { allow } });
+      : Response.json(
+          { detail: 'Method Not Allowed', code: 'method_not_allowed' },
+          { status: 405, headers: { allow } },
+        );
 }

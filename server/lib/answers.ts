@@ -49,7 +49,7 @@ function describeApiError(error: ApiError): Answer {
   };
 }
 
-function* causes(error: unknown): Generator<unknown> {
+function* causes(error: unknown): Generator {
   for (let depth = 0; error !== undefined && depth < 5; depth++) {
     yield error;
     error = error instanceof Error ? error.cause : undefined;

@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto';
+import { authenticate } from '../authentication.ts';
+import type { Deps } from '../deps.ts';
+import { describeError } from '../lib/answers.ts';
+import { badRequest, RequestShapeError } from '../lib/errors.ts';
+import { claimKey, type KeyedRequest, KeyTaken, keepAnswer, releaseKey } from '../lib/idempotency-keys.ts';
+import { readBytes } from './body.ts';
+import type { Exchange, Handler } from './edge.ts';
+
+export const IDEMPOTENCY_HEADER = 'Idempotency-Key';
+const REPLAYED_HEADER = 'idempotency-replayed';
+const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
+/** Refusals that depend on how things stood: the same request hears them again. What is wrong in itself is not kept. */
+const KEPT_ERRORS = [400, 402, 404];
+const FIRST_WAIT_MS = 20;
+const LONGEST_WAIT_MS = 250;
+const PATIENCE_MS = 90_000;
+
+/**
+ * Heeds the header Idempotency-Key: within 24 hours the same request by the same user is done once, and later ones hear
+ * its answer (status and body, with `Idempotency-Replayed: true`); one that comes meanwhile waits for it. Kept are
+ * successes, 400, 402 and 404; after other answers the key is free again. Another request under the key is 400
+ * `idempotency_key_reused`; a key that is not 1 to 255 printable ASCII characters is 422.
+ */
+export const idempotent =
+  (deps: Deps, handler: Handler): Handler =>
+  async (exchange) => {
+    const key = exchange.request.headers.get(IDEMPOTENCY_HEADER);
+    if (key === null) return handler(exchange);
+    const { user_id } = await authenticate(deps, exchange.request.headers.get('authorization'));
+    if (!PRINTABLE.test(key)) throw badKey();
+    const body = await readBytes(exchange.request);
+    const request = { user_id, key, request_hash: hashOf(exchange.request, body) };
+    const replayed = await claimOrAnswer(deps, request, exchange.request.signal);
+    if (replayed) return replayed;
+    const { url, method, headers, signal } = exchange.request;
+    const again = new Request(url, { method, headers, signal, ...(body.length > 0 && { body }) });
+    return work(deps, request, { exchange: { ...exchange, request: again }, handler });
+  };
+
+const badKey = () =>
+  new RequestShapeError([
+    {
+      loc: ['header', IDEMPOTENCY_HEADER.toLowerCase()],
+      msg: 'Should have 1 to 255 printable ASCII characters',
+      type: 'string_pattern_mismatch',
+    },
+  ]);
+
+function hashOf(request: Request, body: Uint8Array): string {
+  const { pathname, search } = new URL(request.url);
+  return createHash('sha256').update(`${request.method} ${pathname}${search}\n`).update(body).digest('hex');
+}
+
+/** Null: the request is this caller's to work on. */
+async function claimOrAnswer(deps: Deps, request: KeyedRequest, signal: AbortSignal): Promise<Response | null> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+    const state = await claimKey(deps.db, deps.secrets, request);
+    if (state.kind === 'claimed') return null;
+    if (state.kind === 'answered') {
+      return Response.json(state.body, { status: state.status, headers: { [REPLAYED_HEADER]: 'true' } });
+    }
+    if (state.kind === 'other_request') {
+      throw badRequest('idempotency_key_reused', 'The Idempotency-Key belongs to another request of the last 24 hours');
+    }
+    if (signal.aborted || performance.now() > deadline) {
+      throw badRequest('idempotency_key_in_use', 'The first request with this Idempotency-Key has not ended yet');
+    }
+    await Bun.sleep(wait);
+  }
+}
+
+async function work(
+  deps: Deps,
+  request: KeyedRequest,
+  call: { exchange: Exchange; handler: Handler },
+): Promise<Response> {
+  let kept = false;
+  const keep: Exchange['keep'] = async (db, { status, body }) => {
+    await keepAnswer(db, deps.secrets, { request, status, body });
+    kept = true;
+  };
+  try {
+    const response = await call.handler({ ...call.exchange, keep });
+    if (!kept) await keep(deps.db, { status: response.status, body: await jsonOf(response) });
+    return response;
+  } catch (error) {
+    if (error instanceof KeyTaken || (error instanceof Error && error.cause instanceof KeyTaken)) {
+      return (await claimOrAnswer(deps, request, call.exchange.request.signal)) ?? work(deps, request, call);
+    }
+    const { status, body } = describeError(error, call.exchange.request_id);
+    if (KEPT_ERRORS.includes(status)) await keepAnswer(deps.db, deps.secrets, { request, status, body });
+    else await releaseKey(deps.db, request);
+    throw error;
+  }
+}
+
+const jsonOf = async (response: Response): Promise<unknown> => {
+  const text = await response.clone().text();
+  return text === '' ? null : JSON.parse(text);
+};

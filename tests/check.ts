@@ -1,0 +1,99 @@
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { stopTestServer, testServerUrl } from './support/postgres.ts';
+
+/** Everything that must hold before a change goes in. The last line counts: each static check is one, each test is one. */
+
+const ROOT = join(import.meta.dir, '..');
+const scratch = mkdtempSync(join(tmpdir(), 'data-pipelines-check-'));
+const tally = { passed: 0, failed: 0, skipped: 0 };
+
+interface Outcome {
+  ok: boolean;
+  output: string;
+}
+
+/** Runs a command of node_modules/.bin or of Bun itself; its output is shown when it fails. */
+async function run(
+  command: string[],
+  options: { env?: Record<string, string>; show?: boolean } = {},
+): Promise<Outcome> {
+  const child = Bun.spawn(command, {
+    cwd: ROOT,
+    env: { ...process.env, ...options.env },
+    stdin: 'ignore',
+    stdout: options.show ? 'inherit' : 'pipe',
+    stderr: options.show ? 'inherit' : 'pipe',
+  });
+  const read = async (stream: ReadableStream | undefined) => (stream ? new Response(stream).text() : '');
+  const [out, error, code] = await Promise.all([read(child.stdout), read(child.stderr), child.exited]);
+  return { ok: code === 0, output: out + error };
+}
+
+const tool = (name: string, ...parameters: string[]) =>
+  run([process.execPath, 'x', '--no-install', name, ...parameters]);
+
+async function step(name: string, work: () => Promise<Outcome>): Promise<void> {
+  const start = performance.now();
+  const { ok, output } = await work();
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  console.log(`${ok ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)`);
+  if (!ok) console.log(output);
+  tally[ok ? 'passed' : 'failed'] += 1;
+}
+
+/** The migrations say what the schema says: generating once more, on a copy, must bring nothing new. */
+async function schemaDrift(): Promise<Outcome> {
+  const copy = join(scratch, 'migrations');
+  cpSync(join(ROOT, 'db/migrations'), copy, { recursive: true });
+  const before = readdirSync(copy).length;
+  const { ok, output } = await tool(
+    'drizzle-kit',
+    'generate',
+    '--dialect=postgresql',
+    '--schema=./db/schema/index.ts',
+    `--out=${relative(ROOT, copy)}`,
+  );
+  return { ok: ok && readdirSync(copy).length === before && output.includes('No schema changes'), output };
+}
+
+/** All tests, on one PostgreSQL that lives as long as they do. */
+async function tests(): Promise<void> {
+  const start = performance.now();
+  const report = join(scratch, 'tests.xml');
+  const flags = [
+    '--parallel=2',
+    '--only-failures',
+    '--timeout=60000',
+    '--reporter=junit',
+    `--reporter-outfile=${report}`,
+  ];
+  const TEST_DATABASE_URL = await testServerUrl('postgres');
+  const { ok } = await run([process.execPath, 'test', ...flags], { env: { TEST_DATABASE_URL }, show: true });
+  const file = Bun.file(report);
+  const root = (await file.exists()) ? (/<testsuites [^>]*>/.exec(await file.text())?.[0] ?? '') : '';
+  const count = (name: string) => Number(new RegExp(` ${name}="(\\d+)"`).exec(root)?.[1] ?? 0);
+  const failures = count('failures');
+  tally.skipped += count('skipped');
+  tally.passed += count('tests') - failures - count('skipped');
+  // A file that cannot be loaded, or a crash, is in no count.
+  tally.failed += failures === 0 && (!ok || count('tests') === 0) ? 1 : failures;
+  console.log(`${ok ? 'ok    ' : 'FAILED'} tests (${((performance.now() - start) / 1000).toFixed(1)} s)`);
+}
+
+try {
+  await step('format', () => tool('biome', 'format'));
+  await step('lint', () => tool('oxlint', '--type-aware'));
+  await step('types', () => tool('tsc', '--noEmit'));
+  await step('unused code', () => tool('knip', '--no-progress'));
+  await step('migrations', () => tool('drizzle-kit', 'check', '--config=db/drizzle.config.ts'));
+  await step('schema drift', schemaDrift);
+  await tests();
+} finally {
+  await stopTestServer();
+  rmSync(scratch, { recursive: true, force: true });
+}
+const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : '';
+console.log(`${tally.passed} passed, ${tally.failed} failed${skipped}`);
+process.exit(tally.failed === 0 ? 0 : 1);

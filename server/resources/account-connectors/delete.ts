@@ -14,7 +14,7 @@ export async function deleteAccountConnector(ctx: Ctx, input: { account_connecto
   requirePermission(ctx, `${row.connector_type}s.delete`);
   const connection_ids = await connectionsUsing(ctx, row.id);
   if (connection_ids.length > 0) {
-    throw badRequest('account_connector_in_use', `${connection_ids.length} connections use it`, { connection_ids });
+    throw badRequest('account_connector_in_use', 'Connections use it', { connection_ids });
   }
   await ctx.db
     .update(accountConnectors)

@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'bun:test';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+
+const { call, anonymous } = testApi(await testDeps());
+
+describe('GET /connectors', () => {
+  test('200: the catalogue, without the connectors made for tests, in a stable order', async () => {
+    const { status, body } = await call('GET', '/connectors');
+    expect(status).toBe(200);
+    const names = body.map((one: { connector_type: string; name: string }) => `${one.connector_type} ${one.name}`);
+    expect(names).toEqual([
+      'source demo',
+      'source file',
+      'source postgres',
+      'destination file',
+      'destination postgres',
+    ]);
+  });
+
+  test('401: without a key', async () => {
+    expect((await anonymous('GET', '/connectors')).status).toBe(401);
+  });
+
+  test('422: a query parameter that is not known', async () => {
+    const { status, body } = await call('GET', '/connectors?page=1');
+    expect(status).toBe(422);
+    expect(body.detail).toMatchObject([{ loc: ['query', 'page'], type: 'extra_forbidden' }]);
+  });
+});
+
+describe('GET /connectors/{connector_type}/{connector_name}', () => {
+  test('200: tells how to fill in its parameters', async () => {
+    const { status, body } = await call('GET', '/connectors/destination/postgres');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ connector_type: 'destination', name: 'postgres', category: 'database' });
+    expect(body.supported_destination_sync_modes).toContain('append_dedup');
+    const password = body.parameters.find((one: { name: string }) => one.name === 'password');
+    expect(password).toMatchObject({ secret: true, group: 'authentication', default: null });
+    const mode = body.parameters.find((one: { name: string }) => one.name === 'ssl_mode');
+    expect(Object.keys(mode.possible_values)).toContain('verify-full');
+  });
+
+  test('200: with its own id as connector_id', async () => {
+    const { body } = await call('GET', '/connectors/source/demo');
+    const again = await call('GET', `/connectors/source/demo?connector_id=${body.id}`);
+    expect(again.status).toBe(200);
+    expect(again.body).toEqual(body);
+  });
+
+  test('400: connector_id of another connector', async () => {
+    const other = await call('GET', '/connectors/source/postgres');
+    const { status, body } = await call('GET', `/connectors/source/demo?connector_id=${other.body.id}`);
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: 'connector_id_mismatch', field: 'connector_id' });
+  });
+
+  test('401: without a key', async () => {
+    expect((await anonymous('GET', '/connectors/source/demo')).status).toBe(401);
+  });
+
+  test('404: no connector of this name and type', async () => {
+    const { status, body } = await call('GET', '/connectors/destination/demo');
+    expect(status).toBe(404);
+    expect(body.detail).toBe('Connector not found');
+  });
+
+  test('422: a type that there is not', async () => {
+    const { status, body } = await call('GET', '/connectors/chat/demo');
+    expect(status).toBe(422);
+    expect(body.detail).toMatchObject([{ loc: ['path', 'connector_type'], type: 'enum' }]);
+  });
+});

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { Batch, Cell, Filter, LogicalType } from '../connectors/define.ts';
 import type { TransferPlan } from './transfer-plan.ts';
 
 /** Keyed hash of a value under the account's salt, hexadecimal. */
-export type Salt = (value: string) => string;
+export type Salt = (value: string | Uint8Array) => string;
 
 /** The text that stands for a redacted value; null stays null, so that its absence is still seen. */
 export const REDACTION = '***';
@@ -15,7 +14,7 @@ export const REDACTION = '***';
 export function createMapper(plan: TransferPlan, salt: Salt): (batch: Batch) => Batch {
   const maskers = plan.columns
     .map((column, index) => ({ index, mask: maskerOf(column.masking, salt) }))
-    .filter((entry): entry is { index: number; mask: (cell: string) => string } => entry.mask !== null);
+    .filter((entry): entry is { index: number; mask: Mask } => entry.mask !== null);
   const width = plan.columns.length;
   const tests = plan.filters.map(({ index, type, filter }) => ({ index, matches: filterTest(filter, type) }));
   return (batch) => {
@@ -34,14 +33,17 @@ export function createMapper(plan: TransferPlan, salt: Salt): (batch: Batch) => 
   };
 }
 
-function maskerOf(masking: string, salt: Salt): ((cell: string) => string) | null {
+/** Takes a value as text or as its UTF-8 bytes; both give the same. */
+export type Mask = (cell: string | Uint8Array) => string;
+
+export function maskerOf(masking: string, salt: Salt): Mask | null {
   switch (masking) {
     case 'none':
       return null;
     case 'redact':
       return () => REDACTION;
     case 'hash_sha256':
-      return (cell) => createHash('sha256').update(cell).digest('hex');
+      return (cell) => Bun.SHA256.hash(cell, 'hex');
     default:
       return salt;
   }
@@ -50,7 +52,7 @@ function maskerOf(masking: string, salt: Salt): ((cell: string) => string) | nul
 const NUMERIC: ReadonlySet<LogicalType> = new Set(['integer', 'number']);
 
 /** Null never matches, as in SQL, but for `is_null`. */
-function filterTest(filter: Filter, type: LogicalType): (cell: Cell) => boolean {
+export function filterTest(filter: Filter, type: LogicalType): (cell: Cell) => boolean {
   const operand = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
   const compare = NUMERIC.has(type)
     ? (a: string, b: string) => compareNumbers(a, b)

@@ -18,6 +18,7 @@ import { ClaimLost } from './attempt.ts';
 import { CheckpointPace } from './checkpoint.ts';
 import { recordCheckpoint } from './claims.ts';
 import { openConnector } from './connector-context.ts';
+import { canMapCopyText, createCopyTextMapper } from './copy-text-mapping.ts';
 import { fromSource, onSide, SideError } from './failures.ts';
 import { createMapper } from './mapping.ts';
 import { prefetch } from './prefetch.ts';
@@ -68,16 +69,21 @@ async function transfer(input: Transfer): Promise<boolean> {
   return record(input, last, counts);
 }
 
-/** The best format that both sides speak, when nothing has to be done to the rows on the way. */
+/** The best format that both sides speak and in which the engine can do what is left to do on the way. */
 function byteFormat({ plan, source, writer, request }: Transfer): ByteFormat | null {
-  if (!plan.untouched || !source.copy || !writer.pipe) return null;
+  if (!source.copy || !writer.pipe) return null;
   const accepted = writer.byteFormats ?? [];
-  return source.byteFormats?.(request).find((format) => accepted.includes(format)) ?? null;
+  const shared = source.byteFormats?.(request).filter((format) => accepted.includes(format)) ?? [];
+  if (plan.untouched) return shared[0] ?? null;
+  return shared.find((format) => format === 'pgcopy-text' && canMapCopyText(plan)) ?? null;
 }
 
+const maskPurpose = (claim: Attempt['claim']) => `mask:${claim.run.account_id}`;
+
 async function pipeBytes(input: Transfer, format: ByteFormat): Promise<null> {
-  const { attempt, source, sourceContext, writer, request } = input;
+  const { attempt, plan, source, sourceContext, writer, request } = input;
   const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
+  const mapper = plan.untouched ? null : createCopyTextMapper(plan, attempt.deps.secrets.hasher(maskPurpose(attempt.claim)));
   let rows = 0;
   let sourceError: SideError | null = null;
   async function* counted() {
@@ -86,7 +92,7 @@ async function pipeBytes(input: Transfer, format: ByteFormat): Promise<null> {
         const sofar = stream.rows();
         attempt.saw(sofar - rows, chunk.length);
         rows = sofar;
-        yield chunk;
+        yield mapper ? mapper.map(chunk) : chunk;
       }
       attempt.saw(stream.rows() - rows, 0);
     } catch (error) {
@@ -104,7 +110,7 @@ async function pipeBytes(input: Transfer, format: ByteFormat): Promise<null> {
 async function pumpBatches(input: Transfer): Promise<StreamState | null> {
   const { attempt, plan, source, sourceContext, writer, request } = input;
   const { deps, claim } = attempt;
-  const map = createMapper(plan, (value) => deps.secrets.hmac(`mask:${claim.run.account_id}`, value));
+  const map = createMapper(plan, deps.secrets.hasher(maskPurpose(claim)));
   const pace = new CheckpointPace(claim.stream.destination_sync_mode);
   const incremental = claim.stream.sync_mode === 'incremental';
   let state: StreamState | null = request.state;

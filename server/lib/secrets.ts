@@ -8,6 +8,8 @@ export interface Secrets {
   open(blob: string, context: string): string;
   /** HMAC-SHA256 under a key derived from the service's, hexadecimal: for API keys and salted hashes. */
   hmac(purpose: string, value: string): string;
+  /** The same with the key looked up once, for a hash per row: 0.3 µs against 1.5 µs. */
+  hasher(purpose: string): (value: string | Uint8Array) => string;
 }
 
 const NONCE_BYTES = 12;
@@ -25,6 +27,11 @@ export function openSecrets(masterKey: string): Secrets {
   const wrappingKey = derive('secrets');
   const keyId = derive('key-id').toString('hex').slice(0, 8);
   const hmacKeys = new Map<string, Buffer>();
+  const hmacKey = (purpose: string) => {
+    const key = hmacKeys.get(purpose) ?? derive(`hmac:${purpose}`);
+    hmacKeys.set(purpose, key);
+    return key;
+  };
   return {
     seal: (plaintext, context) => {
       const dataKey = randomBytes(KEY_BYTES);
@@ -46,10 +53,10 @@ export function openSecrets(masterKey: string): Secrets {
         throw invalid('The secret was changed, or belongs elsewhere');
       }
     },
-    hmac: (purpose, value) => {
-      const key = hmacKeys.get(purpose) ?? derive(`hmac:${purpose}`);
-      hmacKeys.set(purpose, key);
-      return createHmac('sha256', key).update(value, 'utf8').digest('hex');
+    hmac: (purpose, value) => createHmac('sha256', hmacKey(purpose)).update(value, 'utf8').digest('hex'),
+    hasher: (purpose) => {
+      const keyed = new Bun.CryptoHasher('sha256', hmacKey(purpose));
+      return (value) => keyed.copy().update(value).digest('hex');
     },
   };
 }

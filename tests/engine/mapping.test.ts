@@ -38,7 +38,7 @@ const plan = (stream: Record<string, unknown>) =>
     schema,
     stream: { fields: [], filters: [], primary_key: null, cursor_field: null, ...stream } as never,
   });
-const salt = (value: string) => `salted:${value}`;
+const salt = (value: string | Uint8Array) => `salted:${String(value)}`;
 const run = (stream: Record<string, unknown>, rows: Cell[][]) =>
   createMapper(plan(stream), salt)({ rows, bytes: 0 }).rows;
 const choice = (name: string, rest: object) => ({

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'bun:test';
+import type { Cell, Field, LogicalType } from '../../server/connectors/define.ts';
+import { decodeCopyText, encodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
+import { createCopyTextMapper } from '../../server/engine/copy-text-mapping.ts';
+import { createMapper } from '../../server/engine/mapping.ts';
+import type { TransferPlan } from '../../server/engine/transfer-plan.ts';
+
+const salt = (value: string | Uint8Array) => new Bun.CryptoHasher('sha256', 'salt').update(value).digest('hex');
+
+const NASTY = ['', null, 'plain', 'tab\there', 'line\nfeed', 'back\\slash', '\\N', 'ümläut ☃ 𝄞', "quote'", '\r', 'a\\tb'];
+const rows = (): Cell[][] =>
+  NASTY.flatMap((one, a) => NASTY.map((two, b) => [one, two, String(a * b), NASTY[(a + b) % NASTY.length] ?? null]));
+
+function planOf(maskings: string[], filters: TransferPlan['filters'] = [], extra = 0): TransferPlan {
+  const field = (type: LogicalType): Field => ({
+    path: ['x'],
+    type,
+    source_type: null,
+    dialect: null,
+    nullable: true,
+    is_primary_key: false,
+    is_cursor_candidate: false,
+  });
+  const columns = maskings.map((masking) => ({
+    field: field('string'),
+    pushed: 'none',
+    masking,
+    target: { name: 'x', type: 'string', source_type: null, dialect: null, nullable: true },
+  })) as TransferPlan['columns'];
+  const extras = Array.from({ length: extra }, () => field('string'));
+  return { columns, filters, pushed_filters: [], extra: extras, untouched: false, primary_key: [], cursor_column: null };
+}
+
+/** What the row lane makes of the same rows. */
+const byRows = (plan: TransferPlan) => createMapper(plan, salt)({ rows: rows(), bytes: 0 }).rows;
+
+/** Through COPY text, in pieces of `size` bytes. */
+function byText(plan: TransferPlan, size: number): Cell[][] {
+  const mapper = createCopyTextMapper(plan, salt);
+  const bytes = Buffer.from(encodeCopyText(rows(), () => {}));
+  const mapped: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; at += size) mapped.push(Buffer.from(mapper.map(bytes.subarray(at, at + size))));
+  return decodeCopyText(Buffer.concat(mapped).toString('utf8'));
+}
+
+describe('mapping on lines of COPY text gives the same as mapping on cells', () => {
+  const numeric = { index: 2, type: 'integer', filter: { field: 'x', operator: 'gte', value: 20 } } as const;
+  const text = { index: 3, type: 'string', filter: { field: 'x', operator: 'contains', value: '\\' } } as const;
+  test.each([
+    ['one column masked', planOf(['none', 'hash_sha256_salted', 'none', 'none'])],
+    ['first and last masked', planOf(['redact', 'none', 'none', 'hash_sha256'])],
+    ['all masked', planOf(['hash_sha256', 'redact', 'hash_sha256_salted', 'redact'])],
+    ['filtered by a number', planOf(['redact', 'none', 'none', 'none'], [numeric])],
+    ['filtered by text with escapes', planOf(['none', 'none', 'none', 'redact'], [text])],
+    ['filtered by a column that does not move', planOf(['none', 'redact', 'none'], [text], 1)],
+  ])('%s, whatever the pieces', (_, plan) => {
+    const expected = byRows(plan);
+    expect(expected.length).toBeGreaterThan(0);
+    for (const size of [1, 7, 100, 100_000]) expect(byText(plan, size)).toEqual(expected);
+  });
+});

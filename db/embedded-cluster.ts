@@ -60,7 +60,10 @@ export async function prepareCluster(dataDir: string): Promise<Cluster> {
  */
 function clusterName(dataDir: string): string {
   const name = readOrMakeKeyFile(join(dataDir, 'postgres.cluster'));
-  return createHash('sha256').update(`${realpathSync(dataDir)}\0${name}`).digest('hex').slice(0, 24);
+  return createHash('sha256')
+    .update(`${realpathSync(dataDir)}\0${name}`)
+    .digest('hex')
+    .slice(0, 24);
 }
 
 async function initialise(cluster: Cluster): Promise<void> {

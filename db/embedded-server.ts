@@ -43,15 +43,15 @@ export interface Postmaster {
 export async function startServer(cluster: Cluster, options: { ephemeral: boolean }): Promise<Postmaster> {
   const deadline = Date.now() + START_SECONDS * 1000;
   const logStart = rotateLog(cluster.log);
-  let child: Bun.Subprocess | null = null;
+  let pid: number | null = null;
   for (let refused = 0; Date.now() < deadline; ) {
     const running = livePostmaster(cluster);
     if (running?.ready) return running;
-    if (!running && !child) {
-      child = spawnServer(cluster, { ...options, port: await choosePort(cluster, refused > 0) });
-    } else if (child && child.exitCode !== null) {
+    if (!running && pid === null) {
+      pid = await spawnServer(cluster, { ...options, port: await choosePort(cluster, refused > 0) });
+    } else if (pid !== null && !isPostmasterOf(cluster, pid)) {
       const tail = logTail(cluster.log, logStart);
-      child = null;
+      pid = null;
       refused += 1;
       // Both pass by themselves: another process was faster, or the port was taken since the kernel named it.
       if (!/lock file|could not (bind|create any TCP)/.test(tail) || refused > 20) {
@@ -60,7 +60,7 @@ export async function startServer(cluster: Cluster, options: { ephemeral: boolea
     }
     await Bun.sleep(10);
   }
-  if (child) child.kill('SIGKILL');
+  if (pid !== null && isPostmasterOf(cluster, pid)) process.kill(pid, 'SIGKILL');
   throw new EmbeddedPostgresError(
     `The embedded PostgreSQL in ${cluster.data} was not ready after ${START_SECONDS} s:\n${logTail(cluster.log, logStart)}`,
   );
@@ -79,21 +79,28 @@ export async function stopServer(cluster: Cluster): Promise<void> {
   }
 }
 
-function spawnServer(cluster: Cluster, options: { port: number; ephemeral: boolean }): Bun.Subprocess {
+/**
+ * Answers with the process number. A shell in between makes the server nobody's child: it must outlive this process, and
+ * `bun test` kills the children of a test that takes too long, the database of all tests among them.
+ */
+async function spawnServer(cluster: Cluster, options: { port: number; ephemeral: boolean }): Promise<number> {
   writeFileSync(cluster.portFile, String(options.port));
-  const settings = [...SETTINGS, ...(options.ephemeral ? EPHEMERAL_SETTINGS : [])].flatMap((setting) => ['-c', setting]);
+  const settings = options.ephemeral ? [...SETTINGS, ...EPHEMERAL_SETTINGS] : SETTINGS;
+  const command = [cluster.binaries.postgres, '-D', cluster.data, '-p', String(options.port)];
   const log = openSync(cluster.log, 'a');
   try {
-    const child = Bun.spawn([cluster.binaries.postgres, '-D', cluster.data, '-p', String(options.port), ...settings], {
-      ...cluster.owner,
-      cwd: cluster.data,
-      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
-      stdio: ['ignore', log, log],
-      // Its own session: Ctrl-C on the terminal must reach the server only through us, after the work is put down.
-      detached: true,
-    });
-    child.unref();
-    return child;
+    const shell = Bun.spawn(
+      ['/bin/sh', '-c', '"$@" >&2 & echo "$!"', 'sh', ...command, ...settings.flatMap((setting) => ['-c', setting])],
+      {
+        ...cluster.owner,
+        cwd: cluster.data,
+        env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
+        stdio: ['ignore', 'pipe', log],
+        // Its own session: Ctrl-C on the terminal must reach the server only through us, after the work is put down.
+        detached: true,
+      },
+    );
+    return Number(await new Response(shell.stdout).text());
   } finally {
     closeSync(log);
   }
@@ -148,7 +155,8 @@ function isPostmasterOf(cluster: Cluster, pid: number): boolean {
   return command.includes(`-D ${cluster.data} `);
 }
 
-const commandByPs = (pid: number) => Bun.spawnSync(['ps', '-ww', '-o', 'command=', '-p', String(pid)]).stdout.toString();
+const commandByPs = (pid: number) =>
+  Bun.spawnSync(['ps', '-ww', '-o', 'command=', '-p', String(pid)]).stdout.toString();
 
 function rotateLog(path: string): number {
   const size = sizeOf(path);

@@ -71,7 +71,9 @@ export async function startEmbeddedPostgres(options: {
     await ensureDatabases(holder, warehouse.password);
   } catch (error) {
     const reason = (error as Error).message;
-    throw new EmbeddedPostgresError(`The embedded PostgreSQL (process ${pid}) does not serve: ${reason}. See ${cluster.log}`);
+    throw new EmbeddedPostgresError(
+      `The embedded PostgreSQL (process ${pid}) does not serve: ${reason}. See ${cluster.log}`,
+    );
   }
   return {
     port,

@@ -75,10 +75,7 @@ async function firstAccount(tx: Db): Promise<string> {
 }
 
 /** The user with the e-mail address, else the longest-serving active administrator, else a new one. */
-async function administrator(
-  tx: Db,
-  wanted: { account_id: string; role_id: string; email: string },
-): Promise<string> {
+async function administrator(tx: Db, wanted: { account_id: string; role_id: string; email: string }): Promise<string> {
   const { account_id, role_id, email } = wanted;
   const [found] = await tx
     .select({ id: users.id })
@@ -100,7 +97,9 @@ async function makeAdministrator(
   const [user] = await tx
     .update(users)
     .set({ status: 'active' })
-    .where(and(eq(users.account_id, account_id), sql`lower(${users.email}) = lower(${email})`, isNull(users.deleted_at)))
+    .where(
+      and(eq(users.account_id, account_id), sql`lower(${users.email}) = lower(${email})`, isNull(users.deleted_at)),
+    )
     .returning({ id: users.id });
   const user_id = user?.id ?? (await addUser(tx, { account_id, email }));
   await tx.insert(userRoles).values({ user_id, role_id }).onConflictDoNothing();

@@ -42,11 +42,18 @@ const SWITCH: Record<string, boolean> = {
   off: false,
 };
 
-const urlOf = (...protocols: string[]) => (value: string) => protocols.includes(URL.parse(value)?.protocol ?? '');
+const urlOf =
+  (...protocols: string[]) =>
+  (value: string) =>
+    protocols.includes(URL.parse(value)?.protocol ?? '');
 
 const wholeNumber = (from: number, to: number) => {
   const message = `must be a whole number from ${from} to ${to}`;
-  return z.string().regex(/^\d{1,9}$/, message).transform(Number).pipe(z.number().min(from, message).max(to, message));
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, message)
+    .transform(Number)
+    .pipe(z.number().min(from, message).max(to, message));
 };
 
 /** All zeros, in whatever alphabet, are the classic placeholder; `=` is base64 padding. */
@@ -64,7 +71,10 @@ const Environment = z.object({
   DATA_DIR: z.string().default('.data'),
   OBJECT_STORE_URL: z.string().refine(urlOf('file:', 's3:'), 'must be a file:/// or s3://bucket URL').optional(),
   SECRET_KEY: secretKey.optional(),
-  BOOTSTRAP_EMAIL: z.string().regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address').default('admin@localhost'),
+  BOOTSTRAP_EMAIL: z
+    .string()
+    .regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address')
+    .default('admin@localhost'),
   BOOTSTRAP_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]{32,512}$/, 'must have 32 to 512 characters, printable ASCII without spaces')

@@ -132,7 +132,10 @@ function callerOf(address: string, api_key: string): Call {
   return async <T>(method: string, path: string, body?: unknown) => {
     const response = await fetch(`${reachable(address)}${path}`, {
       method,
-      headers: { authorization: `Bearer ${api_key}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${api_key}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: AbortSignal.timeout(60_000),
     });

@@ -21,7 +21,7 @@ async function main(mode: string, flags: string[]): Promise<void> {
     else if (mode === 'worker') await runWorker(config, { shutdown, untilStdinEnds: flags.includes(UNTIL_STDIN_ENDS) });
     else throw new ConfigError(`"${mode}" is no part of the service: all, api or worker`);
   } catch (error) {
-    complain(error);
+    if (!shutdown.isEnding()) complain(error);
     await shutdown.end(1);
   }
 }
@@ -84,7 +84,8 @@ async function serve(
 function greet(config: Config, at: { made: Bootstrapped; address: string }): void {
   say(`Data pipelines at ${at.address} (ready after ${Math.round(process.uptime() * 10) / 10} s)`);
   say(`  reference of the API: ${at.address}/docs`);
-  if (at.made.api_key) say(`  API key of ${config.BOOTSTRAP_EMAIL}, valid for 90 days, shown only now: ${at.made.api_key}`);
+  if (at.made.api_key)
+    say(`  API key of ${config.BOOTSTRAP_EMAIL}, valid for 90 days, shown only now: ${at.made.api_key}`);
   else if (config.BOOTSTRAP_API_KEY) say('  API key: the one in BOOTSTRAP_API_KEY');
   else say('  API key: the one shown at the first start');
 }

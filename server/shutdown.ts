@@ -5,6 +5,8 @@ type Step = () => Promise<unknown>;
 /** What a process must put down before it ends, undone in reverse order of `onEnd`. */
 export interface Shutdown {
   onEnd(step: Step): void;
+  /** True from the first signal on: errors of what is cut off then are none. */
+  isEnding(): boolean;
   /** Ends the process. Safe to call more than once: the first call counts. */
   end(exitCode: number): Promise<never>;
 }
@@ -17,7 +19,7 @@ export function handleSignals(log: Pick<Logger, 'error'>): Shutdown {
   const steps: Step[] = [];
   let ending: Promise<never> | null = null;
   const undo = async () => {
-    for (const step of steps.reverse()) {
+    for (const step of steps.toReversed()) {
       await step().catch((error: unknown) => log.error({ err: error }, 'shutdown'));
     }
   };
@@ -32,5 +34,5 @@ export function handleSignals(log: Pick<Logger, 'error'>): Shutdown {
       void end(0);
     });
   }
-  return { onEnd: (step) => steps.push(step), end };
+  return { onEnd: (step) => steps.push(step), isEnding: () => ending !== null, end };
 }

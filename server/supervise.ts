@@ -20,21 +20,21 @@ export interface SupervisedWorker {
 /** Runs one worker process beside this one and starts another when it dies, with growing pauses. */
 export function superviseWorker(options: { env: Record<string, string | undefined>; log: Logger }): SupervisedWorker {
   const { env, log } = options;
-  const stopping = Promise.withResolvers<void>();
-  let stopped = false;
+  const stop = new AbortController();
+  const stopping = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()));
   let child: Bun.Subprocess | null = null;
 
   const keepRunning = async () => {
     let pause = FIRST_PAUSE_MS;
-    while (!stopped) {
+    while (!stop.signal.aborted) {
       const started = performance.now();
       child = spawnWorker(env);
       const code = await child.exited;
       child = null;
-      if (stopped) return;
+      if (stop.signal.aborted) return;
       if (performance.now() - started > HEALTHY_MS) pause = FIRST_PAUSE_MS;
       log.error({ exit_code: code, restart_ms: pause }, 'The worker ended; another one is started');
-      await Promise.race([Bun.sleep(pause), stopping.promise]);
+      await Promise.race([Bun.sleep(pause), stopping]);
       pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
     }
   };
@@ -43,8 +43,7 @@ export function superviseWorker(options: { env: Record<string, string | undefine
   return {
     pid: () => child?.pid ?? null,
     stop: async () => {
-      stopped = true;
-      stopping.resolve();
+      stop.abort();
       child?.kill('SIGTERM');
       const killer = setTimeout(() => child?.kill('SIGKILL'), STOP_MS);
       await running;

@@ -6,7 +6,12 @@ import type { Db } from '../db/types.ts';
 export async function followWarehouse(db: Db, server: EmbeddedPostgres): Promise<void> {
   const { previousPort, port, warehouse } = server;
   if (previousPort === null || previousPort === port) return;
-  const before = { host: warehouse.host, port: previousPort, database: warehouse.database, username: warehouse.username };
+  const before = {
+    host: warehouse.host,
+    port: previousPort,
+    database: warehouse.database,
+    username: warehouse.username,
+  };
   await db.execute(sql`
     update account_connectors
     set parameters = parameters || jsonb_build_object('port', ${port}::integer), updated_at = now()

@@ -40,7 +40,13 @@ test.each([
 
 test('without any variable the defaults hold, and an empty variable is an absent one', () => {
   const dataDir = join(folder, 'defaults');
-  const { SECRET_KEY, ...rest } = readConfig({ DATA_DIR: dataDir, PORT: '', DATABASE_URL: '', DEMO: '', SECRET_KEY: '' });
+  const { SECRET_KEY, ...rest } = readConfig({
+    DATA_DIR: dataDir,
+    PORT: '',
+    DATABASE_URL: '',
+    DEMO: '',
+    SECRET_KEY: '',
+  });
   expect(rest).toMatchObject({
     HOST: '127.0.0.1',
     PORT: 8080,
@@ -81,7 +87,9 @@ test('a damaged key file is refused, not replaced', () => {
   const dataDir = join(folder, 'damaged');
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, 'secret.key'), 'half');
-  expect(() => readConfig({ DATA_DIR: dataDir })).toThrow(/^SECRET_KEY in .*secret\.key must have 32 characters or more$/);
+  expect(() => readConfig({ DATA_DIR: dataDir })).toThrow(
+    /^SECRET_KEY in .*secret\.key must have 32 characters or more$/,
+  );
   expect(readFileSync(join(dataDir, 'secret.key'), 'utf8')).toBe('half');
 });
 

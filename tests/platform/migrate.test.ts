@@ -12,7 +12,9 @@ test('several processes may migrate an empty database at once: each migration is
   const [applied] = await database.db.execute<{ all: number; different: number }>(
     sql`select count(*)::int as all, count(distinct hash)::int as different from drizzle.__drizzle_migrations`,
   );
-  const [table] = await database.db.execute<{ name: string | null }>(sql`select to_regclass('connection_runs')::text as name`);
+  const [table] = await database.db.execute<{ name: string | null }>(
+    sql`select to_regclass('connection_runs')::text as name`,
+  );
   await database.close();
   await drop();
   expect(applied!.all).toBeGreaterThan(0);

@@ -43,7 +43,8 @@ describe('a bucket as object store', () => {
       port: 0,
       fetch: async (request) => {
         const path = decodeURIComponent(new URL(request.url).pathname);
-        const [, id, region] = /Credential=(.*)\/\d{8}\/([^/]+)\//.exec(request.headers.get('authorization') ?? '') ?? [];
+        const [, id, region] =
+          /Credential=(.*)\/\d{8}\/([^/]+)\//.exec(request.headers.get('authorization') ?? '') ?? [];
         authorizations.add(`${id} ${region}`);
         if (request.method === 'PUT') objects.set(path, await request.bytes());
         if (request.method === 'DELETE') objects.delete(path);

@@ -37,7 +37,9 @@ describe('sealed secrets', () => {
     const blob = secrets.seal('secret', CONTEXT);
     const changed = [...blob].map((old, at) => blob.slice(0, at) + (old === 'A' ? 'B' : 'A') + blob.slice(at + 1));
     // The last character has bits that base64 decoders ignore.
-    const last = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map((c) => blob.slice(0, -1) + c);
+    const last = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map(
+      (c) => blob.slice(0, -1) + c,
+    );
     changed.push(...last.filter((one) => one !== blob));
     for (const one of changed) expect(problem(() => secrets.open(one, CONTEXT))).toEqual(invalid);
   });

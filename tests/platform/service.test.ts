@@ -14,7 +14,6 @@ afterAll(() => home && rmSync(home, { recursive: true, force: true }));
 
 /** Starts the service as users do, and waits until it says where it is. */
 async function startService(settings: Record<string, string> = {}) {
-  const started = performance.now();
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), 'all'], {
     env: { PATH: process.env.PATH, DATA_DIR: dataDir, PORT: '0', DEMO: '0', LOG_LEVEL: 'silent', ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -28,7 +27,7 @@ async function startService(settings: Record<string, string> = {}) {
   }
   reader.releaseLock();
   const address = /http:\/\/\S+/.exec(said)?.[0] ?? '';
-  return { child, said, address, ready_ms: performance.now() - started };
+  return { child, said, address };
 }
 
 /** The process of the database server; shares it with the running service for a moment. */
@@ -57,7 +56,6 @@ test('the first start tells the API key, the next ones do not; a signal ends eve
 
   const second = await startService();
   expect(second.said).not.toInclude('dpm_');
-  expect(second.ready_ms).toBeLessThan(3000);
   second.child.kill('SIGTERM');
   expect(await second.child.exited).toBe(0);
 }, 60_000);

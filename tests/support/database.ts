@@ -45,9 +45,7 @@ export interface TestDeps {
 }
 
 /** Real dependencies on a cloned database, with a DATA_DIR of their own. Closed after the tests of the file. */
-export async function testDeps(
-  options: { role?: 'api' | 'worker'; config?: Partial<Config> } = {},
-): Promise<TestDeps> {
+export async function testDeps(options: { role?: 'api' | 'worker'; config?: Partial<Config> } = {}): Promise<TestDeps> {
   const database = await createTestDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
   const config = { ...testConfig(dataDir), ...options.config };
@@ -118,7 +116,10 @@ async function fillTemplate(url: string): Promise<void> {
 function fingerprint(): string {
   const root = join(import.meta.dir, '../..');
   const migrations = join(root, 'db/migrations');
-  const files = readdirSync(migrations).filter((file) => file.endsWith('.sql')).sort().map((file) => join(migrations, file));
+  const files = readdirSync(migrations)
+    .filter((file) => file.endsWith('.sql'))
+    .toSorted()
+    .map((file) => join(migrations, file));
   const made = ['server/bootstrap.ts', 'server/permissions.ts', 'server/queue/jobs.ts', 'server/queue/boss.ts'];
   const hash = createHash('sha256');
   for (const file of [...files, ...made.map((name) => join(root, name))]) hash.update(readFileSync(file));

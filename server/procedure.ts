@@ -16,6 +16,8 @@ export interface CallContext {
   request_id: string;
   authorization: string | null;
   setHeader(name: string, value: string): void;
+  /** Called with the result of a `write`, in its transaction: what is written here is so if and only if the change is. */
+  changed?(db: Db, result: unknown): Promise<void>;
 }
 
 /** What a service takes: the database (in a `write` the transaction of the whole call), the caller, the rest. */
@@ -90,6 +92,7 @@ export const write = (needed: Needed) =>
       const result = await next({ ctx: { db: tx } });
       // next() does not throw: without this line the transaction would commit after an error.
       if (!result.ok) throw result.error;
+      await ctx.changed?.(tx, result.data);
       return result;
     });
   });

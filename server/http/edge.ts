@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Db } from '../../db/types.ts';
 import { errorResponse } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -10,6 +11,8 @@ export interface Exchange {
   request_id: string;
   /** Headers that go with a successful answer. */
   headers: Headers;
+  /** Keeps the answer for repetitions of the request, in the transaction of the change; see http/idempotency.ts. */
+  keep?(db: Db, answer: { status: number; body: unknown }): Promise<void>;
 }
 export type Handler = (exchange: Exchange) => Response | Promise<Response>;
 

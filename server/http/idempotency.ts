@@ -3,7 +3,7 @@ import { authenticate } from '../authentication.ts';
 import type { Deps } from '../deps.ts';
 import { describeError } from '../lib/answers.ts';
 import { badRequest, RequestShapeError } from '../lib/errors.ts';
-import { claimKey, type KeyedRequest, KeyTaken, keepAnswer, releaseKey } from '../lib/idempotency-keys.ts';
+import { claimKey, type KeyedRequest, keepAnswer, releaseKey } from '../lib/idempotency-keys.ts';
 import { readBytes } from './body.ts';
 import type { Exchange, Handler } from './edge.ts';
 
@@ -12,6 +12,8 @@ const REPLAYED_HEADER = 'idempotency-replayed';
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 /** Refusals that depend on how things stood: the same request hears them again. What is wrong in itself is not kept. */
 const KEPT_ERRORS = [400, 402, 404];
+/** Forms have a smaller limit of their own, which their reader enforces. */
+const MAX_FORM_BYTES = 4 * 1024 * 1024;
 const FIRST_WAIT_MS = 20;
 const LONGEST_WAIT_MS = 250;
 const PATIENCE_MS = 90_000;
@@ -29,7 +31,8 @@ export const idempotent =
     if (key === null) return handler(exchange);
     const { user_id } = await authenticate(deps, exchange.request.headers.get('authorization'));
     if (!PRINTABLE.test(key)) throw badKey();
-    const body = await readBytes(exchange.request);
+    const isForm = exchange.request.headers.get('content-type')?.startsWith('multipart/');
+    const body = await readBytes(exchange.request, isForm ? MAX_FORM_BYTES : undefined);
     const request = { user_id, key, request_hash: hashOf(exchange.request, body) };
     const replayed = await claimOrAnswer(deps, request, exchange.request.signal);
     if (replayed) return replayed;
@@ -71,6 +74,9 @@ async function claimOrAnswer(deps: Deps, request: KeyedRequest, signal: AbortSig
   }
 }
 
+/** Another request with the key was quicker, after the claim of this one had run out. */
+class Overtaken extends Error {}
+
 async function work(
   deps: Deps,
   request: KeyedRequest,
@@ -78,17 +84,17 @@ async function work(
 ): Promise<Response> {
   let kept = false;
   const keep: Exchange['keep'] = async (db, { status, body }) => {
-    await keepAnswer(db, deps.secrets, { request, status, body });
-    kept = true;
+    kept = await keepAnswer(db, deps.secrets, { request, status, body });
+    if (!kept) throw new Overtaken('Another request with this Idempotency-Key was answered');
   };
   try {
     const response = await call.handler({ ...call.exchange, keep });
-    if (!kept) await keep(deps.db, { status: response.status, body: await jsonOf(response) });
+    if (!kept) await keepAnswer(deps.db, deps.secrets, { request, status: response.status, body: await jsonOf(response) });
     return response;
   } catch (error) {
-    if (error instanceof KeyTaken || (error instanceof Error && error.cause instanceof KeyTaken)) {
-      return (await claimOrAnswer(deps, request, call.exchange.request.signal)) ?? work(deps, request, call);
-    }
+    const overtaken = error instanceof Error && error.cause instanceof Overtaken;
+    const replayed = overtaken && (await claimOrAnswer(deps, request, call.exchange.request.signal));
+    if (replayed) return replayed;
     const { status, body } = describeError(error, call.exchange.request_id);
     if (KEPT_ERRORS.includes(status)) await keepAnswer(deps.db, deps.secrets, { request, status, body });
     else await releaseKey(deps.db, request);

@@ -5,6 +5,7 @@ import { RequestParts } from '../lib/request-parser.ts';
 import type { CallContext } from '../procedure.ts';
 import { readJson } from './body.ts';
 import type { Exchange, Handler } from './edge.ts';
+import { idempotent } from './idempotency.ts';
 
 /** A procedure and how to call it without tRPC's own HTTP layer. */
 interface Procedure {
@@ -54,7 +55,8 @@ export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): Path
     const routes = byPattern.get(pattern) ?? { pattern, template: one.endpoint.path, handlers: new Map() };
     byPattern.set(pattern, routes);
     if (routes.handlers.has(one.endpoint.method)) throw new Error(`${one.name}: its endpoint is taken`);
-    routes.handlers.set(one.endpoint.method, procedureHandler(deps, one));
+    const handler = procedureHandler(deps, one);
+    routes.handlers.set(one.endpoint.method, one.endpoint.method === 'POST' ? idempotent(deps, handler) : handler);
   }
   return [...byPattern.values()];
 }
@@ -69,6 +71,7 @@ function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProce
         request_id: exchange.request_id,
         authorization: exchange.request.headers.get('authorization'),
         setHeader: (header, value) => exchange.headers.set(header, value),
+        changed: async (db, result) => exchange.keep?.(db, { status: endpoint.status, body: result ?? null }),
       },
       // Called after key and permission were checked, and more than once.
       getRawInput: () => (reading ??= readParts(exchange, endpoint, names)),

@@ -114,5 +114,9 @@ export const UpdateConnectionRequest = z
       .meta({ description: 'Moves cursors; null lets the next run start from the beginning.' }),
   })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .refine((body) => !body.stop_active_run || body.status === 'paused', {
+    path: ['stop_active_run'],
+    error: 'Only with status=paused',
+  })
   .meta({ id: 'UpdateConnectionRequest' });
 export type UpdateConnectionRequest = z.infer<typeof UpdateConnectionRequest>;

@@ -1,8 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test, setDefaultTimeout } from 'bun:test';
 import type { Batch, Writer, WriteTarget } from '../../server/connectors/define.ts';
 import { ConfigurationError, DataError, FencedError } from '../../server/connectors/errors.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { backends, batchOf, column, destinationConfig, eventually, twoDatabases } from './postgres-support.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(30_000);
 
 const sides = twoDatabases();
 

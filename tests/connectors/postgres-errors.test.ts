@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test, setDefaultTimeout } from 'bun:test';
 import {
   AuthenticationError, ConfigurationError, ConnectorError, DataError, RetryableError, SchemaChangedError, TimeoutError,
 } from '../../server/connectors/errors.ts';
@@ -9,6 +9,9 @@ import { withSession } from '../../server/connectors/postgres/session.ts';
 import type { PostgresSourceConfig } from '../../server/connectors/postgres/settings.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { batchOf, column, destinationConfig, sourceConfig, targetOf, twoDatabases } from './postgres-support.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(30_000);
 
 const role = `limited_${crypto.randomUUID().slice(0, 8)}`;
 // Before the databases' own, which closes the connections.

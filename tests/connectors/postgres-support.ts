@@ -162,20 +162,18 @@ export async function readAll(ctx: ConnectorContext<PostgresSourceConfig>, reque
   return { rows, state };
 }
 
-/** Looks again and again, up to five seconds. */
-export async function eventually(holds: () => Promise<boolean>): Promise<number> {
+/** Looks again and again, up to twenty seconds. */
+export async function eventually(holds: () => Promise<boolean>): Promise<void> {
   const start = performance.now();
   while (!(await holds())) {
-    if (performance.now() - start > 5_000) throw new Error('it never came true');
+    if (performance.now() - start > 20_000) throw new Error('it never came true');
     await Bun.sleep(5);
   }
-  return performance.now() - start;
 }
 
-/** The connectors' own connections to a database. */
-export const backends = async ({ sql, server }: Side) => {
-  const rows = await sql`select query, state from pg_stat_activity
+/** How many connections of the connectors a database has; `state` as in pg_stat_activity. */
+export async function backends({ sql, server }: Side, state?: string): Promise<number> {
+  const rows = await sql`select state from pg_stat_activity
     where datname = ${server.database} and application_name = 'data-pipelines'`;
-  return rows.length;
-};
-
+  return rows.filter((row) => state === undefined || row.state === state).length;
+}

@@ -1,7 +1,10 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test, setDefaultTimeout } from 'bun:test';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { destinationConfig, moveStream, readAll, requestOf, sourceConfig, streamNamed, targetOf, twoDatabases } from './postgres-support.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(30_000);
 
 const sides = twoDatabases();
 

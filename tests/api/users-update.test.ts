@@ -14,7 +14,7 @@ const member = async (permissions: Parameters<typeof api.keyWith>[0] = []) => {
   return { call, id: (await call('GET', '/users/me')).body.id as string };
 };
 const eventsOf = async (user_id: string) => {
-  const rows = await db.select().from(events).where(eq(events.user_id, user_id)).orderBy(events.created_at, events.id);
+  const rows = await db.select().from(events).where(eq(events.user_id, user_id)).orderBy(events.occurred_at, events.id);
   return rows.map((row) => row.event);
 };
 const idOfRole = async (name: string) => (await db.select().from(roles).where(eq(roles.name, name)))[0]!.id;
@@ -25,7 +25,7 @@ describe('POST /users/{user_id}', () => {
     const changed = await call('POST', `/users/${id}`, { full_name: ' Grace ', timezone: 'America/New_York', locale: 'en-US' });
     expect(changed).toMatchObject({ status: 200, body: { full_name: 'Grace', timezone: 'America/New_York', locale: 'en-US' } });
     expect((await call('POST', `/users/${id.toUpperCase()}`, { timezone: null })).body.timezone).toBeNull();
-    const [event] = await db.select().from(events).where(eq(events.user_id, id)).orderBy(events.created_at, events.id);
+    const [event] = await db.select().from(events).where(eq(events.user_id, id)).orderBy(events.occurred_at, events.id);
     expect(event).toMatchObject({ event: 'user_updated', payload: { changed_fields: ['full_name', 'timezone', 'locale'], after: { full_name: 'Grace' } } });
   });
   test('200: what changes nothing leaves time stamp and events alone', async () => {

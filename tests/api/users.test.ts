@@ -16,7 +16,7 @@ const newUser = async (fields: object = {}) => {
   return answer.body;
 };
 const eventsOf = async (user_id: string) => {
-  const rows = await db.select().from(events).where(eq(events.user_id, user_id)).orderBy(events.created_at, events.id);
+  const rows = await db.select().from(events).where(eq(events.user_id, user_id)).orderBy(events.occurred_at, events.id);
   return rows.map((row) => row.event);
 };
 const roleNamed = async (name: string) => (await db.select().from(roles).where(eq(roles.name, name)))[0]!;

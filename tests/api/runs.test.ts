@@ -1,0 +1,321 @@
+import { describe, expect, test } from 'bun:test';
+import { and, eq } from 'drizzle-orm';
+import {
+  accountConnectors,
+  catalogStreams,
+  connectionRuns,
+  connections,
+  events,
+  streamRuns,
+} from '../../db/schema/index.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { makerOf } from '../support/resources.ts';
+
+// No worker runs here: a run stays queued until a test stops it.
+const service = await testDeps();
+const { deps } = service;
+const api = testApi(service);
+const { call, anonymous } = api;
+const make = makerOf(call);
+const viewer = api.as(await api.keyWith([]));
+const staff = api.as(await api.keyWith(['cross_account.read']));
+const other = await api.otherAccount();
+const foreign = await makerOf(other.call).connection({ run_immediately: true });
+const foreignRun = (await other.call('GET', `/connections/${foreign.id}`)).body.active_run_id;
+
+const UNKNOWN = '01900000-0000-7000-8000-000000000000';
+
+const start = async (id: string): Promise<string> => (await call('POST', `/connections/${id}/run`)).body;
+const stop = (id: string) => call('POST', `/connections/${id}/stop`);
+const rerun = (id: string) => call('POST', `/connections/${id}/rerun`);
+async function running(body: Record<string, unknown> = {}) {
+  const connection = await make.connection(body);
+  return { connection, id: connection.id, run: await start(connection.id) };
+}
+async function stopped(body: Record<string, unknown> = {}) {
+  const made = await running(body);
+  await stop(made.run);
+  return made;
+}
+
+describe('POST /connections/{connection_id}/run', () => {
+  test.each([undefined, null, {}, { start_date: null }])('200: body %j starts a plain run', async (body) => {
+    const { id } = await make.connection();
+    const answer = await call('POST', `/connections/${id}/run`, body);
+    expect(answer.status).toBe(200);
+    const [run] = (await call('GET', `/connections/${id}/runs`)).body;
+    expect(run).toMatchObject({ id: answer.body, number: 1, status: 'queued', run_type: 'plain', trigger_type: 'api' });
+  });
+
+  test('200: a paused connection can be run by hand', async () => {
+    const { id } = await make.connection({ status: 'paused' });
+    expect((await call('POST', `/connections/${id}/run`)).status).toBe(200);
+  });
+
+  test('400: run_already_active with the id of that run, also when twenty start at once', async () => {
+    const { id } = await make.connection();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => call('POST', `/connections/${id}/run`)));
+    const [won, ...more] = answers.filter((one) => one.status === 200);
+    expect(more).toEqual([]);
+    for (const lost of answers.filter((one) => one.status !== 200)) {
+      expect(lost.status).toBe(400);
+      expect(lost.body).toMatchObject({ code: 'run_already_active', connection_run_id: won?.body });
+    }
+    expect((await call('GET', `/connections/${id}/runs`)).body).toHaveLength(1);
+  });
+
+  test('400: account_connector_not_ready and no_streams_selected', async () => {
+    const { id, source_id } = await make.connection();
+    const codeOf = async () => (await call('POST', `/connections/${id}/run`)).body.code;
+    await deps.db.update(accountConnectors).set({ status: 'needs_reauth' }).where(eq(accountConnectors.id, source_id));
+    expect(await codeOf()).toBe('account_connector_not_ready');
+    await deps.db.update(accountConnectors).set({ status: 'active' }).where(eq(accountConnectors.id, source_id));
+    await call('POST', `/connections/${id}`, { streams: [{ name: 'stream_1', selected: false }] });
+    expect(await codeOf()).toBe('no_streams_selected');
+  });
+
+  test('401: without a key', async () => {
+    expect((await anonymous('POST', `/connections/${UNKNOWN}/run`)).status).toBe(401);
+  });
+
+  test('402: a connection that billing has locked', async () => {
+    const { id } = await make.connection();
+    await deps.db.update(connections).set({ status: 'locked' }).where(eq(connections.id, id));
+    const { status, body } = await call('POST', `/connections/${id}/run`);
+    expect([status, body.code]).toEqual([402, 'connection_locked']);
+  });
+
+  test('403: without connections.run', async () => {
+    const { id } = await make.connection();
+    const editor = api.as(await api.keyWith(['connections.update']));
+    const { status, body } = await editor('POST', `/connections/${id}/run`);
+    expect([status, body.required_permission]).toEqual([403, 'connections.run']);
+  });
+
+  test('404: unknown, malformed, of another account', async () => {
+    for (const id of [UNKNOWN, 'nonsense', foreign.id]) {
+      expect((await call('POST', `/connections/${id}/run`)).status).toBe(404);
+    }
+  });
+
+  test('422: parameters of another shape', async () => {
+    const { status, body } = await call('POST', `/connections/${UNKNOWN}/run`, { start_date: 'May', colour: 'red' });
+    expect(status).toBe(422);
+    expect(body.detail).toHaveLength(2);
+  });
+});
+
+describe('GET /connections/{connection_id}/runs', () => {
+  test('200: newest first with sums over their streams, cut and counted', async () => {
+    const { id, run } = await stopped({ source_id: (await make.source({ streams: 2 })).id });
+    await deps.db
+      .update(streamRuns)
+      .set({ rows_read: 5, rows_loaded: 4, rows_rejected: 1, bytes_read: 50, bytes_loaded: 40, status: 'succeeded' })
+      .where(eq(streamRuns.connection_run_id, run));
+    const second = await start(id);
+    const { status, headers, body } = await call('GET', `/connections/${id}/runs`);
+    expect(status).toBe(200);
+    expect(body.map((one: { id: string; number: number }) => [one.id, one.number])).toEqual([[second, 2], [run, 1]]);
+    expect(body[1]).toMatchObject({
+      status: 'stopped',
+      triggered_by: { id: service.user_id },
+      stop_requested_by: { id: service.user_id },
+      rows_read: 10,
+      rows_loaded: 8,
+      rows_rejected: 2,
+      bytes_read: 100,
+      bytes_loaded: 80,
+      streams_total: 2,
+      streams_succeeded: 2,
+      streams_failed: 0,
+      has_network_logs: false,
+      error: null,
+    });
+    expect(headers.get('x-total-count')).toBe('2');
+    const page = await viewer('GET', `/connections/${id}/runs?limit=1&offset=1`);
+    expect(page.body.map((one: { id: string }) => one.id)).toEqual([run]);
+    expect(page.headers.get('x-total-count')).toBe('2');
+  });
+
+  test('200: the inner words of an error are for administrators', async () => {
+    const { id, run } = await stopped();
+    const error = {
+      code: 'x',
+      message: 'It failed',
+      origin: 'source' as const,
+      type: 'system_error',
+      retryable: false,
+      stream_name: null,
+      internal_message: 'stack',
+      occurred_at: new Date().toISOString(),
+    };
+    await deps.db.update(connectionRuns).set({ error }).where(eq(connectionRuns.id, run));
+    expect((await call('GET', `/connections/${id}/runs`)).body[0].error).toEqual(error);
+    const shown = (await viewer('GET', `/connections/${id}/runs`)).body[0].error;
+    expect(shown).toEqual({ ...error, internal_message: null });
+  });
+
+  test('401: without a key', async () => {
+    expect((await anonymous('GET', `/connections/${UNKNOWN}/runs`)).status).toBe(401);
+  });
+
+  test('404: unknown, malformed, of another account', async () => {
+    for (const id of [UNKNOWN, 'nonsense', foreign.id]) {
+      expect((await call('GET', `/connections/${id}/runs`)).status).toBe(404);
+    }
+  });
+
+  test('422: a limit out of bounds', async () => {
+    expect((await call('GET', `/connections/${UNKNOWN}/runs?limit=1001`)).status).toBe(422);
+  });
+});
+
+describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs', () => {
+  const path = (id: string, run: string, query = '') => `/connections/${id}/runs/${run}/stream_runs${query}`;
+
+  test('200: by name, with progress', async () => {
+    const { id, run } = await running({ source_id: (await make.source({ streams: 3 })).id });
+    await deps.db
+      .update(streamRuns)
+      .set({ rows_read: 50, estimated_rows: 200 })
+      .where(and(eq(streamRuns.connection_run_id, run), eq(streamRuns.stream_name, 'stream_2')));
+    const { status, headers, body } = await viewer('GET', path(id, run));
+    expect(status).toBe(200);
+    expect(body.map((one: { stream_name: string }) => one.stream_name)).toEqual(['stream_1', 'stream_2', 'stream_3']);
+    expect(body[1]).toMatchObject({ status: 'pending', progress_percent: 25, connection_run_id: run });
+    expect(body[0]).toMatchObject({ progress_percent: null, has_network_logs: { source: false, destination: false } });
+    expect(headers.get('x-total-count')).toBe('3');
+    expect((await call('GET', path(id, run, '?limit=2'))).body).toHaveLength(2);
+  });
+
+  test('200: with cross_account.read beyond the own account, with nothing but that flag', async () => {
+    expect((await staff('GET', path(foreign.id, foreignRun, '?cross_account=true'))).status).toBe(200);
+    expect((await staff('GET', path(foreign.id, foreignRun))).status).toBe(404);
+  });
+
+  test('401: without a key', async () => {
+    expect((await anonymous('GET', path(UNKNOWN, UNKNOWN))).status).toBe(401);
+  });
+
+  test('403: cross_account=true without cross_account.read; false is no such request', async () => {
+    const { id, run } = await running();
+    const { status, body } = await call('GET', path(id, run, '?cross_account=true'));
+    expect([status, body.required_permission]).toEqual([403, 'cross_account.read']);
+    expect((await call('GET', path(id, run, '?cross_account=false'))).status).toBe(200);
+  });
+
+  test('404: unknown connection, unknown run, a run of another connection or account', async () => {
+    const [one, two] = [await running(), await running()];
+    expect((await call('GET', path(UNKNOWN, one.run))).body.detail).toBe('Connection not found');
+    for (const run of [UNKNOWN, 'nonsense', two.run, foreignRun]) {
+      const { status, body } = await call('GET', path(one.id, run));
+      expect([run, status, body.detail]).toEqual([run, 404, 'Connection run not found']);
+    }
+    expect((await call('GET', path(foreign.id, foreignRun))).status).toBe(404);
+  });
+
+  test('422: cross_account that is neither true nor false', async () => {
+    expect((await call('GET', path(UNKNOWN, UNKNOWN, '?cross_account=yes'))).status).toBe(422);
+  });
+});
+
+describe('POST /connections/{connection_run_id}/stop', () => {
+  test('200: the id of the run, and null once it has ended', async () => {
+    const { id, run } = await running();
+    expect(await stop(run)).toMatchObject({ status: 200, body: run });
+    expect(await stop(run)).toMatchObject({ status: 200, body: null });
+    const [ended] = (await call('GET', `/connections/${id}/runs`)).body;
+    expect(ended).toMatchObject({ status: 'stopped', stop_requested_by: { id: service.user_id } });
+  });
+
+  test('401: without a key', async () => {
+    expect((await anonymous('POST', `/connections/${UNKNOWN}/stop`)).status).toBe(401);
+  });
+
+  test('403: without connections.run', async () => {
+    const { run } = await running();
+    expect((await viewer('POST', `/connections/${run}/stop`)).status).toBe(403);
+  });
+
+  test('404: unknown, malformed, of another account, and an id of a connection', async () => {
+    const { id } = await running();
+    for (const run of [UNKNOWN, 'nonsense', foreignRun, id]) expect((await stop(run)).status).toBe(404);
+    const [untouched] = (await other.call('GET', `/connections/${foreign.id}/runs`)).body;
+    expect(untouched.status).toBe('queued');
+  });
+
+  test('422: a query parameter that is not known', async () => {
+    expect((await call('POST', `/connections/${UNKNOWN}/stop?now=true`)).status).toBe(422);
+  });
+});
+
+describe('POST /connections/{connection_run_id}/rerun', () => {
+  test('200: a new run with the streams of the old one', async () => {
+    const { id, run } = await stopped({
+      source_id: (await make.source({ streams: 3 })).id,
+      streams: [{ name: 'stream_1' }, { name: 'stream_3' }],
+    });
+    await call('POST', `/connections/${id}`, { streams: [{ name: 'stream_2', selected: true }] });
+    const { status, body } = await rerun(run);
+    expect(status).toBe(200);
+    const [again] = (await call('GET', `/connections/${id}/runs`)).body;
+    expect(again).toMatchObject({ id: body, number: 2, trigger_type: 'rerun', rerun_of_run_id: run, streams_total: 2 });
+    const streams = (await call('GET', `/connections/${id}/runs/${body}/stream_runs`)).body;
+    expect(streams.map((one: { stream_name: string }) => one.stream_name)).toEqual(['stream_1', 'stream_3']);
+    const queued = await deps.db.select().from(events).where(eq(events.connection_run_id, body));
+    expect(queued).toMatchObject([{ event: 'connection_run_queued', actor: { id: service.user_id } }]);
+  });
+
+  test('400: run_not_terminal', async () => {
+    const { run } = await running();
+    const { status, body } = await rerun(run);
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: 'run_not_terminal', connection_run_id: run, status: 'queued' });
+  });
+
+  test('400: run_already_active', async () => {
+    const { id, run } = await stopped();
+    const live = await start(id);
+    const { status, body } = await rerun(run);
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: 'run_already_active', connection_run_id: live });
+  });
+
+  test('400: stream_removed when a stream is deselected or gone from the source', async () => {
+    const { id, run, connection } = await stopped({ source_id: (await make.source({ streams: 2 })).id });
+    await call('POST', `/connections/${id}`, { streams: [{ name: 'stream_1', selected: false }] });
+    const deselected = await rerun(run);
+    expect([deselected.status, deselected.body.code]).toEqual([400, 'stream_removed']);
+    expect(deselected.body.stream_ids).toEqual([connection.streams[0].id]);
+    await call('POST', `/connections/${id}`, { streams: [{ name: 'stream_1', selected: true }] });
+    await deps.db
+      .update(catalogStreams)
+      .set({ removed_at: new Date().toISOString() })
+      .where(and(eq(catalogStreams.account_connector_id, connection.source_id), eq(catalogStreams.name, 'stream_2')));
+    expect((await rerun(run)).body.stream_ids).toEqual([connection.streams[1].id]);
+  });
+
+  test('401: without a key', async () => {
+    expect((await anonymous('POST', `/connections/${UNKNOWN}/rerun`)).status).toBe(401);
+  });
+
+  test('402: a connection that billing has locked', async () => {
+    const { id, run } = await stopped();
+    await deps.db.update(connections).set({ status: 'locked' }).where(eq(connections.id, id));
+    expect((await rerun(run)).status).toBe(402);
+  });
+
+  test('403: without connections.run', async () => {
+    const { run } = await stopped();
+    expect((await viewer('POST', `/connections/${run}/rerun`)).status).toBe(403);
+  });
+
+  test('404: unknown, malformed, of another account', async () => {
+    for (const run of [UNKNOWN, 'nonsense', foreignRun]) expect((await rerun(run)).status).toBe(404);
+  });
+
+  test('422: a query parameter that is not known', async () => {
+    expect((await call('POST', `/connections/${UNKNOWN}/rerun?x=1`)).status).toBe(422);
+  });
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'bun:test';
+import { checkSchedule, describeSchedule, MANUAL, nextRunAt, nextTicks, type Schedule } from '../../server/engine/schedule.ts';
+
+const cron = (cron_expression: string, timezone = 'UTC'): Schedule => ({ ...MANUAL, type: 'cron', cron_expression, timezone });
+const every = (interval_minutes: number, rest: Partial<Schedule> = {}): Schedule => ({
+  ...MANUAL,
+  type: 'interval',
+  interval_minutes,
+  ...rest,
+});
+const ticks = (schedule: Schedule, after: string, options: { anchor?: string; count?: number } = {}) =>
+  nextTicks(schedule, { anchor: new Date(options.anchor ?? after), after: new Date(after) }, options.count ?? 3).map(
+    (tick) => tick.toISOString(),
+  );
+
+describe('a cron schedule', () => {
+  test('fires an hour that the clock skips at the next valid instant', () => {
+    expect(ticks(cron('30 2 * * *', 'America/New_York'), '2026-03-07T12:00:00Z')).toEqual([
+      '2026-03-08T07:00:00.000Z',
+      '2026-03-09T06:30:00.000Z',
+      '2026-03-10T06:30:00.000Z',
+    ]);
+  });
+
+  test('fires an hour that the clock repeats once', () => {
+    expect(ticks(cron('30 1 * * *', 'America/New_York'), '2026-10-31T12:00:00Z')).toEqual([
+      '2026-11-01T05:30:00.000Z',
+      '2026-11-02T06:30:00.000Z',
+      '2026-11-03T06:30:00.000Z',
+    ]);
+  });
+
+  test('takes day of month or day of week, as Unix does', () => {
+    expect(ticks(cron('0 0 13 * 5'), '2026-11-10T00:00:00Z', { count: 2 })).toEqual([
+      '2026-11-13T00:00:00.000Z',
+      '2026-11-20T00:00:00.000Z',
+    ]);
+  });
+
+  test('is refused when it is none of Unix or never fires', () => {
+    const refused = ['* * * * * *', '@daily', '0 0 L * *', '0 0 * * 5#2', '0 0 ? * *', '60 * * * *', '0 0 31 2 *', ''];
+    for (const expression of refused) {
+      expect(() => checkSchedule(cron(expression), new Date()), expression).toThrow();
+    }
+    for (const expression of ['*/15 * * * *', '0 9-17/2 * JUL MON-FRI', '5,35 0 1 1 0']) {
+      expect(() => checkSchedule(cron(expression), new Date()), expression).not.toThrow();
+    }
+  });
+});
+
+describe('an interval schedule', () => {
+  test('stays on the grid of its anchor, however late it is looked at', () => {
+    expect(ticks(every(60), '2026-01-01T12:34:56Z', { anchor: '2026-01-01T00:10:00Z' })).toEqual([
+      '2026-01-01T13:10:00.000Z',
+      '2026-01-01T14:10:00.000Z',
+      '2026-01-01T15:10:00.000Z',
+    ]);
+  });
+
+  test('fires strictly after the given instant', () => {
+    const [first] = ticks(every(15), '2026-01-01T00:15:00Z', { anchor: '2026-01-01T00:00:00Z' });
+    expect(first).toBe('2026-01-01T00:30:00.000Z');
+  });
+
+  test('with a time of day keeps to it over a change of the clock', () => {
+    const daily = every(1440, { time_of_day: '06:30', timezone: 'Europe/Berlin' });
+    expect(ticks(daily, '2026-03-27T12:00:00Z', { count: 2 })).toEqual([
+      '2026-03-28T05:30:00.000Z',
+      '2026-03-29T04:30:00.000Z',
+    ]);
+  });
+});
+
+test('a manual schedule never fires', () => {
+  expect(nextRunAt(MANUAL, { anchor: new Date(), after: new Date() })).toBeNull();
+});
+
+test('a schedule is put in words', () => {
+  expect(describeSchedule(every(15))).toBe('Every 15 minutes');
+  expect(describeSchedule(every(60))).toBe('Every hour');
+  expect(describeSchedule(every(720))).toBe('Every 12 hours');
+  expect(describeSchedule(every(1440, { time_of_day: '06:30', timezone: 'Europe/Berlin' }))).toBe(
+    'Every day at 06:30 (Europe/Berlin)',
+  );
+  expect(describeSchedule(cron('30 6 * * 1'))).toBe('At 06:30, only on Monday (UTC)');
+});

@@ -18,10 +18,12 @@ export interface Endpoint extends Declared {
   status: 200 | 201 | 204;
   /** Statuses beyond those that follow from the declaration (401, 403, 404 with path parameters, 422, 500). */
   errors: readonly ErrorStatus[];
+  consumes: BodyType;
   /** Body that is no JSON, by content type; the procedure then answers with a Response. */
   produces: Record<string, string> | null;
 }
 
+type BodyType = 'application/json' | 'multipart/form-data';
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 type ErrorStatus = 400 | 402 | 403 | 404;
 // oxlint-disable-next-line typescript/no-generated-empty-object-type -- a shape without keys is meant
@@ -43,6 +45,8 @@ interface RestOptions<Path extends z.ZodRawShape, Query extends z.ZodObject, Bod
   body?: Body;
   /** The key of the whole body in the input. When the schema takes null, no body is null too. */
   body_key?: Key;
+  /** Default: JSON. */
+  consumes?: BodyType;
   produces?: Record<string, string>;
 }
 
@@ -58,6 +62,9 @@ type BodyOut<Body extends z.ZodType, Key> = [Key] extends [string]
   ? { [K in Key]: z.output<Body> }
   : Known<z.output<Body>>;
 
+/** Typed clients need not hand over an input of which nothing is required. */
+type Omissible<Input> = NoKeys extends Input ? Input | undefined : Input;
+
 /**
  * Declares a procedure's endpoint, to be joined to what it may: `write('connections.create').concat(rest('POST', …))`.
  * Path, query and body, declared once, become the route, the document and the procedure's one flat input.
@@ -69,7 +76,7 @@ export function rest<
   Body extends z.ZodType = Nothing,
   Key extends string | undefined = undefined,
 >(method: Method, path: P, options: RestOptions<Path, Query, Body, Key> = {}) {
-  const { summary, description, status = 200, errors = [], produces = null } = options;
+  const { summary, description, status = 200, errors = [], consumes = 'application/json', produces = null } = options;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
   const shape = Object.fromEntries(names.map((name) => [name, options.path?.[name] ?? z.string()]));
   const declared: Declared = {
@@ -78,11 +85,11 @@ export function rest<
     body: options.body ?? null,
     body_key: options.body_key ?? null,
   };
-  const endpoint: Endpoint = { method, path, status, errors, produces, ...declared };
+  const endpoint: Endpoint = { method, path, status, errors, consumes, produces, ...declared };
   type Ids = OpaqueIds<P, Path>;
   type Input = Together<Ids & Known<z.input<z.ZodObject<Path>>> & Known<z.input<Query>> & BodyIn<Body, Key>>;
   type Output = Together<Ids & Known<z.output<z.ZodObject<Path>>> & Known<z.output<Query>> & BodyOut<Body, Key>>;
   return procedure
     .meta({ openapi: { method, path, summary, description, protect: true }, endpoint })
-    .input(inputParser<Input, Output>(declared));
+    .input(inputParser<Omissible<Input>, Output>(declared));
 }

@@ -39,7 +39,8 @@ export function inputParser<Input, Output>(declared: Declared): InputParser<Inpu
     const parts = raw instanceof RequestParts ? textParts(raw, declared) : splitFlat(raw, declared);
     const issues: ValidationIssue[] = [];
     const take = (where: string, schema: z.ZodType, value: unknown): unknown => {
-      const refused = refuseUnstorable(value, [where]);
+      // What a path names is looked for as it is: a broken name names nothing, which is 404.
+      const refused = where === 'path' ? null : refuseUnstorable(value, [where]);
       if (refused) return void issues.push(refused);
       const result = schema.safeParse(value);
       if (result.success) return result.data;
@@ -83,7 +84,9 @@ function splitFlat(raw: unknown, declared: Declared): RequestParts {
     else body.push(entry);
   }
   const whole = declared.body_key !== null && body.every(([key]) => key === declared.body_key);
-  const bodyValue = whole ? (body[0]?.[1] ?? (acceptsNull(declared.body) ? null : undefined)) : Object.fromEntries(body);
+  const bodyValue = whole
+    ? (body[0]?.[1] ?? (acceptsNull(declared.body) ? null : undefined))
+    : Object.fromEntries(body);
   const leftOver = declared.body === null ? body : [];
   return new RequestParts(Object.fromEntries(params), Object.fromEntries([...query, ...leftOver]), bodyValue);
 }

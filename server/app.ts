@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia';
 import type { Deps } from './deps.ts';
+import { avatarPicture } from './http/avatar.ts';
 import { docsFile, docsPage } from './http/docs.ts';
 import { createEdge, type Handler } from './http/edge.ts';
 import { alive, ready } from './http/health.ts';
@@ -22,6 +23,7 @@ export function createApp(deps: Deps) {
     '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served)))),
     '/docs': docsPage,
     '/docs/:p1': docsFile,
+    '/avatars/:p1': avatarPicture(deps),
     '/healthz': alive,
     '/readyz': ready(deps),
     '/metrics': async () =>

@@ -92,6 +92,7 @@ function noteUse(deps: Deps, keyId: string, userId: string): void {
     .update(apiKeys)
     .set({ last_used_at: now })
     .where(due)
-    .then(() => deps.db.update(users).set({ last_api_request_at: now }).where(eq(users.id, userId)))
+    // The column itself: to be seen is no change of the user, and `updated_at` would follow.
+    .then(() => deps.db.update(users).set({ last_api_request_at: now, updated_at: sql`${users.updated_at}` }).where(eq(users.id, userId)))
     .catch((error: unknown) => deps.log.debug({ err: error }, 'the last use of an API key was not noted'));
 }

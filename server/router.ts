@@ -1,16 +1,20 @@
 import { router } from './procedure.ts';
 import { accountConnectorsRouter } from './resources/account-connectors/router.ts';
+import { billingRouter } from './resources/billing/router.ts';
 import { connectionsRouter } from './resources/connections/router.ts';
 import { connectorsRouter } from './resources/connectors/router.ts';
 import { networkLogsRouter } from './resources/network-logs/router.ts';
+import { rolesRouter } from './resources/roles/router.ts';
 import { runsRouter } from './resources/runs/router.ts';
-import { usersRouter } from './resources/users/router.ts';
+import { avatarRouter, usersRouter } from './resources/users/router.ts';
 
 /** Every procedure that both faces serve: REST by its endpoint, tRPC by its name. */
 export const appRouter = router({
   account_connectors: accountConnectorsRouter,
+  billing: billingRouter,
   connections: connectionsRouter,
   connectors: connectorsRouter,
+  roles: rolesRouter,
   runs: runsRouter,
   users: usersRouter,
 });
@@ -18,6 +22,7 @@ export const appRouter = router({
 /** Procedures whose answer is no JSON: REST alone serves them. */
 export const restRouter = router({
   network_logs: networkLogsRouter,
+  users: avatarRouter,
 });
 
 /** What typed clients import, as a type only. */

@@ -30,29 +30,28 @@ export async function readJson(request: Request): Promise<unknown> {
 }
 
 /**
- * The whole body, 1 MiB at most: refused unread by its announced length, and while reading when none is announced.
+ * The whole body, 1 MiB at most unless told otherwise: refused unread by its announced length, and while reading when
+ * none is announced.
  * @throws ApiError 413 `body_too_large`.
  */
-export async function readBytes(request: Request): Promise<Uint8Array<ArrayBuffer>> {
+export async function readBytes(request: Request, limit = MAX_BODY_BYTES): Promise<Uint8Array<ArrayBuffer>> {
   const announced = request.headers.get('content-length');
   if (announced !== null) {
-    if (Number(announced) > MAX_BODY_BYTES) throw tooLarge();
+    if (Number(announced) > limit) throw tooLarge(limit);
     return new Uint8Array(await request.arrayBuffer());
   }
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of request.body ?? []) {
     size += chunk.byteLength;
-    if (size > MAX_BODY_BYTES) throw tooLarge();
+    if (size > limit) throw tooLarge(limit);
     chunks.push(chunk);
   }
   return new Uint8Array(Buffer.concat(chunks));
 }
 
-const tooLarge = () =>
-  new ApiError(413, 'body_too_large', `The request body is larger than ${MAX_BODY_BYTES} bytes`, {
-    limit_bytes: MAX_BODY_BYTES,
-  });
+const tooLarge = (limit: number) =>
+  new ApiError(413, 'body_too_large', `The request body is larger than ${limit} bytes`, { limit_bytes: limit });
 
 const refuse = (loc: (string | number)[], type: string, msg: string) => new RequestShapeError([{ loc, msg, type }]);
 

@@ -46,7 +46,7 @@ export function openApiDocument(served: readonly ServedProcedure[]) {
 }
 
 function operation({ name, procedure, endpoint }: ServedProcedure): ZodOpenApiOperationObject {
-  const { params, query, body } = endpoint;
+  const { params, query, body, consumes } = endpoint;
   const { summary, description } = procedure._def.meta?.openapi ?? {};
   const needed = procedure._def.meta?.needed;
   return {
@@ -63,7 +63,7 @@ function operation({ name, procedure, endpoint }: ServedProcedure): ZodOpenApiOp
     ...(body && {
       requestBody: {
         required: !body.safeParse(null).success,
-        content: { 'application/json': { schema: body } },
+        content: { [consumes]: { schema: body } },
       },
     }),
     responses: responses({ name, procedure, endpoint }),
@@ -73,12 +73,12 @@ function operation({ name, procedure, endpoint }: ServedProcedure): ZodOpenApiOp
 const isEmpty = (schema: z.ZodObject) => Object.keys(schema.shape).length === 0;
 
 function responses(served: ServedProcedure): Record<`${1 | 2 | 3 | 4 | 5}${string}`, ZodOpenApiResponseObject> {
-  const { params, query, body, errors, status, produces } = served.endpoint;
+  const { params, query, body, consumes, errors, status, produces } = served.endpoint;
   const statuses = new Set<number>([401, 500, ...errors]);
   if (served.procedure._def.meta?.needed) statuses.add(403);
   if (!isEmpty(params)) statuses.add(404);
   if (body || !isEmpty(params) || !isEmpty(query)) statuses.add(422);
-  if (body) statuses.add(413);
+  if (body && consumes === 'application/json') statuses.add(413);
   const told = [...statuses].toSorted((a, b) => a - b).map((one) => [one, problem(one, produces !== null)]);
   return { [status]: success(served), ...Object.fromEntries(told) };
 }

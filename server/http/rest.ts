@@ -3,6 +3,7 @@ import type { Deps } from '../deps.ts';
 import type { Endpoint, EndpointMeta } from '../endpoint.ts';
 import { RequestParts } from '../lib/request-parser.ts';
 import type { CallContext } from '../procedure.ts';
+import { readForm } from './avatar.ts';
 import { readJson } from './body.ts';
 import type { Exchange, Handler } from './edge.ts';
 import { idempotent } from './idempotency.ts';
@@ -86,9 +87,11 @@ function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProce
   };
 }
 
+const READERS = { 'application/json': readJson, 'multipart/form-data': readForm };
+
 async function readParts(exchange: Exchange, endpoint: Endpoint, names: string[]): Promise<RequestParts> {
   const params = Object.fromEntries(names.map((name, index) => [name, exchange.params[index]]));
-  const body = endpoint.body === null ? undefined : await readJson(exchange.request);
+  const body = endpoint.body === null ? undefined : await READERS[endpoint.consumes](exchange.request);
   return new RequestParts(params, readQuery(exchange.request.url), body);
 }
 

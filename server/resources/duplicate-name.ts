@@ -12,11 +12,11 @@ export async function refuseDuplicateName<Result>(what: string, work: Promise<Re
   }
 }
 
-const duplicateName = (what: string) =>
+export const duplicateName = (what: string) =>
   badRequest('duplicate_name', `There is another ${what} of this name`, { field: 'name' });
 
 /** The driver's error is the cause of the one that the query builder throws. */
-function isUniqueViolation(error: unknown): boolean {
+export function isUniqueViolation(error: unknown): boolean {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   return typeof cause === 'object' && cause !== null && 'code' in cause && cause.code === UNIQUE_VIOLATION;
 }

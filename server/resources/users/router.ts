@@ -1,11 +1,127 @@
+import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
-import { read, router } from '../../procedure.ts';
-import { ExpandedUserSchema } from './schema.ts';
-import { getMe } from './service.ts';
+import { act, procedure, read, router, write } from '../../procedure.ts';
+import { rpcInput } from '../rpc-input.ts';
+import { UsageRange } from '../usage-range.ts';
+import { uploadAvatar } from './avatar.ts';
+import { AvatarForm, AvatarUploadResponse } from './avatar-schema.ts';
+import { createUser } from './create.ts';
+import { acceptInvitation, inviteUser } from './invitation.ts';
+import {
+  AcceptedInvitation,
+  AcceptInvitationRequest,
+  ApiKeySchema,
+  Invitation,
+  InviteRequest,
+  ListKeysRequest,
+  RevokeKeyRequest,
+  RotatedKey,
+  RotateKeyRequest,
+} from './key-schema.ts';
+import { listKeys, revokeKey, rotateKey } from './keys.ts';
+import { getMe } from './me.ts';
+import { putOnboardingState } from './onboarding.ts';
+import {
+  CreateUserRequest,
+  ExpandedUserSchema,
+  OnboardingStateResponse,
+  OnboardingStateSchema,
+  UpdateUserRequest,
+  UserSchema,
+  UserSchemaWithMeTagged,
+} from './schema.ts';
+import { deleteUser, getUser, listUsers } from './service.ts';
+import { updateUser } from './update.ts';
 
 export const usersRouter = router({
+  list: read
+    .concat(rest('GET', '/users', { summary: 'Users of the account, newest first' }))
+    .output(z.array(UserSchemaWithMeTagged))
+    .query(({ ctx }) => listUsers(ctx)),
+  create: write('users.manage')
+    .concat(
+      rest('POST', '/users', {
+        summary: 'Adds a user and makes the invitation link that lets him in',
+        status: 201,
+        query: UsageRange,
+        body: CreateUserRequest,
+        errors: [400, 402],
+      }),
+    )
+    .output(UserSchema)
+    .mutation(({ ctx, input }) => createUser(ctx, input)),
   me: read
     .concat(rest('GET', '/users/me', { summary: 'The calling user, with account, permissions and key' }))
     .output(ExpandedUserSchema)
     .query(({ ctx }) => getMe(ctx)),
+  get: read
+    .concat(rest('GET', '/users/{user_id}', { summary: 'One user' }))
+    .output(UserSchema)
+    .query(({ ctx, input }) => getUser(ctx, input)),
+  update: write(null)
+    .concat(
+      rest('POST', '/users/{user_id}', {
+        summary: 'Changes, disables or enables a user',
+        description: 'Everybody may change name, time zone and locale of his own; all else needs `users.manage`.',
+        body: UpdateUserRequest,
+        errors: [400, 402, 403],
+      }),
+    )
+    .output(UserSchema)
+    .mutation(({ ctx, input }) => updateUser(ctx, input)),
+  delete: act('users.manage')
+    .concat(
+      rest('DELETE', '/users/{user_id}', {
+        summary: 'Removes a user; his keys stop working at once',
+        status: 204,
+        errors: [400],
+      }),
+    )
+    .output(z.void())
+    .mutation(({ ctx, input }) => deleteUser(ctx, input)),
+  putOnboardingState: write(null)
+    .concat(
+      rest('PUT', '/users/me/onboarding-state', {
+        summary: "Replaces the state of the caller's introduction",
+        body: OnboardingStateSchema,
+      }),
+    )
+    .output(OnboardingStateResponse)
+    .mutation(({ ctx, input }) => putOnboardingState(ctx, input)),
+  invite: write('users.manage')
+    .input(rpcInput(InviteRequest))
+    .output(Invitation)
+    .mutation(({ ctx, input }) => inviteUser(ctx, input)),
+  acceptInvitation: procedure
+    .input(rpcInput(AcceptInvitationRequest))
+    .output(AcceptedInvitation)
+    .mutation(({ ctx, input }) => acceptInvitation(ctx, input)),
+  rotateKey: write(null)
+    .input(rpcInput(RotateKeyRequest))
+    .output(RotatedKey)
+    .mutation(({ ctx, input }) => rotateKey(ctx, input)),
+  listKeys: read
+    .input(rpcInput(ListKeysRequest))
+    .output(z.array(ApiKeySchema))
+    .query(({ ctx, input }) => listKeys(ctx, input)),
+  revokeKey: write(null)
+    .input(rpcInput(RevokeKeyRequest))
+    .output(z.void())
+    .mutation(({ ctx, input }) => revokeKey(ctx, input)),
+});
+
+/** By REST alone: a file is no value of tRPC. */
+export const avatarRouter = router({
+  uploadAvatar: act(null)
+    .concat(
+      rest('POST', '/users/me/avatar', {
+        summary: "Makes a file the caller's picture",
+        description: 'PNG, JPEG or WebP, 2 MiB and 4096 × 4096 pixels at most; kept as a WebP of 256 × 256.',
+        body: AvatarForm,
+        consumes: 'multipart/form-data',
+        errors: [400],
+      }),
+    )
+    .output(AvatarUploadResponse)
+    .mutation(({ ctx, input }) => uploadAvatar(ctx, input)),
 });

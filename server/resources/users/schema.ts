@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PERMISSIONS } from '../../permissions.ts';
-import { day, instant } from '../wire.ts';
+import { day, idInBody, instant, name, text, timeZone } from '../wire.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 
@@ -15,13 +15,32 @@ export const ONBOARDING_STEPS = [
   'create_trigger',
 ] as const;
 
-const OnboardingStateResponse = z
+const MAX_ONBOARDING_DATA_BYTES = 8192;
+
+export const OnboardingStateSchema = z
+  .strictObject({
+    completed_steps: z.array(z.enum(ONBOARDING_STEPS)).max(100),
+    current_step: text(1, 100).nullish(),
+    dismissed: z.boolean().default(false),
+    data: z
+      .record(z.string(), z.unknown())
+      .default({})
+      .refine(
+        (data) => Buffer.byteLength(JSON.stringify(data)) <= MAX_ONBOARDING_DATA_BYTES,
+        `Should have at most ${MAX_ONBOARDING_DATA_BYTES} bytes as JSON`,
+      )
+      .meta({ description: `Whatever the caller keeps; at most ${MAX_ONBOARDING_DATA_BYTES} bytes as JSON.` }),
+  })
+  .meta({ id: 'OnboardingStateSchema', examples: [{ completed_steps: ['profile'], current_step: 'add_source' }] });
+export type OnboardingStateSchema = z.infer<typeof OnboardingStateSchema>;
+
+export const OnboardingStateResponse = z
   .object({
     completed_steps: z.array(z.enum(ONBOARDING_STEPS)),
     current_step: z.string().nullable(),
     dismissed: z.boolean(),
     data: z.record(z.string(), z.unknown()),
-    is_complete: z.boolean(),
+    is_complete: z.boolean().meta({ description: 'Every step is done.' }),
     completed_at: instant().nullable(),
     updated_at: instant(),
     progress_percent: z.number().meta({ minimum: 0, maximum: 100 }),
@@ -36,7 +55,7 @@ const user = {
   full_name: z.string(),
   status: z.enum(['invited', 'active', 'disabled']),
   is_active: z.boolean(),
-  avatar_url: z.string().nullable(),
+  avatar_url: z.string().nullable().meta({ description: 'Path on this server; another one after each upload.' }),
   timezone: z.string().nullable(),
   locale: z.string().nullable(),
   roles: z.array(z.object({ id: uuid(), name: z.string() })).meta({ description: 'Ordered by name.' }),
@@ -44,9 +63,20 @@ const user = {
   last_api_request_at: instant().nullable(),
   invited_by: uuid().nullable(),
   invited_at: instant().nullable(),
+  invite_link: z.string().nullable().meta({
+    description: 'Path of the page that takes the invitation, once, within 7 days. Shown only in the answer that makes it.',
+  }),
   created_at: instant(),
   updated_at: instant(),
 };
+
+export const UserSchema = z.object(user).meta({ id: 'UserSchema' });
+export type UserSchema = z.infer<typeof UserSchema>;
+
+export const UserSchemaWithMeTagged = z
+  .object({ ...user, is_me: z.boolean() })
+  .meta({ id: 'UserSchemaWithMeTagged' });
+export type UserSchemaWithMeTagged = z.infer<typeof UserSchemaWithMeTagged>;
 
 export const ExpandedUserSchema = z
   .object({
@@ -74,3 +104,41 @@ export const ExpandedUserSchema = z
   })
   .meta({ id: 'ExpandedUserSchema' });
 export type ExpandedUserSchema = z.infer<typeof ExpandedUserSchema>;
+
+const locale = () => text(1, 35).refine(isLocale, 'This is no BCP 47 language tag');
+
+function isLocale(value: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(value).length === 1;
+  } catch {
+    return false;
+  }
+}
+
+const roleIds = () => z.array(idInBody()).max(100).meta({ uniqueItems: true });
+
+export const CreateUserRequest = z
+  .strictObject({
+    email: z.email().max(254).toLowerCase(),
+    full_name: name(),
+    role_ids: roleIds().optional().meta({ description: 'Without it the role Viewer.' }),
+    send_invitation: z.boolean().default(true).meta({
+      description: 'Makes the invitation link, for the caller to pass on; without it one can be made later.',
+    }),
+    timezone: timeZone().nullish(),
+  })
+  .meta({ id: 'CreateUserRequest', examples: [{ email: 'ada@example.org', full_name: 'Ada Lovelace' }] });
+export type CreateUserRequest = z.infer<typeof CreateUserRequest>;
+
+export const UpdateUserRequest = z
+  .strictObject({
+    full_name: name().optional(),
+    timezone: timeZone().nullish(),
+    locale: locale().nullish(),
+    role_ids: roleIds().optional().meta({ description: 'All roles that the user shall have.' }),
+    is_active: z.boolean().optional().meta({ description: 'false disables the user: his keys stop working.' }),
+    email: z.string().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
+  })
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .meta({ id: 'UpdateUserRequest', examples: [{ full_name: 'Ada King' }] });
+export type UpdateUserRequest = z.infer<typeof UpdateUserRequest>;

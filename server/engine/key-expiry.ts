@@ -1,0 +1,73 @@
+import { sql } from 'drizzle-orm';
+import type { Db } from '../../db/types.ts';
+import type { Deps } from '../deps.ts';
+import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+
+/** Days before a key's end at which its user is told; 0 is the end itself. */
+const ANNOUNCED_AT = [14, 7, 1, 0];
+const BATCH = 100;
+
+interface Due {
+  id: string;
+  prefix: string;
+  account_id: string;
+  user_id: string;
+  email: string;
+  full_name: string;
+  expires_at: string;
+  days_remaining: number;
+}
+
+/**
+ * Writes `api_key_expiring` 14, 7 and 1 days before a live key of an active user ends, and `api_key_expired` after it.
+ * Each is written once, however many workers look; days missed while nobody looked are not made up for: the last
+ * one due is told. Resolves to the number of events.
+ */
+export async function sweepKeys(deps: Pick<Deps, 'db'>): Promise<number> {
+  for (let told = 0; ; ) {
+    const batch = await deps.db.transaction(tellBatch);
+    told += batch;
+    if (batch < BATCH) return told;
+  }
+}
+
+async function tellBatch(tx: Db): Promise<number> {
+  const due = await takeDue(tx);
+  for (const key of due) await tell(tx, key);
+  return due.length;
+}
+
+/** The clock is the database's, by which keys end. Keys that another worker is telling of are left to it. */
+async function takeDue(tx: Db): Promise<Due[]> {
+  const days = sql.raw(`array[${ANNOUNCED_AT.join(', ')}]`);
+  // All announcements whose time has come, the latest of which is the one that is told.
+  const reached = sql`array(select day from unnest(${days}) as day where k.expires_at <= now() + make_interval(days => day))`;
+  return (await tx.execute(sql`
+    with due as (
+      select k.id, ${reached} as reached
+      from api_keys k join users u on u.id = k.user_id
+      where k.revoked_at is null and 0 <> all(k.announced_days) and not (k.announced_days @> ${reached})
+        and k.expires_at <= now() + make_interval(days => ${Math.max(...ANNOUNCED_AT)})
+        and u.status = 'active' and u.deleted_at is null
+      order by k.expires_at limit ${BATCH}
+      for update of k skip locked)
+    update api_keys k set announced_days = due.reached
+    from due, users u where k.id = due.id and u.id = k.user_id
+    returning k.id, k.prefix, k.account_id, k.user_id, u.email, u.full_name, k.expires_at,
+      greatest(0, ceil(extract(epoch from k.expires_at - now()) / 86400))::int as days_remaining`)) as unknown as Due[];
+}
+
+async function tell(tx: Db, key: Due): Promise<void> {
+  const { id, prefix, account_id, user_id, email, full_name, days_remaining } = key;
+  const expired = days_remaining === 0;
+  const inDays = `ends within ${days_remaining} ${days_remaining === 1 ? 'day' : 'days'}`;
+  await emit(tx, {
+    account_id,
+    event: expired ? 'api_key_expired' : 'api_key_expiring',
+    actor: SYSTEM_ACTOR,
+    resource: { type: 'api_key', id, name: prefix },
+    summary: `An API key of ${full_name} ${expired ? 'has ended' : inDays}`,
+    user_id,
+    payload: { user_id, email, days_remaining, prefix, expires_at: new Date(key.expires_at).toISOString() },
+  });
+}

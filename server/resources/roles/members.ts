@@ -1,0 +1,36 @@
+import { notFound } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+import { keepingAnAdministrator } from '../administrators.ts';
+import { assignRoles, rolesOf, unassignRoles } from '../memberships.ts';
+import { lockUser } from '../owned-user.ts';
+import { lockRole, selectRole } from './query.ts';
+import type { RoleSchema } from './schema.ts';
+import { getRole } from './service.ts';
+
+interface Membership {
+  role_id: string;
+  user_id: string;
+}
+
+/**
+ * Gives a user a role; one who has it keeps it.
+ * @throws ApiError 404 for the role, then for the user; 400 `cannot_grant_unheld_permission`.
+ */
+export async function addRoleUser(ctx: Ctx, input: Membership): Promise<RoleSchema> {
+  await selectRole(ctx, input.role_id);
+  const user = await lockUser(ctx, input.user_id);
+  const role = await lockRole(ctx, input.role_id, 'share');
+  const present = await rolesOf(ctx, user.id);
+  if (!present.some((one) => one.id === role.id)) await assignRoles(ctx, user, [role]);
+  return getRole(ctx, input);
+}
+
+/** @throws ApiError 404 for the role, the user, and when he has not the role; 400 `last_administrator`. */
+export const removeRoleUser = (ctx: Ctx, input: Membership): Promise<void> =>
+  keepingAnAdministrator(ctx, async () => {
+    const { role } = await selectRole(ctx, input.role_id);
+    const user = await lockUser(ctx, input.user_id);
+    const present = await rolesOf(ctx, user.id);
+    if (!present.some((one) => one.id === role.id)) throw notFound('Member of the role');
+    await unassignRoles(ctx, user, [role]);
+  });

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import { PERMISSIONS } from '../../permissions.ts';
+import { instant, text } from '../wire.ts';
+
+export const Permission = z.enum(PERMISSIONS).meta({ id: 'Permission' });
+
+export const RoleSchema = z
+  .object({
+    id: z.string().meta({ format: 'uuid' }),
+    account_id: z.string().meta({ format: 'uuid' }).nullable().meta({ description: 'Null for system roles.' }),
+    name: z.string(),
+    description: z.string().nullable(),
+    is_system: z.boolean(),
+    permissions: z.array(Permission),
+    users_count: z.number().meta({ type: 'integer', minimum: 0 }),
+    user_ids: z.array(z.string().meta({ format: 'uuid' })).nullable().meta({ description: 'Ordered; null in the list.' }),
+    created_at: instant(),
+    updated_at: instant(),
+  })
+  .meta({ id: 'RoleSchema' });
+export type RoleSchema = z.infer<typeof RoleSchema>;
+
+const settings = {
+  name: text(1, 100).trim().min(1),
+  description: text(0, 2000).nullish(),
+  permissions: z.array(Permission).min(1).max(100),
+};
+
+export const CreateRequest = z.strictObject(settings).meta({
+  id: 'CreateRequest',
+  examples: [{ name: 'Operator', description: 'Runs pipelines', permissions: ['connections.run'] }],
+});
+export type CreateRequest = z.infer<typeof CreateRequest>;
+
+export const UpdateRequest = z
+  .strictObject(settings)
+  .partial()
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .meta({ id: 'UpdateRequest', examples: [{ permissions: ['connections.run', 'cases.update'] }] });
+export type UpdateRequest = z.infer<typeof UpdateRequest>;

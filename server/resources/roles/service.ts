@@ -1,0 +1,93 @@
+import { and, eq, ne, sql } from 'drizzle-orm';
+import { roles, userRoles } from '../../../db/schema/index.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+import { duplicateName, refuseDuplicateName } from '../duplicate-name.ts';
+import { requireHeld, type RoleRow, visibleRoles } from '../memberships.ts';
+import { checkFeature } from '../plan-limits.ts';
+import { emitRoleEvent } from './events.ts';
+import { lockRole, permissionsAmong, presentRole, refuseSystemRole, selectRole, selectRoles } from './query.ts';
+import type { CreateRequest, RoleSchema, UpdateRequest } from './schema.ts';
+
+/** System roles first, then by name. */
+export async function listRoles(ctx: Ctx): Promise<RoleSchema[]> {
+  return (await selectRoles(ctx)).map((record) => ({ ...presentRole(record), user_ids: null }));
+}
+
+export async function getRole(ctx: Ctx, { role_id }: { role_id: string }): Promise<RoleSchema> {
+  return presentRole(await selectRole(ctx, role_id));
+}
+
+/** @throws ApiError 400 `duplicate_name`, `cannot_grant_unheld_permission`; 402 `feature_not_in_plan`. */
+export async function createRole(ctx: Ctx, input: CreateRequest): Promise<RoleSchema> {
+  const permissions = permissionsAmong(input.permissions);
+  requireHeld(ctx, permissions);
+  await requireFreeName(ctx, input.name);
+  await checkFeature(ctx, 'custom_roles');
+  const { name, description } = input;
+  const inserting = ctx.db
+    .insert(roles)
+    .values({ account_id: ctx.principal.account_id, name, description, permissions })
+    .returning();
+  const [role] = await refuseDuplicateName('role', inserting);
+  if (!role) throw new Error('an insert gave no row');
+  await emitRoleEvent(ctx, 'role_created', { role });
+  return getRole(ctx, { role_id: role.id });
+}
+
+/**
+ * Changes a role of the account; its members have the new permissions from their next request on. A request that
+ * changes nothing leaves time stamps and events alone.
+ * @throws ApiError 404; 400 `system_role`, `duplicate_name`, `cannot_grant_unheld_permission`.
+ */
+export async function updateRole(ctx: Ctx, input: UpdateRequest & { role_id: string }): Promise<RoleSchema> {
+  const role = await lockRole(ctx, input.role_id, 'update');
+  refuseSystemRole(role);
+  const changes = changesOf(role, input);
+  requireHeld(ctx, (changes.permissions ?? []).filter((permission) => !role.permissions.includes(permission)));
+  if (changes.name !== undefined) await requireFreeName(ctx, changes.name, role.id);
+  const changed_fields = Object.keys(changes) as (keyof typeof changes)[];
+  if (changed_fields.length > 0) {
+    const updating = ctx.db.update(roles).set(changes).where(eq(roles.id, role.id)).returning();
+    const [changed] = await refuseDuplicateName('role', updating);
+    if (!changed) throw new Error('a locked row is gone');
+    const before = Object.fromEntries(changed_fields.map((key) => [key, role[key]]));
+    await emitRoleEvent(ctx, 'role_updated', { role: changed, changed_fields, before, after: changes });
+  }
+  return getRole(ctx, input);
+}
+
+function changesOf(role: RoleRow, input: UpdateRequest) {
+  const { name, description, permissions } = input;
+  const wanted = { name, description, permissions: permissions && permissionsAmong(permissions) };
+  const isChange = ([key, value]: [string, unknown]) =>
+    value !== undefined && !Bun.deepEquals(value, role[key as keyof typeof wanted]);
+  return Object.fromEntries(Object.entries(wanted).filter(isChange)) as Partial<typeof wanted>;
+}
+
+/** @throws ApiError 404; 400 `system_role`, `role_in_use` with `user_ids`. */
+export async function deleteRole(ctx: Ctx, { role_id }: { role_id: string }): Promise<void> {
+  const role = await lockRole(ctx, role_id, 'update');
+  refuseSystemRole(role);
+  const members = await ctx.db.select({ id: userRoles.user_id }).from(userRoles).where(eq(userRoles.role_id, role.id));
+  if (members.length > 0) {
+    throw badRequest('role_in_use', 'Users have this role', { user_ids: members.map((member) => member.id).toSorted() });
+  }
+  await ctx.db.delete(roles).where(eq(roles.id, role.id));
+  await emitRoleEvent(ctx, 'role_deleted', { role });
+}
+
+/** The index on names does not see that a system role has the name. */
+async function requireFreeName(ctx: Ctx, name: string, except?: string): Promise<void> {
+  const [other] = await ctx.db
+    .select({ id: roles.id })
+    .from(roles)
+    .where(
+      and(
+        visibleRoles(ctx),
+        eq(sql`lower(${roles.name})`, sql`lower(${name})`),
+        except === undefined ? undefined : ne(roles.id, except),
+      ),
+    );
+  if (other) throw duplicateName('role');
+}

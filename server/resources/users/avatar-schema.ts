@@ -1,0 +1,18 @@
+import { z } from 'zod';
+import { instant } from '../wire.ts';
+
+export const AvatarForm = z
+  .strictObject({ file: z.file().meta({ description: 'PNG, JPEG or WebP, 2 MiB at most.' }) })
+  .meta({ id: 'Body_upload_avatar_users_me_avatar_post' });
+
+export const AvatarUploadResponse = z
+  .object({
+    avatar_url: z.string().meta({ description: 'Path on this server; another one after each upload.' }),
+    width: z.number(),
+    height: z.number(),
+    content_type: z.literal('image/webp'),
+    size_bytes: z.number(),
+    updated_at: instant(),
+  })
+  .meta({ id: 'AvatarUploadResponse' });
+export type AvatarUploadResponse = z.infer<typeof AvatarUploadResponse>;

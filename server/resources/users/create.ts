@@ -1,0 +1,72 @@
+import { and, asc, eq, isNull, sql } from 'drizzle-orm';
+import { roles, users } from '../../../db/schema/index.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+import { isUniqueViolation } from '../duplicate-name.ts';
+import { assignRoles, lockRoles, type RoleRow, requireHeld } from '../memberships.ts';
+import type { UserRow } from '../owned-user.ts';
+import { checkLimit } from '../plan-limits.ts';
+import { checkUsageRange, type UsageRange } from '../usage-range.ts';
+import { emitUserEvent } from './events.ts';
+import { makeInvitation } from './invitation.ts';
+import type { CreateUserRequest, UserSchema } from './schema.ts';
+import { getUser } from './service.ts';
+
+/**
+ * Adds a user as invited; he becomes active by taking the invitation.
+ * @throws ApiError 400 `email_taken`, `invalid_reference`, `cannot_grant_unheld_permission`; 402, see `checkLimit`.
+ */
+export async function createUser(ctx: Ctx, input: CreateUserRequest & UsageRange): Promise<UserSchema> {
+  checkUsageRange(input);
+  const assigned = input.role_ids ? await lockRoles(ctx, [...new Set(input.role_ids)]) : await viewerRole(ctx);
+  requireHeld(ctx, [...new Set(assigned.flatMap((role) => role.permissions))]);
+  await requireFreeAddress(ctx, input.email);
+  await checkLimit(ctx, 'max_users', input);
+  const invitation = input.send_invitation ? makeInvitation(ctx.deps) : null;
+  const user = await insertUser(ctx, input, invitation?.columns);
+  await emitUserEvent(ctx, 'user_added', { user, role_names: assigned.map((role) => role.name) });
+  await assignRoles(ctx, user, assigned);
+  return { ...(await getUser(ctx, { user_id: user.id })), invite_link: invitation?.invite_link ?? null };
+}
+
+/** System roles do not go away: no lock. */
+const viewerRole = ({ db }: Ctx): Promise<RoleRow[]> =>
+  db.select().from(roles).where(and(isNull(roles.account_id), eq(roles.name, 'Viewer'))).orderBy(asc(roles.id));
+
+async function requireFreeAddress(ctx: Ctx, email: string): Promise<void> {
+  const sameAddress = and(eq(users.account_id, ctx.principal.account_id), sql`lower(${users.email}) = ${email}`);
+  const [other] = await ctx.db.select({ id: users.id }).from(users).where(and(sameAddress, isNull(users.deleted_at)));
+  if (other) throw emailTaken(other.id);
+}
+
+const emailTaken = (user_id?: string) =>
+  badRequest('email_taken', 'Another user of the account has this address', { field: 'email', user_id });
+
+async function insertUser(
+  ctx: Ctx,
+  { email, full_name, timezone }: CreateUserRequest,
+  invitation: ReturnType<typeof makeInvitation>['columns'] | undefined,
+): Promise<UserRow> {
+  const inserting = ctx.db
+    .insert(users)
+    .values({
+      account_id: ctx.principal.account_id,
+      email,
+      full_name,
+      timezone,
+      status: 'invited',
+      invited_by: ctx.principal.user_id,
+      invited_at: sql`now()`,
+      ...invitation,
+    })
+    .returning();
+  try {
+    const [user] = await inserting;
+    if (!user) throw new Error('an insert gave no row');
+    return user;
+  } catch (error) {
+    // Somebody added the address between the look and the insert.
+    if (isUniqueViolation(error)) throw emailTaken();
+    throw error;
+  }
+}

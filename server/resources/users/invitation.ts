@@ -1,0 +1,74 @@
+import { randomBytes } from 'node:crypto';
+import { and, eq, isNull, ne, sql } from 'drizzle-orm';
+import { users } from '../../../db/schema/index.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { CallContext, Ctx } from '../../procedure.ts';
+import { requireHeld, rolesOf } from '../memberships.ts';
+import { lockUser } from '../owned-user.ts';
+import { emitUserEvent, emitUserEventAs } from './events.ts';
+import { issueKey } from './issue-key.ts';
+import type { AcceptedInvitation, Invitation } from './key-schema.ts';
+import { presentUser, selectUser } from './query.ts';
+
+const INVITATION_DAYS = 7;
+
+/** In the fragment, which browsers send to no server: the token is in no log. */
+const linkWith = (token: string) => `/invitation#token=${token}`;
+
+/** A new link and the columns that know it again; they do not give the token away. */
+export function makeInvitation({ secrets }: Ctx['deps']) {
+  const token = randomBytes(32).toString('base64url');
+  return {
+    invite_link: linkWith(token),
+    columns: {
+      invitation_hash: secrets.hmac('invitation', token),
+      invitation_expires_at: sql`now() + make_interval(days => ${INVITATION_DAYS})`,
+    },
+  };
+}
+
+/**
+ * A new link for somebody who lost his or lost his key; the former link ends. Whoever has the link can do all that the
+ * user can, so the caller must hold as much.
+ * @throws ApiError 404; 400 `user_disabled`, `cannot_grant_unheld_permission`.
+ */
+export async function inviteUser(ctx: Ctx, { user_id }: { user_id: string }): Promise<Invitation> {
+  const user = await lockUser(ctx, user_id);
+  if (user.status === 'disabled') throw badRequest('user_disabled', 'A disabled user cannot be invited');
+  requireHeld(ctx, [...new Set((await rolesOf(ctx, user.id)).flatMap((role) => role.permissions))]);
+  const { invite_link, columns } = makeInvitation(ctx.deps);
+  const [invited] = await ctx.db
+    .update(users)
+    .set({ ...columns, invited_by: ctx.principal.user_id, invited_at: sql`now()` })
+    .where(eq(users.id, user.id))
+    .returning();
+  await emitUserEvent(ctx, 'user_updated', { user, changed_fields: ['invitation'] });
+  return { user_id: user.id, invite_link, expires_at: invited!.invitation_expires_at! };
+}
+
+/**
+ * Takes an invitation, once: the user becomes active and gets an API key, shown only here.
+ * @throws ApiError 400 `invalid_invitation`.
+ */
+export async function acceptInvitation({ deps }: CallContext, { token }: { token: string }): Promise<AcceptedInvitation> {
+  const invited = and(
+    eq(users.invitation_hash, deps.secrets.hmac('invitation', token)),
+    sql`${users.invitation_expires_at} > now()`,
+    ne(users.status, 'disabled'),
+    isNull(users.deleted_at),
+  );
+  return deps.db.transaction(async (db) => {
+    // Whoever comes second waits for the row, and then it fits no longer.
+    const [before] = await db.select().from(users).where(invited).for('update');
+    if (!before) throw badRequest('invalid_invitation', 'The invitation is unknown, used up or has expired');
+    const user = { ...before, status: 'active' as const, invitation_hash: null, invitation_expires_at: null };
+    const { status, invitation_hash, invitation_expires_at } = user;
+    await db.update(users).set({ status, invitation_hash, invitation_expires_at }).where(eq(users.id, user.id));
+    const actor = { type: 'user' as const, id: user.id, name: user.full_name };
+    if (before.status === 'invited') {
+      await emitUserEventAs({ db, actor }, 'user_updated', { user, changed_fields: ['status'] });
+    }
+    const key = await issueKey({ db, actor }, { user, secrets: deps.secrets, event: 'api_key_created' });
+    return { ...key, user: presentUser(await selectUser({ db }, user)) };
+  });
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { idInBody, instant } from '../wire.ts';
+import { UserSchema } from './schema.ts';
+
+export const ApiKeySchema = z.object({
+  id: z.string(),
+  user_id: z.string(),
+  prefix: z.string(),
+  status: z.enum(['live', 'expired', 'revoked']),
+  /** The key of this call. */
+  is_current: z.boolean(),
+  created_at: instant(),
+  expires_at: instant(),
+  revoked_at: instant().nullable(),
+  last_used_at: instant().nullable(),
+});
+export type ApiKeySchema = z.infer<typeof ApiKeySchema>;
+
+/** A key in plain: this is the only time that it is shown. */
+export const NewApiKey = z.object({
+  id: z.string(),
+  api_key: z.string(),
+  prefix: z.string(),
+  created_at: instant(),
+  expires_at: instant(),
+});
+export type NewApiKey = z.infer<typeof NewApiKey>;
+
+export const RotateKeyRequest = z.strictObject({
+  /** How long the former key still works; never beyond its own end. */
+  grace_hours: z.int().min(0).max(168).default(24),
+});
+
+export const RotatedKey = NewApiKey.extend({
+  previous: z.object({ id: z.string(), prefix: z.string(), expires_at: instant() }),
+});
+export type RotatedKey = z.infer<typeof RotatedKey>;
+
+/** Without `user_id` the caller's own keys. */
+export const ListKeysRequest = z.strictObject({ user_id: idInBody().optional() });
+
+export const RevokeKeyRequest = z.strictObject({ key_id: idInBody() });
+
+export const InviteRequest = z.strictObject({ user_id: idInBody() });
+
+export const Invitation = z.object({ user_id: z.string(), invite_link: z.string(), expires_at: instant() });
+export type Invitation = z.infer<typeof Invitation>;
+
+export const AcceptInvitationRequest = z.strictObject({ token: z.string().min(1).max(200) });
+
+export const AcceptedInvitation = NewApiKey.extend({ user: UserSchema });
+export type AcceptedInvitation = z.infer<typeof AcceptedInvitation>;

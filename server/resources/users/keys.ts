@@ -1,0 +1,80 @@
+import { and, desc, eq, sql } from 'drizzle-orm';
+import { apiKeys, users } from '../../../db/schema/index.ts';
+import { badRequest, notFound } from '../../lib/errors.ts';
+import { type Ctx, requirePermission } from '../../procedure.ts';
+import { lockUser } from '../owned-user.ts';
+import { causedBy, emitKeyEvent } from './events.ts';
+import { isLive, issueKey } from './issue-key.ts';
+import type { ApiKeySchema, RotatedKey } from './key-schema.ts';
+import { selectUser } from './query.ts';
+
+/** Everything that is announced of a key's end; its owner has been told by the event of the rotation. */
+const ALL_ANNOUNCED = [14, 7, 1, 0];
+
+/**
+ * A new key for the caller, shown only here. The one that he calls with works for `grace_hours` more, at most to its own
+ * end; every other one ends at once.
+ */
+export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number }): Promise<RotatedKey> {
+  const user = await lockUser(ctx, ctx.principal.user_id);
+  const [previous] = await ctx.db
+    .update(apiKeys)
+    .set({
+      expires_at: sql`least(${apiKeys.expires_at}, now() + make_interval(hours => ${grace_hours}))`,
+      announced_days: ALL_ANNOUNCED,
+    })
+    .where(and(eq(apiKeys.id, ctx.principal.api_key_id), isLive()))
+    .returning();
+  // Another rotation, which the lock made this one wait for, has ended the key.
+  if (!previous) throw badRequest('key_not_live', 'The API key of this call was replaced or revoked meanwhile');
+  const made = await issueKey(causedBy(ctx), {
+    user,
+    secrets: ctx.deps.secrets,
+    event: 'api_key_rotated',
+    keep: previous.id,
+    facts: { previous_prefix: previous.prefix, previous_expires_at: previous.expires_at },
+  });
+  return { ...made, previous };
+}
+
+/** Keys of the caller, or of another user for whom he may manage; newest first. The keys themselves cannot be shown. */
+export async function listKeys(ctx: Ctx, { user_id }: { user_id?: string }): Promise<ApiKeySchema[]> {
+  const of = user_id ?? ctx.principal.user_id;
+  if (of !== ctx.principal.user_id) {
+    requirePermission(ctx, 'users.manage');
+    await selectUser(ctx, { id: of, account_id: ctx.principal.account_id });
+  }
+  const rows = await ctx.db
+    .select({ key: apiKeys, is_live: sql<boolean>`${isLive()}` })
+    .from(apiKeys)
+    .where(eq(apiKeys.user_id, of))
+    .orderBy(desc(apiKeys.created_at), desc(apiKeys.id));
+  return rows.map(({ key, is_live }) => ({
+    ...key,
+    status: key.revoked_at !== null ? 'revoked' : is_live ? 'live' : 'expired',
+    is_current: key.id === ctx.principal.api_key_id,
+  }));
+}
+
+/**
+ * Ends a key at once: one of the caller's, or of a user whom he may manage. The key of the call itself is replaced by
+ * a rotation without grace, so that nobody locks himself out.
+ * @throws ApiError 404; 403; 400 `key_in_use`.
+ */
+export async function revokeKey(ctx: Ctx, { key_id }: { key_id: string }): Promise<void> {
+  const [found] = await ctx.db
+    .select({ key: apiKeys, user: users })
+    .from(apiKeys)
+    .innerJoin(users, eq(users.id, apiKeys.user_id))
+    .where(and(eq(apiKeys.id, key_id), eq(apiKeys.account_id, ctx.principal.account_id)))
+    .for('update', { of: apiKeys });
+  const isOwn = found?.user.id === ctx.principal.user_id;
+  if (!isOwn) requirePermission(ctx, 'users.manage');
+  if (!found) throw notFound('API key');
+  if (key_id === ctx.principal.api_key_id) {
+    throw badRequest('key_in_use', 'This call uses the key: replace it by users.rotateKey with grace_hours 0');
+  }
+  if (found.key.revoked_at !== null) return;
+  await ctx.db.update(apiKeys).set({ revoked_at: sql`now()` }).where(eq(apiKeys.id, key_id));
+  await emitKeyEvent(causedBy(ctx), 'api_key_revoked', found);
+}

@@ -1,0 +1,47 @@
+import { eq } from 'drizzle-orm';
+import { users } from '../../../db/schema/index.ts';
+import type { Ctx } from '../../procedure.ts';
+import { lockUser, type UserRow } from '../owned-user.ts';
+import { emitUserEvent } from './events.ts';
+import { ONBOARDING_STEPS, type OnboardingStateResponse, type OnboardingStateSchema } from './schema.ts';
+
+/** Replaces the caller's whole state. The moment of completion is kept until a step is undone. */
+export async function putOnboardingState(ctx: Ctx, input: OnboardingStateSchema): Promise<OnboardingStateResponse> {
+  const user = await lockUser(ctx, ctx.principal.user_id);
+  const before = presentOnboarding(user);
+  const completed_steps = stepsAmong(input.completed_steps);
+  const now = ctx.deps.now().toISOString();
+  const onboarding_state = {
+    completed_steps,
+    current_step: input.current_step ?? null,
+    dismissed: input.dismissed,
+    data: input.data,
+    completed_at: isComplete(completed_steps) ? (before.completed_at ?? now) : null,
+    updated_at: now,
+  };
+  await ctx.db.update(users).set({ onboarding_state }).where(eq(users.id, user.id));
+  await emitUserEvent(ctx, 'user_updated', { user, changed_fields: ['onboarding_state'] });
+  return presentOnboarding({ ...user, onboarding_state });
+}
+
+/** What is stored, with what follows from it; of somebody who has none, the beginning. */
+export function presentOnboarding(user: Pick<UserRow, 'onboarding_state' | 'created_at'>): OnboardingStateResponse {
+  const stored = user.onboarding_state as Partial<OnboardingStateResponse>;
+  const completed_steps = stepsAmong(stored.completed_steps ?? []);
+  return {
+    completed_steps,
+    current_step: stored.current_step ?? null,
+    dismissed: stored.dismissed ?? false,
+    data: stored.data ?? {},
+    is_complete: isComplete(completed_steps),
+    completed_at: stored.completed_at ?? null,
+    updated_at: stored.updated_at ?? user.created_at,
+    progress_percent: Math.round((100 * completed_steps.length) / ONBOARDING_STEPS.length),
+  };
+}
+
+type Step = (typeof ONBOARDING_STEPS)[number];
+
+/** Each once, in the order in which they are offered. */
+const stepsAmong = (steps: readonly Step[]) => ONBOARDING_STEPS.filter((step) => steps.includes(step));
+const isComplete = (steps: readonly Step[]) => steps.length === ONBOARDING_STEPS.length;

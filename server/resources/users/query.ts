@@ -1,0 +1,42 @@
+import { and, desc, eq, isNull, sql } from 'drizzle-orm';
+import { users } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import { notFound } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+import type { UserRow } from '../owned-user.ts';
+import { isId } from '../wire.ts';
+import type { UserSchema } from './schema.ts';
+
+// The builder leaves the table's name out where there is only one: inside the subquery `id` would be another table's.
+const rolesJson = sql<UserSchema['roles']>`(
+  select coalesce(json_agg(json_build_object('id', r.id, 'name', r.name) order by r.name collate "C", r.id), '[]')
+  from user_roles m join roles r on r.id = m.role_id where m.user_id = users.id)`;
+
+const select = (db: Db) => db.select({ user: users, roles: rolesJson }).from(users);
+
+/** Newest first. */
+export const selectUsers = (db: Db, account_id: string) =>
+  select(db)
+    .where(and(eq(users.account_id, account_id), isNull(users.deleted_at)))
+    .orderBy(desc(users.created_at), desc(users.id));
+
+/** @throws ApiError 404 */
+export async function selectUser(ctx: Pick<Ctx, 'db'>, key: { id: string; account_id: string }) {
+  const owned = and(eq(users.id, key.id), eq(users.account_id, key.account_id), isNull(users.deleted_at));
+  const [record] = isId(key.id) ? await select(ctx.db).where(owned) : [];
+  if (!record) throw notFound('User');
+  return record;
+}
+
+export function presentUser({ user, roles }: { user: UserRow; roles: UserSchema['roles'] }): UserSchema {
+  return {
+    ...user,
+    is_active: user.status === 'active',
+    avatar_url: user.avatar_key === null ? null : avatarUrl(user.avatar_key),
+    roles,
+    invite_link: null,
+  };
+}
+
+/** The object `avatars/<id>.webp` is served at `/avatars/<id>`. */
+export const avatarUrl = (avatar_key: string) => `/${avatar_key.replace(/\.webp$/, '')}`;

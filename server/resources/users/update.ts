@@ -1,0 +1,75 @@
+import { eq } from 'drizzle-orm';
+import { apiKeys, users } from '../../../db/schema/index.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { type Ctx, requirePermission } from '../../procedure.ts';
+import { keepingAnAdministrator } from '../administrators.ts';
+import { assignRoles, lockRoles, rolesOf, unassignRoles } from '../memberships.ts';
+import { lockUser, type UserRow } from '../owned-user.ts';
+import { checkLimit } from '../plan-limits.ts';
+import { emitUserEvent } from './events.ts';
+import type { UpdateUserRequest, UserSchema } from './schema.ts';
+import { getUser } from './service.ts';
+
+/** What users may change of themselves. */
+const PROFILE = ['full_name', 'timezone', 'locale'] as const;
+
+type Input = UpdateUserRequest & { user_id: string };
+
+/**
+ * Changes a user. A request that changes nothing leaves time stamps and events alone.
+ * @throws ApiError 403; 404; 400 `immutable_field`, `cannot_disable_self`, `last_administrator`, `invalid_reference`,
+ * `cannot_grant_unheld_permission`; 402, see `checkLimit`.
+ */
+export async function updateUser(ctx: Ctx, input: Input): Promise<UserSchema> {
+  const isSelf = input.user_id.toLowerCase() === ctx.principal.user_id;
+  const manages = input.is_active !== undefined || input.role_ids !== undefined;
+  if (!isSelf || manages) requirePermission(ctx, 'users.manage');
+  const change = () => changeUser(ctx, input, isSelf);
+  await (manages ? keepingAnAdministrator(ctx, change) : change());
+  return getUser(ctx, input);
+}
+
+async function changeUser(ctx: Ctx, input: Input, isSelf: boolean): Promise<void> {
+  const user = await lockUser(ctx, input.user_id);
+  if (input.email !== undefined && input.email.toLowerCase() !== user.email.toLowerCase()) {
+    throw badRequest('immutable_field', 'email cannot be changed', { field: 'email' });
+  }
+  if (input.is_active === false && isSelf) throw badRequest('cannot_disable_self', 'You cannot disable yourself');
+  if (input.role_ids) await setRoles(ctx, user, [...new Set(input.role_ids)]);
+  if (input.is_active !== undefined) await setActive(ctx, user, input.is_active);
+  await changeProfile(ctx, user, input);
+}
+
+async function changeProfile(ctx: Ctx, user: UserRow, input: Input): Promise<void> {
+  const changed_fields = PROFILE.filter((key) => input[key] !== undefined && input[key] !== user[key]);
+  if (changed_fields.length === 0) return;
+  const pick = (from: UserRow | Input) => Object.fromEntries(changed_fields.map((key) => [key, from[key]]));
+  const [changed] = await ctx.db.update(users).set(pick(input)).where(eq(users.id, user.id)).returning();
+  if (!changed) throw new Error('a locked row is gone');
+  await emitUserEvent(ctx, 'user_updated', { user: changed, changed_fields, before: pick(user), after: pick(input) });
+}
+
+async function setRoles(ctx: Ctx, user: UserRow, wanted: string[]): Promise<void> {
+  const present = await rolesOf(ctx, user.id);
+  const roles = await lockRoles(ctx, wanted);
+  const without = (some: typeof roles, others: typeof roles) =>
+    some.filter((role) => !others.some((other) => other.id === role.id));
+  await assignRoles(ctx, user, without(roles, present));
+  await unassignRoles(ctx, user, without(present, roles));
+}
+
+/** To enable somebody whose invitation is still open leaves him invited. */
+async function setActive(ctx: Ctx, user: UserRow, is_active: boolean): Promise<void> {
+  if (is_active === (user.status !== 'disabled')) return;
+  if (is_active) await checkLimit(ctx, 'max_users');
+  const status = is_active ? await statusWhenEnabled(ctx, user) : 'disabled';
+  const [changed] = await ctx.db.update(users).set({ status }).where(eq(users.id, user.id)).returning();
+  if (!changed) throw new Error('a locked row is gone');
+  await emitUserEvent(ctx, is_active ? 'user_enabled' : 'user_disabled', { user: changed });
+}
+
+/** Whoever was once active has or had a key. */
+async function statusWhenEnabled({ db }: Ctx, user: UserRow): Promise<'active' | 'invited'> {
+  const [key] = await db.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.user_id, user.id)).limit(1);
+  return key ? 'active' : 'invited';
+}

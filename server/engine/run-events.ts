@@ -3,6 +3,7 @@ import { accountConnectors, connections, type streamRuns } from '../../db/schema
 import type { Db } from '../../db/types.ts';
 import { type Actor, emit, SYSTEM_ACTOR } from '../events/emit.ts';
 import type { EventKind } from '../events/kinds.ts';
+import { runStatistics, streamRowsZscore } from '../events/statistics.ts';
 import type { RunRow } from './settle.ts';
 
 /** Sums over a run's streams, as events and answers show them. */
@@ -22,6 +23,11 @@ export async function emitRunEvent(
 ): Promise<void> {
   const { run } = input;
   const facts = await connectionFacts(db, run.connection_id);
+  const ran = runFacts(run);
+  const statistics =
+    input.totals && WITH_STATISTICS.has(input.event)
+      ? await runStatistics(db, { ...run, ...input.totals, duration_ms: ran.duration_ms })
+      : {};
   await emit(db, {
     account_id: run.account_id,
     event: input.event,
@@ -30,9 +36,13 @@ export async function emitRunEvent(
     summary: `${SENTENCES[input.event] ?? input.event} (${facts.connection_name}, run ${run.number})`,
     connection_id: run.connection_id,
     connection_run_id: run.id,
-    payload: { ...facts, ...runFacts(run), ...input.totals, ...input.extra },
+    payload: { ...facts, ...ran, ...input.totals, ...statistics, ...input.extra },
   });
 }
+
+const WITH_STATISTICS: ReadonlySet<EventKind> = new Set([
+  ...(['connection_succeeded', 'connection_failed', 'connection_partially_failed'] as const),
+]);
 
 /** The same for one of its streams. */
 export async function emitStreamEvent(
@@ -59,6 +69,8 @@ export async function emitStreamEvent(
       rows_read: stream.rows_read,
       rows_loaded: stream.rows_loaded,
       rows_rejected: stream.rows_rejected,
+      bytes_loaded: stream.bytes_loaded,
+      rows_loaded_zscore: stream.status === 'succeeded' ? await streamRowsZscore(db, stream) : null,
       rate_limited_until: stream.rate_limited_until,
       error_code: stream.error?.code ?? null,
       error_type: stream.error?.type ?? null,
@@ -93,10 +105,12 @@ function runFacts(run: RunRow) {
     stopped_by: run.stop_requested_by,
     window_start: run.window_start,
     window_end: run.window_end,
-    duration_ms: run.started_at ? Math.max(0, Date.now() - Date.parse(run.started_at)) : null,
+    duration_ms: run.started_at ? Math.max(0, endOf(run) - Date.parse(run.started_at)) : null,
     credits_used: run.credits_used,
   };
 }
+
+const endOf = (run: RunRow) => (run.finished_at ? Date.parse(run.finished_at) : Date.now());
 
 async function connectionFacts(db: Db, connection_id: string) {
   const [connection] = await db.select().from(connections).where(eq(connections.id, connection_id));
@@ -120,6 +134,7 @@ async function connectionFacts(db: Db, connection_id: string) {
     destination_name: destination?.name ?? null,
     destination_connector_name: destination?.connector_name ?? null,
     tags: connection.tags,
+    notify_on_failure: connection.notify_on_failure,
     retry_count: connection.consecutive_failures,
   };
 }

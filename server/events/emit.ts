@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { events } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { EVENT_KINDS, type EventKind } from './kinds.ts';
@@ -28,7 +29,11 @@ export interface NewEvent {
   causation_depth?: number;
 }
 
+/** The channel on which evaluators hear that there are events. A hint: they also look each second. */
+export const EVENTS_CHANNEL = 'events';
+
 /** Writes an event. `db` must be the transaction of the change that it reports, so that the two cannot disagree. */
 export async function emit(db: Db, event: NewEvent): Promise<void> {
   await db.insert(events).values({ ...event, ...EVENT_KINDS[event.event], payload: event.payload ?? {} });
+  await db.execute(sql`select pg_notify(${EVENTS_CHANNEL}, '')`);
 }

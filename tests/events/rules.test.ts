@@ -134,7 +134,7 @@ describe('a rule that is refused says why and where', () => {
     ['has(nope)', 'unknown_variable', 1, 1],
   ])('%s', (rule, code, line, column) => {
     const error = refusal(rule);
-    expect([error.code, error.position?.line, error.position?.column]).toEqual([code as string, line, column]);
+    expect<unknown[]>([error.code, error.position?.line, error.position?.column]).toEqual([code, line, column]);
     expect(error.message).not.toBe('');
   });
 

@@ -1,0 +1,72 @@
+import { sql } from 'drizzle-orm';
+import type { Db } from '../../db/types.ts';
+
+const LAST_RUNS = 30;
+/** Fewer say nothing about what is usual. */
+const RUNS_FOR_ZSCORE = 5;
+/** A deviation below 1 % of the mean, or below one row or millisecond, is none: steady values would make any change huge. */
+const LEAST_SHARE = 0.01;
+const LEAST_DEVIATION = 1;
+
+/** Mean, sample standard deviation and the distance from the mean in deviations; null where there are too few runs. */
+export interface RunStatistics {
+  duration_ms_mean: number | null;
+  duration_ms_std: number | null;
+  duration_ms_zscore: number | null;
+  rows_loaded_mean: number | null;
+  rows_loaded_std: number | null;
+  rows_loaded_zscore: number | null;
+}
+
+type Sums = { runs: number; duration_mean: number | null; duration_std: number | null; rows_mean: number | null; rows_std: number | null };
+
+/** How a run compares to the last 30 successful plain runs of its connection, itself left out. One statement. */
+export async function runStatistics(
+  db: Db,
+  run: { id: string; connection_id: string; duration_ms: number | null; rows_loaded: number },
+): Promise<RunStatistics> {
+  const [sums] = await db.execute<Sums>(sql`
+    select count(*)::int as runs,
+      avg(duration)::float8 as duration_mean, stddev_samp(duration)::float8 as duration_std,
+      avg(rows)::float8 as rows_mean, stddev_samp(rows)::float8 as rows_std
+    from (
+      select extract(epoch from r.finished_at - r.started_at) * 1000 as duration,
+        (select coalesce(sum(s.rows_loaded), 0) from stream_runs s where s.connection_run_id = r.id) as rows
+      from connection_runs r
+      where r.connection_id = ${run.connection_id} and r.id <> ${run.id}
+        and r.status = 'succeeded' and r.run_type = 'plain'
+      order by r.created_at desc, r.id desc limit ${LAST_RUNS}
+    ) last`);
+  if (!sums) throw new Error('an aggregate gave no row');
+  return {
+    duration_ms_mean: sums.duration_mean,
+    duration_ms_std: sums.duration_std,
+    duration_ms_zscore: zscore(run.duration_ms, { runs: sums.runs, mean: sums.duration_mean, std: sums.duration_std }),
+    rows_loaded_mean: sums.rows_mean,
+    rows_loaded_std: sums.rows_std,
+    rows_loaded_zscore: zscore(run.rows_loaded, { runs: sums.runs, mean: sums.rows_mean, std: sums.rows_std }),
+  };
+}
+
+/** The same for the rows of one stream of the run. */
+export async function streamRowsZscore(
+  db: Db,
+  stream: { stream_id: string; connection_id: string; connection_run_id: string; rows_loaded: number },
+): Promise<number | null> {
+  const [sums] = await db.execute<{ runs: number; mean: number | null; std: number | null }>(sql`
+    select count(*)::int as runs, avg(rows)::float8 as mean, stddev_samp(rows)::float8 as std
+    from (
+      select s.rows_loaded as rows
+      from connection_runs r
+      join stream_runs s on s.connection_run_id = r.id and s.stream_id = ${stream.stream_id} and s.status = 'succeeded'
+      where r.connection_id = ${stream.connection_id} and r.id <> ${stream.connection_run_id}
+        and r.status = 'succeeded' and r.run_type = 'plain'
+      order by r.created_at desc, r.id desc limit ${LAST_RUNS}
+    ) last`);
+  return sums ? zscore(stream.rows_loaded, sums) : null;
+}
+
+function zscore(value: number | null, of: { runs: number; mean: number | null; std: number | null }): number | null {
+  if (value === null || of.mean === null || of.std === null || of.runs < RUNS_FOR_ZSCORE) return null;
+  return (value - of.mean) / Math.max(of.std, Math.abs(of.mean) * LEAST_SHARE, LEAST_DEVIATION);
+}

@@ -28,13 +28,14 @@ export async function* textChunks(file: FoundFile, encoding: FileSourceConfig['e
 }
 
 /** @throws DataError once a record is longer than any sane one. */
-export function checkRecordLength(file: FoundFile, rest: string, line: number): void {
-  if (rest.length <= RECORD_LIMIT) return;
+export function checkRecordLength(file: FoundFile, length: number, line: number): void {
+  if (length <= RECORD_LIMIT) return;
   const message = `${file.name}, line ${line}: a record of more than ${RECORD_LIMIT >> 20} MB; is a quote left open?`;
   throw new DataError('record_too_long', message);
 }
 
-async function* byteChunks(file: FoundFile, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+/** The bytes of a file, unpacked. Each chunk is good until the next one is asked for. */
+export async function* byteChunks(file: FoundFile, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     yield* file.name.endsWith('.gz') ? gunzipped(file, signal) : plain(file, signal);
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { Cell } from '../define.ts';
 import { ConfigurationError, DataError, SchemaChangedError } from '../errors.ts';
-import { type Normalizer, NORMALIZERS, TypeInference } from './cell-types.ts';
+import { NORMALIZERS, TypeInference } from './cell-types.ts';
 import { checkRecordLength, textChunks } from './chunks.ts';
 import { CsvSyntaxError, linesIn, parseCsv } from './csv-parser.ts';
 import { BATCH_ROWS, type FileColumn, type FileReader, SAMPLE_ROWS, type SourceContext, warnOfNewColumns } from './reader.ts';
@@ -13,7 +13,11 @@ interface Records {
   rows: Cell[][];
   line: number;
   bytes: number;
+  crlf: boolean;
 }
+
+/** Marks the fields of CSV files: their bytes can be copied. */
+export const CSV_DIALECT = 'csv';
 
 export const csvReader: FileReader = {
   async columns(ctx, file) {
@@ -29,7 +33,7 @@ export const csvReader: FileReader = {
       if (seen >= SAMPLE_ROWS) break;
     }
     const columns = [...inferred].map(([name, types]) => ({ name, type: types.result() }));
-    return columns.map((column) => ({ ...column, source_type: null, dialect: null, nullable: true }));
+    return columns.map((column) => ({ ...column, source_type: null, dialect: CSV_DIALECT, nullable: true }));
   },
 
   async *rows(ctx, file, { columns, known, skip }) {
@@ -61,15 +65,16 @@ async function* records(ctx: SourceContext, file: FoundFile): AsyncGenerator<Rec
     pending = text.slice(rest);
     const first = line;
     line += rows.length + inner_lines;
-    if (header || rows.length === 0) return header ? { header, rows, line: first, bytes: rest } : null;
+    if (header || rows.length === 0) return header ? { header, rows, line: first, bytes: rest, crlf: crlf ?? false } : null;
     header = headerOf(file, rows[0] as Cell[], dialect);
     const body = dialect.header ? rows.slice(1) : rows;
-    return { header, rows: body, line: dialect.header ? first + linesOf(rows[0] as Cell[]) : first, bytes: rest };
+    const bodyLine = dialect.header ? first + linesOf(rows[0] as Cell[]) : first;
+    return { header, rows: body, line: bodyLine, bytes: rest, crlf: crlf ?? false };
   };
   for await (const chunk of textChunks(file, ctx.config.encoding, ctx.signal)) {
     const found = take(pending + chunk);
     if (found) yield found;
-    checkRecordLength(file, pending, line);
+    checkRecordLength(file, pending.length, line);
   }
   if (pending === '') return;
   const last = take(pending.endsWith('\n') ? pending : `${pending}${crlf ? '\r' : ''}\n`);
@@ -77,17 +82,25 @@ async function* records(ctx: SourceContext, file: FoundFile): AsyncGenerator<Rec
   if (last) yield last;
 }
 
-const dialectOf = ({ config }: SourceContext, file: FoundFile): CsvDialect =>
+export const dialectOf = ({ config }: SourceContext, file: FoundFile): CsvDialect =>
   /\.tsv(\.gz)?$/i.test(file.name) && config.delimiter === ',' ? { ...config, delimiter: '\t' } : config;
 
 function parseAt(file: FoundFile, text: string, dialect: CsvDialect, at: { crlf: boolean; line: number }) {
   try {
     return parseCsv(text, dialect, at.crlf);
   } catch (error) {
-    if (!(error instanceof CsvSyntaxError)) throw error;
-    const line = at.line + error.lines;
-    throw new DataError('malformed_csv', `${file.name}, line ${line}, column ${error.cell + 1}: ${error.message}`);
+    throw error instanceof CsvSyntaxError ? malformed(file, at.line, error) : error;
   }
+}
+
+/** `line` is where the text begins that the error speaks of. */
+export const malformed = (file: FoundFile, line: number, { lines, cell, message }: CsvSyntaxError) =>
+  new DataError('malformed_csv', `${file.name}, line ${line + lines}, column ${cell + 1}: ${message}`);
+
+/** The names of a file's columns, and whether its lines end in CRLF. A file without a line has none. */
+export async function headerOfFile(ctx: SourceContext, file: FoundFile): Promise<{ header: string[]; crlf: boolean }> {
+  for await (const { header, crlf } of records(ctx, file)) return { header, crlf };
+  return { header: [], crlf: false };
 }
 
 /** Lines that a record takes up: a quoted cell may hold more. */
@@ -113,16 +126,16 @@ function convert(file: FoundFile, { header, rows, line }: Records, columns: File
     const row = rows[index] as Cell[];
     if (row.length !== width) {
       if (row.length === 1 && (row[0] === null || row[0] === '')) continue;
-      const found = `${row.length} cells instead of ${width}`;
-      const where = `line ${lineOf(rows, index, line)}, column ${Math.min(row.length, width) + 1}`;
-      throw new DataError('malformed_csv', `${file.name}, ${where}: ${found}`);
+      const message = `${row.length} cells instead of ${width}`;
+      const lines = lineOf(rows, index + 1, 0) - 1;
+      throw malformed(file, line, new CsvSyntaxError(message, lines, Math.min(row.length, width)));
     }
     const cells: Cell[] = new Array(plan.length);
     for (let to = 0; to < plan.length; to++) {
       const { at, normalize } = plan[to] as (typeof plan)[number];
       const cell = row[at] as Cell;
       cells[to] = normalize === undefined || cell === null ? cell : (normalize(cell) as Cell);
-      if (cells[to] === undefined) throw misfit(file, plan[to] as Misfit, lineOf(rows, index, line));
+      if (cells[to] === undefined) throw misfit(file, plan[to] as Misfit, lineOf(rows, index + 1, line) - 1);
     }
     converted.push(cells);
   }
@@ -135,8 +148,7 @@ const lineOf = (rows: Cell[][], index: number, first: number) =>
 interface Misfit {
   name: string;
   type: string;
-  normalize?: Normalizer;
 }
 
-const misfit = (file: FoundFile, { name, type }: Misfit, line: number) =>
+export const misfit = (file: FoundFile, { name, type }: Misfit, line: number) =>
   new DataError('value_does_not_fit', `${file.name}, line ${line}, column "${name}": the value is no ${type}`);

@@ -61,7 +61,7 @@ async function* lineGroups(ctx: SourceContext, file: FoundFile): AsyncGenerator<
     const text = pending + chunk;
     const end = text.lastIndexOf('\n');
     pending = text.slice(end + 1);
-    checkRecordLength(file, pending, line);
+    checkRecordLength(file, pending.length, line);
     if (end < 0) continue;
     const lines = text.slice(0, end).split('\n');
     yield { lines, line, bytes: end };

@@ -9,6 +9,7 @@ import {
 } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
 import { timestampText } from '../timestamp-text.ts';
+import { copyFiles, fileByteFormats } from './copy.ts';
 import { csvReader } from './csv-reader.ts';
 import { jsonlReader } from './jsonl-reader.ts';
 import { parquetReader } from './parquet-reader.ts';
@@ -46,6 +47,8 @@ export const fileSource = defineSource<FileSourceConfig>({
   },
   discover: async (ctx) => [await discoverStream(ctx)],
   read,
+  byteFormats: fileByteFormats,
+  copy: async (ctx, request) => copyFiles(ctx, await requiredFiles(ctx), request),
 });
 
 async function requiredFiles(ctx: SourceContext): Promise<FoundFile[]> {
@@ -97,7 +100,8 @@ function merge(columns: Map<string, FileColumn>, column: FileColumn): void {
     return;
   }
   const numbers = [known.type, column.type].every((type) => type === 'integer' || type === 'number');
-  columns.set(column.name, { ...known, type: numbers ? 'number' : 'string', source_type: null, dialect: null });
+  const dialect = known.dialect === column.dialect ? known.dialect : null;
+  columns.set(column.name, { ...known, type: numbers ? 'number' : 'string', source_type: null, dialect });
 }
 
 const fieldOf = ({ name, ...column }: FileColumn, primaryKey: string[]): Field => ({

@@ -1,0 +1,87 @@
+import { afterAll, expect, test } from 'bun:test';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { WriteTarget } from '../../server/connectors/define.ts';
+import { FencedError } from '../../server/connectors/errors.ts';
+import { CommitLog, type CommitRecord } from '../../server/connectors/file/commit-log.ts';
+import { FileDestinationConfig } from '../../server/connectors/file/settings.ts';
+import { type DestinationContext, openFileWriter } from '../../server/connectors/file/writer.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'data-pipelines-commit-log-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const recordOf = (fence: number, more: Partial<CommitRecord> = {}): CommitRecord => ({
+  fence,
+  stream_run_id: 'run',
+  state: { cursor: String(fence) },
+  state_version: fence,
+  finished: false,
+  counts: { rows_loaded: 0, rows_updated: 0, rows_deleted: 0, bytes_loaded: 0 },
+  files: 0,
+  publish: [],
+  remove: [],
+  ...more,
+});
+
+test('of two attempts that commit from the same point one is refused', async () => {
+  const folder = mkdtempSync(join(root, 'two-'));
+  const logs = await Promise.all([CommitLog.open(folder, 'key'), CommitLog.open(folder, 'key')]);
+  const results = await Promise.allSettled(logs.map((log, at) => log.append(recordOf(at + 1))));
+  expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  expect(results.find((result) => result.status === 'rejected')?.reason).toBeInstanceOf(FencedError);
+});
+
+test('an attempt is refused also when the number that it would take has been swept away', async () => {
+  const folder = mkdtempSync(join(root, 'swept-'));
+  const stale = await CommitLog.open(folder, 'key');
+  const fresh = await CommitLog.open(folder, 'key');
+  await fresh.append(recordOf(2));
+  await fresh.append(recordOf(3));
+  expect(readdirSync(folder)).toEqual(['key.0000000002.json']);
+  await expect(stale.append(recordOf(1))).rejects.toBeInstanceOf(FencedError);
+  expect((await CommitLog.open(folder, 'key')).last).toEqual(recordOf(3));
+  expect(readdirSync(folder)).toEqual(['key.0000000002.json']);
+});
+
+function writerAt(path: string, more: Partial<WriteTarget>) {
+  const context = {
+    config: FileDestinationConfig.parse({ path, format: 'jsonl' }),
+    filesRoot: root,
+    signal: new AbortController().signal,
+    warn() {},
+  } as unknown as DestinationContext;
+  const columns = [{ name: 'id', type: 'integer' as const, source_type: null, dialect: null, nullable: false }];
+  const keys = { connection_id: 'c', stream_id: 's', connection_run_id: 'r', stream_run_id: 'run', state_version: 0 };
+  const base = { schema: null, table: 't', columns, primary_key: [], cursor_column: null, mode: 'append' as const };
+  return openFileWriter(context, { ...base, ...keys, fence: 1, ...more });
+}
+
+test('what a crash left between the commit and its renames is done by the next attempt', async () => {
+  const first = await writerAt('crash', { fence: 1 });
+  await first.write({ rows: [['1']], bytes: 1 });
+  await first.finish({ cursor: '1' });
+  const folder = join(root, 'crash/t');
+  // As if the process had died right after the commit of an overwrite: nothing is renamed, nothing removed.
+  const log = await CommitLog.open(join(root, 'crash/_pipeline_state'), 'c-s');
+  writeFileSync(join(folder, '.s.2.jsonl'), '{"id":2}\n');
+  writeFileSync(join(folder, '.s.2.left-over'), 'never committed');
+  const publish = [{ from: '.s.2.jsonl', to: 'run2-00000.jsonl' }];
+  await log.append(recordOf(2, { stream_run_id: 'run2', finished: true, publish, remove: ['run-00000.jsonl'] }));
+  expect(readdirSync(folder)).toContain('run-00000.jsonl');
+
+  const next = await writerAt('crash', { fence: 3, stream_run_id: 'run2' });
+  expect(next.committed).toMatchObject({ finished: true, same_stream_run: true });
+  expect(readdirSync(folder)).toEqual(['run2-00000.jsonl']);
+  expect(readFileSync(join(folder, 'run2-00000.jsonl'), 'utf8')).toBe('{"id":2}\n');
+});
+
+test('what a killed attempt had written without a commit is gone at the next one', async () => {
+  const killed = await writerAt('killed', { fence: 1 });
+  await killed.write({ rows: [['1']], bytes: 1 });
+  expect(readdirSync(join(root, 'killed/t'))).toHaveLength(1);
+  const next = await writerAt('killed', { fence: 2 });
+  expect(readdirSync(join(root, 'killed/t'))).toEqual([]);
+  await next.abort();
+  await killed.abort();
+});

@@ -1,0 +1,247 @@
+import { afterAll, expect, test } from 'bun:test';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import type { ConnectorContext } from '../../server/connectors/define.ts';
+import { ConfigurationError, DataError, SchemaChangedError } from '../../server/connectors/errors.ts';
+import { FileSourceConfig } from '../../server/connectors/file/settings.ts';
+import { fileSource } from '../../server/connectors/file/source.ts';
+import { decodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
+import { readBatches, requestOf } from './reading.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'data-pipelines-file-test-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const warnings: string[] = [];
+function contextOf(settings: object): ConnectorContext<FileSourceConfig> {
+  return {
+    config: FileSourceConfig.parse(settings),
+    signal: new AbortController().signal,
+    filesRoot: root,
+    warn: (_code: string, message: string) => warnings.push(message),
+  } as never;
+}
+
+function put(name: string, content: string | Uint8Array): string {
+  mkdirSync(join(root, name, '..'), { recursive: true });
+  writeFileSync(join(root, name), content);
+  return name;
+}
+
+async function typesOf(path: string) {
+  const [stream] = await fileSource.discover(contextOf({ path }));
+  return Object.fromEntries(stream?.fields.map((field) => [field.path[0], field.type]) ?? []);
+}
+
+async function rowsOf(settings: object) {
+  const context = contextOf(settings);
+  const [stream] = await fileSource.discover(context);
+  if (!stream) throw new Error('no stream');
+  return (await readBatches(fileSource, context, requestOf(stream))).flatMap(({ rows }) => rows);
+}
+
+/** The same file by the byte lane, with COPY's escapes taken back. */
+async function copiedRowsOf(settings: object) {
+  const context = contextOf(settings);
+  const [stream] = await fileSource.discover(context);
+  if (!stream) throw new Error('no stream');
+  expect(fileSource.byteFormats?.(requestOf(stream))).toEqual(['pgcopy-text']);
+  const bytes = await fileSource.copy?.(context, requestOf(stream), 'pgcopy-text');
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bytes?.chunks ?? []) chunks.push(chunk);
+  const rows = decodeCopyText(Buffer.concat(chunks).toString());
+  expect(bytes?.rows()).toBe(rows.length);
+  return rows;
+}
+
+test('a column of a CSV file gets the narrowest type that loses nothing', async () => {
+  const columns: Record<string, [string, string[]]> = {
+    whole: ['integer', ['0', '-7', '9223372036854775807']],
+    too_big: ['number', ['1', '9223372036854775808']],
+    digits: ['number', ['12345678901234567890.00000000001', '-0.5']],
+    zeros: ['string', ['007', '8']],
+    plus: ['string', ['+1', '2']],
+    minus_zero: ['string', ['-0', '2']],
+    infinite: ['string', ['1e400', '2']],
+    exponent: ['number', ['1.5e-7', '2']],
+    truth: ['boolean', ['true', 'FALSE']],
+    letters: ['string', ['t', 'f']],
+    day: ['date', ['2024-02-29', '2026-12-31']],
+    no_day: ['string', ['2023-02-29', '2026-12-31']],
+    local: ['timestamp', ['2026-01-31 23:59', '2026-01-31T23:59:59.123456']],
+    instant: ['timestamp_tz', ['2026-01-31T23:59:59Z', '2026-01-31 23:59:59.123456+05:30']],
+    nanos: ['string', ['2026-01-31T23:59:59.1234567Z', '2026-01-31T23:59:59Z']],
+    mixed: ['string', ['1', 'x']],
+    nothing: ['string', ['', '']],
+  };
+  const values = Object.values(columns).map(([, texts]) => texts);
+  const lines = [0, 1, 2].map((at) => values.map((texts) => texts[at] ?? '').join(','));
+  put('types.csv', [Object.keys(columns).join(','), ...lines, ''].join('\n'));
+  const expected = Object.fromEntries(Object.entries(columns).map(([name, [type]]) => [name, type]));
+  expect(await typesOf('types.csv')).toEqual(expected as never);
+  const [first, second] = await rowsOf({ path: 'types.csv' });
+  const at = (name: string) => Object.keys(columns).indexOf(name);
+  expect(first?.[at('instant')]).toBe('2026-01-31 23:59:59+00');
+  expect(second?.[at('instant')]).toBe('2026-01-31 18:29:59.123456+00');
+  expect(first?.[at('local')]).toBe('2026-01-31 23:59:00');
+  expect(second?.[at('truth')]).toBe('false');
+});
+
+const HARD = [
+  'id,text,amount,at,on',
+  '1,plain,1.50,2026-01-31 23:59:59Z,true',
+  '2,"quoted, ""twice""",-0.25,2026-01-31T23:59:59.5+00,FALSE',
+  '3,"two\nlines\r\n\\and\\ tab\t",,,',
+  '4,"",1,2026-01-31 00:00:00+02:00,true',
+  '',
+  '5,back\\slash 🦄 é,12345678901234567890,2024-02-29 00:00:00Z,True',
+  '6,5" disk,0.5,,',
+].join('\n');
+
+for (const [what, text] of [
+  ['line feeds', HARD],
+  ['a last line feed', `${HARD}\n`],
+  ['carriage returns', `${HARD.replaceAll('\n', '\r\n')}\r\n`],
+  ['carriage returns, but not at the end', HARD.replaceAll('\n', '\r\n')],
+  ['a byte order mark', `\uFEFF${HARD}`],
+] as const) {
+  test(`CSV with ${what} is read the same by cells and by bytes`, async () => {
+    const path = put(`hard/${what}.csv`, text);
+    const rows = await rowsOf({ path });
+    expect(rows.map((row) => row[0] ?? null)).toEqual(['1', '2', '3', '4', '5', '6']);
+    const lineEnd = text.includes('\r\n1') || text.includes('\r\n2') ? '\r\n' : '\n';
+    const inner = `two${lineEnd}lines${lineEnd === '\n' ? '\r\n' : '\r\r\n'}\\and\\ tab\t`;
+    const texts = ['plain', 'quoted, "twice"', inner, '', 'back\\slash 🦄 é', '5" disk'];
+    expect(rows.map((row) => row[1] ?? null)).toEqual(texts);
+    expect(rows[2]?.slice(2)).toEqual([null, null, null]);
+    const copied = await copiedRowsOf({ path });
+    // PostgreSQL reads the forms of times and truth values itself: they stand as in the file.
+    expect(copied.map((row) => row.slice(0, 3))).toEqual(rows.map((row) => row.slice(0, 3)));
+  });
+}
+
+test('records across the borders of chunks are whole, plain and packed', async () => {
+  const line = (index: number) => `${index},"${'é🦄,""'.repeat(index % 300)}",${index}.25`;
+  const text = ['id,text,amount', ...Array.from({ length: 9000 }, (_, index) => line(index))].join('\n');
+  expect(text.length).toBeGreaterThan(3_000_000);
+  for (const path of [put('long.csv', text), put('long.csv.gz', gzipSync(text))]) {
+    const rows = await rowsOf({ path });
+    expect(rows).toHaveLength(9000);
+    expect(rows[8999]).toEqual(['8999', 'é🦄,"'.repeat(8999 % 300), '8999.25']);
+    expect(await copiedRowsOf({ path })).toEqual(rows);
+  }
+});
+
+const MALFORMED: [what: string, body: string, message: string][] = [
+  ['text after a quote', '1,2\n2,"x"y\n', 'line 3, column 2'],
+  ['a missing cell', '1,2\n2\n', 'line 3, column 2'],
+  ['a cell too many', '1,2\n2,3,4\n', 'line 3, column 3'],
+  ['a quote left open', '1,2\n2,"x\n', 'line 3'],
+];
+for (const [what, body, message] of MALFORMED) {
+  test(`${what} is a DataError that names file and place, by cells and by bytes`, async () => {
+    const path = put('malformed.csv', `a,b\n${body}`);
+    for (const read of [rowsOf, copiedRowsOf]) {
+      const error = await read({ path }).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(DataError);
+      expect(String(error)).toContain(`malformed.csv, ${message}`);
+    }
+  });
+}
+
+test('a value that does not fit the type of its sample is a DataError that names file, line and column', async () => {
+  const good = Array.from({ length: 12_000 }, (_, index) => `${index},2026-01-31 00:00:00Z`).join('\n');
+  for (const wrong of ['007,2026-01-31 00:00:00Z', '1,2026-02-30 00:00:00Z']) {
+    const path = put('late.csv', `id,at\n${good}\n${wrong}\n`);
+    for (const read of [rowsOf, copiedRowsOf]) {
+      const error = await read({ path }).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(DataError);
+      expect(String(error)).toMatch(/late\.csv, line 12002, column "(id|at)"/);
+    }
+  }
+});
+
+test('text that is not UTF-8 is a DataError', async () => {
+  const path = put('latin.csv', Buffer.from('a,b\n1,caf\xe9\n', 'latin1'));
+  expect(await rowsOf({ path }).catch((reason: unknown) => reason)).toBeInstanceOf(DataError);
+  expect(await rowsOf({ path, encoding: 'windows-1252' })).toEqual([['1', 'café']]);
+});
+
+test('JSON Lines keep every digit, nested ones too, and the union of their keys', async () => {
+  const path = put(
+    'big.jsonl',
+    '{"id": 12345678901234567890, "n": {"v": [0.1234567890123456789]}, "a": 1}\n{"id": 2, "a": 1.5, "b": true}\n\n{"a": null, "s": "x", "l": [1]}\n',
+  );
+  expect(await typesOf(path)).toEqual({ id: 'number', n: 'json', a: 'number', b: 'boolean', s: 'string', l: 'array' });
+  expect(await rowsOf({ path })).toEqual([
+    ['12345678901234567890', '{"v":[0.1234567890123456789]}', '1', null, null, null],
+    ['2', null, '1.5', 'true', null, null],
+    [null, null, null, null, 'x', '[1]'],
+  ]);
+});
+
+test('broken JSON is a DataError that names file, line and column', async () => {
+  const path = put('broken.jsonl', '{"a": 1}\n{"a": [1, }\n');
+  await expect(rowsOf({ path })).rejects.toThrow('broken.jsonl, line 2, column 11');
+  await expect(rowsOf({ path: put('list.jsonl', '[1]\n') })).rejects.toThrow('list.jsonl, line 1, column 1');
+});
+
+test('packed data that breaks off is a DataError', async () => {
+  const whole = gzipSync(`a,b\n${'1,2\n'.repeat(100_000)}`);
+  const path = put('cut.csv.gz', whole.subarray(0, whole.length - 50));
+  expect(await rowsOf({ path }).catch((reason: unknown) => reason)).toBeInstanceOf(DataError);
+});
+
+test('no path leads out of the folder: not by .., not from the root, not by a link', async () => {
+  const outside = mkdtempSync(join(tmpdir(), 'data-pipelines-outside-'));
+  writeFileSync(join(outside, 'secret.csv'), 'a\n1\n');
+  mkdirSync(join(root, 'links'));
+  symlinkSync(join(outside, 'secret.csv'), join(root, 'links/file.csv'));
+  symlinkSync(outside, join(root, 'links/folder'));
+  const paths = [`${outside}/secret.csv`, '../secret.csv', 'links/../../secret.csv', 'links/file.csv', 'links/*.csv'];
+  for (const path of [...paths, 'links/folder/secret.csv', 'links/folder/*.csv', '**/*.csv']) {
+    const error = await rowsOf({ path }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect((error as ConfigurationError).code).toBe('path_outside_root');
+    expect(String(error)).not.toContain(root);
+  }
+  rmSync(outside, { recursive: true });
+  rmSync(join(root, 'links'), { recursive: true });
+});
+
+test('an incremental read gives new and changed files only, also those of the same moment', async () => {
+  const context = contextOf({ path: 'inc/*.csv' });
+  const at = (name: string, seconds: number) => utimesSync(join(root, name), seconds, seconds);
+  at(put('inc/a.csv', 'id\n1\n'), 1000);
+  at(put('inc/b.csv', 'id\n2\n'), 2000);
+  const [stream] = await fileSource.discover(context);
+  const read = async (state: never) => {
+    const batches = await readBatches(fileSource, context, requestOf(stream as never, { sync_mode: 'incremental', state }));
+    return { ids: batches.flatMap(({ rows }) => rows.map(([id]) => id)), state: (batches.at(-1)?.state ?? state) as never };
+  };
+  const first = await read(null as never);
+  expect(first.ids).toEqual(['1', '2']);
+  expect(await read(first.state)).toEqual({ ids: [], state: first.state });
+  at(put('inc/c.csv', 'id\n3\n'), 2000);
+  const second = await read(first.state);
+  expect(second.ids).toEqual(['3']);
+  at(put('inc/a.csv', 'id\n1\n4\n'), 3000);
+  const third = await read(second.state);
+  expect(third.ids).toEqual(['1', '4']);
+  expect(readdirSync(join(root, 'inc'))).toEqual(['a.csv', 'b.csv', 'c.csv']);
+});
+
+test('a column that is gone is a SchemaChangedError, a new one a warning', async () => {
+  const context = contextOf({ path: 'drift.csv' });
+  put('drift.csv', 'a,b\n1,2\n');
+  const [stream] = await fileSource.discover(context);
+  put('drift.csv', 'a,c\n1,2\n');
+  const error = await readBatches(fileSource, context, requestOf(stream as never)).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(SchemaChangedError);
+  put('drift.csv', 'b,c,a\n2,3,1\n');
+  warnings.length = 0;
+  const [batch] = await readBatches(fileSource, context, requestOf(stream as never));
+  expect(batch?.rows).toEqual([['1', '2']]);
+  expect(warnings).toEqual(['drift.csv has columns that the catalog does not know: c']);
+});

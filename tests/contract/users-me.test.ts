@@ -67,5 +67,5 @@ describe('GET /users/me', () => {
 const ofKey = (key: string, change: Record<string, unknown>) =>
   db
     .update(apiKeys)
-    .set(change as never)
+    .set(change)
     .where(eq(apiKeys.hash, context.deps.secrets.hmac('api_key', key)));

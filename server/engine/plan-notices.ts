@@ -3,7 +3,8 @@ import type { Db } from '../../db/types.ts';
 import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
 import type { AccountPlan } from './credits.ts';
 
-const WARNING_PERCENT = 80;
+/** From here on a limit is nearly reached. */
+export const WARNING_PERCENT = 80;
 
 /**
  * Tells of a limit that is reached (100 %) or nearly so (80 %): each event once a billing period and limit, in the

@@ -1,0 +1,86 @@
+import { type AccountPlan, creditsUsed, readAccountPlan } from '../../engine/credits.ts';
+import { percentOf, WARNING_PERCENT } from '../../engine/plan-notices.ts';
+import { COUNTED_LIMITS, type CountedLimit } from '../../lib/plans.ts';
+import { billingPeriod, daysIn, utcDay } from '../../lib/utc-days.ts';
+import type { Ctx } from '../../procedure.ts';
+import { countOf } from '../plan-limits.ts';
+import { daysOf, type UsageRange } from '../usage-range.ts';
+import { type DayUsage, runsByConnection, usageByDay } from './ledger.ts';
+import type { AggregatedUsageSchema, LimitUsage } from './schema.ts';
+import { granularityOf, seriesOf, total } from './sums.ts';
+
+/** The account's usage on the days of a range, and how it stands against its plan now. */
+export async function aggregatedUsage(ctx: Ctx, input: UsageRange): Promise<AggregatedUsageSchema> {
+  const { account_id } = ctx.principal;
+  const now = ctx.deps.now();
+  const known = await readAccountPlan(ctx.db, account_id, { now });
+  const days = daysOf(input, { today: utcDay(now), anchor: known.account.billing_anchor });
+  const [ledger, runs, counts, used] = await Promise.all([
+    usageByDay(ctx.db, { account_id, days }),
+    runsByConnection(ctx.db, { account_id, days }),
+    countAll(ctx),
+    creditsUsed(ctx.db, account_id, known.period),
+  ]);
+  const { credits_included } = known.plan;
+  const runTotal = (key: 'runs' | 'succeeded' | 'failed') => runs.reduce((sum, row) => sum + row[key], 0);
+  return {
+    date_range: input.date_range,
+    start_date: days.start,
+    end_date: days.end,
+    billing_period: known.period,
+    granularity: granularityOf(days),
+    totals: {
+      ...total(ledger),
+      credits_included,
+      credits_remaining: credits_included === null ? null : Math.max(0, credits_included - used),
+      overage_credits: overageOf(known, ledger),
+      connections: counts.max_connections,
+      sources: counts.max_sources,
+      destinations: counts.max_destinations,
+      users: counts.max_users,
+      runs: runTotal('runs'),
+      succeeded_runs: runTotal('succeeded'),
+      failed_runs: runTotal('failed'),
+    },
+    limits: limitsOf(known, { counts, used }),
+    series: seriesOf(days, ledger),
+    by_kind: {
+      elt: total(ledger.filter((row) => row.kind === 'elt')),
+      reverse_etl: total(ledger.filter((row) => row.kind === 'reverse_etl')),
+    },
+    projection: input.date_range === 'current_billing_period' ? projectionOf(known, { used, today: utcDay(now) }) : null,
+    updated_at: now.toISOString(),
+  };
+}
+
+async function countAll(ctx: Ctx): Promise<Record<CountedLimit, number>> {
+  const counting = COUNTED_LIMITS.map(async (limit) => [limit, await countOf(ctx.db, ctx.principal.account_id, limit)]);
+  return Object.fromEntries(await Promise.all(counting));
+}
+
+/** Each billing period that the days touch has its own credits. */
+function overageOf({ account, plan }: AccountPlan, ledger: DayUsage[]): number {
+  const { credits_included } = plan;
+  if (credits_included === null) return 0;
+  const byPeriod = Map.groupBy(ledger, (row) => billingPeriod(account.billing_anchor, row.day).start);
+  return [...byPeriod.values()].reduce((sum, rows) => sum + Math.max(0, total(rows).credits_used - credits_included), 0);
+}
+
+function limitsOf({ plan }: AccountPlan, usage: { counts: Record<CountedLimit, number>; used: number }): LimitUsage[] {
+  const rows: [string, number | null, number][] = [
+    ...COUNTED_LIMITS.map((key): [string, number | null, number] => [key, plan.limits[key], usage.counts[key]]),
+    ['credits_included', plan.credits_included, usage.used],
+  ];
+  return rows.map(([key, limit, used]) => {
+    const percent = limit === null ? 0 : percentOf(used, limit);
+    return { key, limit, used, percent, status: percent >= 100 ? 'reached' : percent >= WARNING_PERCENT ? 'warning' : 'ok' };
+  });
+}
+
+/** As if the rest of the period went like the days so far, today counted whole. */
+function projectionOf({ plan, period }: AccountPlan, { used, today }: { used: number; today: string }) {
+  const passed = daysIn({ start: period.start, end: today });
+  const credits_at_period_end = Math.round((used / passed) * daysIn(period));
+  const will_exceed = plan.credits_included !== null && credits_at_period_end > plan.credits_included;
+  return { credits_at_period_end, will_exceed };
+}

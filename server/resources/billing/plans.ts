@@ -1,0 +1,54 @@
+import { eq } from 'drizzle-orm';
+import { accounts } from '../../../db/schema/index.ts';
+import { readAccountPlan } from '../../engine/credits.ts';
+import { noticeLimit } from '../../engine/plan-notices.ts';
+import { emit } from '../../events/emit.ts';
+import { COUNTED_LIMITS, CREDIT_RATES, type Plan, PLANS, planOf } from '../../lib/plans.ts';
+import { actorOf, type Ctx, requirePermission } from '../../procedure.ts';
+import { countOf } from '../plan-limits.ts';
+import type { ChangePlan, PlanSchema } from './schema.ts';
+
+/** Every plan, the smallest after the one of one's own installation first. */
+export async function listPlans(ctx: Ctx): Promise<PlanSchema[]> {
+  const { plan } = await readAccountPlan(ctx.db, ctx.principal.account_id, { now: ctx.deps.now() });
+  return PLANS.map((one) => presentPlan(one, plan.id));
+}
+
+const presentPlan = (plan: Plan, current: string): PlanSchema => ({
+  ...plan,
+  slug: plan.id.replaceAll('_', '-'),
+  features: [...plan.features],
+  is_current: plan.id === current,
+  currency: 'USD',
+  credit_rates: CREDIT_RATES,
+  available_from: null,
+  deprecated_at: null,
+});
+
+/** Puts the account on a plan, and tells of every limit of it that is reached or near already. */
+export async function changePlan(ctx: Ctx, input: ChangePlan): Promise<PlanSchema> {
+  requirePermission(ctx, 'users.manage');
+  const { account_id } = ctx.principal;
+  const now = ctx.deps.now();
+  const before = await readAccountPlan(ctx.db, account_id, { now, lock: true });
+  await ctx.db.update(accounts).set(input).where(eq(accounts.id, account_id));
+  const after = await readAccountPlan(ctx.db, account_id, { now });
+  await emit(ctx.db, {
+    account_id,
+    event: 'plan_changed',
+    actor: actorOf(ctx.principal),
+    resource: { type: 'account', id: account_id, name: after.account.name },
+    summary: `The plan is ${after.plan.name}, it was ${before.plan.name}`,
+    payload: {
+      plan_name: after.plan.name,
+      previous_plan_name: before.plan.name,
+      payment_status: after.account.payment_status,
+    },
+  });
+  for (const limit of COUNTED_LIMITS) {
+    const limit_value = after.plan.limits[limit];
+    if (limit_value === null) continue;
+    await noticeLimit(ctx.db, after, { limit, used: await countOf(ctx.db, account_id, limit), limit_value });
+  }
+  return presentPlan(planOf(input.plan_id), input.plan_id);
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import { rest } from '../../endpoint.ts';
+import { act, router, write } from '../../procedure.ts';
+import { rpcInput } from '../rpc-input.ts';
+import { UsageRange } from '../usage-range.ts';
+import { aggregatedUsage } from './aggregated.ts';
+import { connectionUsage } from './connection-usage.ts';
+import { changePlan, listPlans } from './plans.ts';
+import { AggregatedUsageSchema, ChangePlan, ConnectionUsageSchema, PlanSchema, UsageDays } from './schema.ts';
+
+export const billingRouter = router({
+  plans: act('billing.read')
+    .concat(rest('GET', '/billing/plans', { summary: 'The plans that there are, and which of them the account has' }))
+    .output(z.array(PlanSchema))
+    .query(({ ctx }) => listPlans(ctx)),
+  aggregatedUsage: act('billing.read')
+    .concat(
+      rest('GET', '/billing/usage/aggregated', {
+        summary: 'Usage of the account on the days of a range, and its limits',
+        query: UsageRange,
+        errors: [400],
+      }),
+    )
+    .output(AggregatedUsageSchema)
+    .query(({ ctx, input }) => aggregatedUsage(ctx, input)),
+  connectionUsage: act('billing.read')
+    .concat(
+      rest('GET', '/billing/usage/connection-usage', {
+        summary: 'Usage by connection, most rows first',
+        query: UsageDays,
+        errors: [400],
+      }),
+    )
+    .output(z.array(ConnectionUsageSchema))
+    .query(({ ctx, input }) => connectionUsage(ctx, input)),
+  changePlan: write('billing.read')
+    .input(rpcInput(ChangePlan))
+    .output(PlanSchema)
+    .mutation(({ ctx, input }) => changePlan(ctx, input)),
+});

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'bun:test';
+import { eq, sql } from 'drizzle-orm';
+import { events, users } from '../../db/schema/index.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { rpc } from '../support/rpc.ts';
+
+const t = await testDeps();
+const api = testApi(t);
+const { db } = t.deps;
+
+let made = 0;
+const invited = async () => {
+  const { body } = await api.call('POST', '/users', { email: `guest${++made}@example.org`, full_name: 'Guest' });
+  return { id: body.id as string, token: tokenOf(body.invite_link) };
+};
+const tokenOf = (link: string) => link.split('#token=')[1]!;
+const accept = (token: string) => rpc(api.anonymous, 'users.acceptInvitation', { token });
+const REFUSED = { status: 400, error: { code: 'invalid_invitation' } };
+
+describe('users.acceptInvitation', () => {
+  test('makes the user active and gives him a first key, without a key of his own', async () => {
+    const { id, token } = await invited();
+    const { status, result } = await accept(token);
+    expect(status).toBe(200);
+    expect(result.user).toMatchObject({ id, status: 'active', is_active: true });
+    expect((await api.as(result.api_key)('GET', '/users/me')).body.id).toBe(id);
+    const rows = await db.select().from(events).where(eq(events.user_id, id)).orderBy(events.occurred_at, events.id);
+    expect(rows.map((row) => row.event)).toEqual(['user_added', 'role_assigned', 'user_updated', 'api_key_created']);
+    expect(rows.at(-1)!.actor).toMatchObject({ type: 'user', id });
+    expect(JSON.stringify(rows)).not.toContain(result.api_key);
+  });
+  test('works once, for one of many at the same moment', async () => {
+    const { token } = await invited();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => accept(token)));
+    expect(answers.filter((answer) => answer.status === 200)).toHaveLength(1);
+    expect(await accept(token)).toMatchObject(REFUSED);
+  });
+  test('ends after 7 days', async () => {
+    const { id, token } = await invited();
+    const [row] = await db.select().from(users).where(eq(users.id, id));
+    expect((Date.parse(row!.invitation_expires_at!) - Date.now()) / 86_400_000).toBeCloseTo(7, 2);
+    await db.update(users).set({ invitation_expires_at: sql`now()` }).where(eq(users.id, id));
+    expect(await accept(token)).toMatchObject(REFUSED);
+  });
+  test('does not let in whoever was disabled or removed meanwhile', async () => {
+    const [disabled, removed] = [await invited(), await invited()];
+    await api.call('POST', `/users/${disabled.id}`, { is_active: false });
+    await api.call('DELETE', `/users/${removed.id}`);
+    for (const { token } of [disabled, removed]) expect(await accept(token)).toMatchObject(REFUSED);
+  });
+  test('refuses what is no token', async () => {
+    expect(await accept('nobody-made-this')).toMatchObject(REFUSED);
+    for (const input of [{}, { token: 5 }, { token: '' }, { token: 'a', x: 1 }]) {
+      expect((await rpc(api.anonymous, 'users.acceptInvitation', input)).status).toBe(422);
+    }
+  });
+});
+
+describe('users.invite', () => {
+  test('a new link takes the place of the former one', async () => {
+    const { id, token } = await invited();
+    const { result } = await rpc(api.call, 'users.invite', { user_id: id });
+    expect(await accept(token)).toMatchObject(REFUSED);
+    expect((await accept(tokenOf(result.invite_link))).status).toBe(200);
+  });
+  test('lets in again whoever lost his key, with two live keys at most', async () => {
+    const { id, token } = await invited();
+    const keys = [(await accept(token)).result.api_key];
+    for (const _ of [1, 2]) {
+      const { result } = await rpc(api.call, 'users.invite', { user_id: id });
+      keys.push((await accept(tokenOf(result.invite_link))).result.api_key);
+    }
+    const statuses = await Promise.all(keys.map(async (key) => (await api.as(key)('GET', '/users/me')).status));
+    expect(statuses).toEqual([401, 200, 200]);
+  });
+  test('is refused for users who may more than the caller: the link would be their access', async () => {
+    const manager = api.as(await api.keyWith(['users.manage']));
+    const answer = await rpc(manager, 'users.invite', { user_id: t.user_id });
+    expect(answer).toMatchObject({ status: 400, error: { code: 'cannot_grant_unheld_permission' } });
+  });
+  test('400 user_disabled, 403, 404', async () => {
+    const { id } = await invited();
+    await api.call('POST', `/users/${id}`, { is_active: false });
+    expect(await rpc(api.call, 'users.invite', { user_id: id })).toMatchObject({ status: 400, error: { code: 'user_disabled' } });
+    const nobody = api.as(await api.keyWith([]));
+    expect((await rpc(nobody, 'users.invite', { user_id: id })).status).toBe(403);
+    const other = await api.otherAccount();
+    expect((await rpc(other.call, 'users.invite', { user_id: id })).status).toBe(404);
+  });
+});

@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'bun:test';
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import { apiKeys, events, users } from '../../db/schema/index.ts';
+import { sweepKeys } from '../../server/engine/key-expiry.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { rpc, rpcQuery } from '../support/rpc.ts';
+
+const t = await testDeps();
+const api = testApi(t);
+const { db } = t.deps;
+
+const member = async (permissions: Parameters<typeof api.keyWith>[0] = []) => {
+  const key = await api.keyWith(permissions);
+  const { body } = await api.as(key)('GET', '/users/me');
+  return { key, call: api.as(key), id: body.id as string };
+};
+const hoursUntil = (instant: string) => (Date.parse(instant) - Date.now()) / 3_600_000;
+const setEnd = (user_id: string, interval: string) =>
+  db.update(apiKeys).set({ expires_at: sql`now() + ${interval}::interval` }).where(eq(apiKeys.user_id, user_id));
+const liveKeys = async (user_id: string) =>
+  (await db.select().from(apiKeys).where(eq(apiKeys.user_id, user_id))).filter(
+    (key) => key.revoked_at === null && Date.parse(key.expires_at) > Date.now(),
+  );
+const eventsOf = (user_id: string) =>
+  db.select().from(events).where(eq(events.user_id, user_id)).orderBy(events.occurred_at, events.id);
+
+describe('users.rotateKey', () => {
+  test('gives a key for 90 days; the former one ends after the grace', async () => {
+    const { key, call, id } = await member();
+    await setEnd(id, '30 days');
+    const { status, result } = await rpc(call, 'users.rotateKey', { grace_hours: 2 });
+    expect(status).toBe(200);
+    expect(hoursUntil(result.expires_at)).toBeCloseTo(90 * 24, 1);
+    expect(hoursUntil(result.previous.expires_at)).toBeCloseTo(2, 1);
+    for (const one of [key, result.api_key]) expect((await api.as(one)('GET', '/users/me')).body.id).toBe(id);
+    const [event] = await eventsOf(id);
+    expect(event).toMatchObject({ event: 'api_key_rotated', payload: { user_id: id, prefix: result.prefix } });
+    const stored = JSON.stringify([await db.select().from(apiKeys), await db.select().from(events)]);
+    expect(stored).not.toContain(result.api_key);
+  });
+  test('the grace is 24 hours by default and never makes a key live longer', async () => {
+    const { call, id } = await member();
+    await setEnd(id, '30 days');
+    expect(hoursUntil((await rpc(call, 'users.rotateKey')).result.previous.expires_at)).toBeCloseTo(24, 1);
+    await setEnd(id, '90 minutes');
+    const again = await rpc(call, 'users.rotateKey', { grace_hours: 168 });
+    expect(hoursUntil(again.result.previous.expires_at)).toBeCloseTo(1.5, 1);
+  });
+  test('without grace the former key is 401 at once', async () => {
+    const { key, call } = await member();
+    const { result } = await rpc(call, 'users.rotateKey', { grace_hours: 0 });
+    expect((await api.as(key)('GET', '/users/me')).status).toBe(401);
+    expect((await api.as(result.api_key)('GET', '/users/me')).status).toBe(200);
+  });
+  test('never more than two keys live: the one of the call and the new one', async () => {
+    const { key, call, id } = await member();
+    const second = (await rpc(call, 'users.rotateKey')).result;
+    const third = (await rpc(call, 'users.rotateKey')).result;
+    expect((await liveKeys(id)).map((one) => one.prefix).toSorted()).toEqual([key.slice(0, 8), third.prefix].toSorted());
+    expect((await api.as(second.api_key)('GET', '/users/me')).status).toBe(401);
+  });
+  test('parallel rotations leave two live keys', async () => {
+    const { call, id } = await member();
+    await Promise.all(Array.from({ length: 6 }, () => rpc(call, 'users.rotateKey')));
+    expect(await liveKeys(id)).toHaveLength(2);
+  });
+  test.each([-1, 169, 1.5, '3'])('422 for a grace of %p hours', async (grace_hours) => {
+    const { status, error } = await rpc(api.call, 'users.rotateKey', { grace_hours });
+    expect(status).toBe(422);
+    expect(error.code).toBe('validation_error');
+  });
+  test('is not on REST; 401 without a key', async () => {
+    expect((await api.call('POST', '/users/me/rotate_key')).status).toBe(404);
+    expect((await rpc(api.anonymous, 'users.rotateKey')).status).toBe(401);
+  });
+});
+
+describe('users.listKeys', () => {
+  test("the caller's, newest first, never the keys themselves", async () => {
+    const { call } = await member();
+    const { result } = await rpc(call, 'users.rotateKey');
+    const listed = (await rpcQuery(call, 'users.listKeys')).result;
+    expect(listed.map((key: { status: string }) => key.status)).toEqual(['live', 'live']);
+    expect(listed[0]).toMatchObject({ id: result.id, is_current: false });
+    expect(listed[1].is_current).toBeTrue();
+    expect(Object.keys(listed[0])).not.toContain('hash');
+  });
+  test('of others only for whoever manages users', async () => {
+    const { call, id } = await member();
+    expect((await rpcQuery(api.call, 'users.listKeys', { user_id: id })).result).toHaveLength(1);
+    expect((await rpcQuery(call, 'users.listKeys', { user_id: t.user_id })).status).toBe(403);
+    const other = await api.otherAccount();
+    expect((await rpcQuery(other.call, 'users.listKeys', { user_id: id })).status).toBe(404);
+  });
+});
+
+describe('users.revokeKey', () => {
+  test('ends a key at once, once', async () => {
+    const { call, id } = await member();
+    const { result } = await rpc(call, 'users.rotateKey');
+    for (const _ of [1, 2]) expect((await rpc(call, 'users.revokeKey', { key_id: result.id })).status).toBe(200);
+    expect((await api.as(result.api_key)('GET', '/users/me')).status).toBe(401);
+    expect((await eventsOf(id)).map((event) => event.event)).toEqual(['api_key_rotated', 'api_key_revoked']);
+  });
+  test('400 key_in_use for the key of the call', async () => {
+    const { call } = await member();
+    const [own] = (await rpcQuery(call, 'users.listKeys')).result;
+    expect(await rpc(call, 'users.revokeKey', { key_id: own.id })).toMatchObject({ status: 400, error: { code: 'key_in_use' } });
+  });
+  test('403 for keys of others, 404 for those of other accounts', async () => {
+    const { call, id } = await member();
+    const [theirs] = (await rpcQuery(api.call, 'users.listKeys')).result;
+    expect((await rpc(call, 'users.revokeKey', { key_id: theirs.id })).status).toBe(403);
+    const [own] = (await rpcQuery(api.call, 'users.listKeys', { user_id: id })).result;
+    const other = await api.otherAccount();
+    expect((await rpc(other.call, 'users.revokeKey', { key_id: own.id })).status).toBe(404);
+    expect((await rpc(api.call, 'users.revokeKey', { key_id: own.id })).status).toBe(200);
+    expect((await call('GET', '/users/me')).status).toBe(401);
+  });
+});
+
+describe('the end of a key', () => {
+  const told = async (id: string) =>
+    (await eventsOf(id)).map(({ event, payload }) => [event, (payload as { days_remaining: number }).days_remaining]);
+
+  test('is announced 14, 7 and 1 days before and when it has come, each once, by however many workers', async () => {
+    const { id } = await member();
+    const ends = ['15 days', '13.5 days', '6.5 days', '20 hours', '-1 minute'];
+    for (const end of ends) {
+      await setEnd(id, end);
+      await Promise.all(Array.from({ length: 4 }, () => sweepKeys(t.deps)));
+      await sweepKeys(t.deps);
+    }
+    expect(await told(id)).toEqual([
+      ['api_key_expiring', 14],
+      ['api_key_expiring', 7],
+      ['api_key_expiring', 1],
+      ['api_key_expired', 0],
+    ]);
+  });
+  test('is told once when nobody looked for long', async () => {
+    const { id } = await member();
+    await setEnd(id, '12 hours');
+    await sweepKeys(t.deps);
+    expect(await told(id)).toEqual([['api_key_expiring', 1]]);
+  });
+  test('is not told of revoked keys, rotated keys, and users who are not active', async () => {
+    const [revoked, rotated, disabled] = [await member(), await member(), await member()];
+    await setEnd(revoked.id, '3 days');
+    await db.update(apiKeys).set({ revoked_at: sql`now()` }).where(eq(apiKeys.user_id, revoked.id));
+    await rpc(rotated.call, 'users.rotateKey');
+    await setEnd(disabled.id, '3 days');
+    await db.update(users).set({ status: 'disabled' }).where(eq(users.id, disabled.id));
+    await sweepKeys(t.deps);
+    const ids = [revoked.id, rotated.id, disabled.id];
+    const found = await db
+      .select({ id: events.id })
+      .from(events)
+      .where(and(inArray(events.user_id, ids), inArray(events.event, ['api_key_expiring', 'api_key_expired'])));
+    expect(found).toEqual([]);
+  });
+  test('more keys than one look takes are all told of', async () => {
+    const rows = Array.from({ length: 230 }, (_, n) => ({
+      account_id: t.account_id,
+      user_id: t.user_id,
+      prefix: `many${n}`,
+      hash: `hash ${n}`,
+      expires_at: new Date(Date.now() + 86_400_000 * 3).toISOString(),
+    }));
+    await db.insert(apiKeys).values(rows);
+    const counts = await Promise.all([sweepKeys(t.deps), sweepKeys(t.deps)]);
+    const rest = await sweepKeys(t.deps);
+    expect(counts[0]! + counts[1]! + rest).toBe(230);
+    expect(await sweepKeys(t.deps)).toBe(0);
+  });
+});

@@ -23,14 +23,15 @@ export const endingOf = ({ format, gzip }: FileDestinationConfig) =>
 export async function openOutput(path: string, columns: TargetColumn[], config: FileDestinationConfig): Promise<OutputFile> {
   if (config.format === 'parquet') return openParquet(path, columns);
   const encode = config.format === 'csv' ? csvEncoder(columns, config) : jsonlEncoder(columns);
-  const file = openText(path, config.gzip);
+  const file = await openText(path, config.gzip);
   await file.append(encode.head);
   return { write: (rows) => file.append(encode.rows(rows)), close: file.close, discard: file.discard };
 }
 
 /** Compression at level 6, as gzip itself does it. */
-function openText(path: string, gzip: boolean) {
+async function openText(path: string, gzip: boolean) {
   const disk = createWriteStream(path, { flags: 'wx' });
+  await once(disk, 'open');
   const packer = gzip ? createGzip() : null;
   const first = packer ?? disk;
   const done = packer ? pipeline(packer, disk) : finished(disk);

@@ -1,0 +1,44 @@
+import { afterAll, expect, test } from 'bun:test';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AnySource } from '../../server/connectors/define.ts';
+import { AuthenticationError } from '../../server/connectors/errors.ts';
+import { readBatches, requestOf } from './reading.ts';
+
+const folder = join(import.meta.dir, '../../server/connectors');
+const file = join(import.meta.dir, `readme-example-${process.pid}.ts`);
+afterAll(() => rmSync(file, { force: true }));
+
+test('the example of the README compiles, checks, discovers and reads', async () => {
+  const readme = await Bun.file(join(folder, 'README.md')).text();
+  const code = /```ts\n([^]*?)```/.exec(readme)?.[1] ?? '';
+  writeFileSync(file, code.replaceAll("'./", "'../../server/connectors/"));
+  const flags = ['--noEmit', '--ignoreConfig', '--strict', '--noUncheckedIndexedAccess', '--skipLibCheck', '--target', 'ESNext'];
+  const modules = ['--module', 'ESNext', '--moduleResolution', 'bundler', '--allowImportingTsExtensions', '--types', 'bun-types'];
+  const compiled = Bun.spawnSync([process.execPath, 'x', 'tsc', ...flags, ...modules, file], { stdout: 'pipe' });
+  expect(compiled.stdout.toString()).toBe('');
+  expect(compiled.exitCode).toBe(0);
+
+  const { items } = (await import(file)) as { items: AnySource };
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      if (request.headers.get('authorization') !== 'Bearer right') return new Response('', { status: 401 });
+      const after = Number(new URL(request.url).searchParams.get('after'));
+      return Response.json([1, 2, 3].map((id) => ({ id, name: id === 2 ? null : `n${id}` })).filter(({ id }) => id > after));
+    },
+  });
+  const contextOf = (token: string) =>
+    ({ config: { url: server.url.origin, token }, fetch, signal: new AbortController().signal }) as never;
+  try {
+    expect((await items.check(contextOf('right'))).checks).toHaveLength(1);
+    expect(await items.check(contextOf('wrong')).catch((error: unknown) => error)).toBeInstanceOf(AuthenticationError);
+    const [stream] = await items.discover(contextOf('right'));
+    const batches = await readBatches(items, contextOf('right'), requestOf(stream as NonNullable<typeof stream>));
+    expect(batches.flatMap(({ rows }) => rows)).toEqual([['1', 'n1'], ['2', null], ['3', 'n3']]);
+    expect(batches.at(-1)?.state).toEqual({ cursor: '3' });
+  } finally {
+    await server.stop(true);
+  }
+}, 60_000);

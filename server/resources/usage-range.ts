@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import { badRequest } from '../lib/errors.ts';
-import { addDays, addMonths, billingPeriod, billingPeriodBefore, type DaySpan, daysIn, monthOf } from '../lib/utc-days.ts';
+import {
+  addDays,
+  addMonths,
+  billingPeriod,
+  billingPeriodBefore,
+  type DaySpan,
+  daysIn,
+  monthOf,
+} from '../lib/utc-days.ts';
 
 export const AggregateUsageDateRange = z
   .enum([

@@ -73,7 +73,10 @@ describe('POST /connections/{connection_id}', () => {
 
   test('200: resuming forgets the failures', async () => {
     const { id } = await make.connection();
-    await deps.db.update(connections).set({ status: 'auto_disabled', consecutive_failures: 30 }).where(eq(connections.id, id));
+    await deps.db
+      .update(connections)
+      .set({ status: 'auto_disabled', consecutive_failures: 30 })
+      .where(eq(connections.id, id));
     const { body } = await update(id, { status: 'active' });
     expect(body).toMatchObject({ status: 'active', consecutive_failures: 0, health: 'pending' });
   });
@@ -98,7 +101,9 @@ describe('POST /connections/{connection_id}', () => {
     expect(replaced.body.streams[1]).toMatchObject(table);
     const again = await update(id, { streams: [{ name: 'stream_2' }], streams_mode: 'replace' });
     expect(again.body.streams[1].destination_table).toBeNull();
-    expect(again.body.streams.map((one: { id: string }) => one.id)).toEqual(streams.map((one: { id: string }) => one.id));
+    expect(again.body.streams.map((one: { id: string }) => one.id)).toEqual(
+      streams.map((one: { id: string }) => one.id),
+    );
   });
 
   test('200: reset_cursor moves a cursor, and null sends it back to the start', async () => {
@@ -192,7 +197,10 @@ describe('POST /connections/{connection_id}', () => {
 
   test('402: a connection that billing has locked', async () => {
     const { id } = await make.connection();
-    await deps.db.update(connections).set({ status: 'locked', status_reason: 'plan_limit' }).where(eq(connections.id, id));
+    await deps.db
+      .update(connections)
+      .set({ status: 'locked', status_reason: 'plan_limit' })
+      .where(eq(connections.id, id));
     const { status, body } = await update(id, { status: 'active' });
     expect(status).toBe(402);
     expect(body).toMatchObject({ code: 'connection_locked', status_reason: 'plan_limit' });

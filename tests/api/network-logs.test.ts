@@ -67,7 +67,9 @@ describe.each([
   ['GET /connection_runs/{connection_run_id}/network_logs', false],
 ])('%s', (_name, nested) => {
   const path = (connection: string, run: string, query = '') =>
-    nested ? `/connections/${connection}/runs/${run}/network_logs${query}` : `/connection_runs/${run}/network_logs${query}`;
+    nested
+      ? `/connections/${connection}/runs/${run}/network_logs${query}`
+      : `/connection_runs/${run}/network_logs${query}`;
 
   test('200: all members of both sides, in order, as a gzip file that is no encoding', async () => {
     const { id, run, streams } = await aRun(2);
@@ -112,7 +114,9 @@ describe.each([
 
   test('403: cross_account=true without cross_account.read', async () => {
     const { id, run } = await aRun();
-    expect((await call('GET', path(id, run, '?cross_account=true'))).body.required_permission).toBe('cross_account.read');
+    expect((await call('GET', path(id, run, '?cross_account=true'))).body.required_permission).toBe(
+      'cross_account.read',
+    );
   });
 
   test('404: a run that is not there or of another account', async () => {

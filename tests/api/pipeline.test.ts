@@ -63,7 +63,11 @@ test('a pipeline made over the interface moves its rows, and everything tells th
   expect(streamRun).toMatchObject({ status: 'succeeded', progress_percent: 100, cursor_after: stream.cursor_value });
   expect(streamRun.has_network_logs.destination).toBe(true);
   const log = gunzipSync(Buffer.from(await (await raw(`/connection_runs/${run_id}/network_logs`)).arrayBuffer()));
-  const entries = log.toString().trim().split('\n').map((line) => JSON.parse(line));
+  const entries = log
+    .toString()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   expect(entries.every((entry) => entry.connection_run_id === run_id)).toBe(true);
 });
 

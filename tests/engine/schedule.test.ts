@@ -1,7 +1,19 @@
 import { describe, expect, test } from 'bun:test';
-import { checkSchedule, describeSchedule, MANUAL, nextRunAt, nextTicks, type Schedule } from '../../server/engine/schedule.ts';
+import {
+  checkSchedule,
+  describeSchedule,
+  MANUAL,
+  nextRunAt,
+  nextTicks,
+  type Schedule,
+} from '../../server/engine/schedule.ts';
 
-const cron = (cron_expression: string, timezone = 'UTC'): Schedule => ({ ...MANUAL, type: 'cron', cron_expression, timezone });
+const cron = (cron_expression: string, timezone = 'UTC'): Schedule => ({
+  ...MANUAL,
+  type: 'cron',
+  cron_expression,
+  timezone,
+});
 const every = (interval_minutes: number, rest: Partial<Schedule> = {}): Schedule => ({
   ...MANUAL,
   type: 'interval',

@@ -74,7 +74,10 @@ async function makeUser(test: TestDeps, who: { account_id: string; permissions: 
   const { db, secrets } = test.deps;
   const { account_id, permissions } = who;
   const mark = Bun.randomUUIDv7();
-  const [role] = await db.insert(roles).values({ account_id, name: `role ${mark}`, permissions }).returning();
+  const [role] = await db
+    .insert(roles)
+    .values({ account_id, name: `role ${mark}`, permissions })
+    .returning();
   const [user] = await db
     .insert(users)
     .values({ account_id, email: `${mark}@example.test`, full_name: `User ${mark}`, status: 'active' })

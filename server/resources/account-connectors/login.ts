@@ -25,7 +25,13 @@ export async function login(ctx: Ctx, input: { account_connector_id: string }): 
     const [changed] = await db
       .update(accountConnectors)
       .set(outcome)
-      .where(and(eq(accountConnectors.id, row.id), eq(accountConnectors.revision, row.revision), isNull(accountConnectors.deleted_at)))
+      .where(
+        and(
+          eq(accountConnectors.id, row.id),
+          eq(accountConnectors.revision, row.revision),
+          isNull(accountConnectors.deleted_at),
+        ),
+      )
       .returning();
     // Changed meanwhile: what was found out is about settings that are no longer there.
     if (!changed) return;

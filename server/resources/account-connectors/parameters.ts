@@ -68,6 +68,7 @@ export function sealParameters(
   const secret = Object.fromEntries(entries.filter(([name]) => names.has(name)));
   return {
     parameters: Object.fromEntries(entries.map(([name, value]) => [name, names.has(name) ? MASK : value])),
-    secrets: Object.keys(secret).length > 0 ? deps.secrets.seal(JSON.stringify(secret), secretsContext(input.row)) : null,
+    secrets:
+      Object.keys(secret).length > 0 ? deps.secrets.seal(JSON.stringify(secret), secretsContext(input.row)) : null,
   };
 }

@@ -81,7 +81,10 @@ const settings = {
     .nullable(),
   datasets: z.array(z.strictObject({ name: name(), sql: text(1, 100_000) })).max(500),
   test_connection: z.boolean(),
-  redirect_url: z.url({ protocol: /^https?$/ }).max(2000).nullable(),
+  redirect_url: z
+    .url({ protocol: /^https?$/ })
+    .max(2000)
+    .nullable(),
 };
 
 export const CreateAccountConnectorRequest = z

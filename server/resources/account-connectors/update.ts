@@ -77,7 +77,8 @@ function changesOf(
   if (Bun.deepEquals(before, known)) return { changes, retest: false };
   Object.assign(changes, sealParameters(ctx.deps, connector, { row, all }));
   const retest = sensitiveChange(connector, before, all);
-  if (retest) Object.assign(changes, { status: lacks_credentials ? 'pending_auth' : 'pending_test', failure_streak: 0 });
+  if (retest)
+    Object.assign(changes, { status: lacks_credentials ? 'pending_auth' : 'pending_test', failure_streak: 0 });
   return { changes, retest };
 }
 
@@ -109,7 +110,13 @@ async function store(
   const storing = ctx.db
     .update(accountConnectors)
     .set({ ...changes, revision: row.revision + 1 })
-    .where(and(eq(accountConnectors.id, row.id), eq(accountConnectors.revision, row.revision), isNull(accountConnectors.deleted_at)))
+    .where(
+      and(
+        eq(accountConnectors.id, row.id),
+        eq(accountConnectors.revision, row.revision),
+        isNull(accountConnectors.deleted_at),
+      ),
+    )
     .returning();
   const [changed] = await refuseDuplicateName(row.connector_type, storing);
   if (!changed) throw stale(null);

@@ -32,7 +32,10 @@ async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & Usage
   const planned = await planNewStreams(ctx, input, sides);
   if (input.run_immediately) await requireReadyConnectors(ctx, [sides.source.id, sides.destination.id]);
   await checkPlan(ctx, input, sides);
-  const inserting = ctx.db.insert(connections).values(valuesOf(ctx, input, sides)).returning();
+  const inserting = ctx.db
+    .insert(connections)
+    .values(valuesOf(ctx, input, sides))
+    .returning();
   const [connection] = await refuseDuplicateName('connection', inserting);
   if (!connection) throw new Error('an insert gave no row');
   await storeStreams(ctx, connection, { before: [], planned });

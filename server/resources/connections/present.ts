@@ -28,7 +28,10 @@ export function presentConnection(record: ConnectionRecord, now: Date): Connecti
 }
 
 function summary(connector_type: 'source' | 'destination', side: ConnectionRecord['source']) {
-  const connector = connector_type === 'source' ? findConnector('source', side.connector_name) : findConnector('destination', side.connector_name);
+  const connector =
+    connector_type === 'source'
+      ? findConnector('source', side.connector_name)
+      : findConnector('destination', side.connector_name);
   return { ...side, connector_type, display_name: connector?.display_name ?? side.connector_name, icon_url: null };
 }
 

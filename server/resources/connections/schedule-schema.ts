@@ -40,7 +40,9 @@ export const ConnectionSchedule = z
     timezone: z.string(),
     time_of_day: z.string().nullable(),
     description: z.string(),
-    next_runs: z.array(instant()).meta({ description: 'The next five ticks; none while the connection is not active.' }),
+    next_runs: z
+      .array(instant())
+      .meta({ description: 'The next five ticks; none while the connection is not active.' }),
   })
   .meta({ id: 'ConnectionSchedule' });
 export type ConnectionSchedule = z.infer<typeof ConnectionSchedule>;

@@ -104,7 +104,10 @@ export const UpdateConnectionRequest = z
     streams_mode: z.enum(['merge', 'replace']).optional().meta({
       description: '`merge` (default) changes the named streams only, `replace` deselects the ones not named.',
     }),
-    stop_active_run: z.boolean().optional().meta({ description: 'With status=paused: stops the run that is going on.' }),
+    stop_active_run: z
+      .boolean()
+      .optional()
+      .meta({ description: 'With status=paused: stops the run that is going on.' }),
     revision: z.int().optional().meta({ description: 'Refuses the change when the connection has another revision.' }),
     reset_cursor: z
       .array(z.strictObject({ stream_id: idInBody(), value: text(1, 1000).nullable() }))

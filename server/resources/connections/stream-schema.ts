@@ -17,7 +17,10 @@ export const ConnectionField = z
     destination_type: z.enum(LOGICAL_TYPES).nullish().default(null),
     masking: z.enum(['none', 'hash_sha256', 'hash_sha256_salted', 'redact', 'encrypt']).default('none'),
   })
-  .meta({ id: 'ConnectionField', description: 'How one field is treated; fields that are not listed are loaded as they are.' });
+  .meta({
+    id: 'ConnectionField',
+    description: 'How one field is treated; fields that are not listed are loaded as they are.',
+  });
 export type ConnectionField = z.infer<typeof ConnectionField>;
 
 export const StreamFilter = z
@@ -38,7 +41,9 @@ export const StreamFilter = z
       'is_not_null',
       'between',
     ]),
-    value: z.union([z.string(), z.number(), z.boolean(), z.array(z.union([z.string(), z.number(), z.boolean()]))]).nullish(),
+    value: z
+      .union([z.string(), z.number(), z.boolean(), z.array(z.union([z.string(), z.number(), z.boolean()]))])
+      .nullish(),
   })
   .meta({ id: 'StreamFilter' });
 export type StreamFilter = z.infer<typeof StreamFilter>;

@@ -58,9 +58,7 @@ export const ConnectorSchema = z
     auth_methods: z.array(z.enum(['none', 'api_key', 'basic', 'oauth2', 'key_pair', 'ssh_key', 'service_account'])),
     capabilities: z.record(z.enum(CAPABILITIES), z.boolean()),
     supported_sync_modes: z.array(z.enum(['full_refresh', 'incremental'])),
-    supported_destination_sync_modes: z.array(
-      z.enum(['append', 'overwrite', 'append_dedup', 'update', 'soft_delete']),
-    ),
+    supported_destination_sync_modes: z.array(z.enum(['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'])),
     parameters: z.array(ConnectorParameter),
     oauth: z.object({ authorization_url_host: z.string(), scopes: z.array(z.string()) }).nullable(),
     rate_limit_notes: z.string().nullable(),

@@ -9,7 +9,7 @@ export const listConnectors = (): ConnectorSchema[] =>
   allConnectors()
     .filter((connector) => !connector.hidden)
     .map(presentConnector)
-    .sort((a, b) => b.connector_type.localeCompare(a.connector_type) || a.name.localeCompare(b.name));
+    .toSorted((a, b) => b.connector_type.localeCompare(a.connector_type) || a.name.localeCompare(b.name));
 
 /** @throws ApiError 404; 400 `connector_id_mismatch` when `connector_id` is another connector's. */
 export function getConnector(input: {

@@ -1,0 +1,200 @@
+import { describe, expect, test } from 'bun:test';
+import { and, eq } from 'drizzle-orm';
+import { accountConnectors, events } from '../../db/schema/index.ts';
+import { openParameters } from '../../server/engine/account-connectors.ts';
+import { testApi } from '../support/api.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
+
+const service = await testDeps();
+const { deps } = service;
+const api = testApi(service);
+const { call, anonymous } = api;
+const make = makerOf(call);
+const sourcesOnly = api.as(await api.keyWith(['sources.create', 'sources.update', 'sources.delete']));
+const other = await api.otherAccount();
+const foreign = await makerOf(other.call).source();
+const warehouse = await createPlainDatabase();
+
+const UNKNOWN = '01900000-0000-7000-8000-000000000000';
+const TOKEN = 'a-very-secret-token';
+
+const create = (body: object, query = '') =>
+  call('POST', `/account_connectors${query}`, {
+    name: uniqueName('sample'),
+    connector_type: 'source',
+    connector_name: 'sample',
+    ...body,
+  });
+const rowOf = async (id: string) => {
+  const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
+  if (!row) throw new Error(`no row ${id}`);
+  return row;
+};
+const eventsOf = async (id: string) => {
+  const rows = await deps.db.select().from(events).where(eq(events.account_connector_id, id)).orderBy(events.id);
+  return rows.map((row) => row.event);
+};
+
+describe('POST /account_connectors/{account_connector_id}', () => {
+  const update = (id: string, body: object) => call('POST', `/account_connectors/${id}`, body);
+
+  test('200: a new name alone brings no new test', async () => {
+    const { id, last_tested_at } = await make.source();
+    const name = uniqueName('renamed');
+    const { status, body } = await update(id, { name });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ name, revision: 2, status: 'active', last_tested_at });
+    const [event] = await deps.db
+      .select()
+      .from(events)
+      .where(and(eq(events.account_connector_id, id), eq(events.event, 'account_connector_updated')));
+    expect(event).toMatchObject({
+      actor: { type: 'user', id: service.user_id },
+      payload: { changed_fields: ['name'] },
+    });
+  });
+
+  test('200: what changes nothing leaves revision and events alone', async () => {
+    const before = await make.source({ token: TOKEN });
+    const { status, body } = await update(before.id, { name: before.name, parameters: before.parameters });
+    expect(status).toBe(200);
+    expect(body).toEqual(before);
+    expect(await eventsOf(before.id)).toEqual(['account_connector_created']);
+  });
+
+  test('200: the mask and silence both keep a secret, a new value replaces it', async () => {
+    const { id } = await make.source({ token: TOKEN });
+    await update(id, { parameters: { token: '**********', rows: 5 } });
+    expect(openParameters(deps, await rowOf(id))).toMatchObject({ token: TOKEN, rows: 5 });
+    await update(id, { parameters: { rows: 6 } });
+    expect(openParameters(deps, await rowOf(id))).toMatchObject({ token: TOKEN, rows: 6 });
+    await update(id, { parameters: { token: 'another' } });
+    expect(openParameters(deps, await rowOf(id)).token).toBe('another');
+    await update(id, { parameters: { token: null } });
+    expect(openParameters(deps, await rowOf(id)).token).toBeUndefined();
+  });
+
+  test('200: other credentials are tested at once, or marked as untested', async () => {
+    const { id } = await make.connector('destination', 'postgres', postgresParameters(warehouse.url));
+    const untested = await update(id, { parameters: { password: 'wrong' }, test_connection: false });
+    expect(untested.body).toMatchObject({ status: 'pending_test' });
+    const broken = await update(id, { parameters: { password: 'wrong again' } });
+    expect(broken.body).toMatchObject({ status: 'broken', last_test: { status: 'failed' } });
+    const mended = await update(id, { parameters: { password: postgresParameters(warehouse.url).password } });
+    expect(mended.body).toMatchObject({ status: 'active', last_test: { status: 'passed' } });
+    expect((await eventsOf(id)).slice(-2)).toEqual(['account_connector_updated', 'account_connector_authenticated']);
+  });
+
+  test.each([
+    ['immutable_field', 'connector_name', { connector_name: 'demo' }],
+    ['immutable_field', 'connector_type', { connector_type: 'destination' }],
+    ['invalid_parameter', 'parameters.rows', { parameters: { rows: 'many' } }],
+  ])('400: %s names the field %s', async (code, field, body) => {
+    const { id } = await make.source();
+    const answer = await update(id, body);
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ code, field });
+  });
+
+  test('400: stale_revision tells the revision there is', async () => {
+    const { id } = await make.source();
+    const { status, body } = await update(id, { name: uniqueName('x'), revision: 7 });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: 'stale_revision', revision: 1 });
+  });
+
+  test('400: duplicate_name', async () => {
+    const [one, two] = [await make.source(), await make.source()];
+    const { status, body } = await update(two.id, { name: one.name });
+    expect(status).toBe(400);
+    expect(body.code).toBe('duplicate_name');
+  });
+
+  test('400: run_active while a run uses the old settings', async () => {
+    const { id, source_id } = await make.connection();
+    const run = await call('POST', `/connections/${id}/run`);
+    const { status, body } = await update(source_id, { parameters: { rows: 5 } });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: 'run_active', connection_run_ids: [run.body] });
+  });
+
+  test('401: without a key', async () => {
+    expect((await anonymous('POST', `/account_connectors/${UNKNOWN}`, {})).status).toBe(401);
+  });
+
+  test('403: without the permission for its kind', async () => {
+    const { id } = await make.destination();
+    const { status, body } = await sourcesOnly('POST', `/account_connectors/${id}`, { name: 'x' });
+    expect(status).toBe(403);
+    expect(body.required_permission).toBe('destinations.update');
+  });
+
+  test('404: unknown, malformed, of another account', async () => {
+    for (const id of [UNKNOWN, 'nonsense', foreign.id]) expect((await update(id, { name: 'x' })).status).toBe(404);
+  });
+
+  test('422: a change needs at least one field', async () => {
+    const { status, body } = await update(UNKNOWN, {});
+    expect(status).toBe(422);
+    expect(body.detail).toMatchObject([{ loc: ['body'], type: 'value_error' }]);
+  });
+});
+
+describe('POST /account_connectors/{account_connector_id}/login', () => {
+  const login = (id: string) => call('POST', `/account_connectors/${id}/login`);
+
+  test('200: the real check passes, and the connector is active from then on', async () => {
+    const { body } = await create({ test_connection: false });
+    expect(await login(body.id)).toMatchObject({ status: 200, body: 'active' });
+    const row = await rowOf(body.id);
+    expect(row).toMatchObject({ status: 'active', catalog_status: 'pending', last_test: { status: 'passed' } });
+    expect(await eventsOf(body.id)).toContain('account_connector_authenticated');
+  });
+
+  test('400: upstream_error with what the other side said; the state remembers it', async () => {
+    const parameters = { ...postgresParameters(warehouse.url), password: 'wrong' };
+    const { body } = await create({ connector_name: 'postgres', parameters, test_connection: false });
+    const answer = await login(body.id);
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ code: 'upstream_error', status: 'broken' });
+    expect(answer.body.detail).not.toContain('wrong');
+    expect(await rowOf(body.id)).toMatchObject({ status: 'broken', last_test: { status: 'failed' } });
+  });
+
+  test('400: upstream_error does not break a working connector at the first failure', async () => {
+    const { id } = await make.source();
+    await deps.db
+      .update(accountConnectors)
+      .set({ parameters: { ...(await rowOf(id)).parameters, check: 'fails' } })
+      .where(eq(accountConnectors.id, id));
+    const states = [];
+    for (let attempt = 0; attempt < 3; attempt += 1) states.push((await login(id)).body.status);
+    expect(states).toEqual(['active', 'active', 'broken']);
+  });
+
+  test('400: login_not_supported by a connector that is no more', async () => {
+    const { id } = await make.source();
+    await deps.db.update(accountConnectors).set({ connector_name: 'gone' }).where(eq(accountConnectors.id, id));
+    const { status, body } = await login(id);
+    expect(status).toBe(400);
+    expect(body.code).toBe('login_not_supported');
+  });
+
+  test('401: without a key', async () => {
+    expect((await anonymous('POST', `/account_connectors/${UNKNOWN}/login`)).status).toBe(401);
+  });
+
+  test('403: without the permission for its kind', async () => {
+    const { id } = await make.destination();
+    expect((await sourcesOnly('POST', `/account_connectors/${id}/login`)).status).toBe(403);
+  });
+
+  test('404: unknown, malformed, of another account', async () => {
+    for (const id of [UNKNOWN, 'nonsense', foreign.id]) expect((await login(id)).status).toBe(404);
+  });
+
+  test('422: a query parameter that is not known', async () => {
+    expect((await call('POST', `/account_connectors/${UNKNOWN}/login?x=1`)).status).toBe(422);
+  });
+});

@@ -60,9 +60,10 @@ describe('users.rotateKey', () => {
     expect((await liveKeys(id)).map((one) => one.prefix).toSorted()).toEqual([key.slice(0, 8), third.prefix].toSorted());
     expect((await api.as(second.api_key)('GET', '/users/me')).status).toBe(401);
   });
-  test('parallel rotations leave two live keys', async () => {
+  test('parallel rotations, by both live keys, leave two', async () => {
     const { call, id } = await member();
-    await Promise.all(Array.from({ length: 6 }, () => rpc(call, 'users.rotateKey')));
+    const second = api.as((await rpc(call, 'users.rotateKey')).result.api_key);
+    await Promise.all([call, second, call, second].map((one) => rpc(one, 'users.rotateKey')));
     expect(await liveKeys(id)).toHaveLength(2);
   });
   test.each([-1, 169, 1.5, '3'])('422 for a grace of %p hours', async (grace_hours) => {

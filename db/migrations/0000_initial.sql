@@ -332,6 +332,7 @@ CREATE TABLE "stream_runs" (
 	"estimated_rows" bigint,
 	"cursor_before" text,
 	"cursor_after" text,
+	"state_after" jsonb,
 	"first_row_at" timestamp(3) with time zone,
 	"rate_limited_until" timestamp(3) with time zone,
 	"error" jsonb,
@@ -508,6 +509,7 @@ CREATE INDEX "idempotency_keys_age" ON "idempotency_keys" USING btree ("created_
 CREATE UNIQUE INDEX "connection_runs_number" ON "connection_runs" USING btree ("connection_id","number");--> statement-breakpoint
 CREATE UNIQUE INDEX "connection_runs_one_live" ON "connection_runs" USING btree ("connection_id") WHERE "connection_runs"."plan_id" is null and "connection_runs"."status" in ('queued', 'running', 'retrying', 'stopping');--> statement-breakpoint
 CREATE INDEX "connection_runs_list" ON "connection_runs" USING btree ("connection_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "connection_runs_plan" ON "connection_runs" USING btree ("plan_id","chunk_index") WHERE "connection_runs"."plan_id" is not null;--> statement-breakpoint
 CREATE INDEX "connection_runs_live" ON "connection_runs" USING btree ("status","queued_at") WHERE "connection_runs"."status" in ('queued', 'running', 'retrying', 'stopping');--> statement-breakpoint
 CREATE INDEX "network_log_segments_run" ON "network_log_segments" USING btree ("connection_run_id","stream_run_id","connector_type","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "stream_runs_stream" ON "stream_runs" USING btree ("connection_run_id","stream_id");--> statement-breakpoint

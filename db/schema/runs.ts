@@ -108,6 +108,7 @@ export const connectionRuns = pgTable(
       .on(t.connection_id)
       .where(sql`${t.plan_id} is null and ${t.status} in ('queued', 'running', 'retrying', 'stopping')`),
     index('connection_runs_list').on(t.connection_id, t.created_at, t.id),
+    index('connection_runs_plan').on(t.plan_id, t.chunk_index).where(sql`${t.plan_id} is not null`),
     index('connection_runs_live')
       .on(t.status, t.queued_at)
       .where(sql`${t.status} in ('queued', 'running', 'retrying', 'stopping')`),
@@ -155,6 +156,8 @@ export const streamRuns = pgTable(
     estimated_rows: bigint('estimated_rows', { mode: 'number' }),
     cursor_before: text('cursor_before'),
     cursor_after: text('cursor_after'),
+    /** Where a custom run has got to: kept apart from the stream's own state, which it moves when it is asked to. */
+    state_after: jsonb('state_after').$type<{ cursor: string | null; [key: string]: unknown }>(),
     /** When the first row left the source; for figures, not on the wire. */
     first_row_at: instant('first_row_at'),
     rate_limited_until: instant('rate_limited_until'),

@@ -523,6 +523,6 @@ CREATE UNIQUE INDEX "deliveries_action" ON "deliveries" USING btree ("event_id",
 CREATE INDEX "deliveries_case" ON "deliveries" USING btree ("case_id","id");--> statement-breakpoint
 CREATE INDEX "trigger_groups_due" ON "trigger_groups" USING btree ("due_at") WHERE "trigger_groups"."due_at" is not null;--> statement-breakpoint
 CREATE INDEX "trigger_matches_trigger" ON "trigger_matches" USING btree ("trigger_id","created_at");--> statement-breakpoint
-CREATE UNIQUE INDEX "triggers_name" ON "triggers" USING btree ("account_id",lower("name")) WHERE "triggers"."deleted_at" is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "triggers_name" ON "triggers" USING btree ("account_id",lower("name")) WHERE "triggers"."deleted_at" is null and not "triggers"."is_system";--> statement-breakpoint
 CREATE UNIQUE INDEX "triggers_system" ON "triggers" USING btree ("account_id","system_key") WHERE "triggers"."system_key" is not null;--> statement-breakpoint
 CREATE INDEX "triggers_list" ON "triggers" USING btree ("account_id","created_at","id") WHERE "triggers"."deleted_at" is null;

@@ -55,7 +55,9 @@ export const triggers = pgTable(
     deleted_at: instant('deleted_at'),
   },
   (t) => [
-    uniqueIndex('triggers_name').on(t.account_id, sql`lower(${t.name})`).where(sql`${t.deleted_at} is null`),
+    uniqueIndex('triggers_name')
+      .on(t.account_id, sql`lower(${t.name})`)
+      .where(sql`${t.deleted_at} is null and not ${t.is_system}`),
     uniqueIndex('triggers_system').on(t.account_id, t.system_key).where(sql`${t.system_key} is not null`),
     index('triggers_list').on(t.account_id, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
   ],

@@ -3,6 +3,7 @@ import { accounts, apiKeys, roles, userRoles, users } from '../db/schema/index.t
 import type { Db } from '../db/types.ts';
 import type { Config } from './config.ts';
 import { emit, SYSTEM_ACTOR } from './events/emit.ts';
+import { ensureSystemTriggers } from './events/triggers-system.ts';
 import { API_KEY_DAYS, apiKeyPrefix, makeApiKey } from './lib/api-keys.ts';
 import type { Secrets } from './lib/secrets.ts';
 import { type Permission, SYSTEM_ROLES } from './permissions.ts';
@@ -35,6 +36,7 @@ export function bootstrap(db: Db, options: { secrets: Secrets; config: Config })
     await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
     const role_id = await systemRoles(tx);
     const account_id = await firstAccount(tx);
+    await ensureSystemTriggers(tx, account_id);
     const user_id = await administrator(tx, { account_id, role_id, email: config.BOOTSTRAP_EMAIL });
     const owner = { account_id, user_id };
     if (config.BOOTSTRAP_API_KEY !== null) {

@@ -67,6 +67,18 @@ export function compileRule(source: string): CompiledRule {
   };
 }
 
+/** Stands for a rule that no longer compiles: every evaluation fails with the reason. */
+export const failingRule = (source: string, error: RuleError): CompiledRule => ({
+  normalized: source,
+  kinds: null,
+  unknown_kinds: [],
+  variables: [],
+  functions: [],
+  evaluate() {
+    throw error;
+  },
+});
+
 type Place = (offset: number) => ReturnType<typeof positionAt>;
 
 function parse(normalized: NormalizedSource, place: Place): ParseResult {

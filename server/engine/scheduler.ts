@@ -1,9 +1,16 @@
 import { and, asc, eq, inArray, isNull, lte, sql } from 'drizzle-orm';
-import { accountConnectors, connectionRuns, connectionStreams, connections } from '../../db/schema/index.ts';
+import {
+  accountConnectors,
+  connectionRuns,
+  connectionStreams,
+  connections,
+  type StoredRunError,
+} from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import type { Actor } from '../events/emit.ts';
 import { ApiError } from '../lib/errors.ts';
+import { movementRefusal } from './credits.ts';
 import { startRun } from './lifecycle.ts';
 import { emitRunEvent } from './run-events.ts';
 import { nextRunAt } from './schedule.ts';
@@ -60,7 +67,7 @@ async function fireOne(deps: Deps, db: Db): Promise<boolean> {
 
 /** A tick that cannot run leaves a skipped run behind, so that nobody wonders where it went. */
 async function startOrSkip(deps: Deps, db: Db, connection: ConnectionRow): Promise<void> {
-  const reason = await whyNot(db, connection);
+  const reason = await whyNot(deps, db, connection);
   if (reason) return skip(db, connection, reason);
   const streams = await db
     .select()
@@ -81,8 +88,9 @@ async function startOrSkip(deps: Deps, db: Db, connection: ConnectionRow): Promi
   }
 }
 
-async function whyNot(db: Db, connection: ConnectionRow): Promise<string | null> {
+async function whyNot(deps: Deps, db: Db, connection: ConnectionRow): Promise<string | null> {
   if (connection.status === 'locked') return 'plan_limit';
+  if (await movementRefusal(db, connection.account_id, deps.now())) return 'plan_limit';
   const both = await db
     .select({ status: accountConnectors.status })
     .from(accountConnectors)
@@ -106,9 +114,21 @@ async function skip(db: Db, connection: ConnectionRow, skip_reason: string): Pro
       run_type: 'plain',
       trigger_type: 'schedule',
       skip_reason,
+      error: skip_reason === 'plan_limit' ? planLimit() : null,
       queued_at: sql`clock_timestamp()`,
       finished_at: sql`clock_timestamp()`,
     })
     .returning();
   if (run) await emitRunEvent(db, { event: 'connection_run_skipped', run, actor: SCHEDULE });
 }
+
+const planLimit = (): StoredRunError => ({
+  code: 'plan_limit',
+  message: 'The plan of the account does not allow the run: its limits or credits are used up, or a payment is missing',
+  origin: 'platform',
+  type: 'plan_limit',
+  retryable: false,
+  stream_name: null,
+  internal_message: null,
+  occurred_at: new Date().toISOString(),
+});

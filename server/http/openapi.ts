@@ -2,6 +2,7 @@ import { generateOpenApiDocument } from 'trpc-to-openapi';
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { appRouter } from '../router.ts';
+import { IDEMPOTENCY_HEADER } from './idempotency.ts';
 import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
 import type { ServedProcedure } from './rest.ts';
 
@@ -59,6 +60,7 @@ function operation({ name, procedure, endpoint }: ServedProcedure): ZodOpenApiOp
     requestParams: {
       ...(isEmpty(params) ? {} : { path: params }),
       ...(isEmpty(query) ? {} : { query }),
+      ...(endpoint.method === 'POST' && { header: IdempotencyHeader }),
     },
     ...(body && {
       requestBody: {
@@ -70,15 +72,30 @@ function operation({ name, procedure, endpoint }: ServedProcedure): ZodOpenApiOp
   };
 }
 
+const IdempotencyHeader = z.object({
+  [IDEMPOTENCY_HEADER]: z
+    .string()
+    .regex(/^[\x20-\x7e]{1,255}$/)
+    .optional()
+    .meta({
+      description:
+        'Within 24 hours the same request of the same user under one key is done once; later ones hear its answer ' +
+        'again, with `Idempotency-Replayed: true`. Another request under the key is 400 `idempotency_key_reused`. ' +
+        'Kept are successes, 400, 402 and 404; after other answers the key is free again.',
+    }),
+});
+
 const isEmpty = (schema: z.ZodObject) => Object.keys(schema.shape).length === 0;
 
 function responses(served: ServedProcedure): Record<`${1 | 2 | 3 | 4 | 5}${string}`, ZodOpenApiResponseObject> {
-  const { params, query, body, consumes, errors, status, produces } = served.endpoint;
+  const { method, params, query, body, consumes, errors, status, produces } = served.endpoint;
   const statuses = new Set<number>([401, 500, ...errors]);
   if (served.procedure._def.meta?.needed) statuses.add(403);
   if (!isEmpty(params)) statuses.add(404);
   if (body || !isEmpty(params) || !isEmpty(query)) statuses.add(422);
   if (body && consumes === 'application/json') statuses.add(413);
+  // Of the Idempotency-Key.
+  if (method === 'POST') for (const one of [400, 422]) statuses.add(one);
   const told = [...statuses].toSorted((a, b) => a - b).map((one) => [one, problem(one, produces !== null)]);
   return { [status]: success(served), ...Object.fromEntries(told) };
 }

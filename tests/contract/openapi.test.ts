@@ -51,6 +51,7 @@ describe('GET /openapi.json', () => {
       'query date_range',
       'query start_date',
       'query end_date',
+      'header Idempotency-Key',
     ]);
     expect(create.responses['201'].content['application/json'].schema.$ref).toEndWith('/ConnectionSchema');
     expect(create.responses['422'].content['application/json'].schema.$ref).toEndWith('/HTTPValidationError');

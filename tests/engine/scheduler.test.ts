@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { accountConnectors, connectionRuns, connections } from '../../db/schema/index.ts';
+import { accountConnectors, accounts, connectionRuns, connections } from '../../db/schema/index.ts';
 import { fireDue } from '../../server/engine/scheduler.ts';
 import { testDeps } from '../support/database.ts';
 import { makePipeline } from '../support/pipeline.ts';
@@ -57,6 +57,17 @@ describe('the scheduler', () => {
     await deps.db.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, source.id));
     await fireDue(deps);
     expect(await runsOf(connection.id)).toMatchObject([{ status: 'skipped', skip_reason: 'source_not_ready' }]);
+  });
+
+  test('the same while a payment is overdue, and the connection stays active', async () => {
+    const { connection } = await due(ago(1));
+    const pay = (payment_status: 'overdue' | 'active') =>
+      deps.db.update(accounts).set({ payment_status }).where(eq(accounts.id, service.account_id));
+    await pay('overdue');
+    await fireDue(deps).finally(() => pay('active'));
+    const skipped = { status: 'skipped', skip_reason: 'plan_limit', error: { type: 'plan_limit', retryable: false } };
+    expect(await runsOf(connection.id)).toMatchObject([skipped]);
+    expect(await nextOf(connection.id)).not.toBeNull();
   });
 
   test('does not fire a paused connection', async () => {

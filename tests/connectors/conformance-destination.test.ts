@@ -6,7 +6,13 @@ import { allConnectors } from '../../server/connectors/registry.ts';
 import { until } from '../support/until.ts';
 import { contextOf, FIXTURES, type Place } from './fixtures.ts';
 
-const column = (name: string, type: TargetColumn['type']) => ({ name, type, source_type: null, dialect: null, nullable: true });
+const column = (name: string, type: TargetColumn['type']) => ({
+  name,
+  type,
+  source_type: null,
+  dialect: null,
+  nullable: true,
+});
 const COLUMNS: TargetColumn[] = [
   column('id', 'integer'),
   column('text', 'string'),
@@ -16,7 +22,16 @@ const COLUMNS: TargetColumn[] = [
   column('at', 'timestamp_tz'),
   column('bytes', 'binary'),
 ];
-const texts: Cell[] = ['plain', '', null, 'é 漢字 🦄 \u{10ffff}', ' "quoted", \\back\\slash\t\r\nline ', 'NULL', '\\N', "'"];
+const texts: Cell[] = [
+  'plain',
+  '',
+  null,
+  'é 漢字 🦄 \u{10ffff}',
+  ' "quoted", \\back\\slash\t\r\nline ',
+  'NULL',
+  '\\N',
+  "'",
+];
 
 /** Rows that are hard to keep: NULL beside '', every kind of character, numbers that no double holds. */
 const rowsFrom = (first: number): Cell[][] =>
@@ -38,7 +53,9 @@ function targetOf(table: string, more: Partial<WriteTarget> = {}): WriteTarget {
   return { ...base, connection_id: `connection-of-${table}`, stream_id: `stream-of-${table}`, ...runs, ...more };
 }
 
-const destinations = allConnectors().filter((connector): connector is AnyDestination => connector.type === 'destination');
+const destinations = allConnectors().filter(
+  (connector): connector is AnyDestination => connector.type === 'destination',
+);
 for (const connector of destinations) {
   for (const [variant, make] of Object.entries(FIXTURES[`destination ${connector.name}`] ?? {})) {
     describe(`destination ${connector.name}, ${variant}`, () => {

@@ -97,7 +97,8 @@ for (const connector of allConnectors()) {
           const started = performance.now();
           abort.abort(new Error('stopped'));
           const drain = async (): Promise<string> => {
-            for (let next = await iterator.next(); !next.done; next = await iterator.next()) rows += next.value.rows.length;
+            for (let next = await iterator.next(); !next.done; next = await iterator.next())
+              rows += next.value.rows.length;
             return 'whole';
           };
           const end = await drain().catch(() => 'thrown');

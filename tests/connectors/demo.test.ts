@@ -13,7 +13,9 @@ const contextOf = (settings: object, now = NOW) =>
   }) as ConnectorContext<DemoConfig>;
 
 function requestOf(name: string, more: Partial<ReadRequest> = {}): ReadRequest {
-  const stream = demoSchema(DEMO_STREAMS.find((demo) => demo.name === name) ?? (DEMO_STREAMS[0] as (typeof DEMO_STREAMS)[0]));
+  const stream = demoSchema(
+    DEMO_STREAMS.find((demo) => demo.name === name) ?? (DEMO_STREAMS[0] as (typeof DEMO_STREAMS)[0]),
+  );
   const columns = stream.fields.map((field) => ({ field, masking: 'none' as const }));
   const base = { stream, columns, filters: [], sync_mode: 'full_refresh' as const, cursor_field: null };
   return { ...base, primary_key: [['id']], state: null, window: null, ...more };

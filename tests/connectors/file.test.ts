@@ -217,8 +217,15 @@ test('an incremental read gives new and changed files only, also those of the sa
   at(put('inc/b.csv', 'id\n2\n'), 2000);
   const [stream] = await fileSource.discover(context);
   const read = async (state: never) => {
-    const batches = await readBatches(fileSource, context, requestOf(stream as never, { sync_mode: 'incremental', state }));
-    return { ids: batches.flatMap(({ rows }) => rows.map(([id]) => id)), state: (batches.at(-1)?.state ?? state) as never };
+    const batches = await readBatches(
+      fileSource,
+      context,
+      requestOf(stream as never, { sync_mode: 'incremental', state }),
+    );
+    return {
+      ids: batches.flatMap(({ rows }) => rows.map(([id]) => id)),
+      state: (batches.at(-1)?.state ?? state) as never,
+    };
   };
   const first = await read(null as never);
   expect(first.ids).toEqual(['1', '2']);

@@ -75,7 +75,8 @@ async function csvSource(): Promise<Place> {
 
 async function jsonlSource(): Promise<Place> {
   const place = await folderPlace();
-  const line = (id: number) => JSON.stringify({ id, name: `Zoë ${id} ☃`, nested: { id }, list: [id], on: id % 2 === 0 });
+  const line = (id: number) =>
+    JSON.stringify({ id, name: `Zoë ${id} ☃`, nested: { id }, list: [id], on: id % 2 === 0 });
   const text = Array.from({ length: ROWS }, (_, id) => `${line(id)}\n`).join('');
   await Bun.write(join(place.filesRoot, 'rows.jsonl'), text);
   await Bun.write(join(place.filesRoot, 'broken.jsonl'), '{"id": 1}\n{"id": \n');
@@ -107,7 +108,11 @@ function fileDestination(settings: { format: string; gzip?: boolean }, under = '
       const names = await readdir(join(place.filesRoot, folder)).catch(() => []);
       if (!names.some((name) => !name.startsWith('.'))) return null;
       const context = contextOf(fileSource, place, { settings: { path: `${folder}/*.${ending}` } });
-      return readRows(fileSource, context, columns.map(({ name }) => name));
+      return readRows(
+        fileSource,
+        context,
+        columns.map(({ name }) => name),
+      );
     };
     return { ...place, good, bad: under === 'out' ? bad : { 'told to refuse': { check: 'throws' } }, readTable };
   };

@@ -5,19 +5,38 @@ import { describeParameters, parseParameters, secretNames } from '../../server/c
 
 const config = z
   .object({
-    host: z.string().min(1).regex(/^\S+$/).meta({ label: 'Host', placeholder: 'db.example.com', validates_remotely: true }),
+    host: z
+      .string()
+      .min(1)
+      .regex(/^\S+$/)
+      .meta({ label: 'Host', placeholder: 'db.example.com', validates_remotely: true }),
     port: z.int().min(1).max(65_535).default(5432).meta({ label: 'Port' }),
     password: z.string().optional().meta({ label: 'Password', secret: true, group: 'authentication' }),
-    mode: z.enum(['fast', 'safe']).default('safe').meta({ label: 'Mode', value_labels: { fast: 'Quick', safe: 'Careful' } }),
-    schemas: z.array(z.string()).default([]).meta({ label: 'Schemas', depends_on: ['host'] }),
-    kinds: z.array(z.enum(['a', 'b'])).optional().meta({ label: 'Kinds' }),
-    since: z.iso.date().optional().meta({ label: 'Since', visible_when: { parameter: 'mode', equals: ['fast'] } }),
+    mode: z
+      .enum(['fast', 'safe'])
+      .default('safe')
+      .meta({ label: 'Mode', value_labels: { fast: 'Quick', safe: 'Careful' } }),
+    schemas: z
+      .array(z.string())
+      .default([])
+      .meta({ label: 'Schemas', depends_on: ['host'] }),
+    kinds: z
+      .array(z.enum(['a', 'b']))
+      .optional()
+      .meta({ label: 'Kinds' }),
+    since: z.iso
+      .date()
+      .optional()
+      .meta({ label: 'Since', visible_when: { parameter: 'mode', equals: ['fast'] } }),
     ratio: z.number().optional().meta({ label: 'Ratio' }),
     count: z.int().optional().meta({ label: 'Count' }),
     labels: z.record(z.string(), z.string()).optional().meta({ label: 'Labels' }),
     strict: z.boolean().default(false).meta({ label: 'Strict', description: 'No mercy' }),
   })
-  .refine((value) => value.mode !== 'fast' || value.since !== undefined, { path: ['since'], message: 'fast needs since' });
+  .refine((value) => value.mode !== 'fast' || value.since !== undefined, {
+    path: ['since'],
+    message: 'fast needs since',
+  });
 const connector = defineSource<z.infer<typeof config>>({
   type: 'source',
   name: 'parameters',
@@ -51,7 +70,14 @@ test('every setting is described by what its zod type and its meta say', () => {
     order: 0,
     validates_remotely: true,
   });
-  expect(described.port).toMatchObject({ type: 'integer', required: false, default: 5432, minimum: 1, maximum: 65_535, order: 1 });
+  expect(described.port).toMatchObject({
+    type: 'integer',
+    required: false,
+    default: 5432,
+    minimum: 1,
+    maximum: 65_535,
+    order: 1,
+  });
   expect(described.password).toMatchObject({ secret: true, required: false, group: 'authentication' });
   expect(described.mode).toMatchObject({ type: 'enum', possible_values: { fast: 'Quick', safe: 'Careful' } });
   expect(described.schemas).toMatchObject({ type: 'string_list', dynamic_possible_values: true, depends_on: ['host'] });
@@ -72,7 +98,13 @@ test('settings come back with their defaults', () => {
 });
 
 test('each problem names its parameter, and no message repeats a value', () => {
-  const result = parseParameters(connector, { host: '', port: 70_000, password: 12_345_678, hots: 's3cret', kinds: ['s3cret'] });
+  const result = parseParameters(connector, {
+    host: '',
+    port: 70_000,
+    password: 12_345_678,
+    hots: 's3cret',
+    kinds: ['s3cret'],
+  });
   expect(result).toHaveProperty('problems');
   const { problems } = result as Extract<typeof result, { problems: unknown }>;
   expect(problems.map(({ parameter, code }) => [parameter, code])).toEqual([
@@ -84,8 +116,12 @@ test('each problem names its parameter, and no message repeats a value', () => {
   ]);
   expect(JSON.stringify(problems)).not.toContain('s3cret');
   expect(JSON.stringify(problems)).not.toContain('12345678');
-  expect(parseParameters(connector, {})).toMatchObject({ problems: [{ parameter: 'host', code: 'missing_parameter' }] });
-  expect(parseParameters(connector, 'text')).toMatchObject({ problems: [{ parameter: '', code: 'invalid_parameter' }] });
+  expect(parseParameters(connector, {})).toMatchObject({
+    problems: [{ parameter: 'host', code: 'missing_parameter' }],
+  });
+  expect(parseParameters(connector, 'text')).toMatchObject({
+    problems: [{ parameter: '', code: 'invalid_parameter' }],
+  });
   expect(parseParameters(connector, { host: 'h', mode: 'fast' })).toMatchObject({
     problems: [{ parameter: 'since', code: 'invalid_parameter', message: 'fast needs since' }],
   });

@@ -10,7 +10,13 @@ import type {
 
 export function requestOf(stream: StreamSchema, more: Partial<ReadRequest> = {}): ReadRequest {
   const columns = stream.fields.map((field) => ({ field, masking: 'none' as const }));
-  const base = { stream, columns, filters: [], sync_mode: 'full_refresh' as const, cursor_field: stream.default_cursor_field };
+  const base = {
+    stream,
+    columns,
+    filters: [],
+    sync_mode: 'full_refresh' as const,
+    cursor_field: stream.default_cursor_field,
+  };
   return { ...base, primary_key: stream.source_defined_primary_key ?? [], state: null, window: null, ...more };
 }
 
@@ -21,12 +27,19 @@ export async function readBatches(source: AnySource, context: ConnectorContext<u
 }
 
 /** All rows of the only stream, cells by these names. JSON Lines without a line have no columns either. */
-export async function readRows(source: AnySource, context: ConnectorContext<unknown>, names: string[]): Promise<Cell[][]> {
+export async function readRows(
+  source: AnySource,
+  context: ConnectorContext<unknown>,
+  names: string[],
+): Promise<Cell[][]> {
   const [stream] = await source.discover(context);
   if (!stream) throw new Error('There is no stream');
   if (stream.fields.length === 0) return [];
   const fieldOf = (name: string) => stream.fields.find(({ path }) => path[0] === name) ?? stream.fields[0];
-  const columns = names.map((name) => ({ field: fieldOf(name) as StreamSchema['fields'][0], masking: 'none' as const }));
+  const columns = names.map((name) => ({
+    field: fieldOf(name) as StreamSchema['fields'][0],
+    masking: 'none' as const,
+  }));
   const batches = await readBatches(source, context, requestOf(stream, { columns }));
   return batches.flatMap(({ rows }) => rows);
 }

@@ -13,8 +13,24 @@ test('the example of the README compiles, checks, discovers and reads', async ()
   const readme = await Bun.file(join(folder, 'README.md')).text();
   const code = /```ts\n([^]*?)```/.exec(readme)?.[1] ?? '';
   writeFileSync(file, code.replaceAll("'./", "'../../server/connectors/"));
-  const flags = ['--noEmit', '--ignoreConfig', '--strict', '--noUncheckedIndexedAccess', '--skipLibCheck', '--target', 'ESNext'];
-  const modules = ['--module', 'ESNext', '--moduleResolution', 'bundler', '--allowImportingTsExtensions', '--types', 'bun-types'];
+  const flags = [
+    '--noEmit',
+    '--ignoreConfig',
+    '--strict',
+    '--noUncheckedIndexedAccess',
+    '--skipLibCheck',
+    '--target',
+    'ESNext',
+  ];
+  const modules = [
+    '--module',
+    'ESNext',
+    '--moduleResolution',
+    'bundler',
+    '--allowImportingTsExtensions',
+    '--types',
+    'bun-types',
+  ];
   const compiled = Bun.spawnSync([process.execPath, 'x', 'tsc', ...flags, ...modules, file], { stdout: 'pipe' });
   expect(compiled.stdout.toString()).toBe('');
   expect(compiled.exitCode).toBe(0);
@@ -26,7 +42,9 @@ test('the example of the README compiles, checks, discovers and reads', async ()
     fetch(request) {
       if (request.headers.get('authorization') !== 'Bearer right') return new Response('', { status: 401 });
       const after = Number(new URL(request.url).searchParams.get('after'));
-      return Response.json([1, 2, 3].map((id) => ({ id, name: id === 2 ? null : `n${id}` })).filter(({ id }) => id > after));
+      return Response.json(
+        [1, 2, 3].map((id) => ({ id, name: id === 2 ? null : `n${id}` })).filter(({ id }) => id > after),
+      );
     },
   });
   const contextOf = (token: string) =>
@@ -36,7 +54,11 @@ test('the example of the README compiles, checks, discovers and reads', async ()
     expect(await items.check(contextOf('wrong')).catch((error: unknown) => error)).toBeInstanceOf(AuthenticationError);
     const [stream] = await items.discover(contextOf('right'));
     const batches = await readBatches(items, contextOf('right'), requestOf(stream as NonNullable<typeof stream>));
-    expect(batches.flatMap(({ rows }) => rows)).toEqual([['1', 'n1'], ['2', null], ['3', 'n3']]);
+    expect(batches.flatMap(({ rows }) => rows)).toEqual([
+      ['1', 'n1'],
+      ['2', null],
+      ['3', 'n3'],
+    ]);
     expect(batches.at(-1)?.state).toEqual({ cursor: '3' });
   } finally {
     await server.stop(true);

@@ -7,19 +7,20 @@ export function mix(value: number): number {
 }
 
 /** The seed of one row: nothing but these three goes into its content. */
-export const rowSeed = (seed: number, salt: number, index: number) => mix(mix(mix(seed) ^ salt) + Math.imul(index, 0x9e3779b1));
+export const rowSeed = (seed: number, salt: number, index: number) =>
+  mix(mix(mix(seed) ^ salt) + Math.imul(index, 0x9e3779b1));
 
 /** The n-th number of a row, 0 to 2^32 - 1. */
 export const draw = (row: number, n: number) => mix(row + Math.imul(n + 1, 0x85157af5));
 
 export const below = (row: number, n: number, limit: number) => draw(row, n) % limit;
 
-export const pick = (row: number, n: number, choices: readonly string[]) => choices[draw(row, n) % choices.length] as string;
+export const pick = (row: number, n: number, choices: readonly string[]) =>
+  choices[draw(row, n) % choices.length] as string;
 
 const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
-const hex32 = (n: number) =>
-  `${BYTES[n >>> 24]}${BYTES[(n >>> 16) & 255]}${BYTES[(n >>> 8) & 255]}${BYTES[n & 255]}`;
+const hex32 = (n: number) => `${BYTES[n >>> 24]}${BYTES[(n >>> 16) & 255]}${BYTES[(n >>> 8) & 255]}${BYTES[n & 255]}`;
 
 /** A UUID of version 4 out of the row's numbers n to n + 3. */
 export function uuid(row: number, n: number): string {

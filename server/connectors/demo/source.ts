@@ -23,7 +23,8 @@ export const DemoConfig = z
     start_date: z.iso.date().default('2025-01-01').meta({ label: 'Start date', description: 'Day of the first rows' }),
     end_date: z.iso.date().optional().meta({
       label: 'End date',
-      description: 'The rows are spread evenly from the start date up to this day; default: today, so that they move on',
+      description:
+        'The rows are spread evenly from the start date up to this day; default: today, so that they move on',
     }),
     rows_per_second: z.int().min(1).max(10_000_000).optional().meta({
       label: 'Rows per second',

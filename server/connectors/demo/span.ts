@@ -16,7 +16,10 @@ export function spanOf(given: { seed: number; rows: number; start_date: string; 
   const start = microsOf(given.start_date);
   const end = microsOf(given.end_date);
   if (!(end > start)) {
-    throw new ConfigurationError('invalid_date_range', `The start date ${given.start_date} must lie before ${given.end_date}`);
+    throw new ConfigurationError(
+      'invalid_date_range',
+      `The start date ${given.start_date} must lie before ${given.end_date}`,
+    );
   }
   return { start, step: (end - start) / given.rows, rows: given.rows, seed: given.seed, end_date: given.end_date };
 }

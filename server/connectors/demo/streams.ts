@@ -27,13 +27,55 @@ export interface DemoStream {
   columns: Record<string, DemoColumn>;
 }
 
-const FIRST = ['Ada', 'Alan', 'Amélie', 'Bjørn', 'Chloë', 'Fatima', 'Grace', 'Hiro', 'Inés', 'João', 'Kofi', 'Li', 'Mei', 'Noor', 'Olga', 'Zoë'];
-const LAST = ['Adeyemi', 'Brown', 'Costa', 'Dubois', "O'Brien", 'Garcia', 'Hansen', 'Ito', 'Kowalski', 'Müller', 'Nguyen', 'Rossi', 'Silva', 'Wang'];
+const FIRST = [
+  'Ada',
+  'Alan',
+  'Amélie',
+  'Bjørn',
+  'Chloë',
+  'Fatima',
+  'Grace',
+  'Hiro',
+  'Inés',
+  'João',
+  'Kofi',
+  'Li',
+  'Mei',
+  'Noor',
+  'Olga',
+  'Zoë',
+];
+const LAST = [
+  'Adeyemi',
+  'Brown',
+  'Costa',
+  'Dubois',
+  "O'Brien",
+  'Garcia',
+  'Hansen',
+  'Ito',
+  'Kowalski',
+  'Müller',
+  'Nguyen',
+  'Rossi',
+  'Silva',
+  'Wang',
+];
 const COUNTRIES = ['BR', 'CN', 'DE', 'ES', 'FR', 'GB', 'IN', 'JP', 'NG', 'PL', 'US', 'VN'];
 const STATUSES = ['pending', 'paid', 'paid', 'paid', 'shipped', 'shipped', 'delivered', 'cancelled', 'refunded'];
 const CURRENCIES = ['EUR', 'EUR', 'USD', 'USD', 'GBP', 'JPY'];
 const NOTES = ['gift wrap', 'leave at the door', 'ring twice', 'fragile ☕', 'Grüße, "danke"'];
-const EVENTS = ['page_view', 'page_view', 'page_view', 'click', 'click', 'search', 'sign_in', 'add_to_cart', 'checkout'];
+const EVENTS = [
+  'page_view',
+  'page_view',
+  'page_view',
+  'click',
+  'click',
+  'search',
+  'sign_in',
+  'add_to_cart',
+  'checkout',
+];
 const PATHS = ['/', '/pricing', '/products', '/products/42', '/cart', '/account', '/search?q=caf%C3%A9'];
 const DEVICES = ['desktop', 'mobile', 'tablet'];
 const HOUR = 3_600_000_000;
@@ -68,7 +110,8 @@ const users: DemoStream = {
     },
     settings: {
       type: 'json',
-      cell: ({ seed }) => `{"theme": "${below(seed, 11, 2) ? 'dark' : 'light'}", "newsletter": ${below(seed, 12, 2) === 1}}`,
+      cell: ({ seed }) =>
+        `{"theme": "${below(seed, 11, 2) ? 'dark' : 'light'}", "newsletter": ${below(seed, 12, 2) === 1}}`,
     },
     created_at: createdAt,
     updated_at: changedAt,

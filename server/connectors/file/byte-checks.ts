@@ -33,18 +33,24 @@ const plainInteger = (bytes: Uint8Array, from: number, to: number) =>
 function plainNumber(bytes: Uint8Array, from: number, to: number): boolean {
   const point = digitsEnd(bytes, from, to);
   if (!plainInteger(bytes, from, point)) return false;
-  return point === to || (bytes[point] === 46 && point + 1 < to && to - point <= 18 && digitsEnd(bytes, point + 1, to) === to);
+  return (
+    point === to ||
+    (bytes[point] === 46 && point + 1 < to && to - point <= 18 && digitsEnd(bytes, point + 1, to) === to)
+  );
 }
 
 /** Of two digits, or NaN. */
 const twoAt = (bytes: Uint8Array, at: number) =>
-  isDigit(bytes[at]) && isDigit(bytes[at + 1]) ? (bytes[at] as number) * 10 + (bytes[at + 1] as number) - 528 : Number.NaN;
+  isDigit(bytes[at]) && isDigit(bytes[at + 1])
+    ? (bytes[at] as number) * 10 + (bytes[at + 1] as number) - 528
+    : Number.NaN;
 
 /** A day that every month has. */
 function startsWithDate(bytes: Uint8Array, from: number): boolean {
   const month = twoAt(bytes, from + 5);
   const day = twoAt(bytes, from + 8);
-  if (bytes[from + 4] !== 45 || bytes[from + 7] !== 45 || !(month >= 1 && month <= 12 && day >= 1 && day <= 28)) return false;
+  if (bytes[from + 4] !== 45 || bytes[from + 7] !== 45 || !(month >= 1 && month <= 12 && day >= 1 && day <= 28))
+    return false;
   return twoAt(bytes, from) > 0 && twoAt(bytes, from + 2) >= 0;
 }
 

@@ -98,7 +98,10 @@ const boolean: Normalizer = (text) => {
   return text === 'false' || text === 'FALSE' || text === 'False' ? 'false' : undefined;
 };
 
-const accepting = (test: (text: string) => boolean): Normalizer => (text) => (test(text) ? text : undefined);
+const accepting =
+  (test: (text: string) => boolean): Normalizer =>
+  (text) =>
+    test(text) ? text : undefined;
 
 /** By type; types that are not here take any text. */
 export const NORMALIZERS: Partial<Record<LogicalType, Normalizer>> = {

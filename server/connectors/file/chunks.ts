@@ -14,7 +14,11 @@ const RECORD_LIMIT = 64 << 20;
  * The text of a file, unpacked where its name ends in .gz, in pieces of about a megabyte that end anywhere.
  * @throws DataError for broken gzip or a wrong encoding, ConfigurationError when the file cannot be opened
  */
-export async function* textChunks(file: FoundFile, encoding: FileSourceConfig['encoding'], signal: AbortSignal): AsyncGenerator<string> {
+export async function* textChunks(
+  file: FoundFile,
+  encoding: FileSourceConfig['encoding'],
+  signal: AbortSignal,
+): AsyncGenerator<string> {
   const decoder = new TextDecoder(encoding, { fatal: true });
   const decode = (bytes?: Uint8Array) => {
     try {

@@ -65,7 +65,10 @@ interface Transcoding {
   nuls(): void;
 }
 
-async function* transcodeFile(ctx: SourceContext, { file, plan, count, nuls }: Transcoding): AsyncGenerator<Uint8Array> {
+async function* transcodeFile(
+  ctx: SourceContext,
+  { file, plan, count, nuls }: Transcoding,
+): AsyncGenerator<Uint8Array> {
   let buffer = new Uint8Array(1 << 21);
   let held = 0;
   let line = 1;

@@ -120,7 +120,17 @@ class Transcoder {
     return true;
   }
 
-  private endRecord({ start, from, cells, lines }: { start: number; from: number; cells: number; lines: number }): void {
+  private endRecord({
+    start,
+    from,
+    cells,
+    lines,
+  }: {
+    start: number;
+    from: number;
+    cells: number;
+    lines: number;
+  }): void {
     const width = this.plan.columns.length;
     const blank = cells === 1 && this.at - from <= 4 && isBlank(this.input, from, this.at, this.plan.quote);
     if (cells !== width && !blank) {

@@ -56,10 +56,7 @@ export function parseCsv(text: string, dialect: CsvDialect, crlf: boolean): Pars
       }
       at++;
     } else {
-      if (nextDelimiter < at) {
-        nextDelimiter = text.indexOf(delimiter, at);
-        if (nextDelimiter < 0) nextDelimiter = length;
-      }
+      if (nextDelimiter < at) nextDelimiter = indexOrEnd(text, delimiter, at);
       ended = nextNewline < nextDelimiter;
       const next = ended ? nextNewline : nextDelimiter;
       const end = ended && crlf && next > at && text.charCodeAt(next - 1) === RETURN ? next - 1 : next;
@@ -76,6 +73,11 @@ export function parseCsv(text: string, dialect: CsvDialect, crlf: boolean): Pars
     }
   }
   return { rows, rest: start, inner_lines: innerLines };
+}
+
+function indexOrEnd(text: string, wanted: string, from: number): number {
+  const found = text.indexOf(wanted, from);
+  return found < 0 ? text.length : found;
 }
 
 /** Line ends in a text. */

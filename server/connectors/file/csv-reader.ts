@@ -3,7 +3,14 @@ import { ConfigurationError, DataError, SchemaChangedError } from '../errors.ts'
 import { NORMALIZERS, TypeInference } from './cell-types.ts';
 import { checkRecordLength, textChunks } from './chunks.ts';
 import { CsvSyntaxError, linesIn, parseCsv } from './csv-parser.ts';
-import { BATCH_ROWS, type FileColumn, type FileReader, SAMPLE_ROWS, type SourceContext, warnOfNewColumns } from './reader.ts';
+import {
+  BATCH_ROWS,
+  type FileColumn,
+  type FileReader,
+  SAMPLE_ROWS,
+  type SourceContext,
+  warnOfNewColumns,
+} from './reader.ts';
 import type { FoundFile } from './root.ts';
 import type { CsvDialect } from './settings.ts';
 
@@ -24,7 +31,7 @@ export const csvReader: FileReader = {
     const inferred = new Map<string, TypeInference>();
     let seen = 0;
     for await (const { header, rows } of records(ctx, file)) {
-      for (const name of header) inferred.has(name) || inferred.set(name, new TypeInference());
+      for (const name of header) if (!inferred.has(name)) inferred.set(name, new TypeInference());
       const types = [...inferred.values()];
       for (const row of rows.slice(0, SAMPLE_ROWS - seen)) {
         if (row.length === header.length) for (const [at, cell] of row.entries()) types[at]?.add(cell);
@@ -65,7 +72,8 @@ async function* records(ctx: SourceContext, file: FoundFile): AsyncGenerator<Rec
     pending = text.slice(rest);
     const first = line;
     line += rows.length + inner_lines;
-    if (header || rows.length === 0) return header ? { header, rows, line: first, bytes: rest, crlf: crlf ?? false } : null;
+    if (header || rows.length === 0)
+      return header ? { header, rows, line: first, bytes: rest, crlf: crlf ?? false } : null;
     header = headerOf(file, rows[0] as Cell[], dialect);
     const body = dialect.header ? rows.slice(1) : rows;
     const bodyLine = dialect.header ? first + linesOf(rows[0] as Cell[]) : first;

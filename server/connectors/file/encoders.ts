@@ -48,6 +48,7 @@ function valueWriter({ type }: TargetColumn): (cell: string) => string {
   if (type === 'boolean') return (cell) => cell;
   if (type === 'json') return (cell) => cell.replaceAll(/[\r\n]/g, ' ');
   // PostgreSQL's own arrays come as {…}, which may be no JSON.
-  if (type === 'array') return (cell) => (cell.startsWith('[') ? cell.replaceAll(/[\r\n]/g, ' ') : JSON.stringify(cell));
+  if (type === 'array')
+    return (cell) => (cell.startsWith('[') ? cell.replaceAll(/[\r\n]/g, ' ') : JSON.stringify(cell));
   return (cell) => JSON.stringify(cell);
 }

@@ -22,7 +22,7 @@ const keepNumber = (_key: string, value: unknown, context?: { source?: string })
 
 /** JSON.parse that loses no digit: a number that a double would change comes as raw JSON (`rawNumber`). */
 export const parseExactly = (text: string): unknown =>
-  RISKY_NUMBER.test(text) ? JSON.parse(text, keepNumber as (key: string, value: unknown) => unknown) : JSON.parse(text);
+  RISKY_NUMBER.test(text) ? JSON.parse(text, keepNumber) : JSON.parse(text);
 
 /** The text of a number that `parseExactly` kept, or null. */
 export const rawNumber = (value: unknown): string | null => (isRawJSON(value) ? value.rawJSON : null);

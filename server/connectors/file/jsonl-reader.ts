@@ -3,7 +3,14 @@ import { DataError } from '../errors.ts';
 import { isBigint, NORMALIZERS } from './cell-types.ts';
 import { checkRecordLength, textChunks } from './chunks.ts';
 import { jsonErrorAt, parseExactly, rawNumber } from './json-line.ts';
-import { BATCH_ROWS, type FileColumn, type FileReader, SAMPLE_ROWS, type SourceContext, warnOfNewColumns } from './reader.ts';
+import {
+  BATCH_ROWS,
+  type FileColumn,
+  type FileReader,
+  SAMPLE_ROWS,
+  type SourceContext,
+  warnOfNewColumns,
+} from './reader.ts';
 import type { FoundFile } from './root.ts';
 
 interface Lines {

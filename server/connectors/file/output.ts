@@ -20,7 +20,11 @@ export interface OutputFile {
 export const endingOf = ({ format, gzip }: FileDestinationConfig) =>
   gzip && format !== 'parquet' ? `${format}.gz` : format;
 
-export async function openOutput(path: string, columns: TargetColumn[], config: FileDestinationConfig): Promise<OutputFile> {
+export async function openOutput(
+  path: string,
+  columns: TargetColumn[],
+  config: FileDestinationConfig,
+): Promise<OutputFile> {
   if (config.format === 'parquet') return openParquet(path, columns);
   const encode = config.format === 'csv' ? csvEncoder(columns, config) : jsonlEncoder(columns);
   const file = await openText(path, config.gzip);

@@ -34,14 +34,18 @@ export async function openParquet(path: string, columns: TargetColumn[]): Promis
     },
     async close() {
       appender.closeSync();
-      const select = columns.map((column, at) => `${castOf(column, `c${at}`)} AS ${identifier(column.name)}`).join(', ');
+      const select = columns
+        .map((column, at) => `${castOf(column, `c${at}`)} AS ${identifier(column.name)}`)
+        .join(', ');
       try {
         await duck.connection.run(
           `COPY (SELECT ${select} FROM cells) TO ${literal(path)} (FORMAT parquet, COMPRESSION zstd)`,
         );
       } catch (error) {
         if (!/conversion|cast|convert|malformed/i.test(String(error))) throw error;
-        throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${String(error)}`, { cause: error });
+        throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${String(error)}`, {
+          cause: error,
+        });
       } finally {
         await end();
       }

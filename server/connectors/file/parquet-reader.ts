@@ -1,7 +1,14 @@
 import type { Cell, LogicalType } from '../define.ts';
 import { ConnectorError, DataError, SchemaChangedError } from '../errors.ts';
 import { type DuckDb, identifier, literal, openDuckDb } from './duckdb.ts';
-import { BATCH_ROWS, type FileColumn, type FileReader, type FileRequest, type SourceContext, warnOfNewColumns } from './reader.ts';
+import {
+  BATCH_ROWS,
+  type FileColumn,
+  type FileReader,
+  type FileRequest,
+  type SourceContext,
+  warnOfNewColumns,
+} from './reader.ts';
 import type { FoundFile } from './root.ts';
 
 const BATCH_BYTES = 1_000_000;
@@ -106,7 +113,9 @@ function canonical(column: string, type: string): string {
     const finer = `epoch_ns(${column}) % 1000 <> 0`;
     return `CASE WHEN ${finer} THEN error('nanoseconds would be lost') ELSE CAST(CAST(${column} AS TIMESTAMP) AS VARCHAR) END`;
   }
-  return ['array', 'json'].includes(logicalType(type)) && type !== 'JSON' ? `CAST(to_json(${column}) AS VARCHAR)` : text;
+  return ['array', 'json'].includes(logicalType(type)) && type !== 'JSON'
+    ? `CAST(to_json(${column}) AS VARCHAR)`
+    : text;
 }
 
 async function withDuckDb<T>(file: FoundFile, use: (duck: DuckDb) => Promise<T>): Promise<T> {

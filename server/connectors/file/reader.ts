@@ -30,7 +30,12 @@ export interface FileRequest {
 }
 
 /** Tells the run's user of columns that nobody chose yet. */
-export function warnOfNewColumns(ctx: SourceContext, file: FoundFile, names: string[], known: ReadonlySet<string>): void {
+export function warnOfNewColumns(
+  ctx: SourceContext,
+  file: FoundFile,
+  names: string[],
+  known: ReadonlySet<string>,
+): void {
   const added = names.filter((name) => !known.has(name));
   if (added.length === 0) return;
   ctx.warn('new_columns', `${file.name} has columns that the catalog does not know: ${added.slice(0, 20).join(', ')}`);

@@ -22,12 +22,15 @@ const outside = (path: string) =>
 export function fileError(error: unknown, name: string): unknown {
   if (!(error instanceof Error) || error instanceof ConnectorError || !('code' in error)) return error;
   const code = String(error.code);
-  if (code === 'ENOENT') return new ConfigurationError('file_not_found', `There is no file "${name}"`, { cause: error });
+  if (code === 'ENOENT')
+    return new ConfigurationError('file_not_found', `There is no file "${name}"`, { cause: error });
   if (['EACCES', 'EPERM', 'EROFS'].includes(code)) {
     return new ConfigurationError('file_forbidden', `The service may not open "${name}"`, { cause: error });
   }
   if (['EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'EEXIST', 'ELOOP'].includes(code)) {
-    return new ConfigurationError('file_path_invalid', `"${name}" cannot be used as a path (${code})`, { cause: error });
+    return new ConfigurationError('file_path_invalid', `"${name}" cannot be used as a path (${code})`, {
+      cause: error,
+    });
   }
   return /^E[A-Z]+$/.test(code) ? new RetryableError('file_error', `"${name}": ${code}`, { cause: error }) : error;
 }

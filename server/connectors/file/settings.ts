@@ -7,9 +7,16 @@ const formatLabels = { auto: 'By the ending', csv: 'CSV', jsonl: 'JSON Lines', p
 const character = z.string().length(1);
 
 const csvSettings = {
-  delimiter: character.default(',').meta({ label: 'Delimiter', description: 'One character between the cells', group: 'advanced' }),
-  quote: character.default('"').meta({ label: 'Quote', description: 'One character around cells; doubled inside', group: 'advanced' }),
-  header: z.boolean().default(true).meta({ label: 'Header', description: 'The first line names the columns', group: 'advanced' }),
+  delimiter: character
+    .default(',')
+    .meta({ label: 'Delimiter', description: 'One character between the cells', group: 'advanced' }),
+  quote: character
+    .default('"')
+    .meta({ label: 'Quote', description: 'One character around cells; doubled inside', group: 'advanced' }),
+  header: z
+    .boolean()
+    .default(true)
+    .meta({ label: 'Header', description: 'The first line names the columns', group: 'advanced' }),
   null_value: z.string().max(100).default('').meta({
     label: 'Text for no value',
     description: 'An unquoted cell of this text is NULL; a quoted empty cell is the empty string',
@@ -20,16 +27,25 @@ const csvSettings = {
 export const FileSourceConfig = z.object({
   path: z.string().min(1).max(1000).meta({
     label: 'Path',
-    description: 'Below the folder for files; * ? [a-z] {a,b} and ** match several files, which together are one stream',
+    description:
+      'Below the folder for files; * ? [a-z] {a,b} and ** match several files, which together are one stream',
     placeholder: 'orders/*.csv',
     validates_remotely: true,
   }),
-  format: z.enum(['auto', ...FORMATS]).default('auto').meta({
-    label: 'Format',
-    description: 'By the ending: .csv, .tsv, .jsonl, .ndjson, .parquet, each but Parquet also with .gz',
-    value_labels: formatLabels,
-  }),
-  stream_name: z.string().min(1).max(255).optional().meta({ label: 'Stream name', description: 'Default: out of the path' }),
+  format: z
+    .enum(['auto', ...FORMATS])
+    .default('auto')
+    .meta({
+      label: 'Format',
+      description: 'By the ending: .csv, .tsv, .jsonl, .ndjson, .parquet, each but Parquet also with .gz',
+      value_labels: formatLabels,
+    }),
+  stream_name: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .meta({ label: 'Stream name', description: 'Default: out of the path' }),
   primary_key: z.array(z.string().min(1)).default([]).meta({
     label: 'Primary key',
     description: 'Columns that tell a row from all others; needed to merge',
@@ -41,7 +57,10 @@ export const FileSourceConfig = z.object({
     group: 'stream',
   }),
   ...csvSettings,
-  encoding: z.enum(['utf-8', 'utf-16le', 'windows-1252']).default('utf-8').meta({ label: 'Encoding', group: 'advanced' }),
+  encoding: z
+    .enum(['utf-8', 'utf-16le', 'windows-1252'])
+    .default('utf-8')
+    .meta({ label: 'Encoding', group: 'advanced' }),
 });
 export type FileSourceConfig = z.infer<typeof FileSourceConfig>;
 
@@ -52,11 +71,14 @@ export const FileDestinationConfig = z.object({
     validates_remotely: true,
   }),
   format: z.enum(FORMATS).default('csv').meta({ label: 'Format', value_labels: formatLabels }),
-  gzip: z.boolean().default(false).meta({
-    label: 'Compress with gzip',
-    description: 'CSV and JSON Lines; Parquet is compressed by itself',
-    visible_when: { parameter: 'format', equals: ['csv', 'jsonl'] },
-  }),
+  gzip: z
+    .boolean()
+    .default(false)
+    .meta({
+      label: 'Compress with gzip',
+      description: 'CSV and JSON Lines; Parquet is compressed by itself',
+      visible_when: { parameter: 'format', equals: ['csv', 'jsonl'] },
+    }),
   ...csvSettings,
 });
 export type FileDestinationConfig = z.infer<typeof FileDestinationConfig>;

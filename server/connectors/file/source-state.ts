@@ -43,12 +43,14 @@ export function stateAfterFile(state: StreamState, file: FoundFile): StreamState
   };
 }
 
-const isOf = (position: Position, file: FoundFile) => position.name === file.name && position.modified === file.modified;
+const isOf = (position: Position, file: FoundFile) =>
+  position.name === file.name && position.modified === file.modified;
 
 /** A user may have set the cursor alone. */
 function parse(state: StreamState | null): { cursor: number; names: string[]; partly: Position[] } {
   const cursor = state?.cursor ? microsOf(state.cursor) : Number.NEGATIVE_INFINITY;
-  if (Number.isNaN(cursor)) throw new ConfigurationError('invalid_cursor', `"${state?.cursor}" is no date or timestamp`);
+  if (Number.isNaN(cursor))
+    throw new ConfigurationError('invalid_cursor', `"${state?.cursor}" is no date or timestamp`);
   const names = Array.isArray(state?.names) ? (state.names as string[]) : [];
   const partly = Array.isArray(state?.partly) ? (state.partly as Position[]) : [];
   return { cursor, names, partly };

@@ -129,17 +129,22 @@ const FILE_FIELDS: Field[] = (
 
 /** `exports/orders-*.csv.gz` becomes `orders`. */
 function nameOf(path: string): string {
-  const segments = path.split('/').map((segment) => segment.replace(/(\.(csv|tsv|jsonl|ndjson|parquet))?(\.gz)?$/i, ''));
+  const segments = path
+    .split('/')
+    .map((segment) => segment.replace(/(\.(csv|tsv|jsonl|ndjson|parquet))?(\.gz)?$/i, ''));
   const plain = segments.map((segment) => segment.replace(/[*?[{].*$/, '').replace(/[-_. ]+$/, ''));
   return plain.findLast((segment) => segment !== '') ?? 'files';
 }
 
 async function* read(ctx: SourceContext, request: ReadRequest): AsyncGenerator<Batch> {
   ctx.signal.throwIfAborted();
-  const found = request.sync_mode === 'incremental' ? await findFiles(ctx.filesRoot, ctx.config.path) : await requiredFiles(ctx);
+  const found =
+    request.sync_mode === 'incremental' ? await findFiles(ctx.filesRoot, ctx.config.path) : await requiredFiles(ctx);
   const names = request.columns.map(({ field }) => field.path.join('.'));
   const own = names.map((name) => ctx.config.include_file_columns && FILE_FIELDS.some(({ path }) => path[0] === name));
-  const columns = request.columns.flatMap(({ field }, at) => (own[at] ? [] : [{ name: names[at] as string, ...field }]));
+  const columns = request.columns.flatMap(({ field }, at) =>
+    own[at] ? [] : [{ name: names[at] as string, ...field }],
+  );
   const known = new Set(request.stream.fields.map(({ path }) => path.join('.')));
   let state: StreamState = request.state ?? { cursor: null };
   for (const { file, skip } of filesAfter(found, request.state)) {

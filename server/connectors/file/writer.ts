@@ -1,6 +1,14 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Batch, CommittedState, ConnectorContext, StreamState, WriteCounts, Writer, WriteTarget } from '../define.ts';
+import type {
+  Batch,
+  CommittedState,
+  ConnectorContext,
+  StreamState,
+  WriteCounts,
+  Writer,
+  WriteTarget,
+} from '../define.ts';
 import { ConnectorError, FencedError } from '../errors.ts';
 import { CommitLog, type CommitRecord } from './commit-log.ts';
 import { endingOf, type OutputFile, openOutput } from './output.ts';

@@ -5,15 +5,22 @@ import { openFileWriter } from '../file/writer.ts';
 import { beginAttempt, checkSample, delayBatch, faultSettings, misbehave } from './faults.ts';
 
 export const SampleDestinationConfig = z.object({
-  folder: z.string().regex(/^[a-z0-9_-]{1,64}$/).default('sample').meta({
-    label: 'Folder',
-    description: 'Each table becomes a folder of JSON Lines files in it',
-  }),
-  fault_at: z.enum(['open', 'write', 'checkpoint', 'after_checkpoint', 'finish', 'after_finish']).default('write').meta({
-    label: 'Fault at',
-    description: 'Before the step is done, or just after its commit',
-    group: 'advanced',
-  }),
+  folder: z
+    .string()
+    .regex(/^[a-z0-9_-]{1,64}$/)
+    .default('sample')
+    .meta({
+      label: 'Folder',
+      description: 'Each table becomes a folder of JSON Lines files in it',
+    }),
+  fault_at: z
+    .enum(['open', 'write', 'checkpoint', 'after_checkpoint', 'finish', 'after_finish'])
+    .default('write')
+    .meta({
+      label: 'Fault at',
+      description: 'Before the step is done, or just after its commit',
+      group: 'advanced',
+    }),
   fault_after_rows: z.int().min(0).default(0).meta({
     label: 'Rows before the fault',
     description: 'The fault waits until the attempt has written so many rows',

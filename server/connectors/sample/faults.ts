@@ -41,11 +41,15 @@ export const faultSettings = {
     description: 'Only the first so many attempts of each stream go wrong; default: all',
     group,
   }),
-  counter: z.string().regex(/^[a-z0-9_-]{1,64}$/).default('default').meta({
-    label: 'Counter',
-    description: 'Name under which attempts are counted, across processes',
-    group,
-  }),
+  counter: z
+    .string()
+    .regex(/^[a-z0-9_-]{1,64}$/)
+    .default('default')
+    .meta({
+      label: 'Counter',
+      description: 'Name under which attempts are counted, across processes',
+      group,
+    }),
   rate_limit_ms: z.int().min(0).default(1000).meta({ label: 'Rate limit in milliseconds', group }),
   batch_delay_ms: z.int().min(0).default(0).meta({ label: 'Delay of each batch in milliseconds', group }),
   check: z.enum(['passes', 'fails', 'stalls', 'throws']).default('passes').meta({

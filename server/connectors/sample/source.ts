@@ -10,16 +10,23 @@ export const SampleSourceConfig = z.object({
   batch_rows: z.int().min(1).max(100_000).default(10).meta({ label: 'Rows of a batch' }),
   value_bytes: z.int().min(0).max(10_000_000).default(0).meta({ label: 'Bytes of padding in each row' }),
   primary_key: z.boolean().default(true).meta({ label: 'Has a primary key' }),
-  cursor: z.boolean().default(true).meta({ label: 'Has a cursor', description: 'Without one: full refresh only, no resume' }),
+  cursor: z
+    .boolean()
+    .default(true)
+    .meta({ label: 'Has a cursor', description: 'Without one: full refresh only, no resume' }),
   fault_at_row: z.int().min(0).default(0).meta({
     label: 'Fault at row',
     description: 'The fault comes once so many rows of the stream have been read',
     group: 'advanced',
   }),
-  fault_stream: z.string().optional().meta({ label: 'Faulty stream', description: 'Default: every one', group: 'advanced' }),
+  fault_stream: z
+    .string()
+    .optional()
+    .meta({ label: 'Faulty stream', description: 'Default: every one', group: 'advanced' }),
   record_requests: z.boolean().default(false).meta({
     label: 'Record requests',
-    description: 'Puts one request per batch into the network log, with the token in every place where it must not stay',
+    description:
+      'Puts one request per batch into the network log, with the token in every place where it must not stay',
     group: 'advanced',
   }),
   ...faultSettings,
@@ -99,7 +106,11 @@ async function* read(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> 
     if (faulty && index >= config.fault_at_row) await misbehave(ctx);
     if (index >= end) return;
     await delayBatch(ctx);
-    const stop = Math.min(end, index + config.batch_rows, faulty && config.fault_at_row > index ? config.fault_at_row : end);
+    const stop = Math.min(
+      end,
+      index + config.batch_rows,
+      faulty && config.fault_at_row > index ? config.fault_at_row : end,
+    );
     const rows: Cell[][] = [];
     for (; index < stop; index++) rows.push(cells.map((cell) => cell(index, config)));
     if (config.record_requests) recordRequest(ctx, request.stream.name, rows.length);
@@ -130,5 +141,9 @@ function recordRequest(ctx: Context, stream: string, rows: number): void {
   const headers = { authorization: `Bearer ${token}`, 'x-custom': token };
   const body = JSON.stringify({ password: token, nested: { note: `the token is ${token}` } });
   const pending = ctx.recorder.start({ method: 'POST', url, query: { api_key: token }, headers, body });
-  pending.done({ status: 200, headers: { 'set-cookie': `session=${token}` }, body: `{"rows":${rows},"echo":"${token}"}` });
+  pending.done({
+    status: 200,
+    headers: { 'set-cookie': `session=${token}` },
+    body: `{"rows":${rows},"echo":"${token}"}`,
+  });
 }

@@ -16,7 +16,11 @@ export interface AccountPlan {
  * `lock`: holds the account until the transaction ends, so that checks of its limits come one after the other. Not the
  * lock of a key, which would also hold up everybody who only refers to the account.
  */
-export async function readAccountPlan(db: Db, account_id: string, options: { now: Date; lock?: boolean }): Promise<AccountPlan> {
+export async function readAccountPlan(
+  db: Db,
+  account_id: string,
+  options: { now: Date; lock?: boolean },
+): Promise<AccountPlan> {
   const query = db.select().from(accounts).where(eq(accounts.id, account_id));
   const [account] = await (options.lock ? query.for('no key update') : query);
   if (!account) throw new Error(`there is no account ${account_id}`);
@@ -49,7 +53,8 @@ export async function movementRefusal(db: Db, account_id: string, now: Date): Pr
   const known = await readAccountPlan(db, account_id, { now });
   const { account, plan, period } = known;
   const { payment_status } = account;
-  if (payment_status === 'overdue' || payment_status === 'ended') return { code: 'payment_required', payment_status, plan };
+  if (payment_status === 'overdue' || payment_status === 'ended')
+    return { code: 'payment_required', payment_status, plan };
   if (plan.credits_included === null || plan.overage_allowed) return null;
   const current_value = await creditsUsed(db, account_id, period);
   if (current_value < plan.credits_included) return null;

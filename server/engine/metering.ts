@@ -83,7 +83,11 @@ async function noticeCredits(db: Db, account_id: string): Promise<void> {
  * What is left to do when a run has ended: entries for streams that were ended without their worker, and the free
  * period of a source that has just had its first success. The run must be locked.
  */
-export async function meterEndedRun(db: Db, run: { id: string; connection_id: string }, succeeded: boolean): Promise<void> {
+export async function meterEndedRun(
+  db: Db,
+  run: { id: string; connection_id: string },
+  succeeded: boolean,
+): Promise<void> {
   const unmetered = await db
     .select()
     .from(streamRuns)
@@ -95,7 +99,10 @@ export async function meterEndedRun(db: Db, run: { id: string; connection_id: st
     );
   for (const stream of unmetered) await meterStreamRun(db, stream);
   if (!succeeded) return;
-  const source = db.select({ id: connections.source_id }).from(connections).where(eq(connections.id, run.connection_id));
+  const source = db
+    .select({ id: connections.source_id })
+    .from(connections)
+    .where(eq(connections.id, run.connection_id));
   await db
     .update(accountConnectors)
     .set({ free_until: sql`clock_timestamp() + make_interval(days => ${FREE_DAYS})` })

@@ -28,10 +28,15 @@ export async function noticeLimit(
     payload: { ...usage, percent, plan_name: plan.name },
   };
   const used = `${usage.used} of ${usage.limit_value} (${usage.limit}, plan ${plan.name})`;
-  if (threshold < 100) return emit(db, { ...about, event: 'plan_limit_warning', summary: `A plan limit is near: ${used}` });
+  if (threshold < 100)
+    return emit(db, { ...about, event: 'plan_limit_warning', summary: `A plan limit is near: ${used}` });
   await emit(db, { ...about, event: 'plan_limit_reached', summary: `A plan limit is reached: ${used}` });
   if (usage.limit !== 'credits_included') return;
-  await emit(db, { ...about, event: 'credits_exhausted', summary: `The credits of the billing period are used up: ${used}` });
+  await emit(db, {
+    ...about,
+    event: 'credits_exhausted',
+    summary: `The credits of the billing period are used up: ${used}`,
+  });
 }
 
 /** Whole percent, rounded down, so that 100 means that the limit is really reached. */

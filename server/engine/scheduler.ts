@@ -60,7 +60,10 @@ async function fireOne(deps: Deps, db: Db): Promise<boolean> {
   // Counted from now, not from the missed tick: after downtime one run catches up, and no more.
   const next = nextRunAt(connection.schedule, { anchor: new Date(connection.next_run_at), after: now });
   const scheduled = connection.status === 'active' || connection.status === 'locked';
-  await db.update(connections).set({ next_run_at: scheduled ? next : null }).where(eq(connections.id, connection.id));
+  await db
+    .update(connections)
+    .set({ next_run_at: scheduled ? next : null })
+    .where(eq(connections.id, connection.id));
   if (scheduled) await startOrSkip(deps, db, connection);
   return true;
 }

@@ -89,7 +89,8 @@ async function work(
   };
   try {
     const response = await call.handler({ ...call.exchange, keep });
-    if (!kept) await keepAnswer(deps.db, deps.secrets, { request, status: response.status, body: await jsonOf(response) });
+    if (!kept)
+      await keepAnswer(deps.db, deps.secrets, { request, status: response.status, body: await jsonOf(response) });
     return response;
   } catch (error) {
     const overtaken = error instanceof Error && error.cause instanceof Overtaken;

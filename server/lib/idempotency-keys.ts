@@ -21,7 +21,8 @@ export type KeyState =
   | { kind: 'answered'; status: number; body: unknown };
 
 const placeOf = (request: KeyedRequest) => `idempotency:${request.user_id}:${request.key}`;
-const rowOf = ({ user_id, key }: KeyedRequest) => and(eq(idempotencyKeys.user_id, user_id), eq(idempotencyKeys.key, key));
+const rowOf = ({ user_id, key }: KeyedRequest) =>
+  and(eq(idempotencyKeys.user_id, user_id), eq(idempotencyKeys.key, key));
 
 /** Takes the key for this request, unless it is taken: then says how that one stands. */
 export async function claimKey(db: Db, secrets: Secrets, request: KeyedRequest): Promise<KeyState> {

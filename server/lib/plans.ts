@@ -3,7 +3,13 @@ export const PLAN_FEATURES = ['reverse_etl', 'custom_runs', 'ssh_tunnel', 'metad
 export type PlanFeature = (typeof PLAN_FEATURES)[number];
 
 /** Objects that a plan counts, by the key of the limit. */
-export const COUNTED_LIMITS = ['max_connections', 'max_sources', 'max_destinations', 'max_users', 'max_triggers'] as const;
+export const COUNTED_LIMITS = [
+  'max_connections',
+  'max_sources',
+  'max_destinations',
+  'max_users',
+  'max_triggers',
+] as const;
 export type CountedLimit = (typeof COUNTED_LIMITS)[number];
 
 export type PlanLimits = Record<

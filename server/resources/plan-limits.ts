@@ -68,7 +68,8 @@ export async function checkLimit(ctx: Ctx, limit: CountedLimit, range?: UsageRan
     if (current_value >= limit_value) throw limitReached(known.plan, limit, { limit_value, current_value });
     await noticeLimit(ctx.db, known, { limit, used: current_value + 1, limit_value });
   }
-  if (range) await checkCredits(ctx, known, daysOf(range, { today: utcDay(now), anchor: known.account.billing_anchor }));
+  if (range)
+    await checkCredits(ctx, known, daysOf(range, { today: utcDay(now), anchor: known.account.billing_anchor }));
 }
 
 const limitReached = (plan: Plan, limit: CountedLimit, values: { limit_value: number; current_value: number }) =>
@@ -82,7 +83,8 @@ const limitReached = (plan: Plan, limit: CountedLimit, values: { limit_value: nu
 function refuseUnpaid({ account, plan }: AccountPlan, limit: CountedLimit): void {
   const { payment_status } = account;
   const attaches = limit === 'max_sources' || limit === 'max_destinations';
-  const refused = payment_status === 'ended' || (attaches && (payment_status === 'grace' || payment_status === 'overdue'));
+  const refused =
+    payment_status === 'ended' || (attaches && (payment_status === 'grace' || payment_status === 'overdue'));
   if (refused) throw unpaid(plan, payment_status);
 }
 
@@ -98,18 +100,25 @@ const unpaid = (plan: Plan, payment_status: string): ApiError =>
 async function checkCredits(ctx: Ctx, { account, plan, period }: AccountPlan, days: DaySpan): Promise<void> {
   if (plan.credits_included === null || plan.overage_allowed) return;
   const asked = plan.credits_included * periodsTouched(account.billing_anchor, days);
-  for (const [window, limit_value] of [[period, plan.credits_included], [days, asked]] as const) {
+  for (const [window, limit_value] of [
+    [period, plan.credits_included],
+    [days, asked],
+  ] as const) {
     const current_value = await creditsUsed(ctx.db, account.id, window);
     if (current_value >= limit_value) throw creditsExhausted(plan, { limit_value, current_value });
   }
 }
 
 const creditsExhausted = (plan: Plan, values: { limit_value: number; current_value: number }) =>
-  paymentRequired('credits_exhausted', `The plan's credits are used up: ${values.current_value} of ${values.limit_value}`, {
-    limit: 'credits_included',
-    ...values,
-    plan: plan.id,
-  });
+  paymentRequired(
+    'credits_exhausted',
+    `The plan's credits are used up: ${values.current_value} of ${values.limit_value}`,
+    {
+      limit: 'credits_included',
+      ...values,
+      plan: plan.id,
+    },
+  );
 
 /** Each billing period has its own credits. */
 function periodsTouched(anchor: string, days: DaySpan): number {
@@ -131,7 +140,11 @@ export async function checkActivation(ctx: Ctx, connection_id: string): Promise<
   const { plan } = await readAccountPlan(ctx.db, account_id, { now: ctx.deps.now(), lock: true });
   const limit_value = plan.limits.max_connections;
   if (limit_value === null) return;
-  const others = and(COUNTED.max_connections.where(account_id), eq(connections.status, 'active'), ne(connections.id, connection_id));
+  const others = and(
+    COUNTED.max_connections.where(account_id),
+    eq(connections.status, 'active'),
+    ne(connections.id, connection_id),
+  );
   const current_value = await counted(ctx.db, connections, others);
   if (current_value >= limit_value) throw limitReached(plan, 'max_connections', { limit_value, current_value });
 }

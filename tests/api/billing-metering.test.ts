@@ -1,6 +1,13 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { eq, inArray, sql } from 'drizzle-orm';
-import { accountConnectors, accounts, events, planLimitNotices, streamRuns, usageLedger } from '../../db/schema/index.ts';
+import {
+  accountConnectors,
+  accounts,
+  events,
+  planLimitNotices,
+  streamRuns,
+  usageLedger,
+} from '../../db/schema/index.ts';
 import { startWorker } from '../../server/engine/handlers.ts';
 import { sweep } from '../../server/engine/sweeper.ts';
 import { testDeps } from '../support/database.ts';
@@ -21,7 +28,11 @@ const pipeline = (source: Record<string, unknown>, rest: Partial<Parameters<type
   });
 
 const ledgerOf = (run_id: string) =>
-  db.select().from(usageLedger).where(eq(usageLedger.connection_run_id, run_id)).orderBy(usageLedger.attempt, usageLedger.stream_name);
+  db
+    .select()
+    .from(usageLedger)
+    .where(eq(usageLedger.connection_run_id, run_id))
+    .orderBy(usageLedger.attempt, usageLedger.stream_name);
 
 async function run(made: Pipeline) {
   const id = await made.start();
@@ -31,7 +42,10 @@ async function run(made: Pipeline) {
 
 /** Ends the free period of a pipeline's source. */
 const payFor = (made: Pipeline) =>
-  db.update(accountConnectors).set({ free_until: '2020-01-01T00:00:00.000Z' }).where(eq(accountConnectors.id, made.source.id));
+  db
+    .update(accountConnectors)
+    .set({ free_until: '2020-01-01T00:00:00.000Z' })
+    .where(eq(accountConnectors.id, made.source.id));
 const freeUntil = async (made: Pipeline) => {
   const [row] = await db.select().from(accountConnectors).where(eq(accountConnectors.id, made.source.id));
   return row!.free_until;
@@ -45,7 +59,14 @@ describe('the ledger', () => {
     await payFor(made);
     const { ended, entries } = await run(made);
     expect(entries).toMatchObject(
-      [1, 2, 3].map((n) => ({ stream_name: `stream_${n}`, attempt: 1, rows_paid: 120, rows_free: 0, credits_used: 120, kind: 'elt' })),
+      [1, 2, 3].map((n) => ({
+        stream_name: `stream_${n}`,
+        attempt: 1,
+        rows_paid: 120,
+        rows_free: 0,
+        credits_used: 120,
+        kind: 'elt',
+      })),
     );
     expect(ended).toMatchObject({ status: 'succeeded', credits_used: 360, credits_free: 0 });
     expect(entries[0]?.bytes_loaded).toBeGreaterThan(0);
@@ -63,7 +84,14 @@ describe('the ledger', () => {
 
   test('has an entry for each attempt that committed, and together they are what was loaded', async () => {
     // 40 MB before the fault, so that the first attempt has made at least one checkpoint (32 MB).
-    const made = await pipeline({ rows: 1000, value_bytes: 50_000, batch_rows: 20, fault: 'retryable', fault_at_row: 800, faulty_attempts: 1 });
+    const made = await pipeline({
+      rows: 1000,
+      value_bytes: 50_000,
+      batch_rows: 20,
+      fault: 'retryable',
+      fault_at_row: 800,
+      faulty_attempts: 1,
+    });
     await payFor(made);
     const { ended, entries } = await run(made);
     expect(entries.map((entry) => entry.attempt)).toEqual([1, 2]);
@@ -75,7 +103,13 @@ describe('the ledger', () => {
   test('bills what a stream that failed for good had committed, and nothing when it had not', async () => {
     const nothing = await pipeline({ rows: 100, fault: 'config', fault_at_row: 50 });
     expect((await run(nothing)).entries).toEqual([]);
-    const some = await pipeline({ rows: 1000, value_bytes: 50_000, batch_rows: 20, fault: 'config', fault_at_row: 800 });
+    const some = await pipeline({
+      rows: 1000,
+      value_bytes: 50_000,
+      batch_rows: 20,
+      fault: 'config',
+      fault_at_row: 800,
+    });
     await payFor(some);
     const { ended, entries } = await run(some);
     const [stream] = await getStreamRuns(service, ended.id);
@@ -98,7 +132,10 @@ describe('the ledger', () => {
   });
 
   test('bills reruns again, four credits a row into applications', async () => {
-    const made = await pipeline({ rows: 30 }, { connection: { kind: 'reverse_etl' }, stream: { sync_mode: 'full_refresh', destination_sync_mode: 'append' } });
+    const made = await pipeline(
+      { rows: 30 },
+      { connection: { kind: 'reverse_etl' }, stream: { sync_mode: 'full_refresh', destination_sync_mode: 'append' } },
+    );
     await payFor(made);
     for (let n = 0; n < 2; n++) expect((await run(made)).ended.credits_used).toBe(120);
   });
@@ -123,16 +160,31 @@ describe('the free period', () => {
 describe('credits', () => {
   test('of a limited plan are told of at 80 % and when they are used up, once each', async () => {
     await db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, service.account_id));
-    const made = await pipeline({ rows: 10 }, { stream: { sync_mode: 'full_refresh', destination_sync_mode: 'append' } });
+    const made = await pipeline(
+      { rows: 10 },
+      { stream: { sync_mode: 'full_refresh', destination_sync_mode: 'append' } },
+    );
     await payFor(made);
     const told = async () => {
       const kinds = ['plan_limit_warning', 'plan_limit_reached', 'credits_exhausted'];
-      const rows = await db.select({ event: events.event }).from(events).where(inArray(events.event, kinds)).orderBy(events.id);
+      const rows = await db
+        .select({ event: events.event })
+        .from(events)
+        .where(inArray(events.event, kinds))
+        .orderBy(events.id);
       return rows.map((row) => row.event);
     };
     const use = async (rows_paid: number) => {
       const [sample] = await db.select().from(usageLedger).limit(1);
-      await db.insert(usageLedger).values({ ...sample!, id: Bun.randomUUIDv7(), stream_run_id: Bun.randomUUIDv7(), rows_paid, credits_used: rows_paid });
+      await db
+        .insert(usageLedger)
+        .values({
+          ...sample!,
+          id: Bun.randomUUIDv7(),
+          stream_run_id: Bun.randomUUIDv7(),
+          rows_paid,
+          credits_used: rows_paid,
+        });
     };
     await run(made);
     expect(await told()).toEqual([]);

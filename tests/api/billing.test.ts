@@ -53,7 +53,10 @@ const refusals = (path: string) => {
   });
   test('without billing.read is 403', async () => {
     const answer = await api.as(await api.keyWith(['users.manage', 'connections.create']))('GET', path);
-    expect(answer).toMatchObject({ status: 403, body: { code: 'permission_denied', required_permission: 'billing.read' } });
+    expect(answer).toMatchObject({
+      status: 403,
+      body: { code: 'permission_denied', required_permission: 'billing.read' },
+    });
   });
   test('with nothing but billing.read is 200', async () => {
     expect((await api.as(await api.keyWith(['billing.read']))('GET', path)).status).toBe(200);
@@ -67,14 +70,26 @@ describe('GET /billing/plans', () => {
     await setAccount({ plan_id: 'free' });
     const { status, body } = await api.call('GET', '/billing/plans');
     expect(status).toBe(200);
-    expect(body.map((plan: { id: string }) => plan.id)).toEqual(['self_hosted', 'free', 'starter', 'pro', 'enterprise']);
+    expect(body.map((plan: { id: string }) => plan.id)).toEqual([
+      'self_hosted',
+      'free',
+      'starter',
+      'pro',
+      'enterprise',
+    ]);
     expect(body.filter((plan: { is_current: boolean }) => plan.is_current)).toMatchObject([{ id: 'free' }]);
     expect(body[0]).toMatchObject({ credits_included: null, limits: { max_connections: null, max_users: null } });
     expect(body[1]).toMatchObject({
       slug: 'free',
       credits_included: 1_000_000,
       overage_allowed: false,
-      limits: { max_connections: 3, max_sources: 2, max_destinations: 2, max_users: 2, min_schedule_interval_minutes: 60 },
+      limits: {
+        max_connections: 3,
+        max_sources: 2,
+        max_destinations: 2,
+        max_users: 2,
+        min_schedule_interval_minutes: 60,
+      },
       credit_rates: { elt: 1, reverse_etl: 4 },
     });
   });
@@ -171,7 +186,9 @@ describe('GET /billing/usage/aggregated', () => {
   test('is unlimited on the plan of one’s own installation', async () => {
     const { body } = await api.call('GET', AGGREGATED);
     expect(body.totals).toMatchObject({ credits_included: null, credits_remaining: null, overage_credits: 0 });
-    expect(body.limits.every((one: { limit: unknown; status: string }) => one.limit === null && one.status === 'ok')).toBe(true);
+    expect(
+      body.limits.every((one: { limit: unknown; status: string }) => one.limit === null && one.status === 'ok'),
+    ).toBe(true);
   });
 
   test('counts runs made in the window, those of deleted connections too, none of another account', async () => {
@@ -211,7 +228,8 @@ describe('GET /billing/usage/aggregated', () => {
         await enter(...rows);
         const { body } = await api.call('GET', custom(start, end));
         const { body: byConnection } = await api.call('GET', between(start, end));
-        const sum = (list: Record<string, number>[], key: string) => list.reduce((all, one) => all + (one[key] ?? 0), 0);
+        const sum = (list: Record<string, number>[], key: string) =>
+          list.reduce((all, one) => all + (one[key] ?? 0), 0);
         const inside = rows.filter((one) => one.day >= start && one.day <= end) as unknown as Record<string, number>[];
         for (const key of ['rows_free', 'rows_paid', 'credits_used', 'credits_free', 'bytes_loaded']) {
           expect(body.totals[key]).toBe(sum(inside, key));
@@ -221,7 +239,12 @@ describe('GET /billing/usage/aggregated', () => {
         expect(body.totals.rows_total).toBe(body.totals.rows_free + body.totals.rows_paid);
         for (const key of ['rows_free', 'rows_paid', 'credits_used']) {
           expect(sum(body.series, key)).toBe(body.totals[key]);
-          expect(sum(byConnection.flatMap((one: { series: [] }) => one.series), key)).toBe(body.totals[key]);
+          expect(
+            sum(
+              byConnection.flatMap((one: { series: [] }) => one.series),
+              key,
+            ),
+          ).toBe(body.totals[key]);
         }
         for (const one of byConnection) {
           expect(sum(one.streams, 'rows')).toBe(one.rows_total);

@@ -34,7 +34,8 @@ async function post(path: string, { key, body, text, api_key = service.api_key }
 }
 
 const source = () => ({ name: uniqueName('source'), connector_type: 'source', connector_name: 'sample' });
-const named = async (name: string) => (await db.select().from(accountConnectors).where(eq(accountConnectors.name, name))).length;
+const named = async (name: string) =>
+  (await db.select().from(accountConnectors).where(eq(accountConnectors.name, name))).length;
 const newKey = () => Bun.randomUUIDv7();
 
 describe('a POST with Idempotency-Key', () => {
@@ -84,7 +85,11 @@ describe('a POST with Idempotency-Key', () => {
     expect([first.status, second.status]).toEqual([201, 201]);
   });
 
-  test.each([['empty', ''], ['too long', 'k'.repeat(256)], ['not ASCII', 'schlüssel']])('that is %s is 422', async (_, key) => {
+  test.each([
+    ['empty', ''],
+    ['too long', 'k'.repeat(256)],
+    ['not ASCII', 'schlüssel'],
+  ])('that is %s is 422', async (_, key) => {
     const answer = await post('/account_connectors', { key, body: source() });
     expect(answer).toMatchObject({
       status: 422,

@@ -1,6 +1,14 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
-import { accountConnectors, accounts, connections, events, planLimitNotices, usageLedger, users } from '../../db/schema/index.ts';
+import {
+  accountConnectors,
+  accounts,
+  connections,
+  events,
+  planLimitNotices,
+  usageLedger,
+  users,
+} from '../../db/schema/index.ts';
 import { readAccountPlan } from '../../server/engine/credits.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -27,7 +35,12 @@ const limitEvents = () =>
   db
     .select({ event: events.event, payload: events.payload })
     .from(events)
-    .where(and(eq(events.account_id, account_id), inArray(events.event, ['plan_limit_warning', 'plan_limit_reached', 'credits_exhausted'])))
+    .where(
+      and(
+        eq(events.account_id, account_id),
+        inArray(events.event, ['plan_limit_warning', 'plan_limit_reached', 'credits_exhausted']),
+      ),
+    )
     .orderBy(events.id);
 
 async function useCredits(credits: number, day = new Date().toISOString().slice(0, 10)) {
@@ -84,16 +97,32 @@ describe('twenty creates at once at limit − 1 give exactly one 201', () => {
     await setAccount({ plan_id: 'free' });
     const body = () => ({ name: uniqueName('c'), connector_type, connector_name: 'sample', test_connection: false });
     const refused = await race('/account_connectors', body);
-    expect(refused).toMatchObject({ code: 'plan_limit_reached', limit: `max_${connector_type}s`, limit_value: 2, current_value: 2 });
-    const mine = and(eq(accountConnectors.connector_type, connector_type as 'source'), isNull(accountConnectors.deleted_at));
+    expect(refused).toMatchObject({
+      code: 'plan_limit_reached',
+      limit: `max_${connector_type}s`,
+      limit_value: 2,
+      current_value: 2,
+    });
+    const mine = and(
+      eq(accountConnectors.connector_type, connector_type as 'source'),
+      isNull(accountConnectors.deleted_at),
+    );
     expect(await db.select().from(accountConnectors).where(mine)).toHaveLength(2);
   });
 
   test('users', async () => {
-    await db.update(users).set({ status: 'disabled' }).where(and(eq(users.account_id, account_id), eq(users.status, 'invited')));
+    await db
+      .update(users)
+      .set({ status: 'disabled' })
+      .where(and(eq(users.account_id, account_id), eq(users.status, 'invited')));
     await setAccount({ plan_id: 'free' });
     const body = () => ({ email: `${Bun.randomUUIDv7()}@example.test`, full_name: 'Somebody', send_invitation: false });
-    expect(await race('/users', body)).toMatchObject({ code: 'plan_limit_reached', limit: 'max_users', limit_value: 2, current_value: 2 });
+    expect(await race('/users', body)).toMatchObject({
+      code: 'plan_limit_reached',
+      limit: 'max_users',
+      limit_value: 2,
+      current_value: 2,
+    });
   });
 });
 
@@ -121,7 +150,13 @@ describe('the window of a create', () => {
     for (const query of ['', 'date_range=custom&start_date=2001-01-01&end_date=2001-01-01']) {
       expect(await create(query)).toMatchObject({
         status: 402,
-        body: { code: 'credits_exhausted', limit: 'credits_included', limit_value: 1_000_000, current_value: 1_000_000, plan: 'free' },
+        body: {
+          code: 'credits_exhausted',
+          limit: 'credits_included',
+          limit_value: 1_000_000,
+          current_value: 1_000_000,
+          plan: 'free',
+        },
       });
     }
   });
@@ -141,7 +176,10 @@ describe('402 beyond counts', () => {
     await api.call('POST', `/connections/${made[0].id}`, { status: 'paused' });
     await setAccount({ plan_id: 'free' });
     const refused = await api.call('POST', `/connections/${made[0].id}`, { status: 'active' });
-    expect(refused).toMatchObject({ status: 402, body: { limit: 'max_connections', limit_value: 3, current_value: 3 } });
+    expect(refused).toMatchObject({
+      status: 402,
+      body: { limit: 'max_connections', limit_value: 3, current_value: 3 },
+    });
     expect((await api.call('POST', `/connections/${made[1].id}`, { status: 'paused' })).status).toBe(200);
     expect((await api.call('POST', `/connections/${made[0].id}`, { status: 'active' })).status).toBe(200);
   });
@@ -151,9 +189,18 @@ describe('402 beyond counts', () => {
     [{ type: 'cron', cron_expression: '0,45 * * * *' }, 15],
   ])('a schedule of %j is below the minimum of the plan', async (schedule, current_value) => {
     await setAccount({ plan_id: 'free' });
-    const body = { code: 'schedule_below_plan_minimum', limit: 'min_schedule_interval_minutes', limit_value: 60, current_value };
+    const body = {
+      code: 'schedule_below_plan_minimum',
+      limit: 'min_schedule_interval_minutes',
+      limit_value: 60,
+      current_value,
+    };
     expect(await api.call('POST', '/connections', connection({ schedule }))).toMatchObject({ status: 402, body });
-    const { body: made } = await api.call('POST', '/connections', connection({ schedule: { type: 'interval', interval_minutes: 60 } }));
+    const { body: made } = await api.call(
+      'POST',
+      '/connections',
+      connection({ schedule: { type: 'interval', interval_minutes: 60 } }),
+    );
     expect(await api.call('POST', `/connections/${made.id}`, { schedule })).toMatchObject({ status: 402, body });
     expect((await api.call('POST', `/connections/${made.id}`, { schedule: { type: 'manual' } })).status).toBe(200);
   });
@@ -177,7 +224,10 @@ describe('402 beyond counts', () => {
     const { body: allowed } = await api.call('POST', `/connections/${made.id}/run`);
     await api.call('POST', `/connections/${allowed}/stop`);
     await useCredits(1);
-    const exhausted = { status: 402, body: { code: 'credits_exhausted', limit_value: 1_000_000, current_value: 1_000_000 } };
+    const exhausted = {
+      status: 402,
+      body: { code: 'credits_exhausted', limit_value: 1_000_000, current_value: 1_000_000 },
+    };
     expect(await api.call('POST', `/connections/${made.id}/run`)).toMatchObject(exhausted);
     expect(await api.call('POST', `/connections/${run_id}/rerun`)).toMatchObject(exhausted);
     await useCredits(200_000_000);
@@ -194,7 +244,12 @@ describe('402 beyond counts', () => {
     const { body: made } = await api.call('POST', '/connections', connection());
     await setAccount({ payment_status });
     const refused = { status: 402, body: { code: 'payment_required', payment_status, plan: 'self_hosted' } };
-    const connector = { name: uniqueName('s'), connector_type: 'source', connector_name: 'sample', test_connection: false };
+    const connector = {
+      name: uniqueName('s'),
+      connector_type: 'source',
+      connector_name: 'sample',
+      test_connection: false,
+    };
     const answers = [
       [await api.call('POST', '/account_connectors', connector), attach],
       [await api.call('POST', '/connections', connection()), connect],
@@ -214,7 +269,12 @@ describe('events of limits', () => {
       expect(answer.status).toBe(201);
       if (n === 16) await api.call('DELETE', `/connections/${answer.body.id}`);
     }
-    const told = (await limitEvents()).map(({ event, payload }) => [event, payload.used, payload.limit_value, payload.percent]);
+    const told = (await limitEvents()).map(({ event, payload }) => [
+      event,
+      payload.used,
+      payload.limit_value,
+      payload.percent,
+    ]);
     expect(told).toEqual([['plan_limit_warning', 16, 20, 80]]);
     for (let n = 0; n < 3; n++) await api.call('POST', '/connections', connection());
     expect((await limitEvents()).map(({ event, payload }) => [event, payload.limit, payload.percent])).toEqual([

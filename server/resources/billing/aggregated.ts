@@ -48,7 +48,8 @@ export async function aggregatedUsage(ctx: Ctx, input: UsageRange): Promise<Aggr
       elt: total(ledger.filter((row) => row.kind === 'elt')),
       reverse_etl: total(ledger.filter((row) => row.kind === 'reverse_etl')),
     },
-    projection: input.date_range === 'current_billing_period' ? projectionOf(known, { used, today: utcDay(now) }) : null,
+    projection:
+      input.date_range === 'current_billing_period' ? projectionOf(known, { used, today: utcDay(now) }) : null,
     updated_at: now.toISOString(),
   };
 }
@@ -63,7 +64,10 @@ function overageOf({ account, plan }: AccountPlan, ledger: DayUsage[]): number {
   const { credits_included } = plan;
   if (credits_included === null) return 0;
   const byPeriod = Map.groupBy(ledger, (row) => billingPeriod(account.billing_anchor, row.day).start);
-  return [...byPeriod.values()].reduce((sum, rows) => sum + Math.max(0, total(rows).credits_used - credits_included), 0);
+  return [...byPeriod.values()].reduce(
+    (sum, rows) => sum + Math.max(0, total(rows).credits_used - credits_included),
+    0,
+  );
 }
 
 function limitsOf({ plan }: AccountPlan, usage: { counts: Record<CountedLimit, number>; used: number }): LimitUsage[] {
@@ -73,7 +77,13 @@ function limitsOf({ plan }: AccountPlan, usage: { counts: Record<CountedLimit, n
   ];
   return rows.map(([key, limit, used]) => {
     const percent = limit === null ? 0 : percentOf(used, limit);
-    return { key, limit, used, percent, status: percent >= 100 ? 'reached' : percent >= WARNING_PERCENT ? 'warning' : 'ok' };
+    return {
+      key,
+      limit,
+      used,
+      percent,
+      status: percent >= 100 ? 'reached' : percent >= WARNING_PERCENT ? 'warning' : 'ok',
+    };
   });
 }
 

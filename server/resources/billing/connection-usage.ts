@@ -51,9 +51,13 @@ const byRowsThenName = (a: ConnectionUsageSchema, b: ConnectionUsageSchema) =>
   (a.connection_id < b.connection_id ? -1 : 1);
 
 /** As many days, ending on the day before. */
-const daysBefore = (days: DaySpan): DaySpan => ({ start: addDays(days.start, -daysIn(days)), end: addDays(days.start, -1) });
+const daysBefore = (days: DaySpan): DaySpan => ({
+  start: addDays(days.start, -daysIn(days)),
+  end: addDays(days.start, -1),
+});
 
-const changePercent = (before: number, now: number) => (before === 0 ? null : round(((now - before) / before) * 100, 1));
+const changePercent = (before: number, now: number) =>
+  before === 0 ? null : round(((now - before) / before) * 100, 1);
 
 async function connectionFacts(ctx: Ctx, ids: string[]) {
   if (ids.length === 0) return [];

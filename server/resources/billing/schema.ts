@@ -29,7 +29,9 @@ export const PlanSchema = z
       network_log_retention_days: limit(),
     }),
     features: z.array(z.enum(PLAN_FEATURES)),
-    credit_rates: z.object({ elt: z.number(), reverse_etl: z.number() }).meta({ description: 'Credits of a loaded row.' }),
+    credit_rates: z
+      .object({ elt: z.number(), reverse_etl: z.number() })
+      .meta({ description: 'Credits of a loaded row.' }),
     available_from: date().nullable(),
     deprecated_at: date().nullable(),
   })

@@ -266,6 +266,7 @@ CREATE TABLE "connection_runs" (
 	"triggered_by" uuid,
 	"parent_run_id" uuid,
 	"rerun_of_run_id" uuid,
+	"causation_depth" integer DEFAULT 0 NOT NULL,
 	"plan_id" uuid,
 	"chunk_index" integer,
 	"chunk_count" integer,
@@ -377,6 +378,13 @@ CREATE TABLE "cases" (
 	"chat_threads" jsonb DEFAULT '{}'::jsonb NOT NULL,
 	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "chat_channel_slots" (
+	"account_connector_id" uuid NOT NULL,
+	"channel_id" text NOT NULL,
+	"next_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "chat_channel_slots_account_connector_id_channel_id_pk" PRIMARY KEY("account_connector_id","channel_id")
 );
 --> statement-breakpoint
 CREATE TABLE "deliveries" (
@@ -521,6 +529,8 @@ CREATE INDEX "cases_list" ON "cases" USING btree ("account_id","created_at","id"
 CREATE INDEX "cases_trigger" ON "cases" USING btree ("trigger_id","status");--> statement-breakpoint
 CREATE UNIQUE INDEX "deliveries_action" ON "deliveries" USING btree ("event_id","trigger_id","action_index");--> statement-breakpoint
 CREATE INDEX "deliveries_case" ON "deliveries" USING btree ("case_id","id");--> statement-breakpoint
+CREATE INDEX "deliveries_waiting" ON "deliveries" USING btree ("next_attempt_at") WHERE "deliveries"."status" in ('pending', 'retrying');--> statement-breakpoint
+CREATE INDEX "deliveries_trigger" ON "deliveries" USING btree ("trigger_id") WHERE "deliveries"."status" in ('pending', 'retrying');--> statement-breakpoint
 CREATE INDEX "trigger_groups_due" ON "trigger_groups" USING btree ("due_at") WHERE "trigger_groups"."due_at" is not null;--> statement-breakpoint
 CREATE INDEX "trigger_matches_trigger" ON "trigger_matches" USING btree ("trigger_id","created_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "triggers_name" ON "triggers" USING btree ("account_id",lower("name")) WHERE "triggers"."deleted_at" is null and not "triggers"."is_system";--> statement-breakpoint

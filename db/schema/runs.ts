@@ -78,6 +78,8 @@ export const connectionRuns = pgTable(
     triggered_by: uuid('triggered_by'),
     parent_run_id: uuid('parent_run_id'),
     rerun_of_run_id: uuid('rerun_of_run_id'),
+    /** How many actions of triggers led to it, one after the other; its events carry the number on. */
+    causation_depth: integer('causation_depth').notNull().default(0),
     plan_id: uuid('plan_id'),
     chunk_index: integer('chunk_index'),
     chunk_count: integer('chunk_count'),

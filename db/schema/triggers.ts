@@ -181,7 +181,7 @@ export const deliveries = pgTable(
     case_id: uuid('case_id'),
     action_index: integer('action_index').notNull(),
     type: text('type').notNull(),
-    /** Why: the case was opened, reopened, raised, resolved, or the trigger fired without one. */
+    /** Why: opened, reopened, raised, repeated, summary or resolved of the case; fired where there is none. */
     reason: text('reason').notNull(),
     status: text('status', { enum: ['pending', 'retrying', 'delivered', 'failed', 'suppressed', 'cancelled'] })
       .notNull()
@@ -196,5 +196,18 @@ export const deliveries = pgTable(
   (t) => [
     uniqueIndex('deliveries_action').on(t.event_id, t.trigger_id, t.action_index),
     index('deliveries_case').on(t.case_id, t.id),
+    index('deliveries_waiting').on(t.next_attempt_at).where(sql`${t.status} in ('pending', 'retrying')`),
+    index('deliveries_trigger').on(t.trigger_id).where(sql`${t.status} in ('pending', 'retrying')`),
   ],
+);
+
+/** When the next message may go to a channel: all processes together keep to one a second. */
+export const chatChannelSlots = pgTable(
+  'chat_channel_slots',
+  {
+    account_connector_id: uuid('account_connector_id').notNull(),
+    channel_id: text('channel_id').notNull(),
+    next_at: instant('next_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.account_connector_id, t.channel_id] })],
 );

@@ -1,4 +1,9 @@
 import type { z } from 'zod';
+import type { Recorder } from './recording.ts';
+import type { Writer, WriteTarget } from './writing.ts';
+
+export type { PendingRequest, Recorder, RequestRecord, RequestTimings, ResponseRecord } from './recording.ts';
+export type { CommittedState, TargetColumn, WriteCounts, Writer, WriteTarget } from './writing.ts';
 
 /** Canonical types of a field. `type_native` beside it keeps the source's own type where both sides speak it. */
 export const LOGICAL_TYPES = [
@@ -98,7 +103,10 @@ export interface ReadRequest {
   primary_key: string[][];
   /** Go on from here; null: from the start. */
   state: StreamState | null;
-  /** Half-open window `[start, end)` on the cursor, ISO dates in UTC; null: no limit on that side. */
+  /**
+   * Half-open window `[start, end)` on the cursor, ISO: dates, whose days begin at midnight UTC, or instants like
+   * `2026-03-29T23:00:00.000Z`. Null: no limit on that side.
+   */
   window: { start: string | null; end: string | null } | null;
 }
 
@@ -110,40 +118,6 @@ export interface ByteStream {
   chunks: AsyncIterable<Uint8Array>;
   /** Exact only after the end; may grow while reading where the source can tell. */
   rows(): number;
-}
-
-/** One request as the network log keeps it, before redaction. Bodies are cut by the recorder. */
-export interface RequestRecord {
-  method: string;
-  url: string;
-  query?: Record<string, string>;
-  headers?: Record<string, string>;
-  body?: string | null;
-  body_bytes?: number;
-}
-export interface ResponseRecord {
-  status: number | null;
-  headers?: Record<string, string>;
-  body?: string | null;
-  body_bytes?: number;
-}
-export interface RequestTimings {
-  dns?: number;
-  connect?: number;
-  tls?: number;
-  wait?: number;
-  receive?: number;
-}
-
-/** Ends the entry that `Recorder.start` began. Exactly one of them is called, once. */
-export interface PendingRequest {
-  done(response: ResponseRecord, timings?: RequestTimings): void;
-  failed(code: string, message: string): void;
-}
-
-/** Records what goes over the network. A connector calls it for all that is not `ctx.fetch`. */
-export interface Recorder {
-  start(request: RequestRecord): PendingRequest;
 }
 
 export interface ConnectorLog {
@@ -171,77 +145,6 @@ export interface ConnectorContext<Config> {
 
 export interface CheckResult {
   checks: { title: string; status: 'passed' | 'failed' | 'skipped'; message: string | null }[];
-}
-
-export interface TargetColumn {
-  name: string;
-  type: LogicalType;
-  source_type: string | null;
-  dialect: string | null;
-  nullable: boolean;
-}
-
-/** What a destination is to write one stream into. */
-export interface WriteTarget {
-  schema: string | null;
-  table: string;
-  columns: TargetColumn[];
-  /** Names out of `columns`. */
-  primary_key: string[];
-  /** Name out of `columns`: with append_dedup the row with the highest cursor wins. */
-  cursor_column: string | null;
-  mode: DestinationSyncMode;
-  /** Identity of the checkpoint that the destination keeps. */
-  connection_id: string;
-  stream_id: string;
-  connection_run_id: string;
-  stream_run_id: string;
-  /** Grows with every claim: a commit with a lower one than the destination has seen is refused (FencedError). */
-  fence: number;
-  /**
-   * The control plane's `state_version`: a destination that has a higher one tells its own state. Each commit stores
-   * the higher of the two plus the number of commits since the writer was opened.
-   */
-  state_version: number;
-}
-
-/** What the destination committed for this stream earlier. */
-export interface CommittedState {
-  state: StreamState | null;
-  state_version: number;
-  /** Set when the commit was made by the very stream run of the target. */
-  same_stream_run: boolean;
-  /** That stream run's last commit was its final one: nothing is left to do. */
-  finished: boolean;
-  /** Rows and bytes that this stream run has committed. */
-  counts: WriteCounts;
-}
-
-/** Totals of this stream run as committed so far, earlier attempts included. */
-export interface WriteCounts {
-  rows_loaded: number;
-  rows_updated: number;
-  rows_deleted: number;
-  bytes_loaded: number;
-}
-
-/**
- * Writes one stream. Order of calls: (`write`* `checkpoint`?)* `finish`, or one `pipe` and `finish`; `abort` at any
- * time instead, also after an error of another call, and then nothing that is not yet committed may stay.
- */
-export interface Writer {
-  /** Byte formats that `pipe` takes into this very table; absent: rows only. */
-  byteFormats?: ByteFormat[];
-  /** What this destination had committed when the writer was opened; null: nothing. */
-  committed: CommittedState | null;
-  write(batch: Batch): Promise<void>;
-  /** Takes a byte stream whole. Only with a format from `byteFormats`. */
-  pipe?(stream: ByteStream): Promise<void>;
-  /** Makes rows and state durable in one transaction of the destination, visible to its readers. */
-  checkpoint(state: StreamState): Promise<WriteCounts>;
-  /** The last commit: swaps or merges into place and records the state and that the stream run is done. */
-  finish(state: StreamState | null): Promise<WriteCounts>;
-  abort(): Promise<void>;
 }
 
 export interface ConnectorDescription {

@@ -1,5 +1,6 @@
 import type { Deps } from '../deps.ts';
 import { executeStream, executeTask } from '../queue/jobs.ts';
+import { startChores } from './chores.ts';
 import { executeStreamJob, nudgeRun } from './execute-stream.ts';
 import { STOP_CHANNEL } from './lifecycle.ts';
 import { startScheduler } from './scheduler.ts';
@@ -18,10 +19,11 @@ export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }
   );
   const sweeper = startSweeper(deps);
   const scheduler = startScheduler(deps);
+  const chores = startChores(deps);
   deps.log.info({ concurrency }, 'worker ready');
   return {
     async stop() {
-      await Promise.all([sweeper.stop(), scheduler.stop()]);
+      await Promise.all([sweeper.stop(), scheduler.stop(), chores.stop()]);
       await deps.queue.stop();
       await listening.unlisten();
     },

@@ -1,16 +1,19 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { connectionRuns, type connectionStreams, connections, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Actor } from '../events/emit.ts';
-import { badRequest } from '../lib/errors.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
+import { refuseOverlap, runAlreadyActive } from './launch-conflicts.ts';
 import { emitRunEvent } from './run-events.ts';
 import { finishRun, lockRun, type RunRow } from './settle.ts';
 import { HELD_STREAM, isLiveRun, LIVE_RUN } from './states.ts';
+import { tableName } from './transfer-plan.ts';
 
 /** The channel on which workers hear that a run is to stop; the payload is its id. A hint: they also look each second. */
 export const STOP_CHANNEL = 'run_stop';
+
+const EVERY_DAY = { start: null, end: null };
 
 type ConnectionRow = typeof connections.$inferSelect;
 type StreamRow = typeof connectionStreams.$inferSelect;
@@ -19,16 +22,16 @@ export interface StartRun {
   connection: ConnectionRow;
   /** The streams to move, selected ones of the connection. */
   streams: StreamRow[];
-  run_type: 'plain' | 'custom' | 'full_refresh';
-  trigger_type: 'schedule' | 'manual' | 'api' | 'rerun' | 'custom_plan' | 'automation';
+  run_type: 'plain';
+  trigger_type: 'schedule' | 'manual' | 'api' | 'rerun' | 'automation';
   actor: Actor;
   rerun_of_run_id?: string;
-  custom_run_parameters?: Record<string, unknown>;
 }
 
 /**
  * Makes run row, stream runs, event and jobs in the caller's transaction; answers with the run's id.
- * @throws ApiError 400 `run_already_active` with `connection_run_id` when a plain run is live.
+ * @throws ApiError 400 `run_already_active` with `connection_run_id` when a plain run is live, or a custom one of these
+ * streams.
  */
 export async function startRun(db: Db, queue: Queue, input: StartRun): Promise<string> {
   // Locks the connection, so that numbers have no gaps and two starts see one another.
@@ -37,6 +40,12 @@ export async function startRun(db: Db, queue: Queue, input: StartRun): Promise<s
     .set({ run_counter: sql`${connections.run_counter} + 1` })
     .where(eq(connections.id, input.connection.id))
     .returning({ number: connections.run_counter });
+  await refuseOverlap(db, {
+    connection_id: input.connection.id,
+    stream_ids: input.streams.map((stream) => stream.id),
+    windows: [EVERY_DAY],
+    custom_only: true,
+  });
   const [run] = await db
     .insert(connectionRuns)
     .values({
@@ -48,23 +57,28 @@ export async function startRun(db: Db, queue: Queue, input: StartRun): Promise<s
       trigger_type: input.trigger_type,
       triggered_by: input.actor.type === 'user' ? input.actor.id : null,
       rerun_of_run_id: input.rerun_of_run_id,
-      custom_run_parameters: input.custom_run_parameters,
       queued_at: sql`clock_timestamp()`,
     })
     .onConflictDoNothing()
     .returning();
-  if (!run) throw await runAlreadyActive(db, input.connection.id);
+  if (!run) throw await livePlainRun(db, input.connection.id);
   await insertStreamRuns(db, queue, { run, input });
   await emitRunEvent(db, { event: 'connection_run_queued', run, actor: input.actor });
   return run.id;
 }
 
-async function runAlreadyActive(db: Db, connection_id: string) {
+async function livePlainRun(db: Db, connection_id: string) {
   const [live] = await db
     .select({ id: connectionRuns.id })
     .from(connectionRuns)
-    .where(and(eq(connectionRuns.connection_id, connection_id), inArray(connectionRuns.status, LIVE_RUN)));
-  return badRequest('run_already_active', 'A run of this connection is active', { connection_run_id: live?.id ?? null });
+    .where(
+      and(
+        eq(connectionRuns.connection_id, connection_id),
+        isNull(connectionRuns.plan_id),
+        inArray(connectionRuns.status, LIVE_RUN),
+      ),
+    );
+  return runAlreadyActive(live?.id ?? null);
 }
 
 async function insertStreamRuns(db: Db, queue: Queue, made: { run: RunRow; input: StartRun }): Promise<void> {
@@ -83,6 +97,7 @@ async function insertStreamRuns(db: Db, queue: Queue, made: { run: RunRow; input
         status: 'pending' as const,
         sync_mode: stream.sync_mode,
         destination_sync_mode: stream.destination_sync_mode,
+        destination_table: tableName(input.connection, stream),
         cursor_before: stream.state?.cursor ?? null,
         dispatched_at: index < input.connection.max_parallel_streams ? now : null,
       })),
@@ -99,6 +114,7 @@ async function insertStreamRuns(db: Db, queue: Queue, made: { run: RunRow; input
  */
 export async function requestStop(
   db: Db,
+  queue: Queue,
   input: { connection_run_id: string; actor: Actor; reason: string | null },
 ): Promise<string | null> {
   const run = await lockRun(db, input.connection_run_id);
@@ -121,7 +137,7 @@ export async function requestStop(
     .select({ id: streamRuns.id })
     .from(streamRuns)
     .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, HELD_STREAM)));
-  if (held.length === 0) await finishRun(db, run.id, input.actor);
+  if (held.length === 0) await finishRun(db, queue, { connection_run_id: run.id, actor: input.actor });
   else await db.execute(sql`select pg_notify(${STOP_CHANNEL}, ${run.id})`);
   return run.id;
 }

@@ -1,0 +1,25 @@
+import type { Deps } from '../deps.ts';
+import { sweepIdempotencyKeys } from '../lib/idempotency-keys.ts';
+import { sweepKeys } from './key-expiry.ts';
+
+const EVERY_MS = 15 * 60_000;
+
+/** What has to be done now and then: API keys about to expire are announced, old idempotency keys forgotten. */
+export function startChores(deps: Deps): { stop(): Promise<void> } {
+  const doAll = async () => {
+    const outcomes = await Promise.allSettled([sweepKeys(deps), sweepIdempotencyKeys(deps)]);
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') deps.log.error({ err: outcome.reason }, 'a chore failed');
+    }
+  };
+  let doing = doAll();
+  const timer = setInterval(() => {
+    doing = doing.then(doAll);
+  }, EVERY_MS);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await doing;
+    },
+  };
+}

@@ -5,6 +5,7 @@ import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
 import type { Claim, Progress } from './claims.ts';
 import { meterStreamRun } from './metering.ts';
+import { noteFailure, noteWorking } from './connector-health.ts';
 import { emitStreamEvent } from './run-events.ts';
 import { lockRun, settleRun } from './settle.ts';
 import { backoffSeconds, HELD_STREAM, isLiveRun, MAX_ATTEMPTS, MAX_ATTEMPTS_WITHOUT_PROGRESS } from './states.ts';
@@ -49,6 +50,8 @@ export async function endAttempt(
   } else {
     await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
     await rememberRows(db, stream, outcome);
+    if (outcome.kind === 'succeeded') await noteWorking(db, claim);
+    if (outcome.kind === 'failed') await noteFailure(db, claim, outcome.error);
   }
   await settleRun(db, queue, run);
 }

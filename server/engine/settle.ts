@@ -1,11 +1,13 @@
-import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { connectionRuns, connections, type StoredRunError, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { type Actor, SYSTEM_ACTOR } from '../events/emit.ts';
 import type { EventKind } from '../events/kinds.ts';
 import type { Queue } from '../queue/boss.ts';
-import { executeStream } from '../queue/jobs.ts';
+import { dispatchStreams } from './dispatch.ts';
+import { advancePlan } from './launch-advance.ts';
 import { meterEndedRun } from './metering.ts';
+import { disableIfHopeless } from './auto-disable.ts';
 import { emitRunEvent, type RunTotals } from './run-events.ts';
 import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from './states.ts';
 
@@ -25,11 +27,11 @@ export async function settleRun(db: Db, queue: Queue, run: RunRow): Promise<void
     .where(eq(streamRuns.connection_run_id, run.id));
   const statuses = streams.map((stream) => stream.status);
   if (!statuses.some((status) => LIVE_STREAM.includes(status))) {
-    await finishRun(db, run.id, SYSTEM_ACTOR);
+    await finishRun(db, queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });
     return;
   }
   if (run.status === 'stopping') return;
-  const dispatched = await dispatchNext(db, queue, run);
+  const dispatched = await dispatchStreams(db, queue, run);
   const waiting = !dispatched && !statuses.some((status) => HELD_STREAM.includes(status) || status === 'pending');
   if (waiting && run.status === 'running') {
     await db.update(connectionRuns).set({ status: 'retrying' }).where(eq(connectionRuns.id, run.id));
@@ -37,44 +39,15 @@ export async function settleRun(db: Db, queue: Queue, run: RunRow): Promise<void
   }
 }
 
-async function dispatchNext(db: Db, queue: Queue, run: RunRow): Promise<boolean> {
-  const [connection] = await db
-    .select({ slots: connections.max_parallel_streams })
-    .from(connections)
-    .where(eq(connections.id, run.connection_id));
-  const live = await db
-    .select({ id: streamRuns.id, dispatched_at: streamRuns.dispatched_at })
-    .from(streamRuns)
-    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, LIVE_STREAM)));
-  const free = (connection?.slots ?? 1) - live.filter((row) => row.dispatched_at).length;
-  if (free <= 0) return false;
-  const next = await db
-    .update(streamRuns)
-    .set({ dispatched_at: sql`clock_timestamp()` })
-    .where(
-      inArray(
-        streamRuns.id,
-        db
-          .select({ id: streamRuns.id })
-          .from(streamRuns)
-          .where(
-            and(
-              eq(streamRuns.connection_run_id, run.id),
-              eq(streamRuns.status, 'pending'),
-              isNull(streamRuns.dispatched_at),
-            ),
-          )
-          .orderBy(asc(streamRuns.id))
-          .limit(free),
-      ),
-    )
-    .returning({ id: streamRuns.id });
-  for (const { id } of next) await queue.send(db, executeStream, { stream_run_id: id });
-  return next.length > 0;
-}
-
-/** Writes the final state of a run whose streams have all ended, its event, and what its connection remembers of it. */
-export async function finishRun(db: Db, connection_run_id: string, actor: Actor): Promise<void> {
+/**
+ * Writes the final state of a run whose streams have all ended, its event, and what its connection remembers of it; of
+ * a custom run the next chunks start.
+ */
+export async function finishRun(
+  db: Db,
+  queue: Queue,
+  { connection_run_id, actor }: { connection_run_id: string; actor: Actor },
+): Promise<void> {
   const run = await lockRun(db, connection_run_id);
   if (!run || !isLiveRun(run.status)) return;
   const streams = await db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, run.id));
@@ -94,8 +67,11 @@ export async function finishRun(db: Db, connection_run_id: string, actor: Actor)
     emitRunEvent(db, { event, run: ended, actor, totals: sumStreams(streams), extra: errorFacts(ended.error) });
   // `retry_count` of a success is the number of failures before it, of a failure it counts this one too.
   if (status === 'succeeded') await report();
-  await rememberOutcome(db, run.connection_id, status);
+  // Old days that fail to load again say nothing about how the connection keeps up.
+  if (run.plan_id === null) await rememberOutcome(db, run.connection_id, status);
   if (status !== 'succeeded') await report();
+  if (status === 'failed' && run.plan_id === null) await disableIfHopeless(db, run.connection_id);
+  if (run.plan_id !== null) await advancePlan(db, queue, { plan_id: run.plan_id, ended: status });
 }
 
 const FINAL_EVENTS: Partial<Record<RunStatus, EventKind>> = {

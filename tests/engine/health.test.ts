@@ -1,0 +1,72 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { and, eq, sql } from 'drizzle-orm';
+import { accountConnectors, connections, events } from '../../db/schema/index.ts';
+import { startWorker } from '../../server/engine/handlers.ts';
+import { testDeps } from '../support/database.ts';
+import { makePipeline, runEnded } from '../support/pipeline.ts';
+
+const service = await testDeps({ role: 'worker', config: { RETRY_BACKOFF_SECONDS: 0 } });
+const worker = await startWorker(service.deps);
+afterAll(() => worker.stop());
+const { db } = service.deps;
+
+let counter = 0;
+const pipeline = (source: Record<string, unknown>) =>
+  makePipeline(service, {
+    source: { name: 'sample', parameters: { counter: `h${++counter}`, rows: 3, ...source } },
+    destination: { name: 'sample', parameters: {} },
+  });
+const failed = async (made: Awaited<ReturnType<typeof pipeline>>) => runEnded(service, await made.start());
+const statusOf = async (id: string) =>
+  (await db.select().from(accountConnectors).where(eq(accountConnectors.id, id)))[0]?.status;
+const eventsOf = async (id: string) =>
+  (await db.select().from(events).where(eq(events.account_connector_id, id))).map((event) => event.event);
+
+describe('a source', () => {
+  test('is broken after three configuration errors in a row, not before', async () => {
+    const made = await pipeline({ fault: 'config' });
+    await failed(made);
+    await failed(made);
+    expect(await statusOf(made.source.id)).toBe('active');
+    await failed(made);
+    expect(await statusOf(made.source.id)).toBe('broken');
+    expect(await eventsOf(made.source.id)).toContain('account_connector_broken');
+    expect(await statusOf(made.destination.id)).toBe('active');
+  });
+
+  test('needs new credentials after the first refusal', async () => {
+    const made = await pipeline({ fault: 'auth' });
+    await failed(made);
+    expect(await statusOf(made.source.id)).toBe('needs_reauth');
+    expect(await eventsOf(made.source.id)).toContain('account_connector_reauth_required');
+  });
+
+  test('that was broken works again after a run that succeeds', async () => {
+    const made = await pipeline({});
+    await db.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, made.source.id));
+    expect((await failed(made)).status).toBe('succeeded');
+    expect(await statusOf(made.source.id)).toBe('active');
+  });
+});
+
+describe('a connection', () => {
+  const afterOneMoreFailure = async (runs: number, days: number) => {
+    const made = await pipeline({ fault: 'config' });
+    await db
+      .update(connections)
+      .set({ consecutive_failures: runs - 1, created_at: sql`now() - make_interval(days => ${days})` })
+      .where(eq(connections.id, made.connection.id));
+    await failed(made);
+    const [row] = await db.select().from(connections).where(and(eq(connections.id, made.connection.id)));
+    return { status: row?.status, status_reason: row?.status_reason };
+  };
+  test('that has only failed, 30 times and for 7 days, is disabled', async () => {
+    expect(await afterOneMoreFailure(30, 8)).toEqual({ status: 'auto_disabled', status_reason: 'too_many_failures' });
+  });
+  test.each([
+    [29, 8],
+    [30, 6],
+  ])('stays active after %d failures in %d days', async (runs, days) => {
+    expect((await afterOneMoreFailure(runs, days)).status).toBe('active');
+  });
+});

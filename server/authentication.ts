@@ -93,6 +93,11 @@ function noteUse(deps: Deps, keyId: string, userId: string): void {
     .set({ last_used_at: now })
     .where(due)
     // The column itself: to be seen is no change of the user, and `updated_at` would follow.
-    .then(() => deps.db.update(users).set({ last_api_request_at: now, updated_at: sql`${users.updated_at}` }).where(eq(users.id, userId)))
+    .then(() =>
+      deps.db
+        .update(users)
+        .set({ last_api_request_at: now, updated_at: sql`${users.updated_at}` })
+        .where(eq(users.id, userId)),
+    )
     .catch((error: unknown) => deps.log.debug({ err: error }, 'the last use of an API key was not noted'));
 }

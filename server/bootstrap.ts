@@ -152,7 +152,7 @@ async function keepAlive(
     .values({ ...key, expires_at })
     .onConflictDoUpdate({
       target: apiKeys.hash,
-      set: { user_id: key.user_id, created_at: sql`now()`, expires_at, revoked_at: null },
+      set: { user_id: key.user_id, created_at: sql`now()`, expires_at, revoked_at: null, announced_days: [] },
       setWhere: sql`${apiKeys.revoked_at} is not null or ${apiKeys.expires_at} <= now() or ${apiKeys.user_id} <> ${key.user_id}`,
     });
 }

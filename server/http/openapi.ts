@@ -4,7 +4,7 @@ import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject, ZodOpenApiRespon
 import { appRouter } from '../router.ts';
 import { IDEMPOTENCY_HEADER } from './idempotency.ts';
 import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
-import type { ServedProcedure } from './rest.ts';
+import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
 
 /** Sections of the reference, by the first segment of the path. */
 const SECTIONS: Record<string, string> = {
@@ -60,7 +60,7 @@ function operation({ name, procedure, endpoint }: ServedProcedure): ZodOpenApiOp
     requestParams: {
       ...(isEmpty(params) ? {} : { path: params }),
       ...(isEmpty(query) ? {} : { query }),
-      ...(endpoint.method === 'POST' && { header: IdempotencyHeader }),
+      ...(heedsIdempotencyKey(endpoint) && { header: IdempotencyHeader }),
     },
     ...(body && {
       requestBody: {

@@ -57,10 +57,14 @@ export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): Path
     byPattern.set(pattern, routes);
     if (routes.handlers.has(one.endpoint.method)) throw new Error(`${one.name}: its endpoint is taken`);
     const handler = procedureHandler(deps, one);
-    routes.handlers.set(one.endpoint.method, one.endpoint.method === 'POST' ? idempotent(deps, handler) : handler);
+    routes.handlers.set(one.endpoint.method, heedsIdempotencyKey(one.endpoint) ? idempotent(deps, handler) : handler);
   }
   return [...byPattern.values()];
 }
+
+/** Not a form: its boundary differs each time it is sent, and the file replaces the former one anyway. */
+export const heedsIdempotencyKey = ({ method, consumes }: Endpoint) =>
+  method === 'POST' && consumes === 'application/json';
 
 function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProcedure): Handler {
   const names = Object.keys(endpoint.params.shape);

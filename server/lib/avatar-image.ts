@@ -40,7 +40,8 @@ function refuse(): never {
   throw unsupported();
 }
 
-const unsupported = () => badRequest('unsupported_image', 'The file is no readable PNG, JPEG or WebP picture', { field: 'file' });
+const unsupported = () =>
+  badRequest('unsupported_image', 'The file is no readable PNG, JPEG or WebP picture', { field: 'file' });
 
 /** Also for whoever sees the size before he has the bytes. */
 export const tooManyBytes = () =>
@@ -50,4 +51,7 @@ export const tooManyBytes = () =>
   });
 
 const tooManyPixels = () =>
-  badRequest('image_too_large', `The picture has more than ${MAX_PIXELS} pixels`, { field: 'file', limit_pixels: MAX_PIXELS });
+  badRequest('image_too_large', `The picture has more than ${MAX_PIXELS} pixels`, {
+    field: 'file',
+    limit_pixels: MAX_PIXELS,
+  });

@@ -15,7 +15,9 @@ type Member = { id: string; email: string; full_name: string };
 export function requireHeld(ctx: Pick<Ctx, 'principal'>, granted: readonly string[]): void {
   const permissions = granted.filter((permission) => !ctx.principal.permissions.has(permission as Permission));
   if (permissions.length === 0) return;
-  throw badRequest('cannot_grant_unheld_permission', `You do not hold ${permissions.join(', ')} yourself`, { permissions });
+  throw badRequest('cannot_grant_unheld_permission', `You do not hold ${permissions.join(', ')} yourself`, {
+    permissions,
+  });
 }
 
 /** System roles and the caller's account's own. */

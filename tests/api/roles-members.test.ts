@@ -23,7 +23,10 @@ const newRole = async (permissions: Permission[]) =>
 async function newAdministrator(status: 'active' | 'disabled' | 'invited' = 'active') {
   const email = `${Bun.randomUUIDv7()}@example.test`;
   const account = { account_id: t.account_id };
-  const [user] = await db.insert(users).values({ ...account, email, full_name: 'Second', status }).returning();
+  const [user] = await db
+    .insert(users)
+    .values({ ...account, email, full_name: 'Second', status })
+    .returning();
   await db.insert(userRoles).values({ user_id: user!.id, role_id: await idOfRole('Administrator') });
   const key = makeApiKey();
   const expires_at = new Date(Date.now() + 86_400_000).toISOString();
@@ -37,7 +40,13 @@ async function activeAdministrators(): Promise<number> {
     .select({ id: users.id, deleted_at: users.deleted_at })
     .from(users)
     .innerJoin(userRoles, eq(userRoles.user_id, users.id))
-    .where(and(eq(userRoles.role_id, await idOfRole('Administrator')), eq(users.status, 'active'), eq(users.account_id, t.account_id)));
+    .where(
+      and(
+        eq(userRoles.role_id, await idOfRole('Administrator')),
+        eq(users.status, 'active'),
+        eq(users.account_id, t.account_id),
+      ),
+    );
   return found.filter((user) => user.deleted_at === null).length;
 }
 
@@ -90,7 +99,10 @@ describe('POST /roles/{role_id}/users/{user_id}', () => {
         api.call('POST', `/roles/${role_id}/users/${id}`),
         api.call('DELETE', `/roles/${role_id}`),
       ]);
-      expect([[200, 400], [404, 204]]).toContainEqual([given.status, deleted.status]);
+      expect([
+        [200, 400],
+        [404, 204],
+      ]).toContainEqual([given.status, deleted.status]);
     }
   });
 });

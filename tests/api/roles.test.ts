@@ -21,7 +21,9 @@ const member = async (permissions: Parameters<typeof api.keyWith>[0] = []) => {
   return { call, id: (await call('GET', '/users/me')).body.id as string };
 };
 const roleEvents = async (role_id: string) =>
-  (await db.select().from(events).orderBy(events.occurred_at, events.id)).filter((event) => event.resource.id === role_id);
+  (await db.select().from(events).orderBy(events.occurred_at, events.id)).filter(
+    (event) => event.resource.id === role_id,
+  );
 
 describe('GET /roles', () => {
   test('200: system roles first, then by name; of the own account only', async () => {
@@ -38,7 +40,10 @@ describe('GET /roles', () => {
 
 describe('POST /roles', () => {
   test('201: each permission once', async () => {
-    const role = await newRole({ description: 'Runs', permissions: ['connections.run', 'cases.update', 'connections.run'] });
+    const role = await newRole({
+      description: 'Runs',
+      permissions: ['connections.run', 'cases.update', 'connections.run'],
+    });
     expect(role).toMatchObject({
       account_id: t.account_id,
       description: 'Runs',
@@ -67,7 +72,10 @@ describe('POST /roles', () => {
   test('400 cannot_grant_unheld_permission; nobody at all can grant cross_account.read', async () => {
     const { call } = await member(['roles.manage', 'cases.update']);
     const wide = await call('POST', '/roles', { name: 'Wide', permissions: ['cases.update', 'users.manage'] });
-    expect(wide).toMatchObject({ status: 400, body: { code: 'cannot_grant_unheld_permission', permissions: ['users.manage'] } });
+    expect(wide).toMatchObject({
+      status: 400,
+      body: { code: 'cannot_grant_unheld_permission', permissions: ['users.manage'] },
+    });
     const staff = await api.call('POST', '/roles', { name: 'Staff', permissions: ['cross_account.read'] });
     expect(staff).toMatchObject({ status: 400, body: { code: 'cannot_grant_unheld_permission' } });
   });
@@ -80,7 +88,10 @@ describe('POST /roles', () => {
   test('403, 401', async () => {
     const body = { name: 'X', permissions: ['cases.update'] };
     const { call } = await member(['users.manage']);
-    expect(await call('POST', '/roles', body)).toMatchObject({ status: 403, body: { required_permission: 'roles.manage' } });
+    expect(await call('POST', '/roles', body)).toMatchObject({
+      status: 403,
+      body: { required_permission: 'roles.manage' },
+    });
     expect((await api.anonymous('POST', '/roles', body)).status).toBe(401);
   });
   test.each([
@@ -128,18 +139,26 @@ describe('POST /roles/{role_id}', () => {
     expect(changed).toMatchObject({ status: 200, body: { permissions: ['billing.read'], name: role.name } });
     expect((await call('GET', '/users/me')).body.permissions).toEqual(['billing.read']);
     const [, updated] = await roleEvents(role.id).then((all) => all.filter((event) => event.event !== 'role_assigned'));
-    expect(updated).toMatchObject({ event: 'role_updated', payload: { changed_fields: ['permissions'], before: { permissions: ['cases.update'] } } });
+    expect(updated).toMatchObject({
+      event: 'role_updated',
+      payload: { changed_fields: ['permissions'], before: { permissions: ['cases.update'] } },
+    });
   });
   test('200: what changes nothing leaves time stamp and events alone; its own name is no duplicate', async () => {
     const role = await newRole();
     const again = await api.call('POST', `/roles/${role.id}`, { name: role.name, permissions: role.permissions });
     expect(again).toMatchObject({ status: 200, body: { updated_at: role.updated_at } });
     expect(await roleEvents(role.id)).toHaveLength(1);
-    expect((await api.call('POST', `/roles/${role.id}`, { name: role.name.toUpperCase() })).body.name).toBe(role.name.toUpperCase());
+    expect((await api.call('POST', `/roles/${role.id}`, { name: role.name.toUpperCase() })).body.name).toBe(
+      role.name.toUpperCase(),
+    );
   });
   test('400 system_role', async () => {
     const { id } = await systemRole('Viewer');
-    expect(await api.call('POST', `/roles/${id}`, { name: 'X' })).toMatchObject({ status: 400, body: { code: 'system_role' } });
+    expect(await api.call('POST', `/roles/${id}`, { name: 'X' })).toMatchObject({
+      status: 400,
+      body: { code: 'system_role' },
+    });
   });
   test('400 duplicate_name', async () => {
     const [one, two] = [await newRole(), await newRole()];
@@ -152,8 +171,13 @@ describe('POST /roles/{role_id}', () => {
     const role = await newRole({ permissions: ['users.manage', 'cases.update'] });
     const { call } = await member(['roles.manage', 'billing.read']);
     const more = await call('POST', `/roles/${role.id}`, { permissions: ['users.manage', 'connections.run'] });
-    expect(more).toMatchObject({ status: 400, body: { code: 'cannot_grant_unheld_permission', permissions: ['connections.run'] } });
-    expect((await call('POST', `/roles/${role.id}`, { permissions: ['users.manage', 'billing.read'] })).status).toBe(200);
+    expect(more).toMatchObject({
+      status: 400,
+      body: { code: 'cannot_grant_unheld_permission', permissions: ['connections.run'] },
+    });
+    expect((await call('POST', `/roles/${role.id}`, { permissions: ['users.manage', 'billing.read'] })).status).toBe(
+      200,
+    );
   });
   test('403, 404, 401, 422', async () => {
     const { call } = await member();

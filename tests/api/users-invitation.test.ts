@@ -82,7 +82,10 @@ describe('users.invite', () => {
   test('400 user_disabled, 403, 404', async () => {
     const { id } = await invited();
     await api.call('POST', `/users/${id}`, { is_active: false });
-    expect(await rpc(api.call, 'users.invite', { user_id: id })).toMatchObject({ status: 400, error: { code: 'user_disabled' } });
+    expect(await rpc(api.call, 'users.invite', { user_id: id })).toMatchObject({
+      status: 400,
+      error: { code: 'user_disabled' },
+    });
     const nobody = api.as(await api.keyWith([]));
     expect((await rpc(nobody, 'users.invite', { user_id: id })).status).toBe(403);
     const other = await api.otherAccount();

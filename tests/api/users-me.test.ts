@@ -6,18 +6,34 @@ import { createApp } from '../../server/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 
+// oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+type Json = any;
+
 const t = await testDeps();
 const api = testApi(t);
 const app = createApp(t.deps);
 const { db, objects } = t.deps;
 
-const STEPS = ['profile', 'add_source', 'add_destination', 'create_connection', 'first_run', 'invite_user', 'create_trigger'];
+const STEPS = [
+  'profile',
+  'add_source',
+  'add_destination',
+  'create_connection',
+  'first_run',
+  'invite_user',
+  'create_trigger',
+];
 
 describe('PUT /users/me/onboarding-state', () => {
   const put = (body: unknown) => api.call('PUT', '/users/me/onboarding-state', body);
 
   test('200: the whole state is replaced; GET /users/me shows it', async () => {
-    const full = { completed_steps: ['add_source', 'profile', 'profile'], current_step: 'first_run', dismissed: true, data: { a: [1] } };
+    const full = {
+      completed_steps: ['add_source', 'profile', 'profile'],
+      current_step: 'first_run',
+      dismissed: true,
+      data: { a: [1] },
+    };
     const { status, body } = await put(full);
     expect(status).toBe(200);
     expect(body).toMatchObject({
@@ -30,7 +46,12 @@ describe('PUT /users/me/onboarding-state', () => {
       progress_percent: 29,
     });
     expect((await api.call('GET', '/users/me')).body.onboarding_state).toEqual(body);
-    expect((await put({ completed_steps: [] })).body).toMatchObject({ current_step: null, dismissed: false, data: {}, progress_percent: 0 });
+    expect((await put({ completed_steps: [] })).body).toMatchObject({
+      current_step: null,
+      dismissed: false,
+      data: {},
+      progress_percent: 0,
+    });
   });
   test('200: completion keeps its moment until a step is undone', async () => {
     const first = (await put({ completed_steps: STEPS })).body;
@@ -60,7 +81,7 @@ describe('POST /users/me/avatar', () => {
     const authorization = `Bearer ${t.api_key}`;
     const request = { method: 'POST', headers: { authorization, ...headers }, body: form };
     const answer = await app.handle(new Request('http://localhost/users/me/avatar', request));
-    return { status: answer.status, body: await answer.json() };
+    return { status: answer.status, body: (await answer.json()) as Json };
   };
   const formWith = (bytes: Uint8Array<ArrayBuffer>, name = 'file') => {
     const form = new FormData();
@@ -72,29 +93,45 @@ describe('POST /users/me/avatar', () => {
     sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 30 } } });
   const get = (path: string) => app.handle(new Request(`http://localhost${path}`));
 
-  test.each(['png', 'jpeg', 'webp'] as const)('200: %s by its content, made 256 × 256 without metadata', async (format) => {
-    const exif = { IFD0: { Copyright: 'a secret place', Artist: 'somebody' } };
-    const made = await picture().withExif(exif)[format]().toBuffer();
-    expect((await sharp(made).metadata()).exif).toBeDefined();
-    const { status, body } = await upload(formWith(bytesOf(made)));
-    expect(status).toBe(200);
-    expect(body).toMatchObject({ width: 256, height: 256, content_type: 'image/webp' });
-    const answer = await get(body.avatar_url);
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('content-type')).toBe('image/webp');
-    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
-    const stored = Buffer.from(await answer.arrayBuffer());
-    expect(stored.byteLength).toBe(body.size_bytes);
-    const metadata = await sharp(stored).metadata();
-    expect(metadata).toMatchObject({ format: 'webp', width: 256, height: 256 });
-    expect([metadata.exif, metadata.xmp, metadata.icc, metadata.iptc]).toEqual([undefined, undefined, undefined, undefined]);
-    expect((await api.call('GET', '/users/me')).body.avatar_url).toBe(body.avatar_url);
-  });
+  test.each(['png', 'jpeg', 'webp'] as const)(
+    '200: %s by its content, made 256 × 256 without metadata',
+    async (format) => {
+      const exif = { IFD0: { Copyright: 'a secret place', Artist: 'somebody' } };
+      const made = await picture().withExif(exif)[format]().toBuffer();
+      expect((await sharp(made).metadata()).exif).toBeDefined();
+      const { status, body } = await upload(formWith(bytesOf(made)));
+      expect(status).toBe(200);
+      expect(body).toMatchObject({ width: 256, height: 256, content_type: 'image/webp' });
+      const answer = await get(body.avatar_url);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('content-type')).toBe('image/webp');
+      expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+      const stored = Buffer.from(await answer.arrayBuffer());
+      expect(stored.byteLength).toBe(body.size_bytes);
+      const metadata = await sharp(stored).metadata();
+      expect(metadata).toMatchObject({ format: 'webp', width: 256, height: 256 });
+      expect([metadata.exif, metadata.xmp, metadata.icc, metadata.iptc]).toEqual([
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+      ]);
+      expect((await api.call('GET', '/users/me')).body.avatar_url).toBe(body.avatar_url);
+    },
+  );
   test('200: a picture is turned as its EXIF says', async () => {
-    const half = await sharp({ create: { width: 100, height: 200, channels: 3, background: 'white' } }).png().toBuffer();
-    const turned = await picture(200, 200).composite([{ input: half, left: 0, top: 0 }]).withMetadata({ orientation: 3 }).jpeg().toBuffer();
+    const half = await sharp({ create: { width: 100, height: 200, channels: 3, background: 'white' } })
+      .png()
+      .toBuffer();
+    const turned = await picture(200, 200)
+      .composite([{ input: half, left: 0, top: 0 }])
+      .withMetadata({ orientation: 3 })
+      .jpeg()
+      .toBuffer();
     const { body } = await upload(formWith(bytesOf(turned)));
-    const { data, info } = await sharp(await (await get(body.avatar_url)).arrayBuffer()).raw().toBuffer({ resolveWithObject: true });
+    const { data, info } = await sharp(await (await get(body.avatar_url)).arrayBuffer())
+      .raw()
+      .toBuffer({ resolveWithObject: true });
     const green = (x: number) => data[(128 * info.width + x) * info.channels + 1]!;
     expect(green(20)).toBeLessThan(100);
     expect(green(235)).toBeGreaterThan(200);
@@ -114,9 +151,15 @@ describe('POST /users/me/avatar', () => {
     ['nothing', async () => Buffer.alloc(0)],
     ['a PNG cut short', async () => (await picture().png().toBuffer()).subarray(0, 200)],
     ['a JPEG cut short', async () => (await picture().jpeg().toBuffer()).subarray(0, 900)],
-    ['the first bytes of a WebP and noise', async () => Buffer.concat([Buffer.from('RIFF\x10\0\0\0WEBP'), Buffer.alloc(64, 7)])],
+    [
+      'the first bytes of a WebP and noise',
+      async () => Buffer.concat([Buffer.from('RIFF\x10\0\0\0WEBP'), Buffer.alloc(64, 7)]),
+    ],
   ])('400 unsupported_image: %s', async (_, make) => {
-    expect(await upload(formWith(bytesOf(await make())))).toMatchObject({ status: 400, body: { code: 'unsupported_image' } });
+    expect(await upload(formWith(bytesOf(await make())))).toMatchObject({
+      status: 400,
+      body: { code: 'unsupported_image' },
+    });
   });
   test('400 image_too_large: by its pixels, before they are decoded', async () => {
     const bomb = bytesOf(await picture(4097, 4096).png().toBuffer());
@@ -140,12 +183,20 @@ describe('POST /users/me/avatar', () => {
     text.set('file', 'no file');
     const twice = formWith(new Uint8Array([1]));
     twice.append('file', new File(['2'], 'b.png'));
-    const answers = await Promise.all([upload(null), upload('{}', { 'content-type': 'application/json' }), upload(new FormData())]);
+    const answers = await Promise.all([
+      upload(null),
+      upload('{}', { 'content-type': 'application/json' }),
+      upload(new FormData()),
+    ]);
     for (const answer of answers) {
       expect(answer).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', 'file'], type: 'missing' }] } });
     }
-    expect((await upload(other)).body.detail).toMatchObject([{ loc: ['body', 'file'] }, { loc: ['body', 'picture'], type: 'extra_forbidden' }]);
-    for (const form of [text, twice]) expect(await upload(form)).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', 'file'] }] } });
+    expect((await upload(other)).body.detail).toMatchObject([
+      { loc: ['body', 'file'] },
+      { loc: ['body', 'picture'], type: 'extra_forbidden' },
+    ]);
+    for (const form of [text, twice])
+      expect(await upload(form)).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', 'file'] }] } });
     expect((await upload('broken', { 'content-type': 'multipart/form-data; boundary=x' })).status).toBe(422);
   });
   test('401, before the body is looked at', async () => {

@@ -22,23 +22,40 @@ const idOfRole = async (name: string) => (await db.select().from(roles).where(eq
 describe('POST /users/{user_id}', () => {
   test('200: everybody changes his own profile; null clears', async () => {
     const { call, id } = await member();
-    const changed = await call('POST', `/users/${id}`, { full_name: ' Grace ', timezone: 'America/New_York', locale: 'en-US' });
-    expect(changed).toMatchObject({ status: 200, body: { full_name: 'Grace', timezone: 'America/New_York', locale: 'en-US' } });
+    const changed = await call('POST', `/users/${id}`, {
+      full_name: ' Grace ',
+      timezone: 'America/New_York',
+      locale: 'en-US',
+    });
+    expect(changed).toMatchObject({
+      status: 200,
+      body: { full_name: 'Grace', timezone: 'America/New_York', locale: 'en-US' },
+    });
     expect((await call('POST', `/users/${id.toUpperCase()}`, { timezone: null })).body.timezone).toBeNull();
     const [event] = await db.select().from(events).where(eq(events.user_id, id)).orderBy(events.occurred_at, events.id);
-    expect(event).toMatchObject({ event: 'user_updated', payload: { changed_fields: ['full_name', 'timezone', 'locale'], after: { full_name: 'Grace' } } });
+    expect(event).toMatchObject({
+      event: 'user_updated',
+      payload: { changed_fields: ['full_name', 'timezone', 'locale'], after: { full_name: 'Grace' } },
+    });
   });
   test('200: what changes nothing leaves time stamp and events alone', async () => {
     const { id } = await member();
     const { body: before } = await api.call('GET', `/users/${id}`);
-    const again = await api.call('POST', `/users/${id}`, { full_name: before.full_name, email: before.email, is_active: true });
+    const again = await api.call('POST', `/users/${id}`, {
+      full_name: before.full_name,
+      email: before.email,
+      is_active: true,
+    });
     expect(again.status).toBe(200);
     expect(again.body.updated_at).toBe(before.updated_at);
     expect(await eventsOf(id)).toEqual([]);
   });
   test('200: a disabled user hears 401 from his next request on, and works again when enabled', async () => {
     const { call, id } = await member();
-    expect((await api.call('POST', `/users/${id}`, { is_active: false })).body).toMatchObject({ status: 'disabled', is_active: false });
+    expect((await api.call('POST', `/users/${id}`, { is_active: false })).body).toMatchObject({
+      status: 'disabled',
+      is_active: false,
+    });
     expect((await call('GET', '/users/me')).status).toBe(401);
     expect((await api.call('POST', `/users/${id}`, { is_active: true })).body.status).toBe('active');
     expect((await call('GET', '/users/me')).status).toBe(200);
@@ -73,7 +90,10 @@ describe('POST /users/{user_id}', () => {
       [manager.call, { role_ids: [] }],
       [manager.call, { is_active: false }],
     ] as const) {
-      expect(await call('POST', `/users/${t.user_id}`, body)).toMatchObject({ status: 400, body: { code: 'last_administrator' } });
+      expect(await call('POST', `/users/${t.user_id}`, body)).toMatchObject({
+        status: 400,
+        body: { code: 'last_administrator' },
+      });
     }
     expect((await api.call('GET', '/users/me')).body.roles).toMatchObject([{ name: 'Administrator' }]);
   });
@@ -145,11 +165,17 @@ describe('DELETE /users/{user_id}', () => {
     expect((event!.payload as { role_names: string[] }).role_names).toHaveLength(1);
   });
   test('400 cannot_delete_self', async () => {
-    expect(await api.call('DELETE', `/users/${t.user_id}`)).toMatchObject({ status: 400, body: { code: 'cannot_delete_self' } });
+    expect(await api.call('DELETE', `/users/${t.user_id}`)).toMatchObject({
+      status: 400,
+      body: { code: 'cannot_delete_self' },
+    });
   });
   test('400 last_administrator, and nothing has happened', async () => {
     const { call } = await member(['users.manage']);
-    expect(await call('DELETE', `/users/${t.user_id}`)).toMatchObject({ status: 400, body: { code: 'last_administrator' } });
+    expect(await call('DELETE', `/users/${t.user_id}`)).toMatchObject({
+      status: 400,
+      body: { code: 'last_administrator' },
+    });
     expect((await api.call('GET', '/users/me')).status).toBe(200);
     const [row] = await db.select().from(users).where(eq(users.id, t.user_id));
     expect(row!.deleted_at).toBeNull();

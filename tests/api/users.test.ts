@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { and, eq } from 'drizzle-orm';
-import { accounts, events, roles, users } from '../../db/schema/index.ts';
+import { eq } from 'drizzle-orm';
+import { accounts, apiKeys, events, roles, users } from '../../db/schema/index.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
+import { until } from '../support/until.ts';
 
 const t = await testDeps();
 const api = testApi(t);
@@ -11,7 +12,11 @@ const UNKNOWN = '01890000-0000-7000-8000-000000000000';
 
 let made = 0;
 const newUser = async (fields: object = {}) => {
-  const answer = await api.call('POST', '/users', { email: `user${++made}@example.org`, full_name: `User ${made}`, ...fields });
+  const answer = await api.call('POST', '/users', {
+    email: `user${++made}@example.org`,
+    full_name: `User ${made}`,
+    ...fields,
+  });
   expect(answer.status).toBe(201);
   return answer.body;
 };
@@ -43,7 +48,12 @@ describe('GET /users', () => {
 describe('POST /users', () => {
   test('201: invited, as Viewer, with a link that is shown only here', async () => {
     const user = await newUser({ email: 'Ada@Example.org', timezone: 'Europe/Berlin' });
-    expect(user).toMatchObject({ email: 'ada@example.org', status: 'invited', is_active: false, timezone: 'Europe/Berlin' });
+    expect(user).toMatchObject({
+      email: 'ada@example.org',
+      status: 'invited',
+      is_active: false,
+      timezone: 'Europe/Berlin',
+    });
     expect(user.roles.map((role: { name: string }) => role.name)).toEqual(['Viewer']);
     expect(user.invited_by).toBe(t.user_id);
     expect(user.invite_link).toMatch(/#token=[\w-]{43}$/);
@@ -74,7 +84,10 @@ describe('POST /users', () => {
     const foreign = await other.call('POST', '/roles', { name: 'Foreign', permissions: ['cases.update'] });
     for (const id of [UNKNOWN, foreign.body.id]) {
       const answer = await api.call('POST', '/users', { email: 'no@example.org', full_name: 'No', role_ids: [id] });
-      expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_reference', field: 'role_ids', role_ids: [id] } });
+      expect(answer).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_reference', field: 'role_ids', role_ids: [id] },
+      });
     }
   });
   test('400 cannot_grant_unheld_permission', async () => {
@@ -85,7 +98,9 @@ describe('POST /users', () => {
     expect(answer.body.permissions).toContain('roles.manage');
     expect(answer.body.permissions).not.toContain('billing.read');
     const billing = [(await roleNamed('Billing')).id];
-    expect((await manager('POST', '/users', { email: 'b@example.org', full_name: 'B', role_ids: billing })).status).toBe(201);
+    expect(
+      (await manager('POST', '/users', { email: 'b@example.org', full_name: 'B', role_ids: billing })).status,
+    ).toBe(201);
   });
   test('400 for dates that do not go with the range', async () => {
     const answer = await api.call('POST', '/users?start_date=2026-01-01', { email: 'no@example.org', full_name: 'No' });
@@ -99,12 +114,20 @@ describe('POST /users', () => {
     );
     expect(answers.filter((answer) => answer.status === 201)).toHaveLength(1);
     const refused = answers.find((answer) => answer.status === 402);
-    expect(refused?.body).toMatchObject({ code: 'plan_limit_reached', limit: 'max_users', limit_value: 2, current_value: 2 });
+    expect(refused?.body).toMatchObject({
+      code: 'plan_limit_reached',
+      limit: 'max_users',
+      limit_value: 2,
+      current_value: 2,
+    });
   });
   test('403 and 401', async () => {
     const body = { email: 'no@example.org', full_name: 'No' };
     const creator = api.as(await api.keyWith(['connections.create']));
-    expect(await creator('POST', '/users', body)).toMatchObject({ status: 403, body: { required_permission: 'users.manage' } });
+    expect(await creator('POST', '/users', body)).toMatchObject({
+      status: 403,
+      body: { required_permission: 'users.manage' },
+    });
     expect((await api.anonymous('POST', '/users', body)).status).toBe(401);
   });
   test.each([
@@ -149,11 +172,18 @@ describe('/users/me is not a user id', () => {
     expect((await api.call('DELETE', '/users/me')).status).toBe(405);
     expect((await api.anonymous('GET', '/users/me')).status).toBe(401);
   });
-  test('the key of the call is shown by its prefix only, and to use it is no change of the user', async () => {
+  test('the key of the call is shown by its prefix only', async () => {
     const { body } = await api.call('GET', '/users/me');
     expect(JSON.stringify(body)).not.toContain(t.api_key);
     expect(body.api_key.days_remaining).toBeWithin(88, 91);
-    const [row] = await db.select().from(users).where(and(eq(users.id, t.user_id)));
-    expect(row!.updated_at).toBe(body.updated_at);
+  });
+  test('to use a key is noted, and is no change of the user', async () => {
+    const own = eq(users.id, t.user_id);
+    const [before] = await db.update(users).set({ last_api_request_at: null }).where(own).returning();
+    await db.update(apiKeys).set({ last_used_at: null }).where(eq(apiKeys.user_id, t.user_id));
+    await api.call('GET', '/users/me');
+    const look = async () => (await db.select().from(users).where(own))[0]!;
+    await until(async () => (await look()).last_api_request_at !== null);
+    expect((await look()).updated_at).toBe(before!.updated_at);
   });
 });

@@ -4,7 +4,11 @@ import type { Call } from './api.ts';
 type Json = any;
 
 /** A procedure called on the tRPC face: its result, or status and code of its error. */
-export async function rpc(call: Call, name: string, input?: object): Promise<{ status: number; result: Json; error: Json }> {
+export async function rpc(
+  call: Call,
+  name: string,
+  input?: object,
+): Promise<{ status: number; result: Json; error: Json }> {
   const { status, body } = await call('POST', `/trpc/${name}`, input ?? {});
   return { status, result: body.result?.data, error: body.error?.data };
 }

@@ -12,7 +12,8 @@ const members = (account_id: string) => sql<string[]>`array(
   select m.user_id::text from user_roles m join users u on u.id = m.user_id
   where m.role_id = roles.id and u.account_id = ${account_id} and u.deleted_at is null order by m.user_id)`;
 
-const select = ({ db, principal }: Ctx) => db.select({ role: roles, user_ids: members(principal.account_id) }).from(roles);
+const select = ({ db, principal }: Ctx) =>
+  db.select({ role: roles, user_ids: members(principal.account_id) }).from(roles);
 type RoleRecord = Awaited<ReturnType<typeof select>>[number];
 
 /** System roles first, then by name. */

@@ -11,9 +11,7 @@ export const rolesRouter = router({
     .output(z.array(RoleSchema))
     .query(({ ctx }) => listRoles(ctx)),
   create: write('roles.manage')
-    .concat(
-      rest('POST', '/roles', { summary: 'Makes a role', status: 201, body: CreateRequest, errors: [400, 402] }),
-    )
+    .concat(rest('POST', '/roles', { summary: 'Makes a role', status: 201, body: CreateRequest, errors: [400, 402] }))
     .output(RoleSchema)
     .mutation(({ ctx, input }) => createRole(ctx, input)),
   get: read

@@ -13,7 +13,10 @@ export const RoleSchema = z
     is_system: z.boolean(),
     permissions: z.array(Permission),
     users_count: z.number().meta({ type: 'integer', minimum: 0 }),
-    user_ids: z.array(z.string().meta({ format: 'uuid' })).nullable().meta({ description: 'Ordered; null in the list.' }),
+    user_ids: z
+      .array(z.string().meta({ format: 'uuid' }))
+      .nullable()
+      .meta({ description: 'Ordered; null in the list.' }),
     created_at: instant(),
     updated_at: instant(),
   })

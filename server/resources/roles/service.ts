@@ -44,7 +44,10 @@ export async function updateRole(ctx: Ctx, input: UpdateRequest & { role_id: str
   const role = await lockRole(ctx, input.role_id, 'update');
   refuseSystemRole(role);
   const changes = changesOf(role, input);
-  requireHeld(ctx, (changes.permissions ?? []).filter((permission) => !role.permissions.includes(permission)));
+  requireHeld(
+    ctx,
+    (changes.permissions ?? []).filter((permission) => !role.permissions.includes(permission)),
+  );
   if (changes.name !== undefined) await requireFreeName(ctx, changes.name, role.id);
   const changed_fields = Object.keys(changes) as (keyof typeof changes)[];
   if (changed_fields.length > 0) {
@@ -71,7 +74,9 @@ export async function deleteRole(ctx: Ctx, { role_id }: { role_id: string }): Pr
   refuseSystemRole(role);
   const members = await ctx.db.select({ id: userRoles.user_id }).from(userRoles).where(eq(userRoles.role_id, role.id));
   if (members.length > 0) {
-    throw badRequest('role_in_use', 'Users have this role', { user_ids: members.map((member) => member.id).toSorted() });
+    throw badRequest('role_in_use', 'Users have this role', {
+      user_ids: members.map((member) => member.id).toSorted(),
+    });
   }
   await ctx.db.delete(roles).where(eq(roles.id, role.id));
   await emitRoleEvent(ctx, 'role_deleted', { role });

@@ -45,5 +45,7 @@ async function replaceAvatar(ctx: Ctx, avatar_key: string): Promise<{ former: st
 
 /** A picture that no user has any more; that it stays is worth a line in the log, not an error. */
 export async function deletePicture({ objects, log }: Deps, avatar_key: string): Promise<void> {
-  await objects.delete(avatar_key).catch((error: unknown) => log.warn({ err: error, avatar_key }, 'a picture was left'));
+  await objects
+    .delete(avatar_key)
+    .catch((error: unknown) => log.warn({ err: error, avatar_key }, 'a picture was left'));
 }

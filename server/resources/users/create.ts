@@ -31,11 +31,18 @@ export async function createUser(ctx: Ctx, input: CreateUserRequest & UsageRange
 
 /** System roles do not go away: no lock. */
 const viewerRole = ({ db }: Ctx): Promise<RoleRow[]> =>
-  db.select().from(roles).where(and(isNull(roles.account_id), eq(roles.name, 'Viewer'))).orderBy(asc(roles.id));
+  db
+    .select()
+    .from(roles)
+    .where(and(isNull(roles.account_id), eq(roles.name, 'Viewer')))
+    .orderBy(asc(roles.id));
 
 async function requireFreeAddress(ctx: Ctx, email: string): Promise<void> {
   const sameAddress = and(eq(users.account_id, ctx.principal.account_id), sql`lower(${users.email}) = ${email}`);
-  const [other] = await ctx.db.select({ id: users.id }).from(users).where(and(sameAddress, isNull(users.deleted_at)));
+  const [other] = await ctx.db
+    .select({ id: users.id })
+    .from(users)
+    .where(and(sameAddress, isNull(users.deleted_at)));
   if (other) throw emailTaken(other.id);
 }
 

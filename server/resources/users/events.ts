@@ -59,7 +59,11 @@ export async function emitKeyEvent(
   change: { user: UserRow; key: { id: string; prefix: string }; facts?: object },
 ): Promise<void> {
   const { user, key, facts } = change;
-  const verb = { api_key_created: 'was made', api_key_rotated: 'replaces the former one', api_key_revoked: 'was revoked' };
+  const verb = {
+    api_key_created: 'was made',
+    api_key_rotated: 'replaces the former one',
+    api_key_revoked: 'was revoked',
+  };
   await emit(db, {
     account_id: user.account_id,
     event,

@@ -50,7 +50,10 @@ export async function inviteUser(ctx: Ctx, { user_id }: { user_id: string }): Pr
  * Takes an invitation, once: the user becomes active and gets an API key, shown only here.
  * @throws ApiError 400 `invalid_invitation`.
  */
-export async function acceptInvitation({ deps }: CallContext, { token }: { token: string }): Promise<AcceptedInvitation> {
+export async function acceptInvitation(
+  { deps }: CallContext,
+  { token }: { token: string },
+): Promise<AcceptedInvitation> {
   const invited = and(
     eq(users.invitation_hash, deps.secrets.hmac('invitation', token)),
     sql`${users.invitation_expires_at} > now()`,

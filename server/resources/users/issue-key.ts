@@ -40,7 +40,9 @@ export async function issueKey(
   await db
     .update(apiKeys)
     .set({ revoked_at: sql`now()` })
-    .where(and(eq(apiKeys.user_id, user.id), isLive(), staying.length > 0 ? notInArray(apiKeys.id, staying) : undefined));
+    .where(
+      and(eq(apiKeys.user_id, user.id), isLive(), staying.length > 0 ? notInArray(apiKeys.id, staying) : undefined),
+    );
   const api_key = makeApiKey();
   const [key] = await db
     .insert(apiKeys)

@@ -64,7 +64,8 @@ const user = {
   invited_by: uuid().nullable(),
   invited_at: instant().nullable(),
   invite_link: z.string().nullable().meta({
-    description: 'Path of the page that takes the invitation, once, within 7 days. Shown only in the answer that makes it.',
+    description:
+      'Path of the page that takes the invitation, once, within 7 days. Shown only in the answer that makes it.',
   }),
   created_at: instant(),
   updated_at: instant(),
@@ -73,9 +74,7 @@ const user = {
 export const UserSchema = z.object(user).meta({ id: 'UserSchema' });
 export type UserSchema = z.infer<typeof UserSchema>;
 
-export const UserSchemaWithMeTagged = z
-  .object({ ...user, is_me: z.boolean() })
-  .meta({ id: 'UserSchemaWithMeTagged' });
+export const UserSchemaWithMeTagged = z.object({ ...user, is_me: z.boolean() }).meta({ id: 'UserSchemaWithMeTagged' });
 export type UserSchemaWithMeTagged = z.infer<typeof UserSchemaWithMeTagged>;
 
 export const ExpandedUserSchema = z
@@ -115,7 +114,7 @@ function isLocale(value: string): boolean {
   }
 }
 
-const roleIds = () => z.array(idInBody()).max(100).meta({ uniqueItems: true });
+const roleIds = () => z.array(idInBody()).max(100);
 
 export const CreateUserRequest = z
   .strictObject({

@@ -1,7 +1,7 @@
 import { triggers } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { compiledRule } from './rules/compiled-rules.ts';
-import type { TriggerRow } from './triggers.ts';
+import { DEFAULT_CASE_SETTINGS, type TriggerRow } from './triggers.ts';
 
 interface SystemTrigger {
   name: string;
@@ -69,7 +69,7 @@ export async function ensureSystemTriggers(db: Db, account_id: string): Promise<
       normalized_rule: compiled.normalized,
       matched_kinds: compiled.kinds,
       actions: [],
-      case_settings: { open: true, resolve_rule, auto_resolve: true, reopen_window_seconds: 86_400 },
+      case_settings: { ...DEFAULT_CASE_SETTINGS, resolve_rule },
     };
   });
   await db.insert(triggers).values(rows).onConflictDoNothing();

@@ -13,6 +13,10 @@ export interface CaseSettings {
   resolve_rule: string | null;
   auto_resolve: boolean;
   reopen_window_seconds: number;
+  /** Whether the actions run on resolution too. */
+  notify_on_resolve: boolean;
+  /** The actions run at every so many further events of an open case; null: only when it is opened. */
+  notify_every: number | null;
 }
 
 /** A trigger with its rules, as far as an event of one kind can matter to them. */
@@ -99,11 +103,17 @@ function rulesOf(trigger: TriggerRow): TriggerRules {
   };
 }
 
-export const caseSettings = (trigger: TriggerRow): CaseSettings => ({
+export const DEFAULT_CASE_SETTINGS: CaseSettings = {
   open: true,
   resolve_rule: null,
   auto_resolve: true,
   reopen_window_seconds: 86_400,
+  notify_on_resolve: false,
+  notify_every: null,
+};
+
+export const caseSettings = (trigger: Pick<TriggerRow, 'case_settings'>): CaseSettings => ({
+  ...DEFAULT_CASE_SETTINGS,
   ...trigger.case_settings,
 });
 

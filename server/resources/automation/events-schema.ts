@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { EVENT_KINDS, type EventKind } from '../../events/kinds.ts';
+import { instant } from '../wire.ts';
+
+/** Every kind of event. */
+export const EventType = z.enum(Object.keys(EVENT_KINDS) as [EventKind, ...EventKind[]]).meta({ id: 'EventType' });
+
+export const Severity = z.enum(['critical', 'high', 'warning', 'info', 'low']).meta({ id: 'Severity' });
+
+export const EventCategory = z
+  .enum(['connection', 'run', 'stream', 'account_connector', 'user', 'role', 'billing', 'automation', 'schema', 'api_key'])
+  .meta({ id: 'EventCategory' });
+
+const reference = () => z.string().nullable();
+
+export const EventSchema = z
+  .object({
+    id: z.string(),
+    account_id: z.string(),
+    event: z.string().meta({ description: 'Kind of the event, such as `connection_failed`.' }),
+    category: z.string(),
+    severity: z.string(),
+    occurred_at: instant(),
+    actor: z.object({ type: z.enum(['user', 'schedule', 'system', 'automation']), id: reference(), name: reference() }),
+    resource: z.object({ type: z.string(), id: z.string(), name: reference() }),
+    connection_id: reference(),
+    connection_run_id: reference(),
+    stream_run_id: reference(),
+    account_connector_id: reference(),
+    user_id: reference(),
+    summary: z.string(),
+    payload: z.record(z.string(), z.unknown()).meta({ description: 'The variables that rules may name.' }),
+    matched_trigger_ids: z.array(z.string()),
+    case_ids: z.array(z.string()),
+    processing_status: z.enum(['received', 'evaluating', 'processed', 'failed']),
+    causation_depth: z.number(),
+  })
+  .meta({ id: 'EventSchema' });
+export type EventSchema = z.infer<typeof EventSchema>;
+
+export const EventQuery = z.object({
+  limit: z.int().min(1).max(1000).default(100).meta({ description: 'Events to answer with.' }),
+  offset: z.int().min(0).max(100_000).default(0).meta({ description: 'Events to leave out at the start.' }),
+  event: EventType.optional().meta({ description: 'Only events of this kind.' }),
+  category: EventCategory.optional(),
+  severity: Severity.optional(),
+  connection_id: z.string().optional().meta({ description: 'Only events about this connection.' }),
+});
+export type EventQuery = z.infer<typeof EventQuery>;

@@ -1,0 +1,39 @@
+import { and, count, desc, eq, getTableColumns, type SQL } from 'drizzle-orm';
+import { events } from '../../../db/schema/index.ts';
+import type { Ctx } from '../../procedure.ts';
+import { isId } from '../wire.ts';
+import type { EventQuery, EventSchema } from './events-schema.ts';
+
+const { evaluation_attempts: _, ...shown } = getTableColumns(events);
+
+/** The account's events, newest first; the header `X-Total-Count` says how many there are. */
+export async function listEvents(ctx: Ctx, query: EventQuery): Promise<EventSchema[]> {
+  const where = filterOf(ctx, query);
+  const [rows, [total]] = await Promise.all([
+    where === null
+      ? []
+      : ctx.db
+          .select(shown)
+          .from(events)
+          .where(where)
+          .orderBy(desc(events.occurred_at), desc(events.id))
+          .limit(query.limit)
+          .offset(query.offset),
+    where === null ? [{ count: 0 }] : ctx.db.select({ count: count() }).from(events).where(where),
+  ]);
+  ctx.setHeader('X-Total-Count', String(total?.count ?? 0));
+  return rows;
+}
+
+/** Null when nothing can match: ids are opaque to clients, and one that is no UUID names nothing. */
+function filterOf(ctx: Ctx, query: EventQuery): SQL | undefined | null {
+  const { event, category, severity, connection_id } = query;
+  if (connection_id !== undefined && !isId(connection_id)) return null;
+  return and(
+    eq(events.account_id, ctx.principal.account_id),
+    event && eq(events.event, event),
+    category && eq(events.category, category),
+    severity && eq(events.severity, severity),
+    connection_id === undefined ? undefined : eq(events.connection_id, connection_id),
+  );
+}

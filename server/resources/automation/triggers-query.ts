@@ -1,0 +1,63 @@
+import { and, count, desc, eq, isNull, sql } from 'drizzle-orm';
+import { triggers } from '../../../db/schema/index.ts';
+import { caseSettings, type TriggerRow } from '../../events/triggers.ts';
+import { notFound } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+import { isId, type Page } from '../wire.ts';
+import type { TriggerSchema } from './triggers-schema.ts';
+
+const open_cases_count = sql<number>`(select count(*)::int from cases c
+  where c.trigger_id = ${triggers.id} and c.status in ('open', 'acknowledged', 'suppressed'))`;
+
+const owned = (ctx: Ctx, trigger_id: string) =>
+  and(eq(triggers.id, trigger_id), eq(triggers.account_id, ctx.principal.account_id), isNull(triggers.deleted_at));
+
+/** The account's triggers, newest first; those of the system only when asked for. */
+export async function listTriggers(ctx: Ctx, query: Page & { include_system: boolean }): Promise<TriggerSchema[]> {
+  const where = and(
+    eq(triggers.account_id, ctx.principal.account_id),
+    isNull(triggers.deleted_at),
+    query.include_system ? undefined : eq(triggers.is_system, false),
+  );
+  const page = ctx.db
+    .select({ trigger: triggers, open_cases_count })
+    .from(triggers)
+    .where(where)
+    .orderBy(desc(triggers.created_at), desc(triggers.id))
+    .offset(query.offset)
+    .$dynamic();
+  const [rows, [total]] = await Promise.all([
+    query.limit === undefined ? page : page.limit(query.limit),
+    ctx.db.select({ count: count() }).from(triggers).where(where),
+  ]);
+  ctx.setHeader('X-Total-Count', String(total?.count ?? 0));
+  return rows.map(present);
+}
+
+export async function getTrigger(ctx: Ctx, input: { trigger_id: string }): Promise<TriggerSchema> {
+  const [row] = isId(input.trigger_id)
+    ? await ctx.db.select({ trigger: triggers, open_cases_count }).from(triggers).where(owned(ctx, input.trigger_id))
+    : [];
+  if (!row) throw notFound('Trigger');
+  return present(row);
+}
+
+/** The caller's trigger, locked until the transaction ends. @throws ApiError 404 */
+export async function lockTrigger(ctx: Ctx, trigger_id: string): Promise<TriggerRow> {
+  const [row] = isId(trigger_id)
+    ? await ctx.db.select().from(triggers).where(owned(ctx, trigger_id)).for('no key update')
+    : [];
+  if (!row) throw notFound('Trigger');
+  return row;
+}
+
+function present({ trigger, open_cases_count: open }: { trigger: TriggerRow; open_cases_count: number }): TriggerSchema {
+  const { case_settings, secrets, system_key, consecutive_errors, deleted_at, ...shown } = trigger;
+  return {
+    ...shown,
+    condition: trigger.condition ?? null,
+    expect: typeof trigger.expect === 'string' ? trigger.expect : null,
+    case: caseSettings(trigger),
+    open_cases_count: open,
+  };
+}

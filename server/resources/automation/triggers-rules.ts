@@ -1,0 +1,82 @@
+import { type CompiledRule, RefusedRule } from '../../events/rules/compile.ts';
+import { compiledRule } from '../../events/rules/compiled-rules.ts';
+import { conditionSource, type RuleCondition } from '../../events/rules/condition.ts';
+import type { RuleError } from '../../events/rules/errors.ts';
+import { defaultGroupBy, kindsSource, matchedKinds, matchesAnyKind } from '../../events/triggers-kinds.ts';
+import type { TriggerRow } from '../../events/triggers.ts';
+import { VARIABLES } from '../../events/variables.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { CreateTriggerRequest } from './triggers-schema.ts';
+
+const LEAST_WAIT_SECONDS = 60;
+
+/** The rule in a request, checked. @throws ApiError 400 `invalid_rule` with `field`, `rule_error` and `position` */
+export function checkRule(source: string, field: string): CompiledRule {
+  let rule: CompiledRule;
+  try {
+    rule = compiledRule(source);
+  } catch (error) {
+    if (error instanceof RefusedRule) throw invalidRule(error, field);
+    throw error;
+  }
+  const [unknown] = rule.unknown_kinds;
+  if (unknown) throw invalidRule(unknown.error, field);
+  if (rule.kinds?.length === 0) throw badRequest('invalid_rule', 'The rule can never match', { field });
+  return rule;
+}
+
+const invalidRule = ({ code, message, position }: RuleError, field: string) =>
+  badRequest('invalid_rule', message, { field, rule_error: code, position });
+
+type RuleColumns = Pick<TriggerRow, 'rule' | 'condition' | 'normalized_rule' | 'matched_kinds' | 'event_types'>;
+
+/** Columns of a rule or condition. */
+export function ruleColumns(given: {
+  rule?: string | null;
+  condition?: unknown;
+  event_types: string[] | null;
+}): RuleColumns {
+  const condition = (given.condition ?? null) as RuleCondition | null;
+  const source = condition ? conditionSource(condition) : (given.rule ?? '');
+  const compiled = checkRule(source, condition ? 'condition' : 'rule');
+  const matched_kinds = matchedKinds(compiled, given.event_types);
+  if (matched_kinds?.length === 0) {
+    throw badRequest('invalid_rule', 'The rule matches none of event_types', { field: 'event_types' });
+  }
+  return {
+    rule: condition ? null : source,
+    condition,
+    normalized_rule: compiled.normalized,
+    matched_kinds,
+    event_types: given.event_types,
+  };
+}
+
+/** @throws ApiError 400 `invalid_group_by` */
+export function checkGroupBy(group_by: string[] | undefined, matched_kinds: string[] | null): string[] {
+  const unknown = group_by?.find((name) => !Object.hasOwn(VARIABLES, name));
+  if (unknown === undefined) return group_by ? [...new Set(group_by)] : defaultGroupBy(matched_kinds);
+  throw badRequest('invalid_group_by', `There is no variable ${unknown}`, { field: 'group_by' });
+}
+
+/** The rule of what a proactive trigger waits for. */
+export function expectColumn(expect: CreateTriggerRequest['expect']): string | null {
+  if (expect === undefined || expect === null) return null;
+  const source = Array.isArray(expect) ? kindsSource(expect) : typeof expect === 'string' ? textSource(expect) : conditionSource(expect);
+  return checkRule(source, 'expect').normalized;
+}
+
+/** A kind of event by itself is no rule, but what it means is plain. */
+const textSource = (text: string) => (matchesAnyKind(text) ? kindsSource([text]) : text);
+
+/** @throws ApiError 400 `missing_expect`, `within_too_short` */
+export function checkPosture(trigger: Pick<TriggerRow, 'posture' | 'expect' | 'within_seconds'>): void {
+  if (trigger.posture !== 'proactive') return;
+  if (trigger.expect === null) {
+    throw badRequest('missing_expect', 'A proactive trigger must say what it expects', { field: 'expect' });
+  }
+  if (trigger.within_seconds < LEAST_WAIT_SECONDS) {
+    const message = `A proactive trigger waits ${LEAST_WAIT_SECONDS} seconds at least`;
+    throw badRequest('within_too_short', message, { field: 'within_seconds' });
+  }
+}

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { TriggerAction } from '../../events/actions/schema.ts';
+import { RuleCondition } from '../../events/rules/condition.ts';
+import { MAX_SOURCE_LENGTH } from '../../events/rules/language.ts';
+import { matchesAnyKind } from '../../events/triggers-kinds.ts';
+import { instant, name, text } from '../wire.ts';
+import { Severity } from './events-schema.ts';
+
+const rule = () => text(1, MAX_SOURCE_LENGTH);
+const WEEK_SECONDS = 604_800;
+const DAY_SECONDS = 86_400;
+
+const eventTypes = () =>
+  z
+    .array(text(1, 100).refine(matchesAnyKind, 'There is no such kind of event'))
+    .min(1)
+    .max(100)
+    .nullable()
+    .meta({ description: 'Kinds of event to look at at all, `connection_*` for several; beside what the rule says.' });
+
+/** What is awaited by a proactive trigger. */
+const Expectation = z
+  .union([rule(), z.array(text(1, 100).refine(matchesAnyKind, 'There is no such kind of event')).min(1).max(100), RuleCondition])
+  .meta({ description: 'The event that must come in time: a rule, a condition, or kinds of event.' });
+
+export const TriggerCaseRequest = z
+  .strictObject({
+    open: z.boolean().default(true).meta({ description: 'Whether firings open cases.' }),
+    resolve_rule: rule().nullable().default(null).meta({ description: 'Resolves the case of the same group.' }),
+    auto_resolve: z.boolean().default(true).meta({
+      description: 'Without resolve_rule: the recovery that belongs to the event resolves the case.',
+    }),
+    reopen_window_seconds: z.int().min(0).max(30 * DAY_SECONDS).default(DAY_SECONDS),
+    notify_on_resolve: z.boolean().default(false).meta({ description: 'Runs the actions on resolution too.' }),
+    notify_every: z.int().min(1).max(10_000).nullable().default(null).meta({
+      description: 'Runs the actions at every so many further events of an open case as well.',
+    }),
+  })
+  .meta({ id: 'TriggerCaseRequest' });
+
+const settings = {
+  name: name(),
+  description: text(0, 2000).nullable(),
+  rule: rule(),
+  condition: RuleCondition,
+  actions: z.array(TriggerAction).min(1).max(20),
+  enabled: z.boolean(),
+  event_types: eventTypes(),
+  severity: Severity,
+  threshold: z.int().min(1).max(1000),
+  within_seconds: z.int().min(0).max(WEEK_SECONDS),
+  posture: z.enum(['reactive', 'proactive']),
+  expect: Expectation.nullable(),
+  group_by: z.array(text(1, 100)).max(5),
+  cooldown_seconds: z.int().min(0).max(WEEK_SECONDS),
+  case: TriggerCaseRequest,
+};
+
+export const CreateTriggerRequest = z
+  .strictObject({ ...z.object(settings).partial().shape, name: settings.name, actions: settings.actions })
+  .refine((body) => (body.rule === undefined) !== (body.condition === undefined), {
+    message: 'Exactly one of rule and condition is needed',
+    path: ['rule'],
+  })
+  .meta({ id: 'CreateTriggerRequest' });
+export type CreateTriggerRequest = z.infer<typeof CreateTriggerRequest>;
+
+export const UpdateTriggerRequest = z
+  .strictObject(z.object({ ...settings, case: TriggerCaseRequest.partial() }).partial().shape)
+  .refine((body) => body.rule === undefined || body.condition === undefined, {
+    message: 'Only one of rule and condition is taken',
+    path: ['rule'],
+  })
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .meta({ id: 'UpdateTriggerRequest' });
+export type UpdateTriggerRequest = z.infer<typeof UpdateTriggerRequest>;
+
+export const TriggerSchema = z
+  .object({
+    id: z.string(),
+    account_id: z.string(),
+    name: z.string(),
+    description: z.string().nullable(),
+    rule: z.string().nullable().meta({ description: 'As it was written; null when there is a condition.' }),
+    condition: z.unknown().meta({ description: 'The condition as it was given; null when there is a rule.' }),
+    normalized_rule: z.string().meta({ description: 'The rule as it is evaluated.' }),
+    actions: z.array(z.record(z.string(), z.unknown())).meta({ description: 'As given; secrets are masked.' }),
+    enabled: z.boolean(),
+    event_types: z.array(z.string()).nullable(),
+    matched_kinds: z.array(z.string()).nullable().meta({ description: 'Kinds of event that can match; null: any.' }),
+    severity: z.string(),
+    threshold: z.number(),
+    within_seconds: z.number(),
+    posture: z.enum(['reactive', 'proactive']),
+    expect: z.string().nullable().meta({ description: 'As a rule.' }),
+    group_by: z.array(z.string()),
+    cooldown_seconds: z.number(),
+    case: z.object({
+      open: z.boolean(),
+      resolve_rule: z.string().nullable(),
+      auto_resolve: z.boolean(),
+      reopen_window_seconds: z.number(),
+      notify_on_resolve: z.boolean(),
+      notify_every: z.number().nullable(),
+    }),
+    is_system: z.boolean(),
+    state: z.enum(['idle', 'pending', 'triggered', 'cooldown', 'errored', 'auto_disabled']),
+    last_evaluated_at: instant().nullable(),
+    last_fired_at: instant().nullable(),
+    fire_count: z.number(),
+    error_count: z.number(),
+    last_error: z.string().nullable(),
+    open_cases_count: z.number(),
+    created_by: z.string().nullable(),
+    created_at: instant(),
+    updated_at: instant(),
+  })
+  .meta({ id: 'TriggerSchema' });
+export type TriggerSchema = z.infer<typeof TriggerSchema>;

@@ -1,0 +1,118 @@
+import { eq } from 'drizzle-orm';
+import { triggers } from '../../../db/schema/index.ts';
+import { validateActions } from '../../events/actions/validate.ts';
+import { emit } from '../../events/emit.ts';
+import type { EventKind } from '../../events/kinds.ts';
+import { caseSettings, DEFAULT_CASE_SETTINGS, type TriggerRow } from '../../events/triggers.ts';
+import { deleteTriggerRow, forgetGroups } from '../../events/triggers-delete.ts';
+import { sealActions } from '../../events/triggers-secrets.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { actorOf, type Ctx } from '../../procedure.ts';
+import { refuseDuplicateName } from '../duplicate-name.ts';
+import { checkLimit } from '../plan-limits.ts';
+import { getTrigger, lockTrigger } from './triggers-query.ts';
+import { checkGroupBy, checkPosture, checkRule, expectColumn, ruleColumns } from './triggers-rules.ts';
+import type { CreateTriggerRequest, TriggerSchema, UpdateTriggerRequest } from './triggers-schema.ts';
+
+export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Promise<TriggerSchema> {
+  const identity = { id: Bun.randomUUIDv7(), account_id: ctx.principal.account_id };
+  const rule = ruleColumns({ ...input, event_types: input.event_types ?? null });
+  const case_settings = input.case ?? DEFAULT_CASE_SETTINGS;
+  if (case_settings.resolve_rule !== null) checkRule(case_settings.resolve_rule, 'case.resolve_rule');
+  const values = {
+    ...identity,
+    ...rule,
+    name: input.name,
+    description: input.description ?? null,
+    enabled: input.enabled ?? true,
+    severity: input.severity ?? 'warning',
+    threshold: input.threshold ?? 1,
+    within_seconds: input.within_seconds ?? 0,
+    posture: input.posture ?? 'reactive',
+    expect: expectColumn(input.expect),
+    group_by: checkGroupBy(input.group_by, rule.matched_kinds),
+    cooldown_seconds: input.cooldown_seconds ?? 0,
+    case_settings: { ...case_settings },
+    created_by: ctx.principal.user_id,
+  };
+  checkPosture(values);
+  await validateActions(ctx, input.actions);
+  await checkLimit(ctx, 'max_triggers');
+  const actions = sealActions(ctx.deps.secrets, { trigger: identity, actions: input.actions, before: null });
+  const inserting = ctx.db.insert(triggers).values({ ...values, ...actions }).returning();
+  const [made] = await refuseDuplicateName('trigger', inserting);
+  if (!made) throw new Error('an insert gave no row');
+  await emitTriggerEvent(ctx, 'trigger_created', made);
+  return getTrigger(ctx, { trigger_id: made.id });
+}
+
+export async function updateTrigger(
+  ctx: Ctx,
+  { trigger_id, ...input }: UpdateTriggerRequest & { trigger_id: string },
+): Promise<TriggerSchema> {
+  const before = await lockTrigger(ctx, trigger_id);
+  if (before.is_system) refuseSystemFields(input);
+  const changes = changesOf(before, input);
+  checkPosture({ ...before, ...changes });
+  if (input.actions) {
+    await validateActions(ctx, input.actions);
+    Object.assign(changes, sealActions(ctx.deps.secrets, { trigger: before, actions: input.actions, before }));
+  }
+  const updating = ctx.db.update(triggers).set(changes).where(eq(triggers.id, before.id)).returning();
+  const [after] = await refuseDuplicateName('trigger', updating);
+  if (!after) throw new Error('an update gave no row');
+  if (countsAnew(input)) await forgetGroups(ctx.db, before.id);
+  await emitTriggerEvent(ctx, 'trigger_updated', after, Object.keys(input).filter((key) => key in before || key === 'case'));
+  return getTrigger(ctx, { trigger_id });
+}
+
+/** What was counted so far, and errors, belong to the rule as it was. */
+const countsAnew = (input: UpdateTriggerRequest) =>
+  [input.rule, input.condition, input.expect, input.posture, input.group_by, input.threshold, input.within_seconds].some(
+    (value) => value !== undefined,
+  );
+
+function changesOf(before: TriggerRow, input: UpdateTriggerRequest): Partial<TriggerRow> {
+  const { rule, condition, event_types, expect, group_by, case: case_settings, actions: _, ...plain } = input;
+  const changes: Partial<TriggerRow> = { ...plain };
+  if (rule !== undefined || condition !== undefined || event_types !== undefined) {
+    const given = rule === undefined && condition === undefined ? before : { rule, condition };
+    Object.assign(changes, ruleColumns({ ...given, event_types: event_types === undefined ? before.event_types : event_types }));
+  }
+  if (expect !== undefined) changes.expect = expectColumn(expect);
+  if (group_by) changes.group_by = checkGroupBy(group_by, null);
+  if (case_settings) {
+    if (case_settings.resolve_rule) checkRule(case_settings.resolve_rule, 'case.resolve_rule');
+    changes.case_settings = { ...caseSettings(before), ...case_settings };
+  }
+  if (countsAnew(input) || input.enabled === true) {
+    Object.assign(changes, { state: 'idle', consecutive_errors: 0, last_error: null });
+  }
+  return changes;
+}
+
+/** @throws ApiError 400 `system_trigger_field` */
+function refuseSystemFields(input: UpdateTriggerRequest): void {
+  const [field] = Object.entries(input).find(([key, value]) => value !== undefined && key !== 'enabled' && key !== 'actions') ?? [];
+  if (field === undefined) return;
+  throw badRequest('system_trigger_field', 'Of a system trigger only enabled and actions can be changed', { field });
+}
+
+export async function deleteTrigger(ctx: Ctx, input: { trigger_id: string }): Promise<void> {
+  const trigger = await lockTrigger(ctx, input.trigger_id);
+  if (trigger.is_system) throw badRequest('system_trigger', 'A system trigger cannot be deleted, only disabled');
+  await deleteTriggerRow(ctx.db, trigger, actorOf(ctx.principal));
+  await emitTriggerEvent(ctx, 'trigger_deleted', trigger);
+}
+
+async function emitTriggerEvent(ctx: Ctx, event: EventKind, trigger: TriggerRow, changed_fields: string[] = []): Promise<void> {
+  const sentence = { trigger_created: 'was created', trigger_deleted: 'was deleted' }[event as string] ?? 'was changed';
+  await emit(ctx.db, {
+    account_id: trigger.account_id,
+    event,
+    actor: actorOf(ctx.principal),
+    resource: { type: 'trigger', id: trigger.id, name: trigger.name },
+    summary: `Trigger "${trigger.name}" ${sentence}`,
+    payload: { trigger_id: trigger.id, trigger_name: trigger.name, changed_fields },
+  });
+}

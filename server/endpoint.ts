@@ -15,6 +15,7 @@ export type EndpointMeta = OpenApiMeta<{
 export interface Endpoint extends Declared {
   method: Method;
   path: `/${string}`;
+  operation_id: string | null;
   status: 200 | 201 | 204;
   /** Statuses beyond those that follow from the declaration (401, 403, 404 with path parameters, 422, 500). */
   errors: readonly ErrorStatus[];
@@ -35,6 +36,8 @@ type Known<T> = string extends keyof T ? unknown : T;
 interface RestOptions<Path extends z.ZodRawShape, Query extends z.ZodObject, Body extends z.ZodType, Key> {
   summary?: string;
   description?: string;
+  /** What generated clients call it: verb and noun, `list_connections`. */
+  operation_id?: string;
   /** Of a success; default 200. 204 has no body. */
   status?: 200 | 201 | 204;
   errors?: readonly ErrorStatus[];
@@ -85,7 +88,8 @@ export function rest<
     body: options.body ?? null,
     body_key: options.body_key ?? null,
   };
-  const endpoint: Endpoint = { method, path, status, errors, consumes, produces, ...declared };
+  const operation_id = options.operation_id ?? null;
+  const endpoint: Endpoint = { method, path, operation_id, status, errors, consumes, produces, ...declared };
   type Ids = OpaqueIds<P, Path>;
   type Input = Together<Ids & Known<z.input<z.ZodObject<Path>>> & Known<z.input<Query>> & BodyIn<Body, Key>>;
   type Output = Together<Ids & Known<z.output<z.ZodObject<Path>>> & Known<z.output<Query>> & BodyOut<Body, Key>>;

@@ -1,22 +1,22 @@
 import { generateOpenApiDocument } from 'trpc-to-openapi';
 import { z } from 'zod';
-import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject, ZodOpenApiResponseObject } from 'zod-openapi';
+import type { ZodOpenApiMediaTypeObject, ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
 import { appRouter } from '../router.ts';
 import { IDEMPOTENCY_HEADER } from './idempotency.ts';
-import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
+import { responsesOf } from './openapi-responses.ts';
 import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
 
-/** Sections of the reference, by the first segment of the path. */
-const SECTIONS: Record<string, string> = {
-  connections: 'Connections',
-  connection_runs: 'Connections',
-  connectors: 'Connectors',
-  account_connectors: 'Sources and destinations',
-  users: 'Users',
-  roles: 'Roles',
-  automation: 'Automation',
-  billing: 'Billing',
-};
+/** Sections of the reference in their order, by what their paths look like; the first that fits. */
+const SECTIONS: [name: string, paths: RegExp, description: string][] = [
+  ['Network logs', /\/network_logs$/, 'Every request that the connectors of a run made, as gzipped JSON Lines.'],
+  ['Connections', /^\/connections\b/, 'Pipelines from a source to a destination, their runs and stream runs.'],
+  ['Connectors', /^\/connectors\b/, 'The catalogue: kinds of sources and destinations and their parameters.'],
+  ['Sources and destinations', /^\/account_connectors\b/, 'Connectors as the account has set them up.'],
+  ['Users', /^\/users\b/, 'Who may use the account, and the caller himself.'],
+  ['Roles and permissions', /^\/roles\b/, 'Permissions are given to users by roles.'],
+  ['Automation', /^\/automation\b/, 'Events, the triggers that watch them, and the cases that triggers open.'],
+  ['Billing', /^\/billing\b/, 'Plans, their limits, and what was used.'],
+];
 
 const DESCRIPTION = `Pipelines that move data from sources to destinations.
 
@@ -33,28 +33,33 @@ export function openApiDocument(served: readonly ServedProcedure[]) {
     const { path, method } = one.endpoint;
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation(one) };
   }
-  return generateOpenApiDocument(appRouter, {
+  const document = generateOpenApiDocument(appRouter, {
     title: 'Data pipelines',
     description: DESCRIPTION,
     version: '1.0.0',
     openApiVersion: '3.1.0',
     baseUrl: '/',
     securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key; valid for 90 days.' } },
-    tags: [...new Set(Object.values(SECTIONS))],
     filter: () => false,
     paths,
   });
+  return {
+    ...document,
+    info: { ...document.info, license: { name: 'MIT', identifier: 'MIT' } },
+    tags: SECTIONS.map(([name, , description]) => ({ name, description })),
+  };
 }
 
-function operation({ name, procedure, endpoint }: ServedProcedure): ZodOpenApiOperationObject {
+function operation(served: ServedProcedure): ZodOpenApiOperationObject {
+  const { name, procedure, endpoint } = served;
   const { params, query, body, consumes } = endpoint;
   const { summary, description } = procedure._def.meta?.openapi ?? {};
   const needed = procedure._def.meta?.needed;
   return {
-    operationId: name.replaceAll('.', '_'),
+    operationId: endpoint.operation_id ?? name.replaceAll('.', '_'),
     summary,
     description,
-    tags: [SECTIONS[endpoint.path.split('/')[1]!] ?? 'Other'],
+    tags: [SECTIONS.find(([, paths]) => paths.test(endpoint.path))?.[0] ?? 'Other'],
     security: [{ bearer: [] }],
     ...(needed ? { 'x-required-permission': needed } : {}),
     requestParams: {
@@ -63,13 +68,18 @@ function operation({ name, procedure, endpoint }: ServedProcedure): ZodOpenApiOp
       ...(heedsIdempotencyKey(endpoint) && { header: IdempotencyHeader }),
     },
     ...(body && {
-      requestBody: {
-        required: !body.safeParse(null).success,
-        content: { [consumes]: { schema: body } },
-      },
+      requestBody: { required: !body.safeParse(null).success, content: { [consumes]: mediaType(body) } },
     }),
-    responses: responses({ name, procedure, endpoint }),
+    responses: responsesOf(served),
   };
+}
+
+/** The schema names its examples; the media type repeats them, because that is where most tools look. */
+function mediaType(body: z.ZodType): ZodOpenApiMediaTypeObject {
+  const named = body instanceof z.ZodNullable ? (body.unwrap() as z.ZodType) : body;
+  const examples = (named.meta()?.examples ?? []) as unknown[];
+  const entries = examples.map((value, index) => [`example_${index + 1}`, { value }]);
+  return { schema: body, ...(entries.length > 0 && { examples: Object.fromEntries(entries) }) };
 }
 
 const IdempotencyHeader = z.object({
@@ -86,54 +96,3 @@ const IdempotencyHeader = z.object({
 });
 
 const isEmpty = (schema: z.ZodObject) => Object.keys(schema.shape).length === 0;
-
-function responses(served: ServedProcedure): Record<`${1 | 2 | 3 | 4 | 5}${string}`, ZodOpenApiResponseObject> {
-  const { method, params, query, body, consumes, errors, status, produces } = served.endpoint;
-  const statuses = new Set<number>([401, 500, ...errors]);
-  if (served.procedure._def.meta?.needed) statuses.add(403);
-  if (!isEmpty(params)) statuses.add(404);
-  if (body || !isEmpty(params) || !isEmpty(query)) statuses.add(422);
-  if (body && consumes === 'application/json') statuses.add(413);
-  // Of the Idempotency-Key.
-  if (method === 'POST') for (const one of [400, 422]) statuses.add(one);
-  const told = [...statuses].toSorted((a, b) => a - b).map((one) => [one, problem(one, produces !== null)]);
-  return { [status]: success(served), ...Object.fromEntries(told) };
-}
-
-function success({ procedure, endpoint }: ServedProcedure): ZodOpenApiResponseObject {
-  const description = endpoint.status === 201 ? 'Made' : endpoint.status === 204 ? 'Done, no body' : 'Successful';
-  const headers = z.object({
-    'X-Request-Id': z.string().meta({ description: 'Names this request in the log of the service.' }),
-    ...('offset' in endpoint.query.shape && {
-      'X-Total-Count': z.string().meta({ description: 'Size of the whole list.' }),
-    }),
-  });
-  if (endpoint.status === 204) return { description, headers };
-  if (endpoint.produces) {
-    const schema = { type: 'string', format: 'binary' } as const;
-    const content = Object.entries(endpoint.produces).map(([type, text]) => [
-      type,
-      { schema: { ...schema, description: text } },
-    ]);
-    return { description, headers, content: Object.fromEntries(content) };
-  }
-  const schema = procedure._def.output as z.ZodType;
-  return { description, headers, content: { 'application/json': { schema } } };
-}
-
-const PROBLEMS: Record<number, string> = {
-  400: 'The request cannot be done as things stand; `code` says why',
-  401: 'The API key is missing, invalid or expired',
-  402: 'The plan of the account does not allow it',
-  403: 'A permission is missing: `required_permission`',
-  404: 'There is no such object in this account',
-  413: 'The body is larger than 1 MiB',
-  422: 'The request has not the documented shape',
-  500: 'Internal server error',
-};
-
-function problem(status: number, structured: boolean): ZodOpenApiResponseObject {
-  const schema =
-    status === 422 ? HTTPValidationError : status === 404 && structured ? StructuredErrorSchema : ErrorSchema;
-  return { description: PROBLEMS[status] ?? 'Error', content: { 'application/json': { schema } } };
-}

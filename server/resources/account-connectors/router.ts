@@ -19,6 +19,7 @@ export const accountConnectorsRouter = router({
   list: read
     .concat(
       rest('GET', '/account_connectors', {
+        operation_id: 'list_account_connectors',
         summary: 'Sources and destinations of the account, newest first',
         query: z.object({ connector_type: ConnectorType.optional(), connector_name: z.string().optional() }),
       }),
@@ -28,6 +29,7 @@ export const accountConnectorsRouter = router({
   create: act(create)
     .concat(
       rest('POST', '/account_connectors', {
+        operation_id: 'create_account_connector',
         summary: 'Makes a source or destination and tests it',
         status: 201,
         query: UsageRange,
@@ -40,6 +42,7 @@ export const accountConnectorsRouter = router({
   get: read
     .concat(
       rest('GET', '/account_connectors/{connector_type}/{account_connector_id}', {
+        operation_id: 'get_account_connector',
         summary: 'One source or destination',
         path: { connector_type: ConnectorType },
       }),
@@ -49,6 +52,7 @@ export const accountConnectorsRouter = router({
   update: act(update)
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}', {
+        operation_id: 'update_account_connector',
         summary: 'Changes a source or destination; other credentials bring a new test',
         body: UpdateAccountConnectorRequest,
         errors: [400, 402],
@@ -59,6 +63,7 @@ export const accountConnectorsRouter = router({
   delete: write(remove)
     .concat(
       rest('DELETE', '/account_connectors/{account_connector_id}', {
+        operation_id: 'delete_account_connector',
         summary: 'Deletes a source or destination that no connection uses',
         status: 204,
         errors: [400],
@@ -69,6 +74,7 @@ export const accountConnectorsRouter = router({
   login: act(update)
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/login', {
+        operation_id: 'login_account_connector',
         summary: 'Signs in to the other side: the real check with the stored credentials',
         errors: [400],
       }),

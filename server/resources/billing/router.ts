@@ -10,12 +10,18 @@ import { AggregatedUsageSchema, ChangePlan, ConnectionUsageSchema, PlanSchema, U
 
 export const billingRouter = router({
   plans: act('billing.read')
-    .concat(rest('GET', '/billing/plans', { summary: 'The plans that there are, and which of them the account has' }))
+    .concat(
+      rest('GET', '/billing/plans', {
+        operation_id: 'list_plans',
+        summary: 'The plans that there are, and which of them the account has',
+      }),
+    )
     .output(z.array(PlanSchema))
     .query(({ ctx }) => listPlans(ctx)),
   aggregatedUsage: act('billing.read')
     .concat(
       rest('GET', '/billing/usage/aggregated', {
+        operation_id: 'get_aggregated_usage',
         summary: 'Usage of the account on the days of a range, and its limits',
         query: UsageRange,
         errors: [400],
@@ -26,6 +32,7 @@ export const billingRouter = router({
   connectionUsage: act('billing.read')
     .concat(
       rest('GET', '/billing/usage/connection-usage', {
+        operation_id: 'list_connection_usage',
         summary: 'Usage by connection, most rows first',
         query: UsageDays,
         errors: [400],

@@ -11,12 +11,19 @@ import { updateCatalog } from './update-catalog.ts';
 
 export const connectionsRouter = router({
   list: read
-    .concat(rest('GET', '/connections', { summary: 'Connections of the account, newest first', query: Page }))
+    .concat(
+      rest('GET', '/connections', {
+        operation_id: 'list_connections',
+        summary: 'Connections of the account, newest first',
+        query: Page,
+      }),
+    )
     .output(z.array(ConnectionSchema))
     .query(({ ctx, input }) => listConnections(ctx, input)),
   create: act('connections.create')
     .concat(
       rest('POST', '/connections', {
+        operation_id: 'create_connection',
         summary: 'Makes a connection; without streams it takes all of the source',
         status: 201,
         query: UsageRange,
@@ -27,12 +34,13 @@ export const connectionsRouter = router({
     .output(ConnectionSchema)
     .mutation(({ ctx, input }) => createConnection(ctx, input)),
   get: read
-    .concat(rest('GET', '/connections/{connection_id}', { summary: 'One connection' }))
+    .concat(rest('GET', '/connections/{connection_id}', { operation_id: 'get_connection', summary: 'One connection' }))
     .output(ConnectionSchema)
     .query(({ ctx, input }) => getConnection(ctx, input)),
   update: write('connections.update')
     .concat(
       rest('POST', '/connections/{connection_id}', {
+        operation_id: 'update_connection',
         summary: 'Changes, pauses or resumes a connection',
         body: UpdateConnectionRequest,
         errors: [400, 402],
@@ -43,6 +51,7 @@ export const connectionsRouter = router({
   delete: write('connections.delete')
     .concat(
       rest('DELETE', '/connections/{connection_id}', {
+        operation_id: 'delete_connection',
         summary: 'Deletes a connection and stops its active run; what was loaded stays',
         status: 204,
       }),
@@ -52,6 +61,7 @@ export const connectionsRouter = router({
   updateCatalog: write('connections.update')
     .concat(
       rest('POST', '/connections/{connection_id}/update_catalog', {
+        operation_id: 'update_connection_catalog',
         summary: "Discovers the source's streams anew, in the background; answers with the id of the task",
         errors: [400],
       }),

@@ -7,12 +7,18 @@ import { getConnector, listConnectors } from './service.ts';
 
 export const connectorsRouter = router({
   list: read
-    .concat(rest('GET', '/connectors', { summary: 'The catalogue of sources and destinations' }))
+    .concat(
+      rest('GET', '/connectors', {
+        operation_id: 'list_connectors',
+        summary: 'The catalogue of sources and destinations',
+      }),
+    )
     .output(z.array(ConnectorSchema))
     .query(() => listConnectors()),
   get: read
     .concat(
       rest('GET', '/connectors/{connector_type}/{connector_name}', {
+        operation_id: 'get_connector',
         summary: 'One entry of the catalogue, with its parameters',
         path: { connector_type: ConnectorType },
         query: z.object({ connector_id: z.string().optional() }),

@@ -28,18 +28,20 @@ export const ConnectorParameter = z
   .meta({ id: 'ConnectorParameter' });
 export type ConnectorParameter = z.infer<typeof ConnectorParameter>;
 
-const CAPABILITIES = [
-  'incremental',
-  'full_refresh',
-  'cdc',
-  'date_window',
-  'dynamic_streams',
-  'reverse_etl',
-  'network_logs',
-  'export_metadata',
-  'ssh_tunnel',
-  'chat',
-] as const;
+const Capabilities = z
+  .object({
+    incremental: z.boolean(),
+    full_refresh: z.boolean(),
+    cdc: z.boolean(),
+    date_window: z.boolean(),
+    dynamic_streams: z.boolean(),
+    reverse_etl: z.boolean(),
+    network_logs: z.boolean(),
+    export_metadata: z.boolean(),
+    ssh_tunnel: z.boolean(),
+    chat: z.boolean(),
+  })
+  .meta({ id: 'ConnectorCapabilities' });
 
 export const ConnectorSchema = z
   .object({
@@ -56,7 +58,7 @@ export const ConnectorSchema = z
     release_stage: z.enum(['alpha', 'beta', 'generally_available', 'deprecated']),
     availability: z.enum(['available', 'plan_restricted']),
     auth_methods: z.array(z.enum(['none', 'api_key', 'basic', 'oauth2', 'key_pair', 'ssh_key', 'service_account'])),
-    capabilities: z.record(z.enum(CAPABILITIES), z.boolean()),
+    capabilities: Capabilities,
     supported_sync_modes: z.array(z.enum(['full_refresh', 'incremental'])),
     supported_destination_sync_modes: z.array(z.enum(['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'])),
     parameters: z.array(ConnectorParameter),

@@ -16,6 +16,7 @@ export const networkLogsRouter = router({
   ofConnectionRun: read
     .concat(
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/network_logs', {
+        operation_id: 'download_connection_run_network_logs',
         summary: 'Network logs of a run: a gzip file, one member a segment',
         query: RunLogsQuery,
         errors: [403],
@@ -26,6 +27,7 @@ export const networkLogsRouter = router({
   ofRun: read
     .concat(
       rest('GET', '/connection_runs/{connection_run_id}/network_logs', {
+        operation_id: 'download_run_network_logs',
         summary: 'Network logs of a run: a gzip file, one member a segment',
         query: RunLogsQuery,
         errors: [403],
@@ -36,6 +38,7 @@ export const networkLogsRouter = router({
   ofStreamRun: read
     .concat(
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/network_logs', {
+        operation_id: 'download_stream_run_network_logs',
         summary: 'Network logs of one side of a stream run, under Content-Encoding: gzip',
         path: { stream_run_id: z.guid() },
         query: z.object({ connector_type: ConnectorType, cross_account }),

@@ -7,20 +7,33 @@ import { createRole, deleteRole, getRole, listRoles, updateRole } from './servic
 
 export const rolesRouter = router({
   list: read
-    .concat(rest('GET', '/roles', { summary: 'Roles: those of the system first, then by name' }))
+    .concat(
+      rest('GET', '/roles', { operation_id: 'list_roles', summary: 'Roles: those of the system first, then by name' }),
+    )
     .output(z.array(RoleSchema))
     .query(({ ctx }) => listRoles(ctx)),
   create: write('roles.manage')
-    .concat(rest('POST', '/roles', { summary: 'Makes a role', status: 201, body: CreateRequest, errors: [400, 402] }))
+    .concat(
+      rest('POST', '/roles', {
+        operation_id: 'create_role',
+        summary: 'Makes a role',
+        status: 201,
+        body: CreateRequest,
+        errors: [400, 402],
+      }),
+    )
     .output(RoleSchema)
     .mutation(({ ctx, input }) => createRole(ctx, input)),
   get: read
-    .concat(rest('GET', '/roles/{role_id}', { summary: 'One role with the users who have it' }))
+    .concat(
+      rest('GET', '/roles/{role_id}', { operation_id: 'get_role', summary: 'One role with the users who have it' }),
+    )
     .output(RoleSchema)
     .query(({ ctx, input }) => getRole(ctx, input)),
   update: write('roles.manage')
     .concat(
       rest('POST', '/roles/{role_id}', {
+        operation_id: 'update_role',
         summary: 'Changes a role; system roles cannot be changed',
         body: UpdateRequest,
         errors: [400],
@@ -30,17 +43,29 @@ export const rolesRouter = router({
     .mutation(({ ctx, input }) => updateRole(ctx, input)),
   delete: write('roles.manage')
     .concat(
-      rest('DELETE', '/roles/{role_id}', { summary: 'Deletes a role that nobody has', status: 204, errors: [400] }),
+      rest('DELETE', '/roles/{role_id}', {
+        operation_id: 'delete_role',
+        summary: 'Deletes a role that nobody has',
+        status: 204,
+        errors: [400],
+      }),
     )
     .output(z.void())
     .mutation(({ ctx, input }) => deleteRole(ctx, input)),
   addUser: write('roles.manage')
-    .concat(rest('POST', '/roles/{role_id}/users/{user_id}', { summary: 'Gives a user the role', errors: [400] }))
+    .concat(
+      rest('POST', '/roles/{role_id}/users/{user_id}', {
+        operation_id: 'add_user_to_role',
+        summary: 'Gives a user the role',
+        errors: [400],
+      }),
+    )
     .output(RoleSchema)
     .mutation(({ ctx, input }) => addRoleUser(ctx, input)),
   removeUser: write('roles.manage')
     .concat(
       rest('DELETE', '/roles/{role_id}/users/{user_id}', {
+        operation_id: 'remove_user_from_role',
         summary: 'Takes the role from a user',
         status: 204,
         errors: [400],

@@ -35,12 +35,13 @@ import { updateUser } from './update.ts';
 
 export const usersRouter = router({
   list: read
-    .concat(rest('GET', '/users', { summary: 'Users of the account, newest first' }))
+    .concat(rest('GET', '/users', { operation_id: 'list_users', summary: 'Users of the account, newest first' }))
     .output(z.array(UserSchemaWithMeTagged))
     .query(({ ctx }) => listUsers(ctx)),
   create: write('users.manage')
     .concat(
       rest('POST', '/users', {
+        operation_id: 'create_user',
         summary: 'Adds a user and makes the invitation link that lets him in',
         status: 201,
         query: UsageRange,
@@ -51,16 +52,22 @@ export const usersRouter = router({
     .output(UserSchema)
     .mutation(({ ctx, input }) => createUser(ctx, input)),
   me: read
-    .concat(rest('GET', '/users/me', { summary: 'The calling user, with account, permissions and key' }))
+    .concat(
+      rest('GET', '/users/me', {
+        operation_id: 'get_current_user',
+        summary: 'The calling user, with account, permissions and key',
+      }),
+    )
     .output(ExpandedUserSchema)
     .query(({ ctx }) => getMe(ctx)),
   get: read
-    .concat(rest('GET', '/users/{user_id}', { summary: 'One user' }))
+    .concat(rest('GET', '/users/{user_id}', { operation_id: 'get_user', summary: 'One user' }))
     .output(UserSchema)
     .query(({ ctx, input }) => getUser(ctx, input)),
   update: write(null)
     .concat(
       rest('POST', '/users/{user_id}', {
+        operation_id: 'update_user',
         summary: 'Changes, disables or enables a user',
         description: 'Everybody may change name, time zone and locale of his own; all else needs `users.manage`.',
         body: UpdateUserRequest,
@@ -72,6 +79,7 @@ export const usersRouter = router({
   delete: act('users.manage')
     .concat(
       rest('DELETE', '/users/{user_id}', {
+        operation_id: 'delete_user',
         summary: 'Removes a user; his keys stop working at once',
         status: 204,
         errors: [400],
@@ -82,6 +90,7 @@ export const usersRouter = router({
   putOnboardingState: write(null)
     .concat(
       rest('PUT', '/users/me/onboarding-state', {
+        operation_id: 'update_onboarding_state',
         summary: "Replaces the state of the caller's introduction",
         body: OnboardingStateSchema,
       }),
@@ -115,6 +124,7 @@ export const avatarRouter = router({
   uploadAvatar: act(null)
     .concat(
       rest('POST', '/users/me/avatar', {
+        operation_id: 'upload_avatar',
         summary: "Makes a file the caller's picture",
         description: 'PNG, JPEG or WebP, 2 MiB and 4096 × 4096 pixels at most; kept as a WebP of 256 × 256.',
         body: AvatarForm,

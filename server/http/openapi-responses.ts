@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import type { ZodOpenApiHeadersObject, ZodOpenApiResponseObject } from 'zod-openapi';
+import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
+import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
+
+type Responses = Record<`${1 | 2 | 3 | 4 | 5}${string}`, ZodOpenApiResponseObject>;
+
+/** Every answer of an operation, by status. */
+export function responsesOf(served: ServedProcedure): Responses {
+  const structured = served.endpoint.produces !== null;
+  const told = statusesOf(served).map((status) => [status, problem(status, structured)]);
+  return { [served.endpoint.status]: success(served), ...Object.fromEntries(told) };
+}
+
+/** Beside success. A query parameter that is not known is 422 everywhere. */
+function statusesOf({ procedure, endpoint }: ServedProcedure): number[] {
+  const statuses = new Set<number>([401, 422, 500, ...endpoint.errors]);
+  if (procedure._def.meta?.needed) statuses.add(403);
+  if (Object.keys(endpoint.params.shape).length > 0) statuses.add(404);
+  if (endpoint.body && endpoint.consumes === 'application/json') statuses.add(413);
+  if (heedsIdempotencyKey(endpoint)) for (const one of [400, 413]) statuses.add(one);
+  return [...statuses].toSorted((a, b) => a - b);
+}
+
+const EVERYWHERE: ZodOpenApiHeadersObject = {
+  'X-Request-Id': {
+    description: 'Names this request in the log of the service.',
+    required: true,
+    schema: { type: 'string' },
+  },
+};
+
+const TOTAL: ZodOpenApiHeadersObject = {
+  'X-Total-Count': {
+    description: 'Items that the filters let through, whatever limit and offset.',
+    required: true,
+    schema: { type: 'integer', minimum: 0 },
+  },
+};
+
+const REPLAYED: ZodOpenApiHeadersObject = {
+  'Idempotency-Replayed': {
+    description: 'The answer is that of an earlier request with the same Idempotency-Key.',
+    schema: { type: 'string', enum: ['true'] },
+  },
+};
+
+const CHALLENGE: ZodOpenApiHeadersObject = {
+  'WWW-Authenticate': { required: true, schema: { type: 'string' } },
+};
+
+function success({ procedure, endpoint }: ServedProcedure): ZodOpenApiResponseObject {
+  const description = endpoint.status === 201 ? 'Made' : endpoint.status === 204 ? 'Done, no body' : 'Successful';
+  const headers = {
+    ...EVERYWHERE,
+    ...('offset' in endpoint.query.shape && TOTAL),
+    ...(heedsIdempotencyKey(endpoint) && REPLAYED),
+  };
+  if (endpoint.status === 204) return { description, headers };
+  if (endpoint.produces === null) {
+    const schema = procedure._def.output as z.ZodType;
+    return { description, headers, content: { 'application/json': { schema } } };
+  }
+  const content = Object.entries(endpoint.produces).map(([type, text]) => [
+    type,
+    { schema: { type: 'string', format: 'binary', description: text } },
+  ]);
+  return { description, headers, content: Object.fromEntries(content) };
+}
+
+const PROBLEMS: Record<number, string> = {
+  400: 'The request cannot be done as things stand; `code` says why',
+  401: 'The API key is missing, invalid or expired',
+  402: 'The plan of the account does not allow it',
+  403: 'A permission is missing: `required_permission`',
+  404: 'There is no such object in this account',
+  413: 'The body is larger than 1 MiB',
+  422: 'The request has not the documented shape',
+  500: 'Internal server error',
+};
+
+function problem(status: number, structured: boolean): ZodOpenApiResponseObject {
+  const schema =
+    status === 422 ? HTTPValidationError : status === 404 && structured ? StructuredErrorSchema : ErrorSchema;
+  const headers = status === 401 ? { ...EVERYWHERE, ...CHALLENGE } : EVERYWHERE;
+  return { description: PROBLEMS[status] ?? 'Error', headers, content: { 'application/json': { schema } } };
+}

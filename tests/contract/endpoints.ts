@@ -1,0 +1,135 @@
+/**
+ * The tables of the interface (4.1 to 4.8) as data, one row an operation:
+ *
+ * method path | operation id | query parameters | request body | success
+ *
+ * Path parameters are untyped strings unless the path says otherwise. In the query, `name:type` is required,
+ * `name:type?` is optional, `name:type=value` has a default, and `+name` is an addition of this service, always
+ * optional. A body `Name?` may be absent or null. A success is a status and a schema: `[Name]` is an array, `-` no body.
+ */
+const TABLE = `
+GET    /connections | list_connections | +limit +offset +status +source_id +destination_id +tag | - | 200 [ConnectionSchema]
+POST   /connections | create_connection | USAGE | CreateConnectionRequest | 201 ConnectionSchema
+GET    /connections/custom-run/split-options | get_custom_run_split_options | - | - | 200 CustomRunSplitOptions
+GET    /connections/{connection_id}/field_mapping_sources | list_field_mapping_sources | - | - | 200 [FieldMappingSourceConnectionSchema]
+GET    /connections/{connection_id} | get_connection | - | - | 200 ConnectionSchema
+POST   /connections/{connection_id} | update_connection | - | UpdateConnectionRequest | 200 ConnectionSchema
+DELETE /connections/{connection_id} | delete_connection | - | - | 204 -
+GET    /connections/{connection_id}/runs | list_connection_runs | +limit +offset +status +started_after +started_before | - | 200 [ConnectionRunSchema]
+GET    /connections/{connection_id}/runs/{connection_run_id}/stream_runs | list_stream_runs | cross_account:boolean=false +limit +offset +status | - | 200 [StreamRunSchema]
+POST   /connections/{connection_id}/run | run_connection | - | CustomRunParameters? | 200 string|null
+POST   /connections/{connection_id}/run/launch-plan | launch_custom_run_plan | - | CustomRunPlanLaunchRequest | 200 CustomRunPlanLaunchResponse
+POST   /connections/{connection_id}/run/preview | preview_custom_run | - | CustomRunParameters | 200 CustomRunPlannerDecision
+POST   /connections/{connection_run_id}/stop | stop_connection_run | - | - | 200 string|null
+POST   /connections/{connection_run_id}/rerun | rerun_connection_run | - | - | 200 string
+POST   /connections/{connection_id}/update_catalog | update_connection_catalog | - | - | 200 string
+
+GET    /connections/{connection_id}/runs/{connection_run_id}/network_logs | download_connection_run_network_logs | connector_type:ConnectorType? cross_account:boolean=false | - | 200 ndjson
+GET    /connection_runs/{connection_run_id}/network_logs | download_run_network_logs | connector_type:ConnectorType? cross_account:boolean=false | - | 200 ndjson
+GET    /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id:uuid}/network_logs | download_stream_run_network_logs | connector_type:ConnectorType cross_account:boolean=false | - | 200 ndjson
+
+GET    /connectors | list_connectors | - | - | 200 [ConnectorSchema]
+GET    /connectors/{connector_type:ConnectorType}/{connector_name} | get_connector | connector_id:string? | - | 200 ConnectorSchema
+
+POST   /account_connectors/generate_ssh_key | generate_ssh_key | - | - | 200 GenerateSSHKeyResponse
+GET    /account_connectors | list_account_connectors | connector_type:ConnectorType? connector_name:string? | - | 200 [AccountConnectorSchema]
+POST   /account_connectors | create_account_connector | USAGE | CreateAccountConnectorRequest | 201 AccountConnectorSchema
+GET    /account_connectors/{connector_type:ConnectorType}/{account_connector_id} | get_account_connector | - | - | 200 AccountConnectorSchema
+POST   /account_connectors/{account_connector_id}/catalog | update_account_connector_catalog | - | UpdateAccountConnectorCatalogRequest | 200 [AccountConnectorCatalogItemSchema]
+POST   /account_connectors/{account_connector_id} | update_account_connector | - | UpdateAccountConnectorRequest | 200 AccountConnectorSchema
+DELETE /account_connectors/{account_connector_id} | delete_account_connector | - | - | 204 -
+POST   /account_connectors/{account_connector_id}/login | login_account_connector | - | - | 200 string
+POST   /account_connectors/{account_connector_id}/source_tasks/export_metadata | export_source_metadata | - | ExportSourceMetadataRequest? | 200 string
+GET    /account_connectors/{account_connector_id}/dynamic_possible_values/{parameter_name} | list_dynamic_possible_values | connection_id:string? stream_id:uuid? | - | 200 {string}
+POST   /account_connectors/{account_connector_id}/validate_parameter | validate_parameter | - | ValidationRequest | 200 ValidationResult
+
+GET    /users | list_users | - | - | 200 [UserSchemaWithMeTagged]
+POST   /users | create_user | USAGE | CreateUserRequest | 201 UserSchema
+GET    /users/me | get_current_user | - | - | 200 ExpandedUserSchema
+GET    /users/{user_id} | get_user | - | - | 200 UserSchema
+POST   /users/{user_id} | update_user | - | UpdateUserRequest | 200 UserSchema
+DELETE /users/{user_id} | delete_user | - | - | 204 -
+POST   /users/me/avatar | upload_avatar | - | multipart Body_upload_avatar_users_me_avatar_post | 200 AvatarUploadResponse
+PUT    /users/me/onboarding-state | update_onboarding_state | - | OnboardingStateSchema | 200 OnboardingStateResponse
+
+GET    /roles | list_roles | - | - | 200 [RoleSchema]
+POST   /roles | create_role | - | CreateRequest | 201 RoleSchema
+GET    /roles/{role_id} | get_role | - | - | 200 RoleSchema
+POST   /roles/{role_id} | update_role | - | UpdateRequest | 200 RoleSchema
+DELETE /roles/{role_id} | delete_role | - | - | 204 -
+POST   /roles/{role_id}/users/{user_id} | add_user_to_role | - | - | 200 RoleSchema
+DELETE /roles/{role_id}/users/{user_id} | remove_user_from_role | - | - | 204 -
+
+POST   /automation/evaluate_automator_rule | evaluate_automator_rule | - | EvaluateRequest | 200 EvaluateResponse
+GET    /automation/events | list_events | limit:integer=100 offset:integer=0 +event +category +severity +connection_id | - | 200 [EventSchema]
+GET    /automation/triggers | list_triggers | include_system:boolean=false +limit +offset | - | 200 [TriggerSchema]
+POST   /automation/triggers | create_trigger | - | CreateTriggerRequest | 201 TriggerSchema
+GET    /automation/triggers/{trigger_id} | get_trigger | - | - | 200 TriggerSchema
+POST   /automation/triggers/{trigger_id} | update_trigger | - | UpdateTriggerRequest | 200 TriggerSchema
+DELETE /automation/triggers/{trigger_id} | delete_trigger | - | - | 204 -
+GET    /automation/cases | list_cases | +limit +offset +status | - | 200 [CaseSchema]
+GET    /automation/cases/{case_id} | get_case | - | - | 200 CaseSchema
+POST   /automation/cases/{case_id} | update_case_status | status:enum | - | 200 CaseSchema
+GET    /automation/chat_channels/{account_connector_id} | list_chat_channels | - | - | 200 [ChatChannel]
+
+GET    /billing/plans | list_plans | - | - | 200 [PlanSchema]
+GET    /billing/usage/aggregated | get_aggregated_usage | USAGE | - | 200 AggregatedUsageSchema
+GET    /billing/usage/connection-usage | list_connection_usage | start_date:date end_date:date | - | 200 [ConnectionUsageSchema]
+`;
+
+const USAGE = 'date_range:AggregateUsageDateRange=current_billing_period start_date:date|null? end_date:date|null?';
+
+/** The prefixes below which nothing else may be served. */
+export const PREFIXES = [
+  '/connections',
+  '/connection_runs',
+  '/connectors',
+  '/account_connectors',
+  '/users',
+  '/roles',
+  '/automation',
+  '/billing',
+];
+
+export interface Expected {
+  method: string;
+  path: string;
+  operation_id: string;
+  /** `place name type`, and ` = value` or ` ?` when it may be absent; in the order of their names. */
+  parameters: string[];
+  /** Names of parameters that the interface does not have. */
+  added: string[];
+  /** `Name`, `Name?` or `multipart Name`; null: none. */
+  body: string | null;
+  status: number;
+  /** As in the table. */
+  response: string;
+}
+
+export const ENDPOINTS: Expected[] = TABLE.split('\n')
+  .filter((line) => line !== '')
+  .map((line) => {
+    const [operation = '', operation_id = '', query = '', body = '', success = ''] = line.split(' | ');
+    const [method = '', typedPath = ''] = operation.split(/ +/);
+    const inPath = [...typedPath.matchAll(/\{(\w+)(?::(\w+))?\}/g)].map(
+      ([, name, type]) => `path ${name} ${type ?? 'string'}`,
+    );
+    const words = query.replace('USAGE', USAGE).split(' ').filter((word) => word !== '-');
+    const inQuery = words.filter((word) => !word.startsWith('+')).map(queryParameter);
+    return {
+      method,
+      path: typedPath.replaceAll(/:\w+/g, ''),
+      operation_id,
+      parameters: [...inPath, ...inQuery].toSorted(),
+      added: words.filter((word) => word.startsWith('+')).map((word) => word.slice(1)),
+      body: body === '-' ? null : body,
+      status: Number(success.slice(0, 3)),
+      response: success.slice(4),
+    };
+  });
+
+function queryParameter(word: string): string {
+  const [, name, type, absent] = /^(\w+):([\w|]+)(\?|=\w+)?$/.exec(word) ?? [];
+  if (!name) throw new Error(`not understood: ${word}`);
+  return `query ${name} ${type}${absent === undefined ? '' : absent === '?' ? ' ?' : ` = ${absent.slice(1)}`}`;
+}

@@ -25,7 +25,9 @@ function read(table: Cell[][], state: StreamState | null, how: { batch: number; 
   return { got, state: reached };
 }
 
-const row = fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 3 })).map(([cursor, value]) => [String(cursor), String(value)]);
+const row = fc
+  .tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 3 }))
+  .map(([cursor, value]) => [String(cursor), String(value)]);
 const rest = fc.record({ batch: fc.integer({ min: 1, max: 5 }), stopAfter: fc.integer({ min: 1, max: 4 }) });
 const counted = (rows: Cell[][]) => rows.map((cells) => cells.join(':')).sort();
 
@@ -70,8 +72,14 @@ describe('reading by a cursor', () => {
 
   test('with keys, a row changed at the same cursor is taken for read; with whole rows it comes again', () => {
     const first = [['5', 'a', 'old']];
-    const second = [['5', 'a', 'new'], ['5', 'b', 'new']];
-    for (const [keyIndexes, expected] of [[[1], ['b']], [[], ['a', 'b']]] as const) {
+    const second = [
+      ['5', 'a', 'new'],
+      ['5', 'b', 'new'],
+    ];
+    for (const [keyIndexes, expected] of [
+      [[1], ['b']],
+      [[], ['a', 'b']],
+    ] as const) {
       const { state } = trackCursor({ cursorIndex: 0, keyIndexes, state: null }).next(first);
       const { rows } = trackCursor({ cursorIndex: 0, keyIndexes, state }).next(second);
       expect(rows.map((cells) => cells[1]!)).toEqual([...expected]);
@@ -81,12 +89,20 @@ describe('reading by a cursor', () => {
   test('rows without a cursor pass and leave the state alone', () => {
     const tracker = trackCursor({ cursorIndex: 0, keyIndexes: [], state: null });
     expect(tracker.next([[null, 'x']])).toEqual({ rows: [[null, 'x']], state: null });
-    expect(tracker.next([['1', 'x'], [null, 'y']]).state).toMatchObject({ cursor: '1' });
+    expect(
+      tracker.next([
+        ['1', 'x'],
+        [null, 'y'],
+      ]).state,
+    ).toMatchObject({ cursor: '1' });
   });
 
   test('NULL and the empty text, and cells cut elsewhere, are different rows', () => {
     const state = trackCursor({ cursorIndex: 0, keyIndexes: [], state: null }).next([['1', null, 'ab', 'c']]).state;
-    for (const other of [['1', '', 'ab', 'c'], ['1', null, 'a', 'bc']]) {
+    for (const other of [
+      ['1', '', 'ab', 'c'],
+      ['1', null, 'a', 'bc'],
+    ]) {
       expect(trackCursor({ cursorIndex: 0, keyIndexes: [], state }).next([other]).rows).toEqual([other]);
     }
   });

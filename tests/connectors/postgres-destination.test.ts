@@ -17,8 +17,18 @@ beforeEach(() => {
 });
 
 const target = (more: Partial<WriteTarget> = {}): WriteTarget => ({
-  schema: null, table, columns: COLUMNS, primary_key: ['id'], cursor_column: null, mode: 'append',
-  connection_id: 'connection', stream_id: table, connection_run_id: 'run', stream_run_id: 'first', fence: 1, state_version: 0,
+  schema: null,
+  table,
+  columns: COLUMNS,
+  primary_key: ['id'],
+  cursor_column: null,
+  mode: 'append',
+  connection_id: 'connection',
+  stream_id: table,
+  connection_run_id: 'run',
+  stream_run_id: 'first',
+  fence: 1,
+  state_version: 0,
   ...more,
 });
 const writers: Writer[] = [];
@@ -41,10 +51,17 @@ const load = async (more: Partial<WriteTarget>, ...batches: Batch[]) => {
   }
 };
 const content = async (order = 'id, name') =>
-  (await sides.destination.sql.unsafe(`select id::int, name from "${table}" order by ${order}`)).map(({ id, name }) => [id, name]);
+  (await sides.destination.sql.unsafe(`select id::int, name from "${table}" order by ${order}`)).map(({ id, name }) => [
+    id,
+    name,
+  ]);
 const exists = async (name = table) =>
   (await sides.destination.sql`select 1 from pg_class where relname = ${name}`).length > 0;
-const errorOf = (work: Promise<unknown>) => work.then(() => null, (error: unknown) => error as Error & { code: string });
+const errorOf = (work: Promise<unknown>) =>
+  work.then(
+    () => null,
+    (error: unknown) => error as Error & { code: string },
+  );
 
 describe('append', () => {
   test('rows and state become visible together at each checkpoint, not before', async () => {
@@ -55,8 +72,12 @@ describe('append', () => {
     await writer.write(batchOf([row(2, 'b')]));
     expect(await content()).toEqual([[1, 'a']]);
     expect(await writer.finish({ cursor: '2' })).toMatchObject({ rows_loaded: 2, rows_updated: 0 });
-    expect(await content()).toEqual([[1, 'a'], [2, 'b']]);
-    const [state] = await sides.destination.sql`select state, state_version, finished from _pipeline_state where stream_id = ${table}`;
+    expect(await content()).toEqual([
+      [1, 'a'],
+      [2, 'b'],
+    ]);
+    const [state] = await sides.destination
+      .sql`select state, state_version, finished from _pipeline_state where stream_id = ${table}`;
     expect(state).toEqual({ state: { cursor: '2' }, state_version: '2', finished: true });
   });
 
@@ -67,7 +88,10 @@ describe('append', () => {
       batchOf([[...row(1, 'a'), '{"x":1}']]),
     );
     const rows = await sides.destination.sql.unsafe(`select id, more from ${table} order by more nulls first`);
-    expect([...rows]).toEqual([{ id: '1', more: null }, { id: '1', more: { x: 1 } }] as never);
+    expect([...rows]).toEqual([
+      { id: '1', more: null },
+      { id: '1', more: { x: 1 } },
+    ] as never);
   });
 
   test('NULL and the empty text stay apart; NUL characters are left out with one warning', async () => {
@@ -75,7 +99,12 @@ describe('append', () => {
     const writer = await postgresDestination.open(ctx, target());
     await writer.write(batchOf([row(1, null), row(2, ''), row(3, 'a\0b'), row(4, '\0')]));
     await writer.finish(null);
-    expect(await content()).toEqual([[1, null], [2, ''], [3, 'ab'], [4, '']]);
+    expect(await content()).toEqual([
+      [1, null],
+      [2, ''],
+      [3, 'ab'],
+      [4, ''],
+    ]);
     expect(warnings).toEqual(['nul_character_removed']);
   });
 
@@ -88,7 +117,11 @@ describe('append', () => {
     const writer = await open();
     await writer.checkpoint({ cursor: '5' });
     await writer.abort();
-    expect((await open({ fence: 2 })).committed).toMatchObject({ state: { cursor: '5' }, finished: false, same_stream_run: true });
+    expect((await open({ fence: 2 })).committed).toMatchObject({
+      state: { cursor: '5' },
+      finished: false,
+      same_stream_run: true,
+    });
   });
 });
 
@@ -100,11 +133,18 @@ describe('overwrite', () => {
     const writer = await open({ mode, fence: 2, stream_run_id: 'second' });
     await writer.write(batchOf([row(3, 'new')]));
     expect(await writer.checkpoint({ cursor: null })).toMatchObject({ rows_loaded: 0 });
-    expect(await content()).toEqual([[1, 'old'], [2, 'old']]);
+    expect(await content()).toEqual([
+      [1, 'old'],
+      [2, 'old'],
+    ]);
     await writer.write(batchOf([row(4, 'new')]));
     expect(await writer.finish(null)).toMatchObject({ rows_loaded: 2 });
-    expect(await content()).toEqual([[3, 'new'], [4, 'new']]);
-    const keys = await sides.destination.sql`select conname from pg_constraint where conrelid = ${table}::regclass and contype = 'p'`;
+    expect(await content()).toEqual([
+      [3, 'new'],
+      [4, 'new'],
+    ]);
+    const keys = await sides.destination
+      .sql`select conname from pg_constraint where conrelid = ${table}::regclass and contype = 'p'`;
     expect(keys.map(({ conname }) => conname)).toEqual([`${table}_pkey`]);
     const left = await sides.destination.sql`select relname from pg_class where relname like ${`${table}\\_\\_new%`}`;
     expect(left.length).toBe(0);
@@ -122,7 +162,8 @@ describe('overwrite', () => {
     await sql.unsafe(`create role reader_${table}; create role owner_${table};
       grant select on ${table} to reader_${table} with grant option; grant insert on ${table} to public;
       alter table ${table} owner to owner_${table}`);
-    const acl = () => sql`select relacl::text, pg_get_userbyid(relowner) as owner, relfilenode from pg_class where oid = ${table}::regclass`;
+    const acl = () =>
+      sql`select relacl::text, pg_get_userbyid(relowner) as owner, relfilenode from pg_class where oid = ${table}::regclass`;
     const [before] = await acl();
     await load({ mode, fence: 2 }, batchOf([row(2, 'new')]));
     const [after] = await acl();
@@ -135,15 +176,21 @@ describe('overwrite', () => {
 
   test('views and indexes on the table go on working', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
-    await sides.destination.sql.unsafe(`create view view_${table} as select name from ${table}; create index on ${table} (name)`);
+    await sides.destination.sql.unsafe(
+      `create view view_${table} as select name from ${table}; create index on ${table} (name)`,
+    );
     await load({ mode, fence: 2, columns: [...COLUMNS, column('more', 'string')] }, batchOf([[...row(2, 'new'), 'x']]));
-    expect([...(await sides.destination.sql.unsafe(`select * from view_${table}`))]).toEqual([{ name: 'new' }] as never);
+    expect([...(await sides.destination.sql.unsafe(`select * from view_${table}`))]).toEqual([
+      { name: 'new' },
+    ] as never);
     expect((await sides.destination.sql`select 1 from pg_indexes where tablename = ${table}`).length).toBe(2);
   });
 
   test('a table that foreign keys point to is refused, and stays', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
-    await sides.destination.sql.unsafe(`create table child_${table} (id bigint references ${table}); insert into child_${table} values (1)`);
+    await sides.destination.sql.unsafe(
+      `create table child_${table} (id bigint references ${table}); insert into child_${table} values (1)`,
+    );
     const error = await errorOf(load({ mode, fence: 2 }, batchOf([row(2, 'new')])));
     expect(error).toBeInstanceOf(ConfigurationError);
     expect(error!.code).toBe('table_is_referenced');
@@ -181,17 +228,36 @@ describe('append_dedup', () => {
     const cursor_column = 'at';
     const first = await load(
       { mode, cursor_column },
-      batchOf([row(1, 'newest', '2024-03-01'), row(1, 'older', '2024-01-01'), row(2, 'a', '2024-01-01'), row(2, 'b', '2024-01-01')]),
+      batchOf([
+        row(1, 'newest', '2024-03-01'),
+        row(1, 'older', '2024-01-01'),
+        row(2, 'a', '2024-01-01'),
+        row(2, 'b', '2024-01-01'),
+      ]),
       batchOf([row(3, 'no cursor', null), row(3, 'cursor', '2024-01-01')]),
     );
     expect(first).toMatchObject({ rows_loaded: 6, rows_updated: 0 });
-    expect(await content()).toEqual([[1, 'newest'], [2, 'b'], [3, 'cursor']]);
+    expect(await content()).toEqual([
+      [1, 'newest'],
+      [2, 'b'],
+      [3, 'cursor'],
+    ]);
     const second = await load(
       { mode, cursor_column, fence: 2, stream_run_id: 'second' },
-      batchOf([row(1, 'stale', '2024-02-01'), row(2, 'b', '2024-01-01'), row(3, 'newer', '2024-02-01'), row(4, 'new', '2024-01-01')]),
+      batchOf([
+        row(1, 'stale', '2024-02-01'),
+        row(2, 'b', '2024-01-01'),
+        row(3, 'newer', '2024-02-01'),
+        row(4, 'new', '2024-01-01'),
+      ]),
     );
     expect(second).toMatchObject({ rows_loaded: 4, rows_updated: 1 });
-    expect(await content()).toEqual([[1, 'newest'], [2, 'b'], [3, 'newer'], [4, 'new']]);
+    expect(await content()).toEqual([
+      [1, 'newest'],
+      [2, 'b'],
+      [3, 'newer'],
+      [4, 'new'],
+    ]);
   });
 
   test('each checkpoint merges; counts are totals of the stream run, over attempts', async () => {
@@ -206,17 +272,25 @@ describe('append_dedup', () => {
     expect(retry.committed).toMatchObject({ state: { cursor: '2' }, state_version: 2, counts: { rows_loaded: 3 } });
     await retry.write(batchOf([row(3, 'c')]));
     expect(await retry.finish({ cursor: '3' })).toMatchObject({ rows_loaded: 4, rows_updated: 1 });
-    expect(await content()).toEqual([[1, 'a'], [2, 'b'], [3, 'c']]);
+    expect(await content()).toEqual([
+      [1, 'a'],
+      [2, 'b'],
+      [3, 'c'],
+    ]);
   });
 
   test('an existing table without a key gets one', async () => {
-    await sides.destination.sql.unsafe(`create table ${table} (name text, id bigint, at timestamptz); insert into ${table} values ('old', 1)`);
+    await sides.destination.sql.unsafe(
+      `create table ${table} (name text, id bigint, at timestamptz); insert into ${table} values ('old', 1)`,
+    );
     await load({ mode }, batchOf([row(1, 'new')]));
     expect(await content()).toEqual([[1, 'new']]);
   });
 
   test('an existing table with doubled keys is refused with a clear error', async () => {
-    await sides.destination.sql.unsafe(`create table ${table} (name text, id bigint, at timestamptz); insert into ${table} values ('x', 1), ('y', 1)`);
+    await sides.destination.sql.unsafe(
+      `create table ${table} (name text, id bigint, at timestamptz); insert into ${table} values ('x', 1), ('y', 1)`,
+    );
     const error = await errorOf(open({ mode }));
     expect(error).toBeInstanceOf(ConfigurationError);
     expect(error!.code).toBe('key_not_unique');
@@ -230,20 +304,40 @@ describe('append_dedup', () => {
     expect(await exists()).toBe(false);
   });
 
-  test('keys of several columns, nothing but keys, and a column named like the stage\'s own', async () => {
+  test("keys of several columns, nothing but keys, and a column named like the stage's own", async () => {
     const columns = [column('a', 'integer'), column('_seq', 'string')];
     const more = { mode, columns, primary_key: ['_seq', 'a'] };
-    await load(more, batchOf([['1', 'x'], ['1', 'x'], ['1', 'y']]));
-    await load({ ...more, fence: 2 }, batchOf([['1', 'x'], ['2', 'x']]));
+    await load(
+      more,
+      batchOf([
+        ['1', 'x'],
+        ['1', 'x'],
+        ['1', 'y'],
+      ]),
+    );
+    await load(
+      { ...more, fence: 2 },
+      batchOf([
+        ['1', 'x'],
+        ['2', 'x'],
+      ]),
+    );
     const rows = await sides.destination.sql.unsafe(`select a::int, _seq from ${table} order by 1, 2`);
-    expect(rows.map(({ a, _seq }) => [a, _seq])).toEqual([[1, 'x'], [1, 'y'], [2, 'x']]);
+    expect(rows.map(({ a, _seq }) => [a, _seq])).toEqual([
+      [1, 'x'],
+      [1, 'y'],
+      [2, 'x'],
+    ]);
   });
 
   test('a partitioned table takes the merge', async () => {
     await sides.destination.sql.unsafe(`create table ${table} (id bigint primary key, name text, at timestamptz) partition by hash (id);
       create table ${table}_0 partition of ${table} for values with (modulus 1, remainder 0); insert into ${table} values (1, 'old')`);
     await load({ mode }, batchOf([row(1, 'new'), row(2, 'new')]));
-    expect(await content()).toEqual([[1, 'new'], [2, 'new']]);
+    expect(await content()).toEqual([
+      [1, 'new'],
+      [2, 'new'],
+    ]);
   });
 });
 
@@ -306,7 +400,8 @@ describe('nothing half done stays', () => {
     }
     await eventually(async () => (await backends(sides.destination)) === 0);
     expect(await exists()).toBe(false);
-    const left = await sides.destination.sql`select relname from pg_class where relname like ${'%\\_\\_new%'} or relname like ${'stage%'}`;
+    const left = await sides.destination
+      .sql`select relname from pg_class where relname like ${'%\\_\\_new%'} or relname like ${'stage%'}`;
     expect([...left]).toEqual([]);
   });
 
@@ -335,7 +430,7 @@ describe('nothing half done stays', () => {
     expect(await content()).toEqual([[1, 'a']]);
   });
 
-  test('an abort by the signal ends a write that waits, with the signal\'s reason', async () => {
+  test("an abort by the signal ends a write that waits, with the signal's reason", async () => {
     const { ctx, abort } = destinationConfig(sides.destination);
     const writer = await postgresDestination.open(ctx, target());
     await writer.write(batchOf([row(1, 'a')]));
@@ -353,10 +448,18 @@ describe('names', () => {
     const odd = 'Ta"b\'le; — 表 %s \\';
     for (const mode of ['append', 'overwrite', 'append_dedup'] as const) {
       const columns = [column('I "d', 'integer'), column('select', 'string'), column('Ünï', 'string')];
-      const more = { schema: `S "x ${mode}`, table: odd, columns, primary_key: ['I "d'], mode, stream_id: `odd ${mode}` };
+      const more = {
+        schema: `S "x ${mode}`,
+        table: odd,
+        columns,
+        primary_key: ['I "d'],
+        mode,
+        stream_id: `odd ${mode}`,
+      };
       await load(more, batchOf([['1', 'a', 'b']]));
       await load({ ...more, fence: 2 }, batchOf([['2', 'a', 'b']]));
-      const rows = await sides.destination.sql`select * from ${sides.destination.sql(more.schema)}.${sides.destination.sql(odd)}`;
+      const rows = await sides.destination
+        .sql`select * from ${sides.destination.sql(more.schema)}.${sides.destination.sql(odd)}`;
       expect(rows.length).toBe(mode === 'overwrite' ? 1 : 2);
     }
   });
@@ -365,7 +468,9 @@ describe('names', () => {
     const long = 'ä'.repeat(32);
     expect((await errorOf(open({ table: long })))!.code).toBe('name_too_long');
     expect((await errorOf(open({ columns: [column(long, 'string')] })))!.code).toBe('name_too_long');
-    expect((await errorOf(open({ columns: [column('a', 'string'), column('a', 'string')] })))!.code).toBe('duplicate_column');
+    expect((await errorOf(open({ columns: [column('a', 'string'), column('a', 'string')] })))!.code).toBe(
+      'duplicate_column',
+    );
   });
 
   test('the longest name works in each mode', async () => {
@@ -383,7 +488,7 @@ describe('names', () => {
   });
 });
 
-test('many streams opening at once in a new schema do not get in each other\'s way', async () => {
+test("many streams opening at once in a new schema do not get in each other's way", async () => {
   const streams = Array.from({ length: 12 }, (_, index) => `parallel_${index}`);
   await Promise.all(
     streams.map(async (name, index) => {

@@ -1,7 +1,13 @@
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, setDefaultTimeout } from 'bun:test';
 import {
-  AuthenticationError, ConfigurationError, ConnectorError, DataError, RetryableError, SchemaChangedError, TimeoutError,
+  AuthenticationError,
+  ConfigurationError,
+  ConnectorError,
+  DataError,
+  RetryableError,
+  SchemaChangedError,
+  TimeoutError,
 } from '../../server/connectors/errors.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { connectorError } from '../../server/connectors/postgres/failures.ts';
@@ -20,17 +26,26 @@ afterAll(async () => {
 });
 const sides = twoDatabases();
 beforeAll(async () => {
-  await sides.source.sql.unsafe(`create role ${role} login password 'right'; create table secret (id int); create schema closed`);
+  await sides.source.sql.unsafe(
+    `create role ${role} login password 'right'; create table secret (id int); create schema closed`,
+  );
 });
 
 const check = (more: Partial<PostgresSourceConfig>) => postgresSource.check(sourceConfig(sides.source, more).ctx);
 const errorOf = (work: Promise<unknown>) =>
-  work.then(() => { throw new Error('it did not fail'); }, (error: unknown) => error as ConnectorError);
+  work.then(
+    () => {
+      throw new Error('it did not fail');
+    },
+    (error: unknown) => error as ConnectorError,
+  );
 const failing = (sql: string, more: Partial<PostgresSourceConfig> = {}) =>
   errorOf(withSession(sourceConfig(sides.source, more).ctx, { phase: 'run' }, (session) => session.query(sql)));
 
 /** A port that takes connections and does with them what `answer` says. */
-async function listener(answer: (socket: import('node:net').Socket) => void): Promise<{ port: number; server: Server }> {
+async function listener(
+  answer: (socket: import('node:net').Socket) => void,
+): Promise<{ port: number; server: Server }> {
   const server = createServer(answer);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { server, port: (server.address() as { port: number }).port };
@@ -39,7 +54,10 @@ async function listener(answer: (socket: import('node:net').Socket) => void): Pr
 describe('the check', () => {
   test('passes, and tells version and tables', async () => {
     const { checks } = await check({});
-    expect(checks.map(({ title, status }) => [title, status])).toEqual([['Connection', 'passed'], ['Tables', 'passed']]);
+    expect(checks.map(({ title, status }) => [title, status])).toEqual([
+      ['Connection', 'passed'],
+      ['Tables', 'passed'],
+    ]);
     expect(checks[0]!.message).toMatch(/^PostgreSQL \d+/);
     const destination = await postgresDestination.check(destinationConfig(sides.destination).ctx);
     expect(destination.checks.map(({ status }) => status)).toEqual(['passed', 'passed']);
@@ -114,9 +132,13 @@ describe('the check', () => {
     const { possibleValues } = postgresSource;
     const { database } = sides.source.server;
     expect(await possibleValues!.database!(sourceConfig(sides.source).ctx)).toHaveProperty([database]);
-    expect(await possibleValues!.database!(sourceConfig(sides.source, { database: 'wrong' }).ctx)).toHaveProperty([database]);
+    expect(await possibleValues!.database!(sourceConfig(sides.source, { database: 'wrong' }).ctx)).toHaveProperty([
+      database,
+    ]);
     expect(Object.keys(await possibleValues!.schemas!(sourceConfig(sides.source).ctx))).toEqual(['closed', 'public']);
-    expect(Object.keys(await postgresDestination.possibleValues!.schema!(destinationConfig(sides.source).ctx))).toEqual(['closed', 'public']);
+    expect(Object.keys(await postgresDestination.possibleValues!.schema!(destinationConfig(sides.source).ctx))).toEqual(
+      ['closed', 'public'],
+    );
   });
 
   test('a host cannot be a path to a socket of this machine', () => {
@@ -133,7 +155,12 @@ describe('errors of the server', () => {
     ['a full disk', "do $$ begin raise sqlstate '53100'; end $$", RetryableError, 'server_out_of_resources'],
     ['a lost connection', 'select pg_terminate_backend(pg_backend_pid())', RetryableError, 'connection_lost'],
     ['a malformed value', "select 'x'::int", DataError, 'invalid_value'],
-    ['a null value', 'insert into secret select 1; alter table secret alter id set not null; insert into secret values (null)', DataError, 'null_value'],
+    [
+      'a null value',
+      'insert into secret select 1; alter table secret alter id set not null; insert into secret values (null)',
+      DataError,
+      'null_value',
+    ],
     ['a type conflict', 'select 1 + point(1,1)', ConfigurationError, 'type_conflict'],
     ['a read-only session', 'begin read only; create table x (id int)', ConfigurationError, 'read_only_server'],
     ['a syntax error', 'selec', ConfigurationError, 'statement_refused'],
@@ -171,7 +198,10 @@ describe('errors of the server', () => {
 
   test('a value out of range names its row and column', async () => {
     const stream = { namespace: null, name: 'ranged', fields: [], source_defined_primary_key: null } as never;
-    const writer = await postgresDestination.open(destinationConfig(sides.destination).ctx, { ...targetOf(stream), columns: [column('n', 'integer')] });
+    const writer = await postgresDestination.open(destinationConfig(sides.destination).ctx, {
+      ...targetOf(stream),
+      columns: [column('n', 'integer')],
+    });
     await writer.write(batchOf([['1'], ['99999999999999999999']]));
     const error = await errorOf(writer.finish(null));
     await writer.abort();
@@ -181,8 +211,15 @@ describe('errors of the server', () => {
 
   test('certificates that are not trusted are a wrong setting, an error that nobody knows stays what it is', () => {
     const place = { server: 'host:1', phase: 'run' as const };
-    for (const code of ['DEPTH_ZERO_SELF_SIGNED_CERT', 'ERR_TLS_CERT_ALTNAME_INVALID', 'CERT_HAS_EXPIRED', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']) {
-      expect(connectorError(Object.assign(new Error('x'), { code }), place)).toMatchObject({ code: 'certificate_invalid' });
+    for (const code of [
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+      'ERR_TLS_CERT_ALTNAME_INVALID',
+      'CERT_HAS_EXPIRED',
+      'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    ]) {
+      expect(connectorError(Object.assign(new Error('x'), { code }), place)).toMatchObject({
+        code: 'certificate_invalid',
+      });
     }
     const bug = new TypeError('x is not a function');
     expect(connectorError(bug, place)).toBe(bug);

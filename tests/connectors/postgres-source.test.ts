@@ -3,14 +3,26 @@ import { createHash } from 'node:crypto';
 import type { Cell, Filter, Masking, StreamState } from '../../server/connectors/define.ts';
 import { SchemaChangedError } from '../../server/connectors/errors.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { backends, eventually, readAll, requestOf, sourceConfig, streamNamed, twoDatabases } from './postgres-support.ts';
+import {
+  backends,
+  eventually,
+  readAll,
+  requestOf,
+  sourceConfig,
+  streamNamed,
+  twoDatabases,
+} from './postgres-support.ts';
 
 // The machine may be busy with other tests.
 setDefaultTimeout(30_000);
 
 const sides = twoDatabases();
 const run = (sql: string) => sides.source.sql.unsafe(sql);
-const errorOf = (work: Promise<unknown>) => work.then(() => null, (error: unknown) => error as Error & { code: string });
+const errorOf = (work: Promise<unknown>) =>
+  work.then(
+    () => null,
+    (error: unknown) => error as Error & { code: string },
+  );
 const ids = (rows: Cell[][]) => rows.map(([id]) => Number(id)).sort((a, b) => a - b);
 
 beforeAll(async () => {
@@ -30,10 +42,15 @@ beforeAll(async () => {
 });
 
 describe('discovery', () => {
-  test('tables, partitioned tables as a whole, views and materialized views of all schemas but the system\'s', async () => {
+  test("tables, partitioned tables as a whole, views and materialized views of all schemas but the system's", async () => {
     const streams = await postgresSource.discover(sourceConfig(sides.source).ctx);
     expect(streams.map(({ namespace, name }) => `${namespace}.${name}`)).toEqual([
-      `Odd "schema.Tä ble'`, 'other.thing', 'public.grown_ups', 'public.measures', 'public.names', 'public.people',
+      `Odd "schema.Tä ble'`,
+      'other.thing',
+      'public.grown_ups',
+      'public.measures',
+      'public.names',
+      'public.people',
     ]);
     const narrowed = await postgresSource.discover(sourceConfig(sides.source, { schemas: ['other'] }).ctx);
     expect(narrowed.map(({ name }) => name)).toEqual(['thing']);
@@ -42,8 +59,16 @@ describe('discovery', () => {
   test('types, keys in their order, nullability and cursors', async () => {
     const people = await streamNamed(sides.source, 'people');
     expect(people.description).toBe('Everybody');
-    expect(people.fields.map(({ path, type, source_type, nullable, is_primary_key, is_cursor_candidate }) =>
-      [path[0], type, source_type, nullable, is_primary_key, is_cursor_candidate])).toEqual([
+    expect(
+      people.fields.map(({ path, type, source_type, nullable, is_primary_key, is_cursor_candidate }) => [
+        path[0],
+        type,
+        source_type,
+        nullable,
+        is_primary_key,
+        is_cursor_candidate,
+      ]),
+    ).toEqual([
       ['id', 'integer', 'integer', false, true, true],
       ['name', 'string', 'text', false, false, false],
       ['email', 'string', 'character varying(50)', true, false, false],
@@ -52,7 +77,11 @@ describe('discovery', () => {
       ['born', 'date', 'date', true, false, true],
       ['upper_name', 'string', 'text', true, false, false],
     ]);
-    expect(people).toMatchObject({ default_cursor_field: ['updated_at'], supports_date_window: true, is_resumable: true });
+    expect(people).toMatchObject({
+      default_cursor_field: ['updated_at'],
+      supports_date_window: true,
+      is_resumable: true,
+    });
     expect((await streamNamed(sides.source, 'measures')).source_defined_primary_key).toEqual([['day'], ['place']]);
     expect((await streamNamed(sides.source, 'names')).source_defined_primary_key).toBe(null);
   });
@@ -77,7 +106,10 @@ describe('discovery', () => {
 
 describe('pushed down', () => {
   const filtered = async (...filters: Filter[]) =>
-    ids((await readAll(sourceConfig(sides.source).ctx, requestOf(await streamNamed(sides.source, 'people'), { filters }))).rows);
+    ids(
+      (await readAll(sourceConfig(sides.source).ctx, requestOf(await streamNamed(sides.source, 'people'), { filters })))
+        .rows,
+    );
 
   test.each<[Filter['operator'], string, unknown, number[]]>([
     ['eq', 'id', 3, [3]],
@@ -114,14 +146,19 @@ describe('pushed down', () => {
     const sha = (cell: Cell) => (cell === null ? null : createHash('sha256').update(cell).digest('hex'));
     expect(plain[0]).toBe('a    ');
     expect(hashed).toEqual(plain.map(sha));
-    expect((await readAll(sourceConfig(sides.source).ctx, by('redact'))).rows).toEqual([plain.map((cell) => (cell === null ? null : '***'))]);
+    expect((await readAll(sourceConfig(sides.source).ctx, by('redact'))).rows).toEqual([
+      plain.map((cell) => (cell === null ? null : '***')),
+    ]);
     expect(postgresSource.byteFormats!(by('hash_sha256'))).toContain('pgcopy-binary');
     expect(postgresSource.pushdown.masking).not.toContain('hash_sha256_salted');
   });
 
   test('a window is half-open, in days of UTC', async () => {
     const stream = await streamNamed(sides.source, 'people');
-    const request = requestOf(stream, { cursor_field: ['updated_at'], window: { start: '2024-01-02', end: '2024-01-03' } });
+    const request = requestOf(stream, {
+      cursor_field: ['updated_at'],
+      window: { start: '2024-01-02', end: '2024-01-03' },
+    });
     for (const sync_mode of ['full_refresh', 'incremental'] as const) {
       expect(ids((await readAll(sourceConfig(sides.source).ctx, { ...request, sync_mode })).rows)).toEqual([3, 4, 5]);
     }
@@ -138,20 +175,29 @@ describe('incremental', () => {
     const first = await readAll(sourceConfig(sides.source).ctx, await incremental(null, 'ticks', 'at'));
     expect(ids(first.rows)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(first.state!.cursor).toBe('2024-01-01 00:00:00.123456+00');
-    await run(`insert into ticks values (11, '2024-01-01 00:00:00.123456+00'), (12, '2024-01-01 00:00:00.123457+00'), (13, '2024-01-01 00:00:00.123455+00')`);
+    await run(
+      `insert into ticks values (11, '2024-01-01 00:00:00.123456+00'), (12, '2024-01-01 00:00:00.123457+00'), (13, '2024-01-01 00:00:00.123455+00')`,
+    );
     const second = await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'ticks', 'at'));
     expect(ids(second.rows)).toEqual([11, 12]);
-    expect((await readAll(sourceConfig(sides.source).ctx, await incremental(second.state, 'ticks', 'at'))).rows).toEqual([]);
+    expect(
+      (await readAll(sourceConfig(sides.source).ctx, await incremental(second.state, 'ticks', 'at'))).rows,
+    ).toEqual([]);
   });
 
   test('going on from any batch of 12,000 rows with few cursors loses and doubles none', async () => {
-    await run(`create table many (id int, grp int); insert into many select g, g / 5000 from generate_series(1, 12000) g`);
+    await run(
+      `create table many (id int, grp int); insert into many select g, g / 5000 from generate_series(1, 12000) g`,
+    );
     const request = await incremental(null, 'many', 'grp');
     const batches = await Array.fromAsync(postgresSource.read(sourceConfig(sides.source).ctx, request));
     expect(batches.length).toBeGreaterThanOrEqual(3);
     for (let stop = 1; stop < batches.length; stop++) {
       const before = batches.slice(0, stop).flatMap(({ rows }) => rows);
-      const after = await readAll(sourceConfig(sides.source).ctx, { ...request, state: JSON.parse(JSON.stringify(batches[stop - 1]!.state)) });
+      const after = await readAll(sourceConfig(sides.source).ctx, {
+        ...request,
+        state: JSON.parse(JSON.stringify(batches[stop - 1]!.state)),
+      });
       expect(ids([...before, ...after.rows])).toEqual(Array.from({ length: 12000 }, (_, index) => index + 1));
     }
   });
@@ -162,14 +208,20 @@ describe('incremental', () => {
     const first = await readAll(from.ctx, await incremental(null, 'holes', 'at'));
     expect(ids(first.rows)).toEqual([1, 2]);
     expect(from.warnings).toEqual(['null_cursor']);
-    expect((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'holes', 'at'))).rows).toEqual([]);
+    expect((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'holes', 'at'))).rows).toEqual(
+      [],
+    );
     await run("insert into holes values (3, '2024-01-01'), (4, null)");
-    expect(ids((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'holes', 'at'))).rows)).toEqual([3]);
+    expect(
+      ids((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'holes', 'at'))).rows),
+    ).toEqual([3]);
   });
 
   test('no state is given before all rows without a cursor are through', async () => {
     await run(`create table hollow as select g as id, null::date as at from generate_series(1, 11000) g`);
-    const batches = await Array.fromAsync(postgresSource.read(sourceConfig(sides.source).ctx, await incremental(null, 'hollow', 'at')));
+    const batches = await Array.fromAsync(
+      postgresSource.read(sourceConfig(sides.source).ctx, await incremental(null, 'hollow', 'at')),
+    );
     expect(batches.map(({ state }) => Boolean(state)).slice(-2)).toEqual([false, true]);
     expect(batches.slice(0, -1).some(({ state }) => state)).toBe(false);
   });
@@ -183,9 +235,11 @@ describe('incremental', () => {
   });
 
   test('numbers that are equal but written apart share a boundary', async () => {
-    await run("create table prices (id int, p numeric); insert into prices values (1, 1.0), (2, 1.00)");
+    await run('create table prices (id int, p numeric); insert into prices values (1, 1.0), (2, 1.00)');
     const first = await readAll(sourceConfig(sides.source).ctx, await incremental(null, 'prices', 'p'));
-    expect((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'prices', 'p'))).rows).toEqual([]);
+    expect((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'prices', 'p'))).rows).toEqual(
+      [],
+    );
   });
 
   test('bytes are not offered where a cursor is to be kept', async () => {
@@ -202,27 +256,34 @@ describe('one snapshot, one end', () => {
   });
 
   describe.each(['endless', 'stuck'])('a stop', (name) => {
-    test.each(['rows', 'pgcopy-binary'] as const)(`ends the query on the server at once: ${name}, by %s`, async (lane) => {
-      await run(`create or replace view endless as select g as id, pg_sleep(0.2)::text as s from generate_series(1, 1000000) g;
+    test.each(['rows', 'pgcopy-binary'] as const)(
+      `ends the query on the server at once: ${name}, by %s`,
+      async (lane) => {
+        await run(`create or replace view endless as select g as id, pg_sleep(0.2)::text as s from generate_series(1, 1000000) g;
         create or replace view stuck as select pg_sleep(600)::text as s`);
-      const request = requestOf(await streamNamed(sides.source, name));
-      const { ctx, abort } = sourceConfig(sides.source);
-      const bytes = async () => Array.fromAsync((await postgresSource.copy!(ctx, request, 'pgcopy-binary')).chunks);
-      const reading = errorOf(lane === 'rows' ? readAll(ctx, request) : bytes());
-      await eventually(async () => (await backends(sides.source, 'active')) > 0);
-      const reason = new Error('stop');
-      const start = performance.now();
-      abort.abort(reason);
-      expect(await reading).toBe(reason as never);
-      await eventually(async () => (await backends(sides.source)) === 0);
-      // A second on a quiet machine; left alone, the query would run for ten minutes and more.
-      expect(performance.now() - start).toBeLessThan(3_000);
-    }, 30_000);
+        const request = requestOf(await streamNamed(sides.source, name));
+        const { ctx, abort } = sourceConfig(sides.source);
+        const bytes = async () => Array.fromAsync((await postgresSource.copy!(ctx, request, 'pgcopy-binary')).chunks);
+        const reading = errorOf(lane === 'rows' ? readAll(ctx, request) : bytes());
+        await eventually(async () => (await backends(sides.source, 'active')) > 0);
+        const reason = new Error('stop');
+        const start = performance.now();
+        abort.abort(reason);
+        expect(await reading).toBe(reason as never);
+        await eventually(async () => (await backends(sides.source)) === 0);
+        // A second on a quiet machine; left alone, the query would run for ten minutes and more.
+        expect(performance.now() - start).toBeLessThan(3_000);
+      },
+      30_000,
+    );
   });
 
   test('leaving a read early lets the server go too', async () => {
     await run('create view long as select generate_series(1, 100000000) as id');
-    for await (const batch of postgresSource.read(sourceConfig(sides.source).ctx, requestOf(await streamNamed(sides.source, 'long')))) {
+    for await (const batch of postgresSource.read(
+      sourceConfig(sides.source).ctx,
+      requestOf(await streamNamed(sides.source, 'long')),
+    )) {
       expect(batch.rows.length).toBeGreaterThan(1000);
       break;
     }
@@ -230,7 +291,11 @@ describe('one snapshot, one end', () => {
   });
 
   test('a reader that is slow does not pile up what it has not fetched', async () => {
-    const copy = await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(await streamNamed(sides.source, 'long')), 'pgcopy-text');
+    const copy = await postgresSource.copy!(
+      sourceConfig(sides.source).ctx,
+      requestOf(await streamNamed(sides.source, 'long')),
+      'pgcopy-text',
+    );
     const pieces = copy.chunks[Symbol.asyncIterator]();
     await pieces.next();
     let rows = -1;

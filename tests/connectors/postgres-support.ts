@@ -1,7 +1,17 @@
 import { afterAll, beforeAll } from 'bun:test';
 import postgres from 'postgres';
 import type {
-  Batch, ByteFormat, Cell, ConnectorContext, Field, ReadRequest, RequestRecord, StreamSchema, StreamState, TargetColumn, WriteTarget,
+  Batch,
+  ByteFormat,
+  Cell,
+  ConnectorContext,
+  Field,
+  ReadRequest,
+  RequestRecord,
+  StreamSchema,
+  StreamState,
+  TargetColumn,
+  WriteTarget,
 } from '../../server/connectors/define.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import type { PostgresDestinationConfig, PostgresSourceConfig } from '../../server/connectors/postgres/settings.ts';
@@ -108,7 +118,11 @@ export const requestOf = (stream: StreamSchema, more: Partial<ReadRequest> = {})
 });
 
 export const targetColumn = ({ path, type, source_type, dialect, nullable }: Field): TargetColumn => ({
-  name: path[0]!, type, source_type, dialect, nullable,
+  name: path[0]!,
+  type,
+  source_type,
+  dialect,
+  nullable,
 });
 
 export const targetOf = (stream: StreamSchema, more: Partial<WriteTarget> = {}): WriteTarget => ({
@@ -128,7 +142,11 @@ export const targetOf = (stream: StreamSchema, more: Partial<WriteTarget> = {}):
 });
 
 export const column = (name: string, type: TargetColumn['type']): TargetColumn => ({
-  name, type, source_type: null, dialect: null, nullable: true,
+  name,
+  type,
+  source_type: null,
+  dialect: null,
+  nullable: true,
 });
 
 export const batchOf = (rows: Cell[][], state?: StreamState): Batch => ({ rows, bytes: 100, state });

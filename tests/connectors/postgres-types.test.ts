@@ -1,7 +1,16 @@
 import { beforeAll, describe, expect, test, setDefaultTimeout } from 'bun:test';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { destinationConfig, moveStream, readAll, requestOf, sourceConfig, streamNamed, targetOf, twoDatabases } from './postgres-support.ts';
+import {
+  destinationConfig,
+  moveStream,
+  readAll,
+  requestOf,
+  sourceConfig,
+  streamNamed,
+  targetOf,
+  twoDatabases,
+} from './postgres-support.ts';
 
 // The machine may be busy with other tests.
 setDefaultTimeout(30_000);
@@ -12,13 +21,32 @@ const TYPES: Record<string, string[]> = {
   smallint: ['-32768', '32767'],
   integer: ['-2147483648', '0'],
   bigint: ['-9223372036854775808', '9223372036854775807'],
-  numeric: ['0.00', '1.0', '1.00', '-12345678901234567890123456789.000000000000000000012345', 'NaN', 'Infinity', '-Infinity'],
+  numeric: [
+    '0.00',
+    '1.0',
+    '1.00',
+    '-12345678901234567890123456789.000000000000000000012345',
+    'NaN',
+    'Infinity',
+    '-Infinity',
+  ],
   'numeric(12,2)': ['-0.01', '9999999999.99'],
   real: ['1.1', 'NaN', '-Infinity', '1e-38'],
   'double precision': ['0.1', '-0', '1.7976931348623157e308', 'NaN', 'Infinity'],
   money: ['$1,234.56', '-$0.01'],
   boolean: ['true', 'false'],
-  text: ['', ' ', '\\N', '\\', '\\.', 'a\tb\nc\rd\\te', '\u0001\u001f\u007f', 'ä€😀𐍈\u{10FFFD}', "quote ' and \" double", '\u2028\u2029'],
+  text: [
+    '',
+    ' ',
+    '\\N',
+    '\\',
+    '\\.',
+    'a\tb\nc\rd\\te',
+    '\u0001\b\f\v\u001f\u007f',
+    'ä€😀𐍈\u{10FFFD}',
+    'quote \' and " double',
+    '\u2028\u2029',
+  ],
   'character varying(20)': ['', 'trailing  ', 'ünïcödé'],
   'character(6)': ['ab', ''],
   '"char"': ['x'],
@@ -28,7 +56,12 @@ const TYPES: Record<string, string[]> = {
   'time with time zone': ['12:00:00.000001+02', '00:00:00-12:30'],
   'timestamp without time zone': ['2024-12-31 23:59:59.999999', '0001-01-01 00:00:00 BC', 'infinity'],
   'timestamp(3) without time zone': ['2024-12-31 23:59:59.123'],
-  'timestamp with time zone': ['2024-12-31 23:59:59.123456+05:30', '4713-01-01 00:00:00+00 BC', '-infinity', '1883-11-18 12:03:57+00'],
+  'timestamp with time zone': [
+    '2024-12-31 23:59:59.123456+05:30',
+    '4713-01-01 00:00:00+00 BC',
+    '-infinity',
+    '1883-11-18 12:03:57+00',
+  ],
   interval: ['1 year 2 mons -3 days +04:05:06.789', '-1 day', '0', '1 mon', '30 days', '-00:00:00.000001'],
   json: ['{"a" :  1, "a": 2}', '12345678901234567890.10', '"\\u00e9\\n\\t\\\\"', 'null'],
   jsonb: ['{"big": 12345678901234567890123, "f": 1.10}', '"tab\\tquote\\"backslash\\\\"', '[]', 'null'],
@@ -58,7 +91,9 @@ const checksum = (table: string) =>
 beforeAll(async () => {
   const { sql } = sides.source;
   const types = Object.keys(TYPES);
-  await sql.unsafe(`create table everything (id integer primary key, ${types.map((type, i) => `c${i} ${type}`).join(', ')})`);
+  await sql.unsafe(
+    `create table everything (id integer primary key, ${types.map((type, i) => `c${i} ${type}`).join(', ')})`,
+  );
   let id = 0;
   await sql.unsafe('insert into everything (id) values (0)');
   for (const [index, type] of types.entries()) {
@@ -67,7 +102,9 @@ beforeAll(async () => {
     }
   }
   const firsts = types.map((type) => `${quoted(TYPES[type]![0]!)}::${type}`).join(', ');
-  await sql.unsafe(`insert into everything (id, ${names.join(', ')}) select g, ${firsts} from generate_series(1000, 9000) g`);
+  await sql.unsafe(
+    `insert into everything (id, ${names.join(', ')}) select g, ${firsts} from generate_series(1000, 9000) g`,
+  );
 });
 
 describe('values survive exactly', () => {
@@ -109,7 +146,10 @@ describe('values survive exactly', () => {
       insert into own values (1, 'it''s ok', 1.50, '{sad,NULL,"it''s ok"}')`);
     const stream = await streamNamed(sides.source, 'own');
     expect(stream.fields.map(({ source_type, type }) => [source_type, type])).toEqual([
-      ['integer', 'integer'], ['public.mood', 'string'], ['public.price', 'number'], ['public.mood[]', 'array'],
+      ['integer', 'integer'],
+      ['public.mood', 'string'],
+      ['public.price', 'number'],
+      ['public.mood[]', 'array'],
     ]);
     expect(postgresSource.byteFormats!(requestOf(stream))).toEqual(['pgcopy-text']);
     const to = destinationConfig(sides.destination).ctx;
@@ -122,21 +162,34 @@ describe('values survive exactly', () => {
   });
 
   test('an existing table of other types is not offered the binary form, and the text converts', async () => {
-    await sides.source.sql.unsafe('create table narrow (id integer, v varchar(20)); insert into narrow values (7, $$x$$)');
+    await sides.source.sql.unsafe(
+      'create table narrow (id integer, v varchar(20)); insert into narrow values (7, $$x$$)',
+    );
     await sides.destination.sql.unsafe('create table narrow (id bigint, v text)');
     const stream = await streamNamed(sides.source, 'narrow');
     const writer = await postgresDestination.open(destinationConfig(sides.destination).ctx, targetOf(stream));
     expect(writer.byteFormats).toEqual(['pgcopy-text']);
     await writer.pipe!(await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(stream), 'pgcopy-text'));
     await writer.finish(null);
-    expect([...(await sides.destination.sql.unsafe('select id::text, v from narrow'))]).toEqual([{ id: '7', v: 'x' }] as never);
+    expect([...(await sides.destination.sql.unsafe('select id::text, v from narrow'))]).toEqual([
+      { id: '7', v: 'x' },
+    ] as never);
   });
 
   test('rows and bytes are counted exactly by each lane, also of an empty table', async () => {
-    await sides.source.sql.unsafe('create table counted as select g as id from generate_series(1, 12345) g; create table none (id int)');
+    await sides.source.sql.unsafe(
+      'create table counted as select g as id from generate_series(1, 12345) g; create table none (id int)',
+    );
     for (const format of ['pgcopy-binary', 'pgcopy-text'] as const) {
-      for (const [name, expected] of [['counted', 12345], ['none', 0]] as const) {
-        const copy = await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(await streamNamed(sides.source, name)), format);
+      for (const [name, expected] of [
+        ['counted', 12345],
+        ['none', 0],
+      ] as const) {
+        const copy = await postgresSource.copy!(
+          sourceConfig(sides.source).ctx,
+          requestOf(await streamNamed(sides.source, name)),
+          format,
+        );
         for await (const _ of copy.chunks);
         expect([name, format, copy.rows()]).toEqual([name, format, expected]);
       }

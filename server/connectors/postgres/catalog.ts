@@ -67,7 +67,9 @@ function streamOf(rows: Row[]): StreamSchema {
     .sort((a, b) => Number(a[8]) - Number(b[8]))
     .map((row) => [row[4]!]);
   const cursors = fields.filter((field) => field.is_cursor_candidate);
-  const usual = cursors.find((field) => DATES.has(field.type) && /^(updated|modified|last_modified|changed)_?(at|on)?$/i.test(field.path[0]!));
+  const usual = cursors.find(
+    (field) => DATES.has(field.type) && /^(updated|modified|last_modified|changed)_?(at|on)?$/i.test(field.path[0]!),
+  );
   return {
     namespace: namespace!,
     name: name!,

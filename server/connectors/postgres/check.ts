@@ -8,7 +8,9 @@ const OLDEST = 130_000;
 
 /** Being here means that host, database and password are right. */
 export async function serverCheck(session: PgSession): Promise<CheckResult['checks']> {
-  const { rows } = await session.query("select current_setting('server_version_num'), current_setting('server_version')");
+  const { rows } = await session.query(
+    "select current_setting('server_version_num'), current_setting('server_version')",
+  );
   const [[number, version] = ['0', '']] = rows;
   if (Number(number) < OLDEST) {
     throw new ConfigurationError('server_too_old', `PostgreSQL ${version} is too old: 13 is the oldest that works`);

@@ -29,16 +29,23 @@ export function newClient(config: ServerSettings, database: string, tls: ReturnT
 }
 
 /** The socket of the driver's client: plain, or TLS once that is up. */
-export const socketOf = (client: pg.Client) => (client as unknown as { connection: DriverConnection }).connection.stream;
+export const socketOf = (client: pg.Client) =>
+  (client as unknown as { connection: DriverConnection }).connection.stream;
 
 /**
  * Ends what the server is doing for the client; resolves within a second, come what may.
  * A closed socket is noticed only when the server writes to it; a sort or a lock it waits for has to be cancelled.
  */
 export async function cancelBackend(client: pg.Client, { host, port }: ServerSettings): Promise<void> {
-  const { processID, secretKey, ssl } = client as unknown as { processID: number | null; secretKey: number; ssl: false | object };
+  const { processID, secretKey, ssl } = client as unknown as {
+    processID: number | null;
+    secretKey: number;
+    ssl: false | object;
+  };
   if (processID === null) return;
-  const line = new pg.Connection({ ssl } as ConstructorParameters<typeof pg.Connection>[0]) as unknown as CancelConnection;
+  const line = new pg.Connection({ ssl } as ConstructorParameters<
+    typeof pg.Connection
+  >[0]) as unknown as CancelConnection;
   await new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, CANCEL_MS);
     const done = () => {

@@ -1,4 +1,10 @@
-import { type CheckResult, type ConnectorContext, defineDestination, type Writer, type WriteTarget } from '../define.ts';
+import {
+  type CheckResult,
+  type ConnectorContext,
+  defineDestination,
+  type Writer,
+  type WriteTarget,
+} from '../define.ts';
 import { USER_SCHEMAS } from './catalog.ts';
 import { databases, serverCheck } from './check.ts';
 import { PgSession, withSession } from './session.ts';
@@ -66,7 +72,9 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     // A worker frozen in the middle of a commit must not hold its locks for ever.
-    await session.query("begin; set local lock_timeout = '30s'; set local search_path = ''; set idle_in_transaction_session_timeout = '60s'");
+    await session.query(
+      "begin; set local lock_timeout = '30s'; set local search_path = ''; set idle_in_transaction_session_timeout = '60s'",
+    );
     await lockDefinitions(session, schema);
     await ensureStateTable(session, schema);
     const state = await claimState(session, placed);

@@ -24,11 +24,26 @@ interface DriverError extends Error {
 }
 
 type Make = (message: string) => ConnectorError;
-const config = (code: string): Make => (message) => new ConfigurationError(code, message);
-const retry = (code: string): Make => (message) => new RetryableError(code, message);
-const data = (code: string): Make => (message) => new DataError(code, message);
-const changed = (code: string): Make => (message) => new SchemaChangedError(code, message);
-const denied = (code: string): Make => (message) => new AuthenticationError(code, message);
+const config =
+  (code: string): Make =>
+  (message) =>
+    new ConfigurationError(code, message);
+const retry =
+  (code: string): Make =>
+  (message) =>
+    new RetryableError(code, message);
+const data =
+  (code: string): Make =>
+  (message) =>
+    new DataError(code, message);
+const changed =
+  (code: string): Make =>
+  (message) =>
+    new SchemaChangedError(code, message);
+const denied =
+  (code: string): Make =>
+  (message) =>
+    new AuthenticationError(code, message);
 
 /** By SQLSTATE, else by its class (the first two characters). */
 const BY_STATE: Record<string, Make> = {
@@ -77,7 +92,8 @@ const BY_SOCKET: Record<string, [Make, Make?]> = {
 /** Makes of what the driver threw the error that the engine understands. */
 export function connectorError(thrown: unknown, place: FailurePlace): Error {
   if (thrown instanceof ConnectorError) return thrown;
-  if (!(thrown instanceof Error)) return new RetryableError('connection_lost', `The connection to ${place.server} broke`);
+  if (!(thrown instanceof Error))
+    return new RetryableError('connection_lost', `The connection to ${place.server} broke`);
   const error: DriverError = thrown;
   const state = /^[0-9A-Z]{5}$/.test(error.code ?? '') && 'severity' in error ? error.code! : null;
   return state ? serverError(error, state) : socketError(error, place);
@@ -117,7 +133,10 @@ function socketError(error: DriverError, { server, phase }: FailurePlace): Error
     return new ConfigurationError('tls_not_supported', `${server} does not offer TLS, which ssl_mode asks for`);
   }
   if (CERTIFICATE.test(code) || /certificate/i.test(error.message)) {
-    return new ConfigurationError('certificate_invalid', `The certificate of ${server} is not trusted: ${error.message}`);
+    return new ConfigurationError(
+      'certificate_invalid',
+      `The certificate of ${server} is not trusted: ${error.message}`,
+    );
   }
   if (/^SASL/.test(error.message)) return new AuthenticationError('login_refused', error.message);
   if (/^E[A-Z]+$/.test(code) || /terminated|not queryable|SSL connection|closed/i.test(error.message)) {

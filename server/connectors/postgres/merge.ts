@@ -7,7 +7,11 @@ import type { Target } from './target.ts';
  * the highest cursor wins, then the last to arrive; a row that is there is replaced unless its cursor is higher.
  * @returns rows that were really changed.
  */
-export async function mergeStage(session: PgSession, target: Target, stage: { name: string; sequence: string }): Promise<number> {
+export async function mergeStage(
+  session: PgSession,
+  target: Target,
+  stage: { name: string; sequence: string },
+): Promise<number> {
   const { rows } = await session.query(
     `with merged as (${mergeStatement(target, stage)})
      select count(*) filter (where not inserted) from merged`,
@@ -21,7 +25,9 @@ function mergeStatement(target: Target, stage: { name: string; sequence: string 
   const names = target.columns.map(({ name }) => name);
   const key = columnList(target.primary_key);
   const cursor = target.cursor_column === null ? null : identifier(target.cursor_column);
-  const order = [key, cursor && `${cursor} desc nulls last`, `${identifier(stage.sequence)} desc`].filter(Boolean).join(', ');
+  const order = [key, cursor && `${cursor} desc nulls last`, `${identifier(stage.sequence)} desc`]
+    .filter(Boolean)
+    .join(', ');
   const rest = names.filter((name) => !target.primary_key.includes(name)).map(identifier);
   const notOlder = cursor ? `(t.${cursor} is null or excluded.${cursor} >= t.${cursor}) and ` : '';
   const values = (side: string) => `row(${rest.map((name) => `${side}.${name}`).join(', ')})`;

@@ -111,6 +111,7 @@ function operand(value: unknown): string {
 
 function need(values: string[], index: number, field: Field): string {
   const value = values[index];
-  if (value === undefined) throw new ConfigurationError('invalid_filter', `A filter on ${field.path[0]} needs more values`);
+  if (value === undefined)
+    throw new ConfigurationError('invalid_filter', `A filter on ${field.path[0]} needs more values`);
   return value;
 }

@@ -1,4 +1,11 @@
-import { type ByteFormat, type ByteStream, type CheckResult, type ConnectorContext, defineSource, type ReadRequest } from '../define.ts';
+import {
+  type ByteFormat,
+  type ByteStream,
+  type CheckResult,
+  type ConnectorContext,
+  defineSource,
+  type ReadRequest,
+} from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
 import { discoverStreams, readableSchemas } from './catalog.ts';
 import { databases, serverCheck } from './check.ts';
@@ -52,7 +59,11 @@ async function check(ctx: Context): Promise<CheckResult> {
     return {
       checks: [
         ...server,
-        { title: 'Tables', status: problem ? 'failed' : 'passed', message: problem ?? `${total} tables and views can be read` },
+        {
+          title: 'Tables',
+          status: problem ? 'failed' : 'passed',
+          message: problem ?? `${total} tables and views can be read`,
+        },
       ],
     };
   });

@@ -29,7 +29,9 @@ export async function ensureStateTable(session: PgSession, schema: string): Prom
 
 /** Streams open side by side: whoever defines something in the schema waits for the others. Until the commit. */
 export async function lockDefinitions(session: PgSession, schema: string): Promise<void> {
-  await session.query("select pg_advisory_xact_lock(hashtextextended('data-pipelines:' || $1, 0))", [schema], { slow: true });
+  await session.query("select pg_advisory_xact_lock(hashtextextended('data-pipelines:' || $1, 0))", [schema], {
+    slow: true,
+  });
 }
 
 export interface StateRow {
@@ -47,7 +49,10 @@ export interface StateRow {
 export async function claimState(session: PgSession, target: WriteTarget & { schema: string }): Promise<StateRow> {
   const table = relation(target.schema, STATE_TABLE);
   const key = [target.connection_id, target.stream_id, String(target.fence)];
-  await session.query(`insert into ${table} (connection_id, stream_id, fence) values ($1, $2, $3) on conflict do nothing`, key);
+  await session.query(
+    `insert into ${table} (connection_id, stream_id, fence) values ($1, $2, $3) on conflict do nothing`,
+    key,
+  );
   const { rows } = await session.query(
     `update ${table} set fence = $3 where connection_id = $1 and stream_id = $2 and fence <= $3
       returning state::text, state_version, stream_run_id, finished, counts::text`,

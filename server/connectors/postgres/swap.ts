@@ -29,7 +29,9 @@ export async function swapIn(session: PgSession, target: Target, fresh: string):
       await addMissingColumns(session, target, old);
       const columns = columnList(target.columns.map(({ name }) => name));
       await session.query(`truncate ${target.relation}`, [], { slow: true });
-      await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${freshRelation}`, [], { slow: true });
+      await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${freshRelation}`, [], {
+        slow: true,
+      });
       await session.query(`drop table ${freshRelation}`);
       return;
     }
@@ -89,7 +91,8 @@ async function hasAttachments(session: PgSession, { schema, table }: Target, oid
 
 /** The new table begins with what the schema's default privileges gave it; it gets exactly what the old one has. */
 async function copyRights(session: PgSession, oid: string, fresh: string): Promise<void> {
-  const role = (column: string) => `case ${column} when 0 then 'public' else quote_ident(pg_get_userbyid(${column})) end`;
+  const role = (column: string) =>
+    `case ${column} when 0 then 'public' else quote_ident(pg_get_userbyid(${column})) end`;
   const { rows } = await session.query(
     `select format('revoke all on table %s from %s', ${literal(fresh)}, ${role('a.grantee')})
        from pg_class c, aclexplode(c.relacl) a where c.oid = ${literal(fresh)}::regclass and a.grantee <> c.relowner

@@ -32,11 +32,17 @@ export async function findTable(session: PgSession, schema: string, table: strin
 }
 
 /** Adds what the target has more, nullable: rows that are there have no value for it. */
-export async function addMissingColumns(session: PgSession, target: WriteTarget & { schema: string }, table: ExistingTable) {
+export async function addMissingColumns(
+  session: PgSession,
+  target: WriteTarget & { schema: string },
+  table: ExistingTable,
+) {
   const missing = target.columns.filter(({ name }) => !table.types.has(name));
   if (missing.length === 0) return;
   const additions = missing.map((column) => `add column ${identifier(column.name)} ${columnType(column)}`);
-  await session.query(`alter table ${relation(target.schema, target.table)} ${additions.join(', ')}`, [], { slow: true });
+  await session.query(`alter table ${relation(target.schema, target.table)} ${additions.join(', ')}`, [], {
+    slow: true,
+  });
   for (const column of missing) table.types.set(column.name, columnType(column));
 }
 
@@ -44,7 +50,8 @@ const definitions = (columns: readonly Column[]) =>
   columns.map(({ name, type }) => `${identifier(name)} ${type}`).join(', ');
 
 export async function createTable(session: PgSession, target: Target, options: { name: string; primaryKey: boolean }) {
-  const key = options.primaryKey && target.primary_key.length ? `, primary key (${columnList(target.primary_key)})` : '';
+  const key =
+    options.primaryKey && target.primary_key.length ? `, primary key (${columnList(target.primary_key)})` : '';
   const parts = `${definitions(target.typed)}${key}`;
   await session.query(`create table ${relation(target.schema, options.name)} (${parts})`);
 }
@@ -52,7 +59,9 @@ export async function createTable(session: PgSession, target: Target, options: {
 /** Emptied by each commit, gone with the session. `sequence`: the column that keeps the order of arrival. */
 export async function createStage(session: PgSession, target: Target, options: { name: string; sequence: string }) {
   const key = new Set(target.primary_key);
-  const columns = target.typed.map(({ name, type }) => `${identifier(name)} ${type}${key.has(name) ? ' not null' : ''}`);
+  const columns = target.typed.map(
+    ({ name, type }) => `${identifier(name)} ${type}${key.has(name) ? ' not null' : ''}`,
+  );
   await session.query(
     `create temporary table if not exists ${identifier(options.name)} (${columns.join(', ')},
        ${identifier(options.sequence)} bigint generated always as identity) on commit delete rows`,
@@ -63,7 +72,11 @@ export async function createStage(session: PgSession, target: Target, options: {
  * A merge needs a unique index on exactly the key; an existing table without one gets it.
  * @throws ConfigurationError when the rows that are there are not unique by the key.
  */
-export async function ensureUniqueKey(session: PgSession, target: WriteTarget & { schema: string }, table: ExistingTable) {
+export async function ensureUniqueKey(
+  session: PgSession,
+  target: WriteTarget & { schema: string },
+  table: ExistingTable,
+) {
   const names = target.primary_key.map(literal).join(', ');
   const { rows } = await session.query(
     `select 1 from pg_index i

@@ -23,16 +23,48 @@ const BUILTIN: Record<string, LogicalType> = {
   bytea: 'binary',
   ...Object.fromEntries(
     [
-      'text', 'character varying', 'character', '"char"', 'name', 'uuid', 'interval', 'money', 'xml', 'inet', 'cidr',
-      'macaddr', 'macaddr8', 'bit', 'bit varying', 'point', 'line', 'lseg', 'box', 'path', 'polygon', 'circle', 'tsvector',
-      'tsquery', 'pg_lsn', 'int4range', 'int8range', 'numrange', 'daterange', 'tsrange', 'tstzrange',
+      'text',
+      'character varying',
+      'character',
+      '"char"',
+      'name',
+      'uuid',
+      'interval',
+      'money',
+      'xml',
+      'inet',
+      'cidr',
+      'macaddr',
+      'macaddr8',
+      'bit',
+      'bit varying',
+      'point',
+      'line',
+      'lseg',
+      'box',
+      'path',
+      'polygon',
+      'circle',
+      'tsvector',
+      'tsquery',
+      'pg_lsn',
+      'int4range',
+      'int8range',
+      'numrange',
+      'daterange',
+      'tsrange',
+      'tstzrange',
     ].map((name) => [name, 'string' as const]),
   ),
 };
 
 /** `timestamp(3) without time zone[]` to `timestamp without time zone`; `interval day to second(3)` to `interval`. */
 const bareName = (type: string) =>
-  type.replace(/\[\]$/, '').replace(/\([^)]*\)/, '').replace(/^interval .*/, 'interval').trim();
+  type
+    .replace(/\[\]$/, '')
+    .replace(/\([^)]*\)/, '')
+    .replace(/^interval .*/, 'interval')
+    .trim();
 
 /** Whether a server without any extension or definition of its own has the type. `type` as format_type() writes it. */
 export const isBuiltin = (type: string) => Object.hasOwn(BUILTIN, bareName(type));

@@ -1,4 +1,13 @@
-import type { Batch, ByteFormat, ByteStream, CommittedState, ConnectorContext, StreamState, WriteCounts, Writer } from '../define.ts';
+import type {
+  Batch,
+  ByteFormat,
+  ByteStream,
+  CommittedState,
+  ConnectorContext,
+  StreamState,
+  WriteCounts,
+  Writer,
+} from '../define.ts';
 import { ConnectorError } from '../errors.ts';
 import type { CopyIn } from './copy-in.ts';
 import { encodeCopyText } from './copy-text.ts';

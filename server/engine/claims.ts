@@ -64,7 +64,7 @@ export async function claimStream(db: Db, stream_run_id: string): Promise<Claim 
     .returning();
   if (!claimed) return null;
   const started = await markRunning(db, run, claimed.attempt);
-  return { run: started, stream_run: claimed, ...(await loadPipeline(db, claimed)) };
+  return { run: started, stream_run: claimed, ...(await loadPipeline(db, started, claimed)) };
 }
 
 async function markRunning(db: Db, run: RunRow, attempt: number): Promise<RunRow> {
@@ -82,7 +82,7 @@ async function markRunning(db: Db, run: RunRow, attempt: number): Promise<RunRow
   return running;
 }
 
-async function loadPipeline(db: Db, claimed: Claim['stream_run']) {
+async function loadPipeline(db: Db, run: RunRow, claimed: Claim['stream_run']) {
   const [[connection], [stream]] = await Promise.all([
     db.select().from(connections).where(eq(connections.id, claimed.connection_id)),
     db.select().from(connectionStreams).where(eq(connectionStreams.id, claimed.stream_id)),
@@ -95,7 +95,14 @@ async function loadPipeline(db: Db, claimed: Claim['stream_run']) {
   const source = both.find((row) => row.id === connection.source_id);
   const destination = both.find((row) => row.id === connection.destination_id);
   if (!source || !destination) throw new Error(`source or destination of connection ${connection.id} is gone`);
-  return { connection, stream, source, destination };
+  return { connection, stream: asRun(run, claimed, stream), source, destination };
+}
+
+/** A custom run reads and writes the stream its own way, and from the live cursor only where it says so. */
+function asRun(run: RunRow, { sync_mode, destination_sync_mode }: Claim['stream_run'], stream: Claim['stream']) {
+  if (run.plan_id === null) return stream;
+  const state = run.custom_run_parameters?.mode === 'incremental' ? stream.state : null;
+  return { ...stream, sync_mode, destination_sync_mode, state, state_version: 0 };
 }
 
 const stillHeld = (claim: Claim) =>
@@ -132,11 +139,12 @@ export async function recordCheckpoint(
       ...commit.counts,
       attempts_without_progress: 0,
       ...(commit.state && { cursor_after: commit.state.cursor }),
+      ...(claim.run.plan_id !== null && commit.state && { state_after: commit.state }),
     })
     .where(stillHeld(claim))
     .returning({ id: streamRuns.id });
   if (held.length === 0) return false;
-  if (!claim.run.update_cursor) return true;
+  if (claim.run.plan_id !== null) return true;
   await db
     .update(connectionStreams)
     .set({

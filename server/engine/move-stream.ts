@@ -1,5 +1,3 @@
-import { and, eq, sql } from 'drizzle-orm';
-import { catalogStreams } from '../../db/schema/index.ts';
 import type {
   AnyDestination,
   AnySource,
@@ -7,12 +5,10 @@ import type {
   ByteFormat,
   ConnectorContext,
   ReadRequest,
-  StreamSchema,
   StreamState,
   Writer,
   WriteTarget,
 } from '../connectors/define.ts';
-import { ConfigurationError } from '../connectors/errors.ts';
 import type { Attempt } from './attempt.ts';
 import { ClaimLost } from './attempt.ts';
 import { CheckpointPace } from './checkpoint.ts';
@@ -20,7 +16,10 @@ import { recordCheckpoint } from './claims.ts';
 import { openConnector } from './connector-context.ts';
 import { canMapCopyText, createCopyTextMapper } from './copy-text-mapping.ts';
 import { fromSource, onSide, SideError } from './failures.ts';
+import { loadStream } from './load-stream.ts';
 import { createMapper } from './mapping.ts';
+import { hasDateCursor } from './planner-streams.ts';
+import { windowOf } from './planner-windows.ts';
 import { prefetch } from './prefetch.ts';
 import { planTransfer, readRequest, tableName, type TransferPlan } from './transfer-plan.ts';
 
@@ -40,15 +39,15 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const from = await onSide('source', async () => openConnector(deps, claim.source, attempt.hooks('source')));
   const to = await onSide('destination', async () => openConnector(deps, claim.destination, attempt.hooks('destination')));
   const source = from.connector as AnySource;
-  const schema = await loadSchema(attempt);
-  const plan = await onSide('source', async () => planTransfer({ source, schema, stream: claim.stream }));
+  const { schema, stream } = await loadStream(deps, claim);
+  const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
   const writer = await onSide('destination', () =>
     (to.connector as AnyDestination).open(to.ctx, writeTarget(attempt, plan)),
   );
   try {
     if (writer.committed?.finished) return await adopt(attempt, writer);
     const state = resumeState(attempt, writer);
-    const request = readRequest({ plan, schema, stream: claim.stream, state, window: windowOf(attempt) });
+    const request = readRequest({ plan, schema, stream, state, window: windowFor(attempt, hasDateCursor(schema, stream)) });
     const state_version = Math.max(claim.stream.state_version, writer.committed?.state_version ?? 0);
     return await transfer({ attempt, plan, source, sourceContext: from.ctx, writer, request, state_version });
   } catch (error) {
@@ -156,25 +155,11 @@ function resumeState({ claim }: Attempt, { committed }: Writer): StreamState | n
   return ahead ? committed.state : (claim.stream.state ?? null);
 }
 
-function windowOf({ claim }: Attempt): ReadRequest['window'] {
+/** The days of a custom run, or what the connection has from its start date on. */
+function windowFor({ claim }: Attempt, dates: boolean): ReadRequest['window'] {
   const { run, connection } = claim;
-  const start = run.window_start ?? connection.start_date;
-  return start || run.window_end ? { start, end: run.window_end } : null;
-}
-
-async function loadSchema({ deps, claim }: Attempt): Promise<StreamSchema> {
-  const [row] = await deps.db
-    .select({ definition: catalogStreams.definition })
-    .from(catalogStreams)
-    .where(
-      and(
-        eq(catalogStreams.account_connector_id, claim.source.id),
-        eq(catalogStreams.name, claim.stream.name),
-        sql`${catalogStreams.namespace} is not distinct from ${claim.stream.namespace}`,
-      ),
-    );
-  if (!row) throw new ConfigurationError('unknown_stream', `The source's catalog has no stream ${claim.stream.name}`);
-  return row.definition as unknown as StreamSchema;
+  const days = { start: run.window_start ?? connection.start_date, end: run.window_end };
+  return windowOf(days, { timezone: connection.schedule.timezone, dates });
 }
 
 function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
@@ -187,8 +172,8 @@ function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
     cursor_column: plan.cursor_column,
     mode: stream.destination_sync_mode,
     connection_id: connection.id,
-    // A run that must not move the live cursor keeps its checkpoints apart from the stream's own.
-    stream_id: run.update_cursor ? stream.id : stream_run.id,
+    // A custom run keeps its checkpoints apart from the stream's own.
+    stream_id: run.plan_id === null ? stream.id : stream_run.id,
     connection_run_id: run.id,
     stream_run_id: stream_run.id,
     fence: stream_run.fence,

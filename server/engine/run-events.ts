@@ -40,9 +40,7 @@ export async function emitRunEvent(
   });
 }
 
-const WITH_STATISTICS: ReadonlySet<EventKind> = new Set([
-  ...(['connection_succeeded', 'connection_failed', 'connection_partially_failed'] as const),
-]);
+const WITH_STATISTICS: ReadonlySet<EventKind> = new Set((['connection_succeeded', 'connection_failed', 'connection_partially_failed'] as const));
 
 /** The same for one of its streams. */
 export async function emitStreamEvent(
@@ -112,7 +110,8 @@ function runFacts(run: RunRow) {
 
 const endOf = (run: RunRow) => (run.finished_at ? Date.parse(run.finished_at) : Date.now());
 
-async function connectionFacts(db: Db, connection_id: string) {
+/** What events say of the connection they are about. */
+export async function connectionFacts(db: Db, connection_id: string) {
   const [connection] = await db.select().from(connections).where(eq(connections.id, connection_id));
   if (!connection) throw new Error(`connection ${connection_id} of a run is gone`);
   const connectors = await db

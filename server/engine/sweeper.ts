@@ -4,6 +4,7 @@ import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
 import { executeStream } from '../queue/jobs.ts';
+import { advancePlan, stalledPlans, waitsForTurn } from './launch-advance.ts';
 import { finishRun, lockRun, settleRun } from './settle.ts';
 import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from './states.ts';
 
@@ -36,6 +37,9 @@ export async function sweep(deps: Deps): Promise<void> {
     await deps.db.transaction((tx) => endByForce(deps, tx, id));
   }
   await resendLost(deps);
+  for (const plan_id of await stalledPlans(deps.db)) {
+    await deps.db.transaction((tx) => advancePlan(tx, deps.queue, { plan_id, ended: null }));
+  }
 }
 
 async function overdueRuns(db: Db): Promise<string[]> {
@@ -48,7 +52,8 @@ async function overdueRuns(db: Db): Promise<string[]> {
             ${connectionRuns.stop_requested_at} < now() - make_interval(secs => ${STOP_GRACE_SECONDS})
             or ${streamRuns.heartbeat_at} < now() - make_interval(secs => ${DEAD_SECONDS})))
           or (${inArray(connectionRuns.status, LIVE_RUN)}
-            and ${connectionRuns.queued_at} < now() - make_interval(hours => ${LONGEST_HOURS}))`,
+            and ${connectionRuns.queued_at} < now() - make_interval(hours => ${LONGEST_HOURS})
+            and not (${connectionRuns.plan_id} is not null and ${waitsForTurn}))`,
     );
   return rows.map((row) => row.id);
 }
@@ -67,7 +72,7 @@ async function endByForce(deps: Deps, db: Db, connection_run_id: string): Promis
       ...(!stopping && { error: timeout(run.status) }),
     })
     .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, LIVE_STREAM)));
-  await finishRun(db, run.id, SYSTEM_ACTOR);
+  await finishRun(db, deps.queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });
   deps.log.warn({ connection_run_id, stopping }, 'a run was ended by force');
 }
 

@@ -40,7 +40,16 @@ export async function liveRunIds(ctx: Ctx, connection_id: string): Promise<strin
  * run first and its connection second, and the other order would be a deadlock.
  */
 export async function stopLiveRuns(ctx: Ctx, connection_id: string, reason: string): Promise<void> {
-  for (const connection_run_id of await liveRunIds(ctx, connection_id)) {
-    await requestStop(ctx.db, { connection_run_id, actor: actorOf(ctx.principal), reason });
+  const ids = await liveRunIds(ctx, connection_id);
+  if (ids.length === 0) return;
+  const rows = await ctx.db
+    .select({ id: connectionRuns.id })
+    .from(connectionRuns)
+    .where(inArray(connectionRuns.id, ids))
+    .orderBy(connectionRuns.number)
+    .for('update');
+  // All are locked before the first one ends, which locks its plan; the last chunks first, so that none gets its turn.
+  for (const { id: connection_run_id } of rows.toReversed()) {
+    await requestStop(ctx.db, ctx.deps.queue, { connection_run_id, actor: actorOf(ctx.principal), reason });
   }
 }

@@ -19,13 +19,18 @@ export async function startRunOf(
   options: Pick<StartRun, 'trigger_type' | 'rerun_of_run_id'> & { streams?: StreamRow[] },
 ): Promise<string> {
   const { streams: chosen, ...how } = options;
-  if (connection.status === 'locked') throw connectionLocked(connection);
-  await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
+  await requireRunnable(ctx, connection);
   const streams = chosen ?? (await selectedStreams(ctx, connection.id));
   if (streams.length === 0) throw badRequest('no_streams_selected', 'No stream of this connection is selected');
   await checkMovement(ctx);
   const run = { connection, streams, run_type: 'plain' as const, actor: actorOf(ctx.principal) };
   return startRun(ctx.db, ctx.deps.queue, { ...run, ...how });
+}
+
+/** @throws ApiError 400 `account_connector_not_ready`; 402 `connection_locked`. */
+export async function requireRunnable(ctx: Ctx, connection: ConnectionRow): Promise<void> {
+  if (connection.status === 'locked') throw connectionLocked(connection);
+  await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
 }
 
 /** @throws ApiError 400 `account_connector_not_ready` with `account_connector_id` and `status`. */
@@ -49,7 +54,8 @@ export const connectionLocked = (connection: ConnectionRow) =>
     status_reason: connection.status_reason,
   });
 
-const selectedStreams = (ctx: Ctx, connection_id: string): Promise<StreamRow[]> =>
+/** By namespace and name. */
+export const selectedStreams = (ctx: Ctx, connection_id: string): Promise<StreamRow[]> =>
   ctx.db
     .select()
     .from(connectionStreams)

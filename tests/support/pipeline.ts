@@ -93,7 +93,9 @@ export async function makePipeline(
       );
     },
     stop: (run_id) =>
-      deps.db.transaction((tx) => requestStop(tx, { connection_run_id: run_id, actor: SYSTEM_ACTOR, reason: 'test' })),
+      deps.db.transaction((tx) =>
+        requestStop(tx, deps.queue, { connection_run_id: run_id, actor: SYSTEM_ACTOR, reason: 'test' }),
+      ),
   };
 }
 

@@ -23,7 +23,7 @@ export function presentRun(record: RunRecord, viewing: Viewing): ConnectionRunSc
 }
 
 export function presentStreamRun(record: StreamRunRecord, viewing: Viewing): StreamRunSchema {
-  const { stream } = record;
+  const { state_after: _state, ...stream } = record.stream;
   return {
     ...stream,
     duration_ms: durationOf(stream, viewing.now),
@@ -46,7 +46,7 @@ function durationOf(work: { started_at: string | null; finished_at: string | nul
 }
 
 /** An estimate may be too low: only the end is 100. */
-function progressOf(stream: StreamRunRecord['stream']): number | null {
+function progressOf(stream: Omit<StreamRunRecord['stream'], 'state_after'>): number | null {
   if (stream.status === 'succeeded') return 100;
   if (!stream.estimated_rows) return null;
   return Math.min(99, Math.floor((stream.rows_read / stream.estimated_rows) * 100));

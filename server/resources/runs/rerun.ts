@@ -5,10 +5,11 @@ import { badRequest } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import { type ConnectionRow, lockConnection } from '../owned-connection.ts';
 import { startRunOf } from '../start-run.ts';
+import { rerunChunk } from './launch.ts';
 import { findRun } from '../owned-run.ts';
 
 /**
- * Starts a new run with the streams of one that has ended; answers with the new run's id.
+ * Starts a new run with the streams of one that has ended, of a custom run with its days; answers with the new run's id.
  * @throws ApiError 400 `run_not_terminal`, `stream_removed`, and those of a start.
  */
 export async function rerunRun(ctx: Ctx, input: { connection_run_id: string }): Promise<string> {
@@ -18,6 +19,7 @@ export async function rerunRun(ctx: Ctx, input: { connection_run_id: string }): 
     throw badRequest('run_not_terminal', 'The run has not ended', { connection_run_id: run.id, status: run.status });
   }
   const streams = await streamsOf(ctx, connection, run.id);
+  if (run.plan_id !== null) return rerunChunk(ctx, connection, { run, streams });
   return startRunOf(ctx, connection, { trigger_type: 'rerun', rerun_of_run_id: run.id, streams });
 }
 

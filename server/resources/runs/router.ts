@@ -3,8 +3,18 @@ import { rest } from '../../endpoint.ts';
 import { read, router, write } from '../../procedure.ts';
 import { Page } from '../wire.ts';
 import { rerunRun } from './rerun.ts';
-import { ConnectionRunSchema, CustomRunParameters, StreamRunSchema } from './schema.ts';
+import {
+  CustomRunParameters,
+  CustomRunPlanLaunchRequest,
+  CustomRunPlanLaunchResponse,
+  CustomRunPlannerDecision,
+  CustomRunSplitOptions,
+} from './custom-schema.ts';
+import { launchPlan } from './launch.ts';
+import { previewCustomRun } from './preview.ts';
+import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 import { listRuns, listStreamRuns, runConnection, stopRun } from './service.ts';
+import { readSplitOptions } from './split-options.ts';
 
 const CrossAccount = z.object({
   cross_account: z.boolean().default(false).meta({ description: 'Beyond the own account; needs cross_account.read.' }),
@@ -13,13 +23,18 @@ const CrossAccount = z.object({
 export const runsRouter = router({
   list: read
     .concat(
-      rest('GET', '/connections/{connection_id}/runs', { summary: 'Runs of a connection, newest first', query: Page }),
+      rest('GET', '/connections/{connection_id}/runs', {
+        operation_id: 'list_connection_runs',
+        summary: 'Runs of a connection, newest first',
+        query: Page,
+      }),
     )
     .output(z.array(ConnectionRunSchema))
     .query(({ ctx, input }) => listRuns(ctx, input)),
   streamRuns: read
     .concat(
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs', {
+        operation_id: 'list_stream_runs',
         summary: 'Stream runs of a run, by namespace and name',
         query: CrossAccount.extend(Page.shape),
         errors: [403],
@@ -30,7 +45,9 @@ export const runsRouter = router({
   run: write('connections.run')
     .concat(
       rest('POST', '/connections/{connection_id}/run', {
-        summary: "Starts a run; answers with the run's id",
+        operation_id: 'run_connection',
+        summary: 'Starts a plain run, or a custom one; answers with the id of the (first) run',
+        description: 'Without a body, with `null` or `{}` a plain run. Null: every chunk of the custom run is skipped.',
         body: CustomRunParameters.nullable(),
         body_key: 'parameters',
         errors: [400, 402],
@@ -38,9 +55,42 @@ export const runsRouter = router({
     )
     .output(z.string().nullable())
     .mutation(({ ctx, input }) => runConnection(ctx, input)),
+  splitOptions: read
+    .concat(
+      rest('GET', '/connections/custom-run/split-options', {
+        operation_id: 'get_custom_run_split_options',
+        summary: 'What a custom run can be split into',
+      }),
+    )
+    .output(CustomRunSplitOptions)
+    .query(({ ctx }) => readSplitOptions(ctx)),
+  preview: write('connections.run')
+    .concat(
+      rest('POST', '/connections/{connection_id}/run/preview', {
+        operation_id: 'preview_custom_run',
+        summary: 'Plans a custom run and shows what it would do; the plan can be launched for an hour',
+        body: CustomRunParameters,
+        body_key: 'parameters',
+        errors: [400, 402],
+      }),
+    )
+    .output(CustomRunPlannerDecision)
+    .mutation(({ ctx, input }) => previewCustomRun(ctx, input)),
+  launchPlan: write('connections.run')
+    .concat(
+      rest('POST', '/connections/{connection_id}/run/launch-plan', {
+        operation_id: 'launch_custom_run_plan',
+        summary: 'Launches a plan, or some of its chunks; a second time it answers the same and starts nothing',
+        body: CustomRunPlanLaunchRequest,
+        errors: [400, 402],
+      }),
+    )
+    .output(CustomRunPlanLaunchResponse)
+    .mutation(({ ctx, input }) => launchPlan(ctx, input)),
   stop: write('connections.run')
     .concat(
       rest('POST', '/connections/{connection_run_id}/stop', {
+        operation_id: 'stop_connection_run',
         summary: 'Asks a run to stop; null when it had ended already',
       }),
     )
@@ -49,6 +99,7 @@ export const runsRouter = router({
   rerun: write('connections.run')
     .concat(
       rest('POST', '/connections/{connection_run_id}/rerun', {
+        operation_id: 'rerun_connection_run',
         summary: "Starts a new run with the streams of one that has ended; answers with the new run's id",
         errors: [400, 402],
       }),

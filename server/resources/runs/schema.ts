@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { RUN_STATUSES, STREAM_RUN_STATUSES } from '../../../db/schema/index.ts';
-import { count, day, idInBody, instant, text, UserReference } from '../wire.ts';
+import { count, instant, UserReference } from '../wire.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 const date = () => z.string().meta({ format: 'date' });
@@ -24,35 +24,6 @@ export const RunError = z
 export const RunWarning = z
   .object({ code: z.string(), message: z.string(), stream_name: z.string().nullable() })
   .meta({ id: 'RunWarning' });
-
-/** The body of a custom run. All absent: a plain run. */
-export const CustomRunParameters = z
-  .strictObject({
-    start_date: day().nullish(),
-    end_date: day().nullish(),
-    stream_ids: z.array(idInBody()).max(10_000).nullish(),
-    stream_names: z.array(text(1, 255)).max(10_000).nullish(),
-    mode: z.enum(['backfill', 'incremental', 'full_refresh']).nullish(),
-    split: z
-      .strictObject({
-        unit: z.enum(['none', 'day', 'week', 'month', 'quarter', 'year']),
-        size: z.int().min(1).max(365),
-      })
-      .nullish(),
-    order: z.enum(['chronological', 'reverse_chronological']).nullish(),
-    max_parallel_runs: z.int().min(1).max(10).nullish(),
-    reprocess: z.enum(['all', 'missing', 'failed']).nullish(),
-    update_cursor: z.boolean().nullish(),
-    clear_destination: z.boolean().nullish(),
-    on_chunk_failure: z.enum(['stop', 'continue']).nullish(),
-    reason: text(0, 500).nullish(),
-  })
-  .meta({ id: 'CustomRunParameters' });
-export type CustomRunParameters = z.infer<typeof CustomRunParameters>;
-
-/** No body, `null` and `{}` mean the same. */
-export const isPlain = (parameters: CustomRunParameters | null | undefined): boolean =>
-  Object.values(parameters ?? {}).every((value) => value == null);
 
 export const ConnectionRunSchema = z
   .object({

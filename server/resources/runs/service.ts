@@ -1,13 +1,14 @@
-import { badRequest } from '../../lib/errors.ts';
 import { requestStop } from '../../engine/lifecycle.ts';
 import { actorOf, type Ctx } from '../../procedure.ts';
 import { findConnection, lockConnection } from '../owned-connection.ts';
 import { startRunOf } from '../start-run.ts';
 import type { Page } from '../wire.ts';
 import { findRun, type RunKey } from '../owned-run.ts';
+import { type CustomRunParameters, isPlain } from './custom-schema.ts';
+import { runCustom } from './launch.ts';
 import { presentRun, presentStreamRun, type Viewing } from './present.ts';
 import { countRuns, countStreamRuns, selectRuns, selectStreamRuns } from './query.ts';
-import { isPlain, type ConnectionRunSchema, type CustomRunParameters, type StreamRunSchema } from './schema.ts';
+import type { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 
 const viewing = (ctx: Ctx): Viewing => ({
   now: ctx.deps.now(),
@@ -30,20 +31,22 @@ export async function listStreamRuns(ctx: Ctx, input: RunKey & Page): Promise<St
   return records.map((record) => presentStreamRun(record, viewing(ctx)));
 }
 
-/** Starts a run and answers with its id. Without parameters it is a plain run of all selected streams. */
+/**
+ * Starts a run and answers with its id. Without parameters it is a plain run of all selected streams; with them the
+ * first run of a custom one, or null when there is nothing to run.
+ */
 export async function runConnection(
   ctx: Ctx,
   input: { connection_id: string; parameters: CustomRunParameters | null },
 ): Promise<string | null> {
   const connection = await lockConnection(ctx, input.connection_id);
-  if (!isPlain(input.parameters)) {
-    throw badRequest('custom_runs_unavailable', 'Custom runs are not available in this version of the service');
-  }
+  const { parameters } = input;
+  if (parameters !== null && !isPlain(parameters)) return runCustom(ctx, connection, parameters);
   return startRunOf(ctx, connection, { trigger_type: 'api' });
 }
 
 /** Answers with the run's id, or null when the run had ended already. */
 export async function stopRun(ctx: Ctx, input: { connection_run_id: string }): Promise<string | null> {
   const run = await findRun(ctx, input);
-  return requestStop(ctx.db, { connection_run_id: run.id, actor: actorOf(ctx.principal), reason: null });
+  return requestStop(ctx.db, ctx.deps.queue, { connection_run_id: run.id, actor: actorOf(ctx.principal), reason: null });
 }

@@ -1,0 +1,111 @@
+import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
+import { connectionRuns, customRunPlans, streamRuns } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { SYSTEM_ACTOR } from '../events/emit.ts';
+import type { Queue } from '../queue/boss.ts';
+import { movementRefusal } from './credits.ts';
+import { dispatchStreams } from './dispatch.ts';
+import { moveCursors } from './launch-cursor.ts';
+import { emitPlanCompleted } from './launch-events.ts';
+import type { RunParameters } from './planner.ts';
+import { emitRunEvent } from './run-events.ts';
+import { LIVE_RUN, LIVE_STREAM, type RunStatus } from './states.ts';
+
+type PlanRow = typeof customRunPlans.$inferSelect;
+
+/** Of a connection run: a chunk whose turn has not come, so that none of its streams has a job. */
+export const waitsForTurn = sql<boolean>`(connection_runs.status = 'queued' and not exists (
+  select from stream_runs s where s.connection_run_id = connection_runs.id and s.dispatched_at is not null))`;
+
+const BROKEN: readonly RunStatus[] = ['failed', 'partially_succeeded'];
+
+/**
+ * After a launch, or when a run of a plan has ended (`ended`, its final state): starts the chunks whose turn has come,
+ * stops those that are not to follow a failure, and completes the plan after the last one.
+ *
+ * Locks the plan, and of other runs only those that nobody holds: who holds one is about to end it and comes here next.
+ */
+export async function advancePlan(
+  db: Db,
+  queue: Queue,
+  step: { plan_id: string; ended: RunStatus | null },
+): Promise<void> {
+  const [plan] = await db.select().from(customRunPlans).where(eq(customRunPlans.id, step.plan_id)).for('update');
+  // Gone together with its connection.
+  if (!plan) return;
+  const parameters = plan.parameters as unknown as RunParameters;
+  const broken = step.ended !== null && BROKEN.includes(step.ended);
+  if (broken && parameters.on_chunk_failure === 'stop') await stopWaiting(db, plan, 'predecessor_failed');
+  else await startNext(db, queue, { plan, parameters });
+  const live = await liveRuns(db, plan.id);
+  if (live.length > 0) return;
+  if (parameters.update_cursor) await moveCursors(db, plan);
+  if (plan.completed_at) return;
+  await db.update(customRunPlans).set({ completed_at: sql`clock_timestamp()` }).where(eq(customRunPlans.id, plan.id));
+  await emitPlanCompleted(db, plan);
+}
+
+const liveRuns = (db: Db, plan_id: string) =>
+  db
+    .select({ id: connectionRuns.id, waits: waitsForTurn })
+    .from(connectionRuns)
+    .where(and(eq(connectionRuns.plan_id, plan_id), inArray(connectionRuns.status, LIVE_RUN)));
+
+async function startNext(
+  db: Db,
+  queue: Queue,
+  { plan, parameters }: { plan: PlanRow; parameters: RunParameters },
+): Promise<void> {
+  const live = await liveRuns(db, plan.id);
+  const active = live.filter((run) => !run.waits).length;
+  const free = parameters.max_parallel_runs - active;
+  if (free <= 0 || active === live.length) return;
+  const refusal = await movementRefusal(db, plan.account_id, new Date());
+  if (refusal) return stopWaiting(db, plan, refusal.code);
+  const next = await waitingRuns(db, plan.id, free);
+  for (const run of next) {
+    // From here on its time runs: what it waited for its turn is not the fault of the workers.
+    await db.update(connectionRuns).set({ queued_at: sql`clock_timestamp()` }).where(eq(connectionRuns.id, run.id));
+    await dispatchStreams(db, queue, run);
+  }
+}
+
+function waitingRuns(db: Db, plan_id: string, limit?: number) {
+  const query = db
+    .select()
+    .from(connectionRuns)
+    .where(and(eq(connectionRuns.plan_id, plan_id), waitsForTurn))
+    .orderBy(connectionRuns.number)
+    .for('update', { skipLocked: true })
+    .$dynamic();
+  return limit === undefined ? query : query.limit(limit);
+}
+
+async function stopWaiting(db: Db, plan: PlanRow, stop_reason: string): Promise<void> {
+  const ids = (await waitingRuns(db, plan.id)).map((run) => run.id);
+  if (ids.length === 0) return;
+  const finished_at = sql`clock_timestamp()`;
+  await db
+    .update(streamRuns)
+    .set({ status: 'stopped', finished_at })
+    .where(and(inArray(streamRuns.connection_run_id, ids), inArray(streamRuns.status, LIVE_STREAM)));
+  const stopped = await db
+    .update(connectionRuns)
+    .set({ status: 'stopped', finished_at, stop_reason })
+    .where(inArray(connectionRuns.id, ids))
+    .returning();
+  for (const run of stopped.toSorted((a, b) => a.number - b.number)) {
+    await emitRunEvent(db, { event: 'connection_run_stopped', run, actor: SYSTEM_ACTOR, extra: { stop_reason } });
+  }
+}
+
+/** Plans with chunks that wait although nothing runs: whoever was to start them took his change back. */
+export async function stalledPlans(db: Db): Promise<string[]> {
+  const rows = await db
+    .select({ plan_id: connectionRuns.plan_id })
+    .from(connectionRuns)
+    .where(and(isNotNull(connectionRuns.plan_id), inArray(connectionRuns.status, LIVE_RUN)))
+    .groupBy(connectionRuns.plan_id)
+    .having(sql`bool_and(${waitsForTurn})`);
+  return rows.flatMap(({ plan_id }) => plan_id ?? []);
+}

@@ -1,0 +1,86 @@
+import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
+import { connectionRuns, streamRuns } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import type { PastChunk, RunParameters } from '../../engine/planner.ts';
+import type { PastRun } from '../../engine/planner-estimates.ts';
+import { LIVE_STREAM } from '../../engine/states.ts';
+
+const RUNS_LOOKED_AT = 30;
+
+/** What custom runs did to these streams in days of the window; nothing without one. */
+export async function pastChunks(
+  db: Db,
+  { connection_id, stream_ids, start_date, end_date }: Scope & Pick<RunParameters, 'start_date' | 'end_date'>,
+): Promise<PastChunk[]> {
+  if (start_date === null || end_date === null || stream_ids.length === 0) return [];
+  const rows = await db
+    .select({
+      stream_id: streamRuns.stream_id,
+      start: connectionRuns.window_start,
+      end: connectionRuns.window_end,
+      status: streamRuns.status,
+      number: connectionRuns.number,
+      mode: sql<string | null>`${connectionRuns.custom_run_parameters} ->> 'mode'`,
+    })
+    .from(streamRuns)
+    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
+    .where(
+      and(
+        eq(connectionRuns.connection_id, connection_id),
+        isNotNull(connectionRuns.plan_id),
+        inArray(streamRuns.stream_id, stream_ids),
+        sql`${connectionRuns.window_start} <= ${end_date} and ${connectionRuns.window_end} >= ${start_date}`,
+      ),
+    );
+  return rows.flatMap(({ start, end, status, mode, ...row }) => {
+    const outcome = LIVE_STREAM.includes(status) ? 'live' : OUTCOMES[status];
+    // What a run by the cursor loaded of its days depends on where the cursor was.
+    if (start === null || end === null || !outcome || (outcome !== 'live' && mode !== 'backfill')) return [];
+    return { ...row, window: { start, end }, outcome };
+  });
+}
+
+const OUTCOMES: Record<string, 'succeeded' | 'failed'> = {
+  succeeded: 'succeeded',
+  failed: 'failed',
+  stopped: 'failed',
+};
+
+interface Scope {
+  connection_id: string;
+  stream_ids: string[];
+}
+
+/** The last runs that succeeded and tell how much data a day has: windows, and increments by the cursor. Newest first. */
+export async function pastRuns(db: Db, { connection_id, stream_ids }: Scope): Promise<PastRun[]> {
+  if (stream_ids.length === 0) return [];
+  const rows = await db
+    .select({
+      rows_loaded: sql<string>`sum(${streamRuns.rows_loaded})`,
+      started_at: connectionRuns.started_at,
+      finished_at: connectionRuns.finished_at,
+      start: connectionRuns.window_start,
+      end: connectionRuns.window_end,
+    })
+    .from(connectionRuns)
+    .innerJoin(streamRuns, eq(streamRuns.connection_run_id, connectionRuns.id))
+    .where(
+      and(
+        eq(connectionRuns.connection_id, connection_id),
+        eq(connectionRuns.status, 'succeeded'),
+        inArray(streamRuns.stream_id, stream_ids),
+        eq(streamRuns.status, 'succeeded'),
+        sql`(${connectionRuns.window_end} is not null
+          or (${connectionRuns.plan_id} is null and ${streamRuns.sync_mode} = 'incremental'))`,
+      ),
+    )
+    .groupBy(connectionRuns.id)
+    .orderBy(sql`${connectionRuns.number} desc`)
+    .limit(RUNS_LOOKED_AT);
+  return rows.flatMap(({ rows_loaded, started_at, finished_at, start, end }) => {
+    if (started_at === null || finished_at === null || (start === null && end !== null)) return [];
+    const duration_ms = Math.max(0, Date.parse(finished_at) - Date.parse(started_at));
+    const window = start !== null && end !== null ? { start, end } : null;
+    return { rows_loaded: Number(rows_loaded), duration_ms, finished_at, window };
+  });
+}

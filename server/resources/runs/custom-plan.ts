@@ -1,0 +1,87 @@
+import { customRunPlans } from '../../../db/schema/index.ts';
+import { creditsRemaining, readAccountPlan } from '../../engine/credits.ts';
+import { type Plan, planCustomRun, type RunParameters } from '../../engine/planner.ts';
+import { paceOf } from '../../engine/planner-estimates.ts';
+import { completeParameters, planHash } from '../../engine/planner-parameters.ts';
+import { dayIn } from '../../engine/planner-windows.ts';
+import { CREDIT_RATES } from '../../lib/plans.ts';
+import type { Ctx } from '../../procedure.ts';
+import type { ConnectionRow } from '../owned-connection.ts';
+import { pastChunks, pastRuns } from './custom-history.ts';
+import type { CustomRunParameters, CustomRunPlannerDecision } from './custom-schema.ts';
+import { chooseStreams } from './custom-streams.ts';
+
+export type PlanRow = typeof customRunPlans.$inferSelect;
+
+export const PLAN_TTL_MINUTES = 60;
+
+/**
+ * Plans a custom run and stores the plan for its launch.
+ * @throws ApiError 400 `invalid_window`, `future_window`, `range_too_long`, `unknown_stream`.
+ */
+export async function storePlan(ctx: Ctx, connection: ConnectionRow, given: CustomRunParameters): Promise<PlanRow> {
+  const now = ctx.deps.now();
+  const today = dayIn(connection.schedule.timezone, now);
+  const parameters = completeParameters(given, { today, earliest: connection.start_date });
+  const { plan, streams, credits_remaining } = await makePlan(ctx, connection, { parameters, today });
+  const id = Bun.randomUUIDv7();
+  const expires_at = new Date(now.getTime() + PLAN_TTL_MINUTES * 60_000).toISOString();
+  const { principal } = ctx;
+  const decision: CustomRunPlannerDecision = {
+    plan_id: id,
+    plan_hash: planHash(parameters, connection),
+    expires_at,
+    parameters,
+    ...plan,
+    streams: streams.map(({ stream, supports_date_window, reason }) => {
+      return { stream_id: stream.id, stream_name: stream.name, supports_date_window, reason };
+    }),
+    credits_remaining,
+    created_at: now.toISOString(),
+    created_by: { id: principal.user_id, name: principal.name, email: principal.email },
+  };
+  const [row] = await ctx.db
+    .insert(customRunPlans)
+    .values({
+      id,
+      account_id: connection.account_id,
+      connection_id: connection.id,
+      connection_revision: connection.revision,
+      plan_hash: decision.plan_hash,
+      parameters: { ...parameters },
+      decision: { ...decision },
+      created_by: principal.user_id,
+      created_at: decision.created_at,
+      expires_at,
+    })
+    .returning();
+  if (!row) throw new Error('no plan was stored');
+  return row;
+}
+
+export const decisionOf = (row: PlanRow) => row.decision as unknown as CustomRunPlannerDecision;
+export const parametersOf = (row: PlanRow) => row.parameters as unknown as RunParameters;
+
+async function makePlan(ctx: Ctx, connection: ConnectionRow, asked: { parameters: RunParameters; today: string }) {
+  const { parameters, today } = asked;
+  const { streams, blockers } = await chooseStreams(ctx, connection, parameters);
+  const scope = { connection_id: connection.id, stream_ids: streams.map(({ stream }) => stream.id) };
+  const account = await readAccountPlan(ctx.db, connection.account_id, { now: ctx.deps.now() });
+  const [history, past, credits_remaining] = await Promise.all([
+    pastChunks(ctx.db, { ...parameters, ...scope }),
+    pastRuns(ctx.db, scope),
+    creditsRemaining(ctx.db, account),
+  ]);
+  const plan: Plan = planCustomRun({
+    parameters,
+    streams,
+    history,
+    pace: paceOf(past),
+    credits_per_row: CREDIT_RATES[connection.kind],
+    credits_remaining: account.plan.overage_allowed ? null : credits_remaining,
+    today,
+    max_chunks: account.plan.limits.max_custom_run_chunks,
+    blockers,
+  });
+  return { plan, streams, credits_remaining };
+}

@@ -1,0 +1,83 @@
+import { and, eq, isNull } from 'drizzle-orm';
+import { accountConnectors, catalogStreams, type connectionStreams } from '../../../db/schema/index.ts';
+import type { StreamSchema } from '../../connectors/define.ts';
+import { findConnector } from '../../connectors/registry.ts';
+import { isWindowed, type RunParameters } from '../../engine/planner.ts';
+import { planStream, type PlanNotice, type StreamPlan } from '../../engine/planner-streams.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+import type { ConnectionRow } from '../owned-connection.ts';
+import { selectedStreams } from '../start-run.ts';
+
+type StreamRow = typeof connectionStreams.$inferSelect;
+
+export interface ChosenStreams {
+  streams: StreamPlan[];
+  blockers: PlanNotice[];
+}
+
+/**
+ * The streams of a custom run, by namespace and name, and how it treats each of them.
+ * @throws ApiError 400 `unknown_stream` with the ids and names that are no selected streams of the connection.
+ */
+export async function chooseStreams(
+  ctx: Ctx,
+  connection: ConnectionRow,
+  parameters: RunParameters,
+): Promise<ChosenStreams> {
+  const chosen = namedStreams(await selectedStreams(ctx, connection.id), parameters);
+  const [catalog, destination] = await Promise.all([catalogOf(ctx, connection), destinationOf(ctx, connection)]);
+  const supported = destination?.supported_destination_sync_modes ?? [];
+  const { mode, clear_destination } = parameters;
+  const how = { supported, mode, clear_destination, windowed: isWindowed(parameters) };
+  return {
+    streams: chosen.map((stream) => planStream({ ...how, stream, schema: catalog.get(keyOf(stream)) ?? null })),
+    blockers: clear_destination && !supported.includes('overwrite') ? [cannotClear(connection)] : [],
+  };
+}
+
+function namedStreams(selected: StreamRow[], { stream_ids, stream_names }: RunParameters): StreamRow[] {
+  if (stream_ids === null && stream_names === null) return selected;
+  const hasName = (stream: StreamRow, name: string) =>
+    stream.name === name || `${stream.namespace}.${stream.name}` === name;
+  const unknown = {
+    stream_ids: (stream_ids ?? []).filter((id) => !selected.some((stream) => stream.id === id)),
+    stream_names: (stream_names ?? []).filter((name) => !selected.some((stream) => hasName(stream, name))),
+  };
+  const strangers = [...unknown.stream_ids, ...unknown.stream_names];
+  if (strangers.length > 0) {
+    throw badRequest(
+      'unknown_stream',
+      `Not among the selected streams of this connection: ${strangers.join(', ')}`,
+      unknown,
+    );
+  }
+  return selected.filter(
+    (stream) => stream_ids?.includes(stream.id) || stream_names?.some((name) => hasName(stream, name)),
+  );
+}
+
+const keyOf = (stream: { namespace: string | null; name: string }) => JSON.stringify([stream.namespace, stream.name]);
+
+async function catalogOf(ctx: Ctx, connection: ConnectionRow): Promise<Map<string, StreamSchema>> {
+  const rows = await ctx.db
+    .select({ definition: catalogStreams.definition })
+    .from(catalogStreams)
+    .where(and(eq(catalogStreams.account_connector_id, connection.source_id), isNull(catalogStreams.removed_at)));
+  const schemas = rows.map((row) => row.definition as unknown as StreamSchema);
+  return new Map(schemas.map((schema) => [keyOf(schema), schema]));
+}
+
+async function destinationOf(ctx: Ctx, connection: ConnectionRow) {
+  const [row] = await ctx.db
+    .select({ connector_name: accountConnectors.connector_name })
+    .from(accountConnectors)
+    .where(eq(accountConnectors.id, connection.destination_id));
+  return row && findConnector('destination', row.connector_name);
+}
+
+const cannotClear = (connection: ConnectionRow): PlanNotice => ({
+  code: 'unsupported_sync_mode',
+  message: `The destination of "${connection.name}" cannot be cleared`,
+  stream_name: null,
+});

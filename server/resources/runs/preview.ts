@@ -1,0 +1,21 @@
+import { emitPlanEvent } from '../../engine/launch-events.ts';
+import { actorOf, type Ctx } from '../../procedure.ts';
+import { findConnection } from '../owned-connection.ts';
+import { checkFeature } from '../plan-limits.ts';
+import { decisionOf, storePlan } from './custom-plan.ts';
+import type { CustomRunParameters, CustomRunPlannerDecision } from './custom-schema.ts';
+
+/**
+ * What a custom run would do, kept for an hour so that it can be launched as it was shown.
+ * @throws ApiError 400 for the window and the streams; 402 `feature_not_in_plan`.
+ */
+export async function previewCustomRun(
+  ctx: Ctx,
+  { connection_id, parameters }: { connection_id: string; parameters: CustomRunParameters },
+): Promise<CustomRunPlannerDecision> {
+  const connection = await findConnection(ctx, connection_id);
+  const plan = await storePlan(ctx, connection, parameters);
+  await checkFeature(ctx, 'custom_runs');
+  await emitPlanEvent(ctx.db, { event: 'custom_run_planned', plan, actor: actorOf(ctx.principal) });
+  return decisionOf(plan);
+}

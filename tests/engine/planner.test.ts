@@ -1,0 +1,279 @@
+import { describe, expect, test } from 'bun:test';
+import type { connectionStreams } from '../../db/schema/index.ts';
+import type { StreamSchema } from '../../server/connectors/define.ts';
+import { type PastChunk, planCustomRun, type PlannerInput } from '../../server/engine/planner.ts';
+import { paceOf } from '../../server/engine/planner-estimates.ts';
+import { completeParameters, planHash } from '../../server/engine/planner-parameters.ts';
+import { planStream } from '../../server/engine/planner-streams.ts';
+
+const TODAY = '2026-03-15';
+type Given = Parameters<typeof completeParameters>[0];
+const complete = (given: Given, earliest: string | null = null) =>
+  completeParameters(given, { today: TODAY, earliest });
+const codeOf = (given: Given) => {
+  try {
+    return complete(given) && null;
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+};
+
+type StreamRow = typeof connectionStreams.$inferSelect;
+const row = (id: string, more: Partial<StreamRow> = {}) =>
+  ({
+    id,
+    name: id,
+    namespace: null,
+    sync_mode: 'incremental',
+    destination_sync_mode: 'append_dedup',
+    cursor_field: ['updated_at'],
+    primary_key: [['id']],
+    state: null,
+    ...more,
+  }) as StreamRow;
+const schema = (more: Partial<StreamSchema> = {}) =>
+  ({
+    name: 'a',
+    fields: [
+      { path: ['id'], type: 'integer' },
+      { path: ['updated_at'], type: 'timestamp_tz' },
+    ],
+    default_cursor_field: ['updated_at'],
+    source_defined_primary_key: null,
+    supports_date_window: true,
+    ...more,
+  }) as StreamSchema;
+const stream = (more: Partial<Parameters<typeof planStream>[0]> = {}) =>
+  planStream({
+    stream: row('a'),
+    schema: schema(),
+    supported: ['append', 'overwrite', 'append_dedup'],
+    windowed: true,
+    mode: 'backfill',
+    clear_destination: false,
+    ...more,
+  });
+
+const plan = (given: Given, more: Partial<PlannerInput> = {}) =>
+  planCustomRun({
+    parameters: complete(given),
+    streams: [stream()],
+    history: [],
+    pace: { rows_per_day: 10, ms_per_row: 2 },
+    credits_per_row: 1,
+    credits_remaining: null,
+    today: TODAY,
+    max_chunks: null,
+    blockers: [],
+    ...more,
+  });
+
+const DAYS = { start_date: '2026-03-01', end_date: '2026-03-04', split: { unit: 'day', size: 1 } } as const;
+const past = (outcome: PastChunk['outcome'], start: string, end = start, number = 1): PastChunk => ({
+  stream_id: 'a',
+  window: { start, end },
+  outcome,
+  number,
+});
+const reasons = (made: ReturnType<typeof plan>) => made.chunks.map((chunk) => chunk.skip_reason);
+
+describe('parameters', () => {
+  test('are filled in: the end is today, nothing moves the cursor, one run after the other', () => {
+    expect(complete({ start_date: '2026-03-01' })).toMatchObject({
+      start_date: '2026-03-01',
+      end_date: TODAY,
+      mode: 'backfill',
+      split: { unit: 'none', size: 1 },
+      order: 'chronological',
+      max_parallel_runs: 1,
+      reprocess: 'all',
+      update_cursor: false,
+      clear_destination: false,
+      on_chunk_failure: 'continue',
+    });
+    expect(complete({ end_date: '2026-03-02' }, '2026-02-01').start_date).toBe('2026-02-01');
+  });
+
+  test.each<[string | null, Given]>([
+    ['invalid_window', { start_date: '2026-03-02', end_date: '2026-03-01' }],
+    ['invalid_window', { split: { unit: 'day', size: 1 } }],
+    ['invalid_window', { end_date: '2026-03-01', split: { unit: 'day', size: 1 } }],
+    ['invalid_window', { start_date: '2026-03-01', mode: 'full_refresh' }],
+    ['future_window', { start_date: '2026-03-16' }],
+    ['range_too_long', { start_date: '2021-03-01', end_date: '2026-03-06' }],
+    [null, { start_date: '2021-03-01', end_date: '2026-03-04' }],
+    [null, { start_date: TODAY, end_date: TODAY }],
+    [null, { end_date: '2026-03-01' }],
+  ])('%p for %j', (code, given) => {
+    expect(codeOf(given)).toBe(code);
+  });
+
+  test('have one hash whatever order they are written in; another revision has another', () => {
+    const one = complete({ start_date: '2026-03-01', mode: 'backfill' });
+    const same = Object.fromEntries(Object.entries(one).toReversed()) as typeof one;
+    const connection = { id: 'c', revision: 1 };
+    expect(planHash(one, connection)).toMatch(/^[0-9a-f]{64}$/);
+    expect(planHash(same, connection)).toBe(planHash(one, connection));
+    expect(planHash(one, { id: 'c', revision: 2 })).not.toBe(planHash(one, connection));
+    expect(planHash({ ...one, update_cursor: true }, connection)).not.toBe(planHash(one, connection));
+  });
+});
+
+describe('a plan', () => {
+  test('of one chunk is a single run, of several a split one, with what they will take', () => {
+    expect(plan({ start_date: '2026-03-01', end_date: '2026-03-04' })).toMatchObject({
+      decision: 'single_run',
+      estimated_rows: 40,
+    });
+    const made = plan(DAYS, { credits_per_row: 4 });
+    expect(made).toMatchObject({ decision: 'split_runs', total_chunks: 4, runnable_chunks: 4, skipped_chunks: 0 });
+    expect(made).toMatchObject({ estimated_rows: 40, estimated_credits: 160, estimated_duration_ms: 80 });
+    expect(made.chunks[1]).toEqual({
+      index: 1,
+      start_date: '2026-03-02',
+      end_date: '2026-03-02',
+      stream_names: ['a'],
+      action: 'run',
+      skip_reason: null,
+      estimated_rows: 10,
+      estimated_credits: 40,
+      estimated_duration_ms: 20,
+    });
+  });
+
+  test('in reverse begins with the last days', () => {
+    expect(plan({ ...DAYS, order: 'reverse_chronological' }).chunks.map((chunk) => chunk.start_date)).toEqual([
+      '2026-03-04',
+      '2026-03-03',
+      '2026-03-02',
+      '2026-03-01',
+    ]);
+  });
+
+  test('leaves out days that have not come, and chunks that are under way', () => {
+    const made = plan({ start_date: '2026-03-14', end_date: '2026-03-17', split: { unit: 'day', size: 1 } });
+    expect(reasons(made)).toEqual([null, null, 'empty_window', 'empty_window']);
+    expect(reasons(plan(DAYS, { history: [past('live', '2026-03-02')] }))).toEqual([null, 'in_flight', null, null]);
+  });
+
+  test('with reprocess "missing" does what has not succeeded, in whatever pieces it was loaded', () => {
+    const history = [
+      past('succeeded', '2026-02-20', '2026-03-02'),
+      past('failed', '2026-03-02', '2026-03-02', 2),
+      past('failed', '2026-03-03'),
+    ];
+    const made = plan({ ...DAYS, reprocess: 'missing' }, { history });
+    expect(reasons(made)).toEqual(['already_succeeded', 'already_succeeded', null, null]);
+    const pieces = [past('succeeded', '2026-03-01', '2026-03-02'), past('succeeded', '2026-03-03', '2026-03-09')];
+    const whole = plan({ ...DAYS, split: { unit: 'week', size: 1 }, reprocess: 'missing' }, { history: pieces });
+    expect(whole).toMatchObject({ decision: 'nothing_to_do', runnable_chunks: 0 });
+  });
+
+  test('with reprocess "failed" does what failed and was not made good', () => {
+    const history = [
+      past('failed', '2026-03-01'),
+      past('failed', '2026-03-02', '2026-03-02', 1),
+      past('succeeded', '2026-03-02', '2026-03-02', 2),
+      past('succeeded', '2026-03-03', '2026-03-03', 1),
+    ];
+    expect(reasons(plan({ ...DAYS, reprocess: 'failed' }, { history }))).toEqual([
+      null,
+      'already_succeeded',
+      'already_succeeded',
+      'never_run',
+    ]);
+  });
+
+  test('is blocked without a stream, without one that has a date cursor, with too many chunks', () => {
+    const blockers = (made: ReturnType<typeof plan>) => [made.decision, ...made.blockers.map(({ code }) => code)];
+    expect(blockers(plan(DAYS, { streams: [] }))).toEqual(['blocked', 'no_streams_selected']);
+    const undated = stream({ schema: schema({ supports_date_window: false }) });
+    expect(blockers(plan(DAYS, { streams: [undated] }))).toEqual(['blocked', 'window_unsupported']);
+    expect(plan(DAYS, { streams: [stream(), undated] }).decision).toBe('split_runs');
+    const many = { start_date: '2025-03-01', end_date: '2026-03-02', split: { unit: 'day', size: 1 } } as const;
+    expect(blockers(plan(many))).toEqual(['blocked', 'too_many_chunks']);
+    expect(plan({ ...many, start_date: '2025-03-02' }).decision).toBe('split_runs');
+    expect(blockers(plan(DAYS, { max_chunks: 3 }))).toEqual(['blocked', 'max_custom_run_chunks']);
+  });
+
+  test('asks for confirmation when it clears, has more than 100 chunks, or takes half of the credits', () => {
+    const asks = (given: Given, more: Partial<PlannerInput> = {}) => plan(given, more).requires_confirmation;
+    expect(asks(DAYS)).toBe(false);
+    expect(asks({ mode: 'full_refresh', clear_destination: true })).toBe(true);
+    expect(asks({ start_date: '2025-12-05', split: { unit: 'day', size: 1 } })).toBe(true);
+    expect(asks({ start_date: '2025-12-06', split: { unit: 'day', size: 1 } })).toBe(false);
+    expect(asks(DAYS, { credits_remaining: 79 })).toBe(true);
+    expect(asks(DAYS, { credits_remaining: 80 })).toBe(false);
+  });
+});
+
+describe('a stream', () => {
+  test.each([
+    ['The source has this stream no longer', { schema: null }],
+    ['The source cannot limit this stream to days', { schema: schema({ supports_date_window: false }) }],
+    [
+      'The stream has no cursor field',
+      { stream: row('a', { cursor_field: null }), schema: schema({ default_cursor_field: null }) },
+    ],
+    ['The cursor id is no date or timestamp', { stream: row('a', { cursor_field: ['id'] }) }],
+  ])('is named as one without a window: %s', (reason, more) => {
+    const made = stream(more);
+    expect(made).toMatchObject({ supports_date_window: false, reason, warnings: [{ code: 'window_unsupported' }] });
+  });
+
+  test.each([
+    ['append', true, 'append_dedup', 'merged_by_primary_key'],
+    ['append', false, 'append_dedup', 'merged_by_primary_key'],
+    ['overwrite', true, 'append_dedup', undefined],
+    ['overwrite', false, 'overwrite', undefined],
+    ['append_dedup', true, 'append_dedup', undefined],
+    ['soft_delete', true, 'soft_delete', undefined],
+  ] as const)('of %s (windowed: %p) with a key is written by %s', (own, windowed, mode, warning) => {
+    const made = stream({ stream: row('a', { destination_sync_mode: own }), windowed });
+    expect(made.destination_sync_mode).toBe(mode);
+    expect(made.warnings[0]?.code).toBe(warning as string);
+  });
+
+  test('that cannot be merged is appended to, with a warning; it is never overwritten by a window', () => {
+    for (const destination_sync_mode of ['append', 'overwrite'] as const) {
+      const keyless = stream({ stream: row('a', { destination_sync_mode, primary_key: null }) });
+      const incapable = stream({ stream: row('a', { destination_sync_mode }), supported: ['append', 'overwrite'] });
+      for (const made of [keyless, incapable]) {
+        expect(made).toMatchObject({ destination_sync_mode: 'append', warnings: [{ code: 'may_duplicate_rows' }] });
+      }
+    }
+  });
+
+  test('is overwritten when the destination is to be cleared', () => {
+    const made = stream({ windowed: false, mode: 'full_refresh', clear_destination: true });
+    expect(made).toMatchObject({ sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', warnings: [] });
+  });
+});
+
+describe('the pace', () => {
+  const at = (finished_at: string, rows_loaded: number, window: PastChunk['window'] | null = null) => ({
+    rows_loaded,
+    duration_ms: 1000,
+    finished_at,
+    window,
+  });
+
+  test('of windows is rows by days; increments count from one to the next, not the first load', () => {
+    const windows = [
+      at('2026-03-02T00:00:00Z', 70, { start: '2026-01-01', end: '2026-01-07' }),
+      at('2026-03-01T00:00:00Z', 999),
+    ];
+    expect(paceOf(windows).rows_per_day).toBe(10);
+    const increments = [
+      at('2026-03-03T00:00:00Z', 20),
+      at('2026-03-02T00:00:00Z', 40),
+      at('2026-03-01T00:00:00Z', 1_000_000),
+    ];
+    expect(paceOf(increments).rows_per_day).toBe(30);
+  });
+
+  test('of no history is unknown, and so are the estimates', () => {
+    expect(paceOf([])).toEqual({ rows_per_day: null, ms_per_row: null });
+    expect(plan(DAYS, { pace: paceOf([]) })).toMatchObject({ estimated_rows: null, estimated_credits: null });
+  });
+});

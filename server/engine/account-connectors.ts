@@ -23,7 +23,7 @@ export async function testAccountConnector(
   row: AccountConnectorRow,
 ): Promise<{ result: CheckResult; error: ConnectorError | null }> {
   try {
-    const result = await within(deps, row, CHECK_MS, ({ connector, ctx }) => connector.check(ctx));
+    const result = await withConnector(deps, row, CHECK_MS, ({ connector, ctx }) => connector.check(ctx));
     return { result, error: null };
   } catch (thrown) {
     const error = presentable(deps, row, thrown);
@@ -38,7 +38,7 @@ export async function possibleValues(
   parameter: string,
 ): Promise<Record<string, string>> {
   try {
-    return await within(deps, row, CHECK_MS, async ({ connector, ctx }) => {
+    return await withConnector(deps, row, CHECK_MS, async ({ connector, ctx }) => {
       const ask = connector.possibleValues?.[parameter];
       if (!ask) throw new ConfigurationError('parameter_not_dynamic', `${parameter} has no values to list`);
       return ask(ctx);
@@ -51,7 +51,7 @@ export async function possibleValues(
 /** Discovers and stores the catalog of a source. @throws ConnectorError; `catalog_status` is then `failed`. */
 export async function refreshCatalog(deps: Deps, row: AccountConnectorRow): Promise<CatalogDiff> {
   try {
-    const found = await within(deps, row, DISCOVER_MS, ({ connector, ctx }) => (connector as AnySource).discover(ctx));
+    const found = await withConnector(deps, row, DISCOVER_MS, ({ connector, ctx }) => (connector as AnySource).discover(ctx));
     return await deps.db.transaction((tx) => storeCatalog(tx, row, found));
   } catch (error) {
     await deps.db.update(accountConnectors).set({ catalog_status: 'failed' }).where(eq(accountConnectors.id, row.id));
@@ -61,7 +61,11 @@ export async function refreshCatalog(deps: Deps, row: AccountConnectorRow): Prom
 
 type Opened = ReturnType<typeof openConnector>;
 
-async function within<Result>(
+/**
+ * Opens the connector for one piece of work, `ms` at the most; afterwards whatever it left open ends.
+ * @throws what the connector throws, TimeoutError `check_timeout`; `presentable` makes it fit for users.
+ */
+export async function withConnector<Result>(
   deps: Deps,
   row: AccountConnectorRow,
   ms: number,
@@ -79,12 +83,12 @@ async function within<Result>(
     return await Promise.race([work(openConnector(deps, row, hooks)), late.promise]);
   } finally {
     clearTimeout(timer);
-    // Whatever the connector left open ends here.
     abort.abort();
   }
 }
 
-function presentable(deps: Deps, row: AccountConnectorRow, thrown: unknown): ConnectorError {
+/** The error without the secrets of the row. */
+export function presentable(deps: Deps, row: AccountConnectorRow, thrown: unknown): ConnectorError {
   const redactor = createRedactor(secretValues(openSecrets(deps, row)));
   if (thrown instanceof ConnectorError) {
     thrown.message = redactor.text(thrown.message);

@@ -3,17 +3,18 @@ import { catalogStreams } from '../../../db/schema/index.ts';
 import { ConnectorError } from '../../connectors/errors.ts';
 import type { StreamSchema } from '../../connectors/define.ts';
 import { type AccountConnectorRow, refreshCatalog } from '../../engine/account-connectors.ts';
+import { applyOverrides } from '../../engine/overrides.ts';
 import { badRequest } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 
-/** Streams of a source as it was last discovered, ordered by namespace and name. */
+/** Streams of a source as last discovered, with the overrides of its users, ordered by namespace and name. */
 export async function readCatalog(ctx: Ctx, account_connector_id: string): Promise<StreamSchema[]> {
   const rows = await ctx.db
-    .select({ definition: catalogStreams.definition })
+    .select({ definition: catalogStreams.definition, overrides: catalogStreams.overrides })
     .from(catalogStreams)
     .where(and(eq(catalogStreams.account_connector_id, account_connector_id), isNull(catalogStreams.removed_at)))
     .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
-  return rows.map((row) => row.definition as unknown as StreamSchema);
+  return rows.map((row) => applyOverrides(row.definition as unknown as StreamSchema, row.overrides));
 }
 
 /**

@@ -1,0 +1,34 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { catalogStreams, type connectionStreams } from '../../db/schema/index.ts';
+import type { StreamSchema } from '../connectors/define.ts';
+import { ConfigurationError } from '../connectors/errors.ts';
+import type { Deps } from '../deps.ts';
+import type { Claim } from './claims.ts';
+import { applyOverrides, withCatalogChoices } from './overrides.ts';
+
+/**
+ * The claimed stream as the source's catalog has it, with the overrides of its users, and the connection's settings
+ * with what the catalog chooses for them.
+ * @throws ConfigurationError `unknown_stream`
+ */
+export async function loadStream(
+  deps: Deps,
+  { source, stream }: Pick<Claim, 'source' | 'stream'>,
+): Promise<{ schema: StreamSchema; stream: typeof connectionStreams.$inferSelect }> {
+  const [row] = await deps.db
+    .select({ definition: catalogStreams.definition, overrides: catalogStreams.overrides })
+    .from(catalogStreams)
+    .where(
+      and(
+        eq(catalogStreams.account_connector_id, source.id),
+        eq(catalogStreams.name, stream.name),
+        sql`${catalogStreams.namespace} is not distinct from ${stream.namespace}`,
+      ),
+    );
+  if (!row) throw new ConfigurationError('unknown_stream', `The source's catalog has no stream ${stream.name}`);
+  const discovered = row.definition as unknown as StreamSchema;
+  return {
+    schema: applyOverrides(discovered, row.overrides),
+    stream: withCatalogChoices(stream, discovered, row.overrides),
+  };
+}

@@ -11,6 +11,8 @@ export interface Config {
   PORT: number;
   /** Null: the embedded PostgreSQL. */
   DATABASE_URL: string | null;
+  /** Under which people reach the service: the start of links in messages. Absent: HOST and PORT. */
+  PUBLIC_URL: string;
   /** Absolute. */
   DATA_DIR: string;
   /** `file:///…` or `s3://bucket/prefix?…`; absent: the folder DATA_DIR/objects. */
@@ -22,6 +24,13 @@ export interface Config {
   WORKER_CONCURRENCY: number;
   /** Pause before a failed stream's second attempt; it triples with each further one, 30 minutes at the most. */
   RETRY_BACKOFF_SECONDS: number;
+  /** `smtp://` or `smtps://`, with user and password where the server wants them; null: no mail is sent. */
+  SMTP_URL: string | null;
+  MAIL_FROM: string;
+  /** Pause before an action's second attempt; the later ones are 5, 15, 60, 180, 360 and 720 times as long. */
+  DELIVERY_BACKOFF_SECONDS: number;
+  /** `host:port` or `cidr:port` that may be called though the address is not public, or over plain http. */
+  EGRESS_ALLOW: readonly string[];
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }
 
@@ -68,6 +77,7 @@ const Environment = z.object({
   HOST: z.string().regex(/^\S+$/, 'must be a host name or an address').default('127.0.0.1'),
   PORT: wholeNumber(0, 65_535).default(8080),
   DATABASE_URL: z.string().refine(urlOf('postgres:', 'postgresql:'), 'must be a postgres:// URL').optional(),
+  PUBLIC_URL: z.string().refine(urlOf('http:', 'https:'), 'must be a http:// or https:// URL').optional(),
   DATA_DIR: z.string().default('.data'),
   OBJECT_STORE_URL: z.string().refine(urlOf('file:', 's3:'), 'must be a file:/// or s3://bucket URL').optional(),
   SECRET_KEY: secretKey.optional(),
@@ -87,6 +97,17 @@ const Environment = z.object({
     .default(true),
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(4),
   RETRY_BACKOFF_SECONDS: wholeNumber(0, 1800).default(10),
+  SMTP_URL: z.string().refine(urlOf('smtp:', 'smtps:'), 'must be a smtp:// or smtps:// URL').optional(),
+  MAIL_FROM: z
+    .string()
+    .regex(/^([^<>\r\n]+<)?[^\s@<>]+@[^\s@<>]+>?$/, 'must be an e-mail address, or a name and <address>')
+    .default('Data pipelines <no-reply@localhost>'),
+  DELIVERY_BACKOFF_SECONDS: wholeNumber(0, 3600).default(60),
+  EGRESS_ALLOW: z
+    .string()
+    .regex(/^\s*[^\s,]+:\d{1,5}(\s*,\s*[^\s,]+:\d{1,5})*\s*$/, 'must be host:port or cidr:port, by commas')
+    .transform((text) => text.split(',').map((entry) => entry.trim()))
+    .optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 
@@ -102,7 +123,8 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     const issue = parsed.error.issues[0];
     throw new ConfigError(`${String(issue?.path[0])} ${issue?.message}`);
   }
-  const { DATABASE_URL, OBJECT_STORE_URL, BOOTSTRAP_API_KEY, SECRET_KEY, ...rest } = parsed.data;
+  const { DATABASE_URL, OBJECT_STORE_URL, BOOTSTRAP_API_KEY, SECRET_KEY, ...settings } = parsed.data;
+  const { PUBLIC_URL, SMTP_URL, EGRESS_ALLOW, ...rest } = settings;
   const DATA_DIR = resolve(rest.DATA_DIR);
   return Object.freeze({
     ...rest,
@@ -111,6 +133,9 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     OBJECT_STORE_URL: OBJECT_STORE_URL ?? pathToFileURL(join(DATA_DIR, 'objects')).href,
     SECRET_KEY: SECRET_KEY ?? keyOfDataDir(DATA_DIR),
     BOOTSTRAP_API_KEY: BOOTSTRAP_API_KEY ?? null,
+    PUBLIC_URL: (PUBLIC_URL ?? `http://${rest.HOST}:${rest.PORT}`).replace(/\/+$/, ''),
+    SMTP_URL: SMTP_URL ?? null,
+    EGRESS_ALLOW: EGRESS_ALLOW ?? [],
   });
 }
 

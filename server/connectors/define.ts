@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { ChatChannel, ChatMessage } from './chat.ts';
 import type { Recorder } from './recording.ts';
 import type { Writer, WriteTarget } from './writing.ts';
 
@@ -187,7 +188,12 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   type: 'destination';
   supported_destination_sync_modes: DestinationSyncMode[];
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
+  /** `chat`: it has `channels` and `postMessage`. */
   capabilities?: { chat?: boolean };
+  /** The channels that there are now, in any order. */
+  channels?(ctx: ConnectorContext<Config>): Promise<ChatChannel[]>;
+  /** Posts a message; answers with what its thread goes on from. */
+  postMessage?(ctx: ConnectorContext<Config>, message: ChatMessage): Promise<{ thread: string }>;
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the registry holds connectors of every configuration

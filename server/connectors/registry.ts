@@ -6,6 +6,7 @@ import { postgresDestination } from './postgres/destination.ts';
 import { postgresSource } from './postgres/source.ts';
 import { sampleDestination } from './sample/destination.ts';
 import { sampleSource } from './sample/source.ts';
+import { slackDestination } from './slack/destination.ts';
 
 /** Every connector there is. To add one, list it here: catalogue, forms, tests and engine follow. */
 const CONNECTORS: AnyConnector[] = [
@@ -14,6 +15,7 @@ const CONNECTORS: AnyConnector[] = [
   fileSource,
   fileDestination,
   demoSource,
+  slackDestination,
   sampleSource,
   sampleDestination,
 ];

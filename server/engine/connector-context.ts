@@ -55,7 +55,7 @@ export function openConnector(
     connector,
     ctx: {
       config: parsed.config,
-      fetch: recordingFetch(hooks.recorder, hooks.signal),
+      fetch: recordingFetch(hooks.recorder, hooks.signal, { allow: deps.config.EGRESS_ALLOW, http: true }),
       recorder: hooks.recorder,
       log: {
         info: (message, fields) => log.info(fields ?? {}, message),

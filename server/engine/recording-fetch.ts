@@ -1,19 +1,19 @@
 import type { Recorder } from '../connectors/define.ts';
 import { ConfigurationError } from '../connectors/errors.ts';
+import { EgressError, guardedFetch, type EgressRules } from '../lib/net-guard.ts';
 
 const BODY_LIMIT = 64 * 1024;
 
-/**
- * A fetch that records every request and that the attempt's signal ends. Only http and https: Bun's own fetch also
- * opens `file:` and `data:` addresses.
- */
-export function recordingFetch(recorder: Recorder, signal: AbortSignal): typeof globalThis.fetch {
+/** A fetch that records every request, that the attempt's signal ends, and that reaches public addresses only. */
+export function recordingFetch(
+  recorder: Recorder,
+  signal: AbortSignal,
+  rules: EgressRules,
+): typeof globalThis.fetch {
+  const guarded = guardedFetch(rules);
   const recorded = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
     const url = new URL(request.url);
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-      throw new ConfigurationError('unsupported_scheme', `Addresses of the kind ${url.protocol} are not allowed`);
-    }
     const body = typeof init.body === 'string' ? init.body : null;
     const pending = recorder.start({
       method: request.method,
@@ -24,7 +24,7 @@ export function recordingFetch(recorder: Recorder, signal: AbortSignal): typeof 
     });
     const begun = performance.now();
     try {
-      const response = await fetch(request, { signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal });
+      const response = await guarded(request, { signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal });
       return watchBody(response, (seen) =>
         pending.done(
           { status: response.status, headers: Object.fromEntries(response.headers), ...seen },
@@ -33,7 +33,7 @@ export function recordingFetch(recorder: Recorder, signal: AbortSignal): typeof 
       );
     } catch (error) {
       pending.failed('request_failed', error instanceof Error ? error.message : String(error));
-      throw error;
+      throw error instanceof EgressError ? new ConfigurationError(error.code, error.message) : error;
     }
   };
   return Object.assign(recorded, { preconnect: fetch.preconnect });

@@ -32,4 +32,13 @@ export const executeTask = define({
   concurrency: 2,
 });
 
-export const ALL_JOBS = [executeStream, executeTask] as const;
+/** Carries out one action of one firing. Handled by engine/deliver.ts, which also plans the further attempts. */
+export const deliverAction = define({
+  name: 'deliver_action',
+  payload: z.object({ delivery_id: z.string() }),
+  retry_limit: 50,
+  heartbeat_seconds: 10,
+  concurrency: 4,
+});
+
+export const ALL_JOBS = [executeStream, executeTask, deliverAction] as const;

@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  LogLevel,
+  WebAPIHTTPError,
+  WebAPIPlatformError,
+  WebAPIRateLimitedError,
+  WebAPIRequestError,
+  WebClient,
+} from '@slack/web-api';
+import type { ConnectorContext } from '../define.ts';
+import { AuthenticationError, ConfigurationError, ConnectorError, RateLimitedError, RetryableError } from '../errors.ts';
+
+export interface SlackSettings {
+  bot_token: string;
+  api_url: string;
+}
+
+type Context = ConnectorContext<SlackSettings>;
+
+/** A longer pause than this is not waited for. */
+const LONGEST_PAUSE_SECONDS = 10;
+const TIMEOUT_MS = 15_000;
+
+const silent = {
+  debug() {},
+  info() {},
+  warn() {},
+  error() {},
+  setLevel() {},
+  setName() {},
+  getLevel: () => LogLevel.ERROR,
+};
+
+/**
+ * Calls a method of the Web API. When asked to wait it does, once, and asks again.
+ * @throws ConnectorError: AuthenticationError, ConfigurationError, RateLimitedError, RetryableError.
+ */
+export async function callSlack<Result>(ctx: Context, call: (client: WebClient) => Promise<Result>): Promise<Result> {
+  const client = clientOf(ctx);
+  try {
+    return await call(client);
+  } catch (error) {
+    if (!(error instanceof WebAPIRateLimitedError) || error.retryAfter > LONGEST_PAUSE_SECONDS) throw translate(ctx, error);
+    ctx.rateLimited(afterSeconds(ctx, error.retryAfter));
+    await sleep(error.retryAfter * 1000, undefined, { signal: ctx.signal });
+  }
+  return call(client).catch((error: unknown) => {
+    throw translate(ctx, error);
+  });
+}
+
+function clientOf({ config, fetch, signal }: Context): WebClient {
+  return new WebClient(config.bot_token, {
+    slackApiUrl: config.api_url.endsWith('/') ? config.api_url : `${config.api_url}/`,
+    allowAbsoluteUrls: false,
+    // The only way out: guarded, recorded, ended by the signal.
+    fetch: (url, init) => fetch(url, { ...init, signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal }),
+    retryConfig: { retries: 0 },
+    rejectRateLimitedCalls: true,
+    timeout: TIMEOUT_MS,
+    logger: silent,
+  });
+}
+
+const REVOKED = new Set([
+  'invalid_auth',
+  'not_authed',
+  'account_inactive',
+  'token_revoked',
+  'token_expired',
+  'no_permission',
+  'missing_scope',
+  'org_login_required',
+  'ekm_access_denied',
+]);
+const PASSING = new Set(['internal_error', 'fatal_error', 'service_unavailable', 'request_timeout', 'team_added_to_org']);
+const SENTENCES: Record<string, string> = {
+  channel_not_found: 'Slack knows no such channel',
+  not_in_channel: 'The app is not in the channel: invite it first',
+  is_archived: 'The channel is archived',
+  missing_scope: 'The app lacks a scope that is needed',
+  invalid_auth: 'Slack refuses the token',
+  token_revoked: 'The token was revoked',
+};
+
+function translate(ctx: Context, error: unknown): unknown {
+  if (error instanceof ConnectorError) return error;
+  if (error instanceof WebAPIRateLimitedError) {
+    return new RateLimitedError(afterSeconds(ctx, error.retryAfter), `Slack asks to wait ${error.retryAfter} s`);
+  }
+  if (error instanceof WebAPIPlatformError) return platformError(error.data.error);
+  if (error instanceof WebAPIHTTPError) {
+    const message = `Slack answered with status ${error.statusCode}`;
+    if (error.statusCode === 401 || error.statusCode === 403) return new AuthenticationError('invalid_auth', message);
+    return error.statusCode >= 500
+      ? new RetryableError('http_error', message)
+      : new ConfigurationError('http_error', message);
+  }
+  if (error instanceof WebAPIRequestError) {
+    const { original } = error;
+    if (original instanceof ConnectorError) return original;
+    return new RetryableError('request_failed', `Slack cannot be reached: ${original.message}`);
+  }
+  return error;
+}
+
+/** What answers in another shape than Slack's is named by its text, which can be a whole page. */
+function platformError(given: string): ConnectorError {
+  const code = /^[a-z0-9_]{1,60}$/.test(given) ? given : 'unexpected_answer';
+  const message = SENTENCES[code] ?? `Slack answered: ${code}`;
+  if (REVOKED.has(code)) return new AuthenticationError(code, message);
+  if (PASSING.has(code)) return new RetryableError(code, message);
+  return new ConfigurationError(code, message);
+}
+
+const afterSeconds = (ctx: Context, seconds: number) => new Date(ctx.now().getTime() + seconds * 1000);

@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import type { ChatChannel, ChatMessage } from '../chat.ts';
+import { type CheckResult, type ConnectorContext, defineDestination } from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
+import { callSlack, type SlackSettings } from './client.ts';
+
+const PAGE = 1000;
+/** 5,000 channels are what a list can show. */
+const MAX_PAGES = 20;
+
+const SlackConfig = z.object({
+  bot_token: z
+    .string()
+    .min(1)
+    .max(500)
+    .regex(/^[\x21-\x7e]+$/, 'A token has no blanks')
+    .meta({
+      label: 'Bot token',
+      description: 'Of an app with the scopes chat:write, channels:read and groups:read',
+      placeholder: 'xoxb-…',
+      secret: true,
+      group: 'authentication',
+      validates_remotely: true,
+    }),
+  api_url: z
+    .string()
+    .max(500)
+    .regex(/^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/))/, 'Must be an https:// address')
+    .default('https://slack.com/api/')
+    .meta({
+      label: 'API address',
+      description: 'Of another server that speaks the same Web API',
+      group: 'advanced',
+      validates_remotely: true,
+    }),
+});
+
+type Context = ConnectorContext<SlackSettings>;
+
+export const slackDestination = defineDestination<SlackSettings>({
+  type: 'destination',
+  name: 'slack',
+  display_name: 'Slack',
+  description: 'Messages of triggers in channels, one thread for each case',
+  category: 'chat',
+  version: '1.0.0',
+  release_stage: 'generally_available',
+  auth_methods: ['api_key'],
+  documentation_url: 'https://docs.slack.dev/apis/web-api/',
+  supported_destination_sync_modes: [],
+  capabilities: { chat: true },
+  config: SlackConfig,
+  check,
+  channels,
+  postMessage,
+  open: () => Promise.reject(new ConfigurationError('not_for_rows', 'Slack takes messages of triggers, no rows')),
+});
+
+async function check(ctx: Context): Promise<CheckResult> {
+  const { team, user } = await callSlack(ctx, (client) => client.auth.test());
+  return { checks: [{ title: 'Sign-in', status: 'passed', message: `${user ?? 'App'} in ${team ?? 'the workspace'}` }] };
+}
+
+async function channels(ctx: Context): Promise<ChatChannel[]> {
+  const found: ChatChannel[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const answer = await callSlack(ctx, (client) =>
+      client.conversations.list({ types: 'public_channel,private_channel', limit: PAGE, cursor }),
+    );
+    for (const channel of answer.channels ?? []) {
+      if (channel.id === undefined) continue;
+      found.push({
+        id: channel.id,
+        name: channel.name ?? channel.id,
+        is_private: channel.is_private ?? false,
+        is_member: channel.is_member ?? false,
+        is_archived: channel.is_archived ?? false,
+        member_count: channel.num_members ?? null,
+      });
+    }
+    cursor = answer.response_metadata?.next_cursor;
+    if (!cursor) return found;
+  }
+  ctx.log.warn('the list of channels was cut', { channels: found.length });
+  return found;
+}
+
+async function postMessage(ctx: Context, message: ChatMessage): Promise<{ thread: string }> {
+  const { channel_id, text, thread, delivery_id } = message;
+  const answer = await callSlack(ctx, (client) =>
+    client.chat.postMessage({
+      channel: channel_id,
+      text,
+      ...(thread !== null && { thread_ts: thread }),
+      // What is sent again after a lost answer carries the same id.
+      metadata: { event_type: 'delivery', event_payload: { delivery_id } },
+      unfurl_links: false,
+      unfurl_media: false,
+    }),
+  );
+  return { thread: thread ?? answer.ts ?? '' };
+}

@@ -64,7 +64,7 @@ function streamOf(rows: Row[]): StreamSchema {
   const fields = rows.map(fieldOf);
   const key = rows
     .filter((row) => row[8] !== null)
-    .sort((a, b) => Number(a[8]) - Number(b[8]))
+    .toSorted((a, b) => Number(a[8]) - Number(b[8]))
     .map((row) => [row[4]!]);
   const cursors = fields.filter((field) => field.is_cursor_candidate);
   const usual = cursors.find(

@@ -138,7 +138,7 @@ function socketError(error: DriverError, { server, phase }: FailurePlace): Error
       `The certificate of ${server} is not trusted: ${error.message}`,
     );
   }
-  if (/^SASL/.test(error.message)) return new AuthenticationError('login_refused', error.message);
+  if (error.message.startsWith('SASL')) return new AuthenticationError('login_refused', error.message);
   if (/^E[A-Z]+$/.test(code) || /terminated|not queryable|SSL connection|closed/i.test(error.message)) {
     return new RetryableError('connection_lost', `The connection to ${server} broke: ${error.message}`);
   }

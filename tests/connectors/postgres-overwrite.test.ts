@@ -1,0 +1,109 @@
+import { beforeEach, describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { ConfigurationError, DataError } from '../../server/connectors/errors.ts';
+import { batchOf, column, eventually } from './postgres-support.ts';
+import { COLUMNS, targetTables } from './postgres-target-tables.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(30_000);
+
+const { sides, open, row, load, content, errorOf, tableName } = targetTables();
+let table = '';
+beforeEach(() => {
+  table = tableName();
+});
+
+describe('overwrite', () => {
+  const mode = 'overwrite' as const;
+
+  test('readers see the old rows until the new ones replace them all', async () => {
+    await load({ mode }, batchOf([row(1, 'old'), row(2, 'old')]));
+    const writer = await open({ mode, fence: 2, stream_run_id: 'second' });
+    await writer.write(batchOf([row(3, 'new')]));
+    expect(await writer.checkpoint({ cursor: null })).toMatchObject({ rows_loaded: 0 });
+    expect(await content()).toEqual([
+      [1, 'old'],
+      [2, 'old'],
+    ]);
+    await writer.write(batchOf([row(4, 'new')]));
+    expect(await writer.finish(null)).toMatchObject({ rows_loaded: 2 });
+    expect(await content()).toEqual([
+      [3, 'new'],
+      [4, 'new'],
+    ]);
+    const keys = await sides.destination
+      .sql`select conname from pg_constraint where conrelid = ${table}::regclass and contype = 'p'`;
+    expect(keys.map(({ conname }) => conname)).toEqual([`${table}_pkey`]);
+    const left = await sides.destination.sql`select relname from pg_class where relname like ${`${table}\\_\\_new%`}`;
+    expect(left.length).toBe(0);
+  });
+
+  test('an empty stream empties the table', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    await load({ mode, fence: 2 });
+    expect(await content()).toEqual([]);
+  });
+
+  test('grants and the owner stay', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const { sql } = sides.destination;
+    await sql.unsafe(`create role reader_${table}; create role owner_${table};
+      grant select on ${table} to reader_${table} with grant option; grant insert on ${table} to public;
+      alter table ${table} owner to owner_${table}`);
+    const acl = () =>
+      sql`select relacl::text, pg_get_userbyid(relowner) as owner, relfilenode from pg_class where oid = ${table}::regclass`;
+    const [before] = await acl();
+    await load({ mode, fence: 2 }, batchOf([row(2, 'new')]));
+    const [after] = await acl();
+    expect(after!.relfilenode).not.toBe(before!.relfilenode);
+    expect(after!.owner).toBe(before!.owner);
+    const parts = (text: string) => text.slice(1, -1).split(',').sort();
+    expect(parts(after!.relacl)).toEqual(parts(before!.relacl));
+    await sql.unsafe(`drop table ${table}; drop role reader_${table}; drop role owner_${table}`);
+  });
+
+  test('views and indexes on the table go on working', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    await sides.destination.sql.unsafe(
+      `create view view_${table} as select name from ${table}; create index on ${table} (name)`,
+    );
+    await load({ mode, fence: 2, columns: [...COLUMNS, column('more', 'string')] }, batchOf([[...row(2, 'new'), 'x']]));
+    expect([...(await sides.destination.sql.unsafe(`select * from view_${table}`))]).toEqual([
+      { name: 'new' },
+    ] as never);
+    expect((await sides.destination.sql`select 1 from pg_indexes where tablename = ${table}`).length).toBe(2);
+  });
+
+  test('a table that foreign keys point to is refused, and stays', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    await sides.destination.sql.unsafe(
+      `create table child_${table} (id bigint references ${table}); insert into child_${table} values (1)`,
+    );
+    const error = await errorOf(load({ mode, fence: 2 }, batchOf([row(2, 'new')])));
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(error!.code).toBe('table_is_referenced');
+    expect(await content()).toEqual([[1, 'old']]);
+  });
+
+  test('rows with the same key are an error of the data, and the old rows stay', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const error = await errorOf(load({ mode, fence: 2 }, batchOf([row(2, 'a'), row(2, 'b')])));
+    expect(error).toBeInstanceOf(DataError);
+    expect(error!.code).toBe('duplicate_key');
+    expect(await content()).toEqual([[1, 'old']]);
+  });
+
+  test('a reader holding the table for long only delays the swap', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const writer = await open({ mode, fence: 2 });
+    await writer.write(batchOf([row(2, 'new')]));
+    let finished: Promise<unknown> = Promise.resolve();
+    await sides.destination.sql.begin(async (sql) => {
+      await sql.unsafe(`select * from ${table}`);
+      finished = writer.finish(null);
+      await eventually(async () => (await sides.destination.sql`select 1 from pg_locks where not granted`).length > 0);
+      expect([...(await sql.unsafe(`select name from ${table}`))]).toEqual([{ name: 'old' }] as never);
+    });
+    await finished;
+    expect(await content()).toEqual([[2, 'new']]);
+  });
+});

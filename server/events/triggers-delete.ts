@@ -1,13 +1,14 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
-import { caseTimeline, cases, deliveries, triggerGroups, triggers } from '../../db/schema/index.ts';
+import { cases, deliveries, triggerGroups, triggers } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import { type Actor, emit } from './emit.ts';
+import { LIVE_CASE, report } from './cases.ts';
+import type { Actor } from './emit.ts';
 import type { TriggerRow } from './triggers.ts';
 
 /** Leaves a tombstone: what the trigger opened is resolved, what it had still to send is not sent. */
 export async function deleteTriggerRow(db: Db, trigger: TriggerRow, actor: Actor): Promise<void> {
   await db.update(triggers).set({ deleted_at: sql`now()`, enabled: false }).where(eq(triggers.id, trigger.id));
-  await db.delete(triggerGroups).where(eq(triggerGroups.trigger_id, trigger.id));
+  await forgetGroups(db, trigger.id);
   await db
     .update(deliveries)
     .set({ status: 'cancelled', next_attempt_at: null })
@@ -15,21 +16,10 @@ export async function deleteTriggerRow(db: Db, trigger: TriggerRow, actor: Actor
   const resolved = await db
     .update(cases)
     .set({ status: 'resolved', resolution: 'trigger_deleted', resolved_at: sql`clock_timestamp()`, resolved_by: actor.id })
-    .where(and(eq(cases.trigger_id, trigger.id), inArray(cases.status, ['open', 'acknowledged', 'suppressed'])))
+    .where(and(eq(cases.trigger_id, trigger.id), inArray(cases.status, LIVE_CASE)))
     .returning();
-  for (const one of resolved) {
-    await db
-      .insert(caseTimeline)
-      .values({ case_id: one.id, type: 'resolved', actor: { ...actor }, note: 'The trigger was deleted' });
-    await emit(db, {
-      account_id: one.account_id,
-      event: 'case_resolved',
-      actor,
-      resource: { type: 'case', id: one.id, name: one.title },
-      connection_id: one.connection_id ?? undefined,
-      summary: `Case ${one.number} was resolved: its trigger was deleted`,
-      payload: { case_id: one.id, case_number: one.number, trigger_id: trigger.id, trigger_name: trigger.name },
-    });
+  for (const row of resolved) {
+    await report(db, 'case_resolved', { row, trigger, actor, event: null, note: 'The trigger was deleted' });
   }
 }
 

@@ -1,6 +1,7 @@
-import { and, count, desc, eq, getTableColumns, type SQL } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, type SQL } from 'drizzle-orm';
 import { events } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../procedure.ts';
+import { countRows } from '../total-count.ts';
 import { isId } from '../wire.ts';
 import type { EventQuery, EventSchema } from './events-schema.ts';
 
@@ -9,7 +10,7 @@ const { evaluation_attempts: _, ...shown } = getTableColumns(events);
 /** The account's events, newest first; the header `X-Total-Count` says how many there are. */
 export async function listEvents(ctx: Ctx, query: EventQuery): Promise<EventSchema[]> {
   const where = filterOf(ctx, query);
-  const [rows, [total]] = await Promise.all([
+  const [rows, total] = await Promise.all([
     where === null
       ? []
       : ctx.db
@@ -19,9 +20,9 @@ export async function listEvents(ctx: Ctx, query: EventQuery): Promise<EventSche
           .orderBy(desc(events.occurred_at), desc(events.id))
           .limit(query.limit)
           .offset(query.offset),
-    where === null ? [{ count: 0 }] : ctx.db.select({ count: count() }).from(events).where(where),
+    where === null ? 0 : countRows(ctx.db, events, where),
   ]);
-  ctx.setHeader('X-Total-Count', String(total?.count ?? 0));
+  ctx.setHeader('X-Total-Count', String(total));
   return rows;
 }
 

@@ -6,8 +6,9 @@ import type { Ctx } from '../../procedure.ts';
 import { isId, type Page } from '../wire.ts';
 import type { TriggerSchema } from './triggers-schema.ts';
 
+// Written out: a select from one table alone names its columns without the table.
 const open_cases_count = sql<number>`(select count(*)::int from cases c
-  where c.trigger_id = ${triggers.id} and c.status in ('open', 'acknowledged', 'suppressed'))`;
+  where c.trigger_id = "triggers"."id" and c.status in ('open', 'acknowledged', 'suppressed'))`;
 
 const owned = (ctx: Ctx, trigger_id: string) =>
   and(eq(triggers.id, trigger_id), eq(triggers.account_id, ctx.principal.account_id), isNull(triggers.deleted_at));

@@ -23,20 +23,21 @@ const Expectation = z
   .union([rule(), z.array(text(1, 100).refine(matchesAnyKind, 'There is no such kind of event')).min(1).max(100), RuleCondition])
   .meta({ description: 'The event that must come in time: a rule, a condition, or kinds of event.' });
 
-export const TriggerCaseRequest = z
-  .strictObject({
-    open: z.boolean().default(true).meta({ description: 'Whether firings open cases.' }),
-    resolve_rule: rule().nullable().default(null).meta({ description: 'Resolves the case of the same group.' }),
-    auto_resolve: z.boolean().default(true).meta({
-      description: 'Without resolve_rule: the recovery that belongs to the event resolves the case.',
-    }),
-    reopen_window_seconds: z.int().min(0).max(30 * DAY_SECONDS).default(DAY_SECONDS),
-    notify_on_resolve: z.boolean().default(false).meta({ description: 'Runs the actions on resolution too.' }),
-    notify_every: z.int().min(1).max(10_000).nullable().default(null).meta({
-      description: 'Runs the actions at every so many further events of an open case as well.',
-    }),
-  })
-  .meta({ id: 'TriggerCaseRequest' });
+const caseSettings = {
+  open: z.boolean().meta({ description: 'Whether firings open cases; default true.' }),
+  resolve_rule: rule().nullable().meta({ description: 'Resolves the case of the same group.' }),
+  auto_resolve: z.boolean().meta({
+    description: 'Without resolve_rule: the recovery that belongs to the event resolves the case; default true.',
+  }),
+  reopen_window_seconds: z.int().min(0).max(30 * DAY_SECONDS).meta({ description: 'Default 86400.' }),
+  notify_on_resolve: z.boolean().meta({ description: 'Runs the actions on resolution too; default false.' }),
+  notify_every: z.int().min(1).max(10_000).nullable().meta({
+    description: 'Runs the actions at every so many further events of an open case as well.',
+  }),
+};
+
+/** What is absent has its default in a new trigger, and stays as it is in another. */
+const TriggerCaseRequest = z.strictObject(z.object(caseSettings).partial().shape).meta({ id: 'TriggerCaseRequest' });
 
 const settings = {
   name: name(),
@@ -66,7 +67,7 @@ export const CreateTriggerRequest = z
 export type CreateTriggerRequest = z.infer<typeof CreateTriggerRequest>;
 
 export const UpdateTriggerRequest = z
-  .strictObject(z.object({ ...settings, case: TriggerCaseRequest.partial() }).partial().shape)
+  .strictObject(z.object(settings).partial().shape)
   .refine((body) => body.rule === undefined || body.condition === undefined, {
     message: 'Only one of rule and condition is taken',
     path: ['rule'],

@@ -17,7 +17,7 @@ import type { CreateTriggerRequest, TriggerSchema, UpdateTriggerRequest } from '
 export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Promise<TriggerSchema> {
   const identity = { id: Bun.randomUUIDv7(), account_id: ctx.principal.account_id };
   const rule = ruleColumns({ ...input, event_types: input.event_types ?? null });
-  const case_settings = input.case ?? DEFAULT_CASE_SETTINGS;
+  const case_settings = { ...DEFAULT_CASE_SETTINGS, ...input.case };
   if (case_settings.resolve_rule !== null) checkRule(case_settings.resolve_rule, 'case.resolve_rule');
   const values = {
     ...identity,
@@ -32,7 +32,7 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
     expect: expectColumn(input.expect),
     group_by: checkGroupBy(input.group_by, rule.matched_kinds),
     cooldown_seconds: input.cooldown_seconds ?? 0,
-    case_settings: { ...case_settings },
+    case_settings,
     created_by: ctx.principal.user_id,
   };
   checkPosture(values);

@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'bun:test';
+import { emit, type NewEvent, SYSTEM_ACTOR } from '../../server/events/emit.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+
+const server = await testDeps();
+const api = testApi(server);
+const CONNECTION = Bun.randomUUIDv7();
+
+const happen = (event: NewEvent['event'], more: Partial<NewEvent> = {}) =>
+  server.deps.db.transaction((tx) =>
+    emit(tx, {
+      account_id: server.account_id,
+      event,
+      actor: SYSTEM_ACTOR,
+      resource: { type: 'connection', id: CONNECTION, name: 'Orders' },
+      summary: `It was ${event}`,
+      ...more,
+    }),
+  );
+
+await happen('connection_failed', { connection_id: CONNECTION, payload: { retry_count: 1 } });
+await happen('connection_succeeded', { connection_id: CONNECTION });
+await happen('plan_limit_reached');
+
+describe('GET /automation/events', () => {
+  test('200: newest first, with everything that the interface shows', async () => {
+    const answer = await api.call('GET', '/automation/events');
+    expect(answer.status).toBe(200);
+    expect(answer.body.slice(0, 3).map((event: { event: string }) => event.event)).toEqual([
+      'plan_limit_reached',
+      'connection_succeeded',
+      'connection_failed',
+    ]);
+    expect(answer.headers.get('x-total-count')).toBe(String(answer.body.length));
+    const { id, occurred_at, ...failed } = answer.body[2];
+    expect(id).toBeString();
+    expect(occurred_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(failed).toEqual({
+      account_id: server.account_id,
+      event: 'connection_failed',
+      category: 'run',
+      severity: 'high',
+      actor: { type: 'system', id: null, name: null },
+      resource: { type: 'connection', id: CONNECTION, name: 'Orders' },
+      connection_id: CONNECTION,
+      connection_run_id: null,
+      stream_run_id: null,
+      account_connector_id: null,
+      user_id: null,
+      summary: 'It was connection_failed',
+      payload: { retry_count: 1 },
+      matched_trigger_ids: [],
+      case_ids: [],
+      processing_status: 'received',
+      causation_depth: 0,
+    });
+  });
+
+  test('200: pages, the total stays', async () => {
+    const all = await api.call('GET', '/automation/events');
+    const page = await api.call('GET', '/automation/events?limit=1&offset=1');
+    expect(page.body).toEqual([all.body[1]]);
+    expect(page.headers.get('x-total-count')).toBe(all.headers.get('x-total-count'));
+    expect((await api.call('GET', '/automation/events?offset=100000')).body).toEqual([]);
+  });
+
+  test.each([
+    ['event=connection_failed', ['connection_failed']],
+    [`connection_id=${CONNECTION}`, ['connection_succeeded', 'connection_failed']],
+    [`connection_id=${CONNECTION}&severity=high`, ['connection_failed']],
+    ['category=billing', ['plan_limit_reached']],
+    ['severity=critical', []],
+    ['connection_id=nothing', []],
+  ])('200: filters %s', async (query, kinds) => {
+    const answer = await api.call('GET', `/automation/events?${query}`);
+    expect(answer.body.map((event: { event: string }) => event.event)).toEqual(kinds);
+    expect(answer.headers.get('x-total-count')).toBe(String(kinds.length));
+  });
+
+  test('200: of the own account alone', async () => {
+    const { call } = await api.otherAccount();
+    expect((await call('GET', '/automation/events')).body).toEqual([]);
+  });
+
+  test('a hundred of them unless told otherwise', async () => {
+    for (let at = 0; at < 101; at += 1) await happen('user_logged_in');
+    const answer = await api.call('GET', '/automation/events');
+    expect(answer.body.length).toBe(100);
+    expect(Number(answer.headers.get('x-total-count'))).toBeGreaterThan(103);
+    expect((await api.call('GET', '/automation/events?limit=1000')).body.length).toBeGreaterThan(103);
+  });
+
+  test.each([['limit=0'], ['limit=1001'], ['limit=x'], ['offset=-1'], ['offset=100001'], ['event=nothing'], ['severity=bad'], ['extra=1']])(
+    '422: %s',
+    async (query) => {
+      const answer = await api.call('GET', `/automation/events?${query}`);
+      expect(answer.status).toBe(422);
+      expect(answer.body.detail[0].loc).toEqual(['query', query.split('=')[0]]);
+    },
+  );
+
+  test('401 without a key, 200 for a user without any permission', async () => {
+    expect((await api.anonymous('GET', '/automation/events')).status).toBe(401);
+    expect((await api.as(await api.keyWith([]))('GET', '/automation/events')).status).toBe(200);
+  });
+});

@@ -2,6 +2,7 @@ import { and, eq, isNull } from 'drizzle-orm';
 import { accountConnectors, catalogStreams, type connectionStreams } from '../../../db/schema/index.ts';
 import type { StreamSchema } from '../../connectors/define.ts';
 import { findConnector } from '../../connectors/registry.ts';
+import { applyOverrides } from '../../engine/overrides.ts';
 import { isWindowed, type RunParameters } from '../../engine/planner.ts';
 import { planStream, type PlanNotice, type StreamPlan } from '../../engine/planner-streams.ts';
 import { badRequest } from '../../lib/errors.ts';
@@ -61,10 +62,10 @@ const keyOf = (stream: { namespace: string | null; name: string }) => JSON.strin
 
 async function catalogOf(ctx: Ctx, connection: ConnectionRow): Promise<Map<string, StreamSchema>> {
   const rows = await ctx.db
-    .select({ definition: catalogStreams.definition })
+    .select({ definition: catalogStreams.definition, overrides: catalogStreams.overrides })
     .from(catalogStreams)
     .where(and(eq(catalogStreams.account_connector_id, connection.source_id), isNull(catalogStreams.removed_at)));
-  const schemas = rows.map((row) => row.definition as unknown as StreamSchema);
+  const schemas = rows.map((row) => applyOverrides(row.definition as unknown as StreamSchema, row.overrides));
   return new Map(schemas.map((schema) => [keyOf(schema), schema]));
 }
 

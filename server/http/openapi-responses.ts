@@ -32,7 +32,7 @@ const EVERYWHERE: ZodOpenApiHeadersObject = {
 
 const TOTAL: ZodOpenApiHeadersObject = {
   'X-Total-Count': {
-    description: 'Items that the filters let through, whatever limit and offset.',
+    description: 'Items that the filters let through, whatever limit and offset: exact up to 10,000, then an estimate.',
     required: true,
     schema: { type: 'integer', minimum: 0 },
   },

@@ -9,6 +9,7 @@ import {
   daysIn,
   monthOf,
 } from '../lib/utc-days.ts';
+import { day } from './wire.ts';
 
 export const AggregateUsageDateRange = z
   .enum([
@@ -32,8 +33,8 @@ export const UsageRange = z.object({
   date_range: AggregateUsageDateRange.default('current_billing_period').meta({
     description: 'Window of UTC days over which usage is counted.',
   }),
-  start_date: z.iso.date().nullish().meta({ description: 'First day; only with `date_range=custom`.' }),
-  end_date: z.iso.date().nullish().meta({ description: 'Last day, inclusive; only with `date_range=custom`.' }),
+  start_date: day().nullish().meta({ description: 'First day; only with `date_range=custom`.' }),
+  end_date: day().nullish().meta({ description: 'Last day, inclusive; only with `date_range=custom`.' }),
 });
 export type UsageRange = z.infer<typeof UsageRange>;
 

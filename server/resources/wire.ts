@@ -15,8 +15,24 @@ export type ConnectorType = z.infer<typeof ConnectorType>;
 /** A name in a request: without blanks around it. */
 export const name = () => text(1, 255).trim().min(1);
 
+/** A moment in a request: RFC 3339 with an offset, or a day for the midnight with which it begins in UTC. */
+export const moment = () =>
+  z
+    .union([z.iso.datetime({ offset: true }), z.iso.date()])
+    .refine(isInEra, OUT_OF_ERA)
+    .transform((given) => new Date(given).toISOString());
+
+/** PostgreSQL knows no year 0, and an offset can lead beyond 9999. */
+function isInEra(given: string): boolean {
+  const milliseconds = Date.parse(given);
+  return milliseconds >= FIRST_MS && milliseconds <= LAST_MS;
+}
+const OUT_OF_ERA = 'The year should be from 1 to 9999';
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
 /** A day in an answer or request. */
-export const day = () => z.iso.date();
+export const day = () => z.iso.date().refine(isInEra, OUT_OF_ERA);
 
 /** An id in a request body. Any UUID will do, ours are lower case. */
 export const idInBody = () => z.guid().toLowerCase();

@@ -7,7 +7,7 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import { Elysia } from 'elysia';
 import postgres from 'postgres';
 import * as schema from '../../db/schema/index.ts';
-import { selectConnection, selectConnections } from '../../server/resources/connections/query.ts';
+import { ofAccount, selectConnection, selectConnections } from '../../server/resources/connections/query.ts';
 
 const [url = '', hash = '', id = '', account_id = ''] = process.argv.slice(2);
 const client = postgres(url, { max: 10, onnotice: () => {} });
@@ -22,7 +22,7 @@ async function statementOf(call: (db: ReturnType<typeof drizzle<typeof schema>>)
 }
 
 const one = await statementOf((db) => selectConnection(db, { id, account_id }));
-const list = await statementOf(async (db) => selectConnections(db, account_id, { limit: 1000, offset: 0 }));
+const list = await statementOf(async (db) => selectConnections(db, ofAccount(account_id), { limit: 1000, offset: 0 }));
 const run = ({ text, values }: { text: string; values: unknown[] }) =>
   client.unsafe(text, values as never[], { prepare: true });
 const key = () =>

@@ -15,7 +15,7 @@ GET    /connections/{connection_id}/field_mapping_sources | list_field_mapping_s
 GET    /connections/{connection_id} | get_connection | - | - | 200 ConnectionSchema
 POST   /connections/{connection_id} | update_connection | - | UpdateConnectionRequest | 200 ConnectionSchema
 DELETE /connections/{connection_id} | delete_connection | - | - | 204 -
-GET    /connections/{connection_id}/runs | list_connection_runs | +limit +offset +status +started_after +started_before | - | 200 [ConnectionRunSchema]
+GET    /connections/{connection_id}/runs | list_connection_runs | +limit +offset +status +created_from +created_before | - | 200 [ConnectionRunSchema]
 GET    /connections/{connection_id}/runs/{connection_run_id}/stream_runs | list_stream_runs | cross_account:boolean=false +limit +offset +status | - | 200 [StreamRunSchema]
 POST   /connections/{connection_id}/run | run_connection | - | CustomRunParameters? | 200 string|null
 POST   /connections/{connection_id}/run/launch-plan | launch_custom_run_plan | - | CustomRunPlanLaunchRequest | 200 CustomRunPlanLaunchResponse
@@ -114,7 +114,10 @@ export const ENDPOINTS: Expected[] = TABLE.split('\n')
     const inPath = [...typedPath.matchAll(/\{(\w+)(?::(\w+))?\}/g)].map(
       ([, name, type]) => `path ${name} ${type ?? 'string'}`,
     );
-    const words = query.replace('USAGE', USAGE).split(' ').filter((word) => word !== '-');
+    const words = query
+      .replace('USAGE', USAGE)
+      .split(' ')
+      .filter((word) => word !== '-');
     const inQuery = words.filter((word) => !word.startsWith('+')).map(queryParameter);
     return {
       method,

@@ -1,4 +1,4 @@
-import { and, desc, eq, isNull, sql } from 'drizzle-orm';
+import { and, desc, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { accountConnectors, connections, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -68,15 +68,16 @@ const select = (db: Db) =>
     .leftJoin(creator, eq(creator.id, connections.created_by))
     .leftJoin(updater, eq(updater.id, connections.updated_by));
 
-const ofAccount = (account: unknown) =>
+/** Those that have not been deleted. */
+export const ofAccount = (account: unknown) =>
   and(sql`${connections.account_id} = ${account}`, isNull(connections.deleted_at));
 
 export type ConnectionRecord = Awaited<ReturnType<typeof select>>[number];
 
 /** Newest first. */
-export const selectConnections = (db: Db, account_id: string, page: { limit?: number; offset: number }) => {
+export const selectConnections = (db: Db, where: SQL | undefined, page: { limit?: number; offset: number }) => {
   const query = select(db)
-    .where(ofAccount(account_id))
+    .where(where)
     .orderBy(desc(connections.created_at), desc(connections.id))
     .offset(page.offset)
     .$dynamic();

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
 import { act, read, router, write } from '../../procedure.ts';
 import { UsageRange } from '../usage-range.ts';
-import { Page } from '../wire.ts';
 import { createConnection } from './create.ts';
+import { ConnectionQuery, listConnections } from './list.ts';
 import { ConnectionSchema, CreateConnectionRequest, UpdateConnectionRequest } from './schema.ts';
-import { deleteConnection, getConnection, listConnections } from './service.ts';
+import { deleteConnection, getConnection } from './service.ts';
 import { updateConnection } from './update.ts';
 import { updateCatalog } from './update-catalog.ts';
 
@@ -15,7 +15,7 @@ export const connectionsRouter = router({
       rest('GET', '/connections', {
         operation_id: 'list_connections',
         summary: 'Connections of the account, newest first',
-        query: Page,
+        query: ConnectionQuery,
       }),
     )
     .output(z.array(ConnectionSchema))

@@ -6,6 +6,10 @@ import { ConnectionStream, ConnectionStreamRequest } from './stream-schema.ts';
 const uuid = () => z.string().meta({ format: 'uuid' });
 const schemaChangePolicy = () => z.enum(['ignore', 'propagate_columns', 'propagate_fully', 'disable_connection']);
 
+export const ConnectionStatus = z
+  .enum(['active', 'paused', 'auto_disabled', 'locked'])
+  .meta({ id: 'ConnectionStatus' });
+
 /** Source or destination of a connection, in short. */
 export const AccountConnectorSummary = z
   .object({
@@ -30,7 +34,7 @@ export const ConnectionSchema = z
     destination_id: uuid(),
     source: AccountConnectorSummary,
     destination: AccountConnectorSummary,
-    status: z.enum(['active', 'paused', 'auto_disabled', 'locked']),
+    status: ConnectionStatus,
     status_reason: z.string().nullable(),
     health: z.enum(['healthy', 'warning', 'failing', 'pending', 'running']),
     schedule: ConnectionSchedule,

@@ -1,28 +1,13 @@
-import { and, count, eq, isNull } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { connections } from '../../../db/schema/index.ts';
 import { notFound } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import { findConnection, lockConnection, stopLiveRuns } from '../owned-connection.ts';
-import { isId, type Page } from '../wire.ts';
+import { isId } from '../wire.ts';
 import { emitConnectionEvent } from './events.ts';
 import { presentConnection } from './present.ts';
-import { selectConnection, selectConnections } from './query.ts';
+import { selectConnection } from './query.ts';
 import type { ConnectionSchema } from './schema.ts';
-
-/** The account's connections, newest first. */
-export async function listConnections(ctx: Ctx, page: Page): Promise<ConnectionSchema[]> {
-  const { account_id } = ctx.principal;
-  const [records, [total]] = await Promise.all([
-    selectConnections(ctx.db, account_id, page),
-    ctx.db
-      .select({ count: count() })
-      .from(connections)
-      .where(and(eq(connections.account_id, account_id), isNull(connections.deleted_at))),
-  ]);
-  ctx.setHeader('X-Total-Count', String(total?.count ?? 0));
-  const now = ctx.deps.now();
-  return records.map((record) => presentConnection(record, now));
-}
 
 export async function getConnection(ctx: Ctx, input: { connection_id: string }): Promise<ConnectionSchema> {
   const key = { id: input.connection_id, account_id: ctx.principal.account_id };

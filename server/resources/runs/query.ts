@@ -1,4 +1,4 @@
-import { and, count, desc, eq, sql } from 'drizzle-orm';
+import { desc, eq, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { connectionRuns, networkLogSegments, streamRuns, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -46,22 +46,14 @@ const runsQuery = (db: Db) =>
 export type RunRecord = Awaited<ReturnType<typeof runsQuery>>[number];
 
 /** A connection's runs with their sums, newest first, in one statement. */
-export const selectRuns = (db: Db, connection_id: string, page: Page): Promise<RunRecord[]> => {
+export const selectRuns = (db: Db, where: SQL | undefined, page: Page): Promise<RunRecord[]> => {
   const query = runsQuery(db)
-    .where(eq(connectionRuns.connection_id, connection_id))
+    .where(where)
     .orderBy(desc(connectionRuns.created_at), desc(connectionRuns.id))
     .offset(page.offset)
     .$dynamic();
   return page.limit === undefined ? query : query.limit(page.limit);
 };
-
-export async function countRuns(db: Db, connection_id: string): Promise<number> {
-  const [row] = await db
-    .select({ count: count() })
-    .from(connectionRuns)
-    .where(eq(connectionRuns.connection_id, connection_id));
-  return row?.count ?? 0;
-}
 
 const loggedSides = sql<('source' | 'destination')[]>`array(
   select distinct l.connector_type from ${networkLogSegments} l
@@ -81,9 +73,9 @@ const streamRunsQuery = (db: Db) =>
 export type StreamRunRecord = Awaited<ReturnType<typeof streamRunsQuery>>[number];
 
 /** A run's stream runs by namespace and name, in one statement. */
-export const selectStreamRuns = (db: Db, connection_run_id: string, page: Page): Promise<StreamRunRecord[]> => {
+export const selectStreamRuns = (db: Db, where: SQL | undefined, page: Page): Promise<StreamRunRecord[]> => {
   const query = streamRunsQuery(db)
-    .where(and(eq(streamRuns.connection_run_id, connection_run_id)))
+    .where(where)
     .orderBy(
       sql`coalesce(${streamRuns.namespace}, '') collate "C"`,
       sql`${streamRuns.stream_name} collate "C"`,
@@ -93,11 +85,3 @@ export const selectStreamRuns = (db: Db, connection_run_id: string, page: Page):
     .$dynamic();
   return page.limit === undefined ? query : query.limit(page.limit);
 };
-
-export async function countStreamRuns(db: Db, connection_run_id: string): Promise<number> {
-  const [row] = await db
-    .select({ count: count() })
-    .from(streamRuns)
-    .where(eq(streamRuns.connection_run_id, connection_run_id));
-  return row?.count ?? 0;
-}

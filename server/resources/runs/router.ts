@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
 import { read, router, write } from '../../procedure.ts';
-import { Page } from '../wire.ts';
 import { rerunRun } from './rerun.ts';
 import {
   CustomRunParameters,
@@ -13,7 +12,8 @@ import {
 import { launchPlan } from './launch.ts';
 import { previewCustomRun } from './preview.ts';
 import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
-import { listRuns, listStreamRuns, runConnection, stopRun } from './service.ts';
+import { listRuns, listStreamRuns, RunQuery, StreamRunQuery } from './list.ts';
+import { runConnection, stopRun } from './service.ts';
 import { readSplitOptions } from './split-options.ts';
 
 const CrossAccount = z.object({
@@ -26,7 +26,7 @@ export const runsRouter = router({
       rest('GET', '/connections/{connection_id}/runs', {
         operation_id: 'list_connection_runs',
         summary: 'Runs of a connection, newest first',
-        query: Page,
+        query: RunQuery,
       }),
     )
     .output(z.array(ConnectionRunSchema))
@@ -36,7 +36,7 @@ export const runsRouter = router({
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs', {
         operation_id: 'list_stream_runs',
         summary: 'Stream runs of a run, by namespace and name',
-        query: CrossAccount.extend(Page.shape),
+        query: CrossAccount.extend(StreamRunQuery.shape),
         errors: [403],
       }),
     )

@@ -1,0 +1,59 @@
+import { and, eq, gte, inArray, lt } from 'drizzle-orm';
+import { z } from 'zod';
+import { connectionRuns, RUN_STATUSES, STREAM_RUN_STATUSES, streamRuns } from '../../../db/schema/index.ts';
+import type { Ctx } from '../../procedure.ts';
+import { findConnection } from '../owned-connection.ts';
+import { findRun, type RunKey } from '../owned-run.ts';
+import { countRows } from '../total-count.ts';
+import { moment, Page } from '../wire.ts';
+import { presentRun, presentStreamRun, type Viewing } from './present.ts';
+import { selectRuns, selectStreamRuns } from './query.ts';
+import type { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
+
+const oneOrMore = { description: 'One or more; repeat the parameter.' };
+
+export const RunQuery = Page.extend({
+  status: z.array(z.enum(RUN_STATUSES)).max(20).optional().meta(oneOrMore),
+  created_from: moment().optional().meta({ description: 'Only runs made at this instant or later.' }),
+  created_before: moment().optional().meta({ description: 'Only runs made before this instant.' }),
+});
+export type RunQuery = z.infer<typeof RunQuery>;
+
+export const StreamRunQuery = Page.extend({
+  status: z.array(z.enum(STREAM_RUN_STATUSES)).max(20).optional().meta(oneOrMore),
+});
+export type StreamRunQuery = z.infer<typeof StreamRunQuery>;
+
+const viewing = (ctx: Ctx): Viewing => ({
+  now: ctx.deps.now(),
+  internal: ctx.principal.permissions.has('roles.manage'),
+});
+
+/** A connection's runs, newest first; the header `X-Total-Count` says how many the filters let through. */
+export async function listRuns(ctx: Ctx, input: { connection_id: string } & RunQuery): Promise<ConnectionRunSchema[]> {
+  const { id } = await findConnection(ctx, input.connection_id);
+  const where = and(
+    eq(connectionRuns.connection_id, id),
+    input.status && inArray(connectionRuns.status, input.status),
+    input.created_from === undefined ? undefined : gte(connectionRuns.created_at, input.created_from),
+    input.created_before === undefined ? undefined : lt(connectionRuns.created_at, input.created_before),
+  );
+  const [records, total] = await Promise.all([
+    selectRuns(ctx.db, where, input),
+    countRows(ctx.db, connectionRuns, where),
+  ]);
+  ctx.setHeader('X-Total-Count', String(total));
+  return records.map((record) => presentRun(record, viewing(ctx)));
+}
+
+/** A run's stream runs, by namespace and name, and their number as above. */
+export async function listStreamRuns(ctx: Ctx, input: RunKey & StreamRunQuery): Promise<StreamRunSchema[]> {
+  const { id } = await findRun(ctx, input);
+  const where = and(eq(streamRuns.connection_run_id, id), input.status && inArray(streamRuns.status, input.status));
+  const [records, total] = await Promise.all([
+    selectStreamRuns(ctx.db, where, input),
+    countRows(ctx.db, streamRuns, where),
+  ]);
+  ctx.setHeader('X-Total-Count', String(total));
+  return records.map((record) => presentStreamRun(record, viewing(ctx)));
+}

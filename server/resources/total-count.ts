@@ -1,0 +1,23 @@
+import { sql } from 'drizzle-orm';
+import type { PgTable } from 'drizzle-orm/pg-core';
+import type { SQL } from 'drizzle-orm';
+import type { Db } from '../../db/types.ts';
+
+const EXACT_UP_TO = 10_000;
+
+/**
+ * How many rows match: exact up to 10,000, beyond that the planner's estimate. To count a million rows takes a hundred
+ * times as long as to read the page that is asked for.
+ */
+export async function countRows(db: Db, table: PgTable, where: SQL | undefined): Promise<number> {
+  const matching = sql`select 1 from ${table}${where ? sql` where ${where}` : sql``}`;
+  const [row] = await db.execute<{ count: number }>(
+    sql`select count(*)::int as count from (${matching} limit ${EXACT_UP_TO + 1}) as matching`,
+  );
+  const count = row?.count ?? 0;
+  if (count <= EXACT_UP_TO) return count;
+  const [plan] = await db.execute<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(
+    sql`explain (format json) ${matching}`,
+  );
+  return Math.max(count, plan?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0);
+}

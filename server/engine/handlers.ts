@@ -1,4 +1,5 @@
 import type { Deps } from '../deps.ts';
+import { startEvaluator } from '../events/evaluate-loop.ts';
 import { executeStream, executeTask } from '../queue/jobs.ts';
 import { startChores } from './chores.ts';
 import { executeStreamJob, nudgeRun } from './execute-stream.ts';
@@ -17,13 +18,14 @@ export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }
   await deps.queue.work(executeTask, executeTask.concurrency ?? concurrency, ({ task_id }) =>
     executeTaskJob(deps, task_id),
   );
+  const evaluator = await startEvaluator(deps);
   const sweeper = startSweeper(deps);
   const scheduler = startScheduler(deps);
   const chores = startChores(deps);
   deps.log.info({ concurrency }, 'worker ready');
   return {
     async stop() {
-      await Promise.all([sweeper.stop(), scheduler.stop(), chores.stop()]);
+      await Promise.all([evaluator.stop(), sweeper.stop(), scheduler.stop(), chores.stop()]);
       await deps.queue.stop();
       await listening.unlisten();
     },

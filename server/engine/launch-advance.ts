@@ -1,5 +1,5 @@
-import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
-import { connectionRuns, customRunPlans, streamRuns } from '../../db/schema/index.ts';
+import { and, eq, inArray, isNotNull, isNull, sql } from 'drizzle-orm';
+import { connectionRuns, connectionStreams, customRunPlans, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
 import type { Queue } from '../queue/boss.ts';
@@ -58,16 +58,35 @@ async function startNext(
 ): Promise<void> {
   const live = await liveRuns(db, plan.id);
   const active = live.filter((run) => !run.waits).length;
-  const free = parameters.max_parallel_runs - active;
-  if (free <= 0 || active === live.length) return;
+  if (active === live.length || active >= parameters.max_parallel_runs) return;
+  const slots = (await hasNewStreams(db, plan.id)) ? 1 : parameters.max_parallel_runs;
+  if (active >= slots) return;
   const refusal = await movementRefusal(db, plan.account_id, new Date());
   if (refusal) return stopWaiting(db, plan, refusal.code);
-  const next = await waitingRuns(db, plan.id, free);
+  const next = await waitingRuns(db, plan.id, slots - active);
   for (const run of next) {
     // From here on its time runs: what it waited for its turn is not the fault of the workers.
     await db.update(connectionRuns).set({ queued_at: sql`clock_timestamp()` }).where(eq(connectionRuns.id, run.id));
     await dispatchStreams(db, queue, run);
   }
+}
+
+/** A stream that was never loaded: its first chunk makes the table, which two at once would both try. */
+async function hasNewStreams(db: Db, plan_id: string): Promise<boolean> {
+  const [found] = await db
+    .select({ id: streamRuns.stream_id })
+    .from(connectionRuns)
+    .innerJoin(streamRuns, eq(streamRuns.connection_run_id, connectionRuns.id))
+    .innerJoin(connectionStreams, eq(connectionStreams.id, streamRuns.stream_id))
+    .where(
+      and(
+        eq(connectionRuns.plan_id, plan_id),
+        inArray(streamRuns.status, LIVE_STREAM),
+        isNull(connectionStreams.row_count_last_run),
+      ),
+    )
+    .limit(1);
+  return found !== undefined;
 }
 
 function waitingRuns(db: Db, plan_id: string, limit?: number) {

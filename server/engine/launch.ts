@@ -83,6 +83,7 @@ async function insertRuns(db: Db, launch: Launch) {
         window_end: chunk.end_date,
         update_cursor: plan.parameters.update_cursor,
         custom_run_parameters: { ...plan.parameters },
+        warnings: launch.streams.flatMap((one) => one.warnings),
         queued_at: sql`clock_timestamp()`,
       })),
     )
@@ -107,6 +108,7 @@ function streamRunOf(
     sync_mode: how.sync_mode,
     destination_sync_mode: how.destination_sync_mode,
     cursor_before: plan.parameters.mode === 'incremental' ? (stream.state?.cursor ?? null) : null,
-    warnings: how.warnings,
+    // Those of a stream that moves are its worker's to write; the plan's own stand at the run.
+    warnings: skipped ? how.warnings : [],
   };
 }

@@ -88,7 +88,7 @@ const merged = (stream: StreamRow) =>
   notice(
     'merged_by_primary_key',
     stream,
-    `${stream.name} is appended to by its other runs; this one merges by the primary key, which then must be unique there`,
+    `${stream.name} is appended to by its other runs; this one merges by the primary key, which the destination then may keep unique: an append of a changed row would fail`,
   );
 
 const duplicates = (stream: StreamRow) =>

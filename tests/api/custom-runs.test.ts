@@ -4,6 +4,7 @@ import {
   accountConnectors,
   accounts,
   connectionRuns,
+  connectionStreams,
   connections,
   customRunPlans,
   events,
@@ -319,6 +320,11 @@ describe('POST /connections/{connection_id}/run/preview', () => {
 describe('POST /connections/{connection_id}/run/launch-plan', () => {
   test('200: runs of its chunks, in order; a second launch answers the same and starts nothing', async () => {
     const { id } = await make.connection();
+    // Of a stream that was never loaded the first chunk goes alone, whatever is allowed.
+    await deps.db
+      .update(connectionStreams)
+      .set({ row_count_last_run: 1 })
+      .where(eq(connectionStreams.connection_id, id));
     const plan = await planned(id, { ...WEEK, order: 'reverse_chronological', max_parallel_runs: 2 });
     const request = { plan_id: plan.plan_id, plan_hash: plan.plan_hash };
     const { status, body } = await launch(id, request);

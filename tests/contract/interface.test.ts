@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'bun:test';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createApp } from '../../server/app.ts';
+import { proceduresOf } from '../../server/http/rest.ts';
+import { appRouter, restRouter } from '../../server/router.ts';
+import { testDeps } from '../support/database.ts';
+import { type Json, type Operation, readContract, type Schema } from './document.ts';
+import { ENDPOINTS, type Expected, PREFIXES } from './endpoints.ts';
+
+const { operations, resolve, document } = readContract();
+const app = createApp((await testDeps()).deps);
+const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
+const served = proceduresOf([appRouter, restRouter]).map(({ endpoint }) => endpoint);
+/** Which rows are missing, the first test says once. */
+const rows = ENDPOINTS.filter((row) => operations.some(({ name }) => name === nameOf(row)));
+
+/** The operation as a row of the table would say it. */
+function rowOf({ method, path, told }: Operation, { added }: Expected): Expected {
+  const parameters = told.parameters.filter((one: Json) => one.in !== 'header');
+  const own = parameters.filter((one: Json) => !added.includes(one.name));
+  return {
+    method,
+    path,
+    operation_id: told.operationId,
+    parameters: own.map(parameterOf).toSorted(),
+    added: parameters.filter((one: Json) => !one.required && added.includes(one.name)).map((one: Json) => one.name),
+    body: bodyOf(told.requestBody),
+    status: Number(Object.keys(told.responses).find((status) => status.startsWith('2'))),
+    response: responseOf(told),
+  };
+}
+
+function parameterOf({ in: place, name, required, schema }: Json): string {
+  const value = resolve(schema).default;
+  const absent = required ? '' : value === undefined ? ' ?' : ` = ${value}`;
+  return `${place} ${name} ${typeOf(schema)}${absent}`;
+}
+
+function typeOf(schema: Schema): string {
+  if (schema.$ref) return schema.$ref.split('/').at(-1);
+  if (schema.anyOf) return schema.anyOf.map(typeOf).join('|');
+  if (Array.isArray(schema.type)) return schema.type.map((type: string) => typeOf({ ...schema, type })).join('|');
+  if (schema.enum) return 'enum';
+  if (schema.type === 'array') return `[${typeOf(schema.items)}]`;
+  if (schema.type === 'object' && schema.additionalProperties) return `{${typeOf(schema.additionalProperties)}}`;
+  return schema.type === 'string' ? (schema.format ?? 'string') : schema.type;
+}
+
+function bodyOf(body: Json): string | null {
+  if (!body) return null;
+  const [[type, { schema }]] = Object.entries<Json>(body.content) as [[string, Json]];
+  const name = typeOf(schema);
+  if (type === 'multipart/form-data') return body.required ? `multipart ${name}` : name;
+  return body.required ? name : name.replace(/\|null$/, '?');
+}
+
+function responseOf({ responses }: Json): string {
+  const [, { content }] = Object.entries<Json>(responses).find(([status]) => status.startsWith('2'))!;
+  if (!content) return '-';
+  const [[type, { schema }]] = Object.entries<Json>(content) as [[string, Json]];
+  return type === 'application/x-ndjson' ? 'ndjson' : typeOf(schema);
+}
+
+describe('the interface', () => {
+  test('has sixty operations', () => {
+    expect(ENDPOINTS).toHaveLength(60);
+    expect(new Set(ENDPOINTS.map(nameOf)).size).toBe(60);
+  });
+
+  test('is served in full, and nothing else below its paths', () => {
+    const below = (path: string) => PREFIXES.some((prefix) => path === prefix || path.startsWith(`${prefix}/`));
+    const wanted = ENDPOINTS.map(nameOf).toSorted();
+    expect(served.map(nameOf).toSorted()).toEqual(wanted);
+    expect(operations.map(({ name }) => name).toSorted()).toEqual(wanted);
+    const pattern = (path: string) => path.replaceAll(/\{\w+\}|:\w+/g, '*');
+    const routed = new Set(app.routes.map(({ path }) => pattern(path)).filter(below));
+    expect([...routed].toSorted()).toEqual([...new Set(ENDPOINTS.map(({ path }) => pattern(path)))].toSorted());
+  });
+
+  test.each(rows.map((row) => [nameOf(row), row] as const))('%s is as the table says', (name, row) => {
+    const expected = { ...row, added: row.added.toSorted() };
+    const actual = rowOf(operations.find((one) => one.name === name)!, row);
+    expect({ ...actual, added: actual.added.toSorted() }).toEqual(expected);
+  });
+
+  test.each(rows.filter(({ body }) => body).map(nameOf))('%s has an example of its body', (name) => {
+    const { requestBody } = operations.find((one) => one.name === name)!.told;
+    const [media] = Object.values<Json>(requestBody.content);
+    expect(Object.keys(media.examples ?? {}).length).toBeGreaterThan(0);
+  });
+
+  test('names the schemas that it names', () => {
+    const names = ENDPOINTS.flatMap(({ body, response, parameters }) =>
+      `${body} ${response} ${parameters.join(' ')}`.match(/\b[A-Z]\w+/g) ?? [],
+    );
+    const known = Object.keys(document.components.schemas);
+    expect([...new Set([...names, 'HTTPValidationError'])].filter((name) => !known.includes(name))).toEqual([]);
+  });
+});
+
+/** The tests that there are of an operation, by the statuses that their names begin with. */
+const tested = new Map<string, Set<number>>();
+const folder = join(import.meta.dir, '../api');
+for (const file of readdirSync(folder)) {
+  const blocks = readFileSync(join(folder, file), 'utf8').split(/^describe(?:\.each)?\(/m);
+  for (const block of blocks.slice(1)) {
+    const name = /^['"`]((?:GET|POST|PUT|DELETE) \/[^\s'"`]+)/.exec(block)?.[1];
+    if (!name) continue;
+    const titles = [...block.matchAll(/(?:test|\]\)|\))\(\s*(['"`])(.*?)\1,/gs)].map(([, , text]) => text ?? '');
+    const statuses = titles.flatMap((text) => text.match(/\b[245]\d\d\b/g) ?? []).map(Number);
+    tested.set(name, new Set([...(tested.get(name) ?? []), ...statuses]));
+  }
+}
+
+describe('every status that an operation can answer has a test under its name', () => {
+  /** every-operation.test.ts tries these on all; 400 only where nothing but the Idempotency-Key gives it. */
+  const elsewhere = (name: string) => {
+    const { errors } = served.find((one) => nameOf(one) === name)!;
+    return errors.includes(400) ? [413, 500] : [400, 413, 500];
+  };
+
+  test.each(rows.map(nameOf))('%s', (name) => {
+    const { told } = operations.find((one) => one.name === name)!;
+    const statuses = Object.keys(told.responses).map(Number);
+    const missing = statuses.filter((status) => !elsewhere(name).includes(status) && !tested.get(name)?.has(status));
+    expect(missing).toEqual([]);
+  });
+});

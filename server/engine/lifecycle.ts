@@ -26,6 +26,8 @@ export interface StartRun {
   trigger_type: 'schedule' | 'manual' | 'api' | 'rerun' | 'automation';
   actor: Actor;
   rerun_of_run_id?: string;
+  /** When an action of a trigger starts it: one more than that of the event. */
+  causation_depth?: number;
 }
 
 /**
@@ -57,6 +59,7 @@ export async function startRun(db: Db, queue: Queue, input: StartRun): Promise<s
       trigger_type: input.trigger_type,
       triggered_by: input.actor.type === 'user' ? input.actor.id : null,
       rerun_of_run_id: input.rerun_of_run_id,
+      causation_depth: input.causation_depth,
       queued_at: sql`clock_timestamp()`,
     })
     .onConflictDoNothing()

@@ -37,6 +37,7 @@ export async function emitRunEvent(
     connection_id: run.connection_id,
     connection_run_id: run.id,
     payload: { ...facts, ...ran, ...input.totals, ...statistics, ...input.extra },
+    causation_depth: run.causation_depth,
   });
 }
 
@@ -58,6 +59,7 @@ export async function emitStreamEvent(
     connection_id: run.connection_id,
     connection_run_id: run.id,
     stream_run_id: stream.id,
+    causation_depth: run.causation_depth,
     payload: {
       ...facts,
       connection_run_id: run.id,

@@ -66,7 +66,7 @@ const refusals = (path: string) => {
 describe('GET /billing/plans', () => {
   refusals('/billing/plans');
 
-  test('lists every plan, the current one marked; null is unlimited', async () => {
+  test('200: every plan, the current one marked; null is unlimited', async () => {
     await setAccount({ plan_id: 'free' });
     const { status, body } = await api.call('GET', '/billing/plans');
     expect(status).toBe(200);
@@ -113,7 +113,7 @@ describe('GET /billing/usage/aggregated', () => {
     expect(await api.call('GET', `${AGGREGATED}?${query}`)).toMatchObject({ status: 400, body: { code, field } });
   });
 
-  test('400 days are not too long', async () => {
+  test('200: 400 days are not too long', async () => {
     expect((await api.call('GET', custom('2025-01-01', '2026-02-04'))).status).toBe(200);
   });
 
@@ -276,7 +276,7 @@ describe('GET /billing/usage/connection-usage', () => {
     expect(answer.body.detail).toMatchObject(names.map((name) => ({ loc: ['query', name], type })));
   });
 
-  test('tells rows, share, streams and change, most rows first, deleted connections too', async () => {
+  test('200: rows, share, streams and change, most rows first, deleted connections too', async () => {
     const gone = await make.connection();
     await api.call('DELETE', `/connections/${gone.id}`);
     await enter({ rows_paid: 50, credits_used: 50, stream_name: 'users' });

@@ -79,7 +79,7 @@ describe('twenty creates at once at limit − 1 give exactly one 201', () => {
     return refused[0]?.body;
   };
 
-  test('connections', async () => {
+  test('POST /connections, the others 402', async () => {
     await setAccount({ plan_id: 'free' });
     await api.call('POST', '/connections', connection());
     await api.call('POST', '/connections', connection());
@@ -93,7 +93,7 @@ describe('twenty creates at once at limit − 1 give exactly one 201', () => {
     });
   });
 
-  test.each(['source', 'destination'])('%ss', async (connector_type) => {
+  test.each(['source', 'destination'])('POST /account_connectors, the others 402: %ss', async (connector_type) => {
     await setAccount({ plan_id: 'free' });
     const body = () => ({ name: uniqueName('c'), connector_type, connector_name: 'sample', test_connection: false });
     const refused = await race('/account_connectors', body);
@@ -110,7 +110,7 @@ describe('twenty creates at once at limit − 1 give exactly one 201', () => {
     expect(await db.select().from(accountConnectors).where(mine)).toHaveLength(2);
   });
 
-  test('users', async () => {
+  test('POST /users, the others 402', async () => {
     await db
       .update(users)
       .set({ status: 'disabled' })
@@ -170,7 +170,7 @@ describe('the window of a create', () => {
 });
 
 describe('402 beyond counts', () => {
-  test('a paused connection does not become active over the limit', async () => {
+  test('POST /connections/{connection_id}: a paused connection does not become active over the limit', async () => {
     const made = [];
     for (let n = 0; n < 4; n++) made.push((await api.call('POST', '/connections', connection())).body);
     await api.call('POST', `/connections/${made[0].id}`, { status: 'paused' });

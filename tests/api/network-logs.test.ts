@@ -129,7 +129,7 @@ describe.each([
   });
 });
 
-describe('GET …/stream_runs/{stream_run_id}/network_logs', () => {
+describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/network_logs', () => {
   const path = ({ id, run, streams }: Logged, query = '?connector_type=source') =>
     `/connections/${id}/runs/${run}/stream_runs/${streams[0]}/network_logs${query}`;
 

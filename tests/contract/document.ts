@@ -76,5 +76,8 @@ function problemsOf(
   const media = told.content[type];
   if (!media) return [...missing, `${status} has the content type "${type}"`];
   if (type !== 'application/json') return missing;
-  return [...missing, ...check(media.schema, JSON.parse(text)).map((problem) => `${status} ${problem}: ${text.slice(0, 500)}`)];
+  return [
+    ...missing,
+    ...check(media.schema, JSON.parse(text)).map((problem) => `${status} ${problem}: ${text.slice(0, 500)}`),
+  ];
 }

@@ -91,39 +91,40 @@ describe('the interface', () => {
   });
 
   test('names the schemas that it names', () => {
-    const names = ENDPOINTS.flatMap(({ body, response, parameters }) =>
-      `${body} ${response} ${parameters.join(' ')}`.match(/\b[A-Z]\w+/g) ?? [],
+    const names = ENDPOINTS.flatMap(
+      ({ body, response, parameters }) => `${body} ${response} ${parameters.join(' ')}`.match(/\b[A-Z]\w+/g) ?? [],
     );
     const known = Object.keys(document.components.schemas);
     expect([...new Set([...names, 'HTTPValidationError'])].filter((name) => !known.includes(name))).toEqual([]);
   });
 });
 
-/** The tests that there are of an operation, by the statuses that their names begin with. */
+/** Statuses that are told in names of tests, by the operations that these tests or their group name. */
 const tested = new Map<string, Set<number>>();
-const folder = join(import.meta.dir, '../api');
-for (const file of readdirSync(folder)) {
-  const blocks = readFileSync(join(folder, file), 'utf8').split(/^describe(?:\.each)?\(/m);
-  for (const block of blocks.slice(1)) {
-    const name = /^['"`]((?:GET|POST|PUT|DELETE) \/[^\s'"`]+)/.exec(block)?.[1];
-    if (!name) continue;
-    const titles = [...block.matchAll(/(?:test|\]\)|\))\(\s*(['"`])(.*?)\1,/gs)].map(([, , text]) => text ?? '');
-    const statuses = titles.flatMap((text) => text.match(/\b[245]\d\d\b/g) ?? []).map(Number);
-    tested.set(name, new Set([...(tested.get(name) ?? []), ...statuses]));
+const OPERATION = /\b(?:GET|POST|PUT|DELETE) \/[\w/{}.-]*/g;
+for (const folder of ['../api', '.']) {
+  const files = readdirSync(join(import.meta.dir, folder)).filter((file) => file.endsWith('.test.ts'));
+  for (const file of files) {
+    const groups = readFileSync(join(import.meta.dir, folder, file), 'utf8').split(/^describe/m);
+    for (const group of groups.slice(1)) {
+      const ofGroup = group.slice(0, group.indexOf('=> {')).match(OPERATION) ?? [];
+      for (const [, , title = ''] of group.matchAll(/(?:test|\))\(\s*(['"`])(.*?)\1,/gs)) {
+        const statuses = (title.match(/\b[245]\d\d\b/g) ?? []).map(Number);
+        for (const name of [...ofGroup, ...(title.match(OPERATION) ?? [])]) {
+          tested.set(name, new Set([...(tested.get(name) ?? []), ...statuses]));
+        }
+      }
+    }
   }
 }
 
-describe('every status that an operation can answer has a test under its name', () => {
-  /** every-operation.test.ts tries these on all; 400 only where nothing but the Idempotency-Key gives it. */
-  const elsewhere = (name: string) => {
-    const { errors } = served.find((one) => nameOf(one) === name)!;
-    return errors.includes(400) ? [413, 500] : [400, 413, 500];
-  };
+/** tests/api/permissions.test.ts and tests/contract/every-operation.test.ts try these on every operation. */
+const TRIED_ON_ALL = [401, 403, 404, 413, 422, 500];
 
-  test.each(rows.map(nameOf))('%s', (name) => {
-    const { told } = operations.find((one) => one.name === name)!;
-    const statuses = Object.keys(told.responses).map(Number);
-    const missing = statuses.filter((status) => !elsewhere(name).includes(status) && !tested.get(name)?.has(status));
-    expect(missing).toEqual([]);
+describe('a test names the operation and the status, for every status that is its own', () => {
+  test.each(rows.map((row) => [nameOf(row), row.status] as const))('%s', (name, success) => {
+    const { errors } = served.find((one) => nameOf(one) === name)!;
+    const own = [success, ...errors].filter((status) => !TRIED_ON_ALL.includes(status));
+    expect(own.filter((status) => !tested.get(name)?.has(status))).toEqual([]);
   });
 });

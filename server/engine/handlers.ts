@@ -1,7 +1,8 @@
 import type { Deps } from '../deps.ts';
 import { startEvaluator } from '../events/evaluate-loop.ts';
-import { executeStream, executeTask } from '../queue/jobs.ts';
+import { deliverAction, executeStream, executeTask } from '../queue/jobs.ts';
 import { startChores } from './chores.ts';
+import { deliverActionJob } from './deliver.ts';
 import { executeStreamJob, nudgeRun } from './execute-stream.ts';
 import { STOP_CHANNEL } from './lifecycle.ts';
 import { startScheduler } from './scheduler.ts';
@@ -19,6 +20,9 @@ export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }
     executeTaskJob(deps, task_id),
   );
   const evaluator = await startEvaluator(deps);
+  await deps.queue.work(deliverAction, deliverAction.concurrency ?? concurrency, ({ delivery_id }, signal) =>
+    deliverActionJob(deps, delivery_id, signal),
+  );
   const sweeper = startSweeper(deps);
   const scheduler = startScheduler(deps);
   const chores = startChores(deps);

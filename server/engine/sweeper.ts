@@ -2,6 +2,7 @@ import { and, eq, inArray, lt, sql } from 'drizzle-orm';
 import { connectionRuns, type StoredRunError, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
+import { resendLostDeliveries } from '../events/deliveries.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
 import { executeStream } from '../queue/jobs.ts';
 import { advancePlan, stalledPlans, waitsForTurn } from './launch-advance.ts';
@@ -40,6 +41,7 @@ export async function sweep(deps: Deps): Promise<void> {
   for (const plan_id of await stalledPlans(deps.db)) {
     await deps.db.transaction((tx) => advancePlan(tx, deps.queue, { plan_id, ended: null }));
   }
+  await resendLostDeliveries(deps.db, deps.queue);
 }
 
 async function overdueRuns(db: Db): Promise<string[]> {

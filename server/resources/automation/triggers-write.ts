@@ -1,6 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { triggers } from '../../../db/schema/index.ts';
-import { validateActions } from '../../events/actions/validate.ts';
+import { refuseLoops } from '../../engine/actions/loops.ts';
+import { validateActions } from '../../engine/actions/validate.ts';
+import type { TriggerAction } from '../../events/actions/schema.ts';
 import { emit } from '../../events/emit.ts';
 import type { EventKind } from '../../events/kinds.ts';
 import { caseSettings, DEFAULT_CASE_SETTINGS, type TriggerRow } from '../../events/triggers.ts';
@@ -37,6 +39,7 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
   };
   checkPosture(values);
   await validateActions(ctx, input.actions);
+  await refuseLoops(ctx.db, input.actions, values);
   await checkLimit(ctx, 'max_triggers');
   const actions = sealActions(ctx.deps.secrets, { trigger: identity, actions: input.actions, before: null });
   const inserting = ctx.db.insert(triggers).values({ ...values, ...actions }).returning();
@@ -58,6 +61,7 @@ export async function updateTrigger(
     await validateActions(ctx, input.actions);
     Object.assign(changes, sealActions(ctx.deps.secrets, { trigger: before, actions: input.actions, before }));
   }
+  await refuseLoops(ctx.db, (changes.actions ?? before.actions) as TriggerAction[], { ...before, ...changes });
   const updating = ctx.db.update(triggers).set(changes).where(eq(triggers.id, before.id)).returning();
   const [after] = await refuseDuplicateName('trigger', updating);
   if (!after) throw new Error('an update gave no row');

@@ -3,7 +3,7 @@ import type { Field, LogicalType, Masking, StreamSchema } from '../connectors/de
 import { type FieldChoice, fieldName } from './transfer-plan.ts';
 
 /** What a user says about a field in the catalog of a source, for every connection of it. Absent keys say nothing. */
-export interface FieldOverride {
+export type FieldOverride = {
   /** Type of the column in the destination. */
   type?: LogicalType;
   destination_name?: string;
@@ -13,7 +13,7 @@ export interface FieldOverride {
   masking?: Masking;
   excluded?: boolean;
   nullable?: boolean;
-}
+};
 
 /** By name of the field: its path joined by dots. */
 export type Overrides = Record<string, FieldOverride>;
@@ -68,7 +68,8 @@ export function withCatalogChoices(stream: StreamRow, discovered: StreamSchema, 
   const named = new Map(own.map((choice) => [fieldName(choice.path), choice]));
   for (const { path } of discovered.fields) {
     const override = overrides[fieldName(path)];
-    if (override) named.set(fieldName(path), mergeChoice(named.get(fieldName(path)) ?? { ...UNTOUCHED, path }, override));
+    if (override)
+      named.set(fieldName(path), mergeChoice(named.get(fieldName(path)) ?? { ...UNTOUCHED, path }, override));
   }
   const schema = applyOverrides(discovered, overrides);
   const followsKey = Bun.deepEquals(stream.primary_key, discovered.source_defined_primary_key);

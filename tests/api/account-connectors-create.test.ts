@@ -89,8 +89,8 @@ describe('POST /account_connectors', () => {
     ['invalid_parameter', 'parameters.rowz', async () => ({ parameters: { rowz: 1 } })],
     ['invalid_parameter', 'auth_method', async () => ({ auth_method: 'oauth2' })],
     [
-      'invalid_parameter',
-      'ssh_tunnel',
+      'invalid_ssh_key',
+      'ssh_tunnel.encrypted_private_key',
       async () => ({ ssh_tunnel: { host: 'h', username: 'u', encrypted_private_key: 'k' } }),
     ],
     ['invalid_parameter', 'datasets', async () => ({ datasets: [{ name: 'n', sql: 'select 1' }] })],

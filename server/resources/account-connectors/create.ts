@@ -3,7 +3,7 @@ import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
 import { type Ctx, requirePermission } from '../../procedure.ts';
 import { discoverCatalogTask } from '../discovery-task.ts';
 import { refuseDuplicateName } from '../duplicate-name.ts';
-import { checkLimit } from '../plan-limits.ts';
+import { checkFeature, checkLimit } from '../plan-limits.ts';
 import { checkUsageRange, type UsageRange } from '../usage-range.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters } from './parameters.ts';
@@ -11,6 +11,7 @@ import { getAccountConnector } from './query.ts';
 import type { AccountConnectorSchema, CreateAccountConnectorRequest } from './schema.ts';
 import { namedConnector, refuseUnsupported } from './settings.ts';
 import { testRow } from './test-outcome.ts';
+import { tunnelAfter } from './tunnel.ts';
 
 /**
  * Makes a source or destination and tests it, unless told not to. One that fails its test is made too: the user sees
@@ -23,6 +24,7 @@ export async function createAccountConnector(
   requirePermission(ctx, `${input.connector_type}s.create`);
   checkUsageRange(input);
   const draft = draftOf(ctx, input);
+  if (draft.ssh_tunnel) await checkFeature(ctx, 'ssh_tunnel');
   const tested = input.test_connection && draft.status !== 'pending_auth';
   const row = tested ? { ...draft, ...(await testRow(ctx, draft)).outcome } : draft;
   await ctx.db.transaction(async (db) => {
@@ -40,6 +42,7 @@ export async function createAccountConnector(
 
 function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): AccountConnectorRow {
   const connector = namedConnector(input);
+  const ssh_tunnel = tunnelAfter(ctx, input.ssh_tunnel, null);
   refuseUnsupported(connector, input);
   const { all, lacks_credentials } = checkParameters(connector, input.parameters, {});
   const identity = { id: Bun.randomUUIDv7(), account_id: ctx.principal.account_id };
@@ -54,7 +57,7 @@ function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): AccountConnect
     status_reason: null,
     status_message: null,
     auth_method: input.auth_method ?? connector.auth_methods[0] ?? 'none',
-    ssh_tunnel: null,
+    ssh_tunnel,
     datasets: [],
     last_test: { status: 'skipped', checks: [] },
     last_tested_at: null,

@@ -8,6 +8,7 @@ import type { Ctx } from '../../procedure.ts';
 import { connectorId } from '../connector-id.ts';
 import { type ConnectorType, isId } from '../wire.ts';
 import type { AccountConnectorSchema } from './schema.ts';
+import { presentTunnel } from './tunnel.ts';
 
 const uses = sql<number>`(
   select count(*)::int from ${connections} c
@@ -105,7 +106,7 @@ function present(record: AccountConnectorRecord): AccountConnectorSchema {
     connector_display_name: connector?.display_name ?? row.connector_name,
     connector_version: connector?.version ?? '0.0.0',
     is_authenticated: row.status !== 'pending_auth' && row.status !== 'needs_reauth',
-    ssh_tunnel: row.ssh_tunnel as AccountConnectorSchema['ssh_tunnel'],
+    ssh_tunnel: presentTunnel(row.ssh_tunnel),
     connections_count: record.connections_count,
     streams_count: record.streams_count,
     created_by: record.created_by,

@@ -3,11 +3,14 @@ import { rest } from '../../endpoint.ts';
 import { act, read, router, write } from '../../procedure.ts';
 import { UsageRange } from '../usage-range.ts';
 import { ConnectorType } from '../wire.ts';
+import { updateAccountConnectorCatalog } from './catalog.ts';
+import { AccountConnectorCatalogItemSchema, UpdateAccountConnectorCatalogRequest } from './catalog-schema.ts';
 import { createAccountConnector } from './create.ts';
 import { deleteAccountConnector } from './delete.ts';
 import { login } from './login.ts';
 import { getAccountConnector, listAccountConnectors } from './query.ts';
 import { AccountConnectorSchema, CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
+import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { updateAccountConnector } from './update.ts';
 
 // Which of the two permissions is needed depends on the object: the services check that once they know it.
@@ -16,6 +19,15 @@ const update = ['sources.update', 'destinations.update'] as const;
 const remove = ['sources.delete', 'destinations.delete'] as const;
 
 export const accountConnectorsRouter = router({
+  generateSshKey: act([...create, ...update])
+    .concat(
+      rest('POST', '/account_connectors/generate_ssh_key', {
+        summary: 'A key pair for a tunnel; nothing of it is kept',
+        errors: [402],
+      }),
+    )
+    .output(GenerateSSHKeyResponse)
+    .mutation(({ ctx }) => generateAccountSshKey(ctx)),
   list: read
     .concat(
       rest('GET', '/account_connectors', {
@@ -81,4 +93,14 @@ export const accountConnectorsRouter = router({
     )
     .output(z.string())
     .mutation(({ ctx, input }) => login(ctx, input)),
+  updateCatalog: write(update)
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}/catalog', {
+        summary: 'Says how fields of a source are treated in every connection of it; answers with the whole catalog',
+        body: UpdateAccountConnectorCatalogRequest,
+        errors: [400],
+      }),
+    )
+    .output(z.array(AccountConnectorCatalogItemSchema))
+    .mutation(({ ctx, input }) => updateAccountConnectorCatalog(ctx, input)),
 });

@@ -59,6 +59,26 @@ export const AccountConnectorSchema = z
   .meta({ id: 'AccountConnectorSchema' });
 export type AccountConnectorSchema = z.infer<typeof AccountConnectorSchema>;
 
+const tunnel = {
+  enabled: z.boolean(),
+  host: text(1, 255),
+  port: port(),
+  username: text(1, 255),
+  encrypted_private_key: text(1, 20_000).meta({ description: 'As generate_ssh_key gave it.' }),
+  public_key: text(1, 5000).nullish().meta({ description: 'Must belong to the private key, when it is given.' }),
+  fingerprint: text(1, 200).nullish().meta({ description: 'Follows from the key; what is sent has no effect.' }),
+};
+
+const SshTunnelRequest = z
+  .strictObject({ ...tunnel, enabled: tunnel.enabled.default(true), port: tunnel.port.default(22) })
+  .meta({ id: 'SshTunnelRequest' });
+
+const SshTunnelUpdate = z
+  .strictObject(tunnel)
+  .partial()
+  .meta({ id: 'SshTunnelUpdate', description: 'What is left out stays; the mask as key means: unchanged.' });
+export type SshTunnelUpdate = z.infer<typeof SshTunnelUpdate>;
+
 const settings = {
   name: name(),
   connector_type: ConnectorType,
@@ -69,16 +89,7 @@ const settings = {
       'By name as in the catalogue. In an update, what is left out stays as it is, and null goes back to the default.',
   }),
   auth_method: text(1, 50),
-  ssh_tunnel: z
-    .strictObject({
-      enabled: z.boolean().default(true),
-      host: text(1, 255),
-      port: port().default(22),
-      username: text(1, 255),
-      encrypted_private_key: text(1, 20_000),
-      public_key: text(1, 5000).nullish(),
-    })
-    .nullable(),
+  ssh_tunnel: SshTunnelRequest.nullable(),
   datasets: z.array(z.strictObject({ name: name(), sql: text(1, 100_000) })).max(500),
   test_connection: z.boolean(),
   redirect_url: z
@@ -102,6 +113,7 @@ export type CreateAccountConnectorRequest = z.infer<typeof CreateAccountConnecto
 export const UpdateAccountConnectorRequest = z
   .strictObject({
     ...z.object(settings).partial().shape,
+    ssh_tunnel: SshTunnelUpdate.nullable().optional(),
     revision: z.int().optional().meta({ description: 'Refuses the change when there is another revision.' }),
   })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')

@@ -9,12 +9,14 @@ import { type Ctx, requirePermission } from '../../procedure.ts';
 import { connectorId } from '../connector-id.ts';
 import { discoverCatalogTask } from '../discovery-task.ts';
 import { refuseDuplicateName } from '../duplicate-name.ts';
+import { checkFeature } from '../plan-limits.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters, sensitiveChange } from './parameters.ts';
 import { findAccountConnector, getAccountConnector } from './query.ts';
 import type { AccountConnectorSchema, UpdateAccountConnectorRequest } from './schema.ts';
 import { refuseUnsupported } from './settings.ts';
 import { testRow } from './test-outcome.ts';
+import { type StoredTunnel, tunnelAfter } from './tunnel.ts';
 
 type Changes = Partial<AccountConnectorRow>;
 
@@ -31,11 +33,12 @@ export async function updateAccountConnector(
   refuseStaleOrImmutable(row, input);
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   if (!connector) throw badRequest('unknown_connector', `There is no connector "${row.connector_name}" any more`);
-  refuseUnsupported(connector, input);
   const { changes, retest } = changesOf(ctx, { row, connector, input });
+  refuseUnsupported(connector, input);
   const changed_fields = Object.keys(changes).filter((key) => key !== 'secrets' && key !== 'status');
   if (changed_fields.length === 0) return getAccountConnector(ctx, input);
   if (retest) await refuseWhileRunning(ctx, row);
+  if (changes.ssh_tunnel) await checkFeature(ctx, 'ssh_tunnel');
   const tested = retest && changes.status === 'pending_test' && input.test_connection !== false;
   const outcome = tested ? (await testRow(ctx, { ...row, ...changes })).outcome : {};
   await ctx.db.transaction((db) =>
@@ -70,13 +73,17 @@ function changesOf(
   if (input.name !== undefined && input.name !== row.name) changes.name = input.name;
   const method = input.auth_method !== undefined && input.auth_method !== row.auth_method;
   if (method) changes.auth_method = input.auth_method;
-  if (!input.parameters) return { changes, retest: false };
+  const tunnel = row.ssh_tunnel as StoredTunnel | null;
+  const ssh_tunnel = tunnelAfter(ctx, input.ssh_tunnel, tunnel);
+  const tunnelled = !Bun.deepEquals(tunnel, ssh_tunnel);
+  if (tunnelled) changes.ssh_tunnel = ssh_tunnel;
+  if (!input.parameters && !tunnelled) return { changes, retest: false };
   const before = openParameters(ctx.deps, row);
-  const { all, lacks_credentials } = checkParameters(connector, input.parameters, before);
+  const { all, lacks_credentials } = checkParameters(connector, input.parameters ?? {}, before);
   const known = Object.fromEntries(Object.entries(all).filter(([, value]) => value != null));
-  if (Bun.deepEquals(before, known)) return { changes, retest: false };
-  Object.assign(changes, sealParameters(ctx.deps, connector, { row, all }));
-  const retest = sensitiveChange(connector, before, all);
+  const same = Bun.deepEquals(before, known);
+  if (!same) Object.assign(changes, sealParameters(ctx.deps, connector, { row, all }));
+  const retest = tunnelled || (!same && sensitiveChange(connector, before, all));
   if (retest)
     Object.assign(changes, { status: lacks_credentials ? 'pending_auth' : 'pending_test', failure_streak: 0 });
   return { changes, retest };

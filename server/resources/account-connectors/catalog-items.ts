@@ -1,0 +1,54 @@
+import { eq, sql } from 'drizzle-orm';
+import { catalogStreams } from '../../../db/schema/index.ts';
+import type { Field, StreamSchema } from '../../connectors/define.ts';
+import type { FieldOverride } from '../../engine/overrides.ts';
+import { fieldName } from '../../engine/transfer-plan.ts';
+import type { Ctx } from '../../procedure.ts';
+import type { AccountConnectorCatalogItemSchema, CatalogField } from './catalog-schema.ts';
+
+export type CatalogRow = typeof catalogStreams.$inferSelect;
+
+/** The streams of a source, those that are gone too, by namespace and name. */
+export const readCatalogRows = (ctx: Ctx, account_connector_id: string): Promise<CatalogRow[]> =>
+  ctx.db
+    .select()
+    .from(catalogStreams)
+    .where(eq(catalogStreams.account_connector_id, account_connector_id))
+    .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
+
+export const schemaOf = (row: CatalogRow): StreamSchema => row.definition as unknown as StreamSchema;
+
+/** A stream as the catalog shows it: what was discovered, and beside it what users say of it. */
+export function presentItem(row: CatalogRow): AccountConnectorCatalogItemSchema {
+  const { fields, ...stream } = schemaOf(row);
+  return {
+    ...stream,
+    stream_id: row.id,
+    display_name: null,
+    fields: fields.map((field) => presentField(field, row.overrides[fieldName(field.path)])),
+    change_status: row.change_status,
+    discovered_at: row.discovered_at,
+    removed_at: row.removed_at,
+  };
+}
+
+const UNSAID = {
+  type: null,
+  destination_name: null,
+  description: null,
+  is_primary_key: null,
+  is_cursor: null,
+  masking: null,
+  excluded: null,
+  nullable: null,
+};
+
+function presentField({ dialect: _dialect, ...field }: Field, override: FieldOverride | undefined): CatalogField {
+  return {
+    ...field,
+    name: fieldName(field.path),
+    enum_values: null,
+    sample: null,
+    override: override ? { ...UNSAID, ...override } : null,
+  };
+}

@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { LOGICAL_TYPES } from '../../connectors/define.ts';
+import { idInBody, instant, text } from '../wire.ts';
+
+const fieldPath = () => z.array(text(1, 255)).min(1).max(20);
+const Masking = z.enum(['none', 'hash_sha256', 'hash_sha256_salted', 'redact', 'encrypt']);
+const SyncMode = z.enum(['full_refresh', 'incremental']);
+
+/** Override keys as answers show them: null says nothing. */
+const CatalogFieldOverride = z
+  .object({
+    type: z.enum(LOGICAL_TYPES).nullable(),
+    destination_name: z.string().nullable(),
+    description: z.string().nullable(),
+    is_primary_key: z.boolean().nullable(),
+    is_cursor: z.boolean().nullable(),
+    masking: Masking.nullable(),
+    excluded: z.boolean().nullable(),
+    nullable: z.boolean().nullable(),
+  })
+  .meta({ id: 'CatalogFieldOverride' });
+
+export const CatalogField = z
+  .object({
+    path: z.array(z.string()),
+    name: z.string(),
+    type: z.enum(LOGICAL_TYPES),
+    source_type: z.string().nullable(),
+    nullable: z.boolean(),
+    is_primary_key: z.boolean(),
+    is_cursor_candidate: z.boolean(),
+    enum_values: z.array(z.string()).nullable(),
+    sample: z.string().nullable(),
+    override: CatalogFieldOverride.nullable().meta({
+      description: 'What users say; beside it stands what was discovered.',
+    }),
+  })
+  .meta({ id: 'CatalogField' });
+export type CatalogField = z.infer<typeof CatalogField>;
+
+export const AccountConnectorCatalogItemSchema = z
+  .object({
+    stream_id: z.string().meta({ format: 'uuid' }),
+    name: z.string(),
+    namespace: z.string().nullable(),
+    display_name: z.string().nullable(),
+    description: z.string().nullable(),
+    supported_sync_modes: z.array(SyncMode),
+    source_defined_cursor: z.boolean(),
+    default_cursor_field: z.array(z.string()).nullable(),
+    source_defined_primary_key: z.array(z.array(z.string())).nullable(),
+    is_resumable: z.boolean(),
+    supports_date_window: z.boolean(),
+    suggested: z.boolean(),
+    fields: z.array(CatalogField).meta({ description: 'In the order of the source.' }),
+    change_status: z.enum(['unchanged', 'added', 'removed', 'updated']),
+    discovered_at: instant(),
+    removed_at: instant().nullable(),
+  })
+  .meta({ id: 'AccountConnectorCatalogItemSchema' });
+export type AccountConnectorCatalogItemSchema = z.infer<typeof AccountConnectorCatalogItemSchema>;
+
+const FieldOverrideRequest = z
+  .strictObject({
+    path: fieldPath(),
+    type: z.enum(LOGICAL_TYPES).nullish().meta({ description: 'Type of the column in the destination.' }),
+    destination_name: text(1, 255).nullish(),
+    description: text(1, 2000).nullish(),
+    is_primary_key: z.boolean().nullish(),
+    is_cursor: z.boolean().nullish(),
+    masking: Masking.nullish(),
+    excluded: z.boolean().nullish(),
+    nullable: z.boolean().nullish(),
+    clear: z.boolean().default(false).meta({ description: 'Forgets first what was said of the field before.' }),
+  })
+  .meta({
+    id: 'CatalogFieldOverrideRequest',
+    description: 'A key that is left out stays as it is, null takes it back.',
+  });
+export type FieldOverrideRequest = z.infer<typeof FieldOverrideRequest>;
+
+const CatalogItemRequest = z
+  .strictObject({
+    stream_id: idInBody().optional(),
+    name: text(1, 255).optional(),
+    namespace: text(1, 255).nullish(),
+    field_overrides: z.array(FieldOverrideRequest).max(5000),
+  })
+  .refine((item) => (item.stream_id === undefined) !== (item.name === undefined), 'Either stream_id or name')
+  .meta({ id: 'CatalogItemRequest' });
+export type CatalogItemRequest = z.infer<typeof CatalogItemRequest>;
+
+export const UpdateAccountConnectorCatalogRequest = z
+  .strictObject({
+    items: z.array(CatalogItemRequest).min(1).max(10_000),
+    mode: z.enum(['merge', 'replace']).default('merge').meta({
+      description: '`merge` changes the named fields only; with `replace` there are no other overrides afterwards.',
+    }),
+  })
+  .meta({ id: 'UpdateAccountConnectorCatalogRequest' });
+export type UpdateAccountConnectorCatalogRequest = z.infer<typeof UpdateAccountConnectorCatalogRequest>;

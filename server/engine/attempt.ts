@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts';
 import { createRedactor, type Redactor } from '../lib/redact.ts';
 import { type Claim, type Progress, recordProgress } from './claims.ts';
 import { type ConnectorHooks, openSecrets, secretValues } from './connector-context.ts';
+import { keepMemoryFlat } from './memory-ceiling.ts';
 import { NetworkLog } from './network-log.ts';
 
 const SIGN_OF_LIFE_MS = 1000;
@@ -86,6 +87,7 @@ export class Attempt {
   saw(rows: number, bytes: number): void {
     this.progress.rows_read += rows;
     this.progress.bytes_read += bytes;
+    keepMemoryFlat(bytes);
     this.progress.rate_limited_until = null;
     this.progress.first_row_at ??= this.deps.now().toISOString();
   }

@@ -3,7 +3,16 @@ import { cases, triggerMatches, triggers } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { dedupKey, LIVE_CASE } from './cases.ts';
-import { countMatch, type Groups, groupKey, groupOf, loadGroups, noteExpected, remembersGroups, startWaiting } from './evaluate-groups.ts';
+import {
+  countMatch,
+  type Groups,
+  groupKey,
+  groupOf,
+  loadGroups,
+  noteExpected,
+  remembersGroups,
+  startWaiting,
+} from './evaluate-groups.ts';
 import type { Match } from './evaluate-match.ts';
 import type { Firings } from './evaluate-tally.ts';
 import { fireTrigger } from './firing.ts';
@@ -49,7 +58,7 @@ export async function openBatch(tx: Db, matches: Match[]): Promise<Batch> {
     .filter(({ trigger }) => remembersGroups(trigger))
     .map(({ trigger, facts }) => ({ trigger_id: trigger.id, group_key: groupKey(groupOf(trigger, facts)) }));
   const groups = await loadGroups(tx, keys);
-  const ids = [...new Set(matches.map(({ trigger }) => trigger.id))].sort();
+  const ids = [...new Set(matches.map(({ trigger }) => trigger.id))].toSorted();
   if (ids.length === 0) return { ...batch, groups };
   const alive = await tx
     .select({ id: triggers.id })
@@ -63,7 +72,9 @@ export async function openBatch(tx: Db, matches: Match[]): Promise<Batch> {
       fired: sql<number>`count(*) filter (where ${triggerMatches.fired})::int`,
     })
     .from(triggerMatches)
-    .where(and(inArray(triggerMatches.trigger_id, ids), sql`${triggerMatches.created_at} > now() - interval '1 minute'`))
+    .where(
+      and(inArray(triggerMatches.trigger_id, ids), sql`${triggerMatches.created_at} > now() - interval '1 minute'`),
+    )
     .groupBy(triggerMatches.trigger_id);
   const known = await tx
     .select({ event_id: triggerMatches.event_id, trigger_id: triggerMatches.trigger_id })
@@ -116,7 +127,8 @@ function decide(batch: Batch, { trigger, event }: Match, group: Record<string, u
   if (remembersGroups(trigger)) {
     const state = batch.groups.of(trigger, group);
     if (!countMatch(trigger, state, event.occurred_at)) {
-      firings.state = state.cooldown_until !== null && event.occurred_at < state.cooldown_until ? 'cooldown' : 'pending';
+      firings.state =
+        state.cooldown_until !== null && event.occurred_at < state.cooldown_until ? 'cooldown' : 'pending';
       return false;
     }
   }

@@ -7,14 +7,21 @@ import type { TriggerRow } from './triggers.ts';
 type GroupRow = typeof triggerGroups.$inferSelect;
 
 /** What a trigger remembers of one group of events. */
-export type GroupState = Pick<GroupRow, 'trigger_id' | 'group_key' | 'group' | 'matched_at' | 'cooldown_until' | 'due_at' | 'event_id'>;
+export type GroupState = Pick<
+  GroupRow,
+  'trigger_id' | 'group_key' | 'group' | 'matched_at' | 'cooldown_until' | 'due_at' | 'event_id'
+>;
 
 /** The values that an event is grouped by; one that it lacks is null. */
 export const groupOf = (trigger: TriggerRow, facts: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(trigger.group_by.map((name) => [name, facts[name] ?? null]));
 
 export function groupKey(group: Record<string, unknown>): string {
-  const canonical = JSON.stringify(Object.keys(group).sort().map((name) => [name, group[name]]));
+  const canonical = JSON.stringify(
+    Object.keys(group)
+      .toSorted()
+      .map((name) => [name, group[name]]),
+  );
   return createHash('sha256').update(canonical).digest('hex');
 }
 
@@ -37,7 +44,15 @@ export class Groups {
     const key = `${trigger.id} ${group_key}`;
     let state = this.#states.get(key);
     if (!state) {
-      state = { trigger_id: trigger.id, group_key, group, matched_at: [], cooldown_until: null, due_at: null, event_id: null };
+      state = {
+        trigger_id: trigger.id,
+        group_key,
+        group,
+        matched_at: [],
+        cooldown_until: null,
+        due_at: null,
+        event_id: null,
+      };
       this.#states.set(key, state);
     }
     this.#changed.add(state);
@@ -72,7 +87,7 @@ export async function loadGroups(db: Db, keys: { trigger_id: string; group_key: 
       sql`(${triggerGroups.trigger_id}, ${triggerGroups.group_key}) in (
         select trigger_id, group_key from jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) as k(trigger_id uuid, group_key text))`,
     );
-  return new Groups(rows.map(({ updated_at: _, ...state }) => state));
+  return new Groups(rows.map(({ updated_at: _updated_at, ...state }) => state));
 }
 
 /** Counts a match in the sliding window. True when the trigger fires; the window then starts anew. */

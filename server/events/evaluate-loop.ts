@@ -14,14 +14,14 @@ const MAX_ATTEMPTS = 5;
  * processes may do it; each account is with one of them at a time.
  */
 export async function startEvaluator(deps: Deps): Promise<{ stop(): Promise<void> }> {
-  let stopped = false;
+  const stopping = new AbortController();
   let awake = false;
   let running: Promise<void> | null = null;
   let settled = 0;
   const look = async () => {
-    while (awake && !stopped) {
+    while (awake && !stopping.signal.aborted) {
       awake = false;
-      await evaluatePending(deps, () => stopped);
+      await evaluatePending(deps, () => stopping.signal.aborted);
     }
   };
   const wake = () => {
@@ -47,7 +47,7 @@ export async function startEvaluator(deps: Deps): Promise<{ stop(): Promise<void
   wake();
   return {
     async stop() {
-      stopped = true;
+      stopping.abort();
       clearInterval(timer);
       await listening.unlisten();
       await Promise.all([running, ticking]);

@@ -50,7 +50,11 @@ export function matchEvents(events: EventRow[], index: TriggerIndex): BatchMatch
 const isAboutItself = (trigger: TriggerRow, event: EventRow) =>
   event.category === 'automation' && event.payload.trigger_id === trigger.id;
 
-function matchOne({ matches, tallies }: BatchMatches, candidate: Candidate, at: { event: EventRow; seen: RuleEvent }): void {
+function matchOne(
+  { matches, tallies }: BatchMatches,
+  candidate: Candidate,
+  at: { event: EventRow; seen: RuleEvent },
+): void {
   const { trigger } = candidate;
   const tally = tallies.get(trigger.id) ?? { trigger, errors: 0, last_error: null, blamed: 0, succeeded: false };
   tallies.set(trigger.id, tally);

@@ -56,7 +56,11 @@ async function fireOfAccount(tx: Db, deps: Deps, at: { account_id: string; now: 
 
 type GroupRow = typeof triggerGroups.$inferSelect;
 
-async function fireDue(tx: Db, deps: Deps, due: { trigger: TriggerRow; group: GroupRow; now: string }): Promise<boolean> {
+async function fireDue(
+  tx: Db,
+  deps: Deps,
+  due: { trigger: TriggerRow; group: GroupRow; now: string },
+): Promise<boolean> {
   const { trigger, group, now } = due;
   if (!trigger.enabled || trigger.deleted_at !== null || trigger.state === 'auto_disabled') return false;
   if (group.event_id === null || (group.cooldown_until !== null && now < group.cooldown_until)) return false;

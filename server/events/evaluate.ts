@@ -43,5 +43,7 @@ export function evaluateRule(rule: CompiledRule, event: RuleEvent): RuleOutcome 
 /** The kind of event has no such variable, or the connection has not run often enough for a statistic. */
 function lacksVariable(rule: CompiledRule, { kind, facts }: RuleEvent): boolean {
   const carried = isEventKind(kind) ? VARIABLES_OF[kind] : null;
-  return rule.variables.some((name) => (facts[name] ?? null) === null && (isStatistic(name) || carried?.has(name) === false));
+  return rule.variables.some(
+    (name) => (facts[name] ?? null) === null && (isStatistic(name) || carried?.has(name) === false),
+  );
 }

@@ -18,7 +18,13 @@ export interface RunStatistics {
   rows_loaded_zscore: number | null;
 }
 
-type Sums = { runs: number; duration_mean: number | null; duration_std: number | null; rows_mean: number | null; rows_std: number | null };
+type Sums = {
+  runs: number;
+  duration_mean: number | null;
+  duration_std: number | null;
+  rows_mean: number | null;
+  rows_std: number | null;
+};
 
 /** How a run compares to the last 30 successful plain runs of its connection, itself left out. One statement. */
 export async function runStatistics(

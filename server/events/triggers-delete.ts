@@ -15,7 +15,12 @@ export async function deleteTriggerRow(db: Db, trigger: TriggerRow, actor: Actor
     .where(and(eq(deliveries.trigger_id, trigger.id), inArray(deliveries.status, ['pending', 'retrying'])));
   const resolved = await db
     .update(cases)
-    .set({ status: 'resolved', resolution: 'trigger_deleted', resolved_at: sql`clock_timestamp()`, resolved_by: actor.id })
+    .set({
+      status: 'resolved',
+      resolution: 'trigger_deleted',
+      resolved_at: sql`clock_timestamp()`,
+      resolved_by: actor.id,
+    })
     .where(and(eq(cases.trigger_id, trigger.id), inArray(cases.status, LIVE_CASE)))
     .returning();
   for (const row of resolved) {

@@ -6,7 +6,9 @@ const KINDS = Object.keys(EVENT_KINDS);
 
 /** The kinds that a pattern such as `connection_*` stands for. */
 const kindsOf = (pattern: string) =>
-  pattern.endsWith('*') ? KINDS.filter((kind) => kind.startsWith(pattern.slice(0, -1))) : KINDS.filter((kind) => kind === pattern);
+  pattern.endsWith('*')
+    ? KINDS.filter((kind) => kind.startsWith(pattern.slice(0, -1)))
+    : KINDS.filter((kind) => kind === pattern);
 
 export const matchesAnyKind = (pattern: string) => kindsOf(pattern).length > 0;
 

@@ -11,7 +11,9 @@ const contextOf = (trigger: Identity) => `trigger:${trigger.account_id}:${trigge
 
 /** Secrets of a trigger's actions in plain, by index; for the one who delivers. */
 export function openActionSecrets(secrets: Secrets, trigger: Identity & Pick<TriggerRow, 'secrets'>): ActionSecrets {
-  return trigger.secrets === null ? {} : (JSON.parse(secrets.open(trigger.secrets, contextOf(trigger))) as ActionSecrets);
+  return trigger.secrets === null
+    ? {}
+    : (JSON.parse(secrets.open(trigger.secrets, contextOf(trigger))) as ActionSecrets);
 }
 
 /** Actions as they are stored and shown, a mask in place of each secret, and the secrets in an envelope. */
@@ -24,7 +26,8 @@ export function sealActions(
   const kept: ActionSecrets = {};
   const actions = input.actions.map((action, index) => {
     if (typeof action.secret !== 'string') return action;
-    const secret = action.secret === SECRET_MASK ? present[unchanged(before?.actions ?? [], action, index)] : action.secret;
+    const secret =
+      action.secret === SECRET_MASK ? present[unchanged(before?.actions ?? [], action, index)] : action.secret;
     if (secret !== undefined) kept[index] = secret;
     return { ...action, secret: secret === undefined ? null : SECRET_MASK };
   });

@@ -10,7 +10,17 @@ const typed = <Name extends string>(type: VariableType, ...names: Name[]) =>
 
 /** Every variable that a rule may name. A name has one type, whatever the kind of the event. */
 export const VARIABLES: Readonly<Record<string, VariableType>> = {
-  ...typed('string', 'event', 'category', 'severity', 'occurred_at', 'account_id', 'actor_type', 'actor_id', 'actor_name'),
+  ...typed(
+    'string',
+    'event',
+    'category',
+    'severity',
+    'occurred_at',
+    'account_id',
+    'actor_type',
+    'actor_id',
+    'actor_name',
+  ),
   ...typed('string', 'connection_id', 'connection_name', 'kind', 'status', 'status_reason', 'source_id', 'source_name'),
   ...typed('string', 'source_connector_name', 'destination_id', 'destination_name', 'destination_connector_name'),
   ...typed('list<string>', 'tags', 'changed_fields', 'role_names'),
@@ -39,16 +49,19 @@ export const VARIABLES: Readonly<Record<string, VariableType>> = {
 /** Null until the connection has enough runs: that a rule fails on it says nothing against the rule. */
 export const isStatistic = (name: string) => /_(mean|std|zscore)$/.test(name);
 
+/** Words, for lists that would be a page long with one a line. */
+const names = (words: string) => words.split(' ');
+
 const BASE = ['event', 'category', 'severity', 'occurred_at', 'account_id', 'actor_type', 'actor_id', 'actor_name'];
 const CONNECTION = [
-  ...['connection_id', 'connection_name', 'kind', 'status', 'status_reason', 'source_id', 'source_name', 'tags'],
-  ...['source_connector_name', 'destination_id', 'destination_name', 'destination_connector_name', 'changed_fields'],
+  ...names('connection_id connection_name kind status status_reason source_id source_name tags'),
+  ...names('source_connector_name destination_id destination_name destination_connector_name changed_fields'),
   'notify_on_failure',
 ];
 const RUN = [
   ...CONNECTION,
-  ...['connection_run_id', 'run_number', 'run_type', 'trigger_type', 'attempt', 'skip_reason', 'stopped_by', 'plan_id'],
-  ...['retry_count', 'duration_ms', 'window_start', 'window_end', 'credits_used'],
+  ...names('connection_run_id run_number run_type trigger_type attempt skip_reason stopped_by plan_id'),
+  ...names('retry_count duration_ms window_start window_end credits_used'),
 ];
 const ROWS = ['rows_read', 'rows_loaded', 'rows_rejected', 'bytes_loaded', 'rows_loaded_zscore'];
 const ERROR = ['error_code', 'error_type', 'error_origin', 'error_message', 'retryable'];
@@ -56,22 +69,39 @@ const ENDED_RUN = [
   ...RUN,
   ...ROWS,
   ...ERROR,
-  ...['streams_total', 'streams_failed', 'duration_ms_mean', 'duration_ms_std', 'duration_ms_zscore'],
-  ...['rows_loaded_mean', 'rows_loaded_std'],
+  ...names('streams_total streams_failed duration_ms_mean duration_ms_std duration_ms_zscore'),
+  ...names('rows_loaded_mean rows_loaded_std'),
 ];
-const STREAM = [...RUN, ...ROWS, ...ERROR, 'stream_run_id', 'stream_id', 'stream_name', 'namespace', 'rate_limited_until'];
+const STREAM = [
+  ...RUN,
+  ...ROWS,
+  ...ERROR,
+  'stream_run_id',
+  'stream_id',
+  'stream_name',
+  'namespace',
+  'rate_limited_until',
+];
 const CUSTOM_RUN = [...CONNECTION, 'plan_id', 'total_chunks', 'failed_chunks', 'start_date', 'end_date'];
 const ACCOUNT_CONNECTOR = [
-  ...['account_connector_id', 'account_connector_name', 'connector_type', 'connector_name', 'status', 'status_reason'],
-  ...['days_remaining', 'changed_fields'],
+  ...names('account_connector_id account_connector_name connector_type connector_name status status_reason'),
+  ...names('days_remaining changed_fields'),
 ];
 const SCHEMA = [
   ...new Set([...CONNECTION, ...ACCOUNT_CONNECTOR]),
-  ...['streams_added', 'streams_removed', 'streams_updated', 'fields_added', 'fields_removed', 'fields_updated'],
-  ...['breaking', 'task_id'],
+  ...names('streams_added streams_removed streams_updated fields_added fields_removed fields_updated'),
+  ...names('breaking task_id'),
 ];
 const USER = ['user_id', 'email', 'full_name', 'role_names', 'changed_fields'];
-const TRIGGER = ['trigger_id', 'trigger_name', 'action_type', 'error_message', 'case_id', 'connection_id', 'changed_fields'];
+const TRIGGER = [
+  'trigger_id',
+  'trigger_name',
+  'action_type',
+  'error_message',
+  'case_id',
+  'connection_id',
+  'changed_fields',
+];
 
 /** By the start of the kind's name; the first that fits. */
 const FAMILIES: [prefix: RegExp, names: readonly string[]][] = [
@@ -103,14 +133,22 @@ export const VARIABLES_OF: Readonly<Record<EventKind, ReadonlySet<string>>> = Ob
 export const isEventKind = (name: string): name is EventKind => Object.hasOwn(EVENT_KINDS, name);
 
 /** An event's variables as JSON: what templates, groups and the tester show. */
-export function eventFacts(event: Omit<EventRow, 'payload'> & { payload: Record<string, unknown> }): Record<string, unknown> {
+export function eventFacts(
+  event: Omit<EventRow, 'payload'> & { payload: Record<string, unknown> },
+): Record<string, unknown> {
   const { connection_id, connection_run_id, stream_run_id, account_connector_id, user_id } = event;
   const references = { connection_id, connection_run_id, stream_run_id, account_connector_id, user_id };
   const { event: kind, category, severity, occurred_at, account_id, actor } = event;
   return {
     ...references,
     ...event.payload,
-    ...{ event: kind, category, severity, occurred_at, account_id },
-    ...{ actor_type: actor.type, actor_id: actor.id, actor_name: actor.name },
+    event: kind,
+    category,
+    severity,
+    occurred_at,
+    account_id,
+    actor_type: actor.type,
+    actor_id: actor.id,
+    actor_name: actor.name,
   };
 }

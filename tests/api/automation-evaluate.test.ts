@@ -38,7 +38,10 @@ describe('POST /automation/evaluate_automator_rule', () => {
   });
 
   test('200: takes the sample of a kind', async () => {
-    const answer = await evaluate({ rule: 'event == "plan_limit_warning" && percent >= 90', event_type: 'plan_limit_warning' });
+    const answer = await evaluate({
+      rule: 'event == "plan_limit_warning" && percent >= 90',
+      event_type: 'plan_limit_warning',
+    });
     expect([answer.result, answer.evaluated_count]).toEqual([true, 1]);
   });
 
@@ -69,7 +72,10 @@ describe('POST /automation/evaluate_automator_rule', () => {
   });
 
   test('200: an evaluation that fails is told with its place, and is no result', async () => {
-    const answer = await evaluate({ rule: 'event == "connection_succeeded" && rows_loaded_zscore < -3.0', event: { event: 'connection_succeeded' } });
+    const answer = await evaluate({
+      rule: 'event == "connection_succeeded" && rows_loaded_zscore < -3.0',
+      event: { event: 'connection_succeeded' },
+    });
     expect([answer.is_valid, answer.result, answer.error.code]).toEqual([true, null, 'evaluation_error']);
     expect(answer.error.position).toEqual({ line: 1, column: 36, offset: 35 });
   });
@@ -78,7 +84,9 @@ describe('POST /automation/evaluate_automator_rule', () => {
     const event = { event: 'x', email: `${'a'.repeat(5000)}!` };
     const times = [];
     for (let at = 0; at < 4; at += 1) {
-      times.push((await evaluate({ rule: `regex_matches(email, "^(a+)+$|${'b'.repeat(at + 1)}")`, event })).duration_ms);
+      times.push(
+        (await evaluate({ rule: `regex_matches(email, "^(a+)+$|${'b'.repeat(at + 1)}")`, event })).duration_ms,
+      );
     }
     expect(Math.min(...times)).toBeLessThan(5);
   });
@@ -101,8 +109,16 @@ describe('POST /automation/evaluate_automator_rule', () => {
     const ids = stored.map((event: { id: string }) => event.id);
     const many = await evaluate({ rule, event_type: 'role_created', limit: 200 });
     expect(many).toMatchObject({ result: true, evaluated_count: 3, matched_event_ids: [ids[0], ids[2]] });
-    expect(await evaluate({ rule, limit: 1 })).toMatchObject({ result: true, evaluated_count: 1, matched_event_ids: [ids[0]] });
-    expect(await evaluate({ rule, event_id: ids[1] })).toMatchObject({ result: false, evaluated_count: 1, matched_event_ids: [] });
+    expect(await evaluate({ rule, limit: 1 })).toMatchObject({
+      result: true,
+      evaluated_count: 1,
+      matched_event_ids: [ids[0]],
+    });
+    expect(await evaluate({ rule, event_id: ids[1] })).toMatchObject({
+      result: false,
+      evaluated_count: 1,
+      matched_event_ids: [],
+    });
     const { call } = await api.otherAccount();
     expect((await call('POST', PATH, { rule, event_id: ids[0] })).status).toBe(404);
     expect((await call('POST', PATH, { rule, limit: 200 })).body.evaluated_count).toBe(0);

@@ -16,7 +16,12 @@ const PATH = '/automation/triggers';
 
 const PAUSE = { type: 'pause_connection' };
 const HOOK = { type: 'call_webhook', url: 'https://example.com/hook', secret: 'a secret of enough characters' };
-const body = (more: object = {}) => ({ name: uniqueName('trigger'), rule: 'event == "connection_failed"', actions: [PAUSE], ...more });
+const body = (more: object = {}) => ({
+  name: uniqueName('trigger'),
+  rule: 'event == "connection_failed"',
+  actions: [PAUSE],
+  ...more,
+});
 const make = async (more: object = {}) => {
   const answer = await call('POST', PATH, body(more));
   if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
@@ -28,7 +33,9 @@ const kindsOf = async (trigger_id: string) =>
     .map((event) => event.event);
 const systemTrigger = async () => {
   const { body: all } = await call('GET', `${PATH}?include_system=true`);
-  return all.find((trigger: { name: string; is_system: boolean }) => trigger.is_system && trigger.name === 'Connection failed');
+  return all.find(
+    (trigger: { name: string; is_system: boolean }) => trigger.is_system && trigger.name === 'Connection failed',
+  );
 };
 
 describe('POST /automation/triggers', () => {
@@ -95,10 +102,18 @@ describe('POST /automation/triggers', () => {
   });
 
   test.each([
-    ['a rule', 'event == "connection_succeeded" && rows_loaded > 0', 'event == "connection_succeeded" && rows_loaded > 0'],
+    [
+      'a rule',
+      'event == "connection_succeeded" && rows_loaded > 0',
+      'event == "connection_succeeded" && rows_loaded > 0',
+    ],
     ['a kind', 'connection_succeeded', 'event in ["connection_succeeded"]'],
     ['kinds', ['connection_succeeded', 'connection_failed'], 'event in ["connection_succeeded", "connection_failed"]'],
-    ['a condition', { variable: 'event', operator: 'eq', value: 'connection_succeeded' }, 'event == "connection_succeeded"'],
+    [
+      'a condition',
+      { variable: 'event', operator: 'eq', value: 'connection_succeeded' },
+      'event == "connection_succeeded"',
+    ],
   ])('201: a proactive trigger expects %s', async (_, expected, stored) => {
     const made = await make({ posture: 'proactive', within_seconds: 60, expect: expected });
     expect([made.posture, made.expect]).toEqual(['proactive', stored]);
@@ -151,7 +166,12 @@ describe('POST /automation/triggers', () => {
     await db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, other.account_id));
     for (let at = 0; at < 3; at += 1) expect((await other.call('POST', PATH, body())).status).toBe(201);
     const answer = await other.call('POST', PATH, body());
-    expect([answer.status, answer.body.code, answer.body.limit, answer.body.current_value]).toEqual([402, 'plan_limit_reached', 'max_triggers', 3]);
+    expect([answer.status, answer.body.code, answer.body.limit, answer.body.current_value]).toEqual([
+      402,
+      'plan_limit_reached',
+      'max_triggers',
+      3,
+    ]);
   });
 
   test.each([
@@ -212,7 +232,8 @@ describe('GET /automation/triggers/{trigger_id}', () => {
     const other = await api.otherAccount();
     const answer = await other.call('GET', `${PATH}/${id}`);
     expect([answer.status, answer.body.detail]).toEqual([404, 'Trigger not found']);
-    for (const unknown of ['nothing', Bun.randomUUIDv7()]) expect((await call('GET', `${PATH}/${unknown}`)).status).toBe(404);
+    for (const unknown of ['nothing', Bun.randomUUIDv7()])
+      expect((await call('GET', `${PATH}/${unknown}`)).status).toBe(404);
     expect((await api.anonymous('GET', `${PATH}/${id}`)).status).toBe(401);
   });
 });
@@ -231,10 +252,18 @@ describe('POST /automation/triggers/{trigger_id}', () => {
 
   test('200: a new rule starts anew, also after it was disabled for its errors', async () => {
     const made = await make();
-    await db.update(triggers).set({ state: 'auto_disabled', consecutive_errors: 20, last_error: 'x' }).where(eq(triggers.id, made.id));
+    await db
+      .update(triggers)
+      .set({ state: 'auto_disabled', consecutive_errors: 20, last_error: 'x' })
+      .where(eq(triggers.id, made.id));
     const condition = { variable: 'event', operator: 'eq', value: 'user_added' };
     const { body: shown } = await call('POST', `${PATH}/${made.id}`, { condition });
-    expect([shown.state, shown.last_error, shown.rule, shown.matched_kinds]).toEqual(['idle', null, null, ['user_added']]);
+    expect([shown.state, shown.last_error, shown.rule, shown.matched_kinds]).toEqual([
+      'idle',
+      null,
+      null,
+      ['user_added'],
+    ]);
   });
 
   test('200: the mask of a secret leaves it as it is, also in another place', async () => {
@@ -276,11 +305,16 @@ describe('POST /automation/triggers/{trigger_id}', () => {
   test('401, 403, 404, 422', async () => {
     const { id } = await make();
     expect((await api.anonymous('POST', `${PATH}/${id}`, { enabled: false })).status).toBe(401);
-    expect((await api.as(await api.keyWith(['triggers.create']))('POST', `${PATH}/${id}`, { enabled: false })).status).toBe(403);
+    expect(
+      (await api.as(await api.keyWith(['triggers.create']))('POST', `${PATH}/${id}`, { enabled: false })).status,
+    ).toBe(403);
     expect((await call('POST', `${PATH}/${Bun.randomUUIDv7()}`, { enabled: false })).status).toBe(404);
     expect((await (await api.otherAccount()).call('POST', `${PATH}/${id}`, { enabled: false })).status).toBe(404);
     expect((await call('POST', `${PATH}/${id}`, {})).status).toBe(422);
-    expect((await call('POST', `${PATH}/${id}`, { rule: 'true', condition: { variable: 'event', operator: 'is_null' } })).status).toBe(422);
+    expect(
+      (await call('POST', `${PATH}/${id}`, { rule: 'true', condition: { variable: 'event', operator: 'is_null' } }))
+        .status,
+    ).toBe(422);
   });
 });
 
@@ -297,7 +331,11 @@ describe('DELETE /automation/triggers/{trigger_id}', () => {
       }),
     );
     await evaluatePending(server.deps);
-    expect((await call('GET', `${PATH}/${made.id}`)).body).toMatchObject({ open_cases_count: 1, fire_count: 1, state: 'triggered' });
+    expect((await call('GET', `${PATH}/${made.id}`)).body).toMatchObject({
+      open_cases_count: 1,
+      fire_count: 1,
+      state: 'triggered',
+    });
     const answer = await call('DELETE', `${PATH}/${made.id}`);
     expect([answer.status, answer.body]).toEqual([204, null]);
     const [closed] = await db.select().from(cases).where(eq(cases.trigger_id, made.id));

@@ -21,13 +21,23 @@ import { DEFAULT_CASE_SETTINGS } from '../../server/events/triggers.ts';
 const SECONDS = Number(process.argv[2] ?? 20);
 const PER_SECOND = 1000;
 const BACKLOG = 20_000;
-const KINDS = ['connection_failed', 'connection_succeeded', 'stream_run_failed', 'stream_run_succeeded', 'connection_partially_failed'];
+const KINDS = [
+  'connection_failed',
+  'connection_succeeded',
+  'stream_run_failed',
+  'stream_run_succeeded',
+  'connection_partially_failed',
+];
 
 const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
 const server = await startEmbeddedPostgres({ dataDir, ephemeral: true });
 const url = server.url('pipelines');
 await migrateDatabase(url);
-const config = readConfig({ DATA_DIR: dataDir, SECRET_KEY: 'a secret key that only the bench uses, 0123456789', LOG_LEVEL: 'warn' });
+const config = readConfig({
+  DATA_DIR: dataDir,
+  SECRET_KEY: 'a secret key that only the bench uses, 0123456789',
+  LOG_LEVEL: 'warn',
+});
 const deps = await createDeps(config, url, 'worker');
 const writer = openDatabase(url, { max: 2 });
 try {
@@ -73,7 +83,10 @@ async function makeTriggers(db: Db, account_id: string): Promise<void> {
 async function write(account_id: string, count: number): Promise<void> {
   await writer.db.execute(sql`
     insert into events (id, account_id, event, category, severity, actor, resource, summary, connection_id, payload)
-    select uuidv7(), ${account_id}, (array[${sql.join(KINDS.map((kind) => sql`${kind}`), sql`, `)}])[1 + i % ${KINDS.length}], 'run', 'info',
+    select uuidv7(), ${account_id}, (array[${sql.join(
+      KINDS.map((kind) => sql`${kind}`),
+      sql`, `,
+    )}])[1 + i % ${KINDS.length}], 'run', 'info',
       '{"type": "system", "id": null, "name": null}', '{"type": "connection", "id": "x", "name": "x"}', 'bench',
       ('00000000-0000-4000-8000-0000000000' || lpad((i % 100)::text, 2, '0'))::uuid,
       jsonb_build_object('retry_count', i % 5, 'connection_name', 'orders ' || (random() * 2000)::int, 'tags', '["prod"]'::jsonb,
@@ -87,7 +100,9 @@ async function backlog(account_id: string): Promise<void> {
   const begun = performance.now();
   const done = await evaluatePending(deps);
   const seconds = (performance.now() - begun) / 1000;
-  console.log(`backlog: ${done} events in ${seconds.toFixed(1)} s, ${Math.round(done / seconds)} events/s against 200 triggers`);
+  console.log(
+    `backlog: ${done} events in ${seconds.toFixed(1)} s, ${Math.round(done / seconds)} events/s against 200 triggers`,
+  );
 }
 
 async function steady(account_id: string): Promise<void> {

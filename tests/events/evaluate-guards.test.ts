@@ -167,18 +167,23 @@ describe('the evaluator', () => {
 
   test('gives an event up after five tries, and what comes before and after it is processed', async () => {
     const poison = connection();
-    await db.execute(sql.raw(`
+    await db.execute(
+      sql.raw(`
       create function refuse_poison() returns trigger language plpgsql as $$ begin
         if new."group" ->> 'connection_id' = '${poison}' then raise exception 'poisoned'; end if;
         return new;
-      end $$`));
-    await db.execute(sql`create trigger refuse_poison before insert on cases for each row execute function refuse_poison()`);
+      end $$`),
+    );
+    await db.execute(
+      sql`create trigger refuse_poison before insert on cases for each row execute function refuse_poison()`,
+    );
     await makeTrigger('event == "connection_resumed"');
     const before = await happen({ event: 'connection_resumed', connection_id: connection() });
     const bad = await happen({ event: 'connection_resumed', connection_id: poison });
     const after = await happen({ event: 'connection_resumed', connection_id: connection() });
     await evaluate();
-    const statuses = async () => Promise.all([before, bad, after].map(async (id) => (await eventRow(id)).processing_status));
+    const statuses = async () =>
+      Promise.all([before, bad, after].map(async (id) => (await eventRow(id)).processing_status));
     expect(await statuses()).toEqual(['processed', 'evaluating', 'received']);
     for (let at = 0; at < 4; at += 1) await evaluate();
     expect((await eventRow(bad)).evaluation_attempts).toBe(5);

@@ -150,7 +150,9 @@ describe('resolution', () => {
 
   test('a resolve_rule takes the place of the pair', async () => {
     const resolve_rule = 'event == "connection_succeeded" && rows_loaded > 0';
-    const id = await makeTrigger('event == "connection_failed"', { case_settings: { ...DEFAULT_CASE_SETTINGS, resolve_rule } });
+    const id = await makeTrigger('event == "connection_failed"', {
+      case_settings: { ...DEFAULT_CASE_SETTINGS, resolve_rule },
+    });
     const connection_id = connection();
     await happen({ event: 'connection_failed', connection_id });
     await happen({ event: 'connection_succeeded', connection_id, payload: { rows_loaded: 0 } });
@@ -163,7 +165,9 @@ describe('resolution', () => {
   });
 
   test('without auto_resolve nothing resolves it', async () => {
-    const id = await makeTrigger('event == "connection_failed"', { case_settings: { ...DEFAULT_CASE_SETTINGS, auto_resolve: false } });
+    const id = await makeTrigger('event == "connection_failed"', {
+      case_settings: { ...DEFAULT_CASE_SETTINGS, auto_resolve: false },
+    });
     const connection_id = connection();
     await happen({ event: 'connection_failed', connection_id });
     await happen({ event: 'connection_succeeded', connection_id });

@@ -31,7 +31,11 @@ function failure(rule: string, facts: Record<string, unknown>): RuleError {
 describe('the documented rules', () => {
   const EXAMPLES: [rule: string, facts: Record<string, unknown>, kinds: string[]][] = [
     ['event == "connection_failed"', { event: 'connection_failed' }, ['connection_failed']],
-    ['event == "connection_failed" && retry_count >= 3', { event: 'connection_failed', retry_count: 3 }, ['connection_failed']],
+    [
+      'event == "connection_failed" && retry_count >= 3',
+      { event: 'connection_failed', retry_count: 3 },
+      ['connection_failed'],
+    ],
     [
       'event == "connection_succeeded" && retry_count >= 3',
       { event: 'connection_succeeded', retry_count: 4 },
@@ -62,7 +66,11 @@ describe('the documented rules', () => {
       { event: 'connection_succeeded', rows_loaded_zscore: -4 },
       ['connection_succeeded'],
     ],
-    ['event == "plan_limit_warning" && percent >= 90', { event: 'plan_limit_warning', percent: 90 }, ['plan_limit_warning']],
+    [
+      'event == "plan_limit_warning" && percent >= 90',
+      { event: 'plan_limit_warning', percent: 90 },
+      ['plan_limit_warning'],
+    ],
     [
       'event in ["connection_failed","connection_partially_failed"] && "prod" in tags',
       { event: 'connection_partially_failed', tags: ['prod'] },
@@ -109,7 +117,9 @@ describe('the language', () => {
 
   test('every kind of event has a sample whose variables are declared', () => {
     for (const kind of Object.keys(EVENT_KINDS) as EventKind[]) {
-      expect(evaluate(`event == "${kind}" && category == "${EVENT_KINDS[kind].category}"`, sampleFacts(kind))).toBe(true);
+      expect(evaluate(`event == "${kind}" && category == "${EVENT_KINDS[kind].category}"`, sampleFacts(kind))).toBe(
+        true,
+      );
     }
   });
 });
@@ -156,7 +166,10 @@ describe('the index by kind of event', () => {
     ['!(event == "user_added")', null],
     ['event != "user_added"', null],
     ['event == "user_added" && event == "user_removed"', []],
-    ['retry_count > 3 ? event == "connection_failed" : event == "connection_succeeded"', ['connection_failed', 'connection_succeeded']],
+    [
+      'retry_count > 3 ? event == "connection_failed" : event == "connection_succeeded"',
+      ['connection_failed', 'connection_succeeded'],
+    ],
     ['true', null],
   ])('%s', (rule, kinds) => {
     expect(compileRule(rule).kinds).toEqual(kinds);
@@ -224,9 +237,13 @@ describe('a hostile rule is refused or ends within 5 ms', () => {
 
   test('many expensive patterns in one rule end in an error', () => {
     const patterns = Array.from({ length: 30 }, (_, at) => `regex_matches(error_message, "1[01]{${at + 150}}[ab]")`);
-    const started = performance.now();
-    expect(failure(patterns.join('||'), { error_message: binary }).code).toBe('limit_exceeded');
-    expect(performance.now() - started).toBeLessThan(100);
+    const times = [0, 1, 2, 3].map((at) => {
+      const rule = compileRule(patterns.slice(at * 2).join('||'));
+      const started = performance.now();
+      expect(() => rule.evaluate(ruleVariables({ error_message: binary }))).toThrow('take too long');
+      return performance.now() - started;
+    });
+    expect(Math.min(...times)).toBeLessThan(20);
   });
 });
 
@@ -237,7 +254,12 @@ describe('a condition becomes the rule that one would have written', () => {
     const tree = {
       all: [
         { variable: 'event', operator: 'in', value: ['connection_failed', 'connection_partially_failed'] },
-        { any: [{ variable: 'tags', operator: 'contains', value: 'prod' }, { variable: 'retry_count', operator: 'gte', value: 3 }] },
+        {
+          any: [
+            { variable: 'tags', operator: 'contains', value: 'prod' },
+            { variable: 'retry_count', operator: 'gte', value: 3 },
+          ],
+        },
         { not: { variable: 'error_message', operator: 'regex_matches', value: '"quoted"\n.*' } },
       ],
     };

@@ -35,7 +35,11 @@ export class RefusedRule extends RuleError {
 /** Compiles and checks a rule. @throws RefusedRule */
 export function compileRule(source: string): CompiledRule {
   if (source.length > MAX_SOURCE_LENGTH) {
-    throw new RefusedRule('limit_exceeded', `A rule has at most ${MAX_SOURCE_LENGTH} characters`, positionAt(source, 0));
+    throw new RefusedRule(
+      'limit_exceeded',
+      `A rule has at most ${MAX_SOURCE_LENGTH} characters`,
+      positionAt(source, 0),
+    );
   }
   const normalized = normalizeSource(source);
   const place = (offset: number) => positionAt(source, normalized.originOf(offset));
@@ -46,10 +50,12 @@ export function compileRule(source: string): CompiledRule {
   const unknown = unknownVariables(parts.variables, named);
   if (unknown.length > 0) {
     const [name] = unknown;
-    const message = VARIABLES[name!]
-      ? `${name} is no variable of ${kindNames(named)}`
-      : `There is no variable ${name}`;
-    const error = new RefusedRule('unknown_variable', message, place(offsetOfName(normalized.text, identifierOf(name!))));
+    const message = VARIABLES[name!] ? `${name} is no variable of ${kindNames(named)}` : `There is no variable ${name}`;
+    const error = new RefusedRule(
+      'unknown_variable',
+      message,
+      place(offsetOfName(normalized.text, identifierOf(name!))),
+    );
     throw Object.assign(refuse(error), { unknown_variables: unknown });
   }
   checkTypes(normalized.text, place, refuse);
@@ -104,7 +110,8 @@ function inspected(parsed: ParseResult, place: Place) {
 function unknownVariables(used: string[], named: NamedKind[] | null): string[] {
   const kinds = (named ?? []).map((one) => one.kind).filter(isEventKind);
   const isKnown = (name: string) =>
-    Object.hasOwn(VARIABLES, name) && (kinds.length === 0 || kinds.some((kind: EventKind) => VARIABLES_OF[kind].has(name)));
+    Object.hasOwn(VARIABLES, name) &&
+    (kinds.length === 0 || kinds.some((kind: EventKind) => VARIABLES_OF[kind].has(name)));
   return used.filter((name) => !isKnown(name));
 }
 
@@ -119,7 +126,9 @@ function checkTypes(text: string, place: Place, refuse: (error: RefusedRule) => 
   const checked = typedLanguage.check(text);
   if (!checked.valid) {
     const error = checked.error;
-    throw refuse(new RefusedRule('type_error', error?.summary ?? 'The types do not fit', place(error?.range?.start ?? 0)));
+    throw refuse(
+      new RefusedRule('type_error', error?.summary ?? 'The types do not fit', place(error?.range?.start ?? 0)),
+    );
   }
   if (checked.type === 'bool') return;
   const message = `A rule must be true or false, this one gives ${checked.type}`;
@@ -133,7 +142,8 @@ function evaluate(parsed: ParseResult, variables: Record<string, unknown>, place
     result = parsed(variables);
   } catch (error) {
     const at = error instanceof EvaluationError ? error.range?.start : undefined;
-    const message = error instanceof EvaluationError ? error.summary : error instanceof Error ? error.message : String(error);
+    const message =
+      error instanceof EvaluationError ? error.summary : error instanceof Error ? error.message : String(error);
     const code = /take too long/.test(message) ? 'limit_exceeded' : 'evaluation_error';
     throw new RuleError(code, message, at === undefined ? null : place(at));
   }

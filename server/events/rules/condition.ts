@@ -2,7 +2,20 @@ import { z } from 'zod';
 import { VARIABLES } from '../variables.ts';
 
 const OPERATORS = [
-  ...(['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in', 'not_in', 'contains', 'not_contains', 'starts_with', 'ends_with'] as const),
+  ...([
+    'eq',
+    'ne',
+    'gt',
+    'gte',
+    'lt',
+    'lte',
+    'in',
+    'not_in',
+    'contains',
+    'not_contains',
+    'starts_with',
+    'ends_with',
+  ] as const),
   ...(['regex_matches', 'is_null', 'is_not_null'] as const),
 ];
 
@@ -10,7 +23,10 @@ const Scalar = z.union([z.string().max(1000), z.number(), z.boolean()]);
 
 const Comparison = z
   .strictObject({
-    variable: z.string().regex(/^[a-z_]\w*$/i).max(100),
+    variable: z
+      .string()
+      .regex(/^[a-z_]\w*$/i)
+      .max(100),
     operator: z.enum(OPERATORS),
     value: z.union([Scalar, z.array(Scalar).max(100), z.null()]).optional(),
   })
@@ -19,7 +35,11 @@ type Comparison = z.infer<typeof Comparison>;
 
 export type RuleCondition = { all: RuleCondition[] } | { any: RuleCondition[] } | { not: RuleCondition } | Comparison;
 
-const children = () => z.array(z.lazy(() => RuleCondition)).min(1).max(100);
+const children = () =>
+  z
+    .array(z.lazy(() => RuleCondition))
+    .min(1)
+    .max(100);
 
 /** A rule as a tree, for those who build it from a form. It becomes the same rule that one would have written. */
 export const RuleCondition: z.ZodType<RuleCondition> = z
@@ -41,7 +61,9 @@ export function conditionSource(condition: RuleCondition): string {
 
 function joined(conditions: RuleCondition[], operator: string): string {
   if (conditions.length === 1) return conditionSource(conditions[0]!);
-  return conditions.map((one) => ('all' in one || 'any' in one ? `(${conditionSource(one)})` : conditionSource(one))).join(operator);
+  return conditions
+    .map((one) => ('all' in one || 'any' in one ? `(${conditionSource(one)})` : conditionSource(one)))
+    .join(operator);
 }
 
 const INFIX: Partial<Record<Comparison['operator'], string>> = {

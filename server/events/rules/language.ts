@@ -9,7 +9,16 @@ const LIMITS = { maxAstNodes: 300, maxDepth: 20, maxListElements: 100, maxMapEnt
 
 /** What a rule may call, as a function or as a method. */
 export const FUNCTIONS: ReadonlySet<string> = new Set([
-  ...['size', 'startsWith', 'endsWith', 'contains', 'regex_matches', 'lower', 'upper', 'trim', 'duration', 'timestamp'],
+  'size',
+  'startsWith',
+  'endsWith',
+  'contains',
+  'regex_matches',
+  'lower',
+  'upper',
+  'trim',
+  'duration',
+  'timestamp',
 ]);
 
 function language(): Environment {

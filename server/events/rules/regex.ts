@@ -30,7 +30,8 @@ function compileAnew(pattern: string): RE2JS {
   try {
     made = RE2JS.compile(pattern);
   } catch (error) {
-    if (error instanceof RE2JSException) throw new Error(`The pattern is not valid: ${error.message}`, { cause: error });
+    if (error instanceof RE2JSException)
+      throw new Error(`The pattern is not valid: ${error.message}`, { cause: error });
     throw error;
   }
   if (made.programSize() > MAX_PROGRAM) throw new Error('The pattern is too large: write fewer or smaller repetitions');
@@ -49,7 +50,8 @@ export function regexMatches(subject: string, pattern: string): boolean {
   const size = regex.programSize();
   const text = subject.slice(0, Math.min(MAX_SUBJECT, Math.floor(MAX_WORK / size)));
   // Time alone would fail small rules on a busy machine, work alone large ones that are fast.
-  if (work > MAX_WORK && performance.now() - started > MAX_MS) throw new Error('The regular expressions of this rule take too long');
+  if (work > MAX_WORK && performance.now() - started > MAX_MS)
+    throw new Error('The regular expressions of this rule take too long');
   work += text.length * size;
   return regex.test(text);
 }

@@ -1,7 +1,13 @@
 import { EVENT_KINDS, type EventKind } from '../kinds.ts';
 import { VARIABLES, VARIABLES_OF, type VariableType } from '../variables.ts';
 
-const BY_TYPE: Record<VariableType, unknown> = { string: 'sample', int: 1, double: 1.5, bool: true, 'list<string>': ['sample'] };
+const BY_TYPE: Record<VariableType, unknown> = {
+  string: 'sample',
+  int: 1,
+  double: 1.5,
+  bool: true,
+  'list<string>': ['sample'],
+};
 
 const BY_NAME: Record<string, unknown> = {
   occurred_at: '2026-01-31T23:59:59.123Z',
@@ -68,7 +74,8 @@ export function sampleFacts(kind: EventKind): Record<string, unknown> {
   return { ...facts, ...(kind.endsWith('_succeeded') && pick(OF_SUCCESS, facts)), event: kind, ...EVENT_KINDS[kind] };
 }
 
-const sampleOf = (name: string) => (name.endsWith('_id') ? '00000000-0000-7000-8000-000000000000' : BY_TYPE[VARIABLES[name]!]);
+const sampleOf = (name: string) =>
+  name.endsWith('_id') ? '00000000-0000-7000-8000-000000000000' : BY_TYPE[VARIABLES[name]!];
 
 const pick = (from: Record<string, unknown>, names: object) =>
   Object.fromEntries(Object.entries(from).filter(([name]) => name in names));

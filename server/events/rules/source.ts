@@ -36,7 +36,8 @@ export function normalizeSource(source: string): NormalizedSource {
     if (replacement !== undefined) moved.push({ to: text.length, from: token.index, length: replacement.length });
     text += replacement ?? token[0];
     if (!has) {
-      if (replacement !== undefined) moved.push({ to: text.length, from: token.index + token[0].length, length: Infinity });
+      if (replacement !== undefined)
+        moved.push({ to: text.length, from: token.index + token[0].length, length: Infinity });
       continue;
     }
     at = has.end;

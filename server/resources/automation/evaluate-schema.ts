@@ -16,8 +16,15 @@ export const EvaluateRequest = z
       .optional()
       .meta({ description: 'Variables of an event, such as `{"event": "connection_failed", "retry_count": 3}`.' }),
     event_id: z.string().optional().meta({ description: 'A stored event.' }),
-    event_type: EventType.optional().meta({ description: 'The sample of this kind; with `limit` stored events of it.' }),
-    limit: z.int().min(1).max(MAX_EVENTS).optional().meta({ description: 'Tests against that many of the newest stored events.' }),
+    event_type: EventType.optional().meta({
+      description: 'The sample of this kind; with `limit` stored events of it.',
+    }),
+    limit: z
+      .int()
+      .min(1)
+      .max(MAX_EVENTS)
+      .optional()
+      .meta({ description: 'Tests against that many of the newest stored events.' }),
   })
   .refine((body) => (body.rule === undefined) !== (body.condition === undefined), {
     message: 'Exactly one of rule and condition is needed',
@@ -45,7 +52,10 @@ export const RulePosition = z
 export const EvaluateResponse = z
   .object({
     is_valid: z.boolean().meta({ description: 'Whether a trigger could have this rule.' }),
-    result: z.boolean().nullable().meta({ description: 'Of several events: whether any matched. Null when none was evaluated.' }),
+    result: z
+      .boolean()
+      .nullable()
+      .meta({ description: 'Of several events: whether any matched. Null when none was evaluated.' }),
     result_type: z.string().nullable(),
     error: z
       .object({ code: z.enum(RULE_ERROR_CODES), message: z.string(), position: RulePosition.nullable() })

@@ -36,7 +36,12 @@ async function testedEvents(ctx: Ctx, input: EvaluateRequest): Promise<TestedEve
   const mine = eq(events.account_id, ctx.principal.account_id);
   if (event) return [{ event: ruleEvent(event), id: null }];
   if (event_id !== undefined) {
-    const [row] = isId(event_id) ? await ctx.db.select().from(events).where(and(mine, eq(events.id, event_id))) : [];
+    const [row] = isId(event_id)
+      ? await ctx.db
+          .select()
+          .from(events)
+          .where(and(mine, eq(events.id, event_id)))
+      : [];
     if (!row) throw notFound('Event');
     return [{ event: storedRuleEvent(row), id: row.id }];
   }
@@ -82,7 +87,10 @@ function run(rule: CompiledRule, tested: TestedEvent[]) {
     matched_event_ids: tested.some(({ id }) => id !== null) ? matched.flatMap(({ id }) => id ?? []) : null,
     evaluated_count: tested.length,
     duration_ms: Math.round(duration * 1000) / 1000,
-    warnings: [...warningsOf(rule), ...(failures > 0 ? [`The evaluation failed for ${failures} of ${tested.length} events`] : [])],
+    warnings: [
+      ...warningsOf(rule),
+      ...(failures > 0 ? [`The evaluation failed for ${failures} of ${tested.length} events`] : []),
+    ],
   };
 }
 

@@ -8,7 +8,18 @@ export const EventType = z.enum(Object.keys(EVENT_KINDS) as [EventKind, ...Event
 export const Severity = z.enum(['critical', 'high', 'warning', 'info', 'low']).meta({ id: 'Severity' });
 
 export const EventCategory = z
-  .enum(['connection', 'run', 'stream', 'account_connector', 'user', 'role', 'billing', 'automation', 'schema', 'api_key'])
+  .enum([
+    'connection',
+    'run',
+    'stream',
+    'account_connector',
+    'user',
+    'role',
+    'billing',
+    'automation',
+    'schema',
+    'api_key',
+  ])
   .meta({ id: 'EventCategory' });
 
 const reference = () => z.string().nullable();

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, isNull, sql } from 'drizzle-orm';
+import { and, count, desc, eq, getTableColumns, isNull, sql } from 'drizzle-orm';
 import { triggers } from '../../../db/schema/index.ts';
 import { caseSettings, type TriggerRow } from '../../events/triggers.ts';
 import { notFound } from '../../lib/errors.ts';
@@ -9,6 +9,19 @@ import type { TriggerSchema } from './triggers-schema.ts';
 // Written out: a select from one table alone names its columns without the table.
 const open_cases_count = sql<number>`(select count(*)::int from cases c
   where c.trigger_id = "triggers"."id" and c.status in ('open', 'acknowledged', 'suppressed'))`;
+
+const {
+  secrets: _secrets,
+  system_key: _system_key,
+  consecutive_errors: _consecutive_errors,
+  deleted_at: _deleted_at,
+  ...shownColumns
+} = getTableColumns(triggers);
+const columns = { ...shownColumns, open_cases_count };
+
+type TriggerRecord = Omit<TriggerRow, 'secrets' | 'system_key' | 'consecutive_errors' | 'deleted_at'> & {
+  open_cases_count: number;
+};
 
 const owned = (ctx: Ctx, trigger_id: string) =>
   and(eq(triggers.id, trigger_id), eq(triggers.account_id, ctx.principal.account_id), isNull(triggers.deleted_at));
@@ -21,7 +34,7 @@ export async function listTriggers(ctx: Ctx, query: Page & { include_system: boo
     query.include_system ? undefined : eq(triggers.is_system, false),
   );
   const page = ctx.db
-    .select({ trigger: triggers, open_cases_count })
+    .select(columns)
     .from(triggers)
     .where(where)
     .orderBy(desc(triggers.created_at), desc(triggers.id))
@@ -37,7 +50,7 @@ export async function listTriggers(ctx: Ctx, query: Page & { include_system: boo
 
 export async function getTrigger(ctx: Ctx, input: { trigger_id: string }): Promise<TriggerSchema> {
   const [row] = isId(input.trigger_id)
-    ? await ctx.db.select({ trigger: triggers, open_cases_count }).from(triggers).where(owned(ctx, input.trigger_id))
+    ? await ctx.db.select(columns).from(triggers).where(owned(ctx, input.trigger_id))
     : [];
   if (!row) throw notFound('Trigger');
   return present(row);
@@ -52,13 +65,11 @@ export async function lockTrigger(ctx: Ctx, trigger_id: string): Promise<Trigger
   return row;
 }
 
-function present({ trigger, open_cases_count: open }: { trigger: TriggerRow; open_cases_count: number }): TriggerSchema {
-  const { case_settings, secrets, system_key, consecutive_errors, deleted_at, ...shown } = trigger;
+function present({ case_settings, ...shown }: TriggerRecord): TriggerSchema {
   return {
     ...shown,
-    condition: trigger.condition ?? null,
-    expect: typeof trigger.expect === 'string' ? trigger.expect : null,
-    case: caseSettings(trigger),
-    open_cases_count: open,
+    condition: shown.condition ?? null,
+    expect: typeof shown.expect === 'string' ? shown.expect : null,
+    case: caseSettings({ case_settings }),
   };
 }

@@ -62,7 +62,11 @@ export function checkGroupBy(group_by: string[] | undefined, matched_kinds: stri
 /** The rule of what a proactive trigger waits for. */
 export function expectColumn(expect: CreateTriggerRequest['expect']): string | null {
   if (expect === undefined || expect === null) return null;
-  const source = Array.isArray(expect) ? kindsSource(expect) : typeof expect === 'string' ? textSource(expect) : conditionSource(expect);
+  const source = Array.isArray(expect)
+    ? kindsSource(expect)
+    : typeof expect === 'string'
+      ? textSource(expect)
+      : conditionSource(expect);
   return checkRule(source, 'expect').normalized;
 }
 

@@ -20,7 +20,11 @@ const eventTypes = () =>
 
 /** What is awaited by a proactive trigger. */
 const Expectation = z
-  .union([rule(), z.array(text(1, 100).refine(matchesAnyKind, 'There is no such kind of event')).min(1).max(100), RuleCondition])
+  .union([
+    rule(),
+    z.array(text(1, 100).refine(matchesAnyKind, 'There is no such kind of event')).min(1).max(100),
+    RuleCondition,
+  ])
   .meta({ description: 'The event that must come in time: a rule, a condition, or kinds of event.' });
 
 const caseSettings = {
@@ -29,7 +33,11 @@ const caseSettings = {
   auto_resolve: z.boolean().meta({
     description: 'Without resolve_rule: the recovery that belongs to the event resolves the case; default true.',
   }),
-  reopen_window_seconds: z.int().min(0).max(30 * DAY_SECONDS).meta({ description: 'Default 86400.' }),
+  reopen_window_seconds: z
+    .int()
+    .min(0)
+    .max(30 * DAY_SECONDS)
+    .meta({ description: 'Default 86400.' }),
   notify_on_resolve: z.boolean().meta({ description: 'Runs the actions on resolution too; default false.' }),
   notify_every: z.int().min(1).max(10_000).nullable().meta({
     description: 'Runs the actions at every so many further events of an open case as well.',

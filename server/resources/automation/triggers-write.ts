@@ -42,7 +42,10 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
   await refuseLoops(ctx.db, input.actions, values);
   await checkLimit(ctx, 'max_triggers');
   const actions = sealActions(ctx.deps.secrets, { trigger: identity, actions: input.actions, before: null });
-  const inserting = ctx.db.insert(triggers).values({ ...values, ...actions }).returning();
+  const inserting = ctx.db
+    .insert(triggers)
+    .values({ ...values, ...actions })
+    .returning();
   const [made] = await refuseDuplicateName('trigger', inserting);
   if (!made) throw new Error('an insert gave no row');
   await emitTriggerEvent(ctx, 'trigger_created', made);
@@ -66,22 +69,36 @@ export async function updateTrigger(
   const [after] = await refuseDuplicateName('trigger', updating);
   if (!after) throw new Error('an update gave no row');
   if (countsAnew(input)) await forgetGroups(ctx.db, before.id);
-  await emitTriggerEvent(ctx, 'trigger_updated', after, Object.keys(input).filter((key) => key in before || key === 'case'));
+  await emitTriggerEvent(
+    ctx,
+    'trigger_updated',
+    after,
+    Object.keys(input).filter((key) => key in before || key === 'case'),
+  );
   return getTrigger(ctx, { trigger_id });
 }
 
 /** What was counted so far, and errors, belong to the rule as it was. */
 const countsAnew = (input: UpdateTriggerRequest) =>
-  [input.rule, input.condition, input.expect, input.posture, input.group_by, input.threshold, input.within_seconds].some(
-    (value) => value !== undefined,
-  );
+  [
+    input.rule,
+    input.condition,
+    input.expect,
+    input.posture,
+    input.group_by,
+    input.threshold,
+    input.within_seconds,
+  ].some((value) => value !== undefined);
 
 function changesOf(before: TriggerRow, input: UpdateTriggerRequest): Partial<TriggerRow> {
   const { rule, condition, event_types, expect, group_by, case: case_settings, actions: _, ...plain } = input;
   const changes: Partial<TriggerRow> = { ...plain };
   if (rule !== undefined || condition !== undefined || event_types !== undefined) {
     const given = rule === undefined && condition === undefined ? before : { rule, condition };
-    Object.assign(changes, ruleColumns({ ...given, event_types: event_types === undefined ? before.event_types : event_types }));
+    Object.assign(
+      changes,
+      ruleColumns({ ...given, event_types: event_types === undefined ? before.event_types : event_types }),
+    );
   }
   if (expect !== undefined) changes.expect = expectColumn(expect);
   if (group_by) changes.group_by = checkGroupBy(group_by, null);
@@ -97,7 +114,8 @@ function changesOf(before: TriggerRow, input: UpdateTriggerRequest): Partial<Tri
 
 /** @throws ApiError 400 `system_trigger_field` */
 function refuseSystemFields(input: UpdateTriggerRequest): void {
-  const [field] = Object.entries(input).find(([key, value]) => value !== undefined && key !== 'enabled' && key !== 'actions') ?? [];
+  const [field] =
+    Object.entries(input).find(([key, value]) => value !== undefined && key !== 'enabled' && key !== 'actions') ?? [];
   if (field === undefined) return;
   throw badRequest('system_trigger_field', 'Of a system trigger only enabled and actions can be changed', { field });
 }
@@ -109,7 +127,12 @@ export async function deleteTrigger(ctx: Ctx, input: { trigger_id: string }): Pr
   await emitTriggerEvent(ctx, 'trigger_deleted', trigger);
 }
 
-async function emitTriggerEvent(ctx: Ctx, event: EventKind, trigger: TriggerRow, changed_fields: string[] = []): Promise<void> {
+async function emitTriggerEvent(
+  ctx: Ctx,
+  event: EventKind,
+  trigger: TriggerRow,
+  changed_fields: string[] = [],
+): Promise<void> {
   const sentence = { trigger_created: 'was created', trigger_deleted: 'was deleted' }[event as string] ?? 'was changed';
   await emit(ctx.db, {
     account_id: trigger.account_id,

@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import { rest } from '../../endpoint.ts';
+import { read, router, write } from '../../procedure.ts';
+import { Page } from '../wire.ts';
+import { caseProcedures } from './cases-router.ts';
+import { evaluateAutomatorRule } from './evaluate.ts';
+import { EvaluateRequest, EvaluateResponse } from './evaluate-schema.ts';
+import { listEvents } from './events.ts';
+import { EventQuery, EventSchema } from './events-schema.ts';
+import { getTrigger, listTriggers } from './triggers-query.ts';
+import { CreateTriggerRequest, TriggerSchema, UpdateTriggerRequest } from './triggers-schema.ts';
+import { createTrigger, deleteTrigger, updateTrigger } from './triggers-write.ts';
+
+const TriggerQuery = Page.extend({
+  include_system: z.boolean().default(false).meta({ description: 'Also the triggers that every account has.' }),
+});
+
+export const automationRouter = router({
+  evaluateRule: read
+    .concat(
+      rest('POST', '/automation/evaluate_automator_rule', {
+        operation_id: 'evaluate_automator_rule',
+        summary: 'Tests a rule against an event; a rule that is not valid is answered with where and why',
+        body: EvaluateRequest,
+        errors: [404],
+      }),
+    )
+    .output(EvaluateResponse)
+    .mutation(({ ctx, input }) => evaluateAutomatorRule(ctx, input)),
+  listEvents: read
+    .concat(
+      rest('GET', '/automation/events', {
+        operation_id: 'list_events',
+        summary: 'Events of the account, newest first',
+        query: EventQuery,
+      }),
+    )
+    .output(z.array(EventSchema))
+    .query(({ ctx, input }) => listEvents(ctx, input)),
+  listTriggers: read
+    .concat(
+      rest('GET', '/automation/triggers', {
+        operation_id: 'list_triggers',
+        summary: 'Triggers of the account, newest first',
+        query: TriggerQuery,
+      }),
+    )
+    .output(z.array(TriggerSchema))
+    .query(({ ctx, input }) => listTriggers(ctx, input)),
+  createTrigger: write('triggers.create')
+    .concat(
+      rest('POST', '/automation/triggers', {
+        operation_id: 'create_trigger',
+        summary: 'Makes a trigger: what to do at which events',
+        status: 201,
+        body: CreateTriggerRequest,
+        errors: [400, 402],
+      }),
+    )
+    .output(TriggerSchema)
+    .mutation(({ ctx, input }) => createTrigger(ctx, input)),
+  getTrigger: read
+    .concat(rest('GET', '/automation/triggers/{trigger_id}', { operation_id: 'get_trigger', summary: 'One trigger' }))
+    .output(TriggerSchema)
+    .query(({ ctx, input }) => getTrigger(ctx, input)),
+  updateTrigger: write('triggers.update')
+    .concat(
+      rest('POST', '/automation/triggers/{trigger_id}', {
+        operation_id: 'update_trigger',
+        summary: 'Changes, enables or disables a trigger',
+        body: UpdateTriggerRequest,
+        errors: [400],
+      }),
+    )
+    .output(TriggerSchema)
+    .mutation(({ ctx, input }) => updateTrigger(ctx, input)),
+  deleteTrigger: write('triggers.delete')
+    .concat(
+      rest('DELETE', '/automation/triggers/{trigger_id}', {
+        operation_id: 'delete_trigger',
+        summary: 'Deletes a trigger; its cases are resolved',
+        status: 204,
+        errors: [400],
+      }),
+    )
+    .output(z.void())
+    .mutation(({ ctx, input }) => deleteTrigger(ctx, input)),
+  ...caseProcedures,
+});

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { badRequest } from '../lib/errors.ts';
-import { daysIn } from '../lib/utc-days.ts';
+import { addDays, daysIn } from '../lib/utc-days.ts';
 import { MAX_RANGE_DAYS, type RunParameters } from './planner.ts';
 
 type Absent<T> = { [Key in keyof T]?: T[Key] | null };
@@ -42,6 +42,9 @@ function checkWindow({ start_date, end_date, split, mode }: RunParameters, today
   }
   if (split.unit !== 'none' && start_date === null) {
     throw refuse('invalid_window', 'start_date', 'A split needs the day that it begins with');
+  }
+  if (end_date !== null && end_date > addDays(today, MAX_RANGE_DAYS)) {
+    throw refuse('future_window', 'end_date', `${end_date} lies too far in the future`);
   }
   if (start_date === null || end_date === null) return;
   if (start_date > today) throw refuse('future_window', 'start_date', `${start_date} lies in the future`);

@@ -100,6 +100,7 @@ describe('parameters', () => {
     ['invalid_window', { end_date: '2026-03-01', split: { unit: 'day', size: 1 } }],
     ['invalid_window', { start_date: '2026-03-01', mode: 'full_refresh' }],
     ['future_window', { start_date: '2026-03-16' }],
+    ['future_window', { end_date: '9999-12-31' }],
     ['range_too_long', { start_date: '2021-03-01', end_date: '2026-03-06' }],
     [null, { start_date: '2021-03-01', end_date: '2026-03-04' }],
     [null, { start_date: TODAY, end_date: TODAY }],

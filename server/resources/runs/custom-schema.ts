@@ -31,7 +31,12 @@ export const CustomRunParameters = z
     path: ['clear_destination'],
     message: 'Only a full refresh can clear the destination',
   })
-  .meta({ id: 'CustomRunParameters' });
+  .meta({
+    id: 'CustomRunParameters',
+    examples: [
+      { start_date: '2026-01-01', end_date: '2026-03-31', split: { unit: 'month', size: 1 }, max_parallel_runs: 2 },
+    ],
+  });
 export type CustomRunParameters = z.infer<typeof CustomRunParameters>;
 
 /** No body, `null` and `{}` mean the same. */
@@ -142,7 +147,10 @@ export const CustomRunPlanLaunchRequest = z
     confirm: z.boolean().default(false),
     chunk_indexes: z.array(z.int().min(0)).max(10_000).nullish(),
   })
-  .meta({ id: 'CustomRunPlanLaunchRequest' });
+  .meta({
+    id: 'CustomRunPlanLaunchRequest',
+    examples: [{ plan_id: '019a9f6e-0000-7000-8000-000000000001', chunk_indexes: [0, 1] }],
+  });
 export type CustomRunPlanLaunchRequest = z.infer<typeof CustomRunPlanLaunchRequest>;
 
 export const CustomRunPlanLaunchResponse = z

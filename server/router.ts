@@ -1,5 +1,6 @@
 import { router } from './procedure.ts';
 import { accountConnectorsRouter } from './resources/account-connectors/router.ts';
+import { automationRouter } from './resources/automation/router.ts';
 import { billingRouter } from './resources/billing/router.ts';
 import { connectionsRouter } from './resources/connections/router.ts';
 import { connectorsRouter } from './resources/connectors/router.ts';
@@ -11,6 +12,7 @@ import { avatarRouter, usersRouter } from './resources/users/router.ts';
 /** Every procedure that both faces serve: REST by its endpoint, tRPC by its name. */
 export const appRouter = router({
   account_connectors: accountConnectorsRouter,
+  automation: automationRouter,
   billing: billingRouter,
   connections: connectionsRouter,
   connectors: connectorsRouter,

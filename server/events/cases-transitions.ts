@@ -27,6 +27,8 @@ const EVENTS: Record<CaseStatus, EventKind> = {
 /** Why a change of state was refused. */
 export interface Refusal {
   refused: string;
+  /** The state that it stays in. */
+  status: CaseStatus;
 }
 
 /**
@@ -41,10 +43,10 @@ export async function moveCase(
   if (!before) throw new Error(`case ${move.case_id} is gone`);
   if (before.status === move.status) return before;
   if (!ALLOWED_FROM[move.status].includes(before.status)) {
-    return { refused: `A case that is ${before.status} cannot become ${move.status}` };
+    return { refused: `A case that is ${before.status} cannot become ${move.status}`, status: before.status };
   }
   const row = await store(db, before, move);
-  if (!row) return { refused: 'A newer case of the same group is open' };
+  if (!row) return { refused: 'A newer case of the same group is open', status: before.status };
   const [trigger] = await db.select().from(triggers).where(eq(triggers.id, before.trigger_id));
   await report(db, EVENTS[move.status], { row, trigger: trigger!, actor: move.actor, event: null, note: null });
   return row;

@@ -67,7 +67,7 @@ POST   /automation/triggers | create_trigger | - | CreateTriggerRequest | 201 Tr
 GET    /automation/triggers/{trigger_id} | get_trigger | - | - | 200 TriggerSchema
 POST   /automation/triggers/{trigger_id} | update_trigger | - | UpdateTriggerRequest | 200 TriggerSchema
 DELETE /automation/triggers/{trigger_id} | delete_trigger | - | - | 204 -
-GET    /automation/cases | list_cases | +limit +offset +status | - | 200 [CaseSchema]
+GET    /automation/cases | list_cases | +limit +offset +status +severity +trigger_id | - | 200 [CaseSchema]
 GET    /automation/cases/{case_id} | get_case | - | - | 200 CaseSchema
 POST   /automation/cases/{case_id} | update_case_status | status:enum | - | 200 CaseSchema
 GET    /automation/chat_channels/{account_connector_id} | list_chat_channels | - | - | 200 [ChatChannel]

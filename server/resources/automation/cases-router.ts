@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { rest } from '../../endpoint.ts';
+import { read, write } from '../../procedure.ts';
+import { getCase, listCases, updateCase } from './cases.ts';
+import { CaseQuery, CaseSchema, CaseStatus, ChatChannel } from './cases-schema.ts';
+import { listChatChannels } from './chat-channels.ts';
+
+/** Part of the automation router. */
+export const caseProcedures = {
+  listCases: read
+    .concat(
+      rest('GET', '/automation/cases', {
+        operation_id: 'list_cases',
+        summary: 'Cases of the account, newest first',
+        query: CaseQuery,
+      }),
+    )
+    .output(z.array(CaseSchema))
+    .query(({ ctx, input }) => listCases(ctx, input)),
+  getCase: read
+    .concat(
+      rest('GET', '/automation/cases/{case_id}', {
+        operation_id: 'get_case',
+        summary: 'One case with its events, timeline and deliveries',
+      }),
+    )
+    .output(CaseSchema)
+    .query(({ ctx, input }) => getCase(ctx, input)),
+  updateCase: write('cases.update')
+    .concat(
+      rest('POST', '/automation/cases/{case_id}', {
+        operation_id: 'update_case_status',
+        summary: 'Acknowledges, suppresses, resolves or reopens a case',
+        query: z.object({ status: CaseStatus }),
+        errors: [400],
+      }),
+    )
+    .output(CaseSchema)
+    .mutation(({ ctx, input }) => updateCase(ctx, input)),
+  listChatChannels: read
+    .concat(
+      rest('GET', '/automation/chat_channels/{account_connector_id}', {
+        operation_id: 'list_chat_channels',
+        summary: 'Channels of a chat connector, asked for live, by name',
+        errors: [400],
+      }),
+    )
+    .output(z.array(ChatChannel))
+    .query(({ ctx, input }) => listChatChannels(ctx, input)),
+};

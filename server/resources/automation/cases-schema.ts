@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { instant, UserReference } from '../wire.ts';
+import { EventSchema, Severity } from './events-schema.ts';
+
+export const CaseStatus = z.enum(['open', 'acknowledged', 'resolved', 'suppressed']).meta({ id: 'CaseStatus' });
+
+const CaseTimelineEntry = z
+  .object({
+    at: instant(),
+    type: z.string().meta({
+      description: 'opened, reopened, raised, acknowledged, suppressed, resolved or action_failed',
+    }),
+    actor: z
+      .object({ type: z.string(), id: z.string().nullable(), name: z.string().nullable() })
+      .nullable()
+      .meta({ description: 'Null: nobody in particular.' }),
+    note: z.string().nullable(),
+  })
+  .meta({ id: 'CaseTimelineEntry' });
+
+const CaseDelivery = z
+  .object({
+    id: z.string().meta({ description: 'What a receiver tells repetitions by.' }),
+    event_id: z.string(),
+    action_index: z.number(),
+    type: z.string(),
+    reason: z.string().meta({
+      description: 'opened, reopened, raised, joined, repeated, summary or resolved: what became of the case.',
+    }),
+    status: z.enum(['pending', 'retrying', 'delivered', 'failed', 'suppressed', 'cancelled']),
+    attempts: z.number(),
+    last_attempt_at: instant().nullable(),
+    next_attempt_at: instant().nullable(),
+    delivered_at: instant().nullable(),
+    error: z.string().nullable(),
+    created_at: instant(),
+  })
+  .meta({ id: 'CaseDelivery' });
+
+export const CaseSchema = z
+  .object({
+    id: z.string(),
+    account_id: z.string(),
+    number: z.number().meta({ description: 'Counts up within the account.' }),
+    title: z.string(),
+    status: CaseStatus,
+    severity: Severity,
+    trigger_id: z.string(),
+    trigger_name: z.string(),
+    dedup_key: z.string(),
+    group: z.record(z.string(), z.unknown()),
+    connection_id: z.string().nullable(),
+    account_connector_id: z.string().nullable(),
+    event_count: z.number(),
+    first_event_at: instant(),
+    last_event_at: instant(),
+    opened_at: instant(),
+    acknowledged_at: instant().nullable(),
+    acknowledged_by: UserReference.nullable(),
+    resolved_at: instant().nullable(),
+    resolved_by: UserReference.nullable(),
+    resolution: z.enum(['manual', 'auto', 'trigger_deleted']).nullable(),
+    reopened_count: z.number(),
+    last_error: z.string().nullable(),
+    latest_events: z
+      .array(EventSchema)
+      .nullable()
+      .meta({ description: 'The last 20, newest first; null in lists.' }),
+    timeline: z.array(CaseTimelineEntry).nullable().meta({ description: 'Oldest first; null in lists.' }),
+    deliveries: z
+      .array(CaseDelivery)
+      .nullable()
+      .meta({ description: 'The last 100, suppressed ones after the others, newest first; null in lists.' }),
+    created_at: instant(),
+    updated_at: instant(),
+  })
+  .meta({ id: 'CaseSchema' });
+export type CaseSchema = z.infer<typeof CaseSchema>;
+
+export const CaseQuery = z.object({
+  limit: z.int().min(1).max(1000).default(100).meta({ description: 'Cases to answer with.' }),
+  offset: z.int().min(0).max(100_000).default(0).meta({ description: 'Cases to leave out at the start.' }),
+  status: CaseStatus.optional().meta({ description: 'Only cases in this state.' }),
+  severity: Severity.optional(),
+  trigger_id: z.string().optional().meta({ description: 'Only cases of this trigger.' }),
+});
+export type CaseQuery = z.infer<typeof CaseQuery>;
+
+export const ChatChannel = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    is_private: z.boolean(),
+    is_member: z.boolean(),
+    is_archived: z.boolean(),
+    member_count: z.number().nullable(),
+  })
+  .meta({ id: 'ChatChannel' });
+export type ChatChannel = z.infer<typeof ChatChannel>;

@@ -90,6 +90,8 @@ function planColumn(source: AnySource, field: Field, choice: FieldChoice | undef
   const pushed = source.pushdown.masking.includes(masking) ? masking : 'none';
   const masked = masking !== 'none';
   const retyped = (choice?.destination_type ?? null) as LogicalType | null;
+  // A mask that the source makes is its own text, which keeps its column fit for the binary lane.
+  const native = masked && pushed === masking ? 'text' : masked || retyped ? null : field.source_type;
   return {
     field,
     pushed,
@@ -97,8 +99,8 @@ function planColumn(source: AnySource, field: Field, choice: FieldChoice | undef
     target: {
       name: choice?.destination_name ?? fieldName(field.path),
       type: masked ? 'string' : (retyped ?? field.type),
-      source_type: masked || retyped ? null : field.source_type,
-      dialect: masked || retyped ? null : field.dialect,
+      source_type: native,
+      dialect: native === null ? null : field.dialect,
       nullable: field.nullable,
     },
   };

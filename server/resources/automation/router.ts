@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
-import { read, router, write } from '../../procedure.ts';
+import { act, read, router, write } from '../../procedure.ts';
 import { Page } from '../wire.ts';
 import { caseProcedures } from './cases-router.ts';
 import { evaluateAutomatorRule } from './evaluate.ts';
@@ -47,7 +47,7 @@ export const automationRouter = router({
     )
     .output(z.array(TriggerSchema))
     .query(({ ctx, input }) => listTriggers(ctx, input)),
-  createTrigger: write('triggers.create')
+  createTrigger: act('triggers.create')
     .concat(
       rest('POST', '/automation/triggers', {
         operation_id: 'create_trigger',
@@ -63,7 +63,7 @@ export const automationRouter = router({
     .concat(rest('GET', '/automation/triggers/{trigger_id}', { operation_id: 'get_trigger', summary: 'One trigger' }))
     .output(TriggerSchema)
     .query(({ ctx, input }) => getTrigger(ctx, input)),
-  updateTrigger: write('triggers.update')
+  updateTrigger: act('triggers.update')
     .concat(
       rest('POST', '/automation/triggers/{trigger_id}', {
         operation_id: 'update_trigger',

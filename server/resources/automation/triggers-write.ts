@@ -38,33 +38,42 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
     created_by: ctx.principal.user_id,
   };
   checkPosture(values);
+  // Asks chats for their channels: no transaction waits for that.
   await validateActions(ctx, input.actions);
   await refuseLoops(ctx.db, input.actions, values);
+  const sealed = sealActions(ctx.deps.secrets, { trigger: identity, actions: input.actions, before: null });
+  await ctx.db.transaction((db) => insertTrigger({ ...ctx, db }, { ...values, ...sealed }));
+  return getTrigger(ctx, { trigger_id: identity.id });
+}
+
+async function insertTrigger(ctx: Ctx, values: typeof triggers.$inferInsert): Promise<void> {
   await checkLimit(ctx, 'max_triggers');
-  const actions = sealActions(ctx.deps.secrets, { trigger: identity, actions: input.actions, before: null });
-  const inserting = ctx.db
-    .insert(triggers)
-    .values({ ...values, ...actions })
-    .returning();
-  const [made] = await refuseDuplicateName('trigger', inserting);
+  const [made] = await refuseDuplicateName('trigger', ctx.db.insert(triggers).values(values).returning());
   if (!made) throw new Error('an insert gave no row');
   await emitTriggerEvent(ctx, 'trigger_created', made);
-  return getTrigger(ctx, { trigger_id: made.id });
 }
 
 export async function updateTrigger(
   ctx: Ctx,
   { trigger_id, ...input }: UpdateTriggerRequest & { trigger_id: string },
 ): Promise<TriggerSchema> {
+  const { is_system } = await getTrigger(ctx, { trigger_id });
+  if (is_system) refuseSystemFields(input);
+  if (input.actions) await validateActions(ctx, input.actions);
+  await ctx.db.transaction((db) => changeTrigger({ ...ctx, db }, trigger_id, input));
+  return getTrigger(ctx, { trigger_id });
+}
+
+async function changeTrigger(ctx: Ctx, trigger_id: string, input: UpdateTriggerRequest): Promise<void> {
   const before = await lockTrigger(ctx, trigger_id);
-  if (before.is_system) refuseSystemFields(input);
   const changes = changesOf(before, input);
   checkPosture({ ...before, ...changes });
   if (input.actions) {
-    await validateActions(ctx, input.actions);
     Object.assign(changes, sealActions(ctx.deps.secrets, { trigger: before, actions: input.actions, before }));
   }
-  await refuseLoops(ctx.db, (changes.actions ?? before.actions) as TriggerAction[], { ...before, ...changes });
+  if (input.actions || changes.normalized_rule !== undefined) {
+    await refuseLoops(ctx.db, (changes.actions ?? before.actions) as TriggerAction[], { ...before, ...changes });
+  }
   const updating = ctx.db.update(triggers).set(changes).where(eq(triggers.id, before.id)).returning();
   const [after] = await refuseDuplicateName('trigger', updating);
   if (!after) throw new Error('an update gave no row');
@@ -75,7 +84,6 @@ export async function updateTrigger(
     after,
     Object.keys(input).filter((key) => key in before || key === 'case'),
   );
-  return getTrigger(ctx, { trigger_id });
 }
 
 /** What was counted so far, and errors, belong to the rule as it was. */

@@ -15,6 +15,7 @@ describe('GET /connectors', () => {
       'source postgres',
       'destination file',
       'destination postgres',
+      'destination slack',
     ]);
   });
 

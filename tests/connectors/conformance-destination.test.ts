@@ -54,7 +54,8 @@ function targetOf(table: string, more: Partial<WriteTarget> = {}): WriteTarget {
 }
 
 const destinations = allConnectors().filter(
-  (connector): connector is AnyDestination => connector.type === 'destination',
+  (connector): connector is AnyDestination =>
+    connector.type === 'destination' && connector.supported_destination_sync_modes.length > 0,
 );
 for (const connector of destinations) {
   for (const [variant, make] of Object.entries(FIXTURES[`destination ${connector.name}`] ?? {})) {

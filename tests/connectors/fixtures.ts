@@ -9,6 +9,7 @@ import { fileSource } from '../../server/connectors/file/source.ts';
 import { tablePath } from '../../server/connectors/file/writer.ts';
 import { parseParameters } from '../../server/connectors/parameters.ts';
 import { createPlainDatabase } from '../support/database.ts';
+import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
 import { readRows } from './reading.ts';
 
 /** A place that one connector is tested in. */
@@ -174,6 +175,16 @@ async function made(good: Record<string, unknown>, bad: Place['bad']): Promise<P
   return { ...place, good, bad };
 }
 
+async function slackPlace(): Promise<Place> {
+  const { api_url, stop } = startSlackServer();
+  const bad = {
+    'a token that is refused': { bot_token: 'xoxb-another', api_url },
+    'nobody listens': { bot_token: SLACK_TOKEN, api_url: 'http://127.0.0.1:1/api/' },
+  };
+  const place = await made({ bot_token: SLACK_TOKEN, api_url }, bad);
+  return { ...place, close: () => Promise.all([place.close(), stop()]).then(() => {}) };
+}
+
 /** By type and name; several where a connector has several ways. */
 export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
   'source postgres': { tables: postgresSource },
@@ -185,6 +196,7 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
     parquet: fileDestination({ format: 'parquet' }),
   },
   'source demo': { rows: () => made({ rows: 20_000 }, { 'a start after the end': { start_date: '2030-01-01' } }) },
+  'destination slack': { channels: slackPlace },
   'source sample': { rows: () => made({ rows: 100 }, { 'told to refuse': { check: 'throws' } }) },
   'destination sample': { rows: fileDestination({ format: 'jsonl' }, 'sample') },
 };

@@ -1,0 +1,208 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import postgres from 'postgres';
+import { connectionStreams } from '../../db/schema/index.ts';
+import type { Field, LogicalType, StreamSchema } from '../../server/connectors/define.ts';
+import { findConnector } from '../../server/connectors/registry.ts';
+import { startWorker } from '../../server/engine/handlers.ts';
+import { applyOverrides, incompatibility, withCatalogChoices } from '../../server/engine/overrides.ts';
+import { planTransfer } from '../../server/engine/transfer-plan.ts';
+import { testApi } from '../support/api.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { makerOf, postgresParameters } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+
+const field = (name: string, type: LogicalType = 'string', rest: Partial<Field> = {}): Field => ({
+  path: [name],
+  type,
+  source_type: null,
+  dialect: null,
+  nullable: true,
+  is_primary_key: name === 'id',
+  is_cursor_candidate: type === 'timestamp_tz',
+  ...rest,
+});
+const schema: StreamSchema = {
+  namespace: null,
+  name: 'people',
+  description: null,
+  fields: [field('id', 'integer'), field('email'), field('at', 'timestamp_tz'), field('seen', 'timestamp_tz')],
+  supported_sync_modes: ['full_refresh', 'incremental'],
+  source_defined_cursor: false,
+  default_cursor_field: ['at'],
+  source_defined_primary_key: [['id']],
+  is_resumable: true,
+  supports_date_window: true,
+  suggested: true,
+};
+const stream = (rest: Partial<typeof connectionStreams.$inferSelect> = {}) =>
+  ({
+    fields: [],
+    primary_key: [['id']],
+    cursor_field: ['at'],
+    state: null,
+    ...rest,
+  }) as unknown as typeof connectionStreams.$inferSelect;
+const choice = (name: string, rest: object = {}) => ({
+  path: [name],
+  selected: true,
+  destination_name: null,
+  destination_type: null,
+  masking: 'none',
+  ...rest,
+});
+
+describe('a stream with overrides', () => {
+  test('has the key, cursor and nullability that users say', () => {
+    const said = {
+      email: { is_primary_key: true, nullable: false },
+      id: { is_primary_key: false },
+      seen: { is_cursor: true },
+    };
+    const effective = applyOverrides(schema, said);
+    expect(effective.source_defined_primary_key).toEqual([['email']]);
+    expect(effective.default_cursor_field).toEqual(['seen']);
+    expect(effective.fields.map(({ nullable }) => nullable)).toEqual([true, false, true, true]);
+    expect(schema.source_defined_primary_key).toEqual([['id']]);
+  });
+
+  test('is written with the nullability that users say', () => {
+    const plan = planTransfer({
+      source: findConnector('source', 'sample')!,
+      schema: applyOverrides(schema, { email: { nullable: false } }),
+      stream: { ...stream(), filters: [] },
+    });
+    expect(plan.columns.map(({ target }) => target.nullable)).toEqual([true, false, true, true]);
+  });
+
+  test('keeps the order of the source in a key that grows, and can lose key and cursor', () => {
+    expect(applyOverrides(schema, { email: { is_primary_key: true } }).source_defined_primary_key).toEqual([
+      ['id'],
+      ['email'],
+    ]);
+    const none = applyOverrides(schema, { id: { is_primary_key: false }, at: { is_cursor: false } });
+    expect([none.source_defined_primary_key, none.default_cursor_field]).toEqual([null, null]);
+  });
+
+  test('is untouched without any, and by those of fields that are gone', () => {
+    expect(applyOverrides(schema, {})).toBe(schema);
+    expect(applyOverrides(schema, { gone: { is_primary_key: true, is_cursor: true, nullable: false } })).toEqual(
+      schema,
+    );
+    expect(withCatalogChoices(stream(), schema, { gone: { excluded: true } }).fields).toEqual([]);
+  });
+});
+
+describe("a connection's own choice", () => {
+  const said = { email: { destination_name: 'mail', type: 'integer' as const, masking: 'redact' as const } };
+
+  test('wins for the same key, and the catalog decides the others', () => {
+    const merged = withCatalogChoices(
+      stream({ fields: [choice('email', { destination_name: 'address' })] }),
+      schema,
+      said,
+    );
+    expect(merged.fields).toEqual([
+      choice('email', { destination_name: 'address', destination_type: 'integer', masking: 'redact' }),
+    ]);
+    const hashed = withCatalogChoices(stream({ fields: [choice('email', { masking: 'hash_sha256' })] }), schema, said);
+    expect(hashed.fields).toEqual([
+      choice('email', { destination_name: 'mail', destination_type: 'integer', masking: 'hash_sha256' }),
+    ]);
+  });
+
+  test('to list a field undoes no exclusion and no mask', () => {
+    const merged = withCatalogChoices(stream({ fields: [choice('email')] }), schema, {
+      email: { excluded: true, masking: 'redact' },
+    });
+    expect(merged.fields).toEqual([choice('email', { selected: false, masking: 'redact' })]);
+  });
+
+  test('of a key or cursor is one that differs from the discovered; progress keeps its cursor', () => {
+    const other = { email: { is_primary_key: true }, seen: { is_cursor: true } };
+    expect(withCatalogChoices(stream(), schema, other)).toMatchObject({
+      primary_key: [['id'], ['email']],
+      cursor_field: ['seen'],
+    });
+    const own = stream({ primary_key: [['at']], cursor_field: ['id'] });
+    expect(withCatalogChoices(own, schema, other)).toMatchObject({ primary_key: [['at']], cursor_field: ['id'] });
+    const begun = stream({ state: { cursor: '2025-01-01' } });
+    expect(withCatalogChoices(begun, schema, other).cursor_field).toEqual(['at']);
+  });
+});
+
+describe('what goes with a field', () => {
+  test.each([
+    ['integer', 'string', true],
+    ['string', 'integer', true],
+    ['date', 'timestamp', true],
+    ['json', 'string', true],
+    ['integer', 'integer', true],
+    ['number', 'integer', false],
+    ['string', 'boolean', false],
+    ['boolean', 'date', false],
+    ['timestamp', 'binary', false],
+  ] as const)('%s written as %s: %p', (from, to, fits) => {
+    expect(incompatibility(field('x', from), { type: to }) === null).toBe(fits);
+  });
+
+  test('cursors have an order, keys can be compared', () => {
+    expect(incompatibility(field('x', 'boolean'), { is_cursor: true })).not.toBeNull();
+    expect(incompatibility(field('x', 'json'), { is_primary_key: true })).not.toBeNull();
+    expect(incompatibility(field('x', 'integer'), { is_cursor: true, is_primary_key: true })).toBeNull();
+  });
+});
+
+describe('the next run', () => {
+  test('honours type, name, key, cursor, mask and exclusion', async () => {
+    const service = await testDeps({ role: 'worker' });
+    const worker = await startWorker(service.deps);
+    const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+    const [source, target] = [from, to].map(({ url }) => postgres(url, { max: 1, onnotice: () => {} })) as [
+      postgres.Sql,
+      postgres.Sql,
+    ];
+    afterAll(async () => {
+      await worker.stop();
+      await Promise.all([source.end(), target.end()]);
+    });
+    await source`create table people (id int not null, email text, secret text, amount int, seen timestamptz)`;
+    await source`insert into people values (1, 'a@b.c', 'x', 7, '2025-01-01'), (1, 'a@b.c', 'x', 8, '2025-01-02')`;
+    const { call } = testApi(service);
+    const make = makerOf(call);
+    const one = await make.connector('source', 'postgres', postgresParameters(from.url));
+    const two = await make.connector('destination', 'postgres', postgresParameters(to.url));
+    const { id } = await make.connection({ source_id: one.id, destination_id: two.id });
+    const said = [
+      { path: ['id'], is_primary_key: true },
+      { path: ['email'], masking: 'redact', destination_name: 'mail' },
+      { path: ['secret'], excluded: true },
+      { path: ['amount'], type: 'string' },
+      { path: ['seen'], is_cursor: true },
+    ];
+    const catalog = await call('POST', `/account_connectors/${one.id}/catalog`, {
+      items: [{ name: 'people', field_overrides: said }],
+    });
+    expect(catalog.status).toBe(200);
+    const streams = [
+      { name: 'people', sync_mode: 'incremental', destination_sync_mode: 'append_dedup', primary_key: null },
+    ];
+    const updated = await call('POST', `/connections/${id}`, { streams });
+    expect(updated.body.streams).toMatchObject([{ cursor_field: ['seen'], primary_key: [['id']] }]);
+    const { body: run } = await call('POST', `/connections/${id}/run`);
+    await until(async () => (await call('GET', `/connections/${id}`)).body.active_run_id === null);
+    const [ended] = (await call('GET', `/connections/${id}/runs`)).body;
+    expect(ended).toMatchObject({ id: run, status: 'succeeded', error: null });
+    expect(Array.from(await target`select id, mail, amount from people`)).toEqual([
+      { id: 1, mail: '***', amount: '8' },
+    ]);
+    const columns = await target`
+      select column_name from information_schema.columns where table_name = 'people' order by ordinal_position`;
+    expect(columns.map((row) => row.column_name)).not.toContain('secret');
+    const [kept] = await service.deps.db
+      .select()
+      .from(connectionStreams)
+      .where(eq(connectionStreams.connection_id, id));
+    expect(kept?.state?.cursor).toStartWith('2025-01-02');
+  });
+});

@@ -149,6 +149,12 @@ describe('POST /automation/triggers', () => {
     [{ posture: 'proactive', within_seconds: 60 }, 'missing_expect', 'expect'],
     [{ posture: 'proactive', within_seconds: 59, expect: 'user_added' }, 'within_too_short', 'within_seconds'],
     [{ group_by: ['nonsense'] }, 'invalid_group_by', 'group_by'],
+    [{ rule: 'event == "connection_succeeded"', actions: [{ type: 'run_connection' }] }, 'action_loop', 'actions.0'],
+    [
+      { actions: [PAUSE, { type: 'run_connection', connection_id: Bun.randomUUIDv7() }] },
+      'invalid_reference',
+      'actions.1.connection_id',
+    ],
   ])('400: %j', async (more, code, field) => {
     const answer = await call('POST', PATH, body(more));
     expect([answer.status, answer.body.code, answer.body.field]).toEqual([400, code, field]);

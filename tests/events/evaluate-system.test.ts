@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'bun:test';
+import { and, eq } from 'drizzle-orm';
+import { triggers } from '../../db/schema/index.ts';
+import { ensureSystemTriggers } from '../../server/events/triggers-system.ts';
+import { evaluationBench } from './evaluate-support.ts';
+
+const { server, casesOf, evaluate, happen } = await evaluationBench();
+const { db } = server.deps;
+const connection = () => Bun.randomUUIDv7();
+
+const system = async (system_key: string) => {
+  const key = and(eq(triggers.account_id, server.account_id), eq(triggers.system_key, system_key));
+  const [row] = await db.select().from(triggers).where(key);
+  if (!row) throw new Error(`no system trigger ${system_key}`);
+  return row;
+};
+
+describe('system triggers', () => {
+  test('are made once, and keep what the account changed', async () => {
+    const { id } = await system('plan_limit');
+    await db.update(triggers).set({ enabled: false }).where(eq(triggers.id, id));
+    await ensureSystemTriggers(db, server.account_id);
+    const after = await system('plan_limit');
+    expect([after.id, after.enabled]).toEqual([id, false]);
+    await db.update(triggers).set({ enabled: true }).where(eq(triggers.id, id));
+  });
+
+  test('a failed run opens a case, the next good one closes it; connections that do not notify are left out', async () => {
+    const [loud, silent] = [connection(), connection()];
+    await happen({ event: 'connection_failed', connection_id: loud, payload: { notify_on_failure: true } });
+    await happen({
+      event: 'connection_partially_failed',
+      connection_id: silent,
+      payload: { notify_on_failure: false },
+    });
+    await evaluate();
+    const { id } = await system('connection_failed');
+    expect((await casesOf(id)).map((one) => [one.group, one.status])).toEqual([[{ connection_id: loud }, 'open']]);
+    await happen({ event: 'connection_succeeded', connection_id: loud });
+    await evaluate();
+    expect((await casesOf(id)).map((one) => [one.status, one.resolution])).toEqual([['resolved', 'auto']]);
+  });
+
+  test.each([
+    ['connection_auto_disabled', 'connection_auto_disabled', 'connection_resumed', {}],
+    ['breaking_schema_change', 'schema_change_breaking', 'connection_resumed', {}],
+    ['plan_limit', 'plan_limit_reached', null, { limit: 'max_connections' }],
+    ['plan_limit', 'plan_limit_warning', null, { limit: 'max_users' }],
+    ['api_key_expiring', 'api_key_expiring', 'api_key_rotated', { user_id: connection() }],
+  ] as const)('%s: %s opens a case, %s closes it', async (key, problem, recovery, payload) => {
+    const connection_id = connection();
+    await happen({ event: problem, connection_id, payload });
+    await evaluate();
+    const { id } = await system(key);
+    expect((await casesOf(id)).at(-1)?.status).toBe('open');
+    if (recovery === null) return;
+    await happen({ event: recovery, connection_id, payload });
+    await evaluate();
+    expect((await casesOf(id)).at(-1)?.status).toBe('resolved');
+  });
+});

@@ -1,0 +1,88 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { createApp } from '../../server/app.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { type Operation, readContract } from './document.ts';
+import { type Case, casesOf } from './requests.ts';
+import { makeWorld } from './world.ts';
+
+/**
+ * No request, however broken, is answered with 5xx or with anything that the document does not say. Half of the cases
+ * are always the same ones, the other half is new each time; FUZZ_SEED repeats it, FUZZ_CASES sets how many there are.
+ */
+const CASES = Number(process.env.FUZZ_CASES ?? 24);
+const SEED = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const FIXED_SEED = 1;
+
+const contract = readContract();
+const service = await testDeps();
+const app = createApp(service.deps);
+const api = testApi(service);
+const keys = {
+  administrator: service.api_key,
+  viewer: await api.keyWith([]),
+  nobody: 'nobody-has-this-key-0123456789',
+};
+const own = { account_id: service.account_id, call: api.call };
+const other = await api.otherAccount();
+const [lasting, foreign] = [await makeWorld(service, own), await makeWorld(service, other)];
+/** What cases change or delete is missing in the next ones: a new world now and then. */
+const PER_WORLD: Record<string, number> = { DELETE: 6, POST: 25 };
+const seen = new Map<string, Map<number, number>>();
+
+async function send(operation: Operation, one: Case) {
+  const response = await app.handle(
+    new Request(`http://localhost${one.path}${one.query}`, {
+      method: operation.method,
+      headers: {
+        authorization: `Bearer ${keys[one.caller]}`,
+        ...(typeof one.body === 'string' && { 'content-type': 'application/json' }),
+        ...one.headers,
+      },
+      body: operation.method === 'GET' ? undefined : one.body,
+    }),
+  );
+  const text = await response.text();
+  const statuses = seen.get(operation.name) ?? new Map<number, number>();
+  seen.set(operation.name, statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1));
+  return { status: response.status, headers: response.headers, text };
+}
+
+async function tryCases(operation: Operation, { seed, cases }: { seed: number; cases: number }) {
+  const perWorld = PER_WORLD[operation.method] ?? cases;
+  for (let done = 0; done < cases; done += perWorld) {
+    const worlds = { own: perWorld < cases ? await makeWorld(service, own) : lasting, foreign };
+    const property = fc.asyncProperty(casesOf(contract, operation, worlds), async (one) => {
+      const answer = await send(operation, one);
+      const problems = contract.problemsOf(operation, answer);
+      if (answer.status >= 500) problems.unshift(`answered with ${answer.status}`);
+      if (problems.length > 0) throw new Error(problems.join('\n'));
+    });
+    await fc.assert(property, {
+      seed: seed + done,
+      numRuns: Math.min(perWorld, cases - done),
+      endOnFailure: true,
+    });
+  }
+}
+
+describe(`${CASES} requests to every operation are answered as the document says (FUZZ_SEED=${SEED})`, () => {
+  test.each(contract.operations.map((operation) => [operation.name, operation] as const))(
+    '%s',
+    async (_name, operation) => {
+      await tryCases(operation, { seed: FIXED_SEED, cases: Math.ceil(CASES / 2) });
+      await tryCases(operation, { seed: SEED, cases: Math.floor(CASES / 2) });
+      expect(seen.get(operation.name)?.size ?? 0).toBeGreaterThan(1);
+    },
+    600_000,
+  );
+});
+
+afterAll(() => {
+  if (process.env.FUZZ_CASES === undefined) return;
+  for (const [name, statuses] of seen) {
+    const counts = [...statuses].toSorted(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`);
+    console.log(`${name.padEnd(100)} ${counts.join(', ')}`);
+  }
+});

@@ -15,6 +15,22 @@ export interface CheckedParameters {
   lacks_credentials: boolean;
 }
 
+/** Lays `given` over the parameters in force: the mask keeps a secret, null goes back to the default. */
+export function overlayParameters(
+  connector: AnyConnector,
+  given: Record<string, unknown>,
+  current: Record<string, unknown>,
+): Record<string, unknown> {
+  const all = { ...current };
+  const secrets = new Set(secretNames(connector.config));
+  for (const [name, value] of Object.entries(given)) {
+    if (value === MASK && secrets.has(name)) continue;
+    if (value === null) delete all[name];
+    else all[name] = value;
+  }
+  return all;
+}
+
 /**
  * Lays `given` over the parameters in force and checks the whole.
  * @throws ApiError 400 `missing_parameter` or `invalid_parameter`, with `field` and `parameter`.
@@ -24,13 +40,8 @@ export function checkParameters(
   given: Record<string, unknown>,
   current: Record<string, unknown>,
 ): CheckedParameters {
-  const all = { ...current };
+  const all = overlayParameters(connector, given, current);
   const secrets = new Set(secretNames(connector.config));
-  for (const [name, value] of Object.entries(given)) {
-    if (value === MASK && secrets.has(name)) continue;
-    if (value === null) delete all[name];
-    else all[name] = value;
-  }
   const parsed = parseParameters(connector, all);
   if ('config' in parsed) return { all: parsed.config, lacks_credentials: false };
   const fatal = parsed.problems.find(

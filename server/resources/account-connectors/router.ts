@@ -8,10 +8,13 @@ import { AccountConnectorCatalogItemSchema, UpdateAccountConnectorCatalogRequest
 import { createAccountConnector } from './create.ts';
 import { deleteAccountConnector } from './delete.ts';
 import { login } from './login.ts';
+import { dynamicPossibleValues } from './possible-values.ts';
 import { getAccountConnector, listAccountConnectors } from './query.ts';
 import { AccountConnectorSchema, CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { updateAccountConnector } from './update.ts';
+import { validateParameter } from './validate-parameter.ts';
+import { ValidationRequest, ValidationResult } from './validation-schema.ts';
 
 // Which of the two permissions is needed depends on the object: the services check that once they know it.
 const create = ['sources.create', 'destinations.create'] as const;
@@ -103,4 +106,25 @@ export const accountConnectorsRouter = router({
     )
     .output(z.array(AccountConnectorCatalogItemSchema))
     .mutation(({ ctx, input }) => updateAccountConnectorCatalog(ctx, input)),
+  dynamicPossibleValues: read
+    .concat(
+      rest('GET', '/account_connectors/{account_connector_id}/dynamic_possible_values/{parameter_name}', {
+        summary: 'What a parameter can be, asked of the other side: value to label',
+        description: 'At most 5,000, alphabetic by label; asked at most once a minute.',
+        query: z.object({ connection_id: z.string().optional(), stream_id: z.guid().toLowerCase().optional() }),
+        errors: [400],
+      }),
+    )
+    .output(z.record(z.string(), z.string()))
+    .query(({ ctx, input }) => dynamicPossibleValues(ctx, input)),
+  validateParameter: act(update)
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}/validate_parameter', {
+        summary: 'Tells whether a parameter could have a value; a value that is wrong is a success of the question',
+        body: ValidationRequest,
+        errors: [400],
+      }),
+    )
+    .output(ValidationResult)
+    .mutation(({ ctx, input }) => validateParameter(ctx, input)),
 });

@@ -1,0 +1,86 @@
+import type { AnyConnector } from '../../connectors/define.ts';
+import {
+  type ConnectorParameter,
+  describeParameters,
+  type ParameterProblem,
+  parseParameters,
+} from '../../connectors/parameters.ts';
+import { findConnector } from '../../connectors/registry.ts';
+import { type AccountConnectorRow, openParameters, testAccountConnector } from '../../engine/account-connectors.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { type Ctx, requirePermission } from '../../procedure.ts';
+import { MASK, overlayParameters, sealParameters } from './parameters.ts';
+import { findAccountConnector } from './query.ts';
+import { strangerAmong } from './stream-reference.ts';
+import type { Finding, ValidationRequest, ValidationResult } from './validation-schema.ts';
+
+/**
+ * Tells whether a parameter could have a value: by its own rules, and where that can tell more by the connector's real
+ * check with the value in place. Nothing is stored.
+ * @throws ApiError 400 `unknown_parameter`, `invalid_reference`, with `field`.
+ */
+export async function validateParameter(
+  ctx: Ctx,
+  input: ValidationRequest & { account_connector_id: string },
+): Promise<ValidationResult> {
+  const started = performance.now();
+  const row = await findAccountConnector(ctx, input.account_connector_id, false);
+  requirePermission(ctx, `${row.connector_type}s.update`);
+  const stranger = await strangerAmong(ctx, { ...input, account_connector_id: row.id });
+  if (stranger) {
+    const field = `${stranger}_id`;
+    throw badRequest('invalid_reference', `${field} names nothing that uses "${row.name}"`, { field });
+  }
+  const { connector, parameter } = namedParameter(row, input);
+  const given = { ...input.parameters, [parameter.name]: input.value };
+  const candidate = overlayParameters(connector, given, openParameters(ctx.deps, row));
+  const parsed = parseParameters(connector, candidate);
+  const problems = 'problems' in parsed ? parsed.problems : [];
+  const own = problems.filter((problem) => problem.parameter === parameter.name);
+  const result = { errors: own.map(finding), warnings: problems.filter((one) => !own.includes(one)).map(finding) };
+  const remote = 'config' in parsed && asksTheOtherSide(parameter);
+  if (remote) {
+    const sealed = sealParameters(ctx.deps, connector, { row, all: parsed.config });
+    result.errors.push(...(await remoteErrors(ctx, { ...row, ...sealed })));
+  }
+  const is_valid = result.errors.length === 0;
+  return {
+    is_valid,
+    parameter_name: parameter.name,
+    ...result,
+    normalized_value: is_valid ? normalized(connector, parameter, candidate) : null,
+    checked_remotely: remote,
+    duration_ms: Math.round(performance.now() - started),
+  };
+}
+
+function namedParameter(row: AccountConnectorRow, input: ValidationRequest) {
+  const connector = findConnector(row.connector_type as 'source', row.connector_name);
+  const known = connector ? describeParameters(connector) : [];
+  const refuse = (name: string, field: string) =>
+    badRequest('unknown_parameter', `${row.connector_name} has no parameter "${name}"`, { field });
+  const parameter = known.find((one) => one.name === input.parameter_name);
+  if (!connector || !parameter) throw refuse(input.parameter_name, 'parameter_name');
+  const stranger = Object.keys(input.parameters ?? {}).find((name) => !known.some((one) => one.name === name));
+  if (stranger !== undefined) throw refuse(stranger, `parameters.${stranger}`);
+  return { connector, parameter };
+}
+
+/** The check depends on where the connector goes and as whom, not on how it goes about it. */
+const asksTheOtherSide = ({ group, validates_remotely }: ConnectorParameter) =>
+  validates_remotely || group === 'connection' || group === 'authentication';
+
+const finding = ({ code, message }: ParameterProblem): Finding => ({ code, message });
+
+async function remoteErrors(ctx: Ctx, candidate: AccountConnectorRow): Promise<Finding[]> {
+  const { result, error } = await testAccountConnector(ctx.deps, candidate);
+  if (error) return [{ code: error.code, message: error.message }];
+  return result.checks
+    .filter((check) => check.status === 'failed')
+    .map((check) => ({ code: 'check_failed', message: check.message ?? check.title }));
+}
+
+function normalized(connector: AnyConnector, parameter: ConnectorParameter, candidate: Record<string, unknown>) {
+  const value = connector.config.shape[parameter.name]?.safeParse(candidate[parameter.name]).data ?? null;
+  return parameter.secret && value !== null ? MASK : value;
+}

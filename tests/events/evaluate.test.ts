@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { events, triggerMatches, triggers } from '../../db/schema/index.ts';
 import { settleStates } from '../../server/events/evaluate-timers.ts';
+import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { compileRule } from '../../server/events/rules/compile.ts';
 import { DEFAULT_CASE_SETTINGS } from '../../server/events/triggers.ts';
 import { evaluationBench } from './evaluate-support.ts';
@@ -89,6 +90,23 @@ describe('thresholds and cooldowns', () => {
     expect(await firings(id)).toBe(1);
     expect((await casesOf(id)).map((opened) => opened.group)).toEqual([{ connection_id: one }]);
     for (let at = 0; at < 2; at += 1) await happen({ event: 'stream_run_failed', connection_id: one });
+    await evaluate();
+    expect(await firings(id)).toBe(1);
+  });
+
+  test('loses no match when several evaluators take hundreds of them', async () => {
+    const id = await makeTrigger('event == "role_assigned"', { threshold: 450, group_by: [] });
+    const event = {
+      account_id: server.account_id,
+      event: 'role_assigned',
+      category: 'role',
+      severity: 'info',
+      actor: SYSTEM_ACTOR,
+      resource: { type: 'role', id: 'x', name: null },
+      summary: 'assigned',
+    };
+    await server.deps.db.insert(events).values(Array.from({ length: 450 }, () => ({ ...event })));
+    await Promise.all([evaluate(), evaluate(), evaluate()]);
     await evaluate();
     expect(await firings(id)).toBe(1);
   });

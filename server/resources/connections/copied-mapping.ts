@@ -9,6 +9,11 @@ import { hasField } from './stream-fields.ts';
 import type { ConnectionField, ConnectionStreamRequest } from './stream-schema.ts';
 import { streamKey } from './stream-selection.ts';
 
+interface Copied {
+  fields: ConnectionField[];
+  mapping: NonNullable<ConnectionStreamRequest['mapping']> | null;
+}
+
 /**
  * The requests of a create with the field settings of another connection filled in where they say nothing. Fields
  * that this source does not have are left out.
@@ -25,12 +30,18 @@ export async function withCopiedFields(
     const stream = input.catalog.find(
       (one) => one.name === request.name && (request.namespace == null || request.namespace === one.namespace),
     );
-    const fields = stream && copied.get(streamKey(stream))?.filter((field) => hasField(stream, field.path));
-    return fields?.length && request.fields === undefined ? { ...request, fields } : request;
+    const settings = stream && copied.get(streamKey(stream));
+    if (!settings) return request;
+    const fields = settings.fields.filter((field) => hasField(stream, field.path));
+    return {
+      ...request,
+      ...(fields.length > 0 && request.fields === undefined && { fields }),
+      ...(settings.mapping !== null && request.mapping === undefined && { mapping: settings.mapping }),
+    };
   });
 }
 
-async function readFields(ctx: Ctx, id: string, sides: Sides): Promise<Map<string, ConnectionField[]>> {
+async function readFields(ctx: Ctx, id: string, sides: Sides): Promise<Map<string, Copied>> {
   const field = 'copy_field_mapping_from_connection_id';
   const refuse = () =>
     badRequest('invalid_reference', `${field} names no connection between the same two connectors`, { field });
@@ -45,5 +56,10 @@ async function readFields(ctx: Ctx, id: string, sides: Sides): Promise<Map<strin
     ends.some((end) => end.type === type && end.name === sides[type].connector_name);
   if (!matches('source') || !matches('destination')) throw refuse();
   const streams = await ctx.db.select().from(connectionStreams).where(eq(connectionStreams.connection_id, id));
-  return new Map(streams.map((stream) => [streamKey(stream), stream.fields as ConnectionField[]]));
+  return new Map(
+    streams.map((stream) => [
+      streamKey(stream),
+      { fields: stream.fields as ConnectionField[], mapping: stream.mapping as Copied['mapping'] },
+    ]),
+  );
 }

@@ -4,6 +4,7 @@ import { act, read, router, write } from '../../procedure.ts';
 import { UsageRange } from '../usage-range.ts';
 import { createConnection } from './create.ts';
 import { ConnectionQuery, listConnections } from './list.ts';
+import { FieldMappingSourceConnectionSchema, listFieldMappingSources } from './field-mapping-sources.ts';
 import { ConnectionSchema, CreateConnectionRequest, UpdateConnectionRequest } from './schema.ts';
 import { deleteConnection, getConnection } from './service.ts';
 import { updateConnection } from './update.ts';
@@ -68,4 +69,13 @@ export const connectionsRouter = router({
     )
     .output(z.string())
     .mutation(({ ctx, input }) => updateCatalog(ctx, input)),
+  fieldMappingSources: read
+    .concat(
+      rest('GET', '/connections/{connection_id}/field_mapping_sources', {
+        summary: 'Connections whose field settings can be copied, the most alike first',
+        description: 'A create copies them by `copy_field_mapping_from_connection_id`.',
+      }),
+    )
+    .output(z.array(FieldMappingSourceConnectionSchema))
+    .query(({ ctx, input }) => listFieldMappingSources(ctx, input)),
 });

@@ -43,7 +43,11 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
   const [idle, busy] = [await connection(), await connection()];
   const [ended, live] = [await make(`/connections/${idle.id}/run`), await make(`/connections/${busy.id}/run`)];
   const stream_run_ids = await endRun(test, whose.account_id, ended);
-  const plan = await make(`/connections/${idle.id}/run/preview`, { start_date: '2026-01-01', end_date: '2026-01-31' });
+  const plan = await make(`/connections/${idle.id}/run/preview`, {
+    start_date: '2026-01-01',
+    end_date: '2026-02-28',
+    split: { unit: 'month', size: 1 },
+  });
   const user = await make('/users', { email: `${unique()}@example.test`, full_name: 'Somebody' });
   const role = await make('/roles', { name: unique(), permissions: ['cases.update'] });
   const held = await make('/roles', { name: unique(), permissions: ['cases.update'] });

@@ -97,5 +97,8 @@ export const UpdateAccountConnectorCatalogRequest = z
       description: '`merge` changes the named fields only; with `replace` there are no other overrides afterwards.',
     }),
   })
-  .meta({ id: 'UpdateAccountConnectorCatalogRequest' });
+  .meta({
+    id: 'UpdateAccountConnectorCatalogRequest',
+    examples: [{ items: [{ name: 'users', field_overrides: [{ path: ['email'], masking: 'hash_sha256' }] }] }],
+  });
 export type UpdateAccountConnectorCatalogRequest = z.infer<typeof UpdateAccountConnectorCatalogRequest>;

@@ -107,7 +107,19 @@ export const CreateAccountConnectorRequest = z
     parameters: settings.parameters.default({}),
     test_connection: settings.test_connection.default(true),
   })
-  .meta({ id: 'CreateAccountConnectorRequest' });
+  .meta({
+    id: 'CreateAccountConnectorRequest',
+    examples: [
+      { name: 'Shop', connector_type: 'source', connector_name: 'demo', parameters: { rows: 10000 } },
+      {
+        name: 'Warehouse',
+        connector_type: 'destination',
+        connector_name: 'postgres',
+        parameters: { host: 'warehouse.example.org', database: 'shop', username: 'loader', password: 'a password' },
+        test_connection: false,
+      },
+    ],
+  });
 export type CreateAccountConnectorRequest = z.infer<typeof CreateAccountConnectorRequest>;
 
 export const UpdateAccountConnectorRequest = z
@@ -117,5 +129,8 @@ export const UpdateAccountConnectorRequest = z
     revision: z.int().optional().meta({ description: 'Refuses the change when there is another revision.' }),
   })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
-  .meta({ id: 'UpdateAccountConnectorRequest' });
+  .meta({
+    id: 'UpdateAccountConnectorRequest',
+    examples: [{ name: 'Shop, all rows' }, { parameters: { rows: 20000 } }],
+  });
 export type UpdateAccountConnectorRequest = z.infer<typeof UpdateAccountConnectorRequest>;

@@ -12,7 +12,7 @@ export const ValidationRequest = z
     connection_id: idInBody().nullish(),
     stream_id: idInBody().nullish(),
   })
-  .meta({ id: 'ValidationRequest' });
+  .meta({ id: 'ValidationRequest', examples: [{ parameter_name: 'rows', value: 10000 }] });
 export type ValidationRequest = z.infer<typeof ValidationRequest>;
 
 const Finding = z.object({ code: z.string(), message: z.string() }).meta({ id: 'ValidationFinding' });

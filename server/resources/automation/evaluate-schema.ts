@@ -38,7 +38,16 @@ export const EvaluateRequest = z
     message: 'limit is for stored events',
     path: ['limit'],
   })
-  .meta({ id: 'EvaluateRequest' });
+  .meta({
+    id: 'EvaluateRequest',
+    examples: [
+      {
+        rule: 'event == "connection_failed" && retry_count > 3',
+        event: { event: 'connection_failed', retry_count: 4 },
+      },
+      { rule: 'event == "connection_failed"', event_type: 'connection_failed' },
+    ],
+  });
 export type EvaluateRequest = z.infer<typeof EvaluateRequest>;
 
 export const RulePosition = z

@@ -71,7 +71,16 @@ export const CreateTriggerRequest = z
     message: 'Exactly one of rule and condition is needed',
     path: ['rule'],
   })
-  .meta({ id: 'CreateTriggerRequest' });
+  .meta({
+    id: 'CreateTriggerRequest',
+    examples: [
+      {
+        name: 'Stop what keeps failing',
+        rule: 'event == "connection_failed" && retry_count > 3',
+        actions: [{ type: 'pause_connection' }],
+      },
+    ],
+  });
 export type CreateTriggerRequest = z.infer<typeof CreateTriggerRequest>;
 
 export const UpdateTriggerRequest = z
@@ -81,7 +90,7 @@ export const UpdateTriggerRequest = z
     path: ['rule'],
   })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
-  .meta({ id: 'UpdateTriggerRequest' });
+  .meta({ id: 'UpdateTriggerRequest', examples: [{ enabled: false }, { threshold: 3, within_seconds: 3600 }] });
 export type UpdateTriggerRequest = z.infer<typeof UpdateTriggerRequest>;
 
 export const TriggerSchema = z

@@ -97,7 +97,24 @@ export const CreateConnectionRequest = z
     copy_field_mapping_from_connection_id: idInBody().nullable().optional(),
     run_immediately: z.boolean().default(false),
   })
-  .meta({ id: 'CreateConnectionRequest' });
+  .meta({
+    id: 'CreateConnectionRequest',
+    examples: [
+      {
+        name: 'Shop to warehouse, hourly',
+        source_id: '019a0000-0000-7000-8000-000000000001',
+        destination_id: '019a0000-0000-7000-8000-000000000002',
+        schedule: { type: 'interval', interval_minutes: 60 },
+        tags: ['sales'],
+      },
+      {
+        name: 'Orders alone',
+        source_id: '019a0000-0000-7000-8000-000000000001',
+        destination_id: '019a0000-0000-7000-8000-000000000002',
+        streams: [{ name: 'orders', sync_mode: 'incremental', destination_sync_mode: 'append' }],
+      },
+    ],
+  });
 export type CreateConnectionRequest = z.infer<typeof CreateConnectionRequest>;
 
 export const UpdateConnectionRequest = z
@@ -125,5 +142,14 @@ export const UpdateConnectionRequest = z
     path: ['stop_active_run'],
     error: 'Only with status=paused',
   })
-  .meta({ id: 'UpdateConnectionRequest' });
+  .meta({
+    id: 'UpdateConnectionRequest',
+    examples: [
+      { status: 'paused' },
+      {
+        schedule: { type: 'cron', cron_expression: '0 6 * * 1-5', timezone: 'Europe/Berlin' },
+        tags: ['sales', 'daily'],
+      },
+    ],
+  });
 export type UpdateConnectionRequest = z.infer<typeof UpdateConnectionRequest>;

@@ -3,7 +3,7 @@ import { instant } from '../wire.ts';
 
 export const AvatarForm = z
   .strictObject({ file: z.file().meta({ description: 'PNG, JPEG or WebP, 2 MiB at most.' }) })
-  .meta({ id: 'Body_upload_avatar_users_me_avatar_post' });
+  .meta({ id: 'Body_upload_avatar_users_me_avatar_post', examples: [{ file: 'portrait.png' }] });
 
 export const AvatarUploadResponse = z
   .object({

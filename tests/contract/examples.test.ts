@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import sharp from 'sharp';
+import { createApp } from '../../server/app.ts';
+import { customRunPlans } from '../../db/schema/index.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { type Json, type Operation, readContract } from './document.ts';
+import { makeWorld } from './world.ts';
+
+const contract = readContract();
+const service = await testDeps();
+const { db } = service.deps;
+const app = createApp(service.deps);
+const { call } = testApi(service);
+
+const examples = contract.operations.flatMap((operation) =>
+  Object.values<Json>(operation.told.requestBody?.content ?? {}).flatMap((media) =>
+    Object.entries<Json>(media.examples ?? {}).map(([name, { value }]) => ({ operation, name, value })),
+  ),
+);
+const named = (key: string) => examples.find(({ value }) => key in value)?.value[key] as string;
+
+/** The account in which the ids of the examples are those of real objects. */
+const world = await makeWorld(service, {
+  account_id: service.account_id,
+  call,
+  source_id: named('source_id'),
+  destination_id: named('destination_id'),
+});
+await db
+  .update(customRunPlans)
+  .set({ id: named('plan_id') })
+  .where(eq(customRunPlans.id, world.plan_id![0]!));
+
+async function bodyOf(operation: Operation, value: Json): Promise<string | FormData> {
+  if (!operation.told.requestBody.content['multipart/form-data']) return JSON.stringify(value);
+  const form = new FormData();
+  const image = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } })
+    .png()
+    .toBuffer();
+  for (const [part, name] of Object.entries<string>(value)) form.append(part, new File([new Uint8Array(image)], name));
+  return form;
+}
+
+describe('examples of the document', () => {
+  test('there are some of every body', () => {
+    const told = new Set(examples.map(({ operation }) => operation.name));
+    expect(contract.operations.filter((one) => one.told.requestBody && !told.has(one.name))).toEqual([]);
+  });
+
+  test.each(examples.map((one) => [one.operation.name, one.name, one] as const))(
+    '%s, %s, succeeds with what the document says',
+    async (_operation, _name, { operation, value }) => {
+      // Nothing is going on, so nothing is refused because of it. An example of launching is of its own connection, every other one has something fresh to work on.
+      const own = 'plan_id' in value ? world : await makeWorld(service, { account_id: service.account_id, call });
+      await call('POST', `/connections/${own.connection_run_id![1]}/stop`);
+      const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => own[name]![0]!);
+      const body = await bodyOf(operation, value);
+      const headers = {
+        authorization: `Bearer ${service.api_key}`,
+        ...(typeof body === 'string' && { 'content-type': 'application/json' }),
+      };
+      const response = await app.handle(
+        new Request(`http://localhost${path}`, { method: operation.method, headers, body }),
+      );
+      const answer = { status: response.status, headers: response.headers, text: await response.text() };
+      expect([answer.status, answer.text.slice(0, 300)]).toEqual([successOf(operation), expect.any(String)]);
+      expect(contract.problemsOf(operation, answer)).toEqual([]);
+    },
+  );
+});
+
+const successOf = ({ told }: Operation) => Number(Object.keys(told.responses).find((status) => status.startsWith('2')));

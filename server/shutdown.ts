@@ -14,10 +14,14 @@ export interface Shutdown {
 /** After this long a step that hangs is left alone: the database recovers from that, a service that never ends does not. */
 const LIMIT_MS = 60_000;
 
-/** SIGINT and SIGTERM end the process cleanly with exit code 0; a second one of them at once, with 130. */
+/** Ctrl-C under a package runner comes several times within milliseconds: from the terminal, and passed on by each runner. */
+const SAME_SIGNAL_MS = 1_000;
+
+/** SIGINT and SIGTERM end the process cleanly with exit code 0; another one, a second later or more, at once with 130. */
 export function handleSignals(log: Pick<Logger, 'error'>): Shutdown {
   const steps: Step[] = [];
   let ending: Promise<never> | null = null;
+  let firstSignal = 0;
   const undo = async () => {
     for (const step of steps.toReversed()) {
       await step().catch((error: unknown) => log.error({ err: error }, 'shutdown'));
@@ -30,7 +34,8 @@ export function handleSignals(log: Pick<Logger, 'error'>): Shutdown {
   const end = (exitCode: number) => (ending ??= finish(exitCode));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
-      if (ending) process.exit(130);
+      if (!firstSignal) firstSignal = performance.now();
+      else if (performance.now() - firstSignal > SAME_SIGNAL_MS) process.exit(130);
       void end(0);
     });
   }

@@ -60,6 +60,17 @@ test('the first start tells the API key, the next ones do not; a signal ends eve
   expect(await second.child.exited).toBe(0);
 }, 60_000);
 
+test('one Ctrl-C that arrives several times, as under npx, still takes the database down', async () => {
+  const { child } = await startService();
+  const running = await serverProcess();
+  expect(isAlive(running)).toBeTrue();
+  // A second SIGINT would be one with the first as long as that is pending.
+  child.kill('SIGINT');
+  child.kill('SIGTERM');
+  expect(await child.exited).toBe(0);
+  expect(isAlive(running)).toBeFalse();
+}, 60_000);
+
 test.each([
   [['all'], { PORT: 'x' }, 'PORT must be a whole number from 0 to 65535'],
   [['worker'], {}, 'DATABASE_URL must be set for "worker"'],

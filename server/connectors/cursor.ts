@@ -63,6 +63,45 @@ export function trackCursor(options: {
   };
 }
 
+/**
+ * The same for rows in any order: they are compared by `compare`, and a state is good only once everything has been
+ * read. Rows below the state's cursor pass: whoever asks for them again wants them.
+ */
+export function trackHighest(options: {
+  cursorIndex: number;
+  state: StreamState | null;
+  compare(a: string, b: string): number;
+}): CursorTracker {
+  const { cursorIndex, compare } = options;
+  const seen = seenBefore(options.state);
+  const resumed = options.state?.cursor ?? null;
+  let cursor = resumed;
+  let earlier = boundaryOf(options.state);
+  // Hashed when the state is asked for: most rows are at the top only until the next one.
+  let top: Cell[][] = [];
+  const wasSeen = (row: Cell[]) => {
+    if (seen.size === 0 || row[cursorIndex] !== resumed) return false;
+    const key = rowHash(row);
+    const count = seen.get(key) ?? 0;
+    if (count > 0) seen.set(key, count - 1);
+    return count > 0;
+  };
+  const note = (row: Cell[], value: string) => {
+    const order = cursor === null ? 1 : compare(value, cursor);
+    if (order < 0) return;
+    if (order > 0) [cursor, earlier, top] = [value, [], []];
+    top.push([...row]);
+  };
+  return {
+    next(rows) {
+      const fresh = rows.filter((row) => !wasSeen(row));
+      for (const row of fresh) if (row[cursorIndex] != null) note(row, row[cursorIndex]);
+      const state = () => (cursor === null ? null : { cursor, boundary: [...earlier, ...top.map(rowHash)] });
+      return { rows: fresh, get state() { return state(); } };
+    },
+  };
+}
+
 const boundaryOf = (state: StreamState | null): string[] =>
   Array.isArray(state?.boundary) ? state.boundary.filter((entry) => typeof entry === 'string') : [];
 

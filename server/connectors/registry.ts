@@ -2,6 +2,7 @@ import type { AnyConnector, AnyDestination, AnySource } from './define.ts';
 import { demoSource } from './demo/source.ts';
 import { fileDestination } from './file/destination.ts';
 import { fileSource } from './file/source.ts';
+import { httpApiSource } from './http-api/source.ts';
 import { postgresDestination } from './postgres/destination.ts';
 import { postgresSource } from './postgres/source.ts';
 import { sampleDestination } from './sample/destination.ts';
@@ -14,6 +15,7 @@ const CONNECTORS: AnyConnector[] = [
   postgresDestination,
   fileSource,
   fileDestination,
+  httpApiSource,
   demoSource,
   slackDestination,
   sampleSource,

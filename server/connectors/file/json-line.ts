@@ -7,8 +7,8 @@ export function jsonErrorAt(text: string): number {
   return errors[0]?.offset ?? text.length;
 }
 
-/** Numbers that a double may not hold: long runs of digits, exponents. In a string they only cost time. */
-const RISKY_NUMBER = /[\d.]{16}|\d[eE][+-]?\d/;
+/** Numbers that a double may not hold: long runs of digits, exponents, where a value can stand. In a string they only cost time. */
+const RISKY_NUMBER = /(?:^|[[:,])\s*-?\d(?:[\d.]{15}|[\d.]*[eE])/;
 
 // The proposal "JSON.parse source text access": the engine has it, the types do not know it yet.
 const { rawJSON, isRawJSON } = JSON as unknown as {

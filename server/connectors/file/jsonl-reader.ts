@@ -1,8 +1,8 @@
 import type { Cell, LogicalType } from '../define.ts';
 import { DataError } from '../errors.ts';
-import { isBigint, NORMALIZERS } from './cell-types.ts';
+import { jsonCell, jsonType, widenType } from '../json-cells.ts';
 import { checkRecordLength, textChunks } from './chunks.ts';
-import { jsonErrorAt, parseExactly, rawNumber } from './json-line.ts';
+import { jsonErrorAt, parseExactly } from './json-line.ts';
 import {
   BATCH_ROWS,
   type FileColumn,
@@ -28,7 +28,7 @@ export const jsonlReader: FileReader = {
       for (const [at, text] of lines.entries()) {
         if (text.trim() === '') continue;
         for (const [name, value] of Object.entries(objectOf(file, text, line + at))) {
-          types.set(name, widen(types.get(name) ?? null, typeOf(value)));
+          types.set(name, widenType(types.get(name) ?? null, jsonType(value)));
         }
         if (++seen >= SAMPLE_ROWS) break;
       }
@@ -107,7 +107,7 @@ function rowOf({ file, line, columns, at, unknown }: Place, text: string): Cell[
       continue;
     }
     const { type } = columns[index] as FileColumn;
-    const cell = cellOf(object[name], type);
+    const cell = jsonCell(object[name], type);
     if (cell === undefined) {
       const where = `${file.name}, line ${line}, column "${name}"`;
       throw new DataError('value_does_not_fit', `${where}: the value is no ${type}`);
@@ -115,41 +115,4 @@ function rowOf({ file, line, columns, at, unknown }: Place, text: string): Cell[
     row[index] = cell;
   }
   return row;
-}
-
-/** Canonical text; undefined when the value is not of the type. */
-function cellOf(value: unknown, type: LogicalType): Cell | undefined {
-  if (value === null) return null;
-  if (type === 'json') return JSON.stringify(value);
-  if (type === 'array') return Array.isArray(value) ? JSON.stringify(value) : undefined;
-  if (type === 'boolean') return typeof value === 'boolean' ? String(value) : undefined;
-  const number = typeof value === 'number' ? String(value) : rawNumber(value);
-  if (type === 'integer' || type === 'number') {
-    return number === null ? undefined : NORMALIZERS[type]?.(number === '-0' ? '0' : number);
-  }
-  if (number !== null) return number;
-  if (typeof value !== 'string') return JSON.stringify(value);
-  const normalize = NORMALIZERS[type];
-  return normalize ? normalize(value) : value;
-}
-
-function typeOf(value: unknown): LogicalType | null {
-  if (value === null) return null;
-  const number = typeof value === 'number' ? String(value) : rawNumber(value);
-  if (number !== null) {
-    if (isBigint(number)) return 'integer';
-    return NORMALIZERS.number?.(number) === undefined ? 'string' : 'number';
-  }
-  if (typeof value === 'boolean') return 'boolean';
-  if (typeof value === 'string') return 'string';
-  return Array.isArray(value) ? 'array' : 'json';
-}
-
-/** The narrowest type that holds both: integers become numbers, other scalars text, anything with nesting JSON. */
-function widen(known: LogicalType | null, found: LogicalType | null): LogicalType | null {
-  if (known === null || known === found) return found ?? known;
-  if (found === null) return known;
-  const both = new Set([known, found]);
-  if (both.has('json') || both.has('array')) return 'json';
-  return both.has('integer') && both.has('number') ? 'number' : 'string';
 }

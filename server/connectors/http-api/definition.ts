@@ -1,0 +1,202 @@
+import { z } from 'zod';
+import { compileSelector } from './selector.ts';
+import { referencesIn, templateProblem, type TemplateRoot } from './template.ts';
+
+const template = (...roots: TemplateRoot[]) =>
+  z
+    .string()
+    .max(10_000)
+    .superRefine((text, ctx) => {
+      const problem = templateProblem(text, roots);
+      if (problem) ctx.addIssue({ code: 'custom', message: problem });
+    });
+const selector = z
+  .string()
+  .min(1)
+  .max(2000)
+  .superRefine((text, ctx) => {
+    const { problem } = compileSelector(text);
+    if (problem) ctx.addIssue({ code: 'custom', message: `This is no JMESPath expression: ${problem}` });
+  });
+const name = z.string().min(1).max(255);
+const setting = template('config', 'secrets');
+const inRequest = template('config', 'secrets', 'cursor', 'window', 'parent', 'page');
+
+const tokenEndpoint = {
+  token_url: setting,
+  client_id: setting,
+  client_secret: setting,
+  scope: setting.optional(),
+  /** Where the token endpoint wants the client's id and secret. */
+  credentials_in: z.enum(['body', 'basic_header']).default('body'),
+};
+const Authentication = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('none') }),
+  z.strictObject({ type: z.literal('bearer'), token: setting }),
+  z.strictObject({ type: z.literal('api_key'), in: z.enum(['header', 'query']), name, value: setting }),
+  z.strictObject({ type: z.literal('basic'), username: setting, password: setting }),
+  z.strictObject({ type: z.literal('oauth2_client_credentials'), ...tokenEndpoint }),
+  z.strictObject({ type: z.literal('oauth2_refresh_token'), ...tokenEndpoint, refresh_token: setting }),
+]);
+
+/** What all ways to page have in common: when to stop. */
+const stopping = {
+  /** `empty_page` costs one more request, but is right where a server gives fewer records than asked for. */
+  stop: z.enum(['empty_page', 'short_page']).default('empty_page'),
+  /** Ends the pages when it selects false, null or nothing of the answer. */
+  has_more: selector.optional(),
+  /** Statuses that only say that there are no more pages. */
+  end_statuses: z.array(z.int().min(400).max(499)).max(20).default([]),
+  max_pages: z.int().min(1).max(10_000_000).default(1_000_000),
+};
+const size = z.int().min(1).max(100_000).nullable().default(null);
+const Pagination = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('none') }),
+  z.strictObject({ type: z.literal('page_number'), start: z.int().min(0).default(1), size, ...stopping }),
+  z.strictObject({ type: z.literal('offset'), size, ...stopping }),
+  z.strictObject({ type: z.literal('cursor'), token: selector, size, ...stopping }),
+  z.strictObject({ type: z.literal('link_header'), rel: name.default('next'), size, ...stopping }),
+  z.strictObject({ type: z.literal('next_address'), address: selector, size, ...stopping }),
+]);
+export type Pagination = z.infer<typeof Pagination>;
+
+const Incremental = z.strictObject({
+  /** The field of a record that grows. */
+  cursor_field: name,
+  type: z.enum(['time', 'number', 'text']).default('time'),
+  /** How the service wants times: in requests, and in records where they are numbers. */
+  format: z.enum(['iso', 'date', 'unix', 'unix_ms']).default('iso'),
+  order: z.enum(['ascending', 'none']).default('none'),
+  /** Where the first read begins. */
+  start: template('config').optional(),
+  /** Reads windows of so many days, one after the other. */
+  step_days: z.int().min(1).max(3660).optional(),
+  /** Each run reads so many days again. */
+  look_back_days: z.int().min(0).max(3660).default(0),
+  /** `window.end` names the last moment of the window and not the first after it. */
+  end_inclusive: z.boolean().default(false),
+});
+export type Incremental = z.infer<typeof Incremental>;
+
+const types = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null'] as const;
+const formats = ['date', 'date-time', 'local-date-time', 'time', 'unix-time', 'unix-time-ms'] as const;
+const Property = z.strictObject({
+  type: z.union([z.enum(types), z.array(z.enum(types)).min(1)]),
+  format: z.enum(formats).optional(),
+  description: z.string().max(2000).optional(),
+});
+export type Property = z.infer<typeof Property>;
+
+const Stream = z.strictObject({
+  name,
+  description: z.string().max(2000).nullable().default(null),
+  request: z.strictObject({
+    method: z.enum(['GET', 'POST']).default('GET'),
+    path: inRequest,
+    query: z.record(name, inRequest).default({}),
+    headers: z.record(name, inRequest).default({}),
+    /** JSON; any text in it may hold references. */
+    body: z.json().optional(),
+  }),
+  /** What of an answer the records are. */
+  records: selector.default('@'),
+  pagination: Pagination.default({ type: 'none' }),
+  primary_key: z.union([name, z.array(name).min(1).max(20)]).optional(),
+  incremental: Incremental.optional(),
+  parent: z
+    .strictObject({
+      stream: name,
+      /** Columns of this stream that come from the parent's record: name here to name there. */
+      fields: z.record(name, name).default({}),
+    })
+    .optional(),
+  /** Absent: inferred from the first records. */
+  schema: z
+    .strictObject({ type: z.literal('object').optional(), properties: z.record(name, Property) })
+    .optional(),
+  infer_records: z.int().min(1).max(100_000).default(1000),
+});
+export type StreamDefinition = z.infer<typeof Stream>;
+
+const Document = z.strictObject({
+  version: z.literal(1).default(1),
+  base_url: template('config'),
+  /** Origins besides that of base_url that a next address may lead to. They see the credentials. */
+  allowed_origins: z.array(z.url()).max(20).default([]),
+  headers: z.record(name, setting).default({}),
+  authentication: Authentication.default({ type: 'none' }),
+  rate_limit: z
+    .strictObject({
+      requests_per_second: z.number().positive().max(10_000).optional(),
+      /** Requests under way at the same time, those of all streams together. */
+      concurrency: z.int().min(1).max(20).default(2),
+    })
+    .default({ concurrency: 2 }),
+  retries: z
+    .strictObject({
+      max_attempts: z.int().min(1).max(20).default(5),
+      base_seconds: z.number().min(0.001).max(60).default(0.5),
+      /** A longer pause that the service asks for ends the attempt, and a later one goes on. */
+      max_wait_seconds: z.number().min(0).max(3600).default(600),
+    })
+    .default({ max_attempts: 5, base_seconds: 0.5, max_wait_seconds: 600 }),
+  timeout_seconds: z.number().min(0.1).max(600).default(60),
+  max_page_bytes: z.int().min(1024).max(256 * 1024 * 1024).default(32 * 1024 * 1024),
+  streams: z.array(Stream).min(1).max(500),
+});
+
+export const DefinitionSchema = Document.superRefine((document, ctx) => {
+  for (const [index, stream] of document.streams.entries()) {
+    for (const [path, message] of streamProblems(document.streams, index)) {
+      ctx.addIssue({ code: 'custom', path: ['streams', index, ...path], message: `${stream.name}: ${message}` });
+    }
+  }
+});
+export type Definition = z.infer<typeof Document>;
+
+type Problem = [path: string[], message: string];
+
+function streamProblems(streams: StreamDefinition[], index: number): Problem[] {
+  const stream = streams[index] as StreamDefinition;
+  const { pagination, incremental, parent, request } = stream;
+  const references = referencesIn(JSON.stringify(request));
+  const refersTo = (start: string) => references.some((one) => one === start || one.startsWith(`${start}.`));
+  const problems: Problem[] = [];
+  if (streams.findIndex((one) => one.name === stream.name) !== index) problems.push([['name'], 'the name is taken']);
+  const carrier = CARRIERS[pagination.type];
+  if (carrier && !refersTo(carrier)) {
+    problems.push([['request'], `the request must say {{ ${carrier} }} somewhere, or every page would be the first`]);
+  }
+  if (refersTo('parent') && !parent) problems.push([['request'], 'it refers to a parent, but names none']);
+  if (!incremental && (refersTo('cursor') || refersTo('window'))) {
+    problems.push([['request'], 'it refers to a cursor, but the stream is not incremental']);
+  }
+  if (parent) problems.push(...parentProblems(streams, stream));
+  if (incremental?.step_days && incremental.type !== 'time') problems.push([['incremental', 'step_days'], 'only times have days']);
+  if (incremental?.step_days && incremental.start === undefined) {
+    problems.push([['incremental', 'start'], 'reading by days needs a first one']);
+  }
+  if (incremental?.order === 'ascending' && parent) {
+    problems.push([['incremental', 'order'], 'records of several parents are in no order']);
+  }
+  return problems;
+}
+
+const CARRIERS: Partial<Record<Pagination['type'], string>> = {
+  page_number: 'page.number',
+  offset: 'page.offset',
+  cursor: 'page.token',
+};
+
+function parentProblems(streams: StreamDefinition[], stream: StreamDefinition): Problem[] {
+  const seen = new Set([stream.name]);
+  for (let above = stream.parent; above; ) {
+    const { stream: wanted } = above;
+    const found = streams.find((one) => one.name === wanted);
+    if (!found) return [[['parent', 'stream'], `there is no stream "${wanted}"`]];
+    if (seen.has(wanted)) return [[['parent', 'stream'], 'it is its own parent']];
+    seen.add(wanted);
+    above = found.parent;
+  }
+  return [];
+}

@@ -1,0 +1,77 @@
+import type { Cell, LogicalType, ReadRequest } from '../define.ts';
+import { DataError } from '../errors.ts';
+import { NORMALIZERS } from '../file/cell-types.ts';
+import { digitsOf, jsonCell } from '../json-cells.ts';
+import { timestampText } from '../timestamp-text.ts';
+import type { StreamDefinition } from './definition.ts';
+import type { ApiRecord, Page } from './pages.ts';
+
+interface Column {
+  name: string;
+  type: LogicalType;
+  toCell(value: unknown): Cell | undefined;
+}
+
+export interface RowReader {
+  /** Rows in the order of the columns asked for. @throws DataError naming record and field */
+  rows(page: Page): Cell[][];
+  /** The cell of one field. */
+  cell(record: ApiRecord, name: string): Cell;
+  /** Fields that the catalog does not know, met so far. */
+  unknown: ReadonlySet<string>;
+}
+
+export function rowReader(stream: StreamDefinition, { stream: schema, columns }: ReadRequest): RowReader {
+  const all = new Map(
+    schema.fields.map(({ path, type }) => [path[0] ?? '', columnOf(stream, path[0] ?? '', type)]),
+  );
+  const wanted = columns.map(({ field }) => all.get(field.path[0] ?? '') ?? columnOf(stream, field.path[0] ?? '', field.type));
+  const unknown = new Set<string>();
+  const read = (column: Column, record: ApiRecord, place: () => string): Cell => {
+    const value = record[column.name];
+    if (value === undefined || value === null) return null;
+    const cell = column.toCell(value);
+    if (cell !== undefined) return cell;
+    throw new DataError(
+      'value_does_not_fit',
+      `${stream.name}, ${place()}, field "${column.name}": the value is no ${column.type}. Declare another type in the definition's schema`,
+    );
+  };
+  return {
+    unknown,
+    rows({ records, index }) {
+      // The first of a page speaks for all: to look at every key of every record would cost a third of the time.
+      for (const name in records[0]) if (!all.has(name)) unknown.add(name);
+      return records.map((record, at) => wanted.map((column) => read(column, record, () => `page ${index + 1}, record ${at + 1}`)));
+    },
+    cell(record, name) {
+      const column = all.get(name) ?? columnOf(stream, name, 'string');
+      return read(column, record, () => 'the cursor');
+    },
+  };
+}
+
+const UNIX: Record<string, number> = { 'unix-time': 1_000_000, 'unix-time-ms': 1000 };
+
+function columnOf(stream: StreamDefinition, name: string, type: LogicalType): Column {
+  const property = stream.schema?.properties[name];
+  const unit = UNIX[property?.format ?? ''];
+  if (unit !== undefined) return { name, type, toCell: (value) => unixCell(value, unit) };
+  if (type === 'string') return { name, type, toCell: (value) => (typeof value === 'string' ? value : jsonCell(value, 'string')) };
+  if (!property) return { name, type, toCell: (value) => jsonCell(value, type) };
+  return { name, type, toCell: (value) => declaredCell(value, type) };
+}
+
+/** Where a type was declared, numbers may come as texts, and an empty text is no value. */
+function declaredCell(value: unknown, type: LogicalType): Cell | undefined {
+  if (type === 'json' || type === 'array' || typeof value !== 'string') return jsonCell(value, type);
+  if (value === '') return null;
+  const normalize = NORMALIZERS[type];
+  return normalize ? normalize(value) : value;
+}
+
+function unixCell(value: unknown, unit: number): Cell | undefined {
+  const digits = typeof value === 'string' ? value : digitsOf(value);
+  if (digits === null || !/^-?\d{1,15}(\.\d+)?$/.test(digits)) return undefined;
+  return timestampText(Math.round(Number(digits) * unit));
+}

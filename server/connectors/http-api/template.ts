@@ -1,0 +1,93 @@
+import { ConfigurationError } from '../errors.ts';
+import { rawNumber } from '../file/json-line.ts';
+
+/** What `{{ … }}` may name. Nothing is worked out: a reference is replaced by its value, that is all. */
+export interface TemplateScope {
+  config?: Record<string, unknown>;
+  secrets?: Record<string, unknown>;
+  /** Where the read goes on, in the format of the stream's `incremental`. */
+  cursor?: string | number | null;
+  window?: { start: string | number | null; end: string | number | null };
+  /** The record of the parent stream, as it came. */
+  parent?: Record<string, unknown>;
+  page?: { token: string | null; number: number; offset: number; size: number | null };
+}
+
+export type TemplateRoot = keyof TemplateScope;
+
+const REFERENCE = /\{\{\s*([\w-]+(?:\.[\w-]+)*)\s*\}\}/g;
+const WHOLE = /^\{\{\s*([\w-]+(?:\.[\w-]+)*)\s*\}\}$/;
+const LEAVES: Partial<Record<TemplateRoot, readonly string[]>> = {
+  window: ['start', 'end'],
+  page: ['token', 'number', 'offset', 'size'],
+};
+
+/** Names that a text refers to, e.g. `secrets.token`. */
+export const referencesIn = (text: string): string[] => Array.from(text.matchAll(REFERENCE), (match) => match[1] ?? '');
+
+/** What is wrong with a template, or null. */
+export function templateProblem(text: string, roots: readonly TemplateRoot[]): string | null {
+  const rest = text.replaceAll(REFERENCE, '');
+  if (rest.includes('{{') || rest.includes('}}')) return 'A reference is written {{ name.field }}, without anything else in it';
+  for (const name of referencesIn(text)) {
+    const [root = '', ...path] = name.split('.');
+    const known = roots.find((one) => one === root);
+    if (!known) return `There is no {{ ${name} }} here: only ${roots.join(', ')}`;
+    const leaves = LEAVES[known];
+    if (known === 'cursor' ? path.length > 0 : path.length === 0) return `{{ ${name} }} is no value`;
+    if (leaves && (path.length > 1 || !leaves.includes(path[0] ?? ''))) {
+      return `There is no {{ ${name} }}: ${known} has ${leaves.join(', ')}`;
+    }
+  }
+  return null;
+}
+
+function lookUp(name: string, scope: TemplateScope): unknown {
+  let value: unknown = scope;
+  for (const part of name.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return null;
+    value = (value as Record<string, unknown>)[part];
+  }
+  return value ?? null;
+}
+
+const textOf = (value: unknown): string =>
+  typeof value === 'string' ? value : (rawNumber(value) ?? (typeof value === 'object' ? JSON.stringify(value) : String(value)));
+
+/** The text with its references replaced; null when there is nothing for one of them. */
+export function renderText(text: string, scope: TemplateScope, encode = (value: string) => value): string | null {
+  let missing = false;
+  const rendered = text.replaceAll(REFERENCE, (_, name: string) => {
+    const value = lookUp(name, scope);
+    missing ||= value === null;
+    return value === null ? '' : encode(textOf(value));
+  });
+  return missing ? null : rendered;
+}
+
+/** @throws ConfigurationError when there is nothing for one of the references. */
+export function requireText(text: string, scope: TemplateScope, encode?: (value: string) => string): string {
+  const rendered = renderText(text, scope, encode);
+  if (rendered !== null) return rendered;
+  const name = referencesIn(text).find((one) => lookUp(one, scope) === null);
+  throw new ConfigurationError('missing_value', `There is no value for {{ ${name} }}`);
+}
+
+/** Entries whose references have nothing to say are left out: the first read has no cursor, the first page no token. */
+export function renderEntries(entries: Record<string, string>, scope: TemplateScope): [name: string, value: string][] {
+  return Object.entries(entries).flatMap(([name, text]) => {
+    const value = renderText(text, scope);
+    return value === null ? [] : [[name, value] as [string, string]];
+  });
+}
+
+/** A JSON value with its texts rendered. A text that is one reference and no more becomes the value with its type. */
+export function renderJson(value: unknown, scope: TemplateScope): unknown {
+  if (typeof value === 'string') {
+    const whole = WHOLE.exec(value)?.[1];
+    return whole === undefined ? (renderText(value, scope) ?? undefined) : (lookUp(whole, scope) ?? undefined);
+  }
+  if (Array.isArray(value)) return value.map((item) => renderJson(item, scope) ?? null);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, renderJson(item, scope)]));
+}

@@ -69,7 +69,7 @@ POST   /automation/triggers/{trigger_id} | update_trigger | - | UpdateTriggerReq
 DELETE /automation/triggers/{trigger_id} | delete_trigger | - | - | 204 -
 GET    /automation/cases | list_cases | +limit +offset +status +severity +trigger_id | - | 200 [CaseSchema]
 GET    /automation/cases/{case_id} | get_case | - | - | 200 CaseSchema
-POST   /automation/cases/{case_id} | update_case_status | status:enum | - | 200 CaseSchema
+POST   /automation/cases/{case_id} | update_case_status | status:CaseStatus | - | 200 CaseSchema
 GET    /automation/chat_channels/{account_connector_id} | list_chat_channels | - | - | 200 [ChatChannel]
 
 GET    /billing/plans | list_plans | - | - | 200 [PlanSchema]

@@ -27,23 +27,16 @@ describe('GET /openapi.json', () => {
     for (const { name, operation: told } of operations) {
       expect(told.tags, name).not.toContain('Other');
       expect(told.security, name).toEqual([{ bearer: [] }]);
-      expect(Object.keys(told.responses), name).toEqual(expect.arrayContaining(['401', '500']));
+      expect(Object.keys(told.responses), name).toEqual(expect.arrayContaining(['401', '422', '500']));
       expect('403' in told.responses || !told['x-required-permission'], name).toBeTrue();
-      expect('404' in told.responses, name).toBe(name.includes('{'));
+      expect('404' in told.responses || !name.includes('{'), name).toBeTrue();
+      expect('413' in told.responses || !told.requestBody?.content['application/json'], name).toBeTrue();
     }
-  });
-
-  test('has the schemas of the interface as components', () => {
-    const names = ['ConnectionSchema', 'CreateConnectionRequest', 'UpdateConnectionRequest', 'ConnectionRunSchema'];
-    names.push('StreamRunSchema', 'CustomRunParameters', 'ConnectorSchema', 'ConnectorType', 'AccountConnectorSchema');
-    names.push('CreateAccountConnectorRequest', 'UpdateAccountConnectorRequest', 'ExpandedUserSchema');
-    names.push('HTTPValidationError', 'AggregateUsageDateRange');
-    expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(names));
   });
 
   test('tells a create in full: named body, query beside it, 201', () => {
     const create = operation('post /connections');
-    expect(create.requestBody).toEqual({
+    expect(create.requestBody).toMatchObject({
       required: true,
       content: { 'application/json': { schema: { $ref: '#/components/schemas/CreateConnectionRequest' } } },
     });

@@ -143,4 +143,3 @@ async function eventsUntold(db: Db, { id, case_id, action_index }: DeliveryRow):
     );
   return rows.length + 1;
 }
-

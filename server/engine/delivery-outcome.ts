@@ -74,7 +74,8 @@ async function end(
 async function reportFailure(db: Db, job: DeliveryJob, error: DeliveryError): Promise<void> {
   const { delivery, trigger, event } = job;
   const actor = automationActor(trigger);
-  if (job.case) await note(db, job.case.id, { type: 'action_failed', actor, note: `${delivery.type}: ${textOf(error)}` });
+  if (job.case)
+    await note(db, job.case.id, { type: 'action_failed', actor, note: `${delivery.type}: ${textOf(error)}` });
   await emit(db, {
     account_id: trigger.account_id,
     event: 'action_failed',

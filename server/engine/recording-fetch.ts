@@ -5,11 +5,7 @@ import { EgressError, guardedFetch, type EgressRules } from '../lib/net-guard.ts
 const BODY_LIMIT = 64 * 1024;
 
 /** A fetch that records every request, that the attempt's signal ends, and that reaches public addresses only. */
-export function recordingFetch(
-  recorder: Recorder,
-  signal: AbortSignal,
-  rules: EgressRules,
-): typeof globalThis.fetch {
+export function recordingFetch(recorder: Recorder, signal: AbortSignal, rules: EgressRules): typeof globalThis.fetch {
   const guarded = guardedFetch(rules);
   const recorded = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
@@ -24,7 +20,9 @@ export function recordingFetch(
     });
     const begun = performance.now();
     try {
-      const response = await guarded(request, { signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal });
+      const response = await guarded(request, {
+        signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal,
+      });
       return watchBody(response, (seen) =>
         pending.done(
           { status: response.status, headers: Object.fromEntries(response.headers), ...seen },

@@ -95,6 +95,12 @@ export async function resolveByEvent(
     .set({ status: 'resolved', resolved_at: now, resolved_by: null, resolution: 'auto' })
     .where(eq(cases.id, live.id))
     .returning();
-  await report(db, 'case_resolved', { row: row!, trigger, actor: automationActor(trigger), event, note: event.summary });
+  await report(db, 'case_resolved', {
+    row: row!,
+    trigger,
+    actor: automationActor(trigger),
+    event,
+    note: event.summary,
+  });
   return { row: row!, before: live.status };
 }

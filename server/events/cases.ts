@@ -42,7 +42,9 @@ export function dedupKey({ trigger, group }: Pick<Firing, 'trigger' | 'group'>):
   const canonical = Object.keys(group)
     .sort()
     .map((name) => [name, group[name] ?? null]);
-  return createHash('sha256').update(`${trigger.account_id}|${trigger.id}|${JSON.stringify(canonical)}`).digest('hex');
+  return createHash('sha256')
+    .update(`${trigger.account_id}|${trigger.id}|${JSON.stringify(canonical)}`)
+    .digest('hex');
 }
 
 /** Adds a firing to the live case of its group, or reopens the last one, or opens a new one. */
@@ -85,7 +87,11 @@ async function join(db: Db, firing: Firing): Promise<CaseChange | null> {
   if (!row) return null;
   if (SEVERITIES.indexOf(trigger.severity) <= SEVERITIES.indexOf(row.severity)) return { row, change: 'joined' };
   const [raised] = await db.update(cases).set({ severity: trigger.severity }).where(eq(cases.id, row.id)).returning();
-  await note(db, row.id, { type: 'raised', actor: automationActor(trigger), note: `${row.severity} to ${trigger.severity}` });
+  await note(db, row.id, {
+    type: 'raised',
+    actor: automationActor(trigger),
+    note: `${row.severity} to ${trigger.severity}`,
+  });
   return { row: raised!, change: 'raised' };
 }
 

@@ -80,7 +80,8 @@ interface Plan {
   next_attempt_at?: string;
 }
 
-const planChange = ({ reason }: Deliveries): Plan | null => (reason === 'resolved' ? null : { status: 'pending', reason });
+const planChange = ({ reason }: Deliveries): Plan | null =>
+  reason === 'resolved' ? null : { status: 'pending', reason };
 
 async function planNotification(
   db: Db,

@@ -51,9 +51,14 @@ function endsInString(text: string, inString: boolean): boolean {
   return inString;
 }
 
-const valueOf = (values: Record<string, unknown>, name: string) => (Object.hasOwn(values, name) ? (values[name] ?? null) : null);
+const valueOf = (values: Record<string, unknown>, name: string) =>
+  Object.hasOwn(values, name) ? (values[name] ?? null) : null;
 
 function textOf(value: unknown): string {
   if (value === null || value === undefined) return '';
-  return typeof value === 'string' ? value : Array.isArray(value) ? value.map(textOf).join(', ') : JSON.stringify(value);
+  return typeof value === 'string'
+    ? value
+    : Array.isArray(value)
+      ? value.map(textOf).join(', ')
+      : JSON.stringify(value);
 }

@@ -32,7 +32,9 @@ interface Address {
  * A fetch for addresses that users name: https (http where the rules say so), public addresses only, each checked after
  * it was resolved, and then connected to and no other one. No redirects, no proxy, no cookies. Answers stream.
  */
-export function guardedFetch(rules: EgressRules): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {
+export function guardedFetch(
+  rules: EgressRules,
+): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {
   return async (input, init) => {
     const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
     const url = new URL(request.url);
@@ -62,7 +64,9 @@ export function checkUrl(url: URL, rules: EgressRules): void {
 async function checkedAddresses(url: URL, rules: EgressRules): Promise<Address[]> {
   checkUrl(url, rules);
   const host = hostOf(url);
-  const literal = ipaddr.isValid(host) ? [{ address: host, family: ipaddr.parse(host).kind() === 'ipv6' ? 6 : 4 }] : null;
+  const literal = ipaddr.isValid(host)
+    ? [{ address: host, family: ipaddr.parse(host).kind() === 'ipv6' ? 6 : 4 }]
+    : null;
   const found = literal ?? (await resolve(host, { all: true }).catch(() => []));
   if (found.length === 0) throw new EgressError('host_not_found', `The host ${host} cannot be found`);
   // All of them: a name with one public and one private address must not become a way in.

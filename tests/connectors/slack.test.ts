@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { AuthenticationError, ConfigurationError, RateLimitedError, RetryableError } from '../../server/connectors/errors.ts';
+import {
+  AuthenticationError,
+  ConfigurationError,
+  RateLimitedError,
+  RetryableError,
+} from '../../server/connectors/errors.ts';
 import { recordingFetch } from '../../server/engine/recording-fetch.ts';
 import { slackDestination } from '../../server/connectors/slack/destination.ts';
 import { rateLimited, refused, SLACK_TOKEN, slackChannel, slackServer } from '../support/slack-server.ts';
@@ -7,7 +12,9 @@ import { contextOf } from './fixtures.ts';
 
 const slack = slackServer();
 slack.channels = Array.from({ length: 8 }, (_, at) => slackChannel(`C${at}`, `channel-${at}`));
-slack.channels.push(slackChannel('P1', 'hidden', { is_private: true, is_member: false, is_archived: true, num_members: 0 }));
+slack.channels.push(
+  slackChannel('P1', 'hidden', { is_private: true, is_member: false, is_archived: true, num_members: 0 }),
+);
 
 const settings = { bot_token: SLACK_TOKEN, api_url: slack.api_url };
 const context = (more: { settings?: object; signal?: AbortSignal } = {}) =>
@@ -25,10 +32,13 @@ describe('the check', () => {
     expect(checks).toEqual([{ title: 'Sign-in', status: 'passed', message: 'pipelines in Test' }]);
   });
 
-  test.each(['invalid_auth', 'token_revoked', 'account_inactive', 'missing_scope'])('takes %s for a matter of the login', async (code) => {
-    slack.next('auth.test', refused(code));
-    expect(await failure(slackDestination.check(context()))).toBeInstanceOf(AuthenticationError);
-  });
+  test.each(['invalid_auth', 'token_revoked', 'account_inactive', 'missing_scope'])(
+    'takes %s for a matter of the login',
+    async (code) => {
+      slack.next('auth.test', refused(code));
+      expect(await failure(slackDestination.check(context()))).toBeInstanceOf(AuthenticationError);
+    },
+  );
 
   test('never shows the token, also not when the server is no Slack', async () => {
     slack.next('auth.test', () => new Response(`<html>token ${SLACK_TOKEN}</html>`, { status: 200 }));
@@ -123,10 +133,16 @@ describe('a message', () => {
 describe('the way out', () => {
   const recorder = { start: () => ({ done() {}, failed() {} }) };
   const through = (allow: string[]) =>
-    ({ ...(context() as object), fetch: recordingFetch(recorder, new AbortController().signal, { allow, http: true }) }) as never;
+    ({
+      ...(context() as object),
+      fetch: recordingFetch(recorder, new AbortController().signal, { allow, http: true }),
+    }) as never;
 
   test('leads to an address inside only when the operator allows it', async () => {
-    expect(await failure(slackDestination.check(through([])))).toMatchObject({ code: 'address_not_allowed', retryable: false });
+    expect(await failure(slackDestination.check(through([])))).toMatchObject({
+      code: 'address_not_allowed',
+      retryable: false,
+    });
     expect((await slackDestination.check(through([slack.allow]))).checks).toHaveLength(1);
   });
 

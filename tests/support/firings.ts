@@ -17,7 +17,12 @@ export function firingsOf(test: TestDeps, call: Call) {
   const { deps, account_id } = test;
   const emitEvent = async (
     event: EventKind,
-    facts: { connection_id?: string; connection_run_id?: string; causation_depth?: number; payload?: Record<string, unknown> } = {},
+    facts: {
+      connection_id?: string;
+      connection_run_id?: string;
+      causation_depth?: number;
+      payload?: Record<string, unknown>;
+    } = {},
   ) => {
     const { payload, ...rest } = facts;
     await emit(deps.db, {
@@ -47,7 +52,7 @@ export function firingsOf(test: TestDeps, call: Call) {
       return row!;
     },
     /** An event row that no evaluation takes. */
-    event: async (event: EventKind, facts: { connection_id?: string } = {}) => {
+    event: async (event: EventKind, facts: { connection_id?: string; connection_run_id?: string } = {}) => {
       const [row] = await deps.db
         .insert(events)
         .values({
@@ -67,7 +72,8 @@ export function firingsOf(test: TestDeps, call: Call) {
     },
     /** One firing in a transaction of its own. */
     fire: (firing: Parameters<typeof fireTrigger>[2]) => deps.db.transaction((tx) => fireTrigger(tx, deps, firing)),
-    casesOf: (trigger: { id: string }) => deps.db.select().from(cases).where(eq(cases.trigger_id, trigger.id)).orderBy(cases.number),
+    casesOf: (trigger: { id: string }) =>
+      deps.db.select().from(cases).where(eq(cases.trigger_id, trigger.id)).orderBy(cases.number),
     deliveriesOf: (trigger: { id: string }) =>
       deps.db.select().from(deliveries).where(eq(deliveries.trigger_id, trigger.id)).orderBy(deliveries.id),
     eventsOf: (kind: EventKind) => deps.db.select().from(events).where(eq(events.event, kind)).orderBy(events.id),

@@ -77,7 +77,8 @@ export function startSlackServer(): SlackServer {
 const PAGE = 3;
 
 const METHODS: Record<string, (slack: SlackServer, form: URLSearchParams) => Response> = {
-  'auth.test': () => Response.json({ ok: true, url: 'https://test.slack.com/', team: 'Test', user: 'pipelines', team_id: 'T1' }),
+  'auth.test': () =>
+    Response.json({ ok: true, url: 'https://test.slack.com/', team: 'Test', user: 'pipelines', team_id: 'T1' }),
   'conversations.list': ({ channels }, form) => {
     const cursor = form.get('cursor');
     const from = cursor ? Number(Buffer.from(cursor, 'base64').toString()) : 0;

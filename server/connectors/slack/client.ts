@@ -8,7 +8,13 @@ import {
   WebClient,
 } from '@slack/web-api';
 import type { ConnectorContext } from '../define.ts';
-import { AuthenticationError, ConfigurationError, ConnectorError, RateLimitedError, RetryableError } from '../errors.ts';
+import {
+  AuthenticationError,
+  ConfigurationError,
+  ConnectorError,
+  RateLimitedError,
+  RetryableError,
+} from '../errors.ts';
 
 export interface SlackSettings {
   bot_token: string;
@@ -40,7 +46,8 @@ export async function callSlack<Result>(ctx: Context, call: (client: WebClient) 
   try {
     return await call(client);
   } catch (error) {
-    if (!(error instanceof WebAPIRateLimitedError) || error.retryAfter > LONGEST_PAUSE_SECONDS) throw translate(ctx, error);
+    if (!(error instanceof WebAPIRateLimitedError) || error.retryAfter > LONGEST_PAUSE_SECONDS)
+      throw translate(ctx, error);
     ctx.rateLimited(afterSeconds(ctx, error.retryAfter));
     await sleep(error.retryAfter * 1000, undefined, { signal: ctx.signal });
   }
@@ -54,7 +61,8 @@ function clientOf({ config, fetch, signal }: Context): WebClient {
     slackApiUrl: config.api_url.endsWith('/') ? config.api_url : `${config.api_url}/`,
     allowAbsoluteUrls: false,
     // The only way out: guarded, recorded, ended by the signal.
-    fetch: (url, init) => fetch(url, { ...init, signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal }),
+    fetch: (url, init) =>
+      fetch(url, { ...init, signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal }),
     retryConfig: { retries: 0 },
     rejectRateLimitedCalls: true,
     timeout: TIMEOUT_MS,
@@ -73,7 +81,13 @@ const REVOKED = new Set([
   'org_login_required',
   'ekm_access_denied',
 ]);
-const PASSING = new Set(['internal_error', 'fatal_error', 'service_unavailable', 'request_timeout', 'team_added_to_org']);
+const PASSING = new Set([
+  'internal_error',
+  'fatal_error',
+  'service_unavailable',
+  'request_timeout',
+  'team_added_to_org',
+]);
 const SENTENCES: Record<string, string> = {
   channel_not_found: 'Slack knows no such channel',
   not_in_channel: 'The app is not in the channel: invite it first',

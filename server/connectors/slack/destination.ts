@@ -58,7 +58,9 @@ export const slackDestination = defineDestination<SlackSettings>({
 
 async function check(ctx: Context): Promise<CheckResult> {
   const { team, user } = await callSlack(ctx, (client) => client.auth.test());
-  return { checks: [{ title: 'Sign-in', status: 'passed', message: `${user ?? 'App'} in ${team ?? 'the workspace'}` }] };
+  return {
+    checks: [{ title: 'Sign-in', status: 'passed', message: `${user ?? 'App'} in ${team ?? 'the workspace'}` }],
+  };
 }
 
 async function channels(ctx: Context): Promise<ChatChannel[]> {

@@ -47,7 +47,9 @@ async function lockConnection(db: Db, { trigger, event }: DeliveryJob, id: strin
   const [row] = await db
     .select()
     .from(connections)
-    .where(and(eq(connections.id, wanted), eq(connections.account_id, trigger.account_id), isNull(connections.deleted_at)))
+    .where(
+      and(eq(connections.id, wanted), eq(connections.account_id, trigger.account_id), isNull(connections.deleted_at)),
+    )
     .for('update');
   if (!row) throw permanent('connection_gone', 'The connection was deleted');
   return row;
@@ -104,7 +106,10 @@ async function rerunsBefore(db: Db, run_id: string): Promise<number> {
 }
 
 async function streamsOf(db: Db, connection: ConnectionRow, run_id: string) {
-  const moved = db.select({ id: streamRuns.stream_id }).from(streamRuns).where(eq(streamRuns.connection_run_id, run_id));
+  const moved = db
+    .select({ id: streamRuns.stream_id })
+    .from(streamRuns)
+    .where(eq(streamRuns.connection_run_id, run_id));
   const streams = await db
     .select()
     .from(connectionStreams)

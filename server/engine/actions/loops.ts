@@ -12,7 +12,9 @@ import { connectionFacts } from '../run-events.ts';
 export type LoopRule = Pick<TriggerRow, 'normalized_rule' | 'matched_kinds'>;
 
 /** Kinds of event that a run brings about just by running. */
-const OF_RUNS = (Object.keys(EVENT_KINDS) as EventKind[]).filter((kind) => /^(connection_run_|connection_succeeded$)/.test(kind));
+const OF_RUNS = (Object.keys(EVENT_KINDS) as EventKind[]).filter((kind) =>
+  /^(connection_run_|connection_succeeded$)/.test(kind),
+);
 
 /**
  * A run must not set off the next one of the same connection, and so on for ever. For a connection that the action

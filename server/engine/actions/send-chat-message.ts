@@ -14,7 +14,7 @@ type Action = ActionOf<'send_chat_message'>;
 const TIMEOUT_MS = 20_000;
 /** Waited for here; for a longer queue before the channel the job comes back later. */
 const LONGEST_WAIT_SECONDS = 2;
-const COME_BACK_MS = 8000;
+const COME_BACK_MS = 2000;
 
 /**
  * Posts a message, in the thread of its case when there is one. Answers with what makes the thread known, for the
@@ -37,7 +37,8 @@ export async function sendChatMessage(
   };
   try {
     const posted = await withConnector(deps, connector, TIMEOUT_MS, async ({ connector: chat, ctx }) => {
-      if (chat.type !== 'destination' || !chat.postMessage) throw permanent('not_a_chat_connector', 'It has no channels');
+      if (chat.type !== 'destination' || !chat.postMessage)
+        throw permanent('not_a_chat_connector', 'It has no channels');
       return chat.postMessage(ctx, message);
     });
     return threaded && message.thread === null && posted.thread !== '' ? { key, thread: posted.thread } : null;
@@ -67,7 +68,11 @@ async function chatConnector(deps: Deps, account_id: string, id: string): Promis
     .select()
     .from(accountConnectors)
     .where(
-      and(eq(accountConnectors.id, id), eq(accountConnectors.account_id, account_id), isNull(accountConnectors.deleted_at)),
+      and(
+        eq(accountConnectors.id, id),
+        eq(accountConnectors.account_id, account_id),
+        isNull(accountConnectors.deleted_at),
+      ),
     );
   if (!row) throw permanent('account_connector_gone', 'The chat connector was deleted');
   if (row.status === 'disabled') throw permanent('account_connector_not_ready', 'The chat connector is disabled');

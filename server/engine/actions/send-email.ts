@@ -79,6 +79,10 @@ function contentOf(deps: Deps, job: DeliveryJob, action: ActionOf<'send_email'>)
 function translate(error: unknown): Error {
   const { code, responseCode, response } = error as { code?: string; responseCode?: number; response?: string };
   if (code === 'EAUTH') return permanent('mail_login_refused', 'The mail server refuses the login of the service');
-  const message = response ? `The mail server answered: ${response.slice(0, 300)}` : `The mail server cannot be reached (${code ?? 'unknown'})`;
-  return responseCode !== undefined && responseCode >= 500 ? permanent('mail_refused', message) : passing('mail_failed', message);
+  const message = response
+    ? `The mail server answered: ${response.slice(0, 300)}`
+    : `The mail server cannot be reached (${code ?? 'unknown'})`;
+  return responseCode !== undefined && responseCode >= 500
+    ? permanent('mail_refused', message)
+    : passing('mail_failed', message);
 }

@@ -58,7 +58,8 @@ async function validateChat(ctx: Caller, action: ActionOf<'send_chat_message'>, 
         isNull(accountConnectors.deleted_at),
       ),
     );
-  if (!row) throw unknown(`${field}.account_connector_id`, 'account_connector_id names no chat connector of this account');
+  if (!row)
+    throw unknown(`${field}.account_connector_id`, 'account_connector_id names no chat connector of this account');
   const channels = await chatChannels(ctx.deps, row).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error;
     const code = error.code === 'not_a_chat_connector' ? 'invalid_reference' : error.code;

@@ -3,6 +3,11 @@ import { isJsonTemplate } from '../templates.ts';
 
 const id = () => z.guid().toLowerCase();
 const text = (minimum: number, maximum: number) => z.string().min(minimum).max(maximum);
+/** As loose as where users are made: what counts is that one has it. */
+const email = () =>
+  text(3, 320)
+    .regex(/^[^\s@]+@[^\s@]+$/, 'This is no e-mail address')
+    .toLowerCase();
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** What the delivery itself sets, or the connection needs. */
 const OWN_HEADERS = /^(host|content-length|content-type|transfer-encoding|connection|x-delivery-id|webhook-.*)$/i;
@@ -12,7 +17,10 @@ const headers = () =>
   z
     .record(text(1, 100).regex(HEADER_NAME), text(0, 2000).regex(/^[\t\x20-\x7e]*$/))
     .refine((all) => Object.keys(all).length <= 20, 'At most 20 headers')
-    .refine((all) => !Object.keys(all).some((name) => OWN_HEADERS.test(name)), 'One of the headers is set by the delivery')
+    .refine(
+      (all) => !Object.keys(all).some((name) => OWN_HEADERS.test(name)),
+      'One of the headers is set by the delivery',
+    )
     .default({});
 
 const SendChatMessage = z
@@ -28,7 +36,7 @@ const SendChatMessage = z
 const SendEmail = z
   .strictObject({
     type: z.literal('send_email'),
-    recipients: z.array(z.email().max(320).toLowerCase()).min(1).max(50).meta({ description: 'Users of the account.' }),
+    recipients: z.array(email()).min(1).max(50).meta({ description: 'Users of the account.' }),
     subject_template: text(1, 300),
     body_template: text(1, MAX_BODY).meta({ description: 'Plain text, or HTML when it has tags.' }),
   })
@@ -64,7 +72,12 @@ const RunConnection = z
 const RerunRun = z
   .strictObject({
     type: z.literal('rerun_run'),
-    max_reruns: z.int().min(1).max(10).default(1).meta({ description: 'Reruns of reruns, counted from the first run.' }),
+    max_reruns: z
+      .int()
+      .min(1)
+      .max(10)
+      .default(1)
+      .meta({ description: 'Reruns of reruns, counted from the first run.' }),
   })
   .meta({ id: 'RerunRunAction' });
 
@@ -79,13 +92,22 @@ export type ActionOf<Type extends TriggerAction['type']> = Extract<TriggerAction
 export const SECRET_MASK = '**********';
 
 /** Actions that tell somebody, as opposed to those that change pipelines. */
-const NOTIFICATIONS: readonly string[] = ['send_chat_message', 'send_email', 'call_webhook'] satisfies TriggerAction['type'][];
+const NOTIFICATIONS: readonly string[] = [
+  'send_chat_message',
+  'send_email',
+  'call_webhook',
+] satisfies TriggerAction['type'][];
 export const isNotification = (type: string) => NOTIFICATIONS.includes(type);
 
 /** Whether plain http is allowed depends on the service's settings, which validate.ts knows. */
 function isWebAddress(value: string): boolean {
   const url = URL.parse(value);
-  return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') && url.username === '' && url.password === '';
+  return (
+    url !== null &&
+    (url.protocol === 'https:' || url.protocol === 'http:') &&
+    url.username === '' &&
+    url.password === ''
+  );
 }
 
 function isWebhookSecret(secret: string): boolean {

@@ -62,10 +62,7 @@ export const CaseSchema = z
     resolution: z.enum(['manual', 'auto', 'trigger_deleted']).nullable(),
     reopened_count: z.number(),
     last_error: z.string().nullable(),
-    latest_events: z
-      .array(EventSchema)
-      .nullable()
-      .meta({ description: 'The last 20, newest first; null in lists.' }),
+    latest_events: z.array(EventSchema).nullable().meta({ description: 'The last 20, newest first; null in lists.' }),
     timeline: z.array(CaseTimelineEntry).nullable().meta({ description: 'Oldest first; null in lists.' }),
     deliveries: z
       .array(CaseDelivery)

@@ -38,11 +38,7 @@ export async function listCases(ctx: Ctx, query: CaseQuery): Promise<CaseSchema[
     return [];
   }
   const [records, total] = await Promise.all([
-    select(ctx.db)
-      .where(where)
-      .orderBy(desc(cases.created_at), desc(cases.id))
-      .limit(query.limit)
-      .offset(query.offset),
+    select(ctx.db).where(where).orderBy(desc(cases.created_at), desc(cases.id)).limit(query.limit).offset(query.offset),
     countRows(ctx.db, cases, where),
   ]);
   ctx.setHeader('X-Total-Count', String(total));

@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'bun:test';
+import { deliverActionJob } from '../../server/engine/deliver.ts';
+import { deliveringService } from '../support/deliveries.ts';
+import { connectionId } from '../support/firings.ts';
+import { uniqueName } from '../support/resources.ts';
+import { rateLimited, refused, SLACK_TOKEN, slackChannel, slackServer } from '../support/slack-server.ts';
+
+const slack = slackServer();
+slack.channels = [slackChannel('C1', 'alerts'), slackChannel('C2', 'others'), slackChannel('C3', 'slow')];
+const { deps, call, make, trigger, event, fire, emitEvent, evaluate, failed, settled, casesOf, deliveriesOf } =
+  await deliveringService({ EGRESS_ALLOW: [slack.allow] });
+const chat = await make.connector('destination', 'slack', { bot_token: SLACK_TOKEN, api_url: slack.api_url });
+
+describe('send_chat_message', () => {
+  const action = (channel_id: string, rest: object = {}) => ({
+    actions: [
+      {
+        type: 'send_chat_message',
+        account_connector_id: chat.id,
+        channel_id,
+        message_template: '{{ connection_name }}: {{ error_message }}',
+        ...rest,
+      },
+    ],
+  });
+  const messagesIn = (channel: string) => slack.messages.filter((one) => one.channel === channel);
+
+  test('begins one thread for its case, with a link to it, and goes on in it', async () => {
+    const made = await trigger({ ...action('C1'), case: { notify_every: 1, notify_on_resolve: true } });
+    const connection_id = connectionId();
+    for (let count = 0; count < 3; count += 1) {
+      await emitEvent('connection_failed', { connection_id });
+      await evaluate();
+    }
+    await emitEvent('connection_succeeded', { connection_id });
+    await evaluate();
+    const all = await settled(made, 4);
+    expect(all.map(({ status, reason }) => [status, reason])).toEqual([
+      ['delivered', 'opened'],
+      ['delivered', 'repeated'],
+      ['delivered', 'repeated'],
+      ['delivered', 'resolved'],
+    ]);
+    const [first, ...rest] = messagesIn('C1');
+    const [found] = await casesOf(made);
+    expect(first).toMatchObject({ thread_ts: null, delivery_id: all[0]!.id });
+    expect(first?.text).toBe(
+      `Orders: The source is down\n<https://pipelines.example.test/cases/${found?.id}|Case #${found?.number}>`,
+    );
+    expect(rest.map(({ thread_ts }) => thread_ts)).toEqual(Array(3).fill(first!.ts));
+    expect(rest.at(-1)?.text).toStartWith('Resolved: ');
+  }, 60_000);
+
+  test('keeps to one message a second for each channel', async () => {
+    const made = await trigger(action('C3'));
+    await Promise.all(Array.from({ length: 4 }, () => failed(made, { connection_id: connectionId() })));
+    await settled(made, 4);
+    const times = messagesIn('C3').map(({ at }) => at);
+    expect(times).toHaveLength(4);
+    expect(times.at(-1)! - times[0]!).toBeGreaterThanOrEqual(2900);
+  }, 60_000);
+
+  test('escapes values, so that none is a mention', async () => {
+    const made = await trigger(action('C2'));
+    await emitEvent('connection_failed', {
+      connection_id: connectionId(),
+      payload: { error_message: '<!channel> & <@U1>' },
+    });
+    await evaluate();
+    await settled(made);
+    expect(messagesIn('C2').at(-1)?.text).toStartWith('Orders: &lt;!channel&gt; &amp; &lt;@U1&gt;');
+  });
+
+  test('waits when it is asked to, which costs no attempt', async () => {
+    slack.next('chat.postMessage', rateLimited(1), rateLimited(1));
+    const made = await trigger(action('C2'));
+    await failed(made);
+    expect(await settled(made)).toMatchObject([{ status: 'delivered', attempts: 1 }]);
+  });
+
+  test('to a channel that it may not post in fails with the reason', async () => {
+    slack.next('chat.postMessage', refused('not_in_channel'));
+    const made = await trigger(action('C2'));
+    await failed(made);
+    const [delivery] = await settled(made);
+    expect(delivery).toMatchObject({ status: 'failed', attempts: 1 });
+    expect(delivery?.error).toBe('not_in_channel: The app is not in the channel: invite it first');
+  });
+
+  test('gives a summary instead of more than five messages in ten minutes', async () => {
+    const made = await trigger({ ...action('C2'), case: { notify_every: 1 } });
+    const group = { connection_id: connectionId() };
+    for (let count = 0; count < 18; count += 1) {
+      await fire({ trigger: made, event: await event('connection_failed', group), group, kind: 'fired' });
+    }
+    const all = await deliveriesOf(made);
+    expect(all.filter(({ status }) => status === 'suppressed')).toHaveLength(12);
+    const summary = all.find(({ reason }) => reason === 'summary')!;
+    expect(Date.parse(summary.next_attempt_at ?? '') - Date.parse(all[0]!.created_at)).toBe(600_000);
+    await settled(made, 17);
+    await deliverActionJob(deps, summary.id, new AbortController().signal);
+    expect(messagesIn('C2').at(-1)?.text).toStartWith('+13 more: Orders');
+  }, 60_000);
+
+  test.each([
+    ['C9', 'unknown_channel', 'actions.0.channel_id'],
+    ['C1', 'invalid_reference', 'actions.0.account_connector_id'],
+  ])('400: channel %s: %s', async (channel, code, field) => {
+    const account_connector_id = code === 'unknown_channel' ? chat.id : (await make.destination()).id;
+    const body = {
+      name: uniqueName('trigger'),
+      rule: 'event == "connection_failed"',
+      ...action(channel, { account_connector_id }),
+    };
+    const answer = await call('POST', '/automation/triggers', body);
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ code, field });
+  });
+});

@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'bun:test';
+import { deliveringService } from '../support/deliveries.ts';
+import { connectionId } from '../support/firings.ts';
+import { uniqueName } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+import { verifySignature, webhookReceiver } from '../support/webhook-receiver.ts';
+
+const receiver = webhookReceiver();
+const { call, trigger, emitEvent, evaluate, failed, settled, casesOf, eventsOf } = await deliveringService({
+  EGRESS_ALLOW: [receiver.allow],
+});
+
+describe('call_webhook', () => {
+  const SECRET = `whsec_${Buffer.from('a secret of 24 bytes or more').toString('base64')}`;
+  const hook = (path: string, rest: object = {}) => ({
+    actions: [{ type: 'call_webhook', url: `${receiver.url}${path}`, secret: SECRET, ...rest }],
+  });
+
+  test('carries event, trigger, case and payload, signed after Standard Webhooks, under its delivery id', async () => {
+    const made = await trigger(hook('/signed', { headers: { 'x-mine': 'yes' } }));
+    const connection_id = connectionId();
+    await emitEvent('connection_failed', { connection_id });
+    await evaluate();
+    const [delivery] = await settled(made);
+    expect(delivery).toMatchObject({ status: 'delivered', attempts: 1, error: null, reason: 'opened' });
+    const [received] = receiver.to('/signed');
+    const [found] = await casesOf(made);
+    expect(verifySignature(received!, SECRET)).toMatchObject({
+      id: delivery?.id,
+      reason: 'opened',
+      event: 'connection_failed',
+      trigger: { id: made.id, name: made.name, severity: 'warning' },
+      case: { number: found?.number, status: 'open', url: `https://pipelines.example.test/cases/${found?.id}` },
+      payload: { connection_name: 'Orders' },
+    });
+    const headers = Object.fromEntries(received!.headers);
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'x-mine': 'yes',
+      'x-delivery-id': delivery!.id,
+      'webhook-id': delivery!.id,
+    });
+    expect(Number(headers['webhook-timestamp']) * 1000).toBeGreaterThan(Date.now() - 60_000);
+  });
+
+  test('is signed with another key when the secret is another one', async () => {
+    const made = await trigger(hook('/raw', { secret: 'any text of some length' }));
+    await failed(made);
+    await settled(made);
+    const [received] = receiver.to('/raw');
+    expect(() => verifySignature(received!, SECRET)).toThrow();
+    expect(verifySignature(received!, 'any text of some length')).toMatchObject({ event: 'connection_failed' });
+  });
+
+  test('escapes what it puts into a template for JSON', async () => {
+    const template =
+      '{"text": "{{ error_message }}", "raw": {{ error_message }}, "none": {{ no_such_name }}, "n": {{ event_count }}}';
+    const made = await trigger(hook('/template', { payload_template: template }));
+    const nasty = '"}, {"admin": true, \\ \n{{ trigger_id }}';
+    await emitEvent('connection_failed', { connection_id: connectionId(), payload: { error_message: nasty } });
+    await evaluate();
+    await settled(made);
+    expect(receiver.to('/template')[0]?.body).toEqual({ text: nasty, raw: nasty, none: null, n: 1 });
+  });
+
+  test('is tried again under the same id until the receiver takes it', async () => {
+    let calls = 0;
+    receiver.answer = (_, path) => new Response(null, { status: path === '/flaky' && (calls += 1) < 4 ? 500 : 200 });
+    const made = await trigger(hook('/flaky'));
+    await failed(made);
+    const [delivery] = await settled(made);
+    expect(delivery).toMatchObject({ status: 'delivered', attempts: 4, error: null });
+    expect(receiver.to('/flaky').map(({ headers }) => headers.get('x-delivery-id'))).toEqual(
+      Array(4).fill(delivery!.id),
+    );
+  });
+
+  test('is given up after 8 attempts, for all to see', async () => {
+    receiver.answer = (_, path) => new Response(null, { status: path === '/down' ? 503 : 200 });
+    const made = await trigger(hook('/down'));
+    const { case_id } = await failed(made);
+    const [delivery] = await settled(made);
+    expect(delivery).toMatchObject({
+      status: 'failed',
+      attempts: 8,
+      error: 'refused: The receiver answered with status 503',
+    });
+    expect(receiver.to('/down')).toHaveLength(8);
+    const told = (await eventsOf('action_failed')).filter(({ payload }) => payload.trigger_id === made.id);
+    expect(told).toMatchObject([{ causation_depth: 1, payload: { action_type: 'call_webhook', case_id } }]);
+    const { body } = await call('GET', `/automation/cases/${case_id}`);
+    expect(body.timeline.map(({ type }: { type: string }) => type)).toEqual(['opened', 'action_failed']);
+  });
+
+  test.each([
+    [302, 'redirected'],
+    [410, 'gone'],
+  ])('is given up at once at status %d', async (status, code) => {
+    receiver.answer = () => new Response(null, { status, headers: { location: `${receiver.url}/elsewhere` } });
+    const made = await trigger(hook(`/status-${status}`));
+    await failed(made);
+    const [delivery] = await settled(made);
+    expect(delivery).toMatchObject({ status: 'failed', attempts: 1 });
+    expect(delivery?.error).toStartWith(`${code}:`);
+    expect(receiver.to('/elsewhere')).toEqual([]);
+    receiver.answer = () => new Response(null, { status: 204 });
+  });
+
+  test.each([
+    ['http://127.0.0.1:1/', 'plain http inside'],
+    ['https://127.0.0.1:1/', 'loopback'],
+    ['https://169.254.169.254/latest/meta-data', 'link-local'],
+    ['https://10.0.0.1/', 'private'],
+    ['https://[::1]/', 'loopback of IPv6'],
+    ['https://[::ffff:127.0.0.1]/', 'mapped'],
+    ['https://0177.0.0.1/', 'octal'],
+    ['https://2130706433/', 'a number'],
+  ])('is refused when it is saved: %s (%s)', async (url) => {
+    const body = {
+      name: uniqueName('trigger'),
+      rule: 'event == "connection_failed"',
+      actions: [{ type: 'call_webhook', url }],
+    };
+    const answer = await call('POST', '/automation/triggers', body);
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ code: 'address_not_allowed', field: 'actions.0.url' });
+  });
+
+  test('is refused when its name leads inside only later', async () => {
+    const made = await trigger(hook('/', { url: 'https://localhost:1/' }));
+    await failed(made);
+    const [delivery] = await settled(made);
+    expect(delivery).toMatchObject({ status: 'failed', attempts: 1 });
+    expect(delivery?.error).toStartWith('address_not_allowed');
+  });
+
+  test('of a deleted trigger is cancelled', async () => {
+    let release = () => {};
+    const held = new Promise<void>((done) => {
+      release = done;
+    });
+    receiver.answer = async (_, path) => {
+      if (path === '/held') await held;
+      return new Response(null, { status: path === '/held' ? 500 : 204 });
+    };
+    const made = await trigger(hook('/held'));
+    await failed(made);
+    await until(() => receiver.to('/held').length > 0);
+    expect((await call('DELETE', `/automation/triggers/${made.id}`)).status).toBe(204);
+    release();
+    expect(await settled(made)).toMatchObject([{ status: 'cancelled' }]);
+    receiver.answer = () => new Response(null, { status: 204 });
+  });
+});

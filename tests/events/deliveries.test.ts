@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'bun:test';
+import { eq, sql } from 'drizzle-orm';
+import { deliveries } from '../../db/schema/index.ts';
+import { resendLostDeliveries } from '../../server/events/deliveries.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { connectionId, firingsOf } from '../support/firings.ts';
+import { until } from '../support/until.ts';
+import { webhookReceiver } from '../support/webhook-receiver.ts';
+import { spawnWorker } from '../support/worker-process.ts';
+
+const receiver = webhookReceiver();
+const service = await testDeps({ config: { EGRESS_ALLOW: [receiver.allow] } });
+const { deps } = service;
+const { trigger, emitEvent, evaluate, deliveriesOf, event, fire } = firingsOf(service, testApi(service).call);
+const worker = () => spawnWorker(service, { EGRESS_ALLOW: receiver.allow, DELIVERY_BACKOFF_SECONDS: '0' });
+const hook = (path: string) => ({ actions: [{ type: 'call_webhook', url: `${receiver.url}${path}` }] });
+const idOf = (call: { headers: Headers }) => call.headers.get('x-delivery-id');
+
+describe('a worker killed between event and delivery', () => {
+  test('loses nothing, and repeats only under the same delivery id', async () => {
+    let answering = false;
+    receiver.answer = () => (answering ? new Response(null, { status: 204 }) : new Promise<Response>(() => {}));
+    const made = await trigger(hook('/killed'));
+    const first = worker();
+    const connections = Array.from({ length: 5 }, connectionId);
+    for (const connection_id of connections) await emitEvent('connection_failed', { connection_id });
+    await evaluate();
+    await until(() => receiver.to('/killed').length >= 2, { timeout_ms: 30_000 });
+    first.kill('SIGKILL');
+    await first.exited;
+    answering = true;
+    const second = worker();
+    const delivered = async () => (await deliveriesOf(made)).filter(({ status }) => status === 'delivered');
+    await until(async () => (await delivered()).length === 5, { timeout_ms: 60_000 });
+    second.kill('SIGKILL');
+    await second.exited;
+    const rows = await deliveriesOf(made);
+    expect(rows).toHaveLength(5);
+    const calls = receiver.to('/killed').map(idOf);
+    expect(new Set(calls)).toEqual(new Set(rows.map(({ id }) => id)));
+    expect(calls.length).toBeGreaterThan(5);
+    // An attempt that was written down may have died before its call; none is made unwritten.
+    expect(rows.reduce((sum, { attempts }) => sum + attempts, 0)).toBeGreaterThanOrEqual(calls.length);
+  }, 120_000);
+});
+
+describe('a delivery whose job was lost', () => {
+  test('gets another job, once', async () => {
+    receiver.answer = () => new Response(null, { status: 204 });
+    const made = await trigger(hook('/lost'));
+    const group = { connection_id: connectionId() };
+    await fire({ trigger: made, event: await event('connection_failed', group), group, kind: 'fired' });
+    await deps.db.execute(sql`delete from pgboss.job where name = 'deliver_action'`);
+    await deps.db
+      .update(deliveries)
+      .set({ next_attempt_at: new Date(Date.now() - 600_000).toISOString() })
+      .where(eq(deliveries.trigger_id, made.id));
+    const sent = await Promise.all(Array.from({ length: 3 }, () => resendLostDeliveries(deps.db, deps.queue)));
+    expect(sent.toSorted()).toEqual([0, 0, 1]);
+    const [jobs] = await deps.db.execute<{ count: number }>(
+      sql`select count(*)::int as count from pgboss.job where name = 'deliver_action'`,
+    );
+    expect(jobs?.count).toBe(1);
+  });
+
+  test('is left alone before its time', async () => {
+    const made = await trigger(hook('/waiting'));
+    const group = { connection_id: connectionId() };
+    await fire({ trigger: made, event: await event('connection_failed', group), group, kind: 'fired' });
+    expect(await resendLostDeliveries(deps.db, deps.queue)).toBe(0);
+  });
+});
+
+test('event to delivered webhook takes half a second or less at the median', async () => {
+  receiver.answer = () => new Response(null, { status: 204 });
+  const made = await trigger({ ...hook('/fast'), case: { open: false } });
+  const running = worker();
+  const times: number[] = [];
+  const tell = async () => {
+    const before = receiver.to('/fast').length;
+    await emitEvent('connection_failed', { connection_id: connectionId() });
+    const begun = performance.now();
+    await until(
+      async () => {
+        await evaluate();
+        return receiver.to('/fast').length > before;
+      },
+      { timeout_ms: 30_000 },
+    );
+    times.push(performance.now() - begun);
+  };
+  await tell();
+  times.length = 0;
+  for (let count = 0; count < 15; count += 1) await tell();
+  running.kill('SIGKILL');
+  expect(times.toSorted((a, b) => a - b)[7]).toBeLessThan(500);
+  expect(await deliveriesOf(made)).toHaveLength(16);
+}, 60_000);

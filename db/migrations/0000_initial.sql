@@ -506,6 +506,8 @@ CREATE INDEX "usage_ledger_day" ON "usage_ledger" USING btree ("account_id","day
 CREATE UNIQUE INDEX "connection_streams_name" ON "connection_streams" USING btree ("connection_id",coalesce("namespace", ''),"name");--> statement-breakpoint
 CREATE UNIQUE INDEX "connections_name" ON "connections" USING btree ("account_id",lower("name")) WHERE "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_list" ON "connections" USING btree ("account_id","created_at","id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "connections_status" ON "connections" USING btree ("account_id","status","created_at","id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "connections_tags" ON "connections" USING gin ("tags") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_due" ON "connections" USING btree ("next_run_at") WHERE "connections"."next_run_at" is not null and "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_source" ON "connections" USING btree ("source_id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_destination" ON "connections" USING btree ("destination_id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
@@ -517,6 +519,7 @@ CREATE INDEX "idempotency_keys_age" ON "idempotency_keys" USING btree ("created_
 CREATE UNIQUE INDEX "connection_runs_number" ON "connection_runs" USING btree ("connection_id","number");--> statement-breakpoint
 CREATE UNIQUE INDEX "connection_runs_one_live" ON "connection_runs" USING btree ("connection_id") WHERE "connection_runs"."plan_id" is null and "connection_runs"."status" in ('queued', 'running', 'retrying', 'stopping');--> statement-breakpoint
 CREATE INDEX "connection_runs_list" ON "connection_runs" USING btree ("connection_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "connection_runs_account" ON "connection_runs" USING btree ("account_id","created_at");--> statement-breakpoint
 CREATE INDEX "connection_runs_plan" ON "connection_runs" USING btree ("plan_id","chunk_index") WHERE "connection_runs"."plan_id" is not null;--> statement-breakpoint
 CREATE INDEX "connection_runs_live" ON "connection_runs" USING btree ("status","queued_at") WHERE "connection_runs"."status" in ('queued', 'running', 'retrying', 'stopping');--> statement-breakpoint
 CREATE INDEX "network_log_segments_run" ON "network_log_segments" USING btree ("connection_run_id","stream_run_id","connector_type","id");--> statement-breakpoint
@@ -526,6 +529,7 @@ CREATE INDEX "case_timeline_case" ON "case_timeline" USING btree ("case_id","id"
 CREATE UNIQUE INDEX "cases_number" ON "cases" USING btree ("account_id","number");--> statement-breakpoint
 CREATE UNIQUE INDEX "cases_one_live" ON "cases" USING btree ("account_id","dedup_key") WHERE "cases"."status" in ('open', 'acknowledged', 'suppressed');--> statement-breakpoint
 CREATE INDEX "cases_list" ON "cases" USING btree ("account_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "cases_status" ON "cases" USING btree ("account_id","status","created_at","id");--> statement-breakpoint
 CREATE INDEX "cases_trigger" ON "cases" USING btree ("trigger_id","status");--> statement-breakpoint
 CREATE UNIQUE INDEX "deliveries_action" ON "deliveries" USING btree ("event_id","trigger_id","action_index");--> statement-breakpoint
 CREATE INDEX "deliveries_case" ON "deliveries" USING btree ("case_id","id");--> statement-breakpoint

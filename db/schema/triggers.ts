@@ -147,6 +147,7 @@ export const cases = pgTable(
       .on(t.account_id, t.dedup_key)
       .where(sql`${t.status} in ('open', 'acknowledged', 'suppressed')`),
     index('cases_list').on(t.account_id, t.created_at, t.id),
+    index('cases_status').on(t.account_id, t.status, t.created_at, t.id),
     index('cases_trigger').on(t.trigger_id, t.status),
   ],
 );

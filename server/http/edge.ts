@@ -36,10 +36,7 @@ export function createEdge({ log, metrics }: { log: Logger; metrics: Metrics }) 
       const { request } = context;
       const given = request.headers.get('x-request-id');
       const request_id = given !== null && SANE_ID.test(given) ? given : Bun.randomUUIDv7();
-      // By name, p1 before p2: the router fills them in from the last to the first. Null, for what cannot be decoded,
-      // is the name of no object.
-      const named = Object.entries(context.params ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
-      const params = named.map(([, value]) => value ?? '');
+      const params = positional(context.params);
       const response = await answer(handler, { request, params, request_id, headers: new Headers() }, log);
       for (const name in ON_EVERY_ANSWER) {
         if (!response.headers.has(name)) response.headers.set(name, ON_EVERY_ANSWER[name]!);
@@ -61,4 +58,14 @@ async function answer(handler: Handler, exchange: Exchange, log: Logger): Promis
   } catch (error) {
     return errorResponse(error, { log, request_id: exchange.request_id });
   }
+}
+
+/** By name, p1 before p2: the router fills them in from the last to the first. */
+function positional(named: Record<string, string | null> = {}): string[] {
+  const params: string[] = [];
+  for (let position = 1; `p${position}` in named; position += 1) {
+    // Null, for what cannot be decoded, is the name of no object.
+    params.push(named[`p${position}`] ?? '');
+  }
+  return params;
 }

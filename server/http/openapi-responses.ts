@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ZodOpenApiHeadersObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
 import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
+import { schemaOfAnswer } from '../exact-answer.ts';
 
 type Responses = Record<`${1 | 2 | 3 | 4 | 5}${string}`, ZodOpenApiResponseObject>;
 
@@ -58,7 +59,7 @@ function success({ procedure, endpoint }: ServedProcedure): ZodOpenApiResponseOb
   };
   if (endpoint.status === 204) return { description, headers };
   if (endpoint.produces === null) {
-    const schema = procedure._def.output as z.ZodType;
+    const schema = schemaOfAnswer(procedure._def.output);
     return { description, headers, content: { 'application/json': { schema } } };
   }
   const content = Object.entries(endpoint.produces).map(([type, text]) => [

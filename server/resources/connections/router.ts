@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
+import { exactAnswer } from '../../exact-answer.ts';
 import { act, read, router, write } from '../../procedure.ts';
 import { UsageRange } from '../usage-range.ts';
 import { createConnection } from './create.ts';
@@ -19,7 +20,7 @@ export const connectionsRouter = router({
         query: ConnectionQuery,
       }),
     )
-    .output(z.array(ConnectionSchema))
+    .output(exactAnswer(z.array(ConnectionSchema)))
     .query(({ ctx, input }) => listConnections(ctx, input)),
   create: act('connections.create')
     .concat(
@@ -36,7 +37,7 @@ export const connectionsRouter = router({
     .mutation(({ ctx, input }) => createConnection(ctx, input)),
   get: read
     .concat(rest('GET', '/connections/{connection_id}', { operation_id: 'get_connection', summary: 'One connection' }))
-    .output(ConnectionSchema)
+    .output(exactAnswer(ConnectionSchema))
     .query(({ ctx, input }) => getConnection(ctx, input)),
   update: write('connections.update')
     .concat(
@@ -72,6 +73,7 @@ export const connectionsRouter = router({
   fieldMappingSources: read
     .concat(
       rest('GET', '/connections/{connection_id}/field_mapping_sources', {
+        operation_id: 'list_field_mapping_sources',
         summary: 'Connections whose field settings can be copied, the most alike first',
         description: 'A create copies them by `copy_field_mapping_from_connection_id`.',
       }),

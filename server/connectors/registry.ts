@@ -3,6 +3,8 @@ import { demoSource } from './demo/source.ts';
 import { fileDestination } from './file/destination.ts';
 import { fileSource } from './file/source.ts';
 import { httpApiSource } from './http-api/source.ts';
+import { mysqlDestination } from './mysql/destination.ts';
+import { mysqlSource } from './mysql/source.ts';
 import { postgresDestination } from './postgres/destination.ts';
 import { postgresSource } from './postgres/source.ts';
 import { sampleDestination } from './sample/destination.ts';
@@ -13,6 +15,8 @@ import { slackDestination } from './slack/destination.ts';
 const CONNECTORS: AnyConnector[] = [
   postgresSource,
   postgresDestination,
+  mysqlSource,
+  mysqlDestination,
   fileSource,
   fileDestination,
   httpApiSource,

@@ -11,6 +11,8 @@ import { parseParameters } from '../../server/connectors/parameters.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
 import { HTTP_API_FIXTURES } from './http-fixtures.ts';
+import { mariaDbMissing } from '../support/mariadb.ts';
+import { mysqlDestination, mysqlSource } from './mysql-places.ts';
 import { readRows } from './reading.ts';
 
 /** A place that one connector is tested in. */
@@ -190,6 +192,8 @@ async function slackPlace(): Promise<Place> {
 export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
   'source postgres': { tables: postgresSource },
   'destination postgres': { tables: postgresDestination },
+  'source mysql': mariaDbMissing ? {} : { tables: mysqlSource },
+  'destination mysql': mariaDbMissing ? {} : { tables: mysqlDestination },
   'source file': { csv: csvSource, jsonl: jsonlSource, parquet: parquetSource },
   'destination file': {
     csv: fileDestination({ format: 'csv' }),

@@ -1,0 +1,91 @@
+import {
+  type CheckResult,
+  type ConnectorContext,
+  defineDestination,
+  type Writer,
+  type WriteTarget,
+} from '../define.ts';
+import { databases, serverCheck } from './check.ts';
+import { settleLeftover } from './load.ts';
+import { MysqlSession, withSession } from './session.ts';
+import { MysqlDestinationConfig } from './settings.ts';
+import { relation, shortHash } from './sql.ts';
+import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
+import { addMissingColumns, ensureUniqueKey, findTable, tableOptions } from './tables.ts';
+import { checkTarget, resolveTarget } from './target.ts';
+import { MysqlWriter } from './writer.ts';
+
+type Context = ConnectorContext<MysqlDestinationConfig>;
+
+export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
+  type: 'destination',
+  name: 'mysql',
+  display_name: 'MySQL / MariaDB',
+  description: 'Tables of a MySQL or MariaDB database',
+  category: 'database',
+  version: '1.0.0',
+  release_stage: 'beta',
+  auth_methods: ['basic'],
+  supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup'],
+  config: MysqlDestinationConfig,
+  check,
+  possibleValues: { database: databases },
+  open,
+});
+
+/** Makes a table and drops it again: rights are spread over too many places to be read. */
+async function check(ctx: Context): Promise<CheckResult> {
+  return withSession(ctx, { phase: 'setup' }, async (session) => {
+    const checks = serverCheck(session);
+    const probe = relation(ctx.config.database, `_pipeline_check_${shortHash(crypto.randomUUID())}`);
+    await session.query(`create table ${probe} (id int primary key) ${tableOptions(session.version)}`);
+    await session.query(`insert into ${probe} values (1)`);
+    await session.query(`drop table ${probe}`);
+    checks.push({ title: 'Tables', status: 'passed', message: 'Tables can be made, written and dropped' });
+    const fast = await allowsLocalInfile(session);
+    checks.push({
+      title: 'Bulk loading',
+      status: fast ? 'passed' : 'skipped',
+      message: fast
+        ? null
+        : 'local_infile is off on the server: rows go by INSERT, which takes about three times as long',
+    });
+    return { checks };
+  });
+}
+
+async function allowsLocalInfile(session: MysqlSession): Promise<boolean> {
+  const { rows } = await session.query('select @@local_infile');
+  return rows[0]?.[0] === '1';
+}
+
+/**
+ * Claims the stream, settles what an attempt before has left and makes the table ready for its columns. A table that is
+ * not there yet is made when its first rows come.
+ */
+async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
+  const schema = target.schema ?? ctx.config.database;
+  checkTarget(target, schema);
+  const placed = { ...target, schema };
+  const session = await MysqlSession.open(ctx, { phase: 'run' });
+  try {
+    const localInfile = await allowsLocalInfile(session);
+    const { state, existing } = await lockDefinitions(session, schema, async () => {
+      await ensureStateTable(session, schema);
+      const claimed = await claimState(session, placed);
+      await settleLeftover(session, schema, claimed);
+      const found = await findTable(session, schema, target.table);
+      if (found && target.mode !== 'overwrite') await addMissingColumns(session, placed, found);
+      if (found && target.mode === 'append_dedup') await ensureUniqueKey(session, placed);
+      return { state: claimed, existing: found };
+    });
+    return new MysqlWriter(ctx, session, {
+      target: resolveTarget(placed, existing, session.version),
+      state,
+      localInfile,
+    });
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}

@@ -1,0 +1,31 @@
+import type { Cell } from '../define.ts';
+import { bitsText, bytesOfCell, flagText, instantText, type Rows, type Shape } from './cell-shapes.ts';
+import { literal } from './sql.ts';
+
+/** Rows behind VALUES, in pieces of about `limit` characters, none of them empty. */
+export function* encodeInserts(rows: Rows, shapes: readonly Shape[], limit: number): Generator<string> {
+  let text = '';
+  for (const row of rows) {
+    text += `${text === '' ? '' : ','}(${row.map((cell, index) => cellLiteral(cell, shapes[index]!)).join(',')})`;
+    if (text.length < limit) continue;
+    yield text;
+    text = '';
+  }
+  if (text !== '') yield text;
+}
+
+function cellLiteral(cell: Cell, shape: Shape): string {
+  if (cell === null) return 'null';
+  switch (shape) {
+    case 'flag':
+      return literal(flagText(cell));
+    case 'instant':
+      return literal(instantText(cell));
+    case 'bytes':
+      return `x'${bytesOfCell(cell).toString('hex')}'`;
+    case 'bits':
+      return /^[01]+$/.test(bitsText(cell)) ? `b'${bitsText(cell)}'` : literal(cell);
+    default:
+      return literal(cell);
+  }
+}

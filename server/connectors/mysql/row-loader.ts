@@ -1,0 +1,97 @@
+import type { Cell } from '../define.ts';
+import { ConnectorError } from '../errors.ts';
+import { serverError } from './failures.ts';
+import { encodeInserts } from './insert-text.ts';
+import { encodeLoadText, type LoadText } from './load-text.ts';
+import type { MysqlSession } from './session.ts';
+import { columnList } from './sql.ts';
+import type { Column } from './target.ts';
+
+/** Enough for the cost of a statement not to show, little enough to be held twice. */
+const PIECE_BYTES = 1024 * 1024;
+const INSERT_CHARACTERS = 256 * 1024;
+
+/**
+ * Brings rows into a table, in statements of about 1 MB within the open transaction, so that no statement waits for a
+ * slow source: by LOAD DATA LOCAL, which measures 2.5 to 4 times as fast as INSERTs of many rows, or by those where the
+ * server does not allow it.
+ *
+ * LOAD DATA LOCAL never fails for a value, it warns and stores another one: every warning is an error here.
+ */
+export class RowLoader {
+  #waiting: LoadText[] = [];
+  #waitingBytes = 0;
+  #rows = 0;
+  #bytes = 0;
+  readonly #shapes: Column['shape'][];
+  readonly #columns: string;
+
+  constructor(
+    private readonly session: MysqlSession,
+    private readonly into: { columns: readonly Column[]; localInfile: boolean; table: string },
+  ) {
+    this.#shapes = into.columns.map(({ shape }) => shape);
+    this.#columns = columnList(into.columns.map(({ name }) => name));
+  }
+
+  /** Rows and bytes since the last `restart`. */
+  get rows(): number {
+    return this.#rows;
+  }
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Counts anew, and loads into that table. */
+  restart(table: string): void {
+    [this.into.table, this.#rows, this.#bytes] = [table, 0, 0];
+  }
+
+  async add(rows: readonly Cell[][]): Promise<void> {
+    if (!this.into.localInfile) return this.#insert(rows);
+    const text = encodeLoadText(rows, this.#shapes);
+    this.#waiting.push(text);
+    this.#waitingBytes += text.bytes.length;
+    if (this.#waitingBytes >= PIECE_BYTES) await this.flush();
+  }
+
+  async flush(): Promise<void> {
+    const [first] = this.#waiting;
+    if (!first) return;
+    const data = Buffer.concat(
+      this.#waiting.map(({ bytes }) => bytes),
+      this.#waitingBytes,
+    );
+    [this.#waiting, this.#waitingBytes] = [[], 0];
+    const statement = `load data local infile 'rows' into table ${this.into.table} character set ${first.charset}
+      fields terminated by '\\t' escaped by '\\\\' lines terminated by '\\n' (${this.#columns})`;
+    await this.#run(statement, data);
+  }
+
+  async #insert(rows: readonly Cell[][]): Promise<void> {
+    for (const values of encodeInserts(rows, this.#shapes, INSERT_CHARACTERS)) {
+      await this.#run(`insert into ${this.into.table} (${this.#columns}) values ${values}`, null);
+    }
+  }
+
+  async #run(statement: string, data: Buffer | null): Promise<void> {
+    const { count, warnings } = await this.session.load(statement, data).catch((error: unknown) => {
+      throw this.#placed(error);
+    });
+    if (warnings > 0) {
+      const { rows } = await this.session.query('show warnings limit 1');
+      const [[, number, message] = []] = rows;
+      throw this.#placed(serverError(Number(number), message ?? 'a value does not fit'));
+    }
+    this.#rows += count;
+    this.#bytes += data?.length ?? statement.length;
+  }
+
+  /** The server counts the rows of a statement, users those of the stream. */
+  #placed(error: unknown): unknown {
+    if (!(error instanceof ConnectorError) || !/ at row \d+/.test(error.message)) return error;
+    const message = error.message.replace(/ at row (\d+)/, (_, row) => ` at row ${Number(row) + this.#rows}`);
+    const type = error.constructor as new (code: string, message: string) => ConnectorError;
+    return new type(error.code, message);
+  }
+}

@@ -1,0 +1,37 @@
+import type { ServerSettings } from './settings.ts';
+
+/** What kind of server it is; the two kinds differ in a few words. */
+export interface ServerVersion {
+  flavor: 'MySQL' | 'MariaDB';
+  /** As the server says it. */
+  text: string;
+  /** 10.11 is 1011. */
+  number: number;
+}
+
+/** `8.0.36`, `10.11.6-MariaDB-1` or, behind old replication tricks, `5.5.5-10.11.6-MariaDB`. */
+export function versionOf(text: string): ServerVersion {
+  const flavor = /mariadb/i.test(text) ? 'MariaDB' : 'MySQL';
+  const [, major = '0', minor = '0'] = /^(?:5\.5\.5-(?=1\d\.))?(\d+)\.(\d+)/.exec(text) ?? [];
+  return { flavor, text, number: Number(major) * 100 + Number(minor) };
+}
+
+/** Blanks at the end count, upper and lower case differ: no two texts are taken for one. */
+export const exactCollation = ({ flavor }: ServerVersion) =>
+  flavor === 'MariaDB' ? 'utf8mb4_nopad_bin' : 'utf8mb4_0900_bin';
+
+/**
+ * Same text for the same value on every server, whatever its defaults are. Strict, so that nothing is cut without a
+ * word, and yet taking zero dates, which a source may have kept. The server waits as long for us as a slow other side
+ * may take, but not for ever: a worker that froze must not hold its locks until somebody looks.
+ */
+export function sessionSettings({ flavor }: ServerVersion, config: ServerSettings): string[] {
+  const seconds = config.statement_timeout_seconds;
+  const limit = flavor === 'MariaDB' ? `max_statement_time = ${seconds}` : `max_execution_time = ${seconds * 1000}`;
+  return [
+    'set names utf8mb4',
+    `set time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, sql_notes = 1,
+       sql_safe_updates = 0, sql_select_limit = 18446744073709551615, sql_big_selects = 1, net_read_timeout = 3600,
+       net_write_timeout = 3600, wait_timeout = 3600, lock_wait_timeout = 60, innodb_lock_wait_timeout = 50, ${limit}`,
+  ];
+}

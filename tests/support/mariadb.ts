@@ -1,0 +1,174 @@
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import mysql from 'mysql2/promise';
+import { until } from './until.ts';
+
+/**
+ * A MariaDB of Debian's package mariadb-server, with a data folder of its own on a free port of loopback; one for all
+ * tests of a process, and gone with it.
+ */
+export interface MariaDb {
+  host: string;
+  port: number;
+  username: string;
+  password: string;
+  /** PEM of what signed the server's certificate, which is made out to `localhost`. */
+  ca: string;
+  /** Runs statements as the administrator. */
+  sql(statements: string, database?: string): Promise<Record<string, unknown>[]>;
+  /** Makes an empty database; its name. */
+  database(): Promise<string>;
+}
+
+const PATH = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`;
+const server = Bun.which('mariadbd', { PATH });
+
+/** Why the tests cannot run here; null: they can. */
+export const mariaDbMissing = server ? null : 'the Debian package mariadb-server is not installed';
+if (mariaDbMissing) {
+  if (process.env.CI === 'true') throw new Error(`Tests need MariaDB, but ${mariaDbMissing}`);
+  console.warn(`Tests with MariaDB are SKIPPED: ${mariaDbMissing}`);
+}
+
+let started: Promise<MariaDb> | null = null;
+export const testMariaDb = (): Promise<MariaDb> => (started ??= startMariaDb());
+
+/** `settings`: further options of the server, such as `--innodb-buffer-pool-size=1G`. */
+export async function startMariaDb(settings: string[] = []): Promise<MariaDb & { stop(): Promise<void> }> {
+  const user = process.getuid?.() === 0 ? systemUser() : null;
+  const home = mkdtempSync('/tmp/data-pipelines-mariadb-');
+  if (user) chownSync(home, user.uid, user.gid);
+  const access = { host: '127.0.0.1', username: 'tester', password: `p4ss'w\\ord-${crypto.randomUUID()}` };
+  const [port, ca] = [await freePort(), makeCertificate(home, user)];
+  const connect = (database?: string) =>
+    mysql.createConnection({ ...access, user: access.username, port, database, multipleStatements: true });
+  const child = spawnServer({ home, user, port, access, settings });
+  const watchdog = spawnWatchdog(child.pid, home);
+  const ready = async () => {
+    if (child.exitCode !== null) throw new Error(`MariaDB ended: ${readFileSync(`${home}/log`, 'utf8')}`);
+    return connect().then(
+      (one) => one.end().then(() => true),
+      () => false,
+    );
+  };
+  await until(ready, { timeout_ms: 30_000, what: 'MariaDB answers' });
+  const sql: MariaDb['sql'] = async (statements, database) => {
+    const connection = await connect(database);
+    try {
+      const [rows] = await connection.query(statements);
+      return rows as Record<string, unknown>[];
+    } finally {
+      connection.destroy();
+    }
+  };
+  const database = async () => {
+    const name = `t_${crypto.randomUUID().slice(0, 8)}`;
+    await sql(`create database ${name}`);
+    return name;
+  };
+  const stop = async () => {
+    child.kill('SIGKILL');
+    await child.exited;
+    watchdog.kill();
+    rmSync(home, { recursive: true, force: true });
+  };
+  return { ...access, port, ca, sql, database, stop };
+}
+
+interface ServerPlace {
+  home: string;
+  user: { uid: number; gid: number } | null;
+  port: number;
+  access: { username: string; password: string };
+  settings: string[];
+}
+
+function spawnServer({ home, user, port, access, settings }: ServerPlace): Bun.Subprocess {
+  if (!server) throw new Error(mariaDbMissing ?? '');
+  const data = join(home, 'data');
+  mkdirSync(data);
+  if (user) chownSync(data, user.uid, user.gid);
+  const as = { cwd: home, env: { ...process.env, PATH }, ...user };
+  const quoted = access.password.replaceAll('\\', '\\\\').replaceAll("'", "''");
+  const name = `'${access.username}'@'%'`;
+  const statements = [
+    `CREATE USER ${name} IDENTIFIED BY '${quoted}';`,
+    `GRANT ALL ON *.* TO ${name} WITH GRANT OPTION;`,
+  ];
+  writeFileSync(join(home, 'access.sql'), statements.join('\n'));
+  const options = ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'];
+  const made = Bun.spawnSync(['mariadb-install-db', ...options], { ...as, stdout: 'ignore', stderr: 'pipe' });
+  if (!made.success) throw new Error(`mariadb-install-db failed: ${made.stderr.toString()}`);
+  const child = Bun.spawn(
+    [
+      server,
+      '--no-defaults',
+      `--datadir=${data}`,
+      `--port=${port}`,
+      '--bind-address=127.0.0.1',
+      `--socket=${home}/socket`,
+      `--pid-file=${home}/pid`,
+      `--log-error=${home}/log`,
+      `--init-file=${home}/access.sql`,
+      `--ssl-key=${home}/key.pem`,
+      `--ssl-cert=${home}/cert.pem`,
+      '--skip-name-resolve',
+      '--character-set-server=utf8mb4',
+      ...(settings.length > 0 ? settings : ['--innodb-flush-log-at-trx-commit=0', '--innodb-buffer-pool-size=64M']),
+    ],
+    { ...as, stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' },
+  );
+  child.unref();
+  return child;
+}
+
+/** @returns the certificate, in PEM. */
+function makeCertificate(home: string, user: ServerPlace['user']): string {
+  const [key, cert] = [join(home, 'key.pem'), join(home, 'cert.pem')];
+  const made = Bun.spawnSync(
+    ['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'].concat([
+      '-subj',
+      '/CN=localhost',
+      '-addext',
+      'subjectAltName=DNS:localhost',
+      '-keyout',
+      key,
+      '-out',
+      cert,
+    ]),
+    { stdout: 'ignore', stderr: 'pipe' },
+  );
+  if (!made.success) throw new Error(`openssl failed: ${made.stderr.toString()}`);
+  if (user) for (const path of [key, cert]) chownSync(path, user.uid, user.gid);
+  return readFileSync(cert, 'utf8');
+}
+
+/** MariaDB does not run as root. */
+function systemUser(): { uid: number; gid: number } {
+  const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
+  const line = ['mysql', 'nobody'].map((name) => lines.find((one) => one.startsWith(`${name}:`))).find(Boolean);
+  const [, , uid, gid] = line?.split(':') ?? [];
+  if (!uid || !gid) throw new Error('there is no user mysql and no nobody');
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+/** Its standard input closes with this process, however that ends: then the server and its files go, too. */
+function spawnWatchdog(pid: number, home: string): Bun.Subprocess {
+  const script = 'cat > /dev/null; kill -KILL "$0"; while kill -0 "$0" 2>/dev/null; do sleep 0.1; done; rm -rf "$1"';
+  const child = Bun.spawn(['/bin/sh', '-c', script, String(pid), home], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  child.unref();
+  return child;
+}
+
+async function freePort(): Promise<number> {
+  const socket = createServer();
+  await new Promise<void>((resolve) => socket.listen(0, '127.0.0.1', resolve));
+  const address = socket.address();
+  await new Promise((resolve) => socket.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}

@@ -3,6 +3,7 @@ import type { Deps } from './deps.ts';
 import { avatarPicture } from './http/avatar.ts';
 import { docsFile, docsPage } from './http/docs.ts';
 import { createEdge, type Handler } from './http/edge.ts';
+import { exportFile } from './http/exports.ts';
 import { alive, ready } from './http/health.ts';
 import { createMetrics } from './http/metrics.ts';
 import { openApiDocument } from './http/openapi.ts';
@@ -24,6 +25,7 @@ export function createApp(deps: Deps) {
     '/docs': docsPage,
     '/docs/:p1': docsFile,
     '/avatars/:p1': avatarPicture(deps),
+    '/exports/:p1': exportFile(deps),
     '/healthz': alive,
     '/readyz': ready(deps),
     '/metrics': async () =>

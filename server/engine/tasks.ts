@@ -4,6 +4,7 @@ import { ConnectorError } from '../connectors/errors.ts';
 import type { Deps } from '../deps.ts';
 import { type Actor, emit, SYSTEM_ACTOR } from '../events/emit.ts';
 import { type CatalogDiff, refreshCatalog } from './account-connectors.ts';
+import { exportMetadata } from './export-metadata.ts';
 
 type TaskRow = typeof tasks.$inferSelect;
 
@@ -15,6 +16,7 @@ export async function executeTaskJob(deps: Deps, task_id: string): Promise<void>
     .where(and(eq(tasks.id, task_id), inArray(tasks.status, ['queued', 'running'])))
     .returning();
   if (!task) return;
+  if (task.kind === 'export_metadata') return exportMetadata(deps, task);
   try {
     await discoverCatalog(deps, task);
   } catch (error) {
@@ -31,7 +33,10 @@ export async function executeTaskJob(deps: Deps, task_id: string): Promise<void>
 }
 
 async function discoverCatalog(deps: Deps, task: TaskRow): Promise<void> {
-  const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, task.account_connector_id));
+  const [row] = await deps.db
+    .select()
+    .from(accountConnectors)
+    .where(eq(accountConnectors.id, task.account_connector_id));
   if (!row || row.deleted_at) throw new ConnectorError('account_connector_gone', 'The source was deleted');
   const diff = await refreshCatalog(deps, row);
   await deps.db.transaction(async (tx) => {

@@ -3,7 +3,7 @@ import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
 import { type Ctx, requirePermission } from '../../procedure.ts';
 import { discoverCatalogTask } from '../discovery-task.ts';
 import { refuseDuplicateName } from '../duplicate-name.ts';
-import { checkFeature, checkLimit } from '../plan-limits.ts';
+import { checkLimit } from '../plan-limits.ts';
 import { checkUsageRange, type UsageRange } from '../usage-range.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters } from './parameters.ts';
@@ -24,7 +24,6 @@ export async function createAccountConnector(
   requirePermission(ctx, `${input.connector_type}s.create`);
   checkUsageRange(input);
   const draft = draftOf(ctx, input);
-  if (draft.ssh_tunnel) await checkFeature(ctx, 'ssh_tunnel');
   const tested = input.test_connection && draft.status !== 'pending_auth';
   const row = tested ? { ...draft, ...(await testRow(ctx, draft)).outcome } : draft;
   await ctx.db.transaction(async (db) => {

@@ -10,9 +10,12 @@ import { type ConnectorType, isId } from '../wire.ts';
 import type { AccountConnectorSchema } from './schema.ts';
 import { presentTunnel } from './tunnel.ts';
 
+// Two counts, because one with `or` reads every connection for every connector.
 const uses = sql<number>`(
   select count(*)::int from ${connections} c
-  where c.deleted_at is null and ${accountConnectors.id} in (c.source_id, c.destination_id))`;
+  where c.deleted_at is null and c.source_id = ${accountConnectors.id}) + (
+  select count(*)::int from ${connections} c
+  where c.deleted_at is null and c.destination_id = ${accountConnectors.id})`;
 const streams = sql<number>`(
   select count(*)::int from ${catalogStreams} s
   where s.account_connector_id = ${accountConnectors.id} and s.removed_at is null)`;

@@ -7,6 +7,7 @@ import { updateAccountConnectorCatalog } from './catalog.ts';
 import { AccountConnectorCatalogItemSchema, UpdateAccountConnectorCatalogRequest } from './catalog-schema.ts';
 import { createAccountConnector } from './create.ts';
 import { deleteAccountConnector } from './delete.ts';
+import { ExportSourceMetadataRequest, orderExport } from './export-metadata.ts';
 import { login } from './login.ts';
 import { dynamicPossibleValues } from './possible-values.ts';
 import { getAccountConnector, listAccountConnectors } from './query.ts';
@@ -25,6 +26,7 @@ export const accountConnectorsRouter = router({
   generateSshKey: act([...create, ...update])
     .concat(
       rest('POST', '/account_connectors/generate_ssh_key', {
+        operation_id: 'generate_ssh_key',
         summary: 'A key pair for a tunnel; nothing of it is kept',
         errors: [402],
       }),
@@ -70,7 +72,7 @@ export const accountConnectorsRouter = router({
         operation_id: 'update_account_connector',
         summary: 'Changes a source or destination; other credentials bring a new test',
         body: UpdateAccountConnectorRequest,
-        errors: [400, 402],
+        errors: [400],
       }),
     )
     .output(AccountConnectorSchema)
@@ -99,6 +101,7 @@ export const accountConnectorsRouter = router({
   updateCatalog: write(update)
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/catalog', {
+        operation_id: 'update_account_connector_catalog',
         summary: 'Says how fields of a source are treated in every connection of it; answers with the whole catalog',
         body: UpdateAccountConnectorCatalogRequest,
         errors: [400],
@@ -109,6 +112,7 @@ export const accountConnectorsRouter = router({
   dynamicPossibleValues: read
     .concat(
       rest('GET', '/account_connectors/{account_connector_id}/dynamic_possible_values/{parameter_name}', {
+        operation_id: 'list_dynamic_possible_values',
         summary: 'What a parameter can be, asked of the other side: value to label',
         description: 'At most 5,000, alphabetic by label; asked at most once a minute.',
         query: z.object({ connection_id: z.string().optional(), stream_id: z.guid().toLowerCase().optional() }),
@@ -120,6 +124,7 @@ export const accountConnectorsRouter = router({
   validateParameter: act(update)
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/validate_parameter', {
+        operation_id: 'validate_parameter',
         summary: 'Tells whether a parameter could have a value; a value that is wrong is a success of the question',
         body: ValidationRequest,
         errors: [400],
@@ -127,4 +132,18 @@ export const accountConnectorsRouter = router({
     )
     .output(ValidationResult)
     .mutation(({ ctx, input }) => validateParameter(ctx, input)),
+  exportMetadata: write('metadata.export')
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}/source_tasks/export_metadata', {
+        operation_id: 'export_source_metadata',
+        summary: 'Exports what is known of a source, in the background; answers with the id of the task',
+        description:
+          'Ends with the event `metadata_export_succeeded`, whose payload has a link, or `metadata_export_failed`.',
+        body: ExportSourceMetadataRequest.nullable(),
+        body_key: 'request',
+        errors: [400, 402],
+      }),
+    )
+    .output(z.string())
+    .mutation(({ ctx, input }) => orderExport(ctx, input)),
 });

@@ -22,7 +22,10 @@ export type GenerateSSHKeyResponse = z.infer<typeof GenerateSSHKeyResponse>;
 /** Bound to the account, not to a row: there is none yet when the key is made. */
 const context = (account_id: string) => `ssh_key:${account_id}`;
 
-/** Makes a key pair and keeps nothing of it. @throws ApiError 402 `feature_not_in_plan` */
+/**
+ * Makes a key pair and keeps nothing of it. A tunnel takes no other keys, so a plan without tunnels ends here.
+ * @throws ApiError 402 `feature_not_in_plan`
+ */
 export async function generateAccountSshKey(ctx: Ctx): Promise<GenerateSSHKeyResponse> {
   await checkFeature(ctx, 'ssh_tunnel');
   const { account_id } = ctx.principal;

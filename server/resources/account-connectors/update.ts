@@ -9,7 +9,6 @@ import { type Ctx, requirePermission } from '../../procedure.ts';
 import { connectorId } from '../connector-id.ts';
 import { discoverCatalogTask } from '../discovery-task.ts';
 import { refuseDuplicateName } from '../duplicate-name.ts';
-import { checkFeature } from '../plan-limits.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters, sensitiveChange } from './parameters.ts';
 import { findAccountConnector, getAccountConnector } from './query.ts';
@@ -38,7 +37,6 @@ export async function updateAccountConnector(
   const changed_fields = Object.keys(changes).filter((key) => key !== 'secrets' && key !== 'status');
   if (changed_fields.length === 0) return getAccountConnector(ctx, input);
   if (retest) await refuseWhileRunning(ctx, row);
-  if (changes.ssh_tunnel) await checkFeature(ctx, 'ssh_tunnel');
   const tested = retest && changes.status === 'pending_test' && input.test_connection !== false;
   const outcome = tested ? (await testRow(ctx, { ...row, ...changes })).outcome : {};
   await ctx.db.transaction((db) =>

@@ -56,7 +56,7 @@ function capabilitiesOf(connector: AnyConnector): ConnectorSchema['capabilities'
     dynamic_streams: connector.type === 'source',
     reverse_etl: writes.includes('update'),
     network_logs: true,
-    export_metadata: false,
+    export_metadata: connector.type === 'source',
     ssh_tunnel: describeParameters(connector).some((parameter) => parameter.type === 'ssh_tunnel'),
     chat: connector.type === 'destination' && connector.capabilities?.chat === true,
   };

@@ -1,0 +1,27 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { Deps } from '../deps.ts';
+
+/** How long the file of an export can be fetched, and is kept. */
+export const EXPORT_HOURS = 24;
+
+/** Whoever has the link can fetch the file until `expires_at`, without a key. */
+export function signedExportUrl(deps: Deps, task_id: string): { url: string; expires_at: string } {
+  const expires = Math.floor(deps.now().getTime() / 1000) + EXPORT_HOURS * 3600;
+  const signature = sign(deps, task_id, String(expires));
+  return {
+    url: `${deps.config.PUBLIC_URL}/exports/${task_id}?expires=${expires}&signature=${signature}`,
+    expires_at: new Date(expires * 1000).toISOString(),
+  };
+}
+
+/** Whether the parameters are those of a link of ours that still holds. */
+export function isSignedExport(deps: Deps, task_id: string, query: URLSearchParams): boolean {
+  const expires = query.get('expires') ?? '';
+  if (!/^\d{1,12}$/.test(expires) || Number(expires) * 1000 <= deps.now().getTime()) return false;
+  const [given, expected] = [query.get('signature') ?? '', sign(deps, task_id, expires)].map((text) =>
+    Buffer.from(text),
+  );
+  return given!.length === expected!.length && timingSafeEqual(given!, expected!);
+}
+
+const sign = (deps: Deps, task_id: string, expires: string) => deps.secrets.hmac('export_url', `${task_id}.${expires}`);

@@ -1,0 +1,26 @@
+import { eq } from 'drizzle-orm';
+import { tasks } from '../../db/schema/index.ts';
+import type { Deps } from '../deps.ts';
+import { EXPORT_TYPES, type ExportFormat } from '../engine/export-formats.ts';
+import { isSignedExport } from '../engine/export-link.ts';
+import { notFound } from '../lib/errors.ts';
+import type { Handler } from './edge.ts';
+
+/** GET of a metadata export by the link that its event carries; the signature stands for a key. */
+export const exportFile =
+  (deps: Deps): Handler =>
+  async ({ request, params: [id = ''] }) => {
+    if (!isSignedExport(deps, id, new URL(request.url).searchParams)) throw notFound('Export');
+    const [task] = await deps.db.select().from(tasks).where(eq(tasks.id, id));
+    const key = task?.result?.object_key;
+    const stored = typeof key === 'string' ? await deps.objects.get(key) : null;
+    if (!task || !stored) throw notFound('Export');
+    const { content_type, ending } = EXPORT_TYPES[task.parameters.format as ExportFormat];
+    return new Response(stored, {
+      headers: {
+        'content-type': content_type,
+        'content-disposition': `attachment; filename="metadata-${id}.${ending}"`,
+        'cache-control': 'private, no-store',
+      },
+    });
+  };

@@ -1,0 +1,121 @@
+import { and, eq, isNull } from 'drizzle-orm';
+import { z } from 'zod';
+import { accountConnectors, catalogStreams, tasks } from '../../../db/schema/index.ts';
+import { findConnector } from '../../connectors/registry.ts';
+import { type ExportRequest, isNamed } from '../../engine/export-metadata.ts';
+import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { Ctx } from '../../procedure.ts';
+import { executeTask } from '../../queue/jobs.ts';
+import { checkFeature } from '../plan-limits.ts';
+import { idInBody, text } from '../wire.ts';
+import { findAccountConnector } from './query.ts';
+
+export const ExportSourceMetadataRequest = z
+  .strictObject({
+    format: z.enum(['json', 'csv', 'openlineage']).default('json'),
+    stream_names: z
+      .array(text(1, 511))
+      .min(1)
+      .max(10_000)
+      .nullish()
+      .meta({ description: 'Names, or namespace and name with a dot between them; absent: every stream.' }),
+    include_fields: z.boolean().default(true),
+    include_samples: z
+      .boolean()
+      .default(false)
+      .meta({ description: 'Values of the first five rows, masked as the catalog says; not in openlineage.' }),
+    include_usage: z
+      .boolean()
+      .default(false)
+      .meta({ description: 'What connections did with each stream in the last 30 days; not in openlineage.' }),
+    destination_id: idInBody()
+      .nullish()
+      .meta({ description: 'Also writes a table into the schema `_metadata` of this destination.' }),
+  })
+  .meta({
+    id: 'ExportSourceMetadataRequest',
+    examples: [{ format: 'csv', stream_names: ['users'] }, { include_usage: true }],
+  });
+export type ExportSourceMetadataRequest = z.infer<typeof ExportSourceMetadataRequest>;
+
+/**
+ * Orders an export in the background; answers with the id of the task, which ends with an event that has the link.
+ * @throws ApiError 400 `not_a_source`, `export_not_supported`, `account_connector_not_ready`, `invalid_reference`,
+ * `destination_not_writable`, `unknown_stream`; 402 `feature_not_in_plan`.
+ */
+export async function orderExport(
+  ctx: Ctx,
+  input: { account_connector_id: string; request: ExportSourceMetadataRequest | null },
+): Promise<string> {
+  const row = await findAccountConnector(ctx, input.account_connector_id, false);
+  if (row.connector_type !== 'source') throw badRequest('not_a_source', `"${row.name}" is a destination`);
+  if (!findConnector('source', row.connector_name)) {
+    throw badRequest('export_not_supported', `There is no connector "${row.connector_name}" any more`);
+  }
+  refuseUnready(row);
+  const request = input.request ?? ExportSourceMetadataRequest.parse({});
+  if (request.destination_id) await refuseDestination(ctx, request.destination_id);
+  if (request.stream_names) await refuseUnknownStreams(ctx, row, request.stream_names);
+  await checkFeature(ctx, 'metadata_export');
+  const { stream_names = null, destination_id = null } = request;
+  const parameters: ExportRequest = { ...request, stream_names, destination_id };
+  const [task] = await ctx.db
+    .insert(tasks)
+    .values({
+      account_id: row.account_id,
+      kind: 'export_metadata',
+      account_connector_id: row.id,
+      parameters,
+      created_by: ctx.principal.user_id,
+    })
+    .returning({ id: tasks.id });
+  if (!task) throw new Error('an insert gave no row');
+  await ctx.deps.queue.send(ctx.db, executeTask, { task_id: task.id });
+  return task.id;
+}
+
+function refuseUnready(row: AccountConnectorRow): void {
+  if (row.status === 'active') return;
+  throw badRequest('account_connector_not_ready', `"${row.name}" is ${row.status}`, {
+    account_connector_id: row.id,
+    status: row.status,
+  });
+}
+
+async function refuseDestination(ctx: Ctx, id: string): Promise<void> {
+  const [destination] = await ctx.db
+    .select()
+    .from(accountConnectors)
+    .where(
+      and(
+        eq(accountConnectors.id, id),
+        eq(accountConnectors.account_id, ctx.principal.account_id),
+        eq(accountConnectors.connector_type, 'destination'),
+        isNull(accountConnectors.deleted_at),
+      ),
+    );
+  const field = 'destination_id';
+  if (!destination) throw badRequest('invalid_reference', 'destination_id names no destination', { field });
+  refuseUnready(destination);
+  const modes = findConnector('destination', destination.connector_name)?.supported_destination_sync_modes ?? [];
+  if (modes.includes('overwrite')) return;
+  throw badRequest('destination_not_writable', `"${destination.name}" takes no tables that replace one another`, {
+    field,
+  });
+}
+
+/** Where there is no catalog yet, the task finds out. */
+async function refuseUnknownStreams(ctx: Ctx, row: AccountConnectorRow, names: string[]): Promise<void> {
+  const known = await ctx.db
+    .select({ namespace: catalogStreams.namespace, name: catalogStreams.name })
+    .from(catalogStreams)
+    .where(and(eq(catalogStreams.account_connector_id, row.id), isNull(catalogStreams.removed_at)));
+  if (known.length === 0) return;
+  const unknown = names.filter((name) => !known.some((stream) => isNamed(stream, [name])));
+  if (unknown.length === 0) return;
+  throw badRequest('unknown_stream', `The source has no stream ${unknown.join(', ')}`, {
+    field: 'stream_names',
+    stream_names: unknown,
+  });
+}

@@ -1,0 +1,304 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { and, eq, inArray, sql as query } from 'drizzle-orm';
+import postgres from 'postgres';
+import { accountConnectors, accounts, events, tasks } from '../../db/schema/index.ts';
+import { sweepExports } from '../../server/engine/export-metadata.ts';
+import { startWorker } from '../../server/engine/handlers.ts';
+import { testApi } from '../support/api.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { makerOf, postgresParameters } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+
+const service = await testDeps({ role: 'worker' });
+const { deps, account_id } = service;
+const api = testApi(service);
+const { call, anonymous } = api;
+const make = makerOf(call);
+const other = await api.otherAccount();
+const foreign = await makerOf(other.call).source();
+const UNKNOWN = '01900000-0000-7000-8000-000000000000';
+const worker = await startWorker(deps);
+
+const database = await createPlainDatabase();
+const sql = postgres(database.url, { max: 1, onnotice: () => {} });
+await sql`create table users (id int primary key, email text, secret text)`;
+await sql`comment on table users is 'Who buys'`;
+await sql`insert into users values (1, 'a@b.c', 'x'), (2, null, 'y')`;
+await sql`create table orders (number int primary key)`;
+afterAll(async () => {
+  await worker.stop();
+  await sql.end();
+});
+const source = await make.connector('source', 'postgres', postgresParameters(database.url));
+const destination = await make.connector('destination', 'postgres', postgresParameters(database.url));
+await until(async () => (await call('GET', `/account_connectors/source/${source.id}`)).body.catalog_status === 'ready');
+await call('POST', `/account_connectors/${source.id}/catalog`, {
+  items: [
+    {
+      name: 'users',
+      field_overrides: [
+        { path: ['email'], masking: 'redact', description: 'where to write to' },
+        { path: ['secret'], excluded: true },
+      ],
+    },
+  ],
+});
+
+const order = (id: string, body?: unknown, caller = call) =>
+  caller('POST', `/account_connectors/${id}/source_tasks/export_metadata`, body);
+
+/** The event that an export ends with, as the interface lists it. */
+async function ending(task_id: string) {
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+  let found: any;
+  await until(async () => {
+    const [row] = await deps.db
+      .select()
+      .from(events)
+      .where(
+        and(
+          inArray(events.event, ['metadata_export_succeeded', 'metadata_export_failed']),
+          query`${events.payload} ->> 'task_id' = ${task_id}`,
+        ),
+      );
+    found = row;
+    return row !== undefined;
+  });
+  return found;
+}
+
+/** Orders an export and fetches its file as anybody with the link can. */
+async function fetched(body?: unknown, id = source.id) {
+  const { status, body: task_id } = await order(id, body);
+  expect(status).toBe(200);
+  const event = await ending(task_id);
+  const path = event.payload.url.slice(deps.config.PUBLIC_URL.length);
+  const file = await api.raw(path, undefined);
+  return { task_id, event, path, file, text: await file.text() };
+}
+
+describe('POST /account_connectors/{account_connector_id}/source_tasks/export_metadata', () => {
+  test.each([undefined, null, {}])(
+    '200: body %j exports every stream as JSON, and an event has the link',
+    async (body) => {
+      const { event, file, text, task_id } = await fetched(body);
+      expect(event).toMatchObject({
+        event: 'metadata_export_succeeded',
+        account_connector_id: source.id,
+        actor: { type: 'user', id: service.user_id },
+        payload: { task_id, format: 'json', streams_count: 2, connector_name: 'postgres', table: null },
+      });
+      expect(Date.parse(event.payload.url_expires_at)).toBeGreaterThan(Date.now() + 23 * 3_600_000);
+      expect(file.status).toBe(200);
+      expect(file.headers.get('content-type')).toBe('application/json');
+      expect(file.headers.get('content-disposition')).toStartWith('attachment');
+      const document = JSON.parse(text);
+      expect(document.account_connector).toEqual({ id: source.id, name: source.name, connector_name: 'postgres' });
+      expect(document.streams.map((one: { name: string }) => one.name)).toEqual(['orders', 'users']);
+      expect(document.streams[1]).toMatchObject({ namespace: 'public', description: 'Who buys', primary_key: ['id'] });
+      expect(document.streams[1].fields[1]).toMatchObject({
+        name: 'email',
+        source_type: 'text',
+        description: 'where to write to',
+        override: { masking: 'redact' },
+      });
+      expect(document.streams[1].fields[1]).not.toHaveProperty('samples');
+    },
+  );
+
+  test('200: the chosen streams, as CSV and for OpenLineage', async () => {
+    const csv = await fetched({ format: 'csv', stream_names: ['public.users'] });
+    expect(csv.file.headers.get('content-type')).toStartWith('text/csv');
+    expect(csv.text.split('\r\n').map((line) => line.split(',')[4])).toEqual([
+      'field',
+      'id',
+      'email',
+      'secret',
+      undefined,
+    ]);
+    const lineage = await fetched({ format: 'openlineage' });
+    const lines = lineage.text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const { host } = new URL(database.url);
+    expect(lines.map((line) => line.dataset.namespace)).toEqual(Array(2).fill(`postgres://${host}`));
+    expect(JSON.parse((await fetched({ include_fields: false })).text).streams[1]).not.toHaveProperty('fields');
+  });
+
+  test('200: samples are masked and left out as users say', async () => {
+    const { text } = await fetched({ include_samples: true });
+    const users = JSON.parse(text).streams[1];
+    expect(users.fields.map((one: { samples?: string[] }) => one.samples)).toEqual([['1', '2'], ['***'], undefined]);
+    expect(text).not.toContain('a@b.c');
+  });
+
+  test('200: usage counts what connections loaded', async () => {
+    const shop = await make.connector('source', 'demo', { rows: 20 });
+    const { id } = await make.connection({ source_id: shop.id, run_immediately: true });
+    await until(async () => (await call('GET', `/connections/${id}`)).body.active_run_id === null);
+    const { text } = await fetched({ include_usage: true }, shop.id);
+    const found = JSON.parse(text).streams.find((one: { name: string }) => one.name === 'events');
+    expect(found.usage).toEqual({ connections: 1, rows_loaded: 20, last_succeeded_at: expect.any(String) });
+  });
+
+  test('200: a table of a destination, replaced by the next export', async () => {
+    const { event } = await fetched({ destination_id: destination.id });
+    const [schema, table] = event.payload.table.split('.');
+    expect(schema).toBe('_metadata');
+    const rows = () =>
+      sql`select stream, field, nullable, masking from ${sql(schema)}.${sql(table)} order by stream, field`;
+    expect(Array.from(await rows())).toContainEqual({
+      stream: 'users',
+      field: 'email',
+      nullable: true,
+      masking: 'redact',
+    });
+    expect(await rows()).toHaveLength(4);
+    await fetched({ destination_id: destination.id, stream_names: ['orders'] });
+    expect(Array.from(await rows(), (row) => row.field)).toEqual(['number']);
+  });
+
+  test('a failed export ends with an event that says why', async () => {
+    const gone = await make.source({ check: 'passes' });
+    await until(
+      async () => (await call('GET', `/account_connectors/source/${gone.id}`)).body.catalog_status === 'ready',
+    );
+    const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, gone.id));
+    const parameters = { ...row!.parameters, rows: 'broken' };
+    await deps.db
+      .update(accountConnectors)
+      .set({ catalog_status: 'failed', parameters })
+      .where(eq(accountConnectors.id, gone.id));
+    const { body: task_id } = await order(gone.id);
+    const event = await ending(task_id);
+    expect(event).toMatchObject({
+      event: 'metadata_export_failed',
+      payload: {
+        task_id,
+        url: null,
+        url_expires_at: null,
+        error_code: 'invalid_parameter',
+        error_message: expect.any(String),
+      },
+    });
+    const [task] = await deps.db.select().from(tasks).where(eq(tasks.id, task_id));
+    expect(task).toMatchObject({ status: 'failed', error: { code: 'invalid_parameter' } });
+  });
+
+  test('400: not_a_source', async () => {
+    expect((await order(destination.id)).body.code).toBe('not_a_source');
+  });
+
+  test('400: export_not_supported by a connector that is no more', async () => {
+    const { id } = await make.source();
+    await deps.db.update(accountConnectors).set({ connector_name: 'gone' }).where(eq(accountConnectors.id, id));
+    const { status, body } = await order(id);
+    expect([status, body.code]).toEqual([400, 'export_not_supported']);
+  });
+
+  test('400: account_connector_not_ready, the source or the destination', async () => {
+    const [broken, target] = [await make.source(), await make.destination()];
+    await deps.db
+      .update(accountConnectors)
+      .set({ status: 'broken' })
+      .where(inArray(accountConnectors.id, [broken.id, target.id]));
+    for (const [id, body, culprit] of [
+      [broken.id, undefined, broken.id],
+      [source.id, { destination_id: target.id }, target.id],
+    ]) {
+      const answer = await order(id, body);
+      expect(answer.status).toBe(400);
+      expect(answer.body).toMatchObject({
+        code: 'account_connector_not_ready',
+        account_connector_id: culprit,
+        status: 'broken',
+      });
+    }
+  });
+
+  test('400: invalid_reference, unknown_stream', async () => {
+    for (const destination_id of [UNKNOWN, source.id]) {
+      expect((await order(source.id, { destination_id })).body).toMatchObject({
+        code: 'invalid_reference',
+        field: 'destination_id',
+      });
+    }
+    const { status, body } = await order(source.id, { stream_names: ['users', 'nothing'] });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: 'unknown_stream', stream_names: ['nothing'] });
+  });
+
+  test('401: without a key', async () => {
+    expect((await order(UNKNOWN, undefined, anonymous)).status).toBe(401);
+  });
+
+  test('402: feature_not_in_plan', async () => {
+    await deps.db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, account_id));
+    const { status, body } = await order(source.id);
+    await deps.db.update(accounts).set({ plan_id: 'self_hosted' }).where(eq(accounts.id, account_id));
+    expect(status).toBe(402);
+    expect(body).toMatchObject({ code: 'feature_not_in_plan', limit: 'metadata_export' });
+  });
+
+  test('403: without metadata.export', async () => {
+    const { status, body } = await order(source.id, undefined, api.as(await api.keyWith(['sources.update'])));
+    expect([status, body.required_permission]).toEqual([403, 'metadata.export']);
+  });
+
+  test('404: unknown, malformed, of another account', async () => {
+    for (const id of [UNKNOWN, 'nonsense', foreign.id]) expect((await order(id)).status).toBe(404);
+  });
+
+  test.each([
+    ['a list', []],
+    ['text', 'json'],
+    ['an unknown format', { format: 'xml' }],
+    ['an unknown key', { colour: 'red' }],
+    ['no streams at all', { stream_names: [] }],
+  ])('422: %s', async (_, body) => {
+    expect((await order(source.id, body)).status).toBe(422);
+  });
+});
+
+describe('GET /exports/{task_id}', () => {
+  test('needs no key but the whole link, unchanged', async () => {
+    const { path, task_id } = await fetched();
+    const get = (url: string) => anonymous('GET', url);
+    expect((await get(path)).status).toBe(200);
+    const url = new URL(path, 'http://localhost');
+    const changed = (name: string, value: string) => {
+      const copy = new URL(url);
+      copy.searchParams.set(name, value);
+      return copy.pathname + copy.search;
+    };
+    const later = String(Number(url.searchParams.get('expires')) + 1);
+    const wrong = [
+      `/exports/${task_id}`,
+      changed('expires', later),
+      changed('signature', '0'.repeat(64)),
+      changed('signature', 'x'),
+    ];
+    wrong.push(path.replace(task_id, UNKNOWN), changed('expires', '1'), changed('expires', 'never'));
+    for (const one of wrong) {
+      const { status, body } = await get(one);
+      expect([one, status, body.detail]).toEqual([one, 404, 'Export not found']);
+    }
+  });
+
+  test('ends when the link says, and the file goes too', async () => {
+    const { path, task_id, event } = await fetched();
+    const clock = deps.now;
+    try {
+      deps.now = () => new Date(Date.parse(event.payload.url_expires_at) + 1000);
+      expect((await anonymous('GET', path)).status).toBe(404);
+      await sweepExports(deps);
+    } finally {
+      deps.now = clock;
+    }
+    expect((await anonymous('GET', path)).status).toBe(404);
+    expect(await deps.objects.get(`exports/${account_id}/${task_id}.json`)).toBeNull();
+    const [task] = await deps.db.select().from(tasks).where(eq(tasks.id, task_id));
+    expect(task?.result).not.toHaveProperty('object_key');
+  });
+});

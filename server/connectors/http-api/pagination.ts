@@ -99,12 +99,16 @@ function addressed(text: string | null, from: URL, allowed: ReadonlySet<string>)
   return { address };
 }
 
+const LINK = /<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+\s*(?:=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*))?)*)/g;
+const PARAMETER = /;\s*([\w!#$&+.^`|~*-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)))?/g;
+
 /** The address of a relation in a Link header (RFC 8288). */
 export function linkIn(header: string | null, rel: string): string | null {
-  for (const [, target = '', parameters = ''] of header?.matchAll(/<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+\s*(?:=\s*(?:"[^"]*"|[^\s;,"]*))?)*)/g) ?? []) {
-    const relations = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,]*))/i.exec(parameters);
-    const names = (relations?.[1] ?? relations?.[2] ?? '').toLowerCase().split(/\s+/);
-    if (names.includes(rel.toLowerCase())) return target;
+  for (const [, target = '', parameters = ''] of header?.matchAll(LINK) ?? []) {
+    for (const [, name = '', quoted, bare = ''] of parameters.matchAll(PARAMETER)) {
+      if (name.toLowerCase() !== 'rel') continue;
+      if ((quoted ?? bare).toLowerCase().split(/\s+/).includes(rel.toLowerCase())) return target;
+    }
   }
   return null;
 }

@@ -1,0 +1,136 @@
+import { afterAll, beforeEach, expect, test } from 'bun:test';
+import { AuthenticationError, RetryableError } from '../../server/connectors/errors.ts';
+import { json, type SeenRequest, startHttpServer } from '../support/http-server.ts';
+import { readAll } from './http-support.ts';
+
+const server = startHttpServer();
+afterAll(() => server.close());
+beforeEach(() => {
+  server.seen.length = 0;
+});
+const stream = { name: 'items', request: { path: '/items' } };
+const read = (authentication: object, more: object = {}) =>
+  readAll({ base_url: server.url, authentication, streams: [stream], ...more });
+const secrets = { token: 'a-secret-token', password: 'pässword:x' };
+const only = (allowed: (request: SeenRequest) => boolean) => (request: SeenRequest) =>
+  allowed(request) ? Response.json([{ id: 1 }]) : Response.json({}, { status: 401 });
+
+test.each([
+  [{ type: 'bearer', token: '{{ secrets.token }}' }, ({ headers }: SeenRequest) => headers.authorization === 'Bearer a-secret-token'],
+  [{ type: 'api_key', in: 'header', name: 'X-Api-Key', value: '{{ secrets.token }}' }, ({ headers }: SeenRequest) => headers['x-api-key'] === 'a-secret-token'],
+  [{ type: 'api_key', in: 'query', name: 'key', value: '{{ secrets.token }}' }, ({ query }: SeenRequest) => query.key === 'a-secret-token'],
+  [{ type: 'basic', username: '{{ config.user }}', password: '{{ secrets.password }}' }, ({ headers }: SeenRequest) => headers.authorization === `Basic ${Buffer.from('Zoë:pässword:x').toString('base64')}`],
+] as const)('%p signs every request', async (authentication, allowed) => {
+  server.on('/items', only(allowed));
+  expect((await read(authentication, { secrets, config: { user: 'Zoë' } })).rows).toEqual([['1']]);
+  await expect(read({ type: 'none' })).rejects.toBeInstanceOf(AuthenticationError);
+});
+
+let clients = 0;
+/** A token endpoint and what it guards; each test is another client, since tokens are kept for the whole process. */
+function tokenService(answer: (count: number, form: URLSearchParams, request: SeenRequest) => Response) {
+  let count = 0;
+  const valid = new Set<string>();
+  clients += 1;
+  server.on('/token', (request) => answer((count += 1), new URLSearchParams(request.body), request));
+  server.on('/items', only(({ headers }) => valid.has(headers.authorization ?? '')));
+  const give = (token: string, more: object = {}) => {
+    valid.add(`Bearer ${token}`);
+    return Response.json({ access_token: token, token_type: 'bearer', ...more });
+  };
+  const authentication = {
+    type: 'oauth2_client_credentials',
+    token_url: `${server.url}/token`,
+    client_id: `client ${clients}`,
+    client_secret: '{{ secrets.token }}',
+  };
+  return { valid, give, authentication, asked: () => server.seen.filter(({ path }) => path === '/token').length };
+}
+
+test('client credentials get a token once for all that ask at the same time, and for later reads', async () => {
+  const service = tokenService((count, form) => {
+    expect(Object.fromEntries(form)).toMatchObject({ grant_type: 'client_credentials', client_secret: 'a-secret-token' });
+    return service.give(`token ${count}`, { expires_in: 3600 });
+  });
+  const reads = await Promise.all(Array.from({ length: 5 }, () => read(service.authentication, { secrets })));
+  expect(reads.map(({ rows }) => rows)).toEqual(Array(5).fill([['1']]));
+  await read(service.authentication, { secrets });
+  expect(service.asked()).toBe(1);
+});
+
+test('client id and secret go by the header where the service wants them there', async () => {
+  const service = tokenService((_, form, { headers }) => {
+    expect(form.has('client_secret')).toBe(false);
+    expect(headers.authorization).toStartWith('Basic ');
+    return service.give('by header');
+  });
+  expect((await read({ ...service.authentication, credentials_in: 'basic_header' }, { secrets })).rows).toHaveLength(1);
+});
+
+test('a token that is revoked before its time is replaced once, and refused again ends the read', async () => {
+  const service = tokenService((count) => service.give(`token ${count} of ${clients}`));
+  await read(service.authentication, { secrets });
+  service.valid.clear();
+  expect((await read(service.authentication, { secrets })).rows).toHaveLength(1);
+  expect(service.asked()).toBe(2);
+  server.on('/items', json({ message: 'the account is closed' }, { status: 401 }));
+  await expect(read(service.authentication, { secrets })).rejects.toThrow('the account is closed');
+  expect(service.asked()).toBe(3);
+});
+
+test('a token near its end is replaced before it is used', async () => {
+  const service = tokenService((count) => service.give(`short ${count}`, { expires_in: 0.002 }));
+  await read(service.authentication, { secrets });
+  await read(service.authentication, { secrets });
+  expect(service.asked()).toBeGreaterThan(1);
+});
+
+test('a refresh token that is replaced goes on being used, and its user is warned', async () => {
+  const service = tokenService((count, form) => {
+    expect(form.get('grant_type')).toBe('refresh_token');
+    if (form.get('refresh_token') !== (count === 1 ? 'the first one' : `refresh ${count - 1}`)) {
+      return Response.json({ error: 'invalid_grant' }, { status: 400 });
+    }
+    return service.give(`access ${count}`, { refresh_token: `refresh ${count}` });
+  });
+  const authentication = { ...service.authentication, type: 'oauth2_refresh_token', refresh_token: 'the first one' };
+  const { rows, warnings } = await read(authentication, { secrets });
+  expect(rows).toHaveLength(1);
+  expect(warnings).toContain('refresh_token_rotated');
+  service.valid.clear();
+  expect((await read(authentication, { secrets })).rows).toHaveLength(1);
+  expect(service.asked()).toBe(2);
+});
+
+test('a token endpoint that refuses is an error of authentication, one that is down is tried again', async () => {
+  const refusing = tokenService(() => Response.json({ error: 'invalid_client', error_description: 'unknown client' }, { status: 400 }));
+  const refused = read(refusing.authentication, { secrets });
+  await expect(refused).rejects.toThrow('unknown client');
+  await expect(refused).rejects.toBeInstanceOf(AuthenticationError);
+  const empty = tokenService(() => Response.json({}));
+  await expect(read(empty.authentication, { secrets })).rejects.toMatchObject({ code: 'no_token' });
+  const shaky = tokenService((count) => (count < 2 ? new Response('', { status: 503 }) : shaky.give('at last')));
+  expect((await read(shaky.authentication, { secrets })).rows).toHaveLength(1);
+  const nobody = { ...shaky.authentication, client_id: 'another', token_url: 'http://127.0.0.1:1/token' };
+  await expect(read(nobody, { secrets })).rejects.toBeInstanceOf(RetryableError);
+});
+
+test('so many requests a second and so many at a time, those of several streams together', async () => {
+  let running = 0;
+  let most = 0;
+  const times: number[] = [];
+  server.on('/items', async () => {
+    times.push(performance.now());
+    running += 1;
+    most = Math.max(most, running);
+    await Bun.sleep(1);
+    running -= 1;
+    return Response.json([{ id: 1 }]);
+  });
+  const rate_limit = { requests_per_second: 50, concurrency: 1 };
+  const streams = [stream];
+  await Promise.all(Array.from({ length: 6 }, () => readAll({ base_url: server.url, rate_limit, streams })));
+  expect(times).toHaveLength(12);
+  expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan(11 * 20 - 15);
+  expect(most).toBe(1);
+});

@@ -1,0 +1,208 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { gzipSync } from 'node:zlib';
+import { AuthenticationError, ConfigurationError, DataError, RateLimitedError, RetryableError, TimeoutError } from '../../server/connectors/errors.ts';
+import { httpApiSource } from '../../server/connectors/http-api/source.ts';
+import { askedWait } from '../../server/connectors/http-api/waiting.ts';
+import { inTurn, json, startHttpServer } from '../support/http-server.ts';
+import { apiContext, problemsOf, readAll } from './http-support.ts';
+
+const server = startHttpServer();
+afterAll(() => server.close());
+beforeEach(() => {
+  server.seen.length = 0;
+});
+const one = json([{ id: 1 }]);
+const stream = { name: 'items', request: { path: '/items' } };
+const settings = (more: object = {}) => ({ base_url: server.url, streams: [stream], ...more });
+const check = (more: object = {}) => httpApiSource.check(apiContext(settings(more)).context);
+
+describe('an answer that is no success becomes an error of its class, with the words of the server', () => {
+  test.each([
+    [401, AuthenticationError, 'unauthorized'],
+    [403, AuthenticationError, 'forbidden'],
+    [400, ConfigurationError, 'bad_request'],
+    [404, ConfigurationError, 'not_found'],
+    [422, ConfigurationError, 'bad_request'],
+    [500, RetryableError, 'server_error'],
+    [503, RetryableError, 'server_error'],
+  ] as const)('%i', async (status, type, code) => {
+    server.on('/items', json({ errors: [{ detail: 'the server says why' }] }, { status }));
+    const error = await check().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(type);
+    expect(error).toMatchObject({ code, message: expect.stringContaining('the server says why') });
+    expect(server.seen).toHaveLength(status >= 500 ? 2 : 1);
+  });
+
+  test('without a secret that the server sends back', async () => {
+    server.on('/items', ({ headers }) => Response.json({ message: `no such key ${headers['x-key']}` }, { status: 400 }));
+    const authentication = { type: 'api_key', in: 'header', name: 'X-Key', value: '{{ secrets.key }}' };
+    const error = await check({ authentication, secrets: { key: 'very-secret-key' } }).catch((thrown: unknown) => thrown);
+    expect((error as Error).message).toContain('no such key');
+    expect((error as Error).message).not.toContain('very-secret-key');
+  });
+});
+
+describe('what may pass is tried again', () => {
+  test.each([408, 425, 429, 500, 502, 503, 504])('%i', async (status) => {
+    server.on('/items', inTurn(json({}, { status }), json({}, { status }), one));
+    expect((await readAll(settings())).rows).toEqual([['1']]);
+  });
+
+  test('a connection that breaks off', async () => {
+    let calls = 0;
+    const broken = Bun.listen({
+      port: 0,
+      hostname: '127.0.0.1',
+      socket: {
+        data(socket) {
+          calls += 1;
+          if (calls < 3) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{"id"');
+          else socket.end('HTTP/1.1 200 OK\r\ncontent-length: 10\r\nconnection: close\r\n\r\n[{"id": 1}]');
+        },
+      },
+    });
+    const made = apiContext({ base_url: `http://127.0.0.1:${broken.port}`, streams: [stream] });
+    // Ten bytes of eleven: whatever is made of that, it is no page.
+    await expect(httpApiSource.discover(made.context)).rejects.toBeInstanceOf(DataError);
+    expect(calls).toBe(3);
+    broken.stop(true);
+  });
+
+  test('no answer in time, and what is still open is let go', async () => {
+    const never = Promise.withResolvers<Response>();
+    server.on('/items', () => never.promise);
+    const retries = { max_attempts: 2, base_seconds: 0.001 };
+    const reading = readAll(settings({ timeout_seconds: 0.5, retries }));
+    await expect(reading).rejects.toBeInstanceOf(TimeoutError);
+    expect(server.seen).toHaveLength(2);
+    never.resolve(new Response());
+  });
+
+  test('but only as often as the definition says', async () => {
+    server.on('/items', json({}, { status: 500 }));
+    await expect(readAll(settings({ retries: { max_attempts: 3, base_seconds: 0.001 } }))).rejects.toBeInstanceOf(RetryableError);
+    expect(server.seen).toHaveLength(3);
+  });
+});
+
+describe('a service that asks to wait', () => {
+  const asking = (headers: Record<string, string>, status = 429) => json({}, { status, headers });
+
+  test('is waited for, and users are told until when', async () => {
+    server.on('/items', inTurn(asking({ 'retry-after': '0.2' }), one));
+    const begun = performance.now();
+    const { rows, waits, context } = await readAll(settings());
+    expect(rows).toEqual([['1']]);
+    expect(performance.now() - begun).toBeGreaterThan(190);
+    expect(waits).toEqual([new Date(context.now().getTime() + 200)]);
+  });
+
+  test('for longer than the definition allows gets its time named to the engine', async () => {
+    server.on('/items', asking({ 'retry-after': '3600' }));
+    const error = await readAll(settings()).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RateLimitedError);
+    expect((error as RateLimitedError).until).toEqual(new Date('2026-11-21T11:00:00Z'));
+  });
+
+  test('by 403 and an empty quota is not taken for a refusal', async () => {
+    server.on('/items', inTurn(asking({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '0.05' }, 403), one));
+    expect((await readAll(settings())).rows).toEqual([['1']]);
+  });
+
+  test('by an empty quota on a page that it gave is waited for before the next', async () => {
+    server.on('/items', json([{ id: 1 }], { headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '0.1' } }));
+    const { waits } = await readAll(settings({ streams: [stream, { ...stream, name: 'again' }] }));
+    // Discovery asks for the second stream while the quota of the first is used up.
+    expect(waits).toHaveLength(1);
+  });
+
+  test.each([
+    [{ 'retry-after': '120' }, 120_000],
+    [{ 'retry-after': 'Sat, 21 Nov 2026 10:00:30 GMT' }, 30_000],
+    [{ 'retry-after': 'Sat, 21 Nov 2026 10:00:30 GMT', date: 'Sat, 21 Nov 2026 10:00:10 GMT' }, 20_000],
+    [{ 'retry-after': 'Sat, 21 Nov 2026 09:00:00 GMT' }, 0],
+    [{ 'x-ratelimit-reset': '1795255260' }, 60_000],
+    [{ 'x-ratelimit-reset': '1795255260000' }, 60_000],
+    [{ 'ratelimit-reset': '17' }, 17_000],
+    [{ 'retry-after': 'soon' }, null],
+    [{}, null],
+  ] as [Record<string, string>, number | null][])('%p', (headers, ms) => {
+    expect(askedWait(new Headers(headers), new Date('2026-11-21T10:00:00Z'))).toBe(ms);
+  });
+});
+
+describe('an answer that is no use ends the read with its place', () => {
+  test.each([
+    ['broken JSON', () => new Response('[{"id": 1}, {"id": '), 'malformed_json', 'character 20'],
+    ['a page of HTML', () => new Response('<html>sign in</html>'), 'malformed_json', 'HTML'],
+    ['text in another encoding', () => new Response(new Uint8Array([0x5b, 0x22, 0xe9, 0x22, 0x5d])), 'malformed_text', 'UTF-8'],
+  ] as const)('%s', async (_, answer, code, words) => {
+    server.on('/items', answer);
+    const error = await readAll(settings()).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code, message: expect.stringContaining(words) });
+    expect(error).toBeInstanceOf(DataError);
+  });
+
+  test.each([true, false])('a giant page, its length told: %p, costs no more memory than the limit', async (told) => {
+    const chunk = Buffer.alloc(1024 * 1024, 'a');
+    let sent = 0;
+    server.on('/items', () => {
+      if (told) return new Response(Buffer.alloc(64 * 1024 * 1024, 'a'));
+      return new Response(
+        new ReadableStream({
+          pull(controller) {
+            sent += 1;
+            controller.enqueue(chunk);
+            if (sent > 500) controller.close();
+          },
+        }),
+      );
+    });
+    const error = await readAll(settings({ max_page_bytes: 2 * 1024 * 1024 })).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'page_too_large' });
+    expect(sent).toBeLessThan(100);
+  });
+
+  test('a small page that unpacks to a giant one', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
+    for (const headers of [{ 'content-encoding': 'gzip' }, {}] as Record<string, string>[]) {
+      server.on('/items', () => new Response(bomb, { headers }));
+      const error = await readAll(settings({ max_page_bytes: 2 * 1024 * 1024 })).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'page_too_large' });
+    }
+  });
+});
+
+describe('a definition that does not hold together is refused, its place named', () => {
+  const problem = (definition: unknown, more: object = {}) =>
+    problemsOf({ definition: typeof definition === 'string' ? definition : JSON.stringify(definition), ...more }).join('\n');
+  const base_url = 'https://api.example.com';
+
+  test('YAML is as good as JSON', () => {
+    expect(problem(`base_url: ${base_url}\nstreams:\n  - name: items\n    request: { path: /items }\n`)).toBe('');
+  });
+
+  test.each([
+    ['base_url: [', /Line 1/],
+    ['just text', /must be an object/],
+    [`base_url: ${base_url}\nstreams:\n  - name: items\n    request:\n      pth: /items\n`, /Line 5, streams\[0\]\.request\.path: this is missing|Line 5, streams\[0\]\.request: there is no setting "pth"/],
+    [{ base_url, streams: [] }, /streams/],
+    [{ base_url, streams: [stream, stream] }, /items: the name is taken/],
+    [{ base_url, streams: [{ ...stream, records: 'data.[' }] }, /streams\[0\]\.records: This is no JMESPath expression/],
+    [{ base_url, streams: [{ ...stream, request: { path: '/{{ 1 + 1 }}' } }] }, /A reference is written/],
+    [{ base_url, streams: [{ ...stream, request: { path: '/{{ process.env }}' } }] }, /There is no \{\{ process\.env \}\} here/],
+    [{ base_url, streams: [{ ...stream, request: { path: '/{{ parent.id }}' } }] }, /names none/],
+    [{ base_url, streams: [{ ...stream, parent: { stream: 'other' } }] }, /there is no stream "other"/],
+    [{ base_url, streams: [{ ...stream, parent: { stream: 'items' } }] }, /its own parent/],
+    [{ base_url, streams: [{ ...stream, pagination: { type: 'page_number' } }] }, /must say \{\{ page\.number \}\}/],
+    [{ base_url, streams: [{ ...stream, incremental: { cursor_field: 'at', step_days: 1 } }] }, /needs a first one/],
+    [{ base_url, authentication: { type: 'bearer', token: '{{ secrets.token }}' }, streams: [stream] }, /^secrets: The definition needs a value named "token"/],
+  ])('%p', (definition, message) => {
+    expect(problem(definition)).toMatch(message);
+  });
+
+  test('a document of aliases that would unfold without end', () => {
+    const levels = Array.from({ length: 12 }, (_, at) => `a${at + 1}: &a${at + 1} [${Array(9).fill(`*a${at}`).join(', ')}]`);
+    expect(problem(`a0: &a0 [x]\n${levels.join('\n')}\nbase_url: ${base_url}\nstreams: *a12\n`)).toMatch(/aliases|anchor/i);
+  });
+});

@@ -1,0 +1,137 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { linkIn } from '../../server/connectors/http-api/pagination.ts';
+import { type Answering, json, makeItems, paged, startHttpServer } from '../support/http-server.ts';
+import { readAll } from './http-support.ts';
+
+const server = startHttpServer();
+afterAll(() => server.close());
+beforeEach(() => {
+  server.seen.length = 0;
+});
+
+const items = makeItems(250);
+const ids = items.map(({ id }) => String(id));
+const idsOf = (rows: (string | null)[][]) => rows.map(([id]) => id);
+const read = (stream: object, more: object = {}) =>
+  readAll({ base_url: server.url, streams: [{ name: 'items', ...stream }], ...more });
+
+describe('every way to page gives every record once and in order', () => {
+  const limit = '100';
+  const ways: [string, Answering, object][] = [
+    ['page number', paged.byNumber(items), { query: { page: '{{ page.number }}', limit }, pagination: { type: 'page_number' } }],
+    ['page number, short page ends', paged.byNumber(items), { query: { page: '{{ page.number }}', limit: '{{ page.size }}' }, pagination: { type: 'page_number', size: 100, stop: 'short_page' } }],
+    ['offset', paged.byOffset(items), { query: { offset: '{{ page.offset }}', limit }, records: 'data.items', pagination: { type: 'offset' } }],
+    ['cursor in the body', paged.byCursor(items), { query: { cursor: '{{ page.token }}', limit }, records: 'items', pagination: { type: 'cursor', token: 'next' } }],
+    ['Link header', paged.byLink(items), { query: { limit }, pagination: { type: 'link_header' } }],
+    ['next address in the body', paged.byAddress(items, () => server.url), { query: { limit }, records: 'results', pagination: { type: 'next_address', address: 'links.next' } }],
+  ];
+  test.each(ways)('%s', async (way, answer, { query, ...stream }: any) => {
+    server.on('/items', answer);
+    const { rows } = await read({ request: { path: '/items', query }, ...stream });
+    expect(idsOf(rows)).toEqual(ids);
+    // Three pages, and one more where only an empty page tells the end; discovery asked for the same.
+    const pages = /^(page number|offset)$/.test(way) ? 4 : 3;
+    expect(server.seen).toHaveLength(2 * pages);
+  });
+
+  test('a cursor in the body of a POST, kept with its type', async () => {
+    server.on('/search', ({ body }) => {
+      const asked = JSON.parse(body);
+      const from = asked.after ?? 0;
+      return Response.json({ items: items.slice(from, from + 100), next: from + 100 < 250 ? from + 100 : null });
+    });
+    const { rows } = await read({
+      request: { method: 'POST', path: '/search', body: { filter: ['all'], after: '{{ page.token }}' } },
+      records: 'items',
+      pagination: { type: 'cursor', token: 'next' },
+    });
+    expect(idsOf(rows)).toEqual(ids);
+    expect(JSON.parse(server.seen[0]?.body ?? '')).toEqual({ filter: ['all'] });
+  });
+
+  test('a server that gives smaller pages than asked for loses nothing', async () => {
+    server.on('/items', ({ query }) => Response.json(items.slice(Number(query.offset), Number(query.offset) + 30)));
+    const request = { path: '/items', query: { offset: '{{ page.offset }}', limit: '{{ page.size }}' } };
+    const { rows } = await read({ request, pagination: { type: 'offset', size: 100 } });
+    expect(idsOf(rows)).toEqual(ids);
+  });
+
+  test('has_more and a status of the end stop as well', async () => {
+    server.on('/items', ({ query }) =>
+      Number(query.page) > 2 ? new Response('', { status: 404 }) : Response.json({ items: [{ id: 1, page: query.page }] }),
+    );
+    const request = { path: '/items', query: { page: '{{ page.number }}' } };
+    const ends = { request, records: 'items', pagination: { type: 'page_number', end_statuses: [404] } };
+    expect((await read(ends)).rows).toHaveLength(2);
+    server.on('/items', ({ query }) => Response.json({ items: [{ id: 1, page: query.page }], more: Number(query.page) < 3 }));
+    const more = { request, records: 'items', pagination: { type: 'page_number', has_more: 'more' } };
+    expect((await read(more)).rows).toHaveLength(3);
+  });
+});
+
+describe('pages that would never end are noticed', () => {
+  const cursor = { request: { path: '/items', query: { cursor: '{{ page.token }}' } }, records: 'items' };
+  test.each([1, 2, 7])('a token that comes again after %i pages', async (cycle) => {
+    server.on('/items', ({ query }) => {
+      const at = Number(query.cursor ?? 0);
+      return Response.json({ items: [{ id: at }], next: String(1 + (at % cycle)) });
+    });
+    const reading = read({ ...cursor, pagination: { type: 'cursor', token: 'next' }, infer_records: 1 });
+    await expect(reading).rejects.toMatchObject({ code: 'endless_pages' });
+    expect(server.seen.length).toBeLessThan(8 * cycle + 8);
+  });
+
+  test('a page number that the server does not heed', async () => {
+    server.on('/items', json([{ id: 1 }, { id: 2 }]));
+    const request = { path: '/items', query: { page: '{{ page.number }}' } };
+    const reading = read({ request, pagination: { type: 'page_number' } });
+    await expect(reading).rejects.toMatchObject({ code: 'endless_pages' });
+  });
+
+  test('more pages than are allowed', async () => {
+    server.on('/items', ({ query }) => Response.json([{ id: Number(query.page) }]));
+    const request = { path: '/items', query: { page: '{{ page.number }}' } };
+    const reading = read({ request, pagination: { type: 'page_number', max_pages: 10 } });
+    await expect(reading).rejects.toMatchObject({ code: 'too_many_pages' });
+    expect(server.seen).toHaveLength(10);
+  });
+});
+
+describe('addresses that an answer names', () => {
+  const foreign = startHttpServer();
+  afterAll(() => foreign.close());
+  const next = { type: 'next_address', address: 'next' };
+  const secret = { secrets: { key: 'the secret key' }, authentication: { type: 'api_key', in: 'header', name: 'X-Key', value: '{{ secrets.key }}' } };
+
+  test('of another origin get no request and no credentials, unless they are allowed', async () => {
+    foreign.on('/more', json({ items: [{ id: 2 }] }));
+    server.on('/items', () => Response.json({ items: [{ id: 1 }], next: `${foreign.url}/more` }));
+    const stream = { request: { path: '/items' }, records: 'items', pagination: next };
+    await expect(read(stream, secret)).rejects.toMatchObject({ code: 'foreign_address' });
+    expect(foreign.seen).toEqual([]);
+    const { rows } = await read(stream, { ...secret, allowed_origins: [foreign.url] });
+    expect(idsOf(rows)).toEqual(['1', '2']);
+    expect(foreign.seen[0]?.headers['x-key']).toBe('the secret key');
+  });
+
+  test('a redirect to another origin is refused, one within is followed', async () => {
+    foreign.seen.length = 0;
+    server.on('/items', () => new Response(null, { status: 302, headers: { location: `${foreign.url}/more` } }));
+    await expect(read({ request: { path: '/items' } }, secret)).rejects.toMatchObject({ code: 'redirect_refused' });
+    expect(foreign.seen).toEqual([]);
+    server.on('/items', () => new Response(null, { status: 307, headers: { location: '/moved' } }));
+    server.on('/moved', json([{ id: 1 }]));
+    expect((await read({ request: { path: '/items' } }, secret)).rows).toEqual([['1']]);
+  });
+});
+
+test.each([
+  ['<https://a/?page=2>; rel="next"', 'https://a/?page=2'],
+  ['<https://a/1>; rel=prev, <https://a/3,4;5>; title="a, \\"b; rel=next"; rel=next', 'https://a/3,4;5'],
+  ['<https://a/1>; rel="last NEXT"', 'https://a/1'],
+  ['<https://a/1>; rel="nextest"', null],
+  ['nonsense', null],
+  [null, null],
+])('the Link header %p', (header, address) => {
+  expect(linkIn(header, 'next')).toBe(address);
+});

@@ -11,8 +11,11 @@ export interface SshPublicKey {
 
 /** A new ed25519 key pair; the private key in OpenSSH's own format. */
 export function generateSshKey(comment: string): SshPublicKey & { private_key: string } {
-  const { private: private_key } = utils.generateKeyPairSync('ed25519', { comment });
-  return { private_key, ...publicKeyOf(private_key) };
+  for (;;) {
+    const { private: private_key } = utils.generateKeyPairSync('ed25519', { comment });
+    // ssh2 cuts zero bytes off the start of the public half: one pair in 256 is one that nobody can read.
+    if (!(utils.parseKey(private_key) instanceof Error)) return { private_key, ...publicKeyOf(private_key) };
+  }
 }
 
 /** The public half of a private key. @throws Error when it is none that OpenSSH would take. */

@@ -40,7 +40,7 @@ export const automationActor = (trigger: Pick<TriggerRow, 'id' | 'name'>): Actor
 /** What makes two firings one case: account, trigger and group. */
 export function dedupKey({ trigger, group }: Pick<Firing, 'trigger' | 'group'>): string {
   const canonical = Object.keys(group)
-    .sort()
+    .toSorted()
     .map((name) => [name, group[name] ?? null]);
   return createHash('sha256')
     .update(`${trigger.account_id}|${trigger.id}|${JSON.stringify(canonical)}`)

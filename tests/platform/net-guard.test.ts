@@ -51,7 +51,7 @@ describe('addresses that are not public', () => {
   });
 
   test.each([
-    [`${at}`, true],
+    [at, true],
     [`127.0.0.0/8:${server.port}`, true],
     [`127.0.0.1:${server.port! + 1}`, false],
     [`10.0.0.0/8:${server.port}`, false],

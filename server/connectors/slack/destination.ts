@@ -90,8 +90,8 @@ async function channels(ctx: Context): Promise<ChatChannel[]> {
 
 async function postMessage(ctx: Context, message: ChatMessage): Promise<{ thread: string }> {
   const { channel_id, text, thread, delivery_id } = message;
-  const answer = await callSlack(ctx, (client) =>
-    client.chat.postMessage({
+  const answer = await callSlack(ctx, ({ chat: { postMessage: post } }) =>
+    post({
       channel: channel_id,
       text,
       ...(thread !== null && { thread_ts: thread }),

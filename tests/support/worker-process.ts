@@ -4,10 +4,13 @@ import type { TestDeps } from './database.ts';
 
 const MAIN = join(import.meta.dir, '../../server/main.ts');
 
-/** A worker of its own process on the test's database, as an operator would start one on another machine. */
-export function spawnWorker({ deps, url }: TestDeps, env: Record<string, string> = {}): Bun.Subprocess {
+/** A worker in a process of its own on the test's database, as an operator would start one on another machine. */
+export const spawnWorker = (service: TestDeps, env: Record<string, string> = {}) => spawnPart(service, 'worker', env);
+
+/** The same for any part: `api` or `worker`. */
+export function spawnPart({ deps, url }: TestDeps, part: string, env: Record<string, string> = {}): Bun.Subprocess {
   const { DATA_DIR, SECRET_KEY, OBJECT_STORE_URL } = deps.config;
-  const worker = Bun.spawn([process.execPath, MAIN, 'worker'], {
+  const child = Bun.spawn([process.execPath, MAIN, part], {
     env: {
       ...process.env,
       DATABASE_URL: url,
@@ -16,12 +19,14 @@ export function spawnWorker({ deps, url }: TestDeps, env: Record<string, string>
       OBJECT_STORE_URL,
       RETRY_BACKOFF_SECONDS: '0',
       LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'error',
+      PORT: '0',
+      DEMO: '0',
       ...env,
     },
     stdin: 'ignore',
-    stdout: 'inherit',
+    stdout: 'ignore',
     stderr: 'inherit',
   });
-  afterAll(() => worker.kill('SIGKILL'));
-  return worker;
+  afterAll(() => child.kill('SIGKILL'));
+  return child;
 }

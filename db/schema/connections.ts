@@ -107,5 +107,10 @@ export const connectionStreams = pgTable(
     cursor_updated_at: instant('cursor_updated_at'),
     row_count_last_run: bigint('row_count_last_run', { mode: 'number' }),
   },
-  (t) => [uniqueIndex('connection_streams_name').on(t.connection_id, sql`coalesce(${t.namespace}, '')`, t.name)],
+  (t) => [
+    uniqueIndex('connection_streams_name').on(t.connection_id, sql`coalesce(${t.namespace}, '')`, t.name),
+    index('connection_streams_mapped')
+      .on(t.account_id, t.connection_id)
+      .where(sql`${t.fields} <> '[]'::jsonb or ${t.mapping} is not null`),
+  ],
 );

@@ -1,10 +1,11 @@
-import { and, eq, inArray, isNull, ne } from 'drizzle-orm';
+import { and, count, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { z } from 'zod';
 import { accountConnectors, connectionStreams, connections } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../procedure.ts';
 import { type ConnectionRow, findConnection } from '../owned-connection.ts';
 import { instant } from '../wire.ts';
+import { readStreams } from './store-streams.ts';
 import { streamKey } from './stream-selection.ts';
 
 export const FieldMappingSourceConnectionSchema = z
@@ -38,21 +39,24 @@ export async function listFieldMappingSources(
   input: { connection_id: string },
 ): Promise<FieldMappingSourceConnectionSchema[]> {
   const connection = await findConnection(ctx, input.connection_id);
-  const candidates = await candidatesFor(ctx, connection);
-  const ids = [connection.id, ...candidates.map((candidate) => candidate.connection.id)];
-  const rows = await ctx.db.select().from(connectionStreams).where(inArray(connectionStreams.connection_id, ids));
-  const streams = Map.groupBy(rows, (row) => row.connection_id);
-  const own = new Set(streams.get(connection.id)?.map(streamKey));
+  const mapped = await mappedStreams(ctx, connection);
+  const ids = [...mapped.keys()];
+  const [candidates, sizes, own] = await Promise.all([
+    candidatesAmong(ctx, connection, ids),
+    streamCounts(ctx, ids),
+    readStreams(ctx, connection.id),
+  ]);
+  const known = new Set(own.map(streamKey));
   return candidates
     .map(({ connection: one, ...names }) => ({
       connection_id: one.id,
       name: one.name,
       ...names,
-      ...describe(streams.get(one.id) ?? [], own),
+      stream_count: sizes.get(one.id) ?? 0,
+      ...describe(mapped.get(one.id) ?? [], known),
       is_same_source: one.source_id === connection.source_id,
       updated_at: one.updated_at,
     }))
-    .filter((one) => one.mapped_stream_count > 0)
     .toSorted(
       (a, b) =>
         b.matching_stream_names.length - a.matching_stream_names.length ||
@@ -61,7 +65,31 @@ export async function listFieldMappingSources(
     );
 }
 
-async function candidatesFor(ctx: Ctx, connection: ConnectionRow) {
+/** The streams that have settings of their own, by connection: few among many, and with an index of their own. */
+async function mappedStreams(ctx: Ctx, connection: ConnectionRow): Promise<Map<string, StreamRow[]>> {
+  const rows = await ctx.db
+    .select()
+    .from(connectionStreams)
+    .where(
+      and(
+        eq(connectionStreams.account_id, ctx.principal.account_id),
+        ne(connectionStreams.connection_id, connection.id),
+        sql`(${connectionStreams.fields} <> '[]'::jsonb or ${connectionStreams.mapping} is not null)`,
+      ),
+    );
+  return Map.groupBy(rows, (row) => row.connection_id);
+}
+
+async function streamCounts(ctx: Ctx, ids: string[]): Promise<Map<string, number>> {
+  const rows = await ctx.db
+    .select({ id: connectionStreams.connection_id, size: count() })
+    .from(connectionStreams)
+    .where(inArray(connectionStreams.connection_id, ids))
+    .groupBy(connectionStreams.connection_id);
+  return new Map(rows.map(({ id, size }) => [id, size]));
+}
+
+async function candidatesAmong(ctx: Ctx, connection: ConnectionRow, ids: string[]) {
   const ends = await ctx.db
     .select({ type: accountConnectors.connector_type, name: accountConnectors.connector_name })
     .from(accountConnectors)
@@ -80,7 +108,7 @@ async function candidatesFor(ctx: Ctx, connection: ConnectionRow) {
       and(
         eq(connections.account_id, ctx.principal.account_id),
         isNull(connections.deleted_at),
-        ne(connections.id, connection.id),
+        inArray(connections.id, ids),
         eq(source.connector_name, nameOf('source')),
         eq(destination.connector_name, nameOf('destination')),
       ),
@@ -89,10 +117,8 @@ async function candidatesFor(ctx: Ctx, connection: ConnectionRow) {
 
 const settingsOf = (stream: StreamRow) => stream.fields.length + (stream.mapping?.length ?? 0);
 
-function describe(streams: StreamRow[], own: ReadonlySet<string>) {
-  const mapped = streams.filter((stream) => settingsOf(stream) > 0);
+function describe(mapped: StreamRow[], own: ReadonlySet<string>) {
   return {
-    stream_count: streams.length,
     mapped_stream_count: mapped.length,
     mapped_field_count: mapped.reduce((sum, stream) => sum + settingsOf(stream), 0),
     matching_stream_names: mapped

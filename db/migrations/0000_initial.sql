@@ -504,6 +504,7 @@ CREATE INDEX "tasks_live" ON "tasks" USING btree ("account_connector_id","kind")
 CREATE UNIQUE INDEX "usage_ledger_attempt" ON "usage_ledger" USING btree ("stream_run_id","attempt");--> statement-breakpoint
 CREATE INDEX "usage_ledger_day" ON "usage_ledger" USING btree ("account_id","day","connection_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "connection_streams_name" ON "connection_streams" USING btree ("connection_id",coalesce("namespace", ''),"name");--> statement-breakpoint
+CREATE INDEX "connection_streams_mapped" ON "connection_streams" USING btree ("account_id","connection_id") WHERE "connection_streams"."fields" <> '[]'::jsonb or "connection_streams"."mapping" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "connections_name" ON "connections" USING btree ("account_id",lower("name")) WHERE "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_list" ON "connections" USING btree ("account_id","created_at","id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "connections_status" ON "connections" USING btree ("account_id","status","created_at","id") WHERE "connections"."deleted_at" is null;--> statement-breakpoint

@@ -6,7 +6,12 @@ import { uniqueName } from '../support/resources.ts';
 import { rateLimited, refused, SLACK_TOKEN, slackChannel, slackServer } from '../support/slack-server.ts';
 
 const slack = slackServer();
-slack.channels = [slackChannel('C1', 'alerts'), slackChannel('C2', 'others'), slackChannel('C3', 'slow')];
+slack.channels = [
+  slackChannel('C1', 'alerts'),
+  slackChannel('C2', 'others'),
+  slackChannel('C3', 'slow'),
+  slackChannel('C4', 'slower'),
+];
 const { deps, call, make, trigger, event, fire, emitEvent, evaluate, failed, settled, casesOf, deliveriesOf } =
   await deliveringService({ EGRESS_ALLOW: [slack.allow] });
 const chat = await make.connector('destination', 'slack', { bot_token: SLACK_TOKEN, api_url: slack.api_url });
@@ -49,6 +54,19 @@ describe('send_chat_message', () => {
     );
     expect(rest.map(({ thread_ts }) => thread_ts)).toEqual(Array(3).fill(first!.ts));
     expect(rest.at(-1)?.text).toStartWith('Resolved: ');
+  }, 60_000);
+
+  test('waits until its thread has begun, however slow that is', async () => {
+    slack.next('chat.postMessage', () => Bun.sleep(2500).then(() => null));
+    const made = await trigger({ ...action('C4'), case: { notify_every: 1 } });
+    const group = { connection_id: connectionId() };
+    for (let count = 0; count < 3; count += 1) {
+      await fire({ trigger: made, event: await event('connection_failed', group), group, kind: 'fired' });
+    }
+    const all = await settled(made, 3);
+    const sent = messagesIn('C4');
+    expect(sent.map(({ delivery_id }) => delivery_id)).toEqual(all.map(({ id }) => id));
+    expect(sent.map(({ thread_ts }) => thread_ts)).toEqual([null, sent[0]!.ts, sent[0]!.ts]);
   }, 60_000);
 
   test('keeps to one message a second for each channel', async () => {

@@ -20,6 +20,8 @@ export interface PostedMessage {
   at: number;
 }
 
+type SlackAnswer = () => Response | null | Promise<Response | null>;
+
 export interface SlackServer {
   /** What the connector takes as `api_url`. */
   api_url: string;
@@ -28,8 +30,8 @@ export interface SlackServer {
   messages: PostedMessage[];
   /** Methods that were called, in their order. */
   calls: string[];
-  /** Answers that the next calls of a method get instead of the real one. */
-  next(method: string, ...answers: (() => Response | Promise<Response>)[]): void;
+  /** Answers that the next calls of a method get instead of the real one; null, late or not, is the real one. */
+  next(method: string, ...answers: SlackAnswer[]): void;
   stop(): Promise<void>;
 }
 
@@ -46,7 +48,7 @@ export function slackServer(): SlackServer {
 
 /** Answers as Slack's documentation says, on a port of its own; pages of three channels. */
 export function startSlackServer(): SlackServer {
-  const planned = new Map<string, (() => Response | Promise<Response>)[]>();
+  const planned = new Map<string, SlackAnswer[]>();
   const slack: SlackServer = {
     api_url: '',
     allow: '',
@@ -64,7 +66,8 @@ export function startSlackServer(): SlackServer {
       const form = new URLSearchParams(await request.text());
       slack.calls.push(method);
       const instead = planned.get(method)?.shift();
-      if (instead) return instead();
+      const answer = await instead?.();
+      if (answer) return answer;
       if (request.headers.get('authorization') !== `Bearer ${SLACK_TOKEN}`) return refused('invalid_auth')();
       return METHODS[method]?.(slack, form) ?? refused('unknown_method')();
     },

@@ -10,12 +10,12 @@ import { type ConnectorType, isId } from '../wire.ts';
 import type { AccountConnectorSchema } from './schema.ts';
 import { presentTunnel } from './tunnel.ts';
 
-// Two counts, because one with `or` reads every connection for every connector.
-const uses = sql<number>`(
-  select count(*)::int from ${connections} c
-  where c.deleted_at is null and c.source_id = ${accountConnectors.id}) + (
-  select count(*)::int from ${connections} c
-  where c.deleted_at is null and c.destination_id = ${accountConnectors.id})`;
+// By one side only: where one warehouse takes all, a look at both reads every connection for every connector.
+const uses = sql<number>`case when ${accountConnectors.connector_type} = 'source'
+  then (select count(*)::int from ${connections} c
+    where c.deleted_at is null and c.source_id = ${accountConnectors.id})
+  else (select count(*)::int from ${connections} c
+    where c.deleted_at is null and c.destination_id = ${accountConnectors.id}) end`;
 const streams = sql<number>`(
   select count(*)::int from ${catalogStreams} s
   where s.account_connector_id = ${accountConnectors.id} and s.removed_at is null)`;

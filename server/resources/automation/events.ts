@@ -1,5 +1,6 @@
-import { and, desc, eq, getTableColumns, type SQL } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, inArray, type SQL } from 'drizzle-orm';
 import { events } from '../../../db/schema/index.ts';
+import { EVENT_KINDS } from '../../events/kinds.ts';
 import type { Ctx } from '../../procedure.ts';
 import { countRows } from '../total-count.ts';
 import { isId } from '../wire.ts';
@@ -33,8 +34,14 @@ function filterOf(ctx: Ctx, query: EventQuery): SQL | undefined | null {
   return and(
     eq(events.account_id, ctx.principal.account_id),
     event && eq(events.event, event),
-    category && eq(events.category, category),
-    severity && eq(events.severity, severity),
+    category && inArray(events.event, kindsWith({ category })),
+    severity && inArray(events.event, kindsWith({ severity })),
     connection_id === undefined ? undefined : eq(events.connection_id, connection_id),
   );
 }
+
+/** Category and severity belong to the kind, and by kind there is an index. */
+const kindsWith = (wanted: Pick<EventQuery, 'category' | 'severity'>): string[] =>
+  Object.entries(EVENT_KINDS)
+    .filter(([, kind]) => Object.entries(wanted).every(([key, value]) => kind[key as 'category'] === value))
+    .map(([name]) => name);

@@ -1,5 +1,5 @@
 import { and, between, type Column, eq, gte, lt, sql } from 'drizzle-orm';
-import { connectionRuns, connections, usageLedger } from '../../../db/schema/index.ts';
+import { connectionRuns, usageLedger } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import { addDays, type DaySpan } from '../../lib/utc-days.ts';
 
@@ -68,11 +68,10 @@ export const runsByConnection = (db: Db, { account_id, days }: Scope) =>
       succeeded: sql`count(*) filter (where ${connectionRuns.status} = 'succeeded')`.mapWith(Number),
       failed: sql`count(*) filter (where ${connectionRuns.status} = 'failed')`.mapWith(Number),
     })
-    .from(connections)
-    .innerJoin(connectionRuns, eq(connectionRuns.connection_id, connections.id))
+    .from(connectionRuns)
     .where(
       and(
-        eq(connections.account_id, account_id),
+        eq(connectionRuns.account_id, account_id),
         gte(connectionRuns.created_at, `${days.start}T00:00:00.000Z`),
         lt(connectionRuns.created_at, `${addDays(days.end, 1)}T00:00:00.000Z`),
       ),

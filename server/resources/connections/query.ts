@@ -1,4 +1,4 @@
-import { and, desc, eq, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { accountConnectors, connections, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -74,14 +74,24 @@ export const ofAccount = (account: unknown) =>
 
 export type ConnectionRecord = Awaited<ReturnType<typeof select>>[number];
 
-/** Newest first. */
+const NEWEST = [desc(connections.created_at), desc(connections.id)];
+
+/** Newest first. The page is cut before the rest is looked up, which would be done for what the offset skips too. */
 export const selectConnections = (db: Db, where: SQL | undefined, page: { limit?: number; offset: number }) => {
-  const query = select(db)
+  if (page.limit === undefined && page.offset === 0)
+    return select(db)
+      .where(where)
+      .orderBy(...NEWEST);
+  const ids = db
+    .select({ id: connections.id })
+    .from(connections)
     .where(where)
-    .orderBy(desc(connections.created_at), desc(connections.id))
-    .offset(page.offset)
+    .orderBy(...NEWEST)
     .$dynamic();
-  return page.limit === undefined ? query : query.limit(page.limit);
+  const cut = page.limit === undefined ? ids.offset(page.offset) : ids.limit(page.limit).offset(page.offset);
+  return select(db)
+    .where(inArray(connections.id, cut))
+    .orderBy(...NEWEST);
 };
 
 const one = (db: Db) =>

@@ -1,4 +1,4 @@
-import { desc, eq, type SQL, sql } from 'drizzle-orm';
+import { desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { connectionRuns, networkLogSegments, streamRuns, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -45,14 +45,23 @@ const runsQuery = (db: Db) =>
 
 export type RunRecord = Awaited<ReturnType<typeof runsQuery>>[number];
 
-/** A connection's runs with their sums, newest first, in one statement. */
+const NEWEST = [desc(connectionRuns.created_at), desc(connectionRuns.id)];
+
+/**
+ * Runs with their sums, newest first, in one statement. The page is cut before the sums are made, which would be made
+ * for what the offset skips too.
+ */
 export const selectRuns = (db: Db, where: SQL | undefined, page: Page): Promise<RunRecord[]> => {
-  const query = runsQuery(db)
+  const ids = db
+    .select({ id: connectionRuns.id })
+    .from(connectionRuns)
     .where(where)
-    .orderBy(desc(connectionRuns.created_at), desc(connectionRuns.id))
-    .offset(page.offset)
+    .orderBy(...NEWEST)
     .$dynamic();
-  return page.limit === undefined ? query : query.limit(page.limit);
+  const cut = page.limit === undefined ? ids.offset(page.offset) : ids.limit(page.limit).offset(page.offset);
+  return runsQuery(db)
+    .where(inArray(connectionRuns.id, cut))
+    .orderBy(...NEWEST);
 };
 
 const loggedSides = sql<('source' | 'destination')[]>`array(

@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'bun:test';
+import { drizzle } from 'drizzle-orm/postgres-js';
+import postgres from 'postgres';
+import * as schema from '../../db/schema/index.ts';
+import { createApp } from '../../server/app.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { fillAccount } from '../support/large-account.ts';
+import { type Json, readContract } from './document.ts';
+import { makeWorld } from './world.ts';
+
+/**
+ * Reading stays as cheap in a large account as in a small one: no statement reads a large table through, and what it
+ * reads grows with what it answers. Plans are looked at, not times.
+ */
+const SIZE = { connections: 4000, runs: 12_000, events: 12_000 };
+const PAGE = 50;
+/** Rows that a statement may touch for a page: each item brings a few of other tables along. */
+const MOST_ROWS = PAGE * 20;
+/** Counting reads up to 10,000 entries of an index, and an entry says little. */
+const MOST_COUNTED = 10_002;
+/** What answers about the whole account reads its connections, and the days that are asked for. */
+const MOST_OF_ALL = SIZE.connections * 4;
+const LARGE = ['connections', 'connection_streams', 'connection_runs', 'stream_runs', 'network_log_segments'];
+LARGE.push('events', 'cases', 'usage_ledger');
+
+const contract = readContract();
+const service = await testDeps();
+const client = postgres(service.url, { max: 2, onnotice: () => {} });
+const sent: { text: string; values: unknown[] }[] = [];
+const logger = { logQuery: (text: string, values: unknown[]) => void sent.push({ text, values }) };
+const watched = createApp({ ...service.deps, db: drizzle(client, { schema, logger }) });
+const world = await makeWorld(service, { account_id: service.account_id, call: testApi(service).call });
+const connection_id = world.connection_id![0]!;
+await fillAccount(
+  client,
+  {
+    account_id: service.account_id,
+    destination_id: world.destination_id![0]!,
+    connection_id,
+    stream_id: world.stream_id![0]!,
+    trigger_id: world.trigger_id![0]!,
+  },
+  SIZE,
+);
+
+const FILLED: Record<string, string> = { connector_type: 'source' };
+/** Lists that can be cut, and their filters, rare and common. */
+const QUERIES: Record<string, string[]> = {
+  '/connections': ['', 'status=active', 'status=locked', 'tag=rare', 'offset=100', `source_id=${world.source_id![0]}`],
+  '/connections/{connection_id}/runs': ['', 'offset=200', 'status=failed', 'created_before=2020-01-01'],
+  '/connections/{connection_id}/runs/{connection_run_id}/stream_runs': [''],
+  '/automation/events': [
+    '',
+    'category=connection',
+    'severity=critical',
+    'event=connection_created',
+    `connection_id=${connection_id}`,
+  ],
+  '/automation/cases': ['', 'status=open', `trigger_id=${world.trigger_id![0]}`],
+  '/automation/triggers': [''],
+};
+/** Answers about everything there is. Live answers of connectors read no large table. */
+const WHOLE = ['/billing/usage/aggregated', '/billing/usage/connection-usage', '/account_connectors'];
+const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/'];
+
+const requests = contract.operations
+  .filter(({ method, path }) => method === 'GET' && !LIVE.some((part) => path.includes(part)))
+  .flatMap(({ path, told }) => {
+    const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => FILLED[name] ?? world[name]![0]!);
+    const required = told.parameters.filter((one: Json) => one.in === 'query' && one.required);
+    const values: Record<string, string> = {
+      connector_type: 'source',
+      start_date: '2026-01-01',
+      end_date: '2026-01-31',
+    };
+    const given = required.map(({ name }: Json) => `${name}=${values[name]}`);
+    const queries = QUERIES[path]?.map((one) => `limit=${PAGE}${one && `&${one}`}`) ?? [given.join('&')];
+    return queries.map(
+      (query) => [`GET ${path}${query && `?${query}`}`, `${filled}${query && `?${query}`}`, path] as const,
+    );
+  });
+
+interface Node {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  Plans?: Node[];
+}
+
+async function nodesOf({ text, values }: { text: string; values: unknown[] }): Promise<Node[]> {
+  const [row] = await client.unsafe(`explain (analyze, timing off, format json) ${text}`, values as never[]);
+  const flat = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(flat)];
+  return flat(row!['QUERY PLAN'][0].Plan);
+}
+
+/** Rows that scans of large tables hand on or throw away. */
+const touched = (scans: Node[]) =>
+  scans
+    .filter((node) => LARGE.includes(node['Relation Name'] ?? ''))
+    .reduce(
+      (sum, node) => sum + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
+      0,
+    );
+
+describe(`with ${SIZE.connections} connections`, () => {
+  test.each(requests)('%s uses indexes', async (_name, path, template) => {
+    sent.length = 0;
+    const headers = { authorization: `Bearer ${service.api_key}` };
+    const answer = await watched.handle(new Request(`http://localhost${path}`, { headers }));
+    await answer.arrayBuffer();
+    expect(answer.status).toBe(200);
+    for (const statement of sent.filter(({ text }) => /^\s*(select|with)\b/i.test(text))) {
+      const nodes = await nodesOf(statement);
+      const counts = statement.text.includes('as matching');
+      const large = nodes.filter((node) => LARGE.includes(node['Relation Name'] ?? ''));
+      // To count up to a limit, and to add up all there is, it can be cheapest to begin anywhere.
+      const scans = large.filter(
+        (node) => node['Node Type'] === 'Seq Scan' && node['Actual Loops'] > 0 && !counts && !WHOLE.includes(template),
+      );
+      expect(
+        scans.map((node) => node['Relation Name']),
+        statement.text,
+      ).toEqual([]);
+      const most = counts ? MOST_COUNTED : WHOLE.includes(template) ? MOST_OF_ALL : MOST_ROWS;
+      expect(touched(large), statement.text).toBeLessThanOrEqual(most);
+    }
+  });
+});

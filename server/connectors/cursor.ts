@@ -97,7 +97,12 @@ export function trackHighest(options: {
       const fresh = rows.filter((row) => !wasSeen(row));
       for (const row of fresh) if (row[cursorIndex] != null) note(row, row[cursorIndex]);
       const state = () => (cursor === null ? null : { cursor, boundary: [...earlier, ...top.map(rowHash)] });
-      return { rows: fresh, get state() { return state(); } };
+      return {
+        rows: fresh,
+        get state() {
+          return state();
+        },
+      };
     },
   };
 }

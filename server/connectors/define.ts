@@ -188,8 +188,11 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   type: 'destination';
   supported_destination_sync_modes: DestinationSyncMode[];
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
-  /** `chat`: it has `channels` and `postMessage`. */
-  capabilities?: { chat?: boolean };
+  /**
+   * `chat`: it has `channels` and `postMessage`. `at_least_once`: it keeps no state and knows no fence, so an attempt
+   * that follows a crash may send rows again, under the same idempotency keys.
+   */
+  capabilities?: { chat?: boolean; at_least_once?: boolean };
   /** The channels that there are now, in any order. */
   channels?(ctx: ConnectorContext<Config>): Promise<ChatChannel[]>;
   /** Posts a message; answers with what its thread goes on from. */

@@ -2,6 +2,7 @@ import type { AnyConnector, AnyDestination, AnySource } from './define.ts';
 import { demoSource } from './demo/source.ts';
 import { fileDestination } from './file/destination.ts';
 import { fileSource } from './file/source.ts';
+import { httpDestination } from './http/destination.ts';
 import { httpApiSource } from './http-api/source.ts';
 import { mysqlDestination } from './mysql/destination.ts';
 import { mysqlSource } from './mysql/source.ts';
@@ -20,6 +21,7 @@ const CONNECTORS: AnyConnector[] = [
   fileSource,
   fileDestination,
   httpApiSource,
+  httpDestination,
   demoSource,
   slackDestination,
   sampleSource,

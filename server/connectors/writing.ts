@@ -30,6 +30,8 @@ export interface WriteTarget {
    * the higher of the two plus the number of commits since the writer was opened.
    */
   state_version: number;
+  /** What the control plane has noted for this stream run, as far as it goes on from there: for who keeps no state. */
+  counts?: WriteCounts;
 }
 
 /** What the destination committed for this stream earlier. */
@@ -50,6 +52,8 @@ export interface WriteCounts {
   rows_updated: number;
   rows_deleted: number;
   bytes_loaded: number;
+  /** Rows that the destination did not take; absent: it takes all or fails. */
+  rows_rejected?: number;
 }
 
 /**

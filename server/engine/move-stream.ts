@@ -178,5 +178,14 @@ function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
     stream_run_id: stream_run.id,
     fence: stream_run.fence,
     state_version: stream.state_version,
+    ...(stream.sync_mode === 'incremental' && run.plan_id === null && { counts: countsOf(stream_run) }),
   };
 }
+
+const countsOf = ({ rows_loaded, rows_updated, rows_deleted, bytes_loaded, rows_rejected }: Attempt['claim']['stream_run']) => ({
+  rows_loaded,
+  rows_updated,
+  rows_deleted,
+  bytes_loaded,
+  rows_rejected,
+});

@@ -10,7 +10,7 @@ import { tablePath } from '../../server/connectors/file/writer.ts';
 import { parseParameters } from '../../server/connectors/parameters.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
-import { HTTP_API_FIXTURES } from './http-fixtures.ts';
+import { HTTP_API_FIXTURES, HTTP_FIXTURES } from './http-fixtures.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { mysqlDestination, mysqlSource } from './mysql-places.ts';
 import { readRows } from './reading.ts';
@@ -201,6 +201,7 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
     parquet: fileDestination({ format: 'parquet' }),
   },
   'source http_api': HTTP_API_FIXTURES,
+  'destination http': HTTP_FIXTURES,
   'source demo': { rows: () => made({ rows: 20_000 }, { 'a start after the end': { start_date: '2030-01-01' } }) },
   'destination slack': { channels: slackPlace },
   'source sample': { rows: () => made({ rows: 100 }, { 'told to refuse': { check: 'throws' } }) },

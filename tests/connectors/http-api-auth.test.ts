@@ -16,10 +16,22 @@ const only = (allowed: (request: SeenRequest) => boolean) => (request: SeenReque
   allowed(request) ? Response.json([{ id: 1 }]) : Response.json({}, { status: 401 });
 
 test.each([
-  [{ type: 'bearer', token: '{{ secrets.token }}' }, ({ headers }: SeenRequest) => headers.authorization === 'Bearer a-secret-token'],
-  [{ type: 'api_key', in: 'header', name: 'X-Api-Key', value: '{{ secrets.token }}' }, ({ headers }: SeenRequest) => headers['x-api-key'] === 'a-secret-token'],
-  [{ type: 'api_key', in: 'query', name: 'key', value: '{{ secrets.token }}' }, ({ query }: SeenRequest) => query.key === 'a-secret-token'],
-  [{ type: 'basic', username: '{{ config.user }}', password: '{{ secrets.password }}' }, ({ headers }: SeenRequest) => headers.authorization === `Basic ${Buffer.from('Zoë:pässword:x').toString('base64')}`],
+  [
+    { type: 'bearer', token: '{{ secrets.token }}' },
+    ({ headers }: SeenRequest) => headers.authorization === 'Bearer a-secret-token',
+  ],
+  [
+    { type: 'api_key', in: 'header', name: 'X-Api-Key', value: '{{ secrets.token }}' },
+    ({ headers }: SeenRequest) => headers['x-api-key'] === 'a-secret-token',
+  ],
+  [
+    { type: 'api_key', in: 'query', name: 'key', value: '{{ secrets.token }}' },
+    ({ query }: SeenRequest) => query.key === 'a-secret-token',
+  ],
+  [
+    { type: 'basic', username: '{{ config.user }}', password: '{{ secrets.password }}' },
+    ({ headers }: SeenRequest) => headers.authorization === `Basic ${Buffer.from('Zoë:pässword:x').toString('base64')}`,
+  ],
 ] as const)('%p signs every request', async (authentication, allowed) => {
   server.on('/items', only(allowed));
   expect((await read(authentication, { secrets, config: { user: 'Zoë' } })).rows).toEqual([['1']]);
@@ -33,7 +45,10 @@ function tokenService(answer: (count: number, form: URLSearchParams, request: Se
   const valid = new Set<string>();
   clients += 1;
   server.on('/token', (request) => answer((count += 1), new URLSearchParams(request.body), request));
-  server.on('/items', only(({ headers }) => valid.has(headers.authorization ?? '')));
+  server.on(
+    '/items',
+    only(({ headers }) => valid.has(headers.authorization ?? '')),
+  );
   const give = (token: string, more: object = {}) => {
     valid.add(`Bearer ${token}`);
     return Response.json({ access_token: token, token_type: 'bearer', ...more });
@@ -49,7 +64,10 @@ function tokenService(answer: (count: number, form: URLSearchParams, request: Se
 
 test('client credentials get a token once for all that ask at the same time, and for later reads', async () => {
   const service = tokenService((count, form) => {
-    expect(Object.fromEntries(form)).toMatchObject({ grant_type: 'client_credentials', client_secret: 'a-secret-token' });
+    expect(Object.fromEntries(form)).toMatchObject({
+      grant_type: 'client_credentials',
+      client_secret: 'a-secret-token',
+    });
     return service.give(`token ${count}`, { expires_in: 3600 });
   });
   const reads = await Promise.all(Array.from({ length: 5 }, () => read(service.authentication, { secrets })));
@@ -103,7 +121,9 @@ test('a refresh token that is replaced goes on being used, and its user is warne
 });
 
 test('a token endpoint that refuses is an error of authentication, one that is down is tried again', async () => {
-  const refusing = tokenService(() => Response.json({ error: 'invalid_client', error_description: 'unknown client' }, { status: 400 }));
+  const refusing = tokenService(() =>
+    Response.json({ error: 'invalid_client', error_description: 'unknown client' }, { status: 400 }),
+  );
   const refused = read(refusing.authentication, { secrets });
   await expect(refused).rejects.toThrow('unknown client');
   await expect(refused).rejects.toBeInstanceOf(AuthenticationError);

@@ -1,6 +1,13 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { gzipSync } from 'node:zlib';
-import { AuthenticationError, ConfigurationError, DataError, RateLimitedError, RetryableError, TimeoutError } from '../../server/connectors/errors.ts';
+import {
+  AuthenticationError,
+  ConfigurationError,
+  DataError,
+  RateLimitedError,
+  RetryableError,
+  TimeoutError,
+} from '../../server/connectors/errors.ts';
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
 import { askedWait } from '../../server/connectors/http-api/waiting.ts';
 import { inTurn, json, startHttpServer } from '../support/http-server.ts';
@@ -34,9 +41,13 @@ describe('an answer that is no success becomes an error of its class, with the w
   });
 
   test('without a secret that the server sends back', async () => {
-    server.on('/items', ({ headers }) => Response.json({ message: `no such key ${headers['x-key']}` }, { status: 400 }));
+    server.on('/items', ({ headers }) =>
+      Response.json({ message: `no such key ${headers['x-key']}` }, { status: 400 }),
+    );
     const authentication = { type: 'api_key', in: 'header', name: 'X-Key', value: '{{ secrets.key }}' };
-    const error = await check({ authentication, secrets: { key: 'very-secret-key' } }).catch((thrown: unknown) => thrown);
+    const error = await check({ authentication, secrets: { key: 'very-secret-key' } }).catch(
+      (thrown: unknown) => thrown,
+    );
     expect((error as Error).message).toContain('no such key');
     expect((error as Error).message).not.toContain('very-secret-key');
   });
@@ -80,7 +91,9 @@ describe('what may pass is tried again', () => {
 
   test('but only as often as the definition says', async () => {
     server.on('/items', json({}, { status: 500 }));
-    await expect(readAll(settings({ retries: { max_attempts: 3, base_seconds: 0.001 } }))).rejects.toBeInstanceOf(RetryableError);
+    await expect(readAll(settings({ retries: { max_attempts: 3, base_seconds: 0.001 } }))).rejects.toBeInstanceOf(
+      RetryableError,
+    );
     expect(server.seen).toHaveLength(3);
   });
 });
@@ -135,7 +148,12 @@ describe('an answer that is no use ends the read with its place', () => {
   test.each([
     ['broken JSON', () => new Response('[{"id": 1}, {"id": '), 'malformed_json', 'character 20'],
     ['a page of HTML', () => new Response('<html>sign in</html>'), 'malformed_json', 'HTML'],
-    ['text in another encoding', () => new Response(new Uint8Array([0x5b, 0x22, 0xe9, 0x22, 0x5d])), 'malformed_text', 'UTF-8'],
+    [
+      'text in another encoding',
+      () => new Response(new Uint8Array([0x5b, 0x22, 0xe9, 0x22, 0x5d])),
+      'malformed_text',
+      'UTF-8',
+    ],
   ] as const)('%s', async (_, answer, code, words) => {
     server.on('/items', answer);
     const error = await readAll(settings()).catch((thrown: unknown) => thrown);
@@ -175,7 +193,9 @@ describe('an answer that is no use ends the read with its place', () => {
 
 describe('a definition that does not hold together is refused, its place named', () => {
   const problem = (definition: unknown, more: object = {}) =>
-    problemsOf({ definition: typeof definition === 'string' ? definition : JSON.stringify(definition), ...more }).join('\n');
+    problemsOf({ definition: typeof definition === 'string' ? definition : JSON.stringify(definition), ...more }).join(
+      '\n',
+    );
   const base_url = 'https://api.example.com';
 
   test('YAML is as good as JSON', () => {
@@ -185,24 +205,41 @@ describe('a definition that does not hold together is refused, its place named',
   test.each([
     ['base_url: [', /Line 1/],
     ['just text', /must be an object/],
-    [`base_url: ${base_url}\nstreams:\n  - name: items\n    request:\n      pth: /items\n`, /Line 5, streams\[0\]\.request\.path: this is missing|Line 5, streams\[0\]\.request: there is no setting "pth"/],
+    [
+      `base_url: ${base_url}\nstreams:\n  - name: items\n    request:\n      pth: /items\n`,
+      /Line 5, streams\[0\]\.request\.path: this is missing|Line 5, streams\[0\]\.request: there is no setting "pth"/,
+    ],
     [{ base_url, streams: [] }, /streams/],
     [{ base_url, streams: [stream, stream] }, /items: the name is taken/],
-    [{ base_url, streams: [{ ...stream, records: 'data.[' }] }, /streams\[0\]\.records: This is no JMESPath expression/],
+    [
+      { base_url, streams: [{ ...stream, records: 'data.[' }] },
+      /streams\[0\]\.records: This is no JMESPath expression/,
+    ],
     [{ base_url, streams: [{ ...stream, request: { path: '/{{ 1 + 1 }}' } }] }, /A reference is written/],
-    [{ base_url, streams: [{ ...stream, request: { path: '/{{ process.env }}' } }] }, /There is no \{\{ process\.env \}\} here/],
+    [
+      { base_url, streams: [{ ...stream, request: { path: '/{{ process.env }}' } }] },
+      /There is no \{\{ process\.env \}\} here/,
+    ],
     [{ base_url, streams: [{ ...stream, request: { path: '/{{ parent.id }}' } }] }, /names none/],
     [{ base_url, streams: [{ ...stream, parent: { stream: 'other' } }] }, /there is no stream "other"/],
     [{ base_url, streams: [{ ...stream, parent: { stream: 'items' } }] }, /its own parent/],
     [{ base_url, streams: [{ ...stream, pagination: { type: 'page_number' } }] }, /must say \{\{ page\.number \}\}/],
     [{ base_url, streams: [{ ...stream, incremental: { cursor_field: 'at', step_days: 1 } }] }, /needs a first one/],
-    [{ base_url, authentication: { type: 'bearer', token: '{{ secrets.token }}' }, streams: [stream] }, /^secrets: The definition needs a value named "token"/],
+    [
+      { base_url, authentication: { type: 'bearer', token: '{{ secrets.token }}' }, streams: [stream] },
+      /^secrets: The definition needs a value named "token"/,
+    ],
   ])('%p', (definition, message) => {
     expect(problem(definition)).toMatch(message);
   });
 
   test('a document of aliases that would unfold without end', () => {
-    const levels = Array.from({ length: 12 }, (_, at) => `a${at + 1}: &a${at + 1} [${Array(9).fill(`*a${at}`).join(', ')}]`);
-    expect(problem(`a0: &a0 [x]\n${levels.join('\n')}\nbase_url: ${base_url}\nstreams: *a12\n`)).toMatch(/aliases|anchor/i);
+    const levels = Array.from(
+      { length: 12 },
+      (_, at) => `a${at + 1}: &a${at + 1} [${Array(9).fill(`*a${at}`).join(', ')}]`,
+    );
+    expect(problem(`a0: &a0 [x]\n${levels.join('\n')}\nbase_url: ${base_url}\nstreams: *a12\n`)).toMatch(
+      /aliases|anchor/i,
+    );
   });
 });

@@ -22,7 +22,11 @@ const EPOCH = Date.parse('2026-01-01T00:00:00Z');
 const iso = (ms: number) => new Date(ms).toISOString();
 
 /** What services do with limits: heed them, take both as included, or not look at them. */
-const heeding = (events: () => Event[], how: 'half-open' | 'inclusive' | 'ignored', order: (events: Event[]) => Event[]) =>
+const heeding = (
+  events: () => Event[],
+  how: 'half-open' | 'inclusive' | 'ignored',
+  order: (events: Event[]) => Event[],
+) =>
   server.on('/events', ({ query }) => {
     const from = query.from === undefined ? '' : iso(Date.parse(query.from));
     const to = query.to === undefined ? '~' : iso(Date.parse(query.to));
@@ -32,9 +36,18 @@ const heeding = (events: () => Event[], how: 'half-open' | 'inclusive' | 'ignore
     return Response.json(found.slice(offset, offset + 4));
   });
 
-const request = { path: '/events', query: { offset: '{{ page.offset }}', from: '{{ window.start }}', to: '{{ window.end }}' } };
+const request = {
+  path: '/events',
+  query: { offset: '{{ page.offset }}', from: '{{ window.start }}', to: '{{ window.end }}' },
+};
 const schema = { properties: { id: { type: 'integer' }, at: { type: 'string', format: 'date-time' } } };
-const streamOf = (incremental: object) => ({ name: 'events', request, schema, pagination: { type: 'offset' }, incremental: { cursor_field: 'at', ...incremental } });
+const streamOf = (incremental: object) => ({
+  name: 'events',
+  request,
+  schema,
+  pagination: { type: 'offset' },
+  incremental: { cursor_field: 'at', ...incremental },
+});
 
 const ways: [string, object, 'half-open' | 'inclusive' | 'ignored', (events: Event[]) => Event[]][] = [
   ['in ascending order', { order: 'ascending' }, 'half-open', (events) => events],
@@ -46,42 +59,52 @@ const ways: [string, object, 'half-open' | 'inclusive' | 'ignored', (events: Eve
 ];
 
 describe('rows that share a cursor are neither lost nor doubled, wherever a read is cut and whenever rows come', () => {
-  test.each(ways)('%s', async (_, incremental, how, order) => {
-    const run = fc.record({ newEvents: fc.array(fc.nat(3), { maxLength: 12 }), crashAfter: fc.nat(6) });
-    await fc.assert(
-      fc.asyncProperty(fc.array(run, { minLength: 1, maxLength: 5 }), async (runs) => {
-        const events: Event[] = [];
-        heeding(() => events, how, order);
-        let clock = EPOCH;
-        let state: StreamState | null = null;
-        const committed: string[] = [];
-        for (const { newEvents, crashAfter } of [...runs, { newEvents: [], crashAfter: 1000 }]) {
-          // Steps of nothing, half a day, a day, a day and a half: many share their time.
-          for (const step of newEvents) events.push({ id: events.length, at: iso((clock += (step * DAY) / 2)) });
-          const now = new Date(clock + 1);
-          const { context } = apiContext({ base_url: server.url, streams: [streamOf(incremental)] }, { now: () => now });
-          const stream = await discoverOne(context);
-          let pending: string[] = [];
-          let batches = 0;
-          let crashed = false;
-          for await (const batch of httpApiSource.read(context, requestOf(stream, { sync_mode: 'incremental', state }))) {
-            pending.push(...batch.rows.map(([id]) => id ?? ''));
-            if (batch.state) {
-              committed.push(...pending);
-              pending = [];
-              state = JSON.parse(JSON.stringify(batch.state)) as StreamState;
+  test.each(ways)(
+    '%s',
+    async (_, incremental, how, order) => {
+      const run = fc.record({ newEvents: fc.array(fc.nat(3), { maxLength: 12 }), crashAfter: fc.nat(6) });
+      await fc.assert(
+        fc.asyncProperty(fc.array(run, { minLength: 1, maxLength: 5 }), async (runs) => {
+          const events: Event[] = [];
+          heeding(() => events, how, order);
+          let clock = EPOCH;
+          let state: StreamState | null = null;
+          const committed: string[] = [];
+          for (const { newEvents, crashAfter } of [...runs, { newEvents: [], crashAfter: 1000 }]) {
+            // Steps of nothing, half a day, a day, a day and a half: many share their time.
+            for (const step of newEvents) events.push({ id: events.length, at: iso((clock += (step * DAY) / 2)) });
+            const now = new Date(clock + 1);
+            const { context } = apiContext(
+              { base_url: server.url, streams: [streamOf(incremental)] },
+              { now: () => now },
+            );
+            const stream = await discoverOne(context);
+            let pending: string[] = [];
+            let batches = 0;
+            let crashed = false;
+            for await (const batch of httpApiSource.read(
+              context,
+              requestOf(stream, { sync_mode: 'incremental', state }),
+            )) {
+              pending.push(...batch.rows.map(([id]) => id ?? ''));
+              if (batch.state) {
+                committed.push(...pending);
+                pending = [];
+                state = JSON.parse(JSON.stringify(batch.state)) as StreamState;
+              }
+              batches += 1;
+              crashed = batches > crashAfter;
+              if (crashed) break;
             }
-            batches += 1;
-            crashed = batches > crashAfter;
-            if (crashed) break;
+            if (!crashed) expect(pending).toEqual([]);
           }
-          if (!crashed) expect(pending).toEqual([]);
-        }
-        expect(committed.toSorted((a, b) => Number(a) - Number(b))).toEqual(events.map(({ id }) => String(id)));
-      }),
-      { numRuns: 25 },
-    );
-  }, 30_000);
+          expect(committed.toSorted((a, b) => Number(a) - Number(b))).toEqual(events.map(({ id }) => String(id)));
+        }),
+        { numRuns: 25 },
+      );
+    },
+    30_000,
+  );
 });
 
 const read = (incremental: object, more: object = {}) =>
@@ -91,10 +114,17 @@ const limits = () => server.seen.map(({ query }) => [query.from, query.to]);
 test('windows begin at midnight, cover every day up to now, and are asked for in the format of the service', async () => {
   server.on('/events', json([]));
   await read({ step_days: 10, start: '2026-10-25', format: 'date', end_inclusive: true });
-  expect(limits()).toEqual([['2026-10-25', '2026-11-03'], ['2026-11-04', '2026-11-13'], ['2026-11-14', '2026-11-21']]);
+  expect(limits()).toEqual([
+    ['2026-10-25', '2026-11-03'],
+    ['2026-11-04', '2026-11-13'],
+    ['2026-11-14', '2026-11-21'],
+  ]);
   server.seen.length = 0;
   await read({ step_days: 300, start: '2026-01-01', format: 'unix' });
-  expect(limits()).toEqual([['1767225600', '1793145600'], ['1793145600', '1795255200']]);
+  expect(limits()).toEqual([
+    ['1767225600', '1793145600'],
+    ['1793145600', '1795255200'],
+  ]);
 });
 
 test('empty windows are not asked for again but for the last', async () => {
@@ -109,7 +139,11 @@ test('empty windows are not asked for again but for the last', async () => {
 
 test('a look-back reads its days again, but not twice after a crash', async () => {
   const events = Array.from({ length: 10 }, (_, id) => ({ id, at: iso(EPOCH + id * DAY) }));
-  heeding(() => events, 'half-open', (all) => all);
+  heeding(
+    () => events,
+    'half-open',
+    (all) => all,
+  );
   const incremental = { order: 'ascending', look_back_days: 3 };
   const whole = await read(incremental);
   expect(whole.state).toMatchObject({ cursor: '2026-01-10 00:00:00.000000+00', complete: true });
@@ -121,7 +155,11 @@ test('a look-back reads its days again, but not twice after a crash', async () =
 
 test('a window of the run limits what is read, and a cursor that a user set alone is where a read goes on', async () => {
   const events = Array.from({ length: 10 }, (_, id) => ({ id, at: iso(EPOCH + id * DAY) }));
-  heeding(() => events, 'ignored', (all) => all);
+  heeding(
+    () => events,
+    'ignored',
+    (all) => all,
+  );
   const windowed = await read({}, { window: { start: '2026-01-03', end: '2026-01-06' } });
   expect(windowed.rows.map(([id]) => id)).toEqual(['2', '3', '4']);
   const set = await read({}, { state: { cursor: '2026-01-08' } });
@@ -131,7 +169,10 @@ test('a window of the run limits what is read, and a cursor that a user set alon
 
 test('numbers are compared as such, with all their digits', async () => {
   const rows = ['9007199254740993', '9007199254740992', '99', '9007199254740994'];
-  server.on('/events', ({ query }) => new Response(query.offset === '0' ? `[${rows.map((id) => `{"id": ${id}}`)}]` : '[]'));
+  server.on(
+    '/events',
+    ({ query }) => new Response(query.offset === '0' ? `[${rows.map((id) => `{"id": ${id}}`)}]` : '[]'),
+  );
   const stream = { ...streamOf({ cursor_field: 'id', type: 'number' }), schema: undefined };
   const reading = (state: StreamState | null) =>
     readAll({ base_url: server.url, streams: [stream] }, { sync_mode: 'incremental', state });
@@ -142,7 +183,16 @@ test('numbers are compared as such, with all their digits', async () => {
 });
 
 test('records that are said to ascend and do not end the read', async () => {
-  server.on('/events', ({ query }) => Response.json(query.offset === '0' ? [{ id: 1, at: iso(EPOCH + 1) }, { id: 2, at: iso(EPOCH) }] : []));
+  server.on('/events', ({ query }) =>
+    Response.json(
+      query.offset === '0'
+        ? [
+            { id: 1, at: iso(EPOCH + 1) },
+            { id: 2, at: iso(EPOCH) },
+          ]
+        : [],
+    ),
+  );
   await expect(read({ order: 'ascending' })).rejects.toMatchObject({ code: 'not_ascending' });
 });
 
@@ -155,6 +205,13 @@ test.each([
   ['2026-02-01 00:00:00.000001+00', 'end', 'date', true, '2026-02-01'],
   ['2026-02-01 00:00:00.000000+00', 'end', 'unix_ms', true, 1769903999999],
 ] as const)('%s as %s in %s, inclusive: %p', (normal, side, format, end_inclusive, wanted) => {
-  const incremental = { cursor_field: 'at', type: 'time', format, order: 'none', look_back_days: 0, end_inclusive } as const;
+  const incremental = {
+    cursor_field: 'at',
+    type: 'time',
+    format,
+    order: 'none',
+    look_back_days: 0,
+    end_inclusive,
+  } as const;
   expect(requestValue(normal, side, incremental)).toBe(wanted);
 });

@@ -18,12 +18,35 @@ const read = (stream: object, more: object = {}) =>
 describe('every way to page gives every record once and in order', () => {
   const limit = '100';
   const ways: [string, Answering, object][] = [
-    ['page number', paged.byNumber(items), { query: { page: '{{ page.number }}', limit }, pagination: { type: 'page_number' } }],
-    ['page number, short page ends', paged.byNumber(items), { query: { page: '{{ page.number }}', limit: '{{ page.size }}' }, pagination: { type: 'page_number', size: 100, stop: 'short_page' } }],
-    ['offset', paged.byOffset(items), { query: { offset: '{{ page.offset }}', limit }, records: 'data.items', pagination: { type: 'offset' } }],
-    ['cursor in the body', paged.byCursor(items), { query: { cursor: '{{ page.token }}', limit }, records: 'items', pagination: { type: 'cursor', token: 'next' } }],
+    [
+      'page number',
+      paged.byNumber(items),
+      { query: { page: '{{ page.number }}', limit }, pagination: { type: 'page_number' } },
+    ],
+    [
+      'page number, short page ends',
+      paged.byNumber(items),
+      {
+        query: { page: '{{ page.number }}', limit: '{{ page.size }}' },
+        pagination: { type: 'page_number', size: 100, stop: 'short_page' },
+      },
+    ],
+    [
+      'offset',
+      paged.byOffset(items),
+      { query: { offset: '{{ page.offset }}', limit }, records: 'data.items', pagination: { type: 'offset' } },
+    ],
+    [
+      'cursor in the body',
+      paged.byCursor(items),
+      { query: { cursor: '{{ page.token }}', limit }, records: 'items', pagination: { type: 'cursor', token: 'next' } },
+    ],
     ['Link header', paged.byLink(items), { query: { limit }, pagination: { type: 'link_header' } }],
-    ['next address in the body', paged.byAddress(items, () => server.url), { query: { limit }, records: 'results', pagination: { type: 'next_address', address: 'links.next' } }],
+    [
+      'next address in the body',
+      paged.byAddress(items, () => server.url),
+      { query: { limit }, records: 'results', pagination: { type: 'next_address', address: 'links.next' } },
+    ],
   ];
   test.each(ways)('%s', async (way, answer, { query, ...stream }: any) => {
     server.on('/items', answer);
@@ -58,12 +81,16 @@ describe('every way to page gives every record once and in order', () => {
 
   test('has_more and a status of the end stop as well', async () => {
     server.on('/items', ({ query }) =>
-      Number(query.page) > 2 ? new Response('', { status: 404 }) : Response.json({ items: [{ id: 1, page: query.page }] }),
+      Number(query.page) > 2
+        ? new Response('', { status: 404 })
+        : Response.json({ items: [{ id: 1, page: query.page }] }),
     );
     const request = { path: '/items', query: { page: '{{ page.number }}' } };
     const ends = { request, records: 'items', pagination: { type: 'page_number', end_statuses: [404] } };
     expect((await read(ends)).rows).toHaveLength(2);
-    server.on('/items', ({ query }) => Response.json({ items: [{ id: 1, page: query.page }], more: Number(query.page) < 3 }));
+    server.on('/items', ({ query }) =>
+      Response.json({ items: [{ id: 1, page: query.page }], more: Number(query.page) < 3 }),
+    );
     const more = { request, records: 'items', pagination: { type: 'page_number', has_more: 'more' } };
     expect((await read(more)).rows).toHaveLength(3);
   });
@@ -101,7 +128,10 @@ describe('addresses that an answer names', () => {
   const foreign = startHttpServer();
   afterAll(() => foreign.close());
   const next = { type: 'next_address', address: 'next' };
-  const secret = { secrets: { key: 'the secret key' }, authentication: { type: 'api_key', in: 'header', name: 'X-Key', value: '{{ secrets.key }}' } };
+  const secret = {
+    secrets: { key: 'the secret key' },
+    authentication: { type: 'api_key', in: 'header', name: 'X-Key', value: '{{ secrets.key }}' },
+  };
 
   test('of another origin get no request and no credentials, unless they are allowed', async () => {
     foreign.on('/more', json({ items: [{ id: 2 }] }));

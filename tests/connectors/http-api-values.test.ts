@@ -25,27 +25,49 @@ test('every value survives: digits, nesting, empty texts, null and absence', asy
   const { rows, context } = await read({ records: 'data' });
   const { fields } = await discoverOne(context);
   expect(typesOf(fields)).toEqual({
-    id: 'number', big: 'integer', amount: 'number', exp: 'number', text: 'string', nested: 'json', list: 'array',
-    on: 'boolean', extra: 'string',
+    id: 'number',
+    big: 'integer',
+    amount: 'number',
+    exp: 'number',
+    text: 'string',
+    nested: 'json',
+    list: 'array',
+    on: 'boolean',
+    extra: 'string',
   });
   expect(rows).toEqual([
-    ['12345678901234567890', '9223372036854775807', '0.1234567890123456789', '1e5', '', '{"n":12345678901234567890.10,"a":[1.50]}', '[1,"x",null]', 'true', null],
+    [
+      '12345678901234567890',
+      '9223372036854775807',
+      '0.1234567890123456789',
+      '1e5',
+      '',
+      '{"n":12345678901234567890.10,"a":[1.50]}',
+      '[1,"x",null]',
+      'true',
+      null,
+    ],
     ['1', null, null, '0', 'Zoë ☃ A', null, null, null, 'new'],
   ]);
 });
 
 test('types widen as the records looked at ask for it', async () => {
-  server.on('/items', json([
-    { a: 1, b: 1, c: 'x', d: null, e: { x: 1 } },
-    { a: 1.5, b: 'text', c: [1], d: true, e: 7 },
-  ]));
+  server.on(
+    '/items',
+    json([
+      { a: 1, b: 1, c: 'x', d: null, e: { x: 1 } },
+      { a: 1.5, b: 'text', c: [1], d: true, e: 7 },
+    ]),
+  );
   const { fields } = await discoverOne((await read({})).context);
   expect(typesOf(fields)).toEqual({ a: 'number', b: 'string', c: 'json', d: 'boolean', e: 'json' });
 });
 
 test('a value that does not fit is told with its place, new fields are warned of', async () => {
   server.on('/items', json([{ id: 1 }]));
-  const stream = await discoverOne(apiContext({ base_url: server.url, streams: [{ name: 'items', request: { path: '/items' } }] }).context);
+  const stream = await discoverOne(
+    apiContext({ base_url: server.url, streams: [{ name: 'items', request: { path: '/items' } }] }).context,
+  );
   server.on('/items', json([{ id: 1, more: 2 }, { id: 'no number' }]));
   await expect(read({}, { stream })).rejects.toMatchObject({
     code: 'value_does_not_fit',
@@ -58,10 +80,22 @@ test('a value that does not fit is told with its place, new fields are warned of
 });
 
 test('a declared schema needs no request and takes values as services write them', async () => {
-  server.on('/items', json([
-    { id: '17', amount: '12.50', day: '2026-01-31', at: '2026-01-31T23:59:59.123456+02:00', unix: 1769903999, ms: 1769903999123, on: 'true', tags: ['x'] },
-    { id: 18, amount: '', day: '', at: null, unix: null, ms: null, on: false, tags: null },
-  ]));
+  server.on(
+    '/items',
+    json([
+      {
+        id: '17',
+        amount: '12.50',
+        day: '2026-01-31',
+        at: '2026-01-31T23:59:59.123456+02:00',
+        unix: 1769903999,
+        ms: 1769903999123,
+        on: 'true',
+        tags: ['x'],
+      },
+      { id: 18, amount: '', day: '', at: null, unix: null, ms: null, on: false, tags: null },
+    ]),
+  );
   const schema = {
     type: 'object',
     properties: {
@@ -75,20 +109,43 @@ test('a declared schema needs no request and takes values as services write them
       tags: { type: 'array' },
     },
   };
-  const { context } = apiContext({ base_url: server.url, streams: [{ name: 'items', request: { path: '/items' }, schema, primary_key: 'id' }] });
+  const { context } = apiContext({
+    base_url: server.url,
+    streams: [{ name: 'items', request: { path: '/items' }, schema, primary_key: 'id' }],
+  });
   const [stream] = await httpApiSource.discover(context);
   expect(server.seen).toEqual([]);
   expect(stream?.source_defined_primary_key).toEqual([['id']]);
   const { rows } = await read({ schema }, { stream });
   expect(rows).toEqual([
-    ['17', '12.50', '2026-01-31', '2026-01-31 21:59:59.123456+00', '2026-01-31 23:59:59.000000+00', '2026-01-31 23:59:59.123000+00', 'true', '["x"]'],
+    [
+      '17',
+      '12.50',
+      '2026-01-31',
+      '2026-01-31 21:59:59.123456+00',
+      '2026-01-31 23:59:59.000000+00',
+      '2026-01-31 23:59:59.123000+00',
+      'true',
+      '["x"]',
+    ],
     ['18', null, null, null, null, null, 'false', null],
   ]);
 });
 
 test('JMESPath reshapes records; one object is one record; plain values become records too', async () => {
-  server.on('/items', json({ users: [{ id: 1, profile: { mail: 'a@b' } }, { id: 2, profile: null }] }));
-  expect((await read({ records: 'users[].{id: id, mail: profile.mail}' })).rows).toEqual([['1', 'a@b'], ['2', null]]);
+  server.on(
+    '/items',
+    json({
+      users: [
+        { id: 1, profile: { mail: 'a@b' } },
+        { id: 2, profile: null },
+      ],
+    }),
+  );
+  expect((await read({ records: 'users[].{id: id, mail: profile.mail}' })).rows).toEqual([
+    ['1', 'a@b'],
+    ['2', null],
+  ]);
   server.on('/items', json({ id: 1 }));
   expect((await read({})).rows).toEqual([['1']]);
   server.on('/items', json(['x', 'y']));
@@ -99,23 +156,40 @@ test('JMESPath reshapes records; one object is one record; plain values become r
 
 describe('a child stream', () => {
   const streams = [
-    { name: 'orders', request: { path: '/users/{{ parent.id }}/orders', query: { page: '{{ page.number }}' } }, parent: { stream: 'users', fields: { user_id: 'id' } }, pagination: { type: 'page_number' } },
-    { name: 'users', request: { path: '/users', query: { page: '{{ page.number }}' } }, pagination: { type: 'page_number' } },
+    {
+      name: 'orders',
+      request: { path: '/users/{{ parent.id }}/orders', query: { page: '{{ page.number }}' } },
+      parent: { stream: 'users', fields: { user_id: 'id' } },
+      pagination: { type: 'page_number' },
+    },
+    {
+      name: 'users',
+      request: { path: '/users', query: { page: '{{ page.number }}' } },
+      pagination: { type: 'page_number' },
+    },
     { name: 'lines', request: { path: '/orders/{{ parent.user_id }}/{{ parent.id }}' }, parent: { stream: 'orders' } },
   ];
   const users = ['a/b', 'ü', 'c', 'd', 'e'];
   const setUp = () => {
-    server.on('/users', ({ query }) => Response.json(users.slice(2 * Number(query.page) - 2, 2 * Number(query.page)).map((id) => ({ id }))));
+    server.on('/users', ({ query }) =>
+      Response.json(users.slice(2 * Number(query.page) - 2, 2 * Number(query.page)).map((id) => ({ id }))),
+    );
     for (const [at, user] of users.entries()) {
       const orders = Array.from({ length: at }, (_, id) => ({ id }));
-      server.on(`/users/${encodeURIComponent(user)}/orders`, ({ query }) => Response.json(query.page === '1' ? orders : []));
-      for (const { id } of orders) server.on(`/orders/${encodeURIComponent(user)}/${id}`, json([{ line: `${user}${id}` }]));
+      server.on(`/users/${encodeURIComponent(user)}/orders`, ({ query }) =>
+        Response.json(query.page === '1' ? orders : []),
+      );
+      for (const { id } of orders)
+        server.on(`/orders/${encodeURIComponent(user)}/${id}`, json([{ line: `${user}${id}` }]));
     }
   };
 
   test('is asked for each record of its parents, in their order, several at a time', async () => {
     setUp();
-    const { rows } = await readAll({ base_url: server.url, streams, rate_limit: { concurrency: 4 } }, { name: 'orders' });
+    const { rows } = await readAll(
+      { base_url: server.url, streams, rate_limit: { concurrency: 4 } },
+      { name: 'orders' },
+    );
     const wanted = users.flatMap((user, at) => Array.from({ length: at }, (_, id) => [String(id), user]));
     expect(rows).toEqual(wanted);
     const lines = await readAll({ base_url: server.url, streams }, { name: 'lines' });
@@ -134,12 +208,27 @@ describe('a child stream', () => {
 test('memory does not grow with the number of pages', async () => {
   const page = JSON.stringify(makeItems(1000).map((item) => ({ ...item, filler: 'x'.repeat(200) })));
   const last = 400;
-  server.on('/items', ({ query }) => new Response(Number(query.page) <= last ? `${page}${' '.repeat(Number(query.page))}` : '[]'));
-  const stream = { request: { path: '/items', query: { page: '{{ page.number }}' } }, pagination: { type: 'page_number' } };
+  server.on(
+    '/items',
+    ({ query }) => new Response(Number(query.page) <= last ? `${page}${' '.repeat(Number(query.page))}` : '[]'),
+  );
+  const stream = {
+    request: { path: '/items', query: { page: '{{ page.number }}' } },
+    pagination: { type: 'page_number' },
+  };
   const { context } = apiContext({ base_url: server.url, streams: [{ name: 'items', ...stream }] });
   const schema = await discoverOne(context);
   const columns = schema.fields.map((field) => ({ field, masking: 'none' as const }));
-  const request = { stream: schema, columns, filters: [], sync_mode: 'full_refresh' as const, cursor_field: null, primary_key: [], state: null, window: null };
+  const request = {
+    stream: schema,
+    columns,
+    filters: [],
+    sync_mode: 'full_refresh' as const,
+    cursor_field: null,
+    primary_key: [],
+    state: null,
+    window: null,
+  };
   let rows = 0;
   let early = 0;
   let late = 0;

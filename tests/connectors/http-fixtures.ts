@@ -1,13 +1,17 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Cell, LogicalType } from '../../server/connectors/define.ts';
+import { parseExactly } from '../../server/connectors/file/json-line.ts';
+import { jsonCell } from '../../server/connectors/json-cells.ts';
 import { type Item, makeItems, paged, startHttpServer } from '../support/http-server.ts';
 import type { Place } from './fixtures.ts';
 
 const ROWS = 12_345;
 
 /** Refuses whoever does not bring the token. */
-const guarded = (answer: (request: { headers: Record<string, string>; query: Record<string, string> }) => Response) =>
+const guarded =
+  (answer: (request: { headers: Record<string, string>; query: Record<string, string> }) => Response) =>
   (request: { headers: Record<string, string>; query: Record<string, string> }) =>
     request.headers.authorization === 'Bearer the right token'
       ? answer(request)
@@ -18,7 +22,9 @@ const definition = (base_url: string, path: string, stream: object) =>
     base_url,
     authentication: { type: 'bearer', token: '{{ secrets.token }}' },
     retries: { max_attempts: 2, base_seconds: 0.001 },
-    streams: [{ name: 'items', primary_key: 'id', ...stream, request: { path, ...(stream as { request?: object }).request } }],
+    streams: [
+      { name: 'items', primary_key: 'id', ...stream, request: { path, ...(stream as { request?: object }).request } },
+    ],
   });
 
 async function place(stream: object, answer: (items: Item[]) => Parameters<typeof guarded>[0]): Promise<Place> {
@@ -66,7 +72,12 @@ const windows = () =>
     {
       ...numbered,
       request: {
-        query: { page: '{{ page.number }}', limit: '{{ page.size }}', from: '{{ window.start }}', to: '{{ window.end }}' },
+        query: {
+          page: '{{ page.number }}',
+          limit: '{{ page.size }}',
+          from: '{{ window.start }}',
+          to: '{{ window.end }}',
+        },
       },
       incremental: { cursor_field: 'at', format: 'date', step_days: 30, start: '2025-12-01', end_inclusive: true },
     },
@@ -78,3 +89,62 @@ const windows = () =>
   );
 
 export const HTTP_API_FIXTURES = { 'ascending by time': ascending, 'windows of days': windows };
+
+type ApiRow = Record<string, unknown>;
+
+/** The cell that a value of a sent row was made of. */
+function cellFrom(value: unknown, type: LogicalType): Cell {
+  if (value === null || value === undefined) return null;
+  if (type === 'binary') return `\\x${Buffer.from(String(value), 'base64').toString('hex')}`;
+  if (type === 'timestamp_tz') return String(value).replace('T', ' ').replace('Z', '+00');
+  return jsonCell(value, type) ?? null;
+}
+
+/** A service that takes rows, heeds the keys of batches, and gives the rows of a table back. */
+function destination(settings: { format: string; rows_key?: string; batch_rows?: number }) {
+  return async (): Promise<Place> => {
+    const server = startHttpServer();
+    const seen = new Set<string>();
+    const tables = new Map<string, ApiRow[]>();
+    server.on('/rows/*', ({ headers, body, method, path }) => {
+      if (headers['x-api-key'] !== 'the right key')
+        return Response.json({ message: 'The key is wrong' }, { status: 401 });
+      const key = headers['idempotency-key'] ?? '';
+      if (method !== 'POST' || seen.has(key)) return new Response(null, { status: 204 });
+      seen.add(key);
+      const lines = body.split('\n').filter((line) => line !== '');
+      const batch = settings.format === 'jsonl' ? lines.map((line) => parseExactly(line)) : parseExactly(body);
+      const rows = settings.format === 'object' ? (batch as Record<string, unknown[]>)[settings.rows_key ?? ''] : batch;
+      tables.set(path, [...(tables.get(path) ?? []), ...(rows as ApiRow[])]);
+      return Response.json({ taken: (rows as unknown[]).length }, { status: 201 });
+    });
+    const filesRoot = await mkdtemp(join(tmpdir(), 'data-pipelines-files-'));
+    const good = {
+      url: `${server.url}/rows/{{ table }}`,
+      authentication: 'api_key_header',
+      api_key: 'the right key',
+      ...settings,
+    };
+    return {
+      filesRoot,
+      good,
+      bad: {
+        'wrong key': { ...good, api_key: 'a wrong key' },
+        'nobody listens': { ...good, url: 'http://127.0.0.1:1/rows' },
+      },
+      leftOpen: async () => server.open(),
+      readTable: async (table, columns) =>
+        tables.get(`/rows/${table}`)?.map((row) => columns.map(({ name, type }) => cellFrom(row[name], type))) ?? null,
+      close: async () => {
+        await server.close();
+        await rm(filesRoot, { recursive: true, force: true });
+      },
+    };
+  };
+}
+
+export const HTTP_FIXTURES = {
+  array: destination({ format: 'array' }),
+  'object, two rows a batch': destination({ format: 'object', rows_key: 'the "rows"', batch_rows: 2 }),
+  'JSON Lines': destination({ format: 'jsonl' }),
+};

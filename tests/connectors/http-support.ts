@@ -1,5 +1,12 @@
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
-import type { AnySource, Batch, Cell, ConnectorContext, ReadRequest, StreamSchema } from '../../server/connectors/define.ts';
+import type {
+  AnySource,
+  Batch,
+  Cell,
+  ConnectorContext,
+  ReadRequest,
+  StreamSchema,
+} from '../../server/connectors/define.ts';
 import { parseParameters } from '../../server/connectors/parameters.ts';
 import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
@@ -64,5 +71,10 @@ export async function readAll(
   const stream = request.stream ?? (await discoverOne(made.context, name));
   const batches = await readBatches(httpApiSource as AnySource, made.context, requestOf(stream, request));
   const state = batches.findLast((batch) => batch.state)?.state ?? null;
-  return { ...made, batches, rows: batches.flatMap(({ rows }) => rows), state: state && JSON.parse(JSON.stringify(state)) };
+  return {
+    ...made,
+    batches,
+    rows: batches.flatMap(({ rows }) => rows),
+    state: state && JSON.parse(JSON.stringify(state)),
+  };
 }

@@ -13,7 +13,7 @@ export interface HttpServer {
   url: string;
   /** Everything that came, in order. */
   seen: SeenRequest[];
-  /** Answers by path; what has none is 404. */
+  /** Answers by path, or by all of it but the last part, as `/items/*`; what has none is 404. */
   on(path: string, answer: Answering): void;
   /** Requests that are not answered yet. */
   open(): number;
@@ -38,7 +38,7 @@ export function startHttpServer(): HttpServer {
         body: await request.text(),
       };
       seen.push(asked);
-      const answer = answers.get(url.pathname);
+      const answer = answers.get(url.pathname) ?? answers.get(url.pathname.replace(/[^/]*$/, '*'));
       return answer ? answer(asked) : Response.json({ message: 'There is nothing here' }, { status: 404 });
     },
   });
@@ -61,7 +61,10 @@ export function inTurn(...answers: Answering[]): Answering {
   };
 }
 
-export const json = (value: unknown, init?: ResponseInit): Answering => () => Response.json(value, init);
+export const json =
+  (value: unknown, init?: ResponseInit): Answering =>
+  () =>
+    Response.json(value, init);
 
 export interface Item {
   id: number;

@@ -34,7 +34,8 @@ export function openApi(ctx: Context, options: { hurry: boolean }): Api {
   const scope = { config, secrets };
   const base = requireText(definition.base_url, scope).replace(/\/+$/, '');
   const parsed = URL.parse(base);
-  if (!parsed || !/^https?:$/.test(parsed.protocol)) throw new ConfigurationError('invalid_address', `base_url is no http address: ${base}`);
+  if (!parsed || !/^https?:$/.test(parsed.protocol))
+    throw new ConfigurationError('invalid_address', `base_url is no http address: ${base}`);
   const origins = new Set([parsed.origin, ...definition.allowed_origins.map((one) => new URL(one).origin)]);
   const { requests_per_second = null, concurrency } = definition.rate_limit;
   const limits = { requests_per_second, concurrency };

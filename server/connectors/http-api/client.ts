@@ -126,7 +126,10 @@ export class HttpClient {
     if ((answer.status >= 200 && answer.status < 300) || accept.includes(answer.status)) return { answer, error: null };
     const said = serverMessage(answer.text, answer.headers.get('content-type'));
     const message = this.#redactor.text(token ? said.replaceAll(token, '[redacted]') : said);
-    return { answer, error: statusError(answer.status, { where: `${call.method} ${url.host}${url.pathname}`, message }) };
+    return {
+      answer,
+      error: statusError(answer.status, { where: `${call.method} ${url.host}${url.pathname}`, message }),
+    };
   }
 
   async #follow(call: Call, token: string | null): Promise<Answer> {
@@ -155,7 +158,13 @@ export class HttpClient {
       const init = { method: call.method, headers: signed.headers, body: call.body, signal: abort.signal };
       const response = await this.ctx.fetch(signed.url.href, { ...init, redirect: 'manual' });
       const body = await readBody(response, max_bytes);
-      return { status: response.status, headers: response.headers, text: decode(body, max_bytes), bytes: body.length, url: call.url };
+      return {
+        status: response.status,
+        headers: response.headers,
+        text: decode(body, max_bytes),
+        bytes: body.length,
+        url: call.url,
+      };
     } catch (error) {
       abort.abort(error);
       throw abort.signal.reason;
@@ -209,4 +218,3 @@ function decode(body: Uint8Array, limit: number): string {
     throw new DataError('malformed_text', 'An answer is no text in UTF-8');
   }
 }
-

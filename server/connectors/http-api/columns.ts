@@ -13,16 +13,20 @@ export async function describeStream(api: Api, stream: StreamDefinition): Promis
   const key = primary_key === undefined ? [] : [primary_key].flat();
   const types = stream.schema ? declaredTypes(stream) : await inferTypes(api, stream);
   for (const name of Object.keys(stream.parent?.fields ?? {})) types.set(name, types.get(name) ?? plain('string'));
-  for (const name of [...key, incremental?.cursor_field ?? []].flat()) types.set(name, types.get(name) ?? plain('string'));
-  const fields = Array.from(types, ([name, { type, source_type, nullable }]): Field => ({
-    path: [name],
-    type,
-    source_type,
-    dialect: null,
-    nullable: nullable && !key.includes(name),
-    is_primary_key: key.includes(name),
-    is_cursor_candidate: name === incremental?.cursor_field,
-  }));
+  for (const name of [...key, incremental?.cursor_field ?? []].flat())
+    types.set(name, types.get(name) ?? plain('string'));
+  const fields = Array.from(
+    types,
+    ([name, { type, source_type, nullable }]): Field => ({
+      path: [name],
+      type,
+      source_type,
+      dialect: null,
+      nullable: nullable && !key.includes(name),
+      is_primary_key: key.includes(name),
+      is_cursor_candidate: name === incremental?.cursor_field,
+    }),
+  );
   return {
     namespace: null,
     name: stream.name,
@@ -65,7 +69,11 @@ function declaredType({ type, format }: Property): ColumnType {
   const kinds = names.filter((name) => name !== 'null').map((name): LogicalType => (name === 'object' ? 'json' : name));
   const widest = kinds.reduce<LogicalType | null>((known, kind) => widenType(known, kind), null) ?? 'string';
   const source_type = `${names.join('|')}${format ? `(${format})` : ''}`;
-  return { type: format ? FORMATS[format] : widest, source_type, nullable: names.includes('null') || names.length === 1 };
+  return {
+    type: format ? FORMATS[format] : widest,
+    source_type,
+    nullable: names.includes('null') || names.length === 1,
+  };
 }
 
 /** The narrowest types that hold the first records. */

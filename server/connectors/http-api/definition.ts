@@ -111,9 +111,7 @@ const Stream = z.strictObject({
     })
     .optional(),
   /** Absent: inferred from the first records. */
-  schema: z
-    .strictObject({ type: z.literal('object').optional(), properties: z.record(name, Property) })
-    .optional(),
+  schema: z.strictObject({ type: z.literal('object').optional(), properties: z.record(name, Property) }).optional(),
   infer_records: z.int().min(1).max(100_000).default(1000),
 });
 export type StreamDefinition = z.infer<typeof Stream>;
@@ -141,7 +139,11 @@ const Document = z.strictObject({
     })
     .default({ max_attempts: 5, base_seconds: 0.5, max_wait_seconds: 600 }),
   timeout_seconds: z.number().min(0.1).max(600).default(60),
-  max_page_bytes: z.int().min(1024).max(256 * 1024 * 1024).default(32 * 1024 * 1024),
+  max_page_bytes: z
+    .int()
+    .min(1024)
+    .max(256 * 1024 * 1024)
+    .default(32 * 1024 * 1024),
   streams: z.array(Stream).min(1).max(500),
 });
 
@@ -172,7 +174,8 @@ function streamProblems(streams: StreamDefinition[], index: number): Problem[] {
     problems.push([['request'], 'it refers to a cursor, but the stream is not incremental']);
   }
   if (parent) problems.push(...parentProblems(streams, stream));
-  if (incremental?.step_days && incremental.type !== 'time') problems.push([['incremental', 'step_days'], 'only times have days']);
+  if (incremental?.step_days && incremental.type !== 'time')
+    problems.push([['incremental', 'step_days'], 'only times have days']);
   if (incremental?.step_days && incremental.start === undefined) {
     problems.push([['incremental', 'start'], 'reading by days needs a first one']);
   }

@@ -9,7 +9,8 @@ export const isPassing = (status: number): boolean => PASSING.has(status) || sta
 export function statusError(status: number, place: { where: string; message: string }): ConnectorError {
   const said = place.message ? `: ${place.message}` : '';
   const text = `${place.where} answered ${status}${said}`;
-  if (status === 401 || status === 403) return new AuthenticationError(status === 401 ? 'unauthorized' : 'forbidden', text);
+  if (status === 401 || status === 403)
+    return new AuthenticationError(status === 401 ? 'unauthorized' : 'forbidden', text);
   if (isPassing(status)) return new RetryableError(status === 429 ? 'rate_limited' : 'server_error', text);
   if (status === 404) return new ConfigurationError('not_found', text);
   return new ConfigurationError(status >= 300 && status < 400 ? 'redirected' : 'bad_request', text);

@@ -17,7 +17,8 @@ export interface TokenEndpoint {
 
 type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal' | 'warn'>;
 
-export const basicHeader = (username: string, password: string) => `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+export const basicHeader = (username: string, password: string) =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
 interface Token {
   value: string;
@@ -97,8 +98,12 @@ async function tryToken(ctx: Context, oauth: TokenEndpoint, source: TokenSource)
     form.set('refresh_token', used);
   }
   if (oauth.scope) form.set('scope', oauth.scope);
-  const headers: Record<string, string> = { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' };
-  if (oauth.credentials_in === 'basic_header') headers.authorization = basicHeader(oauth.client_id, oauth.client_secret);
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    'content-type': 'application/x-www-form-urlencoded',
+  };
+  if (oauth.credentials_in === 'basic_header')
+    headers.authorization = basicHeader(oauth.client_id, oauth.client_secret);
   else {
     form.set('client_id', oauth.client_id);
     form.set('client_secret', oauth.client_secret);
@@ -109,7 +114,10 @@ async function tryToken(ctx: Context, oauth: TokenEndpoint, source: TokenSource)
     const response = await ctx.fetch(url.href, init);
     const text = await response.text();
     if (response.ok) return { token: tokenOf(ctx, text, { source, used }), error: null };
-    const place = { where: `The token endpoint ${url.host}`, message: serverMessage(text, response.headers.get('content-type')) };
+    const place = {
+      where: `The token endpoint ${url.host}`,
+      message: serverMessage(text, response.headers.get('content-type')),
+    };
     // A wrong client or an expired grant is 400 here.
     const refused = response.status === 400 || response.status === 401 || response.status === 403;
     return { token: null, error: statusError(refused ? 401 : response.status, place) };
@@ -133,7 +141,10 @@ function tokenOf(ctx: Context, text: string, { source, used }: { source: TokenSo
   const rotated = typeof refresh_token === 'string' && refresh_token !== '' && refresh_token !== used;
   if (rotated) {
     source.refresh_token = refresh_token;
-    ctx.warn('refresh_token_rotated', 'The service replaces its refresh tokens: the one in the settings may be used up');
+    ctx.warn(
+      'refresh_token_rotated',
+      'The service replaces its refresh tokens: the one in the settings may be used up',
+    );
   }
   const life = Number(expires_in) > 0 ? Number(expires_in) : LIFE_SECONDS;
   const early = Math.min(EARLY_SECONDS, life / 2);

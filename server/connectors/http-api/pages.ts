@@ -32,7 +32,9 @@ export async function* readPages(api: Api, stream: StreamDefinition, slice: Slic
   }
   const { stream: name, fields } = stream.parent;
   const parents = readRecords(api, streamOf(api, name));
-  for await (const { parent, pages } of ahead(api, parents, (record) => pagesOf(api, stream, { ...scope, parent: record }))) {
+  for await (const { parent, pages } of ahead(api, parents, (record) =>
+    pagesOf(api, stream, { ...scope, parent: record }),
+  )) {
     for await (const page of pages) {
       for (const record of page.records) {
         for (const [column, field] of Object.entries(fields)) record[column] = parent[field] ?? null;
@@ -142,7 +144,9 @@ function parseAnswer(stream: StreamDefinition, { text, status, url }: Answer): u
     return parseExactly(text);
   } catch (error) {
     const place = `${stream.name}: the answer of ${url.host}${url.pathname} (status ${status})`;
-    const where = text.trimStart().startsWith('<') ? 'is a page of HTML' : `is no JSON, at character ${jsonErrorAt(text) + 1}`;
+    const where = text.trimStart().startsWith('<')
+      ? 'is a page of HTML'
+      : `is no JSON, at character ${jsonErrorAt(text) + 1}`;
     throw new DataError('malformed_json', `${place} ${where}`, { cause: error });
   }
 }

@@ -55,7 +55,8 @@ export function createPaginator(pagination: Pagination, allowed: ReadonlySet<str
   };
 }
 
-const isNothing = (value: unknown) => value === null || value === undefined || value === false || value === 0 || value === '';
+const isNothing = (value: unknown) =>
+  value === null || value === undefined || value === false || value === 0 || value === '';
 
 type Step = (position: Position, page: PageSeen) => Partial<Position> | null;
 
@@ -89,7 +90,8 @@ function textOf(value: unknown): string | null {
 function addressed(text: string | null, from: URL, allowed: ReadonlySet<string>): Partial<Position> | null {
   if (text === null) return null;
   const address = URL.parse(text, from.href);
-  if (!address) throw new ConfigurationError('invalid_address', `The next page's address is none: ${text.slice(0, 200)}`);
+  if (!address)
+    throw new ConfigurationError('invalid_address', `The next page's address is none: ${text.slice(0, 200)}`);
   if (!allowed.has(address.origin)) {
     throw new ConfigurationError(
       'foreign_address',
@@ -131,7 +133,8 @@ class CircleGuard {
       return;
     }
     const body = page.records > 0 ? Bun.hash(page.answer.text) : null;
-    if (body !== null && body === this.#body) throw circle('two pages are the same, so the page asked for is not heeded');
+    if (body !== null && body === this.#body)
+      throw circle('two pages are the same, so the page asked for is not heeded');
     this.#body = body;
   }
 }

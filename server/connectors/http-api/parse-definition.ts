@@ -42,12 +42,17 @@ function parse(text: string): ParsedDefinition {
     return 1;
   };
   const issues = result.error.issues.slice(0, MOST_PROBLEMS);
-  return refuse(issues.map((issue) => `Line ${lineOf(issue.path)}, ${placeOf(issue.path)}: ${wordsOf(issue)}`).join('; '));
+  return refuse(
+    issues.map((issue) => `Line ${lineOf(issue.path)}, ${placeOf(issue.path)}: ${wordsOf(issue)}`).join('; '),
+  );
 }
 
 /** `streams[0].request.path` */
 const placeOf = (path: PropertyKey[]) =>
-  path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('').replace(/^\./, '') || 'the document';
+  path
+    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+    .join('')
+    .replace(/^\./, '') || 'the document';
 
 function wordsOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'unrecognized_keys') return `there is no setting "${issue.keys.join('", "')}"`;

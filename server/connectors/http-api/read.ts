@@ -26,7 +26,8 @@ export async function* readStream(ctx: Context, request: ReadRequest): AsyncGene
     const stream = streamOf(api, request.stream.name);
     const reader = rowReader(stream, request);
     if (stream.incremental) yield* readSlices({ api, stream, incremental: stream.incremental, reader, request });
-    else yield* inBatches(readPages(api, stream, { start: null, end: null, is_last: true }), (page) => reader.rows(page));
+    else
+      yield* inBatches(readPages(api, stream, { start: null, end: null, is_last: true }), (page) => reader.rows(page));
     warnOfUnknown(ctx, request, reader);
   } finally {
     ctx.signal.removeEventListener('abort', stop);
@@ -54,7 +55,10 @@ async function* readSlices(reading: Reading): AsyncGenerator<Batch> {
   const track = order === 'ascending' ? trackCursor : trackHighest;
   const tracker = track({ cursorIndex: width, keyIndexes: [], state, compare: scale.compare });
   let progress: ReadState = state ?? { cursor: null, boundary: [], read_until: null, complete: false };
-  const shown = (): StreamState => ({ ...progress, cursor: progress.cursor === null ? null : scale.shown(progress.cursor) });
+  const shown = (): StreamState => ({
+    ...progress,
+    cursor: progress.cursor === null ? null : scale.shown(progress.cursor),
+  });
   for (const slice of slicesOf({ incremental, scale, first, state, window: request.window, now: api.ctx.now() })) {
     const toRows = slicedRows({ reader, scale, slice, cursor_field, order, width });
     for await (const batch of inBatches(readPages(api, stream, slice), toRows)) {
@@ -114,10 +118,16 @@ function slicedRows({ reader, scale, slice, cursor_field, order, width }: Slicin
       const cell = reader.cell(page.records[at] ?? {}, cursor_field);
       const normal = cell === null ? null : scale.normal(cell);
       if (normal === null && cell !== null) {
-        throw new DataError('invalid_cursor', `The ${cursor_field} of a record, "${cell.slice(0, 100)}", has no place in the order of cursors`);
+        throw new DataError(
+          'invalid_cursor',
+          `The ${cursor_field} of a record, "${cell.slice(0, 100)}", has no place in the order of cursors`,
+        );
       }
       if (order === 'ascending' && normal !== null && latest !== null && scale.compare(normal, latest) < 0) {
-        throw new ConfigurationError('not_ascending', `The definition says that ${cursor_field} ascends, but it does not`);
+        throw new ConfigurationError(
+          'not_ascending',
+          `The definition says that ${cursor_field} ascends, but it does not`,
+        );
       }
       latest = normal ?? latest;
       row.push(normal);

@@ -22,10 +22,10 @@ export interface RowReader {
 }
 
 export function rowReader(stream: StreamDefinition, { stream: schema, columns }: ReadRequest): RowReader {
-  const all = new Map(
-    schema.fields.map(({ path, type }) => [path[0] ?? '', columnOf(stream, path[0] ?? '', type)]),
+  const all = new Map(schema.fields.map(({ path, type }) => [path[0] ?? '', columnOf(stream, path[0] ?? '', type)]));
+  const wanted = columns.map(
+    ({ field }) => all.get(field.path[0] ?? '') ?? columnOf(stream, field.path[0] ?? '', field.type),
   );
-  const wanted = columns.map(({ field }) => all.get(field.path[0] ?? '') ?? columnOf(stream, field.path[0] ?? '', field.type));
   const unknown = new Set<string>();
   const read = (column: Column, record: ApiRecord, place: () => string): Cell => {
     const value = record[column.name];
@@ -42,7 +42,9 @@ export function rowReader(stream: StreamDefinition, { stream: schema, columns }:
     rows({ records, index }) {
       // The first of a page speaks for all: to look at every key of every record would cost a third of the time.
       for (const name in records[0]) if (!all.has(name)) unknown.add(name);
-      return records.map((record, at) => wanted.map((column) => read(column, record, () => `page ${index + 1}, record ${at + 1}`)));
+      return records.map((record, at) =>
+        wanted.map((column) => read(column, record, () => `page ${index + 1}, record ${at + 1}`)),
+      );
     },
     cell(record, name) {
       const column = all.get(name) ?? columnOf(stream, name, 'string');
@@ -57,7 +59,8 @@ function columnOf(stream: StreamDefinition, name: string, type: LogicalType): Co
   const property = stream.schema?.properties[name];
   const unit = UNIX[property?.format ?? ''];
   if (unit !== undefined) return { name, type, toCell: (value) => unixCell(value, unit) };
-  if (type === 'string') return { name, type, toCell: (value) => (typeof value === 'string' ? value : jsonCell(value, 'string')) };
+  if (type === 'string')
+    return { name, type, toCell: (value) => (typeof value === 'string' ? value : jsonCell(value, 'string')) };
   if (!property) return { name, type, toCell: (value) => jsonCell(value, type) };
   return { name, type, toCell: (value) => declaredCell(value, type) };
 }

@@ -21,16 +21,13 @@ export const HttpApiConfig = z
       .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
       .default({})
       .meta({ label: 'Values', description: 'What the definition calls {{ config.name }}' }),
-    secrets: z
-      .record(z.string(), z.string())
-      .optional()
-      .meta({
-        label: 'Secret values',
-        description: 'What the definition calls {{ secrets.name }}',
-        secret: true,
-        group: 'authentication',
-        validates_remotely: true,
-      }),
+    secrets: z.record(z.string(), z.string()).optional().meta({
+      label: 'Secret values',
+      description: 'What the definition calls {{ secrets.name }}',
+      secret: true,
+      group: 'authentication',
+      validates_remotely: true,
+    }),
   })
   .superRefine((settings, ctx) => {
     const { definition } = parseDefinition(settings.definition);

@@ -28,7 +28,11 @@ function byNumber(a: string, b: string): number {
 export function cursorScale({ type, format }: Incremental, field: LogicalType): CursorScale {
   if (type === 'text') return { normal: (cell) => cell, compare: byText, shown: (normal) => normal };
   if (type === 'number') {
-    return { normal: (cell) => (Number.isNaN(Number(cell)) ? null : cell), compare: byNumber, shown: (normal) => normal };
+    return {
+      normal: (cell) => (Number.isNaN(Number(cell)) ? null : cell),
+      compare: byNumber,
+      shown: (normal) => normal,
+    };
   }
   const unit = format === 'unix_ms' ? 1000 : 1_000_000;
   const micros = (cell: string) => (/^-?\d+(\.\d+)?$/.test(cell) ? Math.round(Number(cell) * unit) : microsOf(cell));

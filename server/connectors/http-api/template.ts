@@ -28,7 +28,8 @@ export const referencesIn = (text: string): string[] => Array.from(text.matchAll
 /** What is wrong with a template, or null. */
 export function templateProblem(text: string, roots: readonly TemplateRoot[]): string | null {
   const rest = text.replaceAll(REFERENCE, '');
-  if (rest.includes('{{') || rest.includes('}}')) return 'A reference is written {{ name.field }}, without anything else in it';
+  if (rest.includes('{{') || rest.includes('}}'))
+    return 'A reference is written {{ name.field }}, without anything else in it';
   for (const name of referencesIn(text)) {
     const [root = '', ...path] = name.split('.');
     const known = roots.find((one) => one === root);
@@ -52,7 +53,9 @@ function lookUp(name: string, scope: TemplateScope): unknown {
 }
 
 const textOf = (value: unknown): string =>
-  typeof value === 'string' ? value : (rawNumber(value) ?? (typeof value === 'object' ? JSON.stringify(value) : String(value)));
+  typeof value === 'string'
+    ? value
+    : (rawNumber(value) ?? (typeof value === 'object' ? JSON.stringify(value) : String(value)));
 
 /** The text with its references replaced; null when there is nothing for one of them. */
 export function renderText(text: string, scope: TemplateScope, encode = (value: string) => value): string | null {

@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import { compileSelector } from '../http-api/selector.ts';
+import '../parameters.ts';
+
+const shownFor = (...equals: string[]) => ({
+  visible_when: { parameter: 'authentication', equals },
+  group: 'authentication' as const,
+});
+const secret = (label: string, ...ways: string[]) =>
+  z
+    .string()
+    .min(1)
+    .max(10_000)
+    .optional()
+    .meta({ label, secret: true, ...shownFor(...ways) });
+const OAUTH = ['oauth2_client_credentials', 'oauth2_refresh_token'];
+
+export const HttpDestinationConfig = z
+  .object({
+    url: z
+      .url({ protocol: /^https?$/ })
+      .max(2000)
+      .meta({
+        label: 'Address',
+        description: '{{ table }} in it stands for the table of the stream',
+        placeholder: 'https://api.example.com/contacts/batch',
+        validates_remotely: true,
+      }),
+    method: z.enum(['POST', 'PUT', 'PATCH']).default('POST').meta({ label: 'Method' }),
+    format: z
+      .enum(['array', 'object', 'jsonl'])
+      .default('array')
+      .meta({
+        label: 'Form of a batch',
+        value_labels: {
+          array: 'A JSON array of rows',
+          object: 'A JSON object with the rows in it',
+          jsonl: 'JSON Lines',
+        },
+      }),
+    rows_key: z
+      .string()
+      .min(1)
+      .max(255)
+      .default('records')
+      .meta({
+        label: 'Name of the rows',
+        description: 'The key of the object that holds them',
+        visible_when: { parameter: 'format', equals: ['object'] },
+      }),
+    envelope: z
+      .record(z.string(), z.json())
+      .default({})
+      .meta({
+        label: 'Rest of the object',
+        description: 'Sent with every batch',
+        visible_when: { parameter: 'format', equals: ['object'] },
+      }),
+    authentication: z
+      .enum([
+        'none',
+        'bearer',
+        'api_key_header',
+        'api_key_query',
+        'basic',
+        'oauth2_client_credentials',
+        'oauth2_refresh_token',
+      ])
+      .default('none')
+      .meta({
+        label: 'Authentication',
+        group: 'authentication',
+        value_labels: {
+          none: 'None',
+          bearer: 'Bearer token',
+          api_key_header: 'API key in a header',
+          api_key_query: 'API key in the address',
+          basic: 'User name and password',
+          oauth2_client_credentials: 'OAuth 2, client credentials',
+          oauth2_refresh_token: 'OAuth 2, refresh token',
+        },
+      }),
+    token: secret('Bearer token', 'bearer'),
+    key_name: z
+      .string()
+      .min(1)
+      .max(255)
+      .default('X-Api-Key')
+      .meta({ label: 'Name of the key', ...shownFor('api_key_header', 'api_key_query') }),
+    api_key: secret('API key', 'api_key_header', 'api_key_query'),
+    username: z
+      .string()
+      .max(1000)
+      .default('')
+      .meta({ label: 'User name', ...shownFor('basic') }),
+    password: secret('Password', 'basic'),
+    oauth_address: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .meta({ label: 'Address of the token endpoint', ...shownFor(...OAUTH) }),
+    client_id: z
+      .string()
+      .max(1000)
+      .default('')
+      .meta({ label: 'Client id', ...shownFor(...OAUTH) }),
+    client_secret: secret('Client secret', ...OAUTH),
+    refresh_token: secret('Refresh token', 'oauth2_refresh_token'),
+    scope: z
+      .string()
+      .max(1000)
+      .default('')
+      .meta({ label: 'Scope', ...shownFor(...OAUTH) }),
+    headers: z
+      .record(z.string(), z.string())
+      .default({})
+      .meta({ label: 'Headers', description: 'Sent with every batch', group: 'advanced' }),
+    batch_rows: z.int().min(1).max(10_000).default(500).meta({ label: 'Rows in a batch', group: 'advanced' }),
+    batch_bytes: z
+      .int()
+      .min(1024)
+      .max(16 * 1024 * 1024)
+      .default(1024 * 1024)
+      .meta({ label: 'Bytes in a batch', group: 'advanced' }),
+    requests_per_second: z
+      .number()
+      .positive()
+      .max(10_000)
+      .optional()
+      .meta({ label: 'Requests a second', group: 'advanced' }),
+    timeout_seconds: z.number().min(0.1).max(600).default(60).meta({ label: 'Timeout in seconds', group: 'advanced' }),
+    rejected_selector: z
+      .string()
+      .max(2000)
+      .superRefine((text, ctx) => {
+        const { problem } = compileSelector(text);
+        if (problem) ctx.addIssue({ code: 'custom', message: `No JMESPath expression: ${problem}` });
+      })
+      .optional()
+      .meta({
+        label: 'Rows that were rejected',
+        description: 'JMESPath of the list of them, or of their number, in an answer of success',
+        placeholder: 'errors',
+        group: 'advanced',
+      }),
+    check_method: z
+      .enum(['OPTIONS', 'HEAD', 'GET', 'none'])
+      .default('OPTIONS')
+      .meta({
+        label: 'Method of the test',
+        description: 'The test of the settings sends no rows',
+        group: 'advanced',
+        value_labels: { none: 'No request' },
+      }),
+  })
+  .superRefine((settings, ctx) => {
+    for (const name of NEEDED[settings.authentication] ?? []) {
+      if (settings[name]) continue;
+      ctx.addIssue({ code: 'custom', path: [name], message: `The parameter "${name}" is missing` });
+    }
+  });
+export type HttpDestinationConfig = z.infer<typeof HttpDestinationConfig>;
+
+const NEEDED: Record<
+  string,
+  ('token' | 'api_key' | 'username' | 'password' | 'oauth_address' | 'client_id' | 'client_secret' | 'refresh_token')[]
+> = {
+  none: [],
+  bearer: ['token'],
+  api_key_header: ['api_key'],
+  api_key_query: ['api_key'],
+  basic: ['username'],
+  oauth2_client_credentials: ['oauth_address', 'client_id', 'client_secret'],
+  oauth2_refresh_token: ['oauth_address', 'client_id', 'client_secret', 'refresh_token'],
+};

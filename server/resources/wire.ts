@@ -34,7 +34,7 @@ const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 /** A day in an answer or request. The bounds leave room for what is reckoned from it: four digits tell those days too. */
 export const day = () =>
   z.iso
-    .date()
+    .date({ abort: true })
     .refine((given) => given >= '1000-01-01' && given <= '9998-12-31', 'The year should be from 1000 to 9998');
 
 /** An id in a request body. Any UUID will do, ours are lower case. */

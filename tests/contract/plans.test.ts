@@ -13,7 +13,7 @@ import { makeWorld } from './world.ts';
  * Reading stays as cheap in a large account as in a small one: no statement reads a large table through, and what it
  * reads grows with what it answers. Plans are looked at, not times.
  */
-const SIZE = { connections: 4000, runs: 12_000, events: 12_000 };
+const SIZE = { connections: 10_000, runs: 30_000, events: 30_000 };
 const PAGE = 50;
 /** Rows that a statement may touch for a page: each item brings a few of other tables along. */
 const MOST_ROWS = PAGE * 20;

@@ -180,7 +180,7 @@ describe('422, query', () => {
     expect(problems(answer)).toEqual([problem]);
   });
 
-  test.each(['1', 'True', 'yes', ''])('%p is no boolean', async (value) => {
+  test.each(['banana', '1', 'True', 'yes', ''])('%p is no boolean', async (value) => {
     const path = `/connections/${UNKNOWN}/runs/${UNKNOWN}/stream_runs?cross_account=${value}`;
     expect(problems(await send('GET', path))).toEqual([{ loc: ['query', 'cross_account'], type: 'bool_parsing' }]);
   });

@@ -76,12 +76,13 @@ export type ConnectionRecord = Awaited<ReturnType<typeof select>>[number];
 
 const NEWEST = [desc(connections.created_at), desc(connections.id)];
 
-/** Newest first. The page is cut before the rest is looked up, which would be done for what the offset skips too. */
+/** Newest first. With an offset the page is cut first: the rest would be looked up for what is skipped, too. */
 export const selectConnections = (db: Db, where: SQL | undefined, page: { limit?: number; offset: number }) => {
-  if (page.limit === undefined && page.offset === 0)
-    return select(db)
-      .where(where)
-      .orderBy(...NEWEST);
+  const all = select(db)
+    .where(where)
+    .orderBy(...NEWEST)
+    .$dynamic();
+  if (page.offset === 0) return page.limit === undefined ? all : all.limit(page.limit);
   const ids = db
     .select({ id: connections.id })
     .from(connections)

@@ -27,8 +27,9 @@ const totals = sql<StreamTotals>`(
     'streams_failed', count(*) filter (where s.status = 'failed'))
   from ${streamRuns} s where s.connection_run_id = ${connectionRuns.id})`;
 
-const hasLogs = sql<boolean>`exists (
-  select from ${networkLogSegments} l where l.connection_run_id = ${connectionRuns.id})`;
+// Not `exists`: the planner may turn that into a read of all segments.
+const hasLogs = sql<boolean>`coalesce((
+  select true from ${networkLogSegments} l where l.connection_run_id = ${connectionRuns.id} limit 1), false)`;
 
 const runsQuery = (db: Db) =>
   db
@@ -48,10 +49,15 @@ export type RunRecord = Awaited<ReturnType<typeof runsQuery>>[number];
 const NEWEST = [desc(connectionRuns.created_at), desc(connectionRuns.id)];
 
 /**
- * Runs with their sums, newest first, in one statement. The page is cut before the sums are made, which would be made
- * for what the offset skips too.
+ * Runs with their sums, newest first, in one statement. With an offset the page is cut first: the sums would be made for
+ * what is skipped, too.
  */
 export const selectRuns = (db: Db, where: SQL | undefined, page: Page): Promise<RunRecord[]> => {
+  const all = runsQuery(db)
+    .where(where)
+    .orderBy(...NEWEST)
+    .$dynamic();
+  if (page.offset === 0) return page.limit === undefined ? all : all.limit(page.limit);
   const ids = db
     .select({ id: connectionRuns.id })
     .from(connectionRuns)

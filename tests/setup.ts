@@ -1,5 +1,5 @@
 import { afterAll, setDefaultTimeout } from 'bun:test';
-import { checkExactAnswers } from '../server/exact-answer.ts';
+import { checkExactAnswers } from '../server/lib/exact-answer.ts';
 import { stopTestServer } from './support/postgres.ts';
 
 checkExactAnswers();

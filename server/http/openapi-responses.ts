@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { ZodOpenApiHeadersObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
 import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
-import { schemaOfAnswer } from '../exact-answer.ts';
+import { schemaOfAnswer } from '../lib/exact-answer.ts';
 
 type Responses = Record<`${1 | 2 | 3 | 4 | 5}${string}`, ZodOpenApiResponseObject>;
 

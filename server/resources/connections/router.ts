@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
-import { exactAnswer } from '../../exact-answer.ts';
+import { exactAnswer } from '../../lib/exact-answer.ts';
 import { act, read, router, write } from '../../procedure.ts';
 import { UsageRange } from '../usage-range.ts';
 import { createConnection } from './create.ts';

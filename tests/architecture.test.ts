@@ -37,7 +37,7 @@ const LAYERS: [layer: string, path: RegExp][] = [
   ['deps', /^server\/deps\.ts/],
   ['events', /^server\/events\//],
   ['engine', /^server\/engine\//],
-  ['procedure', /^server\/(authentication|procedure|endpoint|exact-answer)\.ts/],
+  ['procedure', /^server\/(authentication|procedure|endpoint)\.ts/],
   ['resources', /^server\/resources\//],
   ['router', /^server\/router\.ts/],
   ['http', /^server\/http\//],

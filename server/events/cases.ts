@@ -49,9 +49,9 @@ export function dedupKey({ trigger, group }: Pick<Firing, 'trigger' | 'group'>):
 
 /** Adds a firing to the live case of its group, or reopens the last one, or opens a new one. */
 export async function takeIntoCase(db: Db, firing: Firing): Promise<CaseChange> {
-  const joined = await join(db, firing);
-  if (joined) return joined;
-  // From here on one at a time for each account, so that two firings do not both find nothing.
+  // One at a time for each account, so that two firings do not both find nothing. Before the first look at a case: an
+  // UPDATE that waited for somebody's change keeps its lock on the row even when the row no longer matches, and to
+  // wait for the account with that in hand was a deadlock.
   await db
     .select({ id: accounts.id })
     .from(accounts)

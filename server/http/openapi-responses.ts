@@ -1,4 +1,3 @@
-import type { z } from 'zod';
 import type { ZodOpenApiHeadersObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
 import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';

@@ -233,6 +233,12 @@ describe('GET /automation/triggers', () => {
 });
 
 describe('GET /automation/triggers/{trigger_id}', () => {
+  test('200: the trigger as its making answered', async () => {
+    const made = await make();
+    const answer = await call('GET', `${PATH}/${made.id}`);
+    expect([answer.status, answer.body]).toEqual([200, made]);
+  });
+
   test("404: unknown, malformed, deleted or another account's; 401 without a key", async () => {
     const { id } = await make();
     const other = await api.otherAccount();

@@ -11,6 +11,7 @@ import { postgresSource } from './postgres/source.ts';
 import { sampleDestination } from './sample/destination.ts';
 import { sampleSource } from './sample/source.ts';
 import { slackDestination } from './slack/destination.ts';
+import { sqliteSource } from './sqlite/source.ts';
 
 /** Every connector there is. To add one, list it here: catalogue, forms, tests and engine follow. */
 const CONNECTORS: AnyConnector[] = [
@@ -18,6 +19,7 @@ const CONNECTORS: AnyConnector[] = [
   postgresDestination,
   mysqlSource,
   mysqlDestination,
+  sqliteSource,
   fileSource,
   fileDestination,
   httpApiSource,

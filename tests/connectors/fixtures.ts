@@ -14,6 +14,7 @@ import { HTTP_API_FIXTURES, HTTP_FIXTURES } from './http-fixtures.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { mysqlDestination, mysqlSource } from './mysql-places.ts';
 import { readRows } from './reading.ts';
+import { sqliteSourcePlace } from './sqlite-places.ts';
 
 /** A place that one connector is tested in. */
 export interface Place {
@@ -194,6 +195,7 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
   'destination postgres': { tables: postgresDestination },
   'source mysql': mariaDbMissing ? {} : { tables: mysqlSource },
   'destination mysql': mariaDbMissing ? {} : { tables: mysqlDestination },
+  'source sqlite': { tables: sqliteSourcePlace },
   'source file': { csv: csvSource, jsonl: jsonlSource, parquet: parquetSource },
   'destination file': {
     csv: fileDestination({ format: 'csv' }),

@@ -1,0 +1,55 @@
+import type { Database } from 'bun:sqlite';
+import { type CheckResult, defineSource, type ReadRequest } from '../define.ts';
+import { discoverStreams, tablesOf } from './catalog.ts';
+import { type Context, identifier, withSnapshot } from './database.ts';
+import { readRows } from './read.ts';
+import { SqliteSourceConfig } from './settings.ts';
+
+export const sqliteSource = defineSource<SqliteSourceConfig>({
+  type: 'source',
+  name: 'sqlite',
+  display_name: 'SQLite',
+  description: 'Tables and views of an SQLite database in the folder for files of this service',
+  category: 'database',
+  version: '1.0.0',
+  release_stage: 'beta',
+  auth_methods: ['none'],
+  supported_sync_modes: ['full_refresh', 'incremental'],
+  // SQLite compares values of different kinds in its own ways: the engine filters as it does everywhere else.
+  pushdown: { masking: [], filters: false },
+  config: SqliteSourceConfig,
+  check: (ctx) => once(ctx, async (database) => checkTables(database)),
+  discover: (ctx) => once(ctx, (database) => discoverStreams(ctx, database)),
+  read: readRows,
+  estimate: (ctx, request) => once(ctx, async (database) => estimatedRows(database, request)),
+});
+
+function checkTables(database: Database): CheckResult {
+  const count = tablesOf(database).length;
+  const version = database.query('select sqlite_version()').values()[0]?.[0];
+  const tables = count === 0 ? 'There is no table or view' : `${count} tables and views can be read`;
+  return {
+    checks: [
+      { title: 'Database', status: 'passed', message: `SQLite ${version}` },
+      { title: 'Tables', status: count === 0 ? 'failed' : 'passed', message: tables },
+    ],
+  };
+}
+
+/** The highest rowid is found at once, a count only by reading all. Null where there are none, as in views. */
+function estimatedRows(database: Database, { stream }: ReadRequest): number | null {
+  try {
+    const row = database.query(`select max(t.rowid) from ${identifier(stream.name)} t`).values()[0];
+    return row?.[0] == null ? null : Number(row[0]);
+  } catch {
+    return null;
+  }
+}
+
+async function once<Result>(ctx: Context, work: (database: Database) => Promise<Result>): Promise<Result> {
+  const results = withSnapshot(ctx, async function* (database) {
+    yield await work(database);
+  });
+  for await (const result of results) return result;
+  throw new Error('the database was not opened');
+}

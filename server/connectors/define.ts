@@ -53,6 +53,8 @@ export interface StreamSchema {
   /** A read can be limited to a window of days by the cursor. */
   supports_date_window: boolean;
   suggested: boolean;
+  /** The query that the stream is, instead of a table. */
+  dataset_sql?: string;
 }
 
 /**
@@ -140,8 +142,16 @@ export interface ConnectorContext<Config> {
   filesRoot: string;
   /** A warning that the run shows to its user. */
   warn(code: string, message: string): void;
+  /** Queries that users made streams of; only for sources that say they take them. */
+  datasets?: readonly Dataset[];
   /** Tells users that the stream waits for quota; call before sleeping. */
   rateLimited(until: Date): void;
+}
+
+/** A query that is a stream under a name of its own. */
+export interface Dataset {
+  name: string;
+  sql: string;
 }
 
 export interface CheckResult {
@@ -173,6 +183,8 @@ interface ConnectorBase<Config> extends ConnectorDescription {
 export interface SourceConnector<Config = unknown> extends ConnectorBase<Config> {
   type: 'source';
   supported_sync_modes: SyncMode[];
+  /** `datasets`: `discover` makes streams of `ctx.datasets`, and `read` reads `stream.dataset_sql`. */
+  capabilities?: { datasets?: boolean };
   /** What `read` and `copy` do themselves; the engine does the rest row by row. */
   pushdown: { masking: Masking[]; filters: boolean };
   discover(ctx: ConnectorContext<Config>): Promise<StreamSchema[]>;
@@ -187,6 +199,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
 export interface DestinationConnector<Config = unknown> extends ConnectorBase<Config> {
   type: 'destination';
   supported_destination_sync_modes: DestinationSyncMode[];
+  /** It does what `WriteTarget.replace_window` says: a window loaded again by append doubles nothing. */
+  replaces_windows?: boolean;
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
   /**
    * `chat`: it has `channels` and `postMessage`. `at_least_once`: it keeps no state and knows no fence, so an attempt

@@ -64,6 +64,7 @@ export function openConnector(
       now: deps.now,
       signal: hooks.signal,
       filesRoot: join(deps.config.DATA_DIR, 'files'),
+      datasets: row.datasets,
       warn: hooks.warn,
       rateLimited: hooks.rateLimited,
     },

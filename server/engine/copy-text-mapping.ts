@@ -13,6 +13,7 @@ const SAME_TEXT: ReadonlySet<LogicalType> = new Set(['string', 'integer', 'numbe
 
 /** Whether what the engine has to do can be done on lines of COPY text. */
 export function canMapCopyText(plan: TransferPlan): boolean {
+  if (plan.columns.some((column) => column.mapping)) return false;
   const touched = [
     ...plan.columns.filter((column) => column.masking !== 'none').map((column) => column.field.type),
     ...plan.filters.map((filter) => filter.type),

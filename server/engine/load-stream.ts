@@ -26,7 +26,9 @@ export async function loadStream(
       ),
     );
   if (!row) throw new ConfigurationError('unknown_stream', `The source's catalog has no stream ${stream.name}`);
-  const discovered = row.definition as unknown as StreamSchema;
+  const catalogued = row.definition as unknown as StreamSchema;
+  // A connection may read a query of its own in the stream's place.
+  const discovered = stream.dataset_sql === null ? catalogued : { ...catalogued, dataset_sql: stream.dataset_sql };
   return {
     schema: applyOverrides(discovered, row.overrides),
     stream: withCatalogChoices(stream, discovered, row.overrides),

@@ -1,5 +1,6 @@
 import type { Batch, Cell, Filter, LogicalType } from '../connectors/define.ts';
-import type { TransferPlan } from './transfer-plan.ts';
+import { fieldChange } from './field-mapping.ts';
+import type { PlannedColumn, TransferPlan } from './transfer-plan.ts';
 
 /** Keyed hash of a value under the account's salt, hexadecimal. */
 export type Salt = (value: string | Uint8Array) => string;
@@ -8,13 +9,13 @@ export type Salt = (value: string | Uint8Array) => string;
 export const REDACTION = '***';
 
 /**
- * Does to each row what the source could not: filters and masks. Changes the rows in place.
+ * Does to each row what the source could not: filters, field mappings and masks. Changes the rows in place.
  * The results are the same as a source's pushdown gives (one table of tests runs over both).
  */
 export function createMapper(plan: TransferPlan, salt: Salt): (batch: Batch) => Batch {
-  const maskers = plan.columns
-    .map((column, index) => ({ index, mask: maskerOf(column.masking, salt) }))
-    .filter((entry): entry is { index: number; mask: Mask } => entry.mask !== null);
+  const changes = plan.columns
+    .map((column, index) => ({ index, change: changeOf(column, salt) }))
+    .filter((entry): entry is { index: number; change: (cell: Cell) => Cell } => entry.change !== null);
   const width = plan.columns.length;
   const tests = plan.filters.map(({ index, type, filter }) => ({ index, matches: filterTest(filter, type) }));
   return (batch) => {
@@ -23,14 +24,19 @@ export function createMapper(plan: TransferPlan, salt: Salt): (batch: Batch) => 
         ? batch.rows
         : batch.rows.filter((row) => tests.every(({ index, matches }) => matches(row[index] ?? null)));
     for (const row of rows) {
-      for (const { index, mask } of maskers) {
-        const cell = row[index];
-        if (cell != null) row[index] = mask(cell);
-      }
+      for (const { index, change } of changes) row[index] = change(row[index] ?? null);
       if (row.length > width) row.length = width;
     }
     return { ...batch, rows };
   };
+}
+
+/** A value that the source has masked already is not looked into. */
+function changeOf({ mapping, masking, pushed }: PlannedColumn, salt: Salt): ((cell: Cell) => Cell) | null {
+  const mapped = mapping && (pushed === 'none' || mapping.constant_value !== null) ? fieldChange(mapping) : null;
+  const mask = mapping?.constant_value == null ? maskerOf(masking, salt) : null;
+  const masked = mask && ((cell: Cell) => (cell === null ? null : mask(cell)));
+  return mapped && masked ? (cell) => masked(mapped(cell)) : (mapped ?? masked);
 }
 
 /** Takes a value as text or as its UTF-8 bytes; both give the same. */

@@ -11,6 +11,7 @@ import type {
   TargetColumn,
 } from '../connectors/define.ts';
 import { SchemaChangedError } from '../connectors/errors.ts';
+import { type FieldMapping, mappedFields, mappedTarget } from './field-mapping.ts';
 
 /** A column from source to destination, and what of its transformation the engine has to do itself. */
 export interface PlannedColumn {
@@ -20,6 +21,8 @@ export interface PlannedColumn {
   pushed: Masking;
   /** Done by the engine, row by row. */
   masking: Masking;
+  /** Done by the engine before the masking; null: the connection maps no fields. */
+  mapping: FieldMapping | null;
 }
 
 export interface TransferPlan {
@@ -58,10 +61,8 @@ export function planTransfer(input: { source: AnySource; schema: StreamSchema; s
   const { source, schema, stream } = input;
   const choices = stream.fields as FieldChoice[];
   for (const choice of choices) requireField(schema, choice.path);
-  const columns = schema.fields
-    .map((field) => ({ field, choice: choices.find((one) => samePath(one.path, field.path)) }))
-    .filter(({ choice }) => choice?.selected !== false)
-    .map(({ field, choice }) => planColumn(source, field, choice));
+  const mappings = stream.mapping as FieldMapping[] | null;
+  const columns = mappings ? mappedColumns(input, mappings) : selectedColumns(input);
   const filters = stream.filters as Filter[];
   const extra: Field[] = [];
   const engineFilters = source.pushdown.filters
@@ -72,11 +73,37 @@ export function planTransfer(input: { source: AnySource; schema: StreamSchema; s
     pushed_filters: source.pushdown.filters ? filters : [],
     filters: engineFilters,
     extra,
-    untouched: engineFilters.length === 0 && columns.every((column) => column.masking === 'none'),
-    primary_key: keyPaths(schema, stream).map((path) => targetName(columns, schema, path)),
+    untouched: engineFilters.length === 0 && columns.every((column) => column.masking === 'none' && !column.mapping),
+    primary_key: mappings
+      ? mappings.filter((one) => one.is_match_key).map((one) => one.destination_field)
+      : keyPaths(schema, stream).map((path) => targetName(columns, schema, path)),
     cursor_column: stream.cursor_field ? optionalName(columns, stream.cursor_field) : null,
   };
 }
+
+interface PlanInput {
+  source: AnySource;
+  schema: StreamSchema;
+  stream: StreamRow;
+}
+
+const choiceOf = (stream: StreamRow, field: Field) =>
+  (stream.fields as FieldChoice[]).find((one) => samePath(one.path, field.path));
+
+const selectedColumns = ({ source, schema, stream }: PlanInput): PlannedColumn[] =>
+  schema.fields
+    .map((field) => ({ field, choice: choiceOf(stream, field) }))
+    .filter(({ choice }) => choice?.selected !== false)
+    .map(({ field, choice }) => planColumn(source, field, choice));
+
+/** The mapping alone says which columns there are; a field that is masked stays so under any name. */
+const mappedColumns = ({ source, schema, stream }: PlanInput, mappings: FieldMapping[]): PlannedColumn[] =>
+  mappedFields(schema, mappings).map((mapped) => {
+    const column = planColumn(source, mapped.field, choiceOf(stream, mapped.field));
+    const target = mappedTarget(mapped);
+    const masked = column.pushed !== 'none' || column.masking !== 'none';
+    return { ...column, mapping: mapped.mapping, target: masked ? { ...column.target, name: target.name } : target };
+  });
 
 /** The key in force: the connection's own, else the source's. */
 export const keyPaths = (schema: StreamSchema, stream: StreamRow): string[][] =>
@@ -96,6 +123,7 @@ function planColumn(source: AnySource, field: Field, choice: FieldChoice | undef
     field,
     pushed,
     masking: pushed === masking ? 'none' : masking,
+    mapping: null,
     target: {
       name: choice?.destination_name ?? fieldName(field.path),
       type: masked ? 'string' : (retyped ?? field.type),
@@ -161,7 +189,9 @@ export function readRequest(input: {
 }
 
 /** The table a stream is written to, within the destination's schema. */
-export const tableName = (connection: typeof connections.$inferSelect, stream: StreamRow) =>
-  `${connection.table_prefix}${stream.destination_table ?? stream.name}`;
+export const tableName = (
+  connection: Pick<typeof connections.$inferSelect, 'table_prefix'>,
+  stream: Pick<StreamRow, 'destination_table' | 'name'>,
+) => `${connection.table_prefix}${stream.destination_table ?? stream.name}`;
 
 export type AccountConnectorRow = typeof accountConnectors.$inferSelect;

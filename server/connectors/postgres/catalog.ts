@@ -1,4 +1,5 @@
 import type { ConnectorContext, Field, StreamSchema } from '../define.ts';
+import { datasetStreams } from './datasets.ts';
 import type { PgSession, Row } from './session.ts';
 import type { PostgresSourceConfig } from './settings.ts';
 import { literal } from './sql.ts';
@@ -49,6 +50,7 @@ export async function discoverStreams(
   await session.query("begin read only; set local search_path = ''");
   const { rows } = await session.query(columnsQuery(ctx.config.schemas));
   await session.query('commit');
+  const datasets = await datasetStreams(session, ctx.datasets ?? []);
   const streams = new Map<string, Row[]>();
   for (const row of rows) {
     const key = JSON.stringify([row[0], row[1]]);
@@ -56,7 +58,7 @@ export async function discoverStreams(
     if (known) known.push(row);
     else streams.set(key, [row]);
   }
-  return Array.from(streams.values(), streamOf);
+  return [...Array.from(streams.values(), streamOf), ...datasets];
 }
 
 function streamOf(rows: Row[]): StreamSchema {

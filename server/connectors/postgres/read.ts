@@ -1,6 +1,7 @@
 import { trackCursor } from '../cursor.ts';
 import type { Batch, Cell, ConnectorContext, ReadRequest, StreamState } from '../define.ts';
 import { decodeCopyText } from './copy-text.ts';
+import { datasetFields } from './datasets.ts';
 import {
   conditions,
   fieldByPath,
@@ -22,7 +23,13 @@ const BATCH_ROWS = 5_000;
 const BATCH_BYTES = 256 * 1024;
 const LINE_FEED = 0x0a;
 /** One snapshot for all statements of a read. */
-export const BEGIN = 'begin isolation level repeatable read read only';
+const BEGIN = 'begin isolation level repeatable read read only';
+
+/** Begins the transaction of a read. A query of the user's is looked at first: COPY would run several statements. */
+export async function begin(session: PgSession, { stream }: ReadRequest): Promise<void> {
+  await session.query(BEGIN);
+  if (stream.dataset_sql !== undefined) await datasetFields(session, { name: stream.name, sql: stream.dataset_sql });
+}
 
 /**
  * The row lane. A full refresh gives batches without state; with a cursor each batch carries the state after it.
@@ -32,7 +39,7 @@ export const BEGIN = 'begin isolation level repeatable read read only';
 export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
-    await session.query(BEGIN);
+    await begin(session, request);
     if (request.sync_mode === 'incremental' && request.cursor_field) {
       yield* readIncrement(ctx, { session, request, cursorField: request.cursor_field });
     } else yield* batches(session, fullSelect(request, 'rows'));

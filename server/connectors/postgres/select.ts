@@ -1,5 +1,6 @@
 import type { Field, Filter, ReadColumn, ReadRequest } from '../define.ts';
 import { ConfigurationError, SchemaChangedError } from '../errors.ts';
+import { datasetClause } from './datasets.ts';
 import { columnList, identifier, literal, relation } from './sql.ts';
 import { hasPortableBinary } from './types.ts';
 
@@ -12,8 +13,10 @@ export function selectList(columns: readonly ReadColumn[], form: SelectForm): st
   return columns.map((column) => expression(column, form)).join(', ');
 }
 
-export const fromClause = ({ stream }: ReadRequest) =>
-  stream.namespace === null ? identifier(stream.name) : relation(stream.namespace, stream.name);
+export function fromClause({ stream }: ReadRequest): string {
+  if (stream.dataset_sql !== undefined) return datasetClause(stream.dataset_sql);
+  return stream.namespace === null ? identifier(stream.name) : relation(stream.namespace, stream.name);
+}
 
 /** The whole of a full refresh. */
 export function fullSelect(request: ReadRequest, form: SelectForm): string {

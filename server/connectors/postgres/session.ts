@@ -86,6 +86,16 @@ export class PgSession {
     });
   }
 
+  /** The columns that a statement gives, with their types' numbers. A text of several statements is refused. */
+  async describe(text: string): Promise<{ name: string; type: number; modifier: number }[]> {
+    return this.#recorded('DESCRIBE', text, async () => {
+      // The extended protocol takes one statement and no more.
+      const config = { text, rowMode: 'array', queryMode: 'extended' } as pg.QueryArrayConfig;
+      const { fields } = await this.#inTime(this.client.query(config));
+      return fields.map(({ name, dataTypeID, dataTypeModifier }) => ({ name, type: dataTypeID, modifier: dataTypeModifier }));
+    });
+  }
+
   /** The statement's bytes as they come. Leaving the iteration early closes the session. */
   copyOut(text: string, options: { binary: boolean }): CopyOut {
     const pending = this.#start('COPY', text);

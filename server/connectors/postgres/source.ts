@@ -9,7 +9,8 @@ import {
 import { ConfigurationError } from '../errors.ts';
 import { discoverStreams, readableSchemas } from './catalog.ts';
 import { databases, serverCheck } from './check.ts';
-import { BEGIN, readRows } from './read.ts';
+import { datasetStreams } from './datasets.ts';
+import { begin, readRows } from './read.ts';
 import { canBeBinary, conditions, fromClause, fullSelect, resumeCondition, where } from './select.ts';
 import { PgSession, withSession } from './session.ts';
 import { PostgresSourceConfig } from './settings.ts';
@@ -26,6 +27,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   release_stage: 'generally_available',
   auth_methods: ['basic'],
   supported_sync_modes: ['full_refresh', 'incremental'],
+  capabilities: { datasets: true },
   // Not salted hashes: the salt would have to be told to the source.
   pushdown: { masking: ['none', 'hash_sha256', 'redact'], filters: true },
   config: PostgresSourceConfig,
@@ -48,6 +50,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
 async function check(ctx: Context): Promise<CheckResult> {
   return withSession(ctx, { phase: 'setup' }, async (session) => {
     const server = await serverCheck(session);
+    const datasets = await datasetCheck(ctx, session);
     const counts = await readableSchemas(session, ctx.config.schemas);
     const missing = ctx.config.schemas.filter((name) => !counts.has(name));
     const total = Array.from(counts.values()).reduce((sum, count) => sum + count, 0);
@@ -59,6 +62,7 @@ async function check(ctx: Context): Promise<CheckResult> {
     return {
       checks: [
         ...server,
+        ...datasets,
         {
           title: 'Tables',
           status: problem ? 'failed' : 'passed',
@@ -67,6 +71,12 @@ async function check(ctx: Context): Promise<CheckResult> {
       ],
     };
   });
+}
+
+async function datasetCheck({ datasets = [] }: Context, session: PgSession): Promise<CheckResult['checks']> {
+  if (datasets.length === 0) return [];
+  await datasetStreams(session, datasets);
+  return [{ title: 'Datasets', status: 'passed', message: `${datasets.length} queries can be read` }];
 }
 
 /** Bytes carry no state, so a read by a cursor goes row by row. */
@@ -84,7 +94,7 @@ async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Pro
   let rows = () => 0;
   async function* chunks() {
     try {
-      await session.query(BEGIN);
+      await begin(session, request);
       const select = fullSelect(request, binary ? 'binary' : 'rows');
       const out = session.copyOut(`copy (${select}) to stdout${binary ? ' (format binary)' : ''}`, { binary });
       rows = () => out.rows();
@@ -101,6 +111,7 @@ async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Pro
 /** What the planner expects: it knows filters, partitions and views. */
 async function estimate(ctx: Context, request: ReadRequest): Promise<number | null> {
   return withSession(ctx, { phase: 'run' }, async (session) => {
+    await begin(session, request);
     const { rows } = await session.query(
       `explain (format json) select 1 from ${fromClause(request)}${where([...conditions(request), ...resumeCondition(request)])}`,
     );

@@ -57,7 +57,7 @@ function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): AccountConnect
     status_message: null,
     auth_method: input.auth_method ?? connector.auth_methods[0] ?? 'none',
     ssh_tunnel,
-    datasets: [],
+    datasets: input.datasets ?? [],
     last_test: { status: 'skipped', checks: [] },
     last_tested_at: null,
     credentials_expire_at: null,

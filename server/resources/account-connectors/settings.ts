@@ -43,5 +43,11 @@ export function refuseUnsupported(
   if (ssh_tunnel && !describeParameters(connector).some((parameter) => parameter.type === 'ssh_tunnel')) {
     throw refuse('ssh_tunnel', `${connector.name} has no SSH tunnel`);
   }
-  if (datasets?.length) throw refuse('datasets', `${connector.name} takes no datasets`);
+  if (!datasets?.length) return;
+  if (connector.type !== 'source' || !connector.capabilities?.datasets) {
+    throw refuse('datasets', `${connector.name} takes no datasets`);
+  }
+  const names = datasets.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) throw refuse('datasets', `Two datasets are named "${twice}"`);
 }

@@ -71,6 +71,7 @@ function changesOf(
   if (input.name !== undefined && input.name !== row.name) changes.name = input.name;
   const method = input.auth_method !== undefined && input.auth_method !== row.auth_method;
   if (method) changes.auth_method = input.auth_method;
+  if (input.datasets && !Bun.deepEquals(input.datasets, row.datasets)) changes.datasets = input.datasets;
   const tunnel = row.ssh_tunnel as StoredTunnel | null;
   const ssh_tunnel = tunnelAfter(ctx, input.ssh_tunnel, tunnel);
   const tunnelled = !Bun.deepEquals(tunnel, ssh_tunnel);
@@ -127,7 +128,8 @@ async function store(
   if (!changed) throw stale(null);
   await emitAccountConnectorEvent(ctx, 'account_connector_updated', { row: changed, changed_fields });
   await emitTransition(ctx, row.status, changed);
-  if (retest && changed.connector_type === 'source' && changed.status === 'active') {
+  const other_streams = retest || changes.datasets !== undefined;
+  if (other_streams && changed.connector_type === 'source' && changed.status === 'active') {
     await discoverCatalogTask(ctx, { account_connector_id: row.id, connection_id: null });
   }
 }

@@ -45,7 +45,7 @@ async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & Usage
 }
 
 async function checkPlan(ctx: Ctx, input: CreateConnectionRequest & UsageRange, sides: Sides): Promise<void> {
-  if (kindOf(sides.destination_connector) === 'reverse_etl') await checkFeature(ctx, 'reverse_etl');
+  if (kindOf(sides) === 'reverse_etl') await checkFeature(ctx, 'reverse_etl');
   await checkPlanSchedule(ctx, input.schedule ?? MANUAL);
   await checkLimit(ctx, 'max_connections', input);
 }
@@ -57,7 +57,9 @@ async function planNewStreams(ctx: Ctx, input: CreateConnectionRequest, sides: S
   const requests = from ? await withCopiedFields(ctx, { from, sides, catalog, requests: asked }) : asked;
   return planStreams({
     catalog,
+    source: sides.source_connector,
     destination: sides.destination_connector,
+    reverse_etl: kindOf(sides) === 'reverse_etl',
     table_prefix: input.table_prefix ?? '',
     requests,
     current: new Map(),
@@ -75,7 +77,7 @@ function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeo
     account_id: ctx.principal.account_id,
     source_id: sides.source.id,
     destination_id: sides.destination.id,
-    kind: kindOf(sides.destination_connector),
+    kind: kindOf(sides),
     name,
     description,
     status,

@@ -14,11 +14,17 @@ export interface Sides {
   destination_connector: AnyDestination;
 }
 
-const APPLICATIONS: ConnectorDescription['category'][] = ['saas', 'ads', 'crm', 'chat'];
+const APPLICATIONS: ConnectorDescription['category'][] = ['saas', 'ads', 'crm', 'chat', 'http'];
+const SQL: ConnectorDescription['category'][] = ['database', 'warehouse'];
 
-/** What a pair of connectors makes: into a business application is the other way round. */
-export const kindOf = (destination: AnyDestination): 'elt' | 'reverse_etl' =>
-  APPLICATIONS.includes(destination.category) ? 'reverse_etl' : 'elt';
+/** What a pair of connectors makes: out of a database into a business application is the other way round. */
+export const kindOf = (pair: {
+  source_connector: AnySource;
+  destination_connector: AnyDestination;
+}): 'elt' | 'reverse_etl' =>
+  SQL.includes(pair.source_connector.category) && APPLICATIONS.includes(pair.destination_connector.category)
+    ? 'reverse_etl'
+    : 'elt';
 
 /**
  * Source and destination of a connection to be. `lock` keeps them from being deleted before the transaction ends.

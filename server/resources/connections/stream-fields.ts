@@ -11,15 +11,19 @@ export const hasField = (stream: StreamSchema, path: string[]) => stream.fields.
  * Checks everything in the settings that names a field.
  * @throws ApiError 400, see checkSettings.
  */
-export function checkFields(settings: StreamSettings, { stream, field }: StreamPlace): void {
+export function checkFields(settings: StreamSettings, place: StreamPlace): void {
+  const { stream, field } = place;
   const refuse = (code: string, key: string, message: string) =>
     badRequest(code, `${stream.name}: ${message}`, { field: `${field}.${key}`, stream_name: stream.name });
   const demand = (key: string, path: string[]) => {
     if (!hasField(stream, path)) throw refuse('unknown_field', key, `there is no field "${dotted(path)}"`);
   };
-  if (settings.dataset_sql !== null || settings.mapping !== null) {
+  if (!place.reverse_etl && (settings.dataset_sql !== null || settings.mapping !== null)) {
     const key = settings.mapping === null ? 'dataset_sql' : 'mapping';
-    throw refuse('reverse_etl_only', key, `${key} is for connections into business applications`);
+    throw refuse('reverse_etl_only', key, `${key} is for connections from a database into business applications`);
+  }
+  if (settings.dataset_sql !== null && !place.source.capabilities?.datasets) {
+    throw refuse('datasets_unsupported', 'dataset_sql', `${place.source.name} reads no queries`);
   }
   for (const choice of settings.fields) {
     demand('fields', choice.path);
@@ -28,10 +32,23 @@ export function checkFields(settings: StreamSettings, { stream, field }: StreamP
   for (const filter of settings.filters) demand('filters', filter.field.split('.'));
   if (settings.cursor_field) demand('cursor_field', settings.cursor_field);
   for (const path of settings.primary_key ?? []) demand('primary_key', path);
-  checkSelection(settings, stream, refuse);
+  if (settings.mapping) checkMapping(settings.mapping, stream, refuse);
+  else checkSelection(settings, stream, refuse);
 }
 
 type Refuse = (code: string, key: string, message: string) => Error;
+
+function checkMapping(mapping: NonNullable<StreamSettings['mapping']>, stream: StreamSchema, refuse: Refuse): void {
+  const names = new Set<string>();
+  for (const { source_field, destination_field, constant_value } of mapping) {
+    const known = constant_value != null || stream.fields.some(({ path }) => dotted(path) === source_field);
+    if (!known) throw refuse('unknown_field', 'mapping', `there is no field "${source_field}"`);
+    if (names.has(destination_field)) {
+      throw refuse('duplicate_destination_column', 'mapping', `two fields are named "${destination_field}"`);
+    }
+    names.add(destination_field);
+  }
+}
 
 /** What the destination needs must arrive there, and each column once. */
 function checkSelection(settings: StreamSettings, stream: StreamSchema, refuse: Refuse): void {

@@ -1,4 +1,4 @@
-import type { AnyDestination, StreamSchema } from '../../connectors/define.ts';
+import type { AnyDestination, AnySource, StreamSchema } from '../../connectors/define.ts';
 import { badRequest } from '../../lib/errors.ts';
 import type { ConnectionStreamRequest } from './stream-schema.ts';
 import { checkSettings, defaultSettings, mergeSettings, type StreamSettings } from './stream-settings.ts';
@@ -12,7 +12,10 @@ export interface PlannedStream {
 
 export interface SelectionInput {
   catalog: StreamSchema[];
+  source: AnySource;
   destination: AnyDestination;
+  /** The connection goes from a database into an application. */
+  reverse_etl: boolean;
   table_prefix: string;
   /** Null: nobody says anything, all streams are taken. */
   requests: ConnectionStreamRequest[] | null;
@@ -36,7 +39,8 @@ export function planStreams(input: SelectionInput): PlannedStream[] {
   const planned = input.catalog.map((stream) => {
     const key = streamKey(stream);
     const request = named.get(key);
-    const place = { stream, destination: input.destination, field: request ? `streams.${request.index}` : 'streams' };
+    const { source, destination, reverse_etl } = input;
+    const place = { stream, source, destination, reverse_etl, field: request ? `streams.${request.index}` : 'streams' };
     const fresh = defaultSettings(stream, input.destination);
     // The table's name is fixed here and now: worked out later, it would change when a stream of the same name comes.
     if ((names.get(stream.name) ?? 0) > 1) fresh.destination_table = `${stream.namespace ?? ''}_${stream.name}`;

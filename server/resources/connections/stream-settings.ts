@@ -1,5 +1,5 @@
 import type { connectionStreams } from '../../../db/schema/index.ts';
-import type { AnyDestination, DestinationSyncMode, StreamSchema, SyncMode } from '../../connectors/define.ts';
+import type { AnyDestination, AnySource, DestinationSyncMode, StreamSchema, SyncMode } from '../../connectors/define.ts';
 import { badRequest } from '../../lib/errors.ts';
 import { checkFields } from './stream-fields.ts';
 import type { ConnectionField, ConnectionStreamRequest, StreamFilter } from './stream-schema.ts';
@@ -18,7 +18,10 @@ const NEEDS_KEY: DestinationSyncMode[] = ['append_dedup', 'update', 'soft_delete
 
 export interface StreamPlace {
   stream: StreamSchema;
+  source: AnySource;
   destination: AnyDestination;
+  /** The connection goes from a database into an application. */
+  reverse_etl: boolean;
   /** Where the request speaks of the stream, for `field` of an error: `streams.0`. */
   field: string;
 }
@@ -62,7 +65,7 @@ function bestDestinationMode(mode: SyncMode, keyed: boolean, destination: AnyDes
 export function mergeSettings(
   base: StreamSettings,
   request: ConnectionStreamRequest | null,
-  place: Omit<StreamPlace, 'field'>,
+  place: Pick<StreamPlace, 'stream' | 'destination'>,
 ): StreamSettings {
   const { name: _name, namespace: _namespace, ...wanted } = request ?? { name: '' };
   const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined));
@@ -77,13 +80,14 @@ export function mergeSettings(
   }
   if (merged.sync_mode === 'incremental') merged.cursor_field ??= place.stream.default_cursor_field;
   merged.primary_key ??= place.stream.source_defined_primary_key;
+  if (merged.mapping?.length === 0) merged.mapping = null;
   return merged;
 }
 
 /**
  * Checks settings against what the source has and the destination can.
  * @throws ApiError 400 `unsupported_sync_mode`, `cursor_required`, `primary_key_required`, `unknown_field`,
- * `duplicate_destination_column`, `unsupported_masking`, `reverse_etl_only`, each with `field`.
+ * `duplicate_destination_column`, `unsupported_masking`, `reverse_etl_only`, `datasets_unsupported`, each with `field`.
  */
 export function checkSettings(settings: StreamSettings, place: StreamPlace): void {
   checkFields(settings, place);
@@ -103,7 +107,9 @@ export function checkSettings(settings: StreamSettings, place: StreamPlace): voi
   if (sync_mode === 'incremental' && !settings.cursor_field?.length && !stream.source_defined_cursor) {
     throw refuse('cursor_required', 'cursor_field', 'an incremental sync needs a cursor_field');
   }
-  if (NEEDS_KEY.includes(destination_sync_mode) && !settings.primary_key?.length) {
+  const keyed = settings.mapping ? settings.mapping.some((one) => one.is_match_key) : settings.primary_key?.length;
+  if (NEEDS_KEY.includes(destination_sync_mode) && !keyed) {
+    if (settings.mapping) throw refuse('primary_key_required', 'mapping', `${destination_sync_mode} needs a match key`);
     throw refuse('primary_key_required', 'primary_key', `${destination_sync_mode} needs a primary_key`);
   }
 }

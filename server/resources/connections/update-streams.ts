@@ -59,14 +59,16 @@ async function replan(
 ) {
   const catalog = await readCatalog(ctx, connection.source_id);
   if (catalog.length === 0) throw badRequest('catalog_not_ready', 'The streams of the source are not known yet');
-  const { destination_connector } = await connectorPair(ctx, connection);
+  const { source_connector, destination_connector } = await connectorPair(ctx, connection);
   const replaces = input.streams_mode === 'replace';
   const gone = before.filter((row) => !catalog.some((stream) => streamKey(stream) === streamKey(row)));
   const requests = input.streams ?? [];
   const dropped = requests.filter((one) => one.selected === false && gone.some((row) => names(one, row)));
   const planned = planStreams({
     catalog,
+    source: source_connector,
     destination: destination_connector,
+    reverse_etl: connection.kind === 'reverse_etl',
     table_prefix,
     requests: requests.filter((one) => !dropped.includes(one)),
     current: new Map(before.map((row) => [streamKey(row), settingsOf(row)])),

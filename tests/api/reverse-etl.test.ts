@@ -1,0 +1,249 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { gunzipSync } from 'node:zlib';
+import postgres from 'postgres';
+import { startWorker } from '../../server/engine/handlers.ts';
+import { testApi } from '../support/api.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { json, makeItems, paged, startHttpServer } from '../support/http-server.ts';
+import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+
+const server = startHttpServer();
+const service = await testDeps({ role: 'worker', config: { EGRESS_ALLOW: [new URL(server.url).host] } });
+const { call, raw } = testApi(service);
+const make = makerOf(call);
+const database = await createPlainDatabase();
+const sql = postgres(database.url, { max: 1, onnotice: () => {} });
+const worker = await startWorker(service.deps);
+beforeAll(async () => {
+  await sql`create table users (id bigint primary key, email text, joined timestamptz, score numeric, plan text)`;
+  await sql`insert into users select i, ' User' || i || '@Example.com', timestamptz '2026-01-31 23:59:59.5+00', i * 1.50, 'free' from generate_series(1, 25) i`;
+});
+afterAll(async () => {
+  await worker.stop();
+  await sql.end();
+  await database.drop();
+  await server.close();
+});
+
+const run = async (id: string) => {
+  await call('POST', `/connections/${id}/run`);
+  let ended: Record<string, any> = {};
+  await until(async () => {
+    [ended] = (await call('GET', `/connections/${id}/runs`)).body;
+    return ended.finished_at !== null;
+  });
+  return ended;
+};
+const field = (source_field: string, destination_field: string, more: object = {}) => ({
+  source_field,
+  destination_field,
+  ...more,
+});
+const MAPPING = [
+  field('id', 'external_id', { is_match_key: true }),
+  field('email', 'email', { transform: 'trim' }),
+  field('email', 'email_lower', { transform: 'lowercase' }),
+  field('email', 'email_hash', { transform: 'sha256' }),
+  field('joined', 'joined', { transform: 'date_iso' }),
+  field('score', 'score', { transform: 'number' }),
+  field('anything', 'origin', { constant_value: 'warehouse' }),
+];
+const DATASET = {
+  name: 'paying',
+  sql: 'select id, email, joined, score::text as score from users where id <= 20 -- all of them\n ;',
+};
+
+async function ends(datasets: object[] = [DATASET]) {
+  const parameters = postgresParameters(database.url);
+  const made = await call('POST', '/account_connectors', {
+    name: uniqueName('pg'),
+    connector_type: 'source',
+    connector_name: 'postgres',
+    parameters,
+    datasets,
+  });
+  const destination = await make.connector('destination', 'http', {
+    url: `${server.url}/crm/{{ table }}`,
+    batch_rows: 8,
+    rejected_selector: 'failed',
+  });
+  return { made, source_id: made.body.id as string, destination_id: destination.id as string };
+}
+
+test('a query goes into an application under mapped names, each batch once under its key', async () => {
+  server.on('/crm/contacts', ({ body }) => {
+    const failed = JSON.parse(body).filter(({ external_id }: { external_id: number }) => external_id === 7);
+    return Response.json({ failed: failed.map(() => ({ message: 'no such person' })) });
+  });
+  const { source_id, destination_id } = await ends();
+  const connection = await make.connection({
+    source_id,
+    destination_id,
+    streams: [
+      {
+        name: 'paying',
+        sync_mode: 'full_refresh',
+        destination_sync_mode: 'append',
+        destination_table: 'contacts',
+        mapping: MAPPING,
+      },
+    ],
+  });
+  expect(connection.kind).toBe('reverse_etl');
+  const ended = await run(connection.id);
+  expect(ended).toMatchObject({ status: 'succeeded', rows_read: 20, rows_loaded: 19, rows_rejected: 1 });
+  const [stream] = (await call('GET', `/connections/${connection.id}/runs/${ended.id}/stream_runs`)).body;
+  expect(stream.warnings).toMatchObject([{ code: 'rows_rejected', message: expect.stringContaining('no such person') }]);
+  const asked = server.seen.filter(({ path, method }) => path === '/crm/contacts' && method === 'POST');
+  expect(asked.map(({ body }) => JSON.parse(body).length)).toEqual([8, 8, 4]);
+  expect(new Set(asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(3);
+  expect(JSON.parse(asked[0]?.body ?? '')[0]).toEqual({
+    external_id: 1,
+    email: 'User1@Example.com',
+    email_lower: ' user1@example.com',
+    email_hash: Bun.SHA256.hash(' User1@Example.com', 'hex'),
+    joined: '2026-01-31T23:59:59.5Z',
+    score: 1.5,
+    origin: 'warehouse',
+  });
+  expect(asked[0]?.body).toContain('"score":1.50');
+});
+
+test('a connection may read a query of its own in the place of a table', async () => {
+  server.on('/crm/users', json({}));
+  server.seen.length = 0;
+  const { source_id, destination_id } = await ends([]);
+  const connection = await make.connection({
+    source_id,
+    destination_id,
+    streams: [
+      {
+        name: 'users',
+        dataset_sql: "select id, upper(email) as email, joined, score, 'paid' as plan from users where id > 23",
+      },
+    ],
+  });
+  expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_loaded: 2 });
+  const [sent] = server.seen.filter(({ method }) => method === 'POST');
+  expect(JSON.parse(sent?.body ?? '')).toMatchObject([
+    { id: 24, email: ' USER24@EXAMPLE.COM', plan: 'paid' },
+    { id: 25 },
+  ]);
+});
+
+test('a query that writes, or is more than one, is refused and changes nothing', async () => {
+  const texts = [
+    'delete from users returning id',
+    'select 1 as a) q; delete from users; select * from (select 1 as a',
+    'select 1 as a) q; commit; drop table users; --',
+    'select 1 as a, 2 as a',
+    'select no_such_column from users',
+    "select nextval('a_sequence') as n",
+  ];
+  await sql`create sequence a_sequence`;
+  for (const text of texts) {
+    const { made } = await ends([{ name: 'bad', sql: text }]);
+    expect(made.status).toBe(201);
+    if (text.includes('nextval')) continue;
+    expect(made.body).toMatchObject({ status: 'broken', last_test: { status: 'failed' } });
+    expect(made.body.status_message).toContain('Dataset "bad"');
+  }
+  const [left] =
+    await sql`select (select count(*)::int from users) as users, (select last_value::int from a_sequence) as n, (select is_called from a_sequence) as called`;
+  expect(left).toEqual({ users: 25, n: 1, called: false });
+});
+
+test('what cannot be mapped is refused when the connection is made', async () => {
+  const { source_id, destination_id } = await ends();
+  const attempt = async (stream: object, more: object = {}) =>
+    (
+      await call('POST', '/connections', {
+        name: uniqueName('c'),
+        source_id,
+        destination_id,
+        streams: [{ name: 'paying', ...stream }],
+        ...more,
+      })
+    ).body;
+  expect(await attempt({ mapping: [field('nothing', 'x')] })).toMatchObject({
+    code: 'unknown_field',
+    field: 'streams.0.mapping',
+  });
+  expect(await attempt({ mapping: [field('id', 'x'), field('email', 'x')] })).toMatchObject({
+    code: 'duplicate_destination_column',
+  });
+  const incremental = { sync_mode: 'incremental', cursor_field: ['id'], destination_sync_mode: 'append_dedup' };
+  expect(await attempt({ ...incremental, mapping: [field('id', 'x')] })).toMatchObject({
+    code: 'primary_key_required',
+    field: 'streams.0.mapping',
+  });
+  const demo = await make.connector('source', 'demo', { rows: 10 });
+  const { status, body } = await call('POST', '/connections', {
+    name: uniqueName('c'),
+    source_id: demo.id,
+    destination_id,
+    streams: [{ name: 'users', mapping: MAPPING }],
+  });
+  expect([status, body.code]).toEqual([400, 'reverse_etl_only']);
+  const refused = await call('POST', '/account_connectors', {
+    name: uniqueName('d'),
+    connector_type: 'source',
+    connector_name: 'postgres',
+    parameters: postgresParameters(database.url),
+    datasets: [DATASET, DATASET],
+  });
+  expect(refused.body).toMatchObject({ code: 'invalid_parameter', field: 'datasets' });
+});
+
+test('an incremental run sends only what is new, and the counts of an earlier attempt stay', async () => {
+  server.on('/crm/users', json({}));
+  const { source_id, destination_id } = await ends([]);
+  const connection = await make.connection({
+    source_id,
+    destination_id,
+    streams: [{ name: 'users', sync_mode: 'incremental', cursor_field: ['id'], destination_sync_mode: 'append' }],
+  });
+  expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_loaded: 25 });
+  expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_loaded: 0 });
+});
+
+test('a REST API is loaded into tables, incrementally, and its secrets stay out of the network log', async () => {
+  const items = makeItems(500);
+  server.on('/api/items', ({ headers, query }) => {
+    if (headers.authorization !== 'Bearer the-secret-token') return Response.json({}, { status: 401 });
+    return paged.byNumber(items.filter(({ at }) => at >= (query.since ? new Date(query.since).toISOString() : '')))({
+      query,
+    } as never);
+  });
+  const definition = `
+base_url: ${server.url}/api
+authentication: { type: bearer, token: "{{ secrets.token }}" }
+streams:
+  - name: items
+    request: { path: /items, query: { page: "{{ page.number }}", since: "{{ cursor }}" } }
+    pagination: { type: page_number }
+    primary_key: id
+    incremental: { cursor_field: at, order: ascending }
+`;
+  const source = await make.connector('source', 'http_api', { definition, secrets: { token: 'the-secret-token' } });
+  expect(source).toMatchObject({ status: 'active', parameters: { secrets: '**********' } });
+  const destination = await make.connector('destination', 'postgres', postgresParameters(database.url));
+  const connection = await make.connection({
+    source_id: source.id,
+    destination_id: destination.id,
+    destination_schema: 'api',
+  });
+  const first = await run(connection.id);
+  expect(first).toMatchObject({ status: 'succeeded', rows_loaded: 500, error: null });
+  const log = gunzipSync(
+    Buffer.from(await (await raw(`/connection_runs/${first.id}/network_logs`)).arrayBuffer()),
+  ).toString();
+  expect(log).toContain('/api/items');
+  expect(log).not.toContain('the-secret-token');
+  items.push(...makeItems(30, '2026-02-01T00:00:00Z').map((item) => ({ ...item, id: item.id + 500 })));
+  expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_read: 30 });
+  const [counted] =
+    await sql`select count(*)::int as rows, count(distinct id)::int as ids, max(at)::text as last from api.items`;
+  expect(counted).toMatchObject({ rows: 530, ids: 530 });
+});

@@ -18,6 +18,12 @@ export interface WriteTarget {
   /** Name out of `columns`: with append_dedup the row with the highest cursor wins. */
   cursor_column: string | null;
   mode: DestinationSyncMode;
+  /**
+   * With append, and only where the destination declares `replaces_windows`: the rows whose `column` is in the half-open
+   * window `[start, end)`, ISO as in `ReadRequest.window`, give way to those written, in the one commit that `finish`
+   * makes. NULL is in no window. Absent or null: every row stays.
+   */
+  replace_window?: { column: string; start: string | null; end: string | null } | null;
   /** Identity of the checkpoint that the destination keeps. */
   connection_id: string;
   stream_id: string;

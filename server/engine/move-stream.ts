@@ -22,6 +22,7 @@ import { hasDateCursor } from './planner-streams.ts';
 import { windowOf } from './planner-windows.ts';
 import { prefetch } from './prefetch.ts';
 import { planTransfer, readRequest, tableName, type TransferPlan } from './transfer-plan.ts';
+import { replacedWindow } from './window-replacement.ts';
 
 interface Transfer {
   attempt: Attempt;
@@ -30,6 +31,8 @@ interface Transfer {
   sourceContext: ConnectorContext<unknown>;
   writer: Writer;
   request: ReadRequest;
+  /** Everything is committed at the end or nothing: there is no checkpoint on the way to note down. */
+  at_once: boolean;
   state_version: number;
 }
 
@@ -41,15 +44,18 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const source = from.connector as AnySource;
   const { schema, stream } = await loadStream(deps, claim);
   const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
-  const writer = await onSide('destination', () =>
-    (to.connector as AnyDestination).open(to.ctx, writeTarget(attempt, plan)),
-  );
+  const destination = to.connector as AnyDestination;
+  const window = windowFor(attempt, hasDateCursor(schema, stream));
+  const replace_window = await replacedWindow(deps.db, { claim, schema, stream, destination }, window);
+  const target = { ...writeTarget(attempt, plan), replace_window };
+  const writer = await onSide('destination', () => destination.open(to.ctx, target));
   try {
     if (writer.committed?.finished) return await adopt(attempt, writer);
-    const state = resumeState(attempt, writer);
-    const request = readRequest({ plan, schema, stream, state, window: windowFor(attempt, hasDateCursor(schema, stream)) });
+    const at_once = replace_window != null;
+    const state = at_once ? null : resumeState(attempt, writer);
+    const request = readRequest({ plan, schema, stream, state, window });
     const state_version = Math.max(claim.stream.state_version, writer.committed?.state_version ?? 0);
-    return await transfer({ attempt, plan, source, sourceContext: from.ctx, writer, request, state_version });
+    return await transfer({ attempt, plan, source, sourceContext: from.ctx, writer, request, at_once, state_version });
   } catch (error) {
     await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'a writer could not be aborted'));
     throw error;
@@ -120,7 +126,7 @@ async function pumpBatches(input: Transfer): Promise<StreamState | null> {
     if (mapped.rows.length > 0) await onSide('destination', () => writer.write(mapped));
     if (!incremental || !batch.state) continue;
     state = batch.state;
-    if (!pace.due(batch.bytes)) continue;
+    if (input.at_once || !pace.due(batch.bytes)) continue;
     const reached = state;
     const counts = await onSide('destination', () => writer.checkpoint(reached));
     attempt.signal.throwIfAborted();

@@ -27,12 +27,15 @@ export interface StreamPlanInput {
   schema: StreamSchema | null;
   /** What the destination can do. */
   supported: readonly DestinationSyncMode[];
+  /** The destination can tell the stream's rows of a window, and replaces them. */
+  replaceable: boolean;
   windowed: boolean;
   mode: 'backfill' | 'incremental' | 'full_refresh';
   clear_destination: boolean;
 }
 
-const DATED: readonly string[] = ['date', 'timestamp', 'timestamp_tz'];
+/** Types of a cursor that a window of days can be laid over. */
+export const DATED: readonly string[] = ['date', 'timestamp', 'timestamp_tz'];
 
 /** Decides how a stream is read and written by a custom run. Pure. */
 export function planStream(input: StreamPlanInput): StreamPlan {
@@ -69,10 +72,14 @@ function writing(input: StreamPlanInput): Pick<StreamPlan, 'destination_sync_mod
   const own = stream.destination_sync_mode;
   if (clear_destination) return { destination_sync_mode: 'overwrite', warnings: [] };
   if (own !== 'append' && !(own === 'overwrite' && windowed)) return { destination_sync_mode: own, warnings: [] };
-  if (schema && keyPaths(schema, stream).length > 0 && supported.includes('append_dedup')) {
-    return { destination_sync_mode: 'append_dedup', warnings: own === 'append' ? [merged(stream)] : [] };
+  // Not so for append: a merge leaves a unique key behind, at which later appends of changed rows would fail.
+  const keyed = schema !== null && keyPaths(schema, stream).length > 0;
+  if (own === 'overwrite' && keyed && supported.includes('append_dedup')) {
+    return { destination_sync_mode: 'append_dedup', warnings: [] };
   }
-  return { destination_sync_mode: 'append', warnings: [duplicates(stream)] };
+  // From the live cursor on only a part of the window is read.
+  const replaced = windowed && input.replaceable && input.mode !== 'incremental';
+  return { destination_sync_mode: 'append', warnings: [replaced ? replaces(stream) : duplicates(stream)] };
 }
 
 const notice = (code: string, stream: StreamRow, message: string): PlanNotice => ({
@@ -84,16 +91,16 @@ const notice = (code: string, stream: StreamRow, message: string): PlanNotice =>
 const skipped = (stream: StreamRow, reason: string) =>
   notice('window_unsupported', stream, `${stream.name} is left out: ${reason}`);
 
-const merged = (stream: StreamRow) =>
+const replaces = (stream: StreamRow) =>
   notice(
-    'merged_by_primary_key',
+    'replaces_window',
     stream,
-    `${stream.name} is appended to by its other runs; this one merges by the primary key, which the destination then may keep unique: an append of a changed row would fail`,
+    `${stream.name}: the rows of the window that the destination has are replaced by those that the source has now`,
   );
 
 const duplicates = (stream: StreamRow) =>
   notice(
     'may_duplicate_rows',
     stream,
-    `${stream.name} is appended to without a key to merge by: rows that are there already are loaded once more`,
+    `${stream.name} is appended to: rows that are there already are loaded once more`,
   );

@@ -159,11 +159,17 @@ describe('the chunks of a custom run', () => {
     }
   }, 60_000);
 
-  test('of a stream whose destination cannot merge are appended, with a warning', async () => {
-    const made = await pipeline(sample(1, { primary_key: false }), { stream: { destination_sync_mode: 'append' } });
-    await launch(made, window('2025-01-01', '2025-01-01'));
-    expect(await allEnded(made)).toMatchObject([{ status: 'succeeded', warnings: [{ code: 'may_duplicate_rows' }] }]);
-  });
+  test('double nothing either in a stream without a key, and tell that they replace the rows of their days', async () => {
+    for (const destination_sync_mode of ['append', 'overwrite'] as const) {
+      const made = await pipeline(sample(1, { primary_key: false }), { stream: { destination_sync_mode } });
+      for (const _ of [1, 2]) {
+        await launch(made, window('2025-01-01', '2025-01-01'));
+        const warnings = [{ code: 'replaces_window' }];
+        expect((await allEnded(made)).at(-1)).toMatchObject({ status: 'succeeded', warnings });
+        expect(await count(`${made.prefix}stream_1`)).toBe(1440);
+      }
+    }
+  }, 30_000);
 
   test('run in order, forwards or backwards, one after the other', async () => {
     for (const order of ['chronological', 'reverse_chronological']) {

@@ -48,6 +48,7 @@ const stream = (more: Partial<Parameters<typeof planStream>[0]> = {}) =>
     stream: row('a'),
     schema: schema(),
     supported: ['append', 'overwrite', 'append_dedup'],
+    replaceable: true,
     windowed: true,
     mode: 'backfill',
     clear_destination: false,
@@ -223,8 +224,8 @@ describe('a stream', () => {
   });
 
   test.each([
-    ['append', true, 'append_dedup', 'merged_by_primary_key'],
-    ['append', false, 'append_dedup', 'merged_by_primary_key'],
+    ['append', true, 'append', 'replaces_window'],
+    ['append', false, 'append', 'may_duplicate_rows'],
     ['overwrite', true, 'append_dedup', undefined],
     ['overwrite', false, 'overwrite', undefined],
     ['append_dedup', true, 'append_dedup', undefined],
@@ -235,12 +236,16 @@ describe('a stream', () => {
     expect(made.warnings[0]?.code).toBe(warning as string);
   });
 
-  test('that cannot be merged is appended to, with a warning; it is never overwritten by a window', () => {
+  test('that cannot be merged is appended to and never overwritten by a window, which tells what becomes of its rows', () => {
     for (const destination_sync_mode of ['append', 'overwrite'] as const) {
-      const keyless = stream({ stream: row('a', { destination_sync_mode, primary_key: null }) });
-      const incapable = stream({ stream: row('a', { destination_sync_mode }), supported: ['append', 'overwrite'] });
-      for (const made of [keyless, incapable]) {
-        expect(made).toMatchObject({ destination_sync_mode: 'append', warnings: [{ code: 'may_duplicate_rows' }] });
+      const keyless = { stream: row('a', { destination_sync_mode, primary_key: null }) };
+      const incapable = { stream: row('a', { destination_sync_mode }), supported: ['append', 'overwrite'] as const };
+      for (const given of [keyless, incapable]) {
+        const appended = (code: string) => ({ destination_sync_mode: 'append', warnings: [{ code }] });
+        expect(stream(given)).toMatchObject(appended('replaces_window'));
+        expect(stream({ ...given, replaceable: false })).toMatchObject(appended('may_duplicate_rows'));
+        // It goes on from the live cursor, so it does not read the whole window.
+        expect(stream({ ...given, mode: 'incremental' })).toMatchObject(appended('may_duplicate_rows'));
       }
     }
   });

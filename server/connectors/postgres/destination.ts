@@ -10,7 +10,7 @@ import { databases, serverCheck } from './check.ts';
 import { PgSession, withSession } from './session.ts';
 import { PostgresDestinationConfig } from './settings.ts';
 import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
-import { addMissingColumns, ensureUniqueKey, findTable } from './tables.ts';
+import { addMissingColumns, createTable, ensureUniqueKey, findTable } from './tables.ts';
 import { checkTarget, resolveTarget } from './target.ts';
 import { PgWriter } from './writer.ts';
 
@@ -26,6 +26,7 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   release_stage: 'generally_available',
   auth_methods: ['basic'],
   supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup'],
+  replaces_windows: true,
   config: PostgresDestinationConfig,
   check,
   possibleValues: { database: databases, schema: schemas },
@@ -63,7 +64,8 @@ async function schemas(ctx: Context): Promise<Record<string, string>> {
 
 /**
  * Claims the stream and makes the table ready for its columns, in one short transaction. A table that is not there yet
- * is made together with its first rows, so that a run which commits nothing leaves nothing.
+ * is made together with its first rows, so that a run which commits nothing leaves nothing; but not one for windows,
+ * whose chunks run side by side: the first one's commit, at its very end, would be waited for by all others.
  */
 async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
   const schema = target.schema ?? ctx.config.schema;
@@ -78,9 +80,13 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
     await lockDefinitions(session, schema);
     await ensureStateTable(session, schema);
     const state = await claimState(session, placed);
-    const existing = await findTable(session, schema, target.table);
+    let existing = await findTable(session, schema, target.table);
     if (existing && target.mode !== 'overwrite') await addMissingColumns(session, placed, existing);
     if (existing && target.mode === 'append_dedup') await ensureUniqueKey(session, placed, existing);
+    if (!existing && target.replace_window) {
+      await createTable(session, resolveTarget(placed, schema, null), { name: target.table, primaryKey: false });
+      existing = await findTable(session, schema, target.table);
+    }
     await session.query('commit');
     return new PgWriter(ctx, session, { target: resolveTarget(target, schema, existing), state });
   } catch (error) {

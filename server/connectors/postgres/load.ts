@@ -1,4 +1,5 @@
 import { mergeStage } from './merge.ts';
+import { deleteWindow } from './replace-window.ts';
 import type { PgSession } from './session.ts';
 import { derivedName, identifier, relation, shortHash } from './sql.ts';
 import { swapIn } from './swap.ts';
@@ -11,8 +12,8 @@ export interface Load {
   readonly incremental: boolean;
   /** Makes ready for COPY. @returns where to copy to, quoted, and the options of the COPY. */
   prepare(session: PgSession): Promise<{ into: string; freeze: boolean }>;
-  /** Brings the copied rows into place. @returns rows that replaced others. */
-  complete(session: PgSession): Promise<number>;
+  /** Brings the copied rows into place. @returns rows that replaced others, and rows that are gone. */
+  complete(session: PgSession): Promise<{ updated: number; deleted: number }>;
 }
 
 export function loadOf(target: Target): Load {
@@ -28,15 +29,18 @@ export function loadOf(target: Target): Load {
 
 function append(target: Target): Load {
   let present = target.existing !== null;
+  let deleted = 0;
   return {
-    incremental: true,
+    // The rows of a window go and come in one commit: after a part of them, what is still to come would be missing.
+    incremental: !target.replace_window,
     async prepare(session) {
       const freeze = !present;
       if (!present) await createTable(session, target, { name: target.table, primaryKey: false });
       present = true;
+      if (target.replace_window) deleted = await deleteWindow(session, target, target.replace_window);
       return { into: target.relation, freeze };
     },
-    complete: async () => 0,
+    complete: async () => ({ updated: 0, deleted }),
   };
 }
 
@@ -55,7 +59,7 @@ function overwrite(target: Target): Load {
     },
     async complete(session) {
       await swapIn(session, target, fresh);
-      return 0;
+      return { updated: 0, deleted: 0 };
     },
   };
 }
@@ -75,6 +79,6 @@ function merge(target: Target): Load {
       await createStage(session, target, { name, sequence });
       return { into: identifier(name), freeze: false };
     },
-    complete: (session) => mergeStage(session, target, { name, sequence }),
+    complete: async (session) => ({ updated: await mergeStage(session, target, { name, sequence }), deleted: 0 }),
   };
 }

@@ -92,8 +92,11 @@ export class PgWriter implements Writer {
       counts.rows_loaded += await this.#copy.end();
       counts.bytes_loaded += this.#copy.bytes();
     }
-    if (this.#prepared) counts.rows_updated += await this.#load.complete(this.session);
-    else await this.session.query('begin');
+    if (this.#prepared) {
+      const { updated, deleted } = await this.#load.complete(this.session);
+      counts.rows_updated += updated;
+      counts.rows_deleted += deleted;
+    } else await this.session.query('begin');
     await this.work.state.record({ state, counts, finished });
     await this.session.query('commit', [], { slow: true });
     [this.#copy, this.#prepared, this.#counts] = [null, false, counts];

@@ -2,9 +2,11 @@ import { and, eq, isNull } from 'drizzle-orm';
 import { accountConnectors, catalogStreams, type connectionStreams } from '../../../db/schema/index.ts';
 import type { StreamSchema } from '../../connectors/define.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { applyOverrides } from '../../engine/overrides.ts';
+import { applyOverrides, withCatalogChoices } from '../../engine/overrides.ts';
 import { isWindowed, type RunParameters } from '../../engine/planner.ts';
 import { planStream, type PlanNotice, type StreamPlan } from '../../engine/planner-streams.ts';
+import { tableName } from '../../engine/transfer-plan.ts';
+import { tablesOfOthers, windowColumn } from '../../engine/window-replacement.ts';
 import { badRequest } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import type { ConnectionRow } from '../owned-connection.ts';
@@ -27,12 +29,21 @@ export async function chooseStreams(
   parameters: RunParameters,
 ): Promise<ChosenStreams> {
   const chosen = namedStreams(await selectedStreams(ctx, connection.id), parameters);
-  const [catalog, destination] = await Promise.all([catalogOf(ctx, connection), destinationOf(ctx, connection)]);
+  const [catalog, destination, foreign] = await Promise.all([
+    catalogOf(ctx, connection),
+    destinationOf(ctx, connection),
+    tablesOfOthers(ctx.db, connection),
+  ]);
   const supported = destination?.supported_destination_sync_modes ?? [];
   const { mode, clear_destination } = parameters;
   const how = { supported, mode, clear_destination, windowed: isWindowed(parameters) };
   return {
-    streams: chosen.map((stream) => planStream({ ...how, stream, schema: catalog.get(keyOf(stream)) ?? null })),
+    streams: chosen.map((stream) => {
+      const found = catalog.get(keyOf(stream));
+      const shared = foreign.has(tableName(connection, stream));
+      const replaceable = destination?.replaces_windows === true && !shared && found?.windowColumn(stream) != null;
+      return planStream({ ...how, stream, schema: found?.schema ?? null, replaceable });
+    }),
     blockers: clear_destination && !supported.includes('overwrite') ? [cannotClear(connection)] : [],
   };
 }
@@ -60,13 +71,25 @@ function namedStreams(selected: StreamRow[], { stream_ids, stream_names }: RunPa
 
 const keyOf = (stream: { namespace: string | null; name: string }) => JSON.stringify([stream.namespace, stream.name]);
 
-async function catalogOf(ctx: Ctx, connection: ConnectionRow): Promise<Map<string, StreamSchema>> {
+interface CatalogEntry {
+  schema: StreamSchema;
+  /** Of the stream with what the catalog chooses for it. */
+  windowColumn(stream: StreamRow): string | null;
+}
+
+async function catalogOf(ctx: Ctx, connection: ConnectionRow): Promise<Map<string, CatalogEntry>> {
   const rows = await ctx.db
     .select({ definition: catalogStreams.definition, overrides: catalogStreams.overrides })
     .from(catalogStreams)
     .where(and(eq(catalogStreams.account_connector_id, connection.source_id), isNull(catalogStreams.removed_at)));
-  const schemas = rows.map((row) => applyOverrides(row.definition as unknown as StreamSchema, row.overrides));
-  return new Map(schemas.map((schema) => [keyOf(schema), schema]));
+  return new Map(
+    rows.map(({ definition, overrides }) => {
+      const discovered = definition as unknown as StreamSchema;
+      const schema = applyOverrides(discovered, overrides);
+      const column = (stream: StreamRow) => windowColumn(schema, withCatalogChoices(stream, discovered, overrides));
+      return [keyOf(schema), { schema, windowColumn: column }];
+    }),
+  );
 }
 
 async function destinationOf(ctx: Ctx, connection: ConnectionRow) {

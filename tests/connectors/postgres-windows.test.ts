@@ -1,0 +1,179 @@
+import { beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { TargetColumn, WriteTarget } from '../../server/connectors/define.ts';
+import { backends, batchOf, column, destinationConfig, eventually } from './postgres-support.ts';
+import { COLUMNS, targetTables } from './postgres-target-tables.ts';
+import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(30_000);
+
+const { sides, target, open, row, load, content, errorOf, tableName } = targetTables();
+const DAY = { column: 'at', start: '2025-01-02', end: '2025-01-03' };
+const at = (id: number, name: string, time: string | null) => row(id, name, time && `2025-01-${time}+00`);
+
+let run = 1;
+/** A stream run of its own, as a chunk that is done again has. */
+const chunk = (more: Partial<WriteTarget> = {}) => {
+  run += 1;
+  return { stream_id: `chunk ${run}`, stream_run_id: `chunk ${run}`, replace_window: DAY, ...more };
+};
+const OLD = [
+  at(1, 'before', '01 23:59:59.999999'),
+  at(2, 'first moment', '02 00:00:00'),
+  at(3, 'last moment', '02 23:59:59.999999'),
+  at(4, 'after', '03 00:00:00'),
+  at(5, 'never', null),
+];
+const OUTSIDE = [
+  [1, 'before'],
+  [4, 'after'],
+  [5, 'never'],
+];
+const indexes = async () =>
+  (await sides.destination.sql`select indexname from pg_indexes where tablename = ${tableName()}`).length;
+
+beforeEach(() => load({}, batchOf(OLD)));
+
+describe('a window that is appended', () => {
+  test('replaces the rows in [start, end), those the source has no longer too; others and those of no time stay', async () => {
+    const counts = await load(chunk(), batchOf([at(3, 'new', '02 12:00:00'), at(6, 'new', '02 13:00:00')]));
+    expect(counts).toMatchObject({ rows_loaded: 2, rows_deleted: 2, rows_updated: 0 });
+    expect(await content()).toEqual([
+      [1, 'before'],
+      [3, 'new'],
+      [4, 'after'],
+      [5, 'never'],
+      [6, 'new'],
+    ]);
+  });
+
+  test('doubles nothing when it is loaded again, by rows or by bytes, and leaves no index behind', async () => {
+    const rows = [at(2, 'a', '02 00:00:00'), at(2, 'b', '02 00:00:00')];
+    for (const _ of [1, 2]) await load(chunk(), batchOf(rows));
+    const expected = [
+      [1, 'before'],
+      [2, 'a'],
+      [2, 'b'],
+      [4, 'after'],
+      [5, 'never'],
+    ];
+    expect(await content()).toEqual(expected);
+    const writer = await open(chunk());
+    async function* bytes() {
+      yield Buffer.from('2\ta\t2025-01-02 00:00:00+00\n2\tb\t2025-01-02 00:00:00+00\n');
+    }
+    await writer.pipe!({ format: 'pgcopy-text', chunks: bytes(), rows: () => 2 });
+    await writer.finish(null);
+    expect(await content()).toEqual(expected);
+    expect(await indexes()).toBe(0);
+  });
+
+  test('without rows empties the window', async () => {
+    expect(await load(chunk())).toMatchObject({ rows_loaded: 0, rows_deleted: 2 });
+    expect(await content()).toEqual(OUTSIDE);
+  });
+
+  test('may have no limit on one side, and begin at an instant', async () => {
+    await load(chunk({ replace_window: { column: 'at', start: null, end: '2025-01-02T23:59:59.999Z' } }));
+    expect(await content()).toEqual([
+      [3, 'last moment'],
+      [4, 'after'],
+      [5, 'never'],
+    ]);
+    await load(chunk({ replace_window: { column: 'at', start: '2025-01-02T23:59:59.999Z', end: null } }));
+    expect(await content()).toEqual([[5, 'never']]);
+    const all = chunk({ replace_window: { column: 'at', start: null, end: null } });
+    expect((await errorOf(load(all)))!.code).toBe('invalid_window');
+    expect(await content()).toEqual([[5, 'never']]);
+  });
+
+  test('is seen whole or not at all: a checkpoint on the way commits nothing', async () => {
+    const writer = await open(chunk());
+    await writer.write(batchOf([at(7, 'new', '02 01:00:00')]));
+    expect(await writer.checkpoint({ cursor: '7' })).toMatchObject({ rows_loaded: 0, rows_deleted: 0 });
+    expect((await content()).length).toBe(OLD.length);
+    await writer.write(batchOf([at(8, 'new', '02 02:00:00')]));
+    expect(await writer.finish({ cursor: '8' })).toMatchObject({ rows_loaded: 2, rows_deleted: 2 });
+    expect(await content()).toEqual([
+      [1, 'before'],
+      [4, 'after'],
+      [5, 'never'],
+      [7, 'new'],
+      [8, 'new'],
+    ]);
+  });
+
+  test('goes side by side with others into a table that they have to make: none waits for the end of another', async () => {
+    const table = `fresh_${run}`;
+    const next = { column: 'at', start: '2025-01-03', end: '2025-01-04' };
+    const writers = [await open(chunk({ table })), await open(chunk({ table, replace_window: next }))] as const;
+    await writers[0].write(batchOf([at(1, 'a', '02 00:00:00')]));
+    await writers[1].write(batchOf([at(2, 'b', '03 00:00:00')]));
+    for (const writer of writers) expect(await writer.finish(null)).toMatchObject({ rows_loaded: 1, rows_deleted: 0 });
+    const rows = await sides.destination.sql.unsafe(`select name from ${table} order by id`);
+    expect(rows.map(({ name }) => name)).toEqual(['a', 'b']);
+  });
+});
+
+describe('the old rows of a window stay', () => {
+  const all = OLD.map(([id, name]) => [Number(id), name!]);
+
+  test('when the connection is lost between the deletion and the commit, and the next attempt replaces them', async () => {
+    const { sql, server } = sides.destination;
+    const how = chunk();
+    const writer = await open(how);
+    await writer.write(batchOf([at(7, 'new', '02 01:00:00')]));
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = ${server.database} and application_name = 'data-pipelines'`;
+    expect(await errorOf(writer.finish({ cursor: '7' }))).toMatchObject({ retryable: true });
+    expect(await content()).toEqual(all);
+    const next = await open({ ...how, fence: 2 });
+    expect(next.committed).toBe(null);
+    await next.write(batchOf([at(7, 'new', '02 01:00:00')]));
+    await next.finish({ cursor: '7' });
+    expect(await content()).toEqual([...OUTSIDE, [7, 'new']]);
+  });
+
+  test('when the worker stops, a value is refused, or another attempt has taken over', async () => {
+    const { ctx, abort } = destinationConfig(sides.destination);
+    const stopped = await postgresDestination.open(ctx, target(chunk()));
+    await stopped.write(batchOf([at(7, 'new', '02 01:00:00')]));
+    abort.abort(new Error('stop'));
+    await stopped.abort();
+    await eventually(async () => (await backends(sides.destination)) === 0);
+    expect(await content()).toEqual(all);
+    expect((await errorOf(load(chunk(), batchOf([['x', 'new', null]]))))!.code).toBe('invalid_value');
+    expect(await content()).toEqual(all);
+    const how = chunk();
+    const zombie = await open(how);
+    await zombie.write(batchOf([at(7, 'zombie', '02 01:00:00')]));
+    await open({ ...how, fence: 2 });
+    expect((await errorOf(zombie.finish(null)))!.name).toBe('FencedError');
+    await zombie.abort();
+    expect(await content()).toEqual(all);
+  });
+
+  test('when the column keeps other values than the source has: the window cannot be told', async () => {
+    const { sql } = sides.destination;
+    for (const type of ['text', 'date', 'timestamptz(0)']) {
+      await sql.unsafe(`alter table ${tableName()} alter column at type ${type} using at::${type}`);
+      const error = await errorOf(load(chunk(), batchOf([at(7, 'new', '02 01:00:00')])));
+      expect(error!.code).toBe('window_not_replaceable');
+      expect(await content()).toEqual(all);
+      await sql.unsafe(`alter table ${tableName()} alter column at type timestamptz using at::timestamptz`);
+    }
+  });
+});
+
+test.each<[TargetColumn['type'], string, string[]]>([
+  ['date', '2025-01-02', ['2025-01-01', '2025-01-03']],
+  ['timestamp', '2025-01-02 23:59:59.999999', ['2025-01-01 23:59:59', '2025-01-03 00:00:00']],
+])('the window is that of the column, of the type %s, whatever its name', async (type, inside, outside) => {
+  const odd = `A"t'; ${type}`;
+  const columns = [...COLUMNS.slice(0, 2), column(odd, type)];
+  const how = { table: `odd_${type}`, columns };
+  await load({ ...how, stream_id: odd }, batchOf([inside, ...outside].map((time, index) => row(index, time, time))));
+  await load(chunk({ ...how, replace_window: { ...DAY, column: odd } }));
+  const left = await sides.destination.sql.unsafe(`select name from "odd_${type}" order by name`);
+  expect(left.map(({ name }) => name)).toEqual(outside);
+});

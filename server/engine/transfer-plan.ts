@@ -1,4 +1,4 @@
-import type { accountConnectors, connectionStreams, connections } from '../../db/schema/index.ts';
+import type { connectionStreams, connections } from '../../db/schema/index.ts';
 import type {
   AnySource,
   Field,
@@ -193,5 +193,3 @@ export const tableName = (
   connection: Pick<typeof connections.$inferSelect, 'table_prefix'>,
   stream: Pick<StreamRow, 'destination_table' | 'name'>,
 ) => `${connection.table_prefix}${stream.destination_table ?? stream.name}`;
-
-export type AccountConnectorRow = typeof accountConnectors.$inferSelect;

@@ -18,14 +18,14 @@ async function listed(path: string) {
   return { ids: body.map((one: { id: string }) => one.id), total: Number(headers.get('x-total-count')) };
 }
 
-describe('GET /connections', async () => {
-  const [source, destination] = [await make.source(), await make.destination()];
-  const plain = await make.connection();
-  const paused = await make.connection({ status: 'paused', tags: ['sales', 'daily'] });
-  const locked = await make.connection({ source_id: source.id, tags: ['sales'] });
-  await db.update(connections).set({ status: 'locked' }).where(eq(connections.id, locked.id));
-  const between = await make.connection({ source_id: source.id, destination_id: destination.id });
+const [source, destination] = [await make.source(), await make.destination()];
+const plain = await make.connection();
+const paused = await make.connection({ status: 'paused', tags: ['sales', 'daily'] });
+const locked = await make.connection({ source_id: source.id, tags: ['sales'] });
+await db.update(connections).set({ status: 'locked' }).where(eq(connections.id, locked.id));
+const between = await make.connection({ source_id: source.id, destination_id: destination.id });
 
+describe('GET /connections', () => {
   test.each([
     ['status=paused', [paused.id]],
     ['status=paused&status=locked', [locked.id, paused.id]],
@@ -52,18 +52,18 @@ describe('GET /connections', async () => {
   });
 });
 
-describe('GET /connections/{connection_id}/runs', async () => {
-  const { id } = await make.connection();
-  const runs: string[] = [];
-  for (const [index, status] of (['failed', 'succeeded', 'stopped'] as const).entries()) {
-    const run_id = (await call('POST', `/connections/${id}/run`)).body;
-    const created_at = `2026-03-0${index + 1}T12:00:00.000Z`;
-    await db.update(streamRuns).set({ status }).where(eq(streamRuns.connection_run_id, run_id));
-    await db.update(connectionRuns).set({ status, created_at }).where(eq(connectionRuns.id, run_id));
-    runs.push(run_id);
-  }
-  const [failed, succeeded, stopped] = runs;
+const { id } = await make.connection();
+const runs: string[] = [];
+for (const [index, status] of (['failed', 'succeeded', 'stopped'] as const).entries()) {
+  const run_id = (await call('POST', `/connections/${id}/run`)).body;
+  const created_at = `2026-03-0${index + 1}T12:00:00.000Z`;
+  await db.update(streamRuns).set({ status }).where(eq(streamRuns.connection_run_id, run_id));
+  await db.update(connectionRuns).set({ status, created_at }).where(eq(connectionRuns.id, run_id));
+  runs.push(run_id);
+}
+const [failed, succeeded, stopped] = runs;
 
+describe('GET /connections/{connection_id}/runs', () => {
   test.each([
     ['status=failed', [failed]],
     ['status=failed&status=stopped', [stopped, failed]],

@@ -64,7 +64,8 @@ describe('the scheduler', () => {
     const pay = (payment_status: 'overdue' | 'active') =>
       deps.db.update(accounts).set({ payment_status }).where(eq(accounts.id, service.account_id));
     await pay('overdue');
-    await fireDue(deps).finally(() => pay('active'));
+    await fireDue(deps);
+    await pay('active');
     const skipped = { status: 'skipped', skip_reason: 'plan_limit', error: { type: 'plan_limit', retryable: false } };
     expect(await runsOf(connection.id)).toMatchObject([skipped]);
     expect(await nextOf(connection.id)).not.toBeNull();

@@ -11,7 +11,7 @@ const { db } = service.deps;
 
 test('two API and two worker processes at once fire each tick once, tick after tick', async () => {
   const schedule = { type: 'cron', interval_minutes: null, cron_expression: '* * * * *', timezone: 'UTC', time_of_day: null };
-  const made = [];
+  const made: string[] = [];
   for (let n = 0; n < 12; n += 1) {
     const pipeline = await makePipeline(service, {
       source: { name: 'sample', parameters: { rows: 1 } },

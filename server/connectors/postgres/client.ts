@@ -43,9 +43,7 @@ export async function cancelBackend(client: pg.Client, { host, port }: ServerSet
     ssl: false | object;
   };
   if (processID === null) return;
-  const line = new pg.Connection({ ssl } as ConstructorParameters<
-    typeof pg.Connection
-  >[0]) as unknown as CancelConnection;
+  const line = new pg.Connection({ ssl }) as unknown as CancelConnection;
   await new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, CANCEL_MS);
     const done = () => {

@@ -30,7 +30,7 @@ export class CopyOut implements AsyncIterable<Buffer> {
   #total: number | null = null;
   #bytes = 0;
   #ended = false;
-  #error: unknown = null;
+  #error: Error | null = null;
   #wake: (() => void) | null = null;
   #socket: Duplex | null = null;
   #driver: ((chunk: Buffer) => void) | null = null;
@@ -134,11 +134,11 @@ export class CopyOut implements AsyncIterable<Buffer> {
     this.#settle(null);
   }
 
-  handleError(error: unknown): void {
+  handleError(error: Error): void {
     this.#settle(error);
   }
 
-  #settle(error: unknown) {
+  #settle(error: Error | null) {
     if (this.#ended) return;
     this.#ended = true;
     this.#error = error;

@@ -71,7 +71,7 @@ describe('a windowed backfill of a stream that is appended', () => {
       const [part] = await getStreamRuns(service, runs.at(-2)!.id);
       expect(part).toMatchObject({ destination_sync_mode: 'append', rows_loaded: 9 });
       const note = (id: number) => (id >= 10 && id < 30 ? 'new' : 'old');
-      const ids = Array.from({ length: 40 }, (_, id) => id).filter((id) => id !== 10);
+      const ids = [...Array(40).keys()].filter((id) => id !== 10);
       expect(await content(made.table)).toEqual(ids.map((id) => `${id} ${note(id)}`).sort(byId));
     }
     expect([

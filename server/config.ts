@@ -139,6 +139,9 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   });
 }
 
+/** Whether somebody chose the port. If not, a second checkout on the machine may take another one. */
+export const portIsChosen = (env: Record<string, string | undefined> = process.env) => Boolean(env.PORT);
+
 /** The environment for another process of this service, with the same settings on the database `url`. */
 export function environmentOf(config: Config, url: string): Record<string, string | undefined> {
   const settings = Object.entries(config).map(([name, value]) => [name, value === null ? '' : String(value)]);

@@ -1,7 +1,7 @@
 import { EmbeddedPostgresError, startEmbeddedPostgres } from '../db/embedded.ts';
 import { migrateDatabase } from '../db/migrate.ts';
 import { type Bootstrapped, bootstrap } from './bootstrap.ts';
-import { type Config, ConfigError, environmentOf, readConfig } from './config.ts';
+import { type Config, ConfigError, environmentOf, portIsChosen, readConfig } from './config.ts';
 import { runDemo } from './demo-pipeline.ts';
 import { closeDeps, createDeps, type Deps } from './deps.ts';
 import { openLog } from './lib/log.ts';
@@ -71,7 +71,7 @@ async function serve(
   shutdown.onEnd(() => closeDeps(deps));
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
   const { createApp } = await import('./app.ts');
-  const app = createApp(deps).listen({ hostname: config.HOST, port: config.PORT });
+  const app = listenOn(createApp(deps), config);
   shutdown.onEnd(async () => {
     // Answers on their way get a moment; an endless download must not keep the service from ending.
     await Promise.race([app.server?.stop(), Bun.sleep(5_000)]);
@@ -79,6 +79,17 @@ async function serve(
   });
   const host = config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST;
   return { deps, made, address: `http://${host}:${app.server?.port}` };
+}
+
+function listenOn(app: ReturnType<typeof import('./app.ts').createApp>, { HOST, PORT }: Config) {
+  try {
+    return app.listen({ hostname: HOST, port: PORT });
+  } catch (error) {
+    const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+    if (!taken || portIsChosen()) throw error;
+    say(`Port ${PORT} is taken: another one was chosen. PORT decides it`);
+    return app.listen({ hostname: HOST, port: 0 });
+  }
 }
 
 function greet(config: Config, at: { made: Bootstrapped; address: string }): void {

@@ -92,6 +92,7 @@ try {
   await step('unused code', () => tool('knip', '--no-progress'));
   await step('migrations', () => tool('drizzle-kit', 'check', '--config=db/drizzle.config.ts'));
   await step('schema drift', schemaDrift);
+  await step('hooks', () => tool('lefthook', 'validate'));
   await step('document', () => run([process.execPath, 'tests/contract/lint.ts']));
   await tests();
 } finally {

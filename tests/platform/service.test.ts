@@ -88,3 +88,27 @@ test.each([
   expect(err).toStartWith(line);
   expect(err.trim().split('\n')).toHaveLength(1);
 });
+
+test('a second checkout takes another port when the usual one is taken; a chosen port is kept to', async () => {
+  const taken = holdPort(8080);
+  try {
+    const second = await startService({ PORT: '' });
+    expect(second.said).toInclude('Port 8080 is taken');
+    expect(second.address).not.toEndWith(':8080');
+    expect((await fetch(`${second.address}/readyz`)).status).toBe(200);
+    second.child.kill('SIGTERM');
+    expect(await second.child.exited).toBe(0);
+    await expect(startService({ PORT: '8080' })).rejects.toThrow('The service ended');
+  } finally {
+    await taken?.stop(true);
+  }
+}, 60_000);
+
+/** Null: somebody else has it, which serves as well. */
+function holdPort(port: number) {
+  try {
+    return Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('taken') });
+  } catch {
+    return null;
+  }
+}

@@ -9,16 +9,16 @@ import { advancePlan, stalledPlans, waitsForTurn } from './launch-advance.ts';
 import { finishRun, lockRun, settleRun } from './settle.ts';
 import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from './states.ts';
 
-const EVERY_MS = 5000;
+const EVERY_MS = 2000;
 /** After that long without a sign of life a worker is dead for a stop, which has no time to wait for the queue. */
-const DEAD_SECONDS = 15;
+const DEAD_SECONDS = 6;
 /** A stop ends after that long, whatever the workers do. */
 const STOP_GRACE_SECONDS = 60;
 /** The queue hands a dead worker's job on after some 10 s; after this long it has lost it, and it is sent anew. */
 const LOST_SECONDS = 60;
 const LONGEST_HOURS = 24;
 
-/** Looks every 5 s for runs that nobody brings to an end. Any number of workers may do it at once. */
+/** Looks every 2 s for runs that nobody brings to an end. Any number of workers may do it at once. */
 export function startSweeper(deps: Deps): { stop(): Promise<void> } {
   let sweeping: Promise<void> = Promise.resolve();
   const timer = setInterval(() => {

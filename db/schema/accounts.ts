@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { boolean, date, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  date,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 
 export const accounts = pgTable('accounts', {
@@ -64,7 +75,12 @@ export const roles = pgTable(
     created_at: createdAt(),
     updated_at: updatedAt(),
   },
-  (t) => [uniqueIndex('roles_name').on(sql`coalesce(${t.account_id}, '00000000-0000-0000-0000-000000000000')`, sql`lower(${t.name})`)],
+  (t) => [
+    uniqueIndex('roles_name').on(
+      sql`coalesce(${t.account_id}, '00000000-0000-0000-0000-000000000000')`,
+      sql`lower(${t.name})`,
+    ),
+  ],
 );
 
 export const userRoles = pgTable(

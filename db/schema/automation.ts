@@ -12,7 +12,9 @@ export const events = pgTable(
     category: text('category').notNull(),
     severity: text('severity').notNull(),
     occurred_at: instant('occurred_at').notNull().default(sql`clock_timestamp()`),
-    actor: jsonb('actor').$type<{ type: 'user' | 'schedule' | 'system' | 'automation'; id: string | null; name: string | null }>().notNull(),
+    actor: jsonb('actor')
+      .$type<{ type: 'user' | 'schedule' | 'system' | 'automation'; id: string | null; name: string | null }>()
+      .notNull(),
     resource: jsonb('resource').$type<{ type: string; id: string; name: string | null }>().notNull(),
     connection_id: uuid('connection_id'),
     connection_run_id: uuid('connection_run_id'),
@@ -58,7 +60,5 @@ export const tasks = pgTable(
     updated_at: updatedAt(),
     finished_at: instant('finished_at'),
   },
-  (t) => [
-    index('tasks_live').on(t.account_connector_id, t.kind).where(sql`${t.status} in ('queued', 'running')`),
-  ],
+  (t) => [index('tasks_live').on(t.account_connector_id, t.kind).where(sql`${t.status} in ('queued', 'running')`)],
 );

@@ -74,7 +74,5 @@ export const catalogStreams = pgTable(
     discovered_at: instant('discovered_at').notNull(),
     removed_at: instant('removed_at'),
   },
-  (t) => [
-    uniqueIndex('catalog_streams_name').on(t.account_connector_id, sql`coalesce(${t.namespace}, '')`, t.name),
-  ],
+  (t) => [uniqueIndex('catalog_streams_name').on(t.account_connector_id, sql`coalesce(${t.namespace}, '')`, t.name)],
 );

@@ -102,7 +102,10 @@ export const triggerMatches = pgTable(
     case_id: uuid('case_id'),
     created_at: createdAt(),
   },
-  (t) => [primaryKey({ columns: [t.event_id, t.trigger_id] }), index('trigger_matches_trigger').on(t.trigger_id, t.created_at)],
+  (t) => [
+    primaryKey({ columns: [t.event_id, t.trigger_id] }),
+    index('trigger_matches_trigger').on(t.trigger_id, t.created_at),
+  ],
 );
 
 /** A problem that lives from its first firing until it is resolved: one live case per deduplication key. */

@@ -85,8 +85,19 @@ export type Masking = 'none' | 'hash_sha256' | 'hash_sha256_salted' | 'redact' |
 export interface Filter {
   field: string;
   operator:
-    | 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte' | 'in' | 'not_in'
-    | 'contains' | 'starts_with' | 'is_null' | 'is_not_null' | 'between';
+    | 'eq'
+    | 'ne'
+    | 'gt'
+    | 'gte'
+    | 'lt'
+    | 'lte'
+    | 'in'
+    | 'not_in'
+    | 'contains'
+    | 'starts_with'
+    | 'is_null'
+    | 'is_not_null'
+    | 'between';
   value: unknown;
 }
 

@@ -51,7 +51,9 @@ export async function possibleValues(
 /** Discovers and stores the catalog of a source. @throws ConnectorError; `catalog_status` is then `failed`. */
 export async function refreshCatalog(deps: Deps, row: AccountConnectorRow): Promise<CatalogDiff> {
   try {
-    const found = await withConnector(deps, row, DISCOVER_MS, ({ connector, ctx }) => (connector as AnySource).discover(ctx));
+    const found = await withConnector(deps, row, DISCOVER_MS, ({ connector, ctx }) =>
+      (connector as AnySource).discover(ctx),
+    );
     return await deps.db.transaction((tx) => storeCatalog(tx, row, found));
   } catch (error) {
     await deps.db.update(accountConnectors).set({ catalog_status: 'failed' }).where(eq(accountConnectors.id, row.id));

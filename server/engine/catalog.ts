@@ -17,7 +17,11 @@ const shownName = (stream: { namespace: string | null; name: string }) =>
 
 /** Stores what discovery found beside what was known, in one transaction of the caller, and tells the difference. */
 export async function storeCatalog(db: Db, row: AccountConnectorRow, found: StreamSchema[]): Promise<CatalogDiff> {
-  await db.select({ id: accountConnectors.id }).from(accountConnectors).where(eq(accountConnectors.id, row.id)).for('update');
+  await db
+    .select({ id: accountConnectors.id })
+    .from(accountConnectors)
+    .where(eq(accountConnectors.id, row.id))
+    .for('update');
   const known = await db.select().from(catalogStreams).where(eq(catalogStreams.account_connector_id, row.id));
   const byKey = new Map(known.map((stream) => [keyOf(stream), stream]));
   const first = known.length === 0;

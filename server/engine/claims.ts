@@ -1,5 +1,11 @@
 import { and, eq, inArray, ne, sql } from 'drizzle-orm';
-import { accountConnectors, connectionRuns, connectionStreams, connections, streamRuns } from '../../db/schema/index.ts';
+import {
+  accountConnectors,
+  connectionRuns,
+  connectionStreams,
+  connections,
+  streamRuns,
+} from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamState, WriteCounts } from '../connectors/define.ts';
 import { emitRunEvent } from './run-events.ts';

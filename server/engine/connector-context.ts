@@ -10,7 +10,8 @@ import { recordingFetch } from './recording-fetch.ts';
 export type AccountConnectorRow = typeof accountConnectors.$inferSelect;
 
 /** The context that an account connector's secrets are sealed under. */
-export const secretsContext = (row: { account_id: string; id: string }) => `account_connector:${row.account_id}:${row.id}`;
+export const secretsContext = (row: { account_id: string; id: string }) =>
+  `account_connector:${row.account_id}:${row.id}`;
 
 /** Parameters and opened secrets as one object, as the connector's `config` takes them. Never leaves the process. */
 export function openParameters(deps: Deps, row: AccountConnectorRow): Record<string, unknown> {
@@ -19,7 +20,9 @@ export function openParameters(deps: Deps, row: AccountConnectorRow): Record<str
 
 /** The secret parameters, opened. */
 export function openSecrets(deps: Deps, row: AccountConnectorRow): Record<string, unknown> {
-  return row.secrets ? (JSON.parse(deps.secrets.open(row.secrets, secretsContext(row))) as Record<string, unknown>) : {};
+  return row.secrets
+    ? (JSON.parse(deps.secrets.open(row.secrets, secretsContext(row))) as Record<string, unknown>)
+    : {};
 }
 
 /** Every string among the secrets, however deep: what the network log must never show. */

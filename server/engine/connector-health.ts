@@ -16,10 +16,14 @@ export async function noteWorking(db: Db, claim: Claim): Promise<void> {
       .update(accountConnectors)
       .set({ failure_streak: 0, status: 'active', status_reason: null, status_message: null })
       .where(
-        and(eq(accountConnectors.id, row.id), inArray(accountConnectors.status, ['active', 'pending_test', 'broken', 'needs_reauth'])),
+        and(
+          eq(accountConnectors.id, row.id),
+          inArray(accountConnectors.status, ['active', 'pending_test', 'broken', 'needs_reauth']),
+        ),
       )
       .returning({ id: accountConnectors.id });
-    if (mended && row.status !== 'active') await report(db, { row, event: 'account_connector_authenticated', reason: null });
+    if (mended && row.status !== 'active')
+      await report(db, { row, event: 'account_connector_authenticated', reason: null });
   }
 }
 

@@ -45,14 +45,23 @@ export function createCopyTextMapper(plan: TransferPlan, salt: Salt): CopyTextMa
   let carry = Buffer.alloc(0);
   return {
     map(piece) {
-      const input = carry.length > 0 ? Buffer.concat([carry, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+      const input =
+        carry.length > 0 ? Buffer.concat([carry, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
       const whole = input.lastIndexOf(LINE_FEED) + 1;
       const out: Output = { bytes: Buffer.allocUnsafe(whole + 4096), length: 0 };
       for (let start = 0; start < whole; ) {
         const end = input.indexOf(LINE_FEED, start);
         findEnds(input, { start, end }, ends);
-        if (tests.every(({ index, matches }) => matches(cellText(input, cellStart(ends, index, start), ends[index] ?? end)))) {
-          writeLine(input, { start, end: plan.extra.length > 0 ? (ends[width - 1] ?? end) : end }, { ends, masked, out });
+        if (
+          tests.every(({ index, matches }) =>
+            matches(cellText(input, cellStart(ends, index, start), ends[index] ?? end)),
+          )
+        ) {
+          writeLine(
+            input,
+            { start, end: plan.extra.length > 0 ? (ends[width - 1] ?? end) : end },
+            { ends, masked, out },
+          );
         }
         start = end + 1;
       }
@@ -82,11 +91,7 @@ function findEnds(input: Buffer, line: Line, ends: Int32Array): void {
   if (cell < ends.length) ends[cell] = line.end;
 }
 
-function writeLine(
-  input: Buffer,
-  line: Line,
-  how: { ends: Int32Array; masked: [number, Mask][]; out: Output },
-): void {
+function writeLine(input: Buffer, line: Line, how: { ends: Int32Array; masked: [number, Mask][]; out: Output }): void {
   const { ends, masked, out } = how;
   let from = line.start;
   for (const [index, mask] of masked) {

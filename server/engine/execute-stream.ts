@@ -41,7 +41,6 @@ export async function executeStreamJob(deps: Deps, stream_run_id: string, signal
   await deps.db.transaction((tx) => endAttempt(tx, deps.queue, ended));
 }
 
-
 /** How long a connector has to let go after its signal was aborted. */
 const GRACE_MS = 4000;
 

@@ -40,7 +40,9 @@ interface Transfer {
 export async function moveStream(attempt: Attempt): Promise<boolean> {
   const { claim, deps } = attempt;
   const from = await onSide('source', async () => openConnector(deps, claim.source, attempt.hooks('source')));
-  const to = await onSide('destination', async () => openConnector(deps, claim.destination, attempt.hooks('destination')));
+  const to = await onSide('destination', async () =>
+    openConnector(deps, claim.destination, attempt.hooks('destination')),
+  );
   const source = from.connector as AnySource;
   const { schema, stream } = await loadStream(deps, claim);
   const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
@@ -88,7 +90,9 @@ const maskPurpose = (claim: Attempt['claim']) => `mask:${claim.run.account_id}`;
 async function pipeBytes(input: Transfer, format: ByteFormat): Promise<null> {
   const { attempt, plan, source, sourceContext, writer, request } = input;
   const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
-  const mapper = plan.untouched ? null : createCopyTextMapper(plan, attempt.deps.secrets.hasher(maskPurpose(attempt.claim)));
+  const mapper = plan.untouched
+    ? null
+    : createCopyTextMapper(plan, attempt.deps.secrets.hasher(maskPurpose(attempt.claim)));
   let rows = 0;
   let sourceError: SideError | null = null;
   async function* counted() {
@@ -188,7 +192,13 @@ function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
   };
 }
 
-const countsOf = ({ rows_loaded, rows_updated, rows_deleted, bytes_loaded, rows_rejected }: Attempt['claim']['stream_run']) => ({
+const countsOf = ({
+  rows_loaded,
+  rows_updated,
+  rows_deleted,
+  bytes_loaded,
+  rows_rejected,
+}: Attempt['claim']['stream_run']) => ({
   rows_loaded,
   rows_updated,
   rows_deleted,

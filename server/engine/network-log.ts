@@ -44,7 +44,12 @@ export class NetworkLog implements Recorder {
     const timestamp = this.deps.now().toISOString();
     this.requests += 1;
     const entry = (outcome: { response?: ResponseRecord; timings?: RequestTimings; error?: object }) =>
-      this.#append({ timestamp, request, duration_ms: Math.round((performance.now() - begun) * 1000) / 1000, ...outcome });
+      this.#append({
+        timestamp,
+        request,
+        duration_ms: Math.round((performance.now() - begun) * 1000) / 1000,
+        ...outcome,
+      });
     return {
       done: (response, timings) => entry({ response, timings }),
       failed: (code, message) => entry({ error: { code, message: this.redactor.text(message) } }),

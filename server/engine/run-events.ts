@@ -41,7 +41,11 @@ export async function emitRunEvent(
   });
 }
 
-const WITH_STATISTICS: ReadonlySet<EventKind> = new Set((['connection_succeeded', 'connection_failed', 'connection_partially_failed'] as const));
+const WITH_STATISTICS: ReadonlySet<EventKind> = new Set([
+  'connection_succeeded',
+  'connection_failed',
+  'connection_partially_failed',
+] as const);
 
 /** The same for one of its streams. */
 export async function emitStreamEvent(
@@ -117,7 +121,11 @@ export async function connectionFacts(db: Db, connection_id: string) {
   const [connection] = await db.select().from(connections).where(eq(connections.id, connection_id));
   if (!connection) throw new Error(`connection ${connection_id} of a run is gone`);
   const connectors = await db
-    .select({ id: accountConnectors.id, name: accountConnectors.name, connector_name: accountConnectors.connector_name })
+    .select({
+      id: accountConnectors.id,
+      name: accountConnectors.name,
+      connector_name: accountConnectors.connector_name,
+    })
     .from(accountConnectors)
     .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
   const source = connectors.find((row) => row.id === connection.source_id);

@@ -48,7 +48,10 @@ async function overdueRuns(db: Db): Promise<string[]> {
   const rows = await db
     .selectDistinct({ id: connectionRuns.id })
     .from(connectionRuns)
-    .leftJoin(streamRuns, and(eq(streamRuns.connection_run_id, connectionRuns.id), inArray(streamRuns.status, HELD_STREAM)))
+    .leftJoin(
+      streamRuns,
+      and(eq(streamRuns.connection_run_id, connectionRuns.id), inArray(streamRuns.status, HELD_STREAM)),
+    )
     .where(
       sql`(${connectionRuns.status} = 'stopping' and (
             ${connectionRuns.stop_requested_at} < now() - make_interval(secs => ${STOP_GRACE_SECONDS})

@@ -137,7 +137,10 @@ function planColumn(source: AnySource, field: Field, choice: FieldChoice | undef
 function requireField(schema: StreamSchema, path: string[]): Field {
   const field = schema.fields.find((one) => samePath(one.path, path));
   if (!field) {
-    throw new SchemaChangedError('field_missing', `The source's ${schema.name} has no field ${fieldName(path)} any more`);
+    throw new SchemaChangedError(
+      'field_missing',
+      `The source's ${schema.name} has no field ${fieldName(path)} any more`,
+    );
   }
   return field;
 }
@@ -158,7 +161,10 @@ const optionalName = (columns: PlannedColumn[], path: string[]) =>
 function targetName(columns: PlannedColumn[], schema: StreamSchema, path: string[]): string {
   const name = optionalName(columns, path);
   if (name === null) {
-    throw new SchemaChangedError('key_not_selected', `The key ${fieldName(path)} of ${schema.name} is not among its fields`);
+    throw new SchemaChangedError(
+      'key_not_selected',
+      `The key ${fieldName(path)} of ${schema.name} is not among its fields`,
+    );
   }
   return name;
 }

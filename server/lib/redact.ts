@@ -2,12 +2,48 @@ export const REDACTED = '[redacted]';
 
 /** Headers that may be shown as they are; the value of any other is replaced. */
 const PLAIN_HEADERS = new Set([
-  'accept', 'accept-encoding', 'accept-language', 'accept-ranges', 'age', 'allow', 'cache-control', 'connection',
-  'content-disposition', 'content-encoding', 'content-language', 'content-length', 'content-range', 'content-type',
-  'date', 'etag', 'expires', 'host', 'if-match', 'if-modified-since', 'if-none-match', 'last-modified', 'link',
-  'location', 'pragma', 'range', 'ratelimit', 'ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining',
-  'ratelimit-reset', 'retry-after', 'server', 'transfer-encoding', 'user-agent', 'vary', 'via', 'x-ratelimit-limit',
-  'x-ratelimit-remaining', 'x-ratelimit-reset', 'x-request-id', 'x-total-count',
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'accept-ranges',
+  'age',
+  'allow',
+  'cache-control',
+  'connection',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'content-length',
+  'content-range',
+  'content-type',
+  'date',
+  'etag',
+  'expires',
+  'host',
+  'if-match',
+  'if-modified-since',
+  'if-none-match',
+  'last-modified',
+  'link',
+  'location',
+  'pragma',
+  'range',
+  'ratelimit',
+  'ratelimit-limit',
+  'ratelimit-policy',
+  'ratelimit-remaining',
+  'ratelimit-reset',
+  'retry-after',
+  'server',
+  'transfer-encoding',
+  'user-agent',
+  'vary',
+  'via',
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+  'x-request-id',
+  'x-total-count',
 ]);
 
 const SECRET_NAME = /token|secret|passw|pwd|key|signature|auth|credential|cookie|session|^code$/i;
@@ -87,7 +123,14 @@ function redactQuery(url: string, hit: () => string): string {
 function spellings(secret: string): string[] {
   const json = JSON.stringify(secret).slice(1, -1);
   const base64 = Buffer.from(secret).toString('base64');
-  return [secret, encodeURIComponent(secret), json, base64, base64.replace(/=+$/, ''), Buffer.from(secret).toString('base64url')];
+  return [
+    secret,
+    encodeURIComponent(secret),
+    json,
+    base64,
+    base64.replace(/=+$/, ''),
+    Buffer.from(secret).toString('base64url'),
+  ];
 }
 
 const escapeRegExp = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

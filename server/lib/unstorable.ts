@@ -13,7 +13,8 @@ export function refuseUnstorable(value: unknown, loc: (string | number)[]): Vali
   if (loc.length > MAX_DEPTH) return issue(loc.slice(0, 2), 'Nested too deeply');
   if (Array.isArray(value)) return firstOf(value.entries(), loc);
   for (const key of Object.keys(value)) {
-    if (key === '__proto__') return { loc: [...loc, key], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' };
+    if (key === '__proto__')
+      return { loc: [...loc, key], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' };
     if (!isStorable(key)) return issue(loc, 'A key has NUL or broken characters');
   }
   return firstOf(Object.entries(value), loc);

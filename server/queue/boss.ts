@@ -62,15 +62,19 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
         // One registration a slot: a slot that has just finished asks again at once. Left alone it would sleep out
         // its polling interval after every job (measured: 8 jobs/s with a backlog).
         let worker = '';
-        worker = await boss.work(job.name, { notifyPollingIntervalSeconds: 1, pollingIntervalSeconds: 1 }, async (jobs) => {
-          try {
-            for (const one of jobs) {
-              await handler(job.payload.parse(one.data), AbortSignal.any([one.signal, stopping.signal]));
+        worker = await boss.work(
+          job.name,
+          { notifyPollingIntervalSeconds: 1, pollingIntervalSeconds: 1 },
+          async (jobs) => {
+            try {
+              for (const one of jobs) {
+                await handler(job.payload.parse(one.data), AbortSignal.any([one.signal, stopping.signal]));
+              }
+            } finally {
+              boss.notifyWorker(worker);
             }
-          } finally {
-            boss.notifyWorker(worker);
-          }
-        });
+          },
+        );
       }
     },
     async stop() {

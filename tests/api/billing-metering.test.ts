@@ -176,15 +176,13 @@ describe('credits', () => {
     };
     const use = async (rows_paid: number) => {
       const [sample] = await db.select().from(usageLedger).limit(1);
-      await db
-        .insert(usageLedger)
-        .values({
-          ...sample!,
-          id: Bun.randomUUIDv7(),
-          stream_run_id: Bun.randomUUIDv7(),
-          rows_paid,
-          credits_used: rows_paid,
-        });
+      await db.insert(usageLedger).values({
+        ...sample!,
+        id: Bun.randomUUIDv7(),
+        stream_run_id: Bun.randomUUIDv7(),
+        rows_paid,
+        credits_used: rows_paid,
+      });
     };
     await run(made);
     expect(await told()).toEqual([]);

@@ -94,7 +94,9 @@ test('a query goes into an application under mapped names, each batch once under
   const ended = await run(connection.id);
   expect(ended).toMatchObject({ status: 'succeeded', rows_read: 20, rows_loaded: 19, rows_rejected: 1 });
   const [stream] = (await call('GET', `/connections/${connection.id}/runs/${ended.id}/stream_runs`)).body;
-  expect(stream.warnings).toMatchObject([{ code: 'rows_rejected', message: expect.stringContaining('no such person') }]);
+  expect(stream.warnings).toMatchObject([
+    { code: 'rows_rejected', message: expect.stringContaining('no such person') },
+  ]);
   const asked = server.seen.filter(({ path, method }) => path === '/crm/contacts' && method === 'POST');
   expect(asked.map(({ body }) => JSON.parse(body).length)).toEqual([8, 8, 4]);
   expect(new Set(asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(3);

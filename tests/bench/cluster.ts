@@ -30,7 +30,10 @@ export async function startCluster(): Promise<Cluster> {
   const pass = join(folder, 'password');
   await Bun.write(pass, 'bench');
   const as = { uid: user.uid, gid: user.gid, cwd: folder, stdout: 'ignore', stderr: 'inherit' } as const;
-  const made = Bun.spawnSync([`${BIN}/initdb`, '-D', data, '-U', 'bench', '-A', 'scram-sha-256', `--pwfile=${pass}`], as);
+  const made = Bun.spawnSync(
+    [`${BIN}/initdb`, '-D', data, '-U', 'bench', '-A', 'scram-sha-256', `--pwfile=${pass}`],
+    as,
+  );
   if (!made.success) throw new Error('initdb failed');
   const settings = ['shared_buffers=1GB', 'max_wal_size=8GB', 'checkpoint_timeout=30min', 'listen_addresses=127.0.0.1'];
   const server = Bun.spawn(
@@ -39,7 +42,9 @@ export async function startCluster(): Promise<Cluster> {
   );
   const url = (database: string) => `postgres://bench:bench@127.0.0.1:${port}/${database}`;
   const psql = (database: string, sql: string) => {
-    const done = Bun.spawnSync(['psql', '-qX', '-v', 'ON_ERROR_STOP=1', url(database), '-c', sql], { stderr: 'inherit' });
+    const done = Bun.spawnSync(['psql', '-qX', '-v', 'ON_ERROR_STOP=1', url(database), '-c', sql], {
+      stderr: 'inherit',
+    });
     if (!done.success) throw new Error(`psql failed: ${sql}`);
   };
   const deadline = Date.now() + 30_000;
@@ -73,7 +78,9 @@ export async function startCluster(): Promise<Cluster> {
 }
 
 function systemUser(name: string): { uid: number; gid: number } {
-  const line = readFileSync('/etc/passwd', 'utf8').split('\n').find((one) => one.startsWith(`${name}:`));
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((one) => one.startsWith(`${name}:`));
   const [, , uid, gid] = line?.split(':') ?? [];
   if (!uid || !gid) throw new Error(`there is no user ${name}`);
   return { uid: Number(uid), gid: Number(gid) };

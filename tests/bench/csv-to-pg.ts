@@ -7,7 +7,8 @@ import { runToEnd, startService } from './service.ts';
 
 const ROWS = Number(process.argv[2] ?? 1_000_000);
 const ROUNDS = Number(process.argv[3] ?? 5);
-const COLUMNS = 'id bigint, kind bigint, note text, amount numeric, happened timestamptz, payload text, flag boolean, score numeric';
+const COLUMNS =
+  'id bigint, kind bigint, note text, amount numeric, happened timestamptz, payload text, flag boolean, score numeric';
 
 const cluster = await startCluster();
 const service = await startService();

@@ -28,8 +28,11 @@ try {
     whole.push(seconds * 1000);
     firstRow.push((await firstRequestAfter(run.id)) - posted);
   }
-  const show = (values: number[]) => `${median(values).toFixed(0)} ms (${values.map((one) => one.toFixed(0)).join(' ')})`;
-  console.log(`${median(firstRow) <= 150 ? 'reached' : 'MISSED '} POST to first row read, median of ${RUNS}: ${show(firstRow)}, goal 150`);
+  const show = (values: number[]) =>
+    `${median(values).toFixed(0)} ms (${values.map((one) => one.toFixed(0)).join(' ')})`;
+  console.log(
+    `${median(firstRow) <= 150 ? 'reached' : 'MISSED '} POST to first row read, median of ${RUNS}: ${show(firstRow)}, goal 150`,
+  );
   console.log(`POST to succeeded, median of ${RUNS}: ${show(whole)}`);
 } finally {
   await service.stop();
@@ -42,7 +45,10 @@ async function firstRequestAfter(run_id: string): Promise<number> {
     headers: { authorization: `Bearer ${service.api_key}` },
   });
   const text = await new Response(answer.body?.pipeThrough(new DecompressionStream('gzip'))).text();
-  const entries = text.trim().split('\n').map((line) => JSON.parse(line));
+  const entries = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   const copy = entries.find((entry) => entry.request.method === 'COPY');
   if (!copy) throw new Error('the source made no COPY');
   return Date.parse(copy.timestamp) + copy.duration_ms;

@@ -21,7 +21,9 @@ try {
     for (const size of SIZES) peaks.push(await peakOf(lane, size));
     const ratio = (peaks[1] ?? 0) / (peaks[0] ?? 1);
     const reached = ratio <= 1.1 && Math.max(...peaks) < 250;
-    console.log(`${reached ? 'reached' : 'MISSED '} ${lane} lane: ${peaks.join(' MB, ')} MB for ${SIZES.join(', ')} rows; ratio ${ratio.toFixed(2)} (goal 1.1, below 250 MB)`);
+    console.log(
+      `${reached ? 'reached' : 'MISSED '} ${lane} lane: ${peaks.join(' MB, ')} MB for ${SIZES.join(', ')} rows; ratio ${ratio.toFixed(2)} (goal 1.1, below 250 MB)`,
+    );
   }
 } finally {
   await cluster.stop();
@@ -43,7 +45,13 @@ async function peakOf(lane: 'byte' | 'row', size: number): Promise<number> {
       source_id: await end('source', 'src'),
       destination_id: await end('destination', 'dst'),
       streams: [
-        { name: `t_${size}`, sync_mode: 'full_refresh', destination_sync_mode: 'append', destination_table: table, fields },
+        {
+          name: `t_${size}`,
+          sync_mode: 'full_refresh',
+          destination_sync_mode: 'append',
+          destination_table: table,
+          fields,
+        },
       ],
     });
     await runToEnd(service, connection.id);

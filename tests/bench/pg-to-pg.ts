@@ -78,7 +78,10 @@ function fresh(table: string, key: string): void {
 }
 
 async function connect(mode: string, table: string, stream: Record<string, unknown>): Promise<string> {
-  const ends = await Promise.all([endpoint(service, 'source', 'src', table), endpoint(service, 'destination', 'dst', table)]);
+  const ends = await Promise.all([
+    endpoint(service, 'source', 'src', table),
+    endpoint(service, 'destination', 'dst', table),
+  ]);
   const [source_id, destination_id] = ends;
   const made = await service.call<{ id: string }>('POST', '/connections', {
     name: table,

@@ -9,7 +9,12 @@ export const median = (values: number[]): number => {
 export type Times = Record<string, number[]>;
 
 /** Prints rows/s of every contestant (median) and the ratios that are asked for, with their goals. */
-export function report(title: string, rows: number, times: Times, goals: [ours: string, peer: string, goal: number][]): void {
+export function report(
+  title: string,
+  rows: number,
+  times: Times,
+  goals: [ours: string, peer: string, goal: number][],
+): void {
   console.log(`\n${title}, ${rows.toLocaleString('en')} rows, medians`);
   for (const [name, seconds] of Object.entries(times)) {
     const perSecond = Math.round(rows / median(seconds)).toLocaleString('en');
@@ -18,6 +23,8 @@ export function report(title: string, rows: number, times: Times, goals: [ours: 
   }
   for (const [ours, peer, goal] of goals) {
     const ratio = median(times[peer] ?? []) / median(times[ours] ?? []);
-    console.log(`  ${ratio >= goal ? 'reached' : 'MISSED '} ${ratio.toFixed(2)} of "${peer}" by "${ours}", goal ${goal}`);
+    console.log(
+      `  ${ratio >= goal ? 'reached' : 'MISSED '} ${ratio.toFixed(2)} of "${peer}" by "${ours}", goal ${goal}`,
+    );
   }
 }

@@ -7,7 +7,19 @@ import type { TransferPlan } from '../../server/engine/transfer-plan.ts';
 
 const salt = (value: string | Uint8Array) => new Bun.CryptoHasher('sha256', 'salt').update(value).digest('hex');
 
-const NASTY = ['', null, 'plain', 'tab\there', 'line\nfeed', 'back\\slash', '\\N', 'ümläut ☃ 𝄞', "quote'", '\r', 'a\\tb'];
+const NASTY = [
+  '',
+  null,
+  'plain',
+  'tab\there',
+  'line\nfeed',
+  'back\\slash',
+  '\\N',
+  'ümläut ☃ 𝄞',
+  "quote'",
+  '\r',
+  'a\\tb',
+];
 const rows = (): Cell[][] =>
   NASTY.flatMap((one, a) => NASTY.map((two, b) => [one, two, String(a * b), NASTY[(a + b) % NASTY.length] ?? null]));
 
@@ -28,7 +40,15 @@ function planOf(maskings: string[], filters: TransferPlan['filters'] = [], extra
     target: { name: 'x', type: 'string', source_type: null, dialect: null, nullable: true },
   })) as TransferPlan['columns'];
   const extras = Array.from({ length: extra }, () => field('string'));
-  return { columns, filters, pushed_filters: [], extra: extras, untouched: false, primary_key: [], cursor_column: null };
+  return {
+    columns,
+    filters,
+    pushed_filters: [],
+    extra: extras,
+    untouched: false,
+    primary_key: [],
+    cursor_column: null,
+  };
 }
 
 /** What the row lane makes of the same rows. */

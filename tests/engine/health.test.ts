@@ -57,7 +57,10 @@ describe('a connection', () => {
       .set({ consecutive_failures: runs - 1, created_at: sql`now() - make_interval(days => ${days})` })
       .where(eq(connections.id, made.connection.id));
     await failed(made);
-    const [row] = await db.select().from(connections).where(and(eq(connections.id, made.connection.id)));
+    const [row] = await db
+      .select()
+      .from(connections)
+      .where(and(eq(connections.id, made.connection.id)));
     return { status: row?.status, status_reason: row?.status_reason };
   };
   test('that has only failed, 30 times and for 7 days, is disabled', async () => {

@@ -52,7 +52,11 @@ const choice = (name: string, rest: object) => ({
 
 describe('what becomes of a row', () => {
   test('masks hide the value and keep null apart from it', () => {
-    const rows = () => [['1', 'a@b.c', '30'], ['2', null, '31']] as Cell[][];
+    const rows = () =>
+      [
+        ['1', 'a@b.c', '30'],
+        ['2', null, '31'],
+      ] as Cell[][];
     const masked = (masking: string) => run({ fields: [choice('email', { masking })] }, rows()).map((row) => row[1]);
     expect(masked('redact')).toEqual(['***', null]);
     expect(masked('hash_sha256')).toEqual([createHash('sha256').update('a@b.c').digest('hex'), null]);
@@ -77,7 +81,13 @@ describe('what becomes of a row', () => {
       filters: [{ field: 'age', operator: 'gte', value: 30 }],
     };
     expect(plan(stream).extra.map((one) => one.path)).toEqual([['age']]);
-    expect(run(stream, [['1', 'x', '29'], ['2', 'y', '30'], ['3', 'z', null]])).toEqual([['2', 'y']]);
+    expect(
+      run(stream, [
+        ['1', 'x', '29'],
+        ['2', 'y', '30'],
+        ['3', 'z', null],
+      ]),
+    ).toEqual([['2', 'y']]);
   });
 
   test('nothing to do leaves the bytes untouched', () => {
@@ -93,9 +103,10 @@ describe('what becomes of a row', () => {
 
 describe('filters', () => {
   const kept = (filter: Filter, cells: Cell[]) =>
-    run({ filters: [filter] }, cells.map((cell) => [filter.field === 'age' ? '0' : cell, cell, cell])).map((row) =>
-      filter.field === 'age' ? row[2] : row[1],
-    );
+    run(
+      { filters: [filter] },
+      cells.map((cell) => [filter.field === 'age' ? '0' : cell, cell, cell]),
+    ).map((row) => (filter.field === 'age' ? row[2] : row[1]));
   test.each([
     ['eq', '10', ['10', '9'], ['10']],
     ['ne', '10', ['10', '9', null], ['9']],

@@ -60,7 +60,10 @@ describe('a run', () => {
   });
 
   test('of many streams keeps to max_parallel_streams and does them all', async () => {
-    const made = await pipeline({ rows: 20, streams: 7, batch_delay_ms: 5 }, { connection: { max_parallel_streams: 2 } });
+    const made = await pipeline(
+      { rows: 20, streams: 7, batch_delay_ms: 5 },
+      { connection: { max_parallel_streams: 2 } },
+    );
     const id = await made.start();
     let most = 0;
     await until(async () => {
@@ -138,7 +141,10 @@ describe('failures', () => {
     const id = await made.start();
     await until(async () => (await getStreamRuns(service, id))[0]?.rate_limited_until != null);
     expect(await runEnded(service, id)).toMatchObject({ status: 'succeeded' });
-    expect((await getStreamRuns(service, id))[0]).toMatchObject({ attempts_without_progress: 0, rate_limited_until: null });
+    expect((await getStreamRuns(service, id))[0]).toMatchObject({
+      attempts_without_progress: 0,
+      rate_limited_until: null,
+    });
   });
 
   test('of one stream leave the others done: partially_succeeded', async () => {
@@ -150,16 +156,20 @@ describe('failures', () => {
 });
 
 describe('a stop', () => {
-  test.each(['stall', 'hang'])('ends a source that %ss within 5 seconds', async (fault) => {
-    const made = await pipeline({ rows: 1000, fault, fault_at_row: 100 });
-    const id = await made.start();
-    await until(async () => (await getStreamRuns(service, id))[0]?.status === 'running');
-    const asked = performance.now();
-    expect(await made.stop(id)).toBe(id);
-    expect((await runEnded(service, id)).status).toBe('stopped');
-    expect(performance.now() - asked).toBeLessThan(5500);
-    expect((await getStreamRuns(service, id))[0]).toMatchObject({ status: 'stopped' });
-  }, 15_000);
+  test.each(['stall', 'hang'])(
+    'ends a source that %ss within 5 seconds',
+    async (fault) => {
+      const made = await pipeline({ rows: 1000, fault, fault_at_row: 100 });
+      const id = await made.start();
+      await until(async () => (await getStreamRuns(service, id))[0]?.status === 'running');
+      const asked = performance.now();
+      expect(await made.stop(id)).toBe(id);
+      expect((await runEnded(service, id)).status).toBe('stopped');
+      expect(performance.now() - asked).toBeLessThan(5500);
+      expect((await getStreamRuns(service, id))[0]).toMatchObject({ status: 'stopped' });
+    },
+    15_000,
+  );
 
   test('beats a retry that waits', async () => {
     const made = await pipeline({ rows: 10, fault: 'rate_limit', rate_limit_ms: 60_000 });

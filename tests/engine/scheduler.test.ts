@@ -8,7 +8,13 @@ import { makePipeline } from '../support/pipeline.ts';
 const service = await testDeps();
 const { deps } = service;
 
-const hourly = { type: 'interval', interval_minutes: 60, cron_expression: null, timezone: 'UTC', time_of_day: null } as const;
+const hourly = {
+  type: 'interval',
+  interval_minutes: 60,
+  cron_expression: null,
+  timezone: 'UTC',
+  time_of_day: null,
+} as const;
 const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
 
 const due = (since: string, rest: Partial<typeof connections.$inferInsert> = {}) =>
@@ -18,7 +24,11 @@ const due = (since: string, rest: Partial<typeof connections.$inferInsert> = {})
     connection: { schedule: hourly, next_run_at: since, ...rest },
   });
 const runsOf = (connection_id: string) =>
-  deps.db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, connection_id)).orderBy(connectionRuns.number);
+  deps.db
+    .select()
+    .from(connectionRuns)
+    .where(eq(connectionRuns.connection_id, connection_id))
+    .orderBy(connectionRuns.number);
 const nextOf = async (connection_id: string) =>
   (await deps.db.select().from(connections).where(eq(connections.id, connection_id)))[0]?.next_run_at;
 
@@ -28,7 +38,9 @@ describe('the scheduler', () => {
     const { connection } = await due(since);
     await fireDue(deps);
     await fireDue(deps);
-    expect(await runsOf(connection.id)).toMatchObject([{ status: 'queued', trigger_type: 'schedule', triggered_by: null }]);
+    expect(await runsOf(connection.id)).toMatchObject([
+      { status: 'queued', trigger_type: 'schedule', triggered_by: null },
+    ]);
     expect(Date.parse((await nextOf(connection.id)) ?? '')).toBe(Date.parse(since) + 3_600_000);
   });
 

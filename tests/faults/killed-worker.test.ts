@@ -80,7 +80,8 @@ describe('a worker killed in mid-run', () => {
     second.kill('SIGKILL');
     const [found] = await rows`select count(*)::int n, min(id)::int low from refresh_stream_1`;
     expect({ ...found }).toEqual({ n: 200, low: 1 });
-    const leftovers = await rows`select relname from pg_class where relkind = 'r' and relname like 'refresh%' order by 1`;
+    const leftovers =
+      await rows`select relname from pg_class where relkind = 'r' and relname like 'refresh%' order by 1`;
     expect(leftovers.map((one) => one.relname)).toEqual(['refresh_stream_1']);
   }, 120_000);
 });

@@ -10,7 +10,13 @@ const service = await testDeps();
 const { db } = service.deps;
 
 test('two API and two worker processes at once fire each tick once, tick after tick', async () => {
-  const schedule = { type: 'cron', interval_minutes: null, cron_expression: '* * * * *', timezone: 'UTC', time_of_day: null };
+  const schedule = {
+    type: 'cron',
+    interval_minutes: null,
+    cron_expression: '* * * * *',
+    timezone: 'UTC',
+    time_of_day: null,
+  };
   const made: string[] = [];
   for (let n = 0; n < 12; n += 1) {
     const pipeline = await makePipeline(service, {
@@ -24,7 +30,10 @@ test('two API and two worker processes at once fire each tick once, tick after t
   const parts = ['api', 'api', 'worker', 'worker'].map((part) => spawnPart(service, part));
   for (let tick = 1; tick <= 3; tick += 1) {
     // The clock is not waited for: each round makes a tick due at the same instant for all.
-    await db.update(connections).set({ next_run_at: new Date(Date.now() - 1000).toISOString() }).where(inArray(connections.id, made));
+    await db
+      .update(connections)
+      .set({ next_run_at: new Date(Date.now() - 1000).toISOString() })
+      .where(inArray(connections.id, made));
     await until(
       async () => {
         const done = (await runs()).filter((run) => run.status === 'succeeded' || run.status === 'skipped');
@@ -36,7 +45,10 @@ test('two API and two worker processes at once fire each tick once, tick after t
   const all = await runs();
   for (const id of made) expect(all.filter((run) => run.connection_id === id)).toHaveLength(3);
   expect(all.every((run) => run.trigger_type === 'schedule')).toBe(true);
-  const [next] = await db.select().from(connections).where(eq(connections.id, made[0] ?? ''));
+  const [next] = await db
+    .select()
+    .from(connections)
+    .where(eq(connections.id, made[0] ?? ''));
   expect(Date.parse(next?.next_run_at ?? '')).toBeGreaterThan(Date.now());
   for (const part of parts) part.kill('SIGKILL');
 }, 180_000);

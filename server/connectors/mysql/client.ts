@@ -3,6 +3,8 @@ import type { DriverConnection } from './row-stream.ts';
 import type { ServerSettings, tlsOptions } from './settings.ts';
 
 const KILL_MS = 1_000;
+/** A server that does not answer a farewell is left without one. */
+const FAREWELL_MS = 1_000;
 
 /** The driver's connection, connecting. `tls`: undefined for a line in the clear. */
 export function newClient(
@@ -40,6 +42,22 @@ export function newClient(
 /** Resolves when the server has let us in. */
 export const connected = (client: Connection) =>
   new Promise<void>((resolve, reject) => client.connect((error) => (error ? reject(error) : resolve())));
+
+/** Says good-bye; resolves when the server has closed the line, so that nobody finds the connection still there. */
+export async function farewell(client: Connection): Promise<void> {
+  const { stream } = driverOf(client);
+  if (!stream.destroyed) {
+    await new Promise<void>((resolve) => {
+      const late = setTimeout(resolve, FAREWELL_MS);
+      stream.once('close', () => {
+        clearTimeout(late);
+        resolve();
+      });
+      client.end();
+    });
+  }
+  client.destroy();
+}
 
 /** The driver's connection as streams of rows need it. */
 export const driverOf = (client: Connection) => client as unknown as DriverConnection;

@@ -61,7 +61,9 @@ export class RowStream implements AsyncIterable<Buffer> {
   /** Called by the driver: first to begin, later with the packet that ends the rows. @returns whether that was all. */
   execute(packet: DriverPacket | undefined, connection: DriverConnection): boolean {
     if (packet) {
-      this.#settle(packet.isError() ? packet.asError('utf8') : null);
+      const refused = packet.isError() ? packet.asError('utf8') : null;
+      // Anything but rows, such as a request for a file of ours, must not pass for a table without rows.
+      this.#settle(refused ?? (this.#state === 'rows' ? null : new Error('the server answered without rows')));
       return true;
     }
     this.#connection = connection;

@@ -2,7 +2,7 @@ import type { Connection, QueryError, ResultSetHeader } from 'mysql2';
 import { Readable } from 'node:stream';
 import type { ConnectorContext, PendingRequest } from '../define.ts';
 import { TimeoutError } from '../errors.ts';
-import { connected, driverOf, killConnection, newClient } from './client.ts';
+import { connected, driverOf, farewell, killConnection, newClient } from './client.ts';
 import { connectorError, type FailurePlace, refusesTls } from './failures.ts';
 import { RowStream } from './row-stream.ts';
 import type { RowText } from './row-text.ts';
@@ -123,8 +123,7 @@ export class MysqlSession {
     if (this.#killed) return this.#killed;
     if (!this.#open) return;
     this.#open = false;
-    driverOf(this.client).stream.end(Buffer.from([1, 0, 0, 0, 1]));
-    this.client.destroy();
+    await farewell(this.client);
   }
 
   readonly #abort = () => {

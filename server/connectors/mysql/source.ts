@@ -92,9 +92,11 @@ async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Pro
 async function estimate(ctx: Context, request: ReadRequest): Promise<number | null> {
   return withSession(ctx, { phase: 'run' }, async (session) => {
     const parts = [...conditions(request), ...resumeCondition(request)];
-    const { rows } = await session.query(`explain select 1 from ${fromClause(request)}${where(parts)}`);
+    const isMySql = session.version.flavor === 'MySQL';
+    const explain = isMySql ? 'explain format = traditional' : 'explain';
+    const { rows } = await session.query(`${explain} select 1 from ${fromClause(request)}${where(parts)}`);
     // id, select_type, table, (MySQL: partitions,) type, possible_keys, key, key_len, ref, rows
-    const count = rows[0]?.[session.version.flavor === 'MySQL' ? 9 : 8];
+    const count = rows[0]?.[isMySql ? 9 : 8];
     return count == null ? null : Number(count);
   });
 }

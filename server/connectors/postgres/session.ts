@@ -92,7 +92,11 @@ export class PgSession {
       // The extended protocol takes one statement and no more.
       const config = { text, rowMode: 'array', queryMode: 'extended' } as pg.QueryArrayConfig;
       const { fields } = await this.#inTime(this.client.query(config));
-      return fields.map(({ name, dataTypeID, dataTypeModifier }) => ({ name, type: dataTypeID, modifier: dataTypeModifier }));
+      return fields.map(({ name, dataTypeID, dataTypeModifier }) => ({
+        name,
+        type: dataTypeID,
+        modifier: dataTypeModifier,
+      }));
     });
   }
 

@@ -1,5 +1,11 @@
 import type { connectionStreams } from '../../../db/schema/index.ts';
-import type { AnyDestination, AnySource, DestinationSyncMode, StreamSchema, SyncMode } from '../../connectors/define.ts';
+import type {
+  AnyDestination,
+  AnySource,
+  DestinationSyncMode,
+  StreamSchema,
+  SyncMode,
+} from '../../connectors/define.ts';
 import { badRequest } from '../../lib/errors.ts';
 import { checkFields } from './stream-fields.ts';
 import type { ConnectionField, ConnectionStreamRequest, StreamFilter } from './stream-schema.ts';

@@ -1,78 +1,133 @@
 /**
- * `bun tests/bench/api.ts [seconds]`: requests/s of the API against a bare Elysia app that sends the same SQL, on one
- * database, alternating. Needs Debian's postgresql-15 and wrk.
+ * `bun tests/bench/api.ts [seconds]`: requests/s of the API against a bare Elysia app and against FastAPI, which both
+ * send the same SQL to the same database, one after the other in each round. Needs Debian's postgresql-15, wrk,
+ * python3-fastapi, python3-uvicorn, python3-uvloop, python3-httptools and python3-asyncpg.
  */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { startCluster } from './cluster.ts';
 import { median } from './report.ts';
 import { startService } from './service.ts';
+import { listen } from './statements.ts';
 
 const SECONDS = Number(process.argv[2] ?? 5);
 const ROUNDS = 3;
 const LISTED = 1000;
+const OF_ELYSIA = 0.5;
+const OF_FASTAPI = 3;
+const SECRET_KEY = 'a secret key that only this bench uses, 0123456789';
 
+const scratch = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
 const cluster = await startCluster();
 cluster.psql('postgres', 'create database control');
 const url = cluster.url('control');
-const service = await startService({ DATABASE_URL: url });
-const sql = postgres(url, { max: 1, onnotice: () => {} });
-let bare: Bun.Subprocess<'ignore', 'pipe', 'inherit'> | null = null;
+const service = await startService({ DATABASE_URL: url, SECRET_KEY });
+const peers: Bun.Subprocess[] = [];
 try {
-  const id = await fill();
-  const [facts] = await sql`select k.hash, u.account_id from api_keys k join users u on u.id = k.user_id limit 1`;
-  const peer = await startBare([url, facts?.hash, id, facts?.account_id]);
-  console.log(`requests/s with ${LISTED} connections in the account, median of ${ROUNDS} rounds of ${SECONDS} s, 16 clients`);
-  for (const [name, path, goal] of [
-    ['GET /connections/{id}', `/connections/${id}`, 0.5],
-    [`GET /connections?limit=${LISTED}`, `/connections?limit=${LISTED}`, 0.5],
+  const { id, source_id, destination_id } = await fill();
+  const plan = join(scratch, 'plan.json');
+  await Bun.write(plan, JSON.stringify({ url, ...(await statements({ id, source_id, destination_id })) }));
+  const elysia = await start(['bun', join(import.meta.dir, 'bare-elysia.ts'), plan]);
+  const fastapi = await start(['/usr/bin/python3', join(import.meta.dir, 'fastapi_peer.py'), plan]);
+  const create = JSON.stringify({ name: '%s', source_id, destination_id });
+  const wrong = JSON.stringify({ name: '', source_id: 'x', destination_id });
+  console.log(
+    `requests/s, ${LISTED} connections in the account, median of ${ROUNDS} rounds of ${SECONDS} s, 16 clients`,
+  );
+  for (const [name, path, body, status] of [
+    ['GET /connections/{id}', `/connections/${id}`, null, 200],
+    [`GET /connections?limit=${LISTED}`, `/connections?limit=${LISTED}`, null, 200],
+    ['POST /connections, 422', '/connections', wrong, 422],
+    ['POST /connections', '/connections', create, 201],
   ] as const) {
-    const ours: number[] = [];
-    const theirs: number[] = [];
+    const rates: [number[], number[], number[]] = [[], [], []];
     for (let round = 0; round < ROUNDS; round += 1) {
-      ours.push(load(`${service.url}${path}`));
-      theirs.push(load(`${peer}${path}`));
+      for (const [place, base] of [service.url, elysia, fastapi].entries()) {
+        rates[place]!.push(await load(`${base}${path}`, { body, status }));
+      }
     }
-    const ratio = median(ours) / median(theirs);
-    const figures = `${median(ours).toFixed(0)} against ${median(theirs).toFixed(0)} bare`;
-    console.log(`  ${ratio >= goal ? 'reached' : 'MISSED '} ${name}: ${figures}, ratio ${ratio.toFixed(2)}, goal ${goal}`);
+    const [ours, bare, python] = rates.map(median) as [number, number, number];
+    console.log(`  ${name}: ${ours.toFixed(0)}; Elysia ${bare.toFixed(0)}, FastAPI ${python.toFixed(0)}`);
+    verdict('Elysia', ours / bare, OF_ELYSIA);
+    verdict('FastAPI', ours / python, OF_FASTAPI);
   }
 } finally {
-  bare?.kill();
-  await sql.end();
+  for (const peer of peers) peer.kill();
   await service.stop();
   await cluster.stop();
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+function verdict(peer: string, ratio: number, goal: number): void {
+  console.log(`    ${ratio >= goal ? 'reached' : 'MISSED '} ${ratio.toFixed(2)} of ${peer}, goal ${goal}`);
 }
 
 /** Connections made over the API: one with streams to read, and many for the list. */
-async function fill(): Promise<string> {
+async function fill() {
   const end = (connector_type: string, name: string, connector_name: string, parameters: object) =>
     service.call<{ id: string }>('POST', '/account_connectors', { name, connector_type, connector_name, parameters });
-  const source = await end('source', 'demo', 'demo', {});
-  const destination = await end('destination', 'files', 'file', { path: 'out', format: 'jsonl' });
-  let last = '';
+  const { id: source_id } = await end('source', 'demo', 'demo', {});
+  const { id: destination_id } = await end('destination', 'files', 'file', { path: 'out', format: 'jsonl' });
+  let id = '';
   for (let n = 0; n < LISTED; n += 1) {
-    const body = { name: `pipeline ${n}`, source_id: source.id, destination_id: destination.id };
-    last = (await service.call<{ id: string }>('POST', '/connections', body)).id;
+    const body = { name: `pipeline ${n}`, source_id, destination_id };
+    id = (await service.call<{ id: string }>('POST', '/connections', body)).id;
   }
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
   await sql`analyze`;
-  return last;
+  await sql.end();
+  return { id, source_id, destination_id };
 }
 
-async function startBare(values: unknown[]): Promise<string> {
-  bare = Bun.spawn(['bun', join(import.meta.dir, 'bare-elysia.ts'), ...values.map(String)], {
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'inherit',
-    env: { ...process.env, NODE_ENV: 'production' },
-  });
-  const { value } = await bare.stdout.getReader().read();
-  return `http://127.0.0.1:${new TextDecoder().decode(value).trim()}`;
+async function statements(ids: { id: string; source_id: string; destination_id: string }) {
+  const { id, source_id, destination_id } = ids;
+  const env = { DATA_DIR: service.data_dir, SECRET_KEY, BOOTSTRAP_API_KEY: service.api_key, LOG_LEVEL: 'warn' };
+  const heard = await listen(env, url);
+  const one = await heard.statementsOf('GET', `/connections/${id}`);
+  const list = await heard.statementsOf('GET', `/connections?limit=${LISTED}`);
+  const create = await heard.statementsOf('POST', '/connections', (name) => ({ name, source_id, destination_id }));
+  await heard.close();
+  return { one, list, create };
 }
 
-function load(target: string): number {
-  const command = ['wrk', '-t1', '-c16', `-d${SECONDS}s`, '-H', `authorization: Bearer ${service.api_key}`, target];
-  const text = Bun.spawnSync(command).stdout.toString();
-  if (/Non-2xx/.test(text)) throw new Error(`${target} answers with errors`);
+/** Starts a peer; its address once it has told its port and answers. */
+async function start(command: string[]): Promise<string> {
+  const env = { ...process.env, NODE_ENV: 'production' };
+  const peer = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', env });
+  peers.push(peer);
+  const { value } = await peer.stdout.getReader().read();
+  const base = `http://127.0.0.1:${new TextDecoder().decode(value).trim()}`;
+  const deadline = Date.now() + 30_000;
+  while (
+    !(await fetch(`${base}/nothing`).then(
+      () => true,
+      () => false,
+    ))
+  ) {
+    if (Date.now() > deadline) throw new Error(`${command.join(' ')} does not answer`);
+    await Bun.sleep(50);
+  }
+  return base;
+}
+
+/** Requests/s; each body has another name for its %s. */
+async function load(target: string, { body, status }: { body: string | null; status: number }): Promise<number> {
+  const headers = { authorization: `Bearer ${service.api_key}`, 'content-type': 'application/json' };
+  const prefix = Bun.randomUUIDv7();
+  const probe = await fetch(target, { method: body ? 'POST' : 'GET', headers, body: body?.replace('%s', prefix) });
+  if (probe.status !== status) throw new Error(`${target}: ${probe.status} ${await probe.text()}`);
+  await probe.arrayBuffer();
+  const script = join(scratch, 'requests.lua');
+  const next = `string.format([[${body}]], "${prefix}" .. n)`;
+  await Bun.write(
+    script,
+    body ? `local n = 0\nrequest = function()\n n = n + 1\n return wrk.format("POST", nil, nil, ${next})\nend\n` : '',
+  );
+  const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
+  const text = Bun.spawnSync(['wrk', '-t1', '-c16', `-d${SECONDS}s`, '-s', script, ...given, target]).stdout.toString();
+  const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0);
+  if (refused > 0 !== status >= 400) throw new Error(`${target} answers otherwise: ${text}`);
   return Number(/Requests\/sec:\s+([\d.]+)/.exec(text)?.[1]);
 }

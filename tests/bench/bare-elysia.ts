@@ -1,42 +1,77 @@
 /**
- * The peer of tests/bench/api.ts: a bare Elysia app over postgres.js that answers reads and creates of connections with
- * the very SQL of the service and nothing else: no validation, no permissions, no document.
- * Started by it: `bun bare-elysia.ts DATABASE_URL KEY_HASH CONNECTION_ID ACCOUNT_ID`; prints its port.
+ * The peer of tests/bench/api.ts: a bare Elysia app over postgres.js that sends the very statements of the service for
+ * each request, and does nothing else: no permissions, no events of its own, no document. Creates are checked by
+ * Elysia's own schema, for the 422. Started by it: `bun bare-elysia.ts PLAN`; prints its port.
  */
-import { drizzle } from 'drizzle-orm/postgres-js';
-import { Elysia } from 'elysia';
+import { Elysia, t } from 'elysia';
 import postgres from 'postgres';
-import * as schema from '../../db/schema/index.ts';
-import { ofAccount, selectConnection, selectConnections } from '../../server/resources/connections/query.ts';
+import type { Statement } from './statements.ts';
 
-const [url = '', hash = '', id = '', account_id = ''] = process.argv.slice(2);
-const client = postgres(url, { max: 10, onnotice: () => {} });
-
-/** The statement that drizzle sends for a call, as text and values. */
-async function statementOf(call: (db: ReturnType<typeof drizzle<typeof schema>>) => Promise<unknown>) {
-  let sent: { text: string; values: unknown[] } | null = null;
-  const logger = { logQuery: (text: string, values: unknown[]) => void (sent = { text, values }) };
-  await call(drizzle(client, { schema, logger }));
-  if (!sent) throw new Error('no statement was sent');
-  return sent as { text: string; values: unknown[] };
+interface Plan {
+  url: string;
+  one: Statement[];
+  list: Statement[];
+  create: Statement[];
 }
 
-const one = await statementOf((db) => selectConnection(db, { id, account_id }));
-const list = await statementOf(async (db) => selectConnections(db, ofAccount(account_id), { limit: 1000, offset: 0 }));
-const run = ({ text, values }: { text: string; values: unknown[] }) =>
-  client.unsafe(text, values as never[], { prepare: true });
-const key = () =>
-  client`select u.id, u.account_id from api_keys k join users u on u.id = k.user_id
-    where k.hash = ${hash} and k.expires_at > now() and k.revoked_at is null`;
+const { url, one, list, create } = (await Bun.file(process.argv[2] ?? '').json()) as Plan;
+const client = postgres(url, { max: 10, onnotice: () => {} });
+type Sql = Pick<typeof client, 'unsafe'>;
+
+const run = (sql: Sql, { text, values }: Pick<Statement, 'text' | 'values'>) =>
+  sql.unsafe(text, values as never[], { prepare: true });
+const [key] = one;
+
+/** The statement with ids and a name of this request. */
+function renewed(statement: Statement, ids: Map<number, string>, name: string) {
+  const values = [...statement.values];
+  for (const [index, number] of Object.entries(statement.fresh)) {
+    const id = ids.get(number) ?? Bun.randomUUIDv7();
+    ids.set(number, id);
+    values[Number(index)] = id;
+  }
+  for (const index of statement.names) values[index] = name;
+  return { text: statement.text, values };
+}
 
 const app = new Elysia()
   .get('/connections/:id', async () => {
-    await key();
-    return (await run(one))[0];
+    await run(client, key!);
+    return (await run(client, one[1]!))[0];
   })
   .get('/connections', async () => {
-    await key();
-    return [...(await run(list))];
+    await run(client, key!);
+    const rows = await Promise.all(list.slice(1).map((statement) => run(client, statement)));
+    return [...rows[list.findIndex(({ answers }) => answers) - 1]!];
   })
+  .post(
+    '/connections',
+    async ({ body, set }) => {
+      const ids = new Map<number, string>();
+      set.status = 201;
+      return client.begin(async (sql) => {
+        let answer: unknown;
+        for (const statement of create.slice(1)) {
+          const [row] = await run(sql, renewed(statement, ids, body.name));
+          if (statement.answers) answer = row;
+        }
+        return answer;
+      });
+    },
+    {
+      // Before the body is checked, as in the service.
+      transform: async () => {
+        await run(client, key!);
+      },
+      body: t.Object(
+        {
+          name: t.String({ minLength: 1, maxLength: 255 }),
+          source_id: t.String({ format: 'uuid' }),
+          destination_id: t.String({ format: 'uuid' }),
+        },
+        { additionalProperties: true },
+      ),
+    },
+  )
   .listen({ hostname: '127.0.0.1', port: 0 });
 console.log(app.server?.port);

@@ -1,0 +1,218 @@
+"""The other peer of tests/bench/api.ts: FastAPI on uvicorn (uvloop, httptools) with asyncpg, as Debian packages them.
+
+It sends the very statements of the service, checks creates with a pydantic model and answers with one.
+Started by it: `python3 fastapi_peer.py PLAN`; prints its port.
+"""
+
+import datetime
+import json
+import socket
+import sys
+import uuid
+from typing import Any, Dict, List, Optional
+
+import asyncpg
+import uvicorn
+from fastapi import Depends, FastAPI, Request
+from pydantic import BaseModel, Field
+
+PLAN = json.load(open(sys.argv[1]))
+ISO = "%Y-%m-%dT%H:%M:%S.%f%z"
+
+
+class Side(BaseModel):
+    id: uuid.UUID
+    name: str
+    connector_name: str
+    status: str
+
+
+class Person(BaseModel):
+    id: uuid.UUID
+    name: str
+    email: str
+
+
+class LastRun(BaseModel):
+    id: str
+    status: str
+    started_at: Optional[str]
+    finished_at: Optional[str]
+    rows_loaded: int
+
+
+class Stream(BaseModel):
+    id: str
+    name: str
+    namespace: Optional[str]
+    selected: bool
+    sync_mode: str
+    destination_sync_mode: str
+    cursor_field: Optional[List[str]]
+    primary_key: Optional[List[List[str]]]
+    destination_table: Optional[str]
+    backfill_days: Optional[int]
+    fields_: List[Any] = Field(alias="fields")
+    filters: List[Any]
+    dataset_sql: Optional[str]
+    mapping: Optional[List[Any]]
+    cursor_value: Optional[str]
+    cursor_updated_at: Optional[str]
+    row_count_last_run: Optional[int]
+
+
+class Connection(BaseModel):
+    id: uuid.UUID
+    account_id: uuid.UUID
+    name: str
+    description: Optional[str]
+    kind: str
+    source_id: uuid.UUID
+    destination_id: uuid.UUID
+    source: Side
+    destination: Side
+    status: str
+    status_reason: Optional[str]
+    schedule: Dict[str, Any]
+    backfill_days: int
+    start_date: Optional[str]
+    destination_schema: Optional[str]
+    table_prefix: str
+    streams: List[Stream]
+    schema_change_policy: str
+    schema_change_status: str
+    catalog_refreshed_at: Optional[datetime.datetime]
+    max_parallel_streams: int
+    notify_on_failure: bool
+    tags: List[str]
+    last_run: Optional[LastRun]
+    active_run_id: Optional[uuid.UUID]
+    next_run_at: Optional[datetime.datetime]
+    last_succeeded_at: Optional[datetime.datetime]
+    last_failed_at: Optional[datetime.datetime]
+    consecutive_failures: int
+    created_by: Optional[Person]
+    updated_by: Optional[Person]
+    created_at: datetime.datetime
+    updated_at: datetime.datetime
+    revision: int
+
+
+class CreateConnection(BaseModel):
+    name: str = Field(min_length=1, max_length=255)
+    source_id: uuid.UUID
+    destination_id: uuid.UUID
+    description: Optional[str] = Field(max_length=2000)
+    tags: List[str] = []
+    status: str = "active"
+
+    class Config:
+        extra = "forbid"
+
+
+app = FastAPI()
+own_columns = None
+
+
+@app.on_event("startup")
+async def start():
+    app.state.pool = await asyncpg.create_pool(PLAN["url"], min_size=10, max_size=10, init=prepare_types)
+
+
+async def prepare_types(connection):
+    for name in ("json", "jsonb"):
+        await connection.set_type_codec(name, encoder=lambda text: text, decoder=json.loads, schema="pg_catalog")
+
+
+def adapted(value, kind):
+    """asyncpg takes values of Python's types where postgres.js takes text."""
+    if value is None or not isinstance(value, str):
+        return value
+    if kind in ("timestamptz", "timestamp"):
+        return datetime.datetime.strptime(value.replace("Z", "+0000"), ISO)
+    if kind.startswith(("int", "float")):
+        return int(value)
+    if kind == "bool":
+        return value == "true"
+    if kind.endswith("[]"):
+        return [one for one in value.strip("{}").split(",") if one]
+    return value
+
+
+async def send(connection, statement, values=None):
+    # Asked once: fetch() keeps prepared statements by itself.
+    if "kinds" not in statement:
+        prepared = await connection.prepare(statement["text"])
+        statement["kinds"] = [kind.name for kind in prepared.get_parameters()]
+    given = statement["values"] if values is None else values
+    kinds = statement["kinds"]
+    return await connection.fetch(statement["text"], *[adapted(value, kind) for value, kind in zip(given, kinds)])
+
+
+def shown(row):
+    """The columns of the connection by name, the rest by place: names repeat."""
+    global own_columns
+    names = list(row.keys())
+    if own_columns is None:
+        own_columns = names.index("id", 1)
+    made = dict(zip(names[:own_columns], row[:own_columns]))
+    rest = row[own_columns:]
+    side = ("id", "name", "connector_name", "status")
+    person = ("id", "name", "email")
+    made["source"] = dict(zip(side, rest[0:4]))
+    made["destination"] = dict(zip(side, rest[4:8]))
+    made["created_by"] = dict(zip(person, rest[8:11])) if rest[8] else None
+    made["updated_by"] = dict(zip(person, rest[11:14])) if rest[11] else None
+    made["streams"], made["last_run"], made["active_run_id"] = rest[14:17]
+    return made
+
+
+async def authenticated(request: Request):
+    if not request.headers.get("authorization"):
+        raise RuntimeError("no key")
+    async with app.state.pool.acquire() as connection:
+        await send(connection, PLAN["one"][0])
+
+
+@app.get("/connections/{id}", response_model=Connection, dependencies=[Depends(authenticated)])
+async def one(id: str):
+    async with app.state.pool.acquire() as connection:
+        return shown((await send(connection, PLAN["one"][1]))[0])
+
+
+@app.get("/connections", response_model=List[Connection], dependencies=[Depends(authenticated)])
+async def many():
+    async with app.state.pool.acquire() as connection:
+        for statement in PLAN["list"][1:]:
+            rows = await send(connection, statement)
+            if statement["answers"]:
+                answer = [shown(row) for row in rows]
+        return answer
+
+
+def renewed(statement, ids, name):
+    values = list(statement["values"])
+    for place, number in statement["fresh"].items():
+        values[int(place)] = ids.setdefault(number, str(uuid.uuid4()))
+    for place in statement["names"]:
+        values[place] = name
+    return values
+
+
+@app.post("/connections", response_model=Connection, status_code=201, dependencies=[Depends(authenticated)])
+async def create(body: CreateConnection):
+    ids = {}
+    async with app.state.pool.acquire() as connection:
+        async with connection.transaction():
+            for statement in PLAN["create"][1:]:
+                rows = await send(connection, statement, renewed(statement, ids, body.name))
+                if statement["answers"]:
+                    answer = shown(rows[0])
+            return answer
+
+
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+config = uvicorn.Config(app, loop="uvloop", http="httptools", log_level="error", access_log=False)
+uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,71 @@
+import { drizzle } from 'drizzle-orm/postgres-js';
+import postgres from 'postgres';
+import * as schema from '../../db/schema/index.ts';
+import { createApp } from '../../server/app.ts';
+import { readConfig } from '../../server/config.ts';
+import { closeDeps, createDeps } from '../../server/deps.ts';
+
+/** What goes to the database for one request, in order; the first statement looks up the key. */
+export interface Statement {
+  text: string;
+  values: unknown[];
+  /** Positions of ids that each request makes anew, with a number for each different one. */
+  fresh: Record<number, number>;
+  /** Positions of the name, which must be another each time. */
+  names: number[];
+  /** Its rows are the answer. */
+  answers: boolean;
+}
+
+type Ask = [method: string, path: string, body?: object];
+
+/** Listens to a service in this process, on the database and with the secret of the one that is measured. */
+export async function listen(env: Record<string, string>, url: string) {
+  const deps = await createDeps(readConfig(env), url, 'api');
+  const sent: { text: string; values: unknown[] }[] = [];
+  const logger = { logQuery: (text: string, values: unknown[]) => void sent.push({ text, values }) };
+  const client = postgres(url, { max: 2, onnotice: () => {} });
+  const app = createApp({ ...deps, db: drizzle(client, { schema, logger }) });
+  const ask = async ([method, path, body]: Ask) => {
+    sent.length = 0;
+    const headers = { authorization: `Bearer ${env.BOOTSTRAP_API_KEY}`, 'content-type': 'application/json' };
+    const answer = await app.handle(
+      new Request(`http://localhost${path}`, { method, headers, body: body && JSON.stringify(body) }),
+    );
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+    await answer.arrayBuffer();
+    return [...sent];
+  };
+  return {
+    /** Asks twice, with two names when `named` makes a body: what differs is what each request makes anew. */
+    async statementsOf(method: string, path: string, named?: (name: string) => object): Promise<Statement[]> {
+      const names = [`name ${Bun.randomUUIDv7()}`, `name ${Bun.randomUUIDv7()}`] as const;
+      const first = await ask([method, path, named?.(names[0])]);
+      const second = await ask([method, path, named?.(names[1])]);
+      const numbers = new Map<unknown, number>();
+      // What reads a connection with all that belongs to it says more than any other statement.
+      const longest = Math.max(...first.map(({ text }) => text.length));
+      return first.map(({ text, values }, at) => {
+        const fresh: Record<number, number> = {};
+        const differing = values.flatMap((value, index) => (value === second[at]?.values[index] ? [] : [index]));
+        for (const index of differing.filter((one) => isId(values[one]))) {
+          if (!numbers.has(values[index])) numbers.set(values[index], numbers.size);
+          fresh[index] = numbers.get(values[index])!;
+        }
+        return {
+          text,
+          values,
+          fresh,
+          names: differing.filter((index) => values[index] === names[0]),
+          answers: text.length === longest,
+        };
+      });
+    },
+    async close() {
+      await client.end({ timeout: 5 });
+      await closeDeps(deps);
+    },
+  };
+}
+
+const isId = (value: unknown) => typeof value === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value);

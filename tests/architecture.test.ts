@@ -56,6 +56,7 @@ const HOMES: [what: string, imported: RegExp, home: RegExp][] = [
   ['postgres.js', /^(postgres$|drizzle-orm\/postgres-js)/, /^db\//],
   ['pg-boss', /^pg-boss/, /^server\/queue\//],
   ['pg', /^(pg$|pg-copy-streams)/, /^server\/connectors\/postgres\//],
+  ['mysql2', /^mysql2/, /^server\/connectors\/mysql\//],
   ['DuckDB', /^@duckdb\//, /^server\/connectors\/file\//],
   ['prom-client', /^prom-client/, /^server\/http\/metrics\.ts/],
 ];

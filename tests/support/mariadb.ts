@@ -42,7 +42,14 @@ export async function startMariaDb(settings: string[] = []): Promise<MariaDb & {
   const access = { host: '127.0.0.1', username: 'tester', password: `p4ss'w\\ord-${crypto.randomUUID()}` };
   const [port, ca] = [await freePort(), makeCertificate(home, user)];
   const connect = (database?: string) =>
-    mysql.createConnection({ ...access, user: access.username, port, database, multipleStatements: true });
+    mysql.createConnection({
+      host: access.host,
+      user: access.username,
+      password: access.password,
+      port,
+      database,
+      multipleStatements: true,
+    });
   const child = spawnServer({ home, user, port, access, settings });
   const watchdog = spawnWatchdog(child.pid, home);
   const ready = async () => {

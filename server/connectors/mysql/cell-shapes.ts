@@ -2,12 +2,18 @@ import type { Cell, TargetColumn } from '../define.ts';
 import { microsOf, timestampText } from '../timestamp-text.ts';
 import { bareName, isCharacter } from './types.ts';
 
-/** What has to be made of a cell for the column that takes it. */
-export type Shape = 'text' | 'flag' | 'bits' | 'instant' | 'bytes';
+/** Behind the type of a column whose texts are not utf8mb4. */
+export const OTHER_CHARSET = ' character set ';
+
+/** What has to be made of a cell for the column that takes it. `parsed`: text that the server has to convert. */
+export type Shape = 'text' | 'parsed' | 'flag' | 'bits' | 'instant' | 'bytes';
 
 /** `type`: of the destination's column, as COLUMN_TYPE has it. Columns of text take cells as they are. */
 export function shapeOf(column: Pick<TargetColumn, 'type'>, type: string): Shape {
+  if (type.includes(OTHER_CHARSET)) return 'parsed';
   if (isCharacter(type) || /^(json|enum|set)/.test(type)) return 'text';
+  // Of these the server takes bytes for the value itself and not for its text.
+  if (/^(uuid|inet4|inet6)$/.test(type)) return 'parsed';
   if (bareName(type) === 'bit') return 'bits';
   if (column.type === 'boolean') return 'flag';
   if (column.type === 'timestamp_tz') return 'instant';

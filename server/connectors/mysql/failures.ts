@@ -75,6 +75,7 @@ const BY_NUMBER: Record<number, Make> = {
   1227: denied,
   1231: as(ConfigurationError, 'not_supported'),
   1251: as(AuthenticationError, 'login_refused'),
+  1263: as(DataError, 'null_value'),
   1264: as(DataError, 'value_out_of_range'),
   1265: invalid,
   1290: readOnly,
@@ -134,12 +135,16 @@ export function connectorError(thrown: unknown, place: FailurePlace): Error {
   return ofServer ? serverError(error.errno!, error.message, error.sqlState) : socketError(error, place);
 }
 
-/** An error, or a warning that counts as one, of the server. Values are cut: they may be whole documents. */
-export function serverError(number: number, message: string, state = ''): ConnectorError {
+/** Values are cut: they may be whole documents. */
+const describe = (message: string) => `MySQL: ${message.slice(0, 500)}`;
+
+function serverError(number: number, message: string, state = ''): ConnectorError {
   const make = BY_NUMBER[number] ?? BY_CLASS[state.slice(0, 2)];
-  const text = `MySQL: ${message.slice(0, 500)}`;
-  return make ? make(text) : new ConnectorError('server_error', `${text} (${number})`);
+  return make?.(describe(message)) ?? new ConnectorError('server_error', `${describe(message)} (${number})`);
 }
+
+/** A warning about a value that was changed to fit. */
+export const warningError = (number: number, message: string) => (BY_NUMBER[number] ?? invalid)(describe(message));
 
 export const refusesTls = (error: Error) => (error as DriverError).code === 'HANDSHAKE_NO_SSL_SUPPORT';
 

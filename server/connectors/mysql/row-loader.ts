@@ -1,10 +1,10 @@
 import type { Cell } from '../define.ts';
 import { ConnectorError } from '../errors.ts';
-import { serverError } from './failures.ts';
+import { warningError } from './failures.ts';
 import { encodeInserts } from './insert-text.ts';
 import { encodeLoadText, type LoadText } from './load-text.ts';
 import type { MysqlSession } from './session.ts';
-import { columnList } from './sql.ts';
+import { columnList, identifier } from './sql.ts';
 import type { Column } from './target.ts';
 
 /** Enough for the cost of a statement not to show, little enough to be held twice. */
@@ -64,8 +64,18 @@ export class RowLoader {
     );
     [this.#waiting, this.#waitingBytes] = [[], 0];
     const statement = `load data local infile 'rows' into table ${this.into.table} character set ${first.charset}
-      fields terminated by '\\t' escaped by '\\\\' lines terminated by '\\n' (${this.#columns})`;
+      fields terminated by '\\t' escaped by '\\\\' lines terminated by '\\n' ${this.#fields(first.charset)}`;
     await this.#run(statement, data);
+  }
+
+  #fields(charset: LoadText['charset']): string {
+    if (charset === 'utf8mb4' || !this.#shapes.includes('parsed')) return `(${this.#columns})`;
+    const { columns } = this.into;
+    const fields = columns.map(({ name, shape }, index) => (shape === 'parsed' ? `@v${index}` : identifier(name)));
+    const parsed = columns.flatMap(({ name, shape }, index) =>
+      shape === 'parsed' ? [`${identifier(name)} = convert(@v${index} using utf8mb4)`] : [],
+    );
+    return `(${fields.join(', ')}) set ${parsed.join(', ')}`;
   }
 
   async #insert(rows: readonly Cell[][]): Promise<void> {
@@ -81,7 +91,7 @@ export class RowLoader {
     if (warnings > 0) {
       const { rows } = await this.session.query('show warnings limit 1');
       const [[, number, message] = []] = rows;
-      throw this.#placed(serverError(Number(number), message ?? 'a value does not fit'));
+      throw this.#placed(warningError(Number(number), message ?? 'a value does not fit'));
     }
     this.#rows += count;
     this.#bytes += data?.length ?? statement.length;

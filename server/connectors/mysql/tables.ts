@@ -1,21 +1,22 @@
 import type { WriteTarget } from '../define.ts';
 import { ConfigurationError, DataError } from '../errors.ts';
+import { OTHER_CHARSET } from './cell-shapes.ts';
 import { columnTypes } from './column-types.ts';
 import { exactCollation, type ServerVersion } from './server-version.ts';
-import type { MysqlSession } from './session.ts';
+import type { MysqlSession, Row } from './session.ts';
 import { columnList, identifier, literal, relation } from './sql.ts';
 import type { Column, Target } from './target.ts';
 
 type Placed = WriteTarget & { schema: string };
 
 export interface ExistingTable {
-  /** Column, in lower case, to type. */
+  /** Column, in lower case, to type, with its character set where that is not utf8mb4. */
   types: Map<string, string>;
 }
 
 export async function findTable(session: MysqlSession, schema: string, table: string): Promise<ExistingTable | null> {
   const { rows } = await session.query(
-    `select t.table_type, t.engine, c.column_name, c.column_type from information_schema.tables t
+    `select t.table_type, t.engine, c.column_name, c.column_type, c.character_set_name from information_schema.tables t
        join information_schema.columns c on c.table_schema = t.table_schema and c.table_name = t.table_name
       where t.table_schema = ${literal(schema)} and t.table_name = ${literal(table)} order by c.ordinal_position`,
   );
@@ -31,7 +32,9 @@ export async function findTable(session: MysqlSession, schema: string, table: st
       `${schema}.${table} is of the engine ${engine}, which has no transactions: rows and state could not be kept together`,
     );
   }
-  return { types: new Map(rows.map((row) => [row[2]!.toLowerCase(), row[3]!])) };
+  const typeOf = ([, , , type, charset]: Row) =>
+    charset && charset !== 'utf8mb4' ? `${type}${OTHER_CHARSET}${charset}` : type!;
+  return { types: new Map(rows.map((row) => [row[2]!.toLowerCase(), typeOf(row)])) };
 }
 
 /** Adds what the target has more, nullable: rows that are there have no value for it. */

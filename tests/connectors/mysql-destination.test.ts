@@ -1,0 +1,449 @@
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Batch, Writer, WriteTarget } from '../../server/connectors/define.ts';
+import { ConfigurationError, DataError, FencedError } from '../../server/connectors/errors.ts';
+import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
+import { describeMysql, destinationConfig, errorOf, mysqlDatabase, threads } from './mysql-support.ts';
+import { batchOf, column, eventually } from './postgres-support.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(60_000);
+
+const side = mysqlDatabase();
+const COLUMNS = [column('id', 'integer'), column('name', 'string'), column('at', 'timestamp_tz')];
+let table = '';
+let count = 0;
+beforeEach(() => {
+  table = `table_${++count}`;
+});
+
+const target = (more: Partial<WriteTarget> = {}): WriteTarget => ({
+  schema: null,
+  table,
+  columns: COLUMNS,
+  primary_key: ['id'],
+  cursor_column: null,
+  mode: 'append',
+  connection_id: 'connection',
+  stream_id: table,
+  connection_run_id: 'run',
+  stream_run_id: 'first',
+  fence: 1,
+  state_version: 0,
+  ...more,
+});
+const writers: Writer[] = [];
+const open = async (more: Partial<WriteTarget> = {}) => {
+  const writer = await mysqlDestination.open(destinationConfig(side).ctx, target(more));
+  writers.push(writer);
+  return writer;
+};
+afterEach(async () => {
+  for (const writer of writers.splice(0)) await writer.abort();
+});
+const row = (id: number | string, name: string | null, at: string | null = null) => [String(id), name, at];
+const load = async (more: Partial<WriteTarget>, ...batches: Batch[]) => {
+  const writer = await open(more);
+  for (const batch of batches) await writer.write(batch);
+  return writer.finish(null);
+};
+const content = async (name = table) =>
+  (await side.sql(`select * from \`${name}\` order by id, name`)).map((one) => [Number(one.id), one.name]);
+const tables = async () =>
+  (await side.sql(`select table_name as name from information_schema.tables where table_schema = database()`)).map(
+    ({ name }) => String(name),
+  );
+const leftovers = async () => (await tables()).filter((name) => /__(new|old)_/.test(name));
+
+describeMysql('append', () => {
+  test('rows and state become visible together at each checkpoint, not before', async () => {
+    const writer = await open();
+    await writer.write(batchOf([row(1, 'a')]));
+    expect(await writer.checkpoint({ cursor: '1' })).toMatchObject({ rows_loaded: 1 });
+    await writer.write(batchOf([row(2, 'b')]));
+    expect(await content()).toEqual([[1, 'a']]);
+    expect(await writer.finish({ cursor: '2' })).toMatchObject({ rows_loaded: 2, rows_updated: 0 });
+    expect(await content()).toEqual([
+      [1, 'a'],
+      [2, 'b'],
+    ]);
+    const [state] = await side.sql(
+      `select state, state_version, finished from _pipeline_state where stream_id = '${table}'`,
+    );
+    expect(state).toEqual({ state: '{"cursor":"2"}', state_version: 2, finished: 1 });
+  });
+
+  test('a new column is added for the second run, NULL in the rows of the first', async () => {
+    await load({}, batchOf([row(1, 'a')]));
+    const columns = [...COLUMNS, column('more', 'json')];
+    await load({ stream_run_id: 'second', fence: 2, columns }, batchOf([[...row(2, 'a'), '{"x":1}']]));
+    expect((await side.sql(`select more from ${table} order by id`)).map(({ more }) => more)).toEqual([
+      null,
+      '{"x":1}',
+    ]);
+  });
+
+  test('NULL, the empty text and NUL characters stay what they are, with and without LOAD DATA', async () => {
+    const texts = [null, '', 'a\0b', '\\N', 'NULL', "'", '\t\n\r\\', '\u001a'];
+    for (const allowed of [1, 0]) {
+      await side.sql(`set global local_infile = ${allowed}`);
+      const name = `${table}_${allowed}`;
+      await load({ table: name, stream_id: name }, batchOf(texts.map((text, index) => row(index, text))));
+      expect((await side.sql(`select name from ${name} order by id`)).map((one) => one.name as never)).toEqual(
+        texts as never,
+      );
+    }
+    await side.sql('set global local_infile = 1');
+  });
+
+  test('an existing table of another character set takes the same characters, beside bytes', async () => {
+    await side.sql(`create table ${table} (id bigint, name varchar(20), bytes blob) character set latin1`);
+    const columns = [column('id', 'integer'), column('name', 'string'), column('bytes', 'binary')];
+    await load({ columns }, batchOf([['1', 'é', '\\x00ff']]));
+    const [one] = await side.sql(`select name, hex(bytes) as bytes from ${table}`);
+    expect(one).toEqual({ name: 'é', bytes: '00FF' });
+  });
+
+  test('a checkpoint without rows keeps its state, a stream without rows makes its table', async () => {
+    const writer = await open();
+    await writer.checkpoint({ cursor: '5' });
+    await writer.abort();
+    const second = await open({ fence: 2 });
+    expect(second.committed).toMatchObject({ state: { cursor: '5' }, finished: false, same_stream_run: true });
+    await second.finish(null);
+    expect(await content()).toEqual([]);
+  });
+
+  test('a value that does not fit is an error that names row and column, and nothing is kept', async () => {
+    const columns = [column('id', 'integer'), column('amount', 'number'), column('day', 'date')];
+    for (const allowed of [1, 0]) {
+      await side.sql(`set global local_infile = ${allowed}`);
+      const wrong = [
+        ['99999999999999999999', '1', null],
+        ['1', 'NaN', null],
+        ['1', `0.${'0'.repeat(30)}1`, null],
+        ['1', '1e40', null],
+        ['1', '1', '2024-02-30'],
+      ];
+      for (const [index, cells] of wrong.entries()) {
+        const name = `${table}_${allowed}_${index}`;
+        const good = ['1', '1.5', '2024-02-29'];
+        const error = await errorOf(
+          load({ columns, table: name, stream_id: name }, batchOf([good]), batchOf([good, cells])),
+        );
+        expect(error).toBeInstanceOf(DataError);
+        expect(error!.message).toMatch(/(id|amount|day).* at row 3$/);
+        for (const writer of writers.splice(0)) await writer.abort();
+        expect((await side.sql(`select count(*) as n from ${name}`))[0]!.n).toBe(0);
+      }
+    }
+    await side.sql('set global local_infile = 1');
+  });
+
+  test('a table without transactions and a view are refused', async () => {
+    await side.sql(`create table ${table} (id int) engine = MyISAM; create view view_${table} as select 1 as id`);
+    expect((await errorOf(open()))!.code).toBe('not_transactional');
+    expect((await errorOf(open({ table: `view_${table}` })))!.code).toBe('not_a_table');
+  });
+});
+
+describeMysql('overwrite', () => {
+  const mode = 'overwrite' as const;
+
+  test('readers see the old rows until the new ones replace them all', async () => {
+    await load({ mode }, batchOf([row(1, 'old'), row(2, 'old')]));
+    const writer = await open({ mode, fence: 2, stream_run_id: 'second' });
+    await writer.write(batchOf([row(3, 'new')]));
+    expect(await writer.checkpoint({ cursor: null })).toMatchObject({ rows_loaded: 0 });
+    expect((await content()).length).toBe(2);
+    expect(await writer.finish(null)).toMatchObject({ rows_loaded: 1 });
+    expect(await content()).toEqual([[3, 'new']]);
+    expect(await leftovers()).toEqual([]);
+  });
+
+  test('a crash between the commit and the swap is made good by whoever opens the stream next', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const writer = await open({ mode, fence: 2, stream_run_id: 'second' });
+    await writer.write(batchOf([row(2, 'new')]));
+    // A reader in a transaction holds the swap up; the connection is lost while it waits.
+    const reader = side.sql(`start transaction; select * from ${table}; select sleep(3); commit`);
+    await eventually(async () => (await threads(side, 'sleep')) > 0);
+    const finishing = errorOf(writer.finish(null));
+    await eventually(async () => (await threads(side, 'rename table')) > 0);
+    const [waiting] = await side.server.sql(
+      `select id from information_schema.processlist where db = '${side.database}' and info like 'rename table%'`,
+    );
+    await side.server.sql(`kill ${String(waiting!.id)}`);
+    expect(await finishing).not.toBeNull();
+    await writer.abort();
+    expect(await content()).toEqual([[1, 'old']]);
+    await reader;
+    const next = await open({ mode, fence: 3, stream_run_id: 'second' });
+    expect(next.committed).toMatchObject({ finished: true, counts: { rows_loaded: 1 } });
+    await next.abort();
+    expect(await content()).toEqual([[2, 'new']]);
+    expect(await leftovers()).toEqual([]);
+  });
+
+  test('an abort leaves no table behind, and a killed worker none after the next open', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const writer = await open({ mode, fence: 2 });
+    await writer.write(batchOf([row(2, 'new')]));
+    expect((await leftovers()).length).toBe(1);
+    await writer.abort();
+    expect(await leftovers()).toEqual([]);
+    const killed = await open({ mode, fence: 3 });
+    await killed.write(batchOf([row(2, 'new')]));
+    const ids = await side.server.sql(`select id from information_schema.processlist where db = '${side.database}'`);
+    for (const { id } of ids) await side.server.sql(`kill ${String(id)}`);
+    expect((await leftovers()).length).toBe(1);
+    await (await open({ mode, fence: 4 })).abort();
+    expect(await leftovers()).toEqual([]);
+    expect(await content()).toEqual([[1, 'old']]);
+  });
+
+  test('views, indexes, triggers and grants go on working', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    await side.sql(
+      `create view view_${table} as select name from ${table}; create index i on ${table} (at);
+       create table log_${table} (id int); create trigger g_${table} after insert on ${table} for each row insert into log_${table} values (new.id)`,
+    );
+    const columns = [...COLUMNS, column('more', 'string')];
+    await load({ mode, fence: 2, columns }, batchOf([[...row(2, 'new'), 'x']]));
+    expect(await side.sql(`select * from view_${table}`)).toEqual([{ name: 'new' }]);
+    expect(await side.sql(`select * from log_${table}`)).toEqual([{ id: 2 }]);
+    expect((await side.sql(`show index from ${table} where Key_name = 'i'`)).length).toBe(1);
+    expect(await leftovers()).toEqual([]);
+  });
+
+  test('a table that foreign keys point to is refused, and stays', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    await side.sql(`create table child_${table} (id bigint, foreign key (id) references ${table} (id))`);
+    const error = await errorOf(load({ mode, fence: 2 }, batchOf([row(2, 'new')])));
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(error!.code).toBe('table_is_referenced');
+    expect(await content()).toEqual([[1, 'old']]);
+    await side.sql(`drop table child_${table}`);
+  });
+
+  test('rows with the same key are an error of the data, and the old rows stay', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const error = await errorOf(load({ mode, fence: 2 }, batchOf([row(2, 'a'), row(2, 'b')])));
+    expect(error).toBeInstanceOf(DataError);
+    expect(error!.code).toBe('duplicate_key');
+    expect(await content()).toEqual([[1, 'old']]);
+  });
+
+  test('keys of text tell upper from lower case and blanks at the end', async () => {
+    const columns = [column('id', 'string'), column('name', 'string')];
+    const keys = ['a', 'A', 'a ', 'á', ''];
+    await load({ mode, columns }, batchOf(keys.map((key) => [key, 'x'])));
+    const rows = await side.sql(`select id from ${table}`);
+    expect(rows.map(({ id }) => String(id)).toSorted()).toEqual(keys.toSorted());
+  });
+});
+
+describeMysql('append_dedup', () => {
+  const mode = 'append_dedup' as const;
+
+  test('the row with the highest cursor wins, then the last to arrive; older rows change nothing', async () => {
+    const cursor_column = 'at';
+    const first = await load(
+      { mode, cursor_column },
+      batchOf([
+        row(1, 'newest', '2024-03-01 00:00:00+00'),
+        row(1, 'older', '2024-01-01 00:00:00+00'),
+        row(2, 'a', '2024-01-01 00:00:00+00'),
+        row(2, 'b', '2024-01-01 00:00:00+00'),
+      ]),
+      batchOf([row(3, 'no cursor', null), row(3, 'cursor', '2024-01-01 00:00:00+00')]),
+    );
+    expect(first).toMatchObject({ rows_loaded: 6, rows_updated: 0 });
+    expect(await content()).toEqual([
+      [1, 'newest'],
+      [2, 'b'],
+      [3, 'cursor'],
+    ]);
+    const second = await load(
+      { mode, cursor_column, fence: 2, stream_run_id: 'second' },
+      batchOf([
+        row(1, 'stale', '2024-02-01 00:00:00+00'),
+        row(2, 'b', '2024-01-01 00:00:00+00'),
+        row(3, 'newer', '2024-02-01 00:00:00+00'),
+        row(4, 'new', '2024-01-01 00:00:00+00'),
+      ]),
+    );
+    expect(second).toMatchObject({ rows_loaded: 4, rows_updated: 1 });
+    expect(await content()).toEqual([
+      [1, 'newest'],
+      [2, 'b'],
+      [3, 'newer'],
+      [4, 'new'],
+    ]);
+    const dates = await side.sql(`select cast(at as char) as at from ${table} order by id`);
+    expect(dates[0]!.at).toBe('2024-03-01 00:00:00.000000');
+    expect(dates[2]!.at).toBe('2024-02-01 00:00:00.000000');
+  });
+
+  test('each checkpoint merges; counts are totals of the stream run, over attempts', async () => {
+    const writer = await open({ mode });
+    await writer.write(batchOf([row(1, 'a'), row(2, 'a')]));
+    expect(await writer.checkpoint({ cursor: '1' })).toMatchObject({ rows_loaded: 2, rows_updated: 0 });
+    await writer.write(batchOf([row(2, 'b')]));
+    expect(await writer.checkpoint({ cursor: '2' })).toMatchObject({ rows_loaded: 3, rows_updated: 1 });
+    await writer.write(batchOf([row(9, 'lost')]));
+    await writer.abort();
+    const retry = await open({ mode, fence: 2 });
+    expect(retry.committed).toMatchObject({ state: { cursor: '2' }, state_version: 2, counts: { rows_loaded: 3 } });
+    await retry.write(batchOf([row(3, 'c')]));
+    expect(await retry.finish({ cursor: '3' })).toMatchObject({ rows_loaded: 4, rows_updated: 1 });
+    expect(await content()).toEqual([
+      [1, 'a'],
+      [2, 'b'],
+      [3, 'c'],
+    ]);
+  });
+
+  test('an existing table gets the key that it lacks; doubled or other keys are refused', async () => {
+    await side.sql(
+      `create table ${table} (name text, id bigint, at datetime); insert into ${table} values ('old', 1, null)`,
+    );
+    await load({ mode }, batchOf([row(1, 'new')]));
+    expect(await content()).toEqual([[1, 'new']]);
+    await side.sql(`create table doubled_${table} like ${table}; alter table doubled_${table} drop key id`);
+    await side.sql(`insert into doubled_${table} values ('x', 1, null), ('y', 1, null)`);
+    expect((await errorOf(open({ mode, table: `doubled_${table}` })))!.code).toBe('key_not_unique');
+    await side.sql(`alter table ${table} add unique key other (at)`);
+    expect((await errorOf(open({ mode, fence: 2 })))!.code).toBe('other_unique_key');
+  });
+
+  test('a row without its key is an error of the data that names row and column', async () => {
+    const nullId = [null, 'b', null];
+    const error = await errorOf(load({ mode }, batchOf([row(1, 'a'), nullId])));
+    expect(error).toBeInstanceOf(DataError);
+    expect(error!.code).toBe('null_value');
+    expect(error!.message).toMatch(/'id' at row 2/);
+  });
+
+  test("keys of several columns, nothing but keys, and a column named like the stage's own", async () => {
+    const columns = [column('a', 'integer'), column('_seq', 'string'), column('__seq', 'string')];
+    const more = { mode, columns, primary_key: ['_seq', 'a', '__seq'] };
+    await load(
+      more,
+      batchOf([
+        ['1', 'x', ''],
+        ['1', 'x', ''],
+        ['1', 'y', ''],
+      ]),
+    );
+    await load(
+      { ...more, fence: 2 },
+      batchOf([
+        ['1', 'x', ''],
+        ['2', 'x', ''],
+      ]),
+    );
+    const rows = await side.sql(`select a, _seq from ${table} order by 1, 2`);
+    expect(rows.map(({ a, _seq }) => [Number(a), _seq])).toEqual([
+      [1, 'x'],
+      [1, 'y'],
+      [2, 'x'],
+    ]);
+  });
+});
+
+describeMysql('fences and aborts', () => {
+  test('a newer attempt refuses the older one, and two at once do not block each other for ever', async () => {
+    const older = await open({ fence: 1 });
+    await older.write(batchOf([row(1, 'older')]));
+    const newer = await open({ fence: 2 });
+    expect(await errorOf(older.checkpoint({ cursor: 'x' }))).toBeInstanceOf(FencedError);
+    await older.abort();
+    await newer.write(batchOf([row(2, 'newer')]));
+    await newer.finish(null);
+    expect(await content()).toEqual([[2, 'newer']]);
+    expect(await errorOf(open({ fence: 1 }))).toBeInstanceOf(FencedError);
+  });
+
+  test('an aborted signal ends a waiting statement on the server within a second', async () => {
+    await load({}, batchOf([row(1, 'a')]));
+    const { ctx, abort } = destinationConfig(side);
+    const writer = await mysqlDestination.open(ctx, target({ fence: 2 }));
+    const locking = side.sql(`lock tables ${table} write; select sleep(5)`);
+    await eventually(async () => (await threads(side, 'sleep')) > 0);
+    const writing = errorOf(writer.write(batchOf([row(2, 'b')])).then(() => writer.finish(null)));
+    await eventually(async () => (await threads(side, 'load data')) > 0);
+    const reason = new Error('stop');
+    const begun = performance.now();
+    abort.abort(reason);
+    expect(await writing).toBe(reason as never);
+    expect(performance.now() - begun).toBeLessThan(1_000);
+    await writer.abort();
+    expect(await threads(side, 'load data')).toBe(0);
+    await locking;
+    expect(await content()).toEqual([[1, 'a']]);
+  });
+});
+
+describeMysql('names', () => {
+  test('quotes, spaces and every alphabet in database, table and column, in each mode', async () => {
+    const odd = 'Ta`b\'le; — 表 %s \\"';
+    for (const mode of ['append', 'overwrite', 'append_dedup'] as const) {
+      const columns = [column('I `d', 'integer'), column('select', 'string'), column('Ünï', 'string')];
+      const schema = `${side.database} \`x ${mode}`;
+      const more = { schema, table: odd, columns, primary_key: ['I `d'], mode, stream_id: `odd ${mode}` };
+      await load(more, batchOf([['1', 'a', 'b']]));
+      await load({ ...more, fence: 2 }, batchOf([['2', 'a', 'b']]));
+      const quoted = (name: string) => `\`${name.replaceAll('`', '``')}\``;
+      const rows = await side.sql(`select * from ${quoted(schema)}.${quoted(odd)}`);
+      expect(rows.length).toBe(mode === 'overwrite' ? 1 : 2);
+      await side.sql(`drop database ${quoted(schema)}`);
+    }
+  });
+
+  test('names that the server would refuse or confuse are refused first; the longest works in each mode', async () => {
+    const long = 'ä'.repeat(65);
+    expect((await errorOf(open({ table: long })))!.code).toBe('name_too_long');
+    expect((await errorOf(open({ columns: [column(long, 'string')] })))!.code).toBe('name_too_long');
+    expect((await errorOf(open({ columns: [column('😀', 'string')] })))!.code).toBe('invalid_name');
+    const twice = [column('a', 'string'), column('A', 'string')];
+    expect((await errorOf(open({ columns: twice })))!.code).toBe('duplicate_column');
+    const longest = 'é'.repeat(64);
+    for (const mode of ['overwrite', 'append_dedup', 'append'] as const) {
+      await load({ table: longest, mode, stream_id: mode }, batchOf([row(1, 'a')]));
+      await load({ table: longest, mode, stream_id: mode, fence: 2 }, batchOf([row(2, 'a')]));
+      await side.sql(`drop table \`${longest}\``);
+    }
+  });
+});
+
+describeMysql('side by side', () => {
+  test("many streams opening at once in a new database do not get in each other's way", async () => {
+    const schema = `${side.database}_new`;
+    const streams = Array.from({ length: 9 }, (_, index) => `parallel_${index}`);
+    await Promise.all(
+      streams.map(async (name, index) => {
+        const mode = (['append', 'overwrite', 'append_dedup'] as const)[index % 3]!;
+        const writer = await open({ schema, table: name, stream_id: name, mode });
+        await writer.write(batchOf([row(1, name)]));
+        await writer.checkpoint({ cursor: '1' });
+        await writer.finish(null);
+      }),
+    );
+    const made = await side.sql(`select count(*) as n from information_schema.tables where table_schema = '${schema}'`);
+    expect(Number(made[0]!.n)).toBe(10);
+    await side.sql(`drop database ${schema}`);
+  });
+
+  test('every statement is recorded, without the password', async () => {
+    const { ctx, entries } = destinationConfig(side);
+    const writer = await mysqlDestination.open(ctx, target());
+    await writer.write(batchOf([row(1, 'a')]));
+    await writer.finish(null);
+    expect(new Set(entries.map(({ method }) => method))).toEqual(new Set(['CONNECT', 'QUERY', 'LOAD']));
+    expect(entries.every(({ status }) => status === 200)).toBe(true);
+    expect(new Set(entries.map(({ url }) => url))).toEqual(
+      new Set([`mysql://127.0.0.1:${side.server.port}/${side.database}`]),
+    );
+    expect(JSON.stringify(entries)).not.toContain(side.server.password);
+  });
+});

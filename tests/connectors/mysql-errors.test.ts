@@ -1,0 +1,225 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import {
+  AuthenticationError,
+  ConfigurationError,
+  DataError,
+  RetryableError,
+  SchemaChangedError,
+  TimeoutError,
+} from '../../server/connectors/errors.ts';
+import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
+import { connectorError } from '../../server/connectors/mysql/failures.ts';
+import { withSession } from '../../server/connectors/mysql/session.ts';
+import type { MysqlSourceConfig } from '../../server/connectors/mysql/settings.ts';
+import { mysqlSource } from '../../server/connectors/mysql/source.ts';
+import { describeMysql, destinationConfig, errorOf, mysqlDatabase, sourceConfig, threads } from './mysql-support.ts';
+import { mariaDbMissing } from '../support/mariadb.ts';
+import { column, eventually, targetOf } from './postgres-support.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(30_000);
+
+const user = `limited_${crypto.randomUUID().slice(0, 8)}`;
+const limited = { username: user, password: 'right' };
+const side = mysqlDatabase();
+beforeAll(async () => {
+  if (!side.sql) return;
+  await side.sql(
+    `create table secret (id int not null, tiny tinyint); create user ${user} identified by 'right';
+     create database ${side.database}_closed; grant create temporary tables on ${side.database}.* to ${user}`,
+  );
+});
+afterAll(async () => {
+  if (!mariaDbMissing) await side.server.sql(`drop database ${side.database}_closed; drop user ${user}`);
+});
+
+const check = (more: Partial<MysqlSourceConfig>) => mysqlSource.check(sourceConfig(side, more).ctx);
+const failing = (sql: string, more: Partial<MysqlSourceConfig> = {}) =>
+  errorOf(withSession(sourceConfig(side, more).ctx, { phase: 'run' }, (session) => session.query(sql)));
+
+/** A port that takes connections and does with them what `answer` says. */
+async function listener(answer: (socket: Socket) => void): Promise<{ port: number; server: Server }> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { server, port: (server.address() as { port: number }).port };
+}
+
+describeMysql('the check', () => {
+  test('passes, and tells version, tables and how rows are loaded', async () => {
+    const { checks } = await check({});
+    expect(checks.map(({ title, status }) => [title, status])).toEqual([
+      ['Connection', 'passed'],
+      ['Tables', 'passed'],
+    ]);
+    expect(checks[0]!.message).toMatch(/^MariaDB \d+/);
+    const destination = await mysqlDestination.check(destinationConfig(side).ctx);
+    expect(destination.checks.map(({ status }) => status)).toEqual(['passed', 'passed', 'passed']);
+    expect(await mysqlSource.possibleValues!.database!(sourceConfig(side, { database: 'wrong' }).ctx)).toHaveProperty([
+      side.database,
+    ]);
+  });
+
+  test.each<[string, Partial<MysqlSourceConfig>, new (...args: never[]) => Error, string]>([
+    ['password', { password: 'wrong-p4ssword' }, AuthenticationError, 'password_wrong'],
+    ['user', { username: 'nobody-of-that-name' }, AuthenticationError, 'password_wrong'],
+    ['database', { database: 'no such database' }, ConfigurationError, 'database_not_found'],
+    ['host', { host: 'nowhere.invalid' }, ConfigurationError, 'host_not_found'],
+  ])('a wrong %s is told by its class and code', async (_, more, type, code) => {
+    const error = await errorOf(check(more));
+    expect(error).toBeInstanceOf(type);
+    expect(error!.code).toBe(code);
+    expect(error!.message).not.toContain('wrong-p4ssword');
+  });
+
+  test('a port where nobody listens is a wrong setting in a check, and worth another attempt in a run', async () => {
+    const { server, port } = await listener(() => {});
+    await new Promise((resolve) => server.close(resolve));
+    const inCheck = await errorOf(check({ port }));
+    expect(inCheck).toBeInstanceOf(ConfigurationError);
+    expect(inCheck!.code).toBe('connection_refused');
+    expect(await failing('select 1', { port })).toBeInstanceOf(RetryableError);
+  });
+
+  test('a server that accepts and says nothing is a timeout; one that hangs up, a lost connection', async () => {
+    const silent = await listener(() => {});
+    const error = await errorOf(check({ port: silent.port, connect_timeout_seconds: 1 }));
+    expect(error).toBeInstanceOf(TimeoutError);
+    expect(error!.code).toBe('connection_timeout');
+    silent.server.close();
+    const rude = await listener((socket) => socket.destroy());
+    expect((await errorOf(check({ port: rude.port })))!.code).toBe('connection_lost');
+    rude.server.close();
+  });
+
+  test('a stop ends a connection attempt that hangs', async () => {
+    const { server, port } = await listener(() => {});
+    const { ctx, abort } = sourceConfig(side, { port });
+    const checking = errorOf(mysqlSource.check(ctx));
+    const reason = new Error('stop');
+    abort.abort(reason);
+    expect(await checking).toBe(reason as never);
+    server.close();
+  });
+
+  test('rights that are missing fail the check', async () => {
+    const { checks } = await check(limited);
+    expect(checks.at(-1)).toMatchObject({ status: 'failed', message: expect.stringContaining('no table or view') });
+    expect((await errorOf(check({ ...limited, database: `${side.database}_closed` })))!.code).toBe('permission_denied');
+    const { ctx } = destinationConfig(side, limited);
+    expect((await errorOf(mysqlDestination.check(ctx)))!.code).toBe('permission_denied');
+  });
+
+  test('a host cannot be a path to a socket of this machine', () => {
+    expect(mysqlSource.config.safeParse({ host: '/tmp', database: 'd', username: 'u' }).success).toBe(false);
+  });
+});
+
+describeMysql('TLS', () => {
+  test('is checked against the authority, and the name, as ssl_mode says', async () => {
+    const { ca } = side.server;
+    const secure = (more: Partial<MysqlSourceConfig>) =>
+      withSession(sourceConfig(side, more).ctx, { phase: 'setup' }, async (session) => {
+        const { rows } = await session.query("show status like 'Ssl_cipher'");
+        return rows[0]![1] !== '';
+      });
+    expect(await secure({ ssl_mode: 'disable' })).toBe(false);
+    expect(await secure({ ssl_mode: 'prefer' })).toBe(true);
+    expect(await secure({ ssl_mode: 'require' })).toBe(true);
+    expect(await secure({ ssl_mode: 'verify-ca', ssl_ca: ca })).toBe(true);
+    expect(await secure({ ssl_mode: 'verify-full', ssl_ca: ca, host: 'localhost' })).toBe(true);
+    for (const wrong of [
+      { ssl_mode: 'verify-ca' as const },
+      { ssl_mode: 'verify-full' as const, host: 'localhost' },
+      { ssl_mode: 'verify-full' as const, ssl_ca: ca, host: '127.0.0.1' },
+    ]) {
+      const error = await errorOf(secure(wrong));
+      expect(error).toBeInstanceOf(ConfigurationError);
+      expect(error!.code).toBe('certificate_invalid');
+    }
+  });
+
+  test('that is asked for and not there is a wrong setting; prefer goes on without', async () => {
+    // As the server says hello, without the bit for TLS.
+    const { server, port } = await listener((socket) => socket.write(greetingWithoutTls()));
+    for (const ssl_mode of ['require', 'verify-ca', 'verify-full'] as const) {
+      expect((await errorOf(check({ port, ssl_mode })))!.code).toBe('tls_not_supported');
+    }
+    expect((await errorOf(check({ port, ssl_mode: 'prefer', connect_timeout_seconds: 1 })))!.code).toBe(
+      'connection_timeout',
+    );
+    server.close();
+  });
+});
+
+describeMysql('errors of the server', () => {
+  test.each<[string, string, new (...args: never[]) => Error, string]>([
+    ['a missing table', 'select * from absent', SchemaChangedError, 'table_missing'],
+    ['a missing column', 'select absent from secret', SchemaChangedError, 'column_missing'],
+    ['a deadlock', "signal sqlstate '40001' set mysql_errno = 1213", RetryableError, 'deadlock'],
+    ['a lock that nobody lets go', "signal sqlstate 'HY000' set mysql_errno = 1205", RetryableError, 'lock_timeout'],
+    ['a full disk', "signal sqlstate 'HY000' set mysql_errno = 1021", RetryableError, 'server_out_of_resources'],
+    ['a lost connection', 'kill connection_id()', RetryableError, 'connection_lost'],
+    ['a read-only server', "signal sqlstate 'HY000' set mysql_errno = 1290", ConfigurationError, 'read_only_server'],
+    ['a malformed value', "insert into secret values ('x', 1)", DataError, 'invalid_value'],
+    ['a value out of range', 'insert into secret values (1, 1000)', DataError, 'value_out_of_range'],
+    ['a null value', 'insert into secret values (null, 1)', DataError, 'null_value'],
+    ['a syntax error', 'selec', ConfigurationError, 'statement_refused'],
+  ])('%s', async (_, sql, type, code) => {
+    const error = await failing(sql);
+    expect(error).toBeInstanceOf(type);
+    expect(error!.code).toBe(code);
+  });
+
+  test('a right that is missing', async () => {
+    const error = await failing('select * from secret', limited);
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(error!.code).toBe('permission_denied');
+    const stream = { namespace: null, name: 't', fields: [], source_defined_primary_key: null } as never;
+    const wanted = { ...targetOf(stream), columns: [column('id', 'integer')] };
+    const opening = mysqlDestination.open(destinationConfig(side, limited).ctx, wanted);
+    expect((await errorOf(opening))!.code).toBe('permission_denied');
+  });
+
+  test('a statement longer than the time it has', async () => {
+    const error = await failing('select sleep(30)', { statement_timeout_seconds: 1 });
+    expect(error).toBeInstanceOf(TimeoutError);
+    expect(error!.code).toBe('statement_timeout');
+  });
+
+  test('a connection killed from outside is worth another attempt', async () => {
+    const broken = failing('select sleep(20)');
+    await eventually(async () => (await threads(side, 'sleep(20)')) > 0);
+    const [one] = await side.server.sql(
+      `select id from information_schema.processlist where db = '${side.database}' and info = 'select sleep(20)'`,
+    );
+    await side.server.sql(`kill ${String(one!.id)}`);
+    expect(await broken).toBeInstanceOf(RetryableError);
+  });
+
+  test('a failed statement is recorded with its code', async () => {
+    const { ctx, entries } = sourceConfig(side);
+    await errorOf(withSession(ctx, { phase: 'run' }, (session) => session.query('select * from absent')));
+    expect(entries.at(-1)).toMatchObject({ method: 'QUERY', body: 'select * from absent', code: 'table_missing' });
+  });
+
+  test('an error that nobody knows stays what it is', () => {
+    const bug = new TypeError('x is not a function');
+    expect(connectorError(bug, { server: 'host:1', phase: 'run' })).toBe(bug);
+  });
+});
+
+/** The first packet of the protocol: version 10, the server's name, a salt, and capabilities without SSL (0x0800). */
+function greetingWithoutTls(): Buffer {
+  const capabilities = 0x0fffffff & ~0x0800;
+  const body = Buffer.concat([
+    Buffer.from('\x0a8.0.0\0', 'latin1'),
+    Buffer.from([1, 0, 0, 0]),
+    Buffer.from('12345678\0', 'latin1'),
+    Buffer.from([capabilities & 255, (capabilities >> 8) & 255, 45, 2, 0]),
+    Buffer.from([(capabilities >> 16) & 255, (capabilities >> 24) & 255, 21]),
+    Buffer.alloc(10),
+    Buffer.from('123456789012\0mysql_native_password\0', 'latin1'),
+  ]);
+  return Buffer.concat([Buffer.from([body.length, 0, 0, 0]), body]);
+}

@@ -1,0 +1,272 @@
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { createHash } from 'node:crypto';
+import type { Cell, Filter, Masking, StreamState } from '../../server/connectors/define.ts';
+import { SchemaChangedError } from '../../server/connectors/errors.ts';
+import { mysqlSource } from '../../server/connectors/mysql/source.ts';
+import { describeMysql, errorOf, mysqlDatabase, readAll, sourceConfig, streamNamed, threads } from './mysql-support.ts';
+import { eventually, requestOf } from './postgres-support.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(60_000);
+
+const side = mysqlDatabase();
+const ids = (rows: Cell[][]) => rows.map(([id]) => Number(id)).toSorted((a, b) => a - b);
+const upTo = (count: number, of: (index: number) => number = (index) => index + 1) =>
+  Array.from({ length: count }, (_, index) => of(index));
+
+beforeAll(async () => {
+  if (!side.sql) return;
+  await side.sql(`
+    create table people (id int primary key, name varchar(50) not null, email text character set latin1, active bit(1), updated_at timestamp(6) null,
+      born date, upper_name varchar(50) generated always as (upper(name)) stored, balance decimal(30,10), raw varbinary(5), ratio float,
+      doc json, big bigint unsigned) comment 'Everybody';
+    create table places (town varchar(20), day date, primary key (day, town)) partition by range columns (day) (partition p0 values less than maxvalue);
+    create view grown_ups as select id, name from people;
+    create table \`Tä \`\`ble'\` (\`I "d\` int primary key, \`select\` text);
+    insert into \`Tä \`\`ble'\` values (1, 'x');
+    insert into people (id, name, email, active, updated_at, born, balance, raw, ratio, doc, big) select seq, concat('Name ', seq),
+      if(seq % 2 = 0, concat(seq, '@é.org'), null), seq % 3 = 0, timestamp '2024-01-01 00:00:00.000001' + interval seq div 3 day,
+      date '2000-01-01' + interval seq day, 9007199254740990 + seq, char(seq), seq / 10, json_object('n', seq), 18446744073709551585 + seq from seq_1_to_30`);
+});
+
+describeMysql('discovery', () => {
+  test('tables, partitioned ones as a whole, and views, with types, keys in their order, nullability and cursors', async () => {
+    const streams = await mysqlSource.discover(sourceConfig(side).ctx);
+    const names = streams.map(({ namespace, name }) => `${namespace}.${name}`);
+    expect(names.toSorted()).toEqual(
+      ["Tä `ble'", 'grown_ups', 'people', 'places'].map((name) => `${side.database}.${name}`).toSorted(),
+    );
+    const people = await streamNamed(side, 'people');
+    expect(people).toMatchObject({ description: 'Everybody', default_cursor_field: ['updated_at'], suggested: true });
+    expect(people.fields.map(({ path, type, nullable }) => [path[0], type, nullable]).slice(0, 7)).toEqual([
+      ['id', 'integer', false],
+      ['name', 'string', false],
+      ['email', 'string', true],
+      ['active', 'boolean', true],
+      ['updated_at', 'timestamp_tz', true],
+      ['born', 'date', true],
+      ['upper_name', 'string', true],
+    ]);
+    expect(people.fields.filter((field) => field.is_cursor_candidate).map(({ path }) => path[0])).toEqual([
+      'id',
+      'updated_at',
+      'born',
+      'balance',
+      'big',
+    ]);
+    expect((await streamNamed(side, 'places')).source_defined_primary_key).toEqual([['day'], ['town']]);
+    expect((await streamNamed(side, 'grown_ups')).suggested).toBe(false);
+  });
+
+  test('odd names can be read by rows and by bytes; the estimate comes from the optimizer', async () => {
+    const stream = await streamNamed(side, "Tä `ble'");
+    expect((await readAll(sourceConfig(side).ctx, requestOf(stream))).rows).toEqual([['1', 'x']]);
+    const copy = await mysqlSource.copy!(sourceConfig(side).ctx, requestOf(stream), 'pgcopy-text');
+    let text = '';
+    for await (const piece of copy.chunks) text += Buffer.from(piece).toString();
+    expect(text).toBe('1\tx\n');
+    expect(copy.rows()).toBe(1);
+    await side.sql('analyze table people');
+    expect(await mysqlSource.estimate!(sourceConfig(side).ctx, requestOf(await streamNamed(side, 'people')))).toBe(30);
+  });
+});
+
+describeMysql('pushed down', () => {
+  const filtered = async (...filters: Filter[]) =>
+    ids((await readAll(sourceConfig(side).ctx, requestOf(await streamNamed(side, 'people'), { filters }))).rows);
+
+  test.each<[Filter['operator'], string, unknown, number[]]>([
+    ['eq', 'id', 3, [3]],
+    ['ne', 'id', 3, upTo(30).filter((id) => id !== 3)],
+    ['gt', 'id', 28, [29, 30]],
+    ['gte', 'born', '2000-01-30', [29, 30]],
+    ['lt', 'id', '3', [1, 2]],
+    ['lte', 'updated_at', '2024-01-01T00:00:00.000001Z', [1, 2]],
+    ['lte', 'updated_at', '2024-01-01T02:00:00.000001+02:00', [1, 2]],
+    ['in', 'name', ['Name 1', 'Name 2', "O'Neill"], [1, 2]],
+    ['in', 'name', [], []],
+    ['not_in', 'id', upTo(28, (index) => index), [28, 29, 30]],
+    ['not_in', 'id', [], upTo(30)],
+    ['between', 'id', [4, 6], [4, 5, 6]],
+    ['contains', 'email', '8@é', [8, 18, 28]],
+    ['contains', 'email', '8@É', []],
+    ['eq', 'email', '8@é.org', [8]],
+    ['eq', 'name', 'name 1', []],
+    ['eq', 'name', 'Name 1 ', []],
+    ['starts_with', 'name', 'Name 3', [3, 30]],
+    ['starts_with', 'name', 'name 3', []],
+    ['contains', 'name', '%', []],
+    ['is_null', 'email', null, upTo(15, (index) => 2 * index + 1)],
+    ['is_not_null', 'email', null, upTo(15, (index) => 2 * index + 2)],
+    ['eq', 'active', true, upTo(10, (index) => 3 * index + 3)],
+    ['eq', 'name', "\\'; drop table people; --", []],
+    ['ne', 'email', '2@é.org', upTo(14, (index) => 2 * index + 4)],
+    ['gt', 'balance', '9007199254741018.5', [29, 30]],
+    ['eq', 'big', '18446744073709551615', [30]],
+    ['eq', 'ratio', 0.3, [3]],
+    ['eq', 'raw', '\\x03', [3]],
+    ['contains', 'doc', '"n": 30', [30]],
+  ])('filter %s on %s by %p', async (operator, field, value, expected) => {
+    expect(await filtered({ field, operator, value })).toEqual(expected);
+  });
+
+  test('a filter value that is no number or date is a wrong setting', async () => {
+    for (const field of ['id', 'born']) {
+      const error = await errorOf(filtered({ field, operator: 'eq', value: '1 or 1 = 1' }));
+      expect(error!.code).toBe('invalid_filter');
+    }
+  });
+
+  test('masks hash the very text that a row would carry, and leave NULL', async () => {
+    await side.sql(`create table masked (c char(5), b bit(1), bits bit(9), n decimal(5,2), z int zerofill, y blob, e text, t varchar(9) character set latin1,
+        ts timestamp(3) null, d datetime(6), day date, ti time(1), f float, g double, k enum('ä'), j json, p point, yr year, u bigint unsigned);
+      insert into masked values ('a  ', 1, 5, 1.5, 7, x'01ff', null, 'ä', '2024-01-01 12:00:00.5', '2024-01-01 12:00:00.000001', '2024-01-01',
+        '-100:00:00.1', 16777217, 0.1, 'ä', '{"a": 1}', point(1, 2.5), 2024, 18446744073709551615)`);
+    const stream = await streamNamed(side, 'masked');
+    const by = (masking: Masking) => requestOf(stream, { columns: stream.fields.map((field) => ({ field, masking })) });
+    const read = async (masking: Masking) => (await readAll(sourceConfig(side).ctx, by(masking))).rows[0]!;
+    const plain = await read('none');
+    const sha = (cell: Cell) => (cell === null ? null : createHash('sha256').update(cell).digest('hex'));
+    expect(await read('hash_sha256')).toEqual(plain.map(sha));
+    expect(await read('redact')).toEqual(plain.map((cell) => (cell === null ? null : '***')));
+    expect(mysqlSource.pushdown.masking).not.toContain('hash_sha256_salted');
+  });
+
+  test('a window is half-open, in days of UTC', async () => {
+    const window = { start: '2024-01-02', end: '2024-01-03T00:00:00.000Z' };
+    const request = requestOf(await streamNamed(side, 'people'), { cursor_field: ['updated_at'], window });
+    for (const sync_mode of ['full_refresh', 'incremental'] as const) {
+      expect(ids((await readAll(sourceConfig(side).ctx, { ...request, sync_mode })).rows)).toEqual([3, 4, 5]);
+    }
+  });
+});
+
+describeMysql('incremental', () => {
+  const incremental = async (state: StreamState | null, table: string, cursor: string) =>
+    requestOf(await streamNamed(side, table), { sync_mode: 'incremental', cursor_field: [cursor], state });
+  const read = async (state: StreamState | null, table: string, cursor: string) =>
+    readAll(sourceConfig(side).ctx, await incremental(state, table, cursor));
+
+  test('the state carries microseconds, and what shares its cursor comes once', async () => {
+    await side.sql(`create table ticks (id int primary key, at timestamp(6) null);
+      insert into ticks select seq, '2024-01-01 00:00:00.123456' from seq_1_to_10`);
+    const first = await read(null, 'ticks', 'at');
+    expect(ids(first.rows)).toEqual(upTo(10));
+    expect(first.state!.cursor).toBe('2024-01-01 00:00:00.123456+00');
+    await side.sql(`insert into ticks values (11, '2024-01-01 00:00:00.123456'), (12, '2024-01-01 00:00:00.123457'),
+      (13, '2024-01-01 00:00:00.123455')`);
+    const second = await read(first.state, 'ticks', 'at');
+    expect(ids(second.rows)).toEqual([11, 12]);
+    expect((await read(second.state, 'ticks', 'at')).rows).toEqual([]);
+  });
+
+  test.each(['grp', 'ratio', 'price'])(
+    'going on from any batch by %s, with few values, loses and doubles none',
+    async (by) => {
+      await side.sql(`create or replace table many (id int, grp int, ratio double, price decimal(20,5));
+      insert into many select seq, seq div 5000, seq div 5000 / 3e0, seq div 4000 / 7 from seq_1_to_12000`);
+      const request = await incremental(null, 'many', by);
+      const batches = await Array.fromAsync(mysqlSource.read(sourceConfig(side).ctx, request));
+      expect(batches.length).toBeGreaterThanOrEqual(2);
+      for (let stop = 1; stop < batches.length; stop++) {
+        const before = batches.slice(0, stop).flatMap(({ rows }) => rows);
+        const state = JSON.parse(JSON.stringify(batches[stop - 1]!.state)) as StreamState;
+        const after = await readAll(sourceConfig(side).ctx, { ...request, state });
+        expect(ids([...before, ...after.rows])).toEqual(upTo(12_000));
+      }
+    },
+  );
+
+  test('rows without a cursor are read once, with a warning', async () => {
+    await side.sql('create table holes (id int, at date); insert into holes values (1, null), (2, null)');
+    const from = sourceConfig(side);
+    const first = await readAll(from.ctx, await incremental(null, 'holes', 'at'));
+    expect(ids(first.rows)).toEqual([1, 2]);
+    expect(from.warnings).toEqual(['null_cursor']);
+    await side.sql("insert into holes values (3, '2024-01-01'), (4, null)");
+    expect(ids((await read(first.state, 'holes', 'at')).rows)).toEqual([3]);
+  });
+
+  test('a cursor that is not selected still leads, and bytes are not offered', async () => {
+    const request = await incremental(null, 'people', 'updated_at');
+    const [id] = request.columns;
+    const { rows, state } = await readAll(sourceConfig(side).ctx, { ...request, columns: [id!] });
+    expect(rows.every((row) => row.length === 1)).toBe(true);
+    expect(state!.cursor).toBe('2024-01-11 00:00:00.000001+00');
+    expect(mysqlSource.byteFormats!(request)).toEqual([]);
+  });
+});
+
+describeMysql('one snapshot, one end', () => {
+  test('rows written while a read is on its way are not in it', async () => {
+    await side.sql(
+      'create table moving (id int primary key, pad text); insert into moving select seq, repeat(seq, 200) from seq_1_to_20000',
+    );
+    const stream = await streamNamed(side, 'moving');
+    let rows = 0;
+    for await (const batch of mysqlSource.read(sourceConfig(side).ctx, requestOf(stream))) {
+      if (rows === 0)
+        await side.sql(
+          'insert into moving select 20000 + seq, seq from seq_1_to_100; delete from moving where id > 19990',
+        );
+      rows += batch.rows.length;
+    }
+    expect(rows).toBe(20_000);
+  });
+
+  test('a slow reader holds the server up and not the rows in memory', async () => {
+    await side.sql(
+      `create table wide (id int, pad longtext); insert into wide select seq, repeat('x', 1000000) from seq_1_to_400`,
+    );
+    const stream = await streamNamed(side, 'wide');
+    const before = process.memoryUsage.rss();
+    let rows = 0;
+    for await (const batch of mysqlSource.read(sourceConfig(side).ctx, requestOf(stream))) {
+      rows += batch.rows.length;
+      if (rows > 300) continue;
+      expect(await threads(side, 'select `id`')).toBe(1);
+      expect(process.memoryUsage.rss() - before).toBeLessThan(200e6);
+    }
+    expect(rows).toBe(400);
+  });
+
+  test('a row of more than 16 MB, which takes several packets, comes whole', async () => {
+    await side.sql(`set global max_allowed_packet = 67108864`);
+    await side.sql(
+      `create table huge (id int, pad longtext); insert into huge values (1, repeat('é\\n', 9000000)), (2, 'small')`,
+    );
+    const { rows } = await readAll(sourceConfig(side).ctx, requestOf(await streamNamed(side, 'huge')));
+    expect(rows.map(([id]) => id)).toEqual(['1', '2']);
+    expect(rows[0]![1] === 'é\n'.repeat(9_000_000)).toBe(true);
+  });
+
+  test('a stop within 100 ms, also while the server sorts and has sent nothing, and the server stops too', async () => {
+    await side.sql('create view slow as select sleep(30) as id, 1 as at');
+    const stream = await streamNamed(side, 'slow');
+    for (const lane of ['rows', 'bytes'] as const) {
+      const { ctx, abort } = sourceConfig(side);
+      const reading = errorOf(
+        lane === 'rows'
+          ? readAll(ctx, requestOf(stream))
+          : Array.fromAsync((await mysqlSource.copy!(ctx, requestOf(stream), 'pgcopy-text')).chunks),
+      );
+      await eventually(async () => (await threads(side, 'select `id`')) > 0);
+      const reason = new Error('stop');
+      const begun = performance.now();
+      abort.abort(reason);
+      expect(await reading).toBe(reason as never);
+      expect(performance.now() - begun).toBeLessThan(100);
+      await eventually(async () => (await threads(side)) === 0);
+      expect(performance.now() - begun).toBeLessThan(2_000);
+    }
+  });
+
+  test('a table or column that is gone is a change of the schema', async () => {
+    await side.sql('create table going (id int, name text)');
+    const stream = await streamNamed(side, 'going');
+    await side.sql('alter table going drop name');
+    expect(await errorOf(readAll(sourceConfig(side).ctx, requestOf(stream)))).toBeInstanceOf(SchemaChangedError);
+    await side.sql('drop table going');
+    expect(await errorOf(readAll(sourceConfig(side).ctx, requestOf(stream)))).toBeInstanceOf(SchemaChangedError);
+  });
+});

@@ -6,7 +6,8 @@ import { createApp } from '../../server/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { fillAccount } from '../support/large-account.ts';
-import { type Json, readContract } from './document.ts';
+import { readContract } from './document.ts';
+import { readsOf, WHOLE } from './reads.ts';
 import { makeWorld } from './world.ts';
 
 /**
@@ -44,42 +45,7 @@ await fillAccount(
   SIZE,
 );
 
-const FILLED: Record<string, string> = { connector_type: 'source' };
-/** Lists that can be cut, and their filters, rare and common. */
-const QUERIES: Record<string, string[]> = {
-  '/connections': ['', 'status=active', 'status=locked', 'tag=rare', 'offset=100', `source_id=${world.source_id![0]}`],
-  '/connections/{connection_id}/runs': ['', 'offset=200', 'status=failed', 'created_before=2020-01-01'],
-  '/connections/{connection_id}/runs/{connection_run_id}/stream_runs': [''],
-  '/automation/events': [
-    '',
-    'category=connection',
-    'severity=critical',
-    'event=connection_created',
-    `connection_id=${connection_id}`,
-  ],
-  '/automation/cases': ['', 'status=open', `trigger_id=${world.trigger_id![0]}`],
-  '/automation/triggers': [''],
-};
-/** Answers about everything there is. Live answers of connectors read no large table. */
-const WHOLE = ['/billing/usage/aggregated', '/billing/usage/connection-usage', '/account_connectors'];
-const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/'];
-
-const requests = contract.operations
-  .filter(({ method, path }) => method === 'GET' && !LIVE.some((part) => path.includes(part)))
-  .flatMap(({ path, told }) => {
-    const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => FILLED[name] ?? world[name]![0]!);
-    const required = told.parameters.filter((one: Json) => one.in === 'query' && one.required);
-    const values: Record<string, string> = {
-      connector_type: 'source',
-      start_date: '2026-01-01',
-      end_date: '2026-01-31',
-    };
-    const given = required.map(({ name }: Json) => `${name}=${values[name]}`);
-    const queries = QUERIES[path]?.map((one) => `limit=${PAGE}${one && `&${one}`}`) ?? [given.join('&')];
-    return queries.map(
-      (query) => [`GET ${path}${query && `?${query}`}`, `${filled}${query && `?${query}`}`, path] as const,
-    );
-  });
+const requests = readsOf(contract, world, PAGE);
 
 interface Node {
   'Node Type': string;
@@ -106,7 +72,7 @@ const touched = (scans: Node[]) =>
     );
 
 describe(`with ${SIZE.connections} connections`, () => {
-  test.each(requests)('%s uses indexes', async (_name, path, template) => {
+  test.each(requests.map((one) => [one.name, one] as const))('%s uses indexes', async (_name, { path, template }) => {
     sent.length = 0;
     const headers = { authorization: `Bearer ${service.api_key}` };
     const answer = await watched.handle(new Request(`http://localhost${path}`, { headers }));

@@ -1,0 +1,102 @@
+/**
+ * `bun tests/bench/api-size.ts [share]`: what each list and get costs in an account with 10,000 connections, 1M runs and
+ * 1M events, against one of that share of the size (default 0.01). In this process, one request at a time. Needs
+ * Debian's postgresql-15.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import { migrateDatabase } from '../../db/migrate.ts';
+import { createApp } from '../../server/app.ts';
+import { bootstrap } from '../../server/bootstrap.ts';
+import { readConfig } from '../../server/config.ts';
+import { closeDeps, createDeps } from '../../server/deps.ts';
+import { readContract } from '../contract/document.ts';
+import { readsOf, WHOLE } from '../contract/reads.ts';
+import { makeWorld } from '../contract/world.ts';
+import { testApi } from '../support/api.ts';
+import { fillAccount, type Size } from '../support/large-account.ts';
+import { startCluster } from './cluster.ts';
+import { median } from './report.ts';
+
+const SHARE = Number(process.argv[2] ?? 0.01);
+const FULL: Size = { connections: 10_000, runs: 1_000_000, events: 1_000_000 };
+const PAGE = 50;
+const ROUNDS = 25;
+const GOAL = 2;
+const KEY = 'bench-administrator-key-0123456789abcdef';
+
+const scratch = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
+const cluster = await startCluster();
+const contract = readContract();
+const scaled = (share: number): Size => ({
+  connections: FULL.connections * share,
+  runs: FULL.runs * share,
+  events: FULL.events * share,
+});
+try {
+  const small = await openAccount('small', scaled(SHARE));
+  const large = await openAccount('large', FULL);
+  console.log(`ms a request, pages of ${PAGE}: at ${SHARE * 100} %, in full; medians of ${ROUNDS}`);
+  for (const [place, { name, template }] of small.reads.entries()) {
+    const times: [number[], number[]] = [[], []];
+    for (let round = -3; round < ROUNDS; round += 1) {
+      for (const [side, account] of [small, large].entries()) {
+        const ms = await account.time(account.reads[place]!.path);
+        if (round >= 0) times[side]!.push(ms);
+      }
+    }
+    const [before, after] = times.map(median) as [number, number];
+    const ratio = after / before;
+    const verdict = ratio <= GOAL ? 'reached' : WHOLE.includes(template) ? 'grows  ' : 'MISSED ';
+    console.log(
+      `  ${verdict} ${before.toFixed(2).padStart(7)} ${after.toFixed(2).padStart(8)}  ${ratio.toFixed(2)}  ${name}`,
+    );
+  }
+  await small.close();
+  await large.close();
+} finally {
+  await cluster.stop();
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+async function openAccount(name: string, size: Size) {
+  cluster.psql('postgres', `create database ${name}`);
+  const url = cluster.url(name);
+  await migrateDatabase(url);
+  const config = readConfig({
+    DATA_DIR: join(scratch, name),
+    SECRET_KEY: 'a secret key that only this bench uses, 0123456789',
+    BOOTSTRAP_API_KEY: KEY,
+    LOG_LEVEL: 'warn',
+  });
+  const deps = await createDeps(config, url, 'api');
+  const { account_id, user_id } = await bootstrap(deps.db, { secrets: deps.secrets, config });
+  const service = { deps, url, account_id, user_id, api_key: KEY, close: () => closeDeps(deps) };
+  const world = await makeWorld(service, { account_id, call: testApi(service).call });
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  const roots = {
+    account_id,
+    destination_id: world.destination_id![0]!,
+    connection_id: world.connection_id![0]!,
+    stream_id: world.stream_id![0]!,
+    trigger_id: world.trigger_id![0]!,
+  };
+  await fillAccount(sql, roots, size);
+  await sql`vacuum analyze`;
+  await sql.end();
+  const app = createApp(deps);
+  const headers = { authorization: `Bearer ${KEY}` };
+  return {
+    reads: readsOf(contract, world, PAGE),
+    close: service.close,
+    async time(path: string) {
+      const begun = performance.now();
+      const answer = await app.handle(new Request(`http://localhost${path}`, { headers }));
+      await answer.arrayBuffer();
+      if (answer.status !== 200) throw new Error(`${path}: ${answer.status}`);
+      return performance.now() - begun;
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import type { Contract, Json } from './document.ts';
+import type { World } from './world.ts';
+
+export interface Read {
+  /** As in the document, with the query. */
+  name: string;
+  /** With the ids of the world in it. */
+  path: string;
+  template: string;
+}
+
+/** Answers about everything there is, or all of a window. */
+export const WHOLE = ['/billing/usage/aggregated', '/billing/usage/connection-usage', '/account_connectors'];
+/** Asked of a connector, not of a table. */
+const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/'];
+
+const VALUES: Record<string, string> = { connector_type: 'source', start_date: '2026-01-01', end_date: '2026-01-31' };
+
+/** Lists that can be cut, and their filters, rare and common. */
+const queriesOf = (world: World): Record<string, string[]> => ({
+  '/connections': ['', 'status=active', 'status=locked', 'tag=rare', 'offset=100', `source_id=${world.source_id![0]}`],
+  '/connections/{connection_id}/runs': ['', 'offset=200', 'status=failed', 'created_before=2020-01-01'],
+  '/connections/{connection_id}/runs/{connection_run_id}/stream_runs': [''],
+  '/automation/events': [
+    '',
+    'category=connection',
+    'severity=critical',
+    'event=connection_created',
+    `connection_id=${world.connection_id![0]}`,
+  ],
+  '/automation/cases': ['', 'status=open', `trigger_id=${world.trigger_id![0]}`],
+  '/automation/triggers': [''],
+});
+
+/** Every list and get of the document; lists of `page` items. */
+export function readsOf(contract: Contract, world: World, page: number): Read[] {
+  const filters = queriesOf(world);
+  return contract.operations
+    .filter(({ method, path }) => method === 'GET' && !LIVE.some((part) => path.includes(part)))
+    .flatMap(({ path, told }) => {
+      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => VALUES[name] ?? world[name]![0]!);
+      const required = told.parameters.filter((one: Json) => one.in === 'query' && one.required);
+      const given = required.map(({ name }: Json) => `${name}=${VALUES[name]}`);
+      const queries = filters[path]?.map((one) => `limit=${page}${one && `&${one}`}`) ?? [given.join('&')];
+      return queries.map((query) => {
+        const search = query && `?${query}`;
+        return { name: `GET ${path}${search}`, path: `${filled}${search}`, template: path };
+      });
+    });
+}

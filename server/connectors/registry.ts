@@ -1,5 +1,7 @@
 import type { AnyConnector, AnyDestination, AnySource } from './define.ts';
 import { demoSource } from './demo/source.ts';
+import { duckDbDestination } from './duckdb/destination.ts';
+import { duckDbSource } from './duckdb/source.ts';
 import { fileDestination } from './file/destination.ts';
 import { fileSource } from './file/source.ts';
 import { httpDestination } from './http/destination.ts';
@@ -20,6 +22,8 @@ const CONNECTORS: AnyConnector[] = [
   mysqlSource,
   mysqlDestination,
   sqliteSource,
+  duckDbSource,
+  duckDbDestination,
   fileSource,
   fileDestination,
   httpApiSource,

@@ -13,6 +13,7 @@ import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
 import { HTTP_API_FIXTURES, HTTP_FIXTURES } from './http-fixtures.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { mysqlDestination, mysqlSource } from './mysql-places.ts';
+import { duckDbDestinationPlace, duckDbSourcePlace } from './duckdb-places.ts';
 import { readRows } from './reading.ts';
 import { sqliteSourcePlace } from './sqlite-places.ts';
 
@@ -196,6 +197,8 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
   'source mysql': mariaDbMissing ? {} : { tables: mysqlSource },
   'destination mysql': mariaDbMissing ? {} : { tables: mysqlDestination },
   'source sqlite': { tables: sqliteSourcePlace },
+  'source duckdb': { tables: duckDbSourcePlace },
+  'destination duckdb': { tables: duckDbDestinationPlace },
   'source file': { csv: csvSource, jsonl: jsonlSource, parquet: parquetSource },
   'destination file': {
     csv: fileDestination({ format: 'csv' }),

@@ -1,0 +1,36 @@
+import { z } from 'zod';
+
+const path = z
+  .string()
+  .min(1)
+  .max(1000)
+  .regex(/^[^*?[\]{}!\\]+$/, 'One file: a path has no wildcards')
+  .meta({
+    label: 'Database file',
+    description: 'Below the folder for files',
+    placeholder: 'warehouse/shop.duckdb',
+    validates_remotely: true,
+  });
+
+export const DuckDbSourceConfig = z.object({
+  path,
+  schemas: z.array(z.string().min(1)).default([]).meta({
+    label: 'Schemas',
+    description: 'None chosen: all that there are',
+  }),
+});
+export type DuckDbSourceConfig = z.infer<typeof DuckDbSourceConfig>;
+
+export const DuckDbDestinationConfig = z.object({
+  path: path.meta({
+    label: 'Database file',
+    description: 'Below the folder for files; made if it is not there',
+    placeholder: 'warehouse/shop.duckdb',
+    validates_remotely: true,
+  }),
+  schema: z.string().min(1).max(255).default('main').meta({
+    label: 'Schema',
+    description: 'Where tables go that have no schema of their own; made if it is not there',
+  }),
+});
+export type DuckDbDestinationConfig = z.infer<typeof DuckDbDestinationConfig>;

@@ -1,0 +1,111 @@
+import type { Batch, CommittedState, ConnectorContext, StreamState, WriteCounts, Writer } from '../define.ts';
+import { ConnectorError } from '../errors.ts';
+import { type Engine, execute } from './engine.ts';
+import { duckDbError, isMisfit, type Place } from './failures.ts';
+import { writing } from './file-access.ts';
+import { loadStage } from './load.ts';
+import type { DuckDbDestinationConfig } from './settings.ts';
+import { Stage } from './stage.ts';
+import type { StateRow } from './state-table.ts';
+import type { Target } from './tables.ts';
+
+/**
+ * Rows are gathered aside. Each commit opens the file, brings them in and records the state in one transaction, and
+ * lets go of the file: others may have it between the commits, and a crash leaves it as the last commit did.
+ */
+export class DuckDbWriter implements Writer {
+  readonly committed: CommittedState | null;
+  readonly #stage: Stage;
+  #counts: WriteCounts;
+  #closed = false;
+
+  constructor(
+    private readonly ctx: ConnectorContext<DuckDbDestinationConfig>,
+    private readonly work: { engine: Engine; place: Place; target: Target; state: StateRow },
+  ) {
+    this.committed = work.state.committed;
+    this.#counts = work.state.counts;
+    this.#stage = new Stage(work.engine.connection, work.target);
+    ctx.signal.addEventListener('abort', this.#interrupt, { once: true });
+  }
+
+  async write(batch: Batch): Promise<void> {
+    await this.#guard(() => this.#stage.add(batch.rows, batch.bytes));
+  }
+
+  /** The rows of an overwrite stay aside until the end: a part of them is nothing to go on from. */
+  async checkpoint(state: StreamState): Promise<WriteCounts> {
+    if (this.work.target.mode === 'overwrite') return this.#counts;
+    return this.#guard(() => this.#commit(state, false));
+  }
+
+  async finish(state: StreamState | null): Promise<WriteCounts> {
+    const counts = await this.#guard(() => this.#commit(state, true));
+    await this.abort();
+    return counts;
+  }
+
+  /** The stage is all that is not committed, and ends with the engine. */
+  async abort(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.ctx.signal.removeEventListener('abort', this.#interrupt);
+    this.#stage.close();
+    await this.work.engine.close();
+  }
+
+  async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
+    const { engine, place, target } = this.work;
+    this.#stage.close();
+    const counts = {
+      ...this.#counts,
+      rows_loaded: this.#counts.rows_loaded + this.#stage.rows,
+      bytes_loaded: this.#counts.bytes_loaded + this.#stage.bytes,
+    };
+    const { connection } = engine;
+    await writing(this.ctx, { engine, ...place }, () =>
+      inTransaction(connection, async () => {
+        // First the fence: an attempt that was overtaken is to be told so and not what is wrong with its rows.
+        await this.work.state.record({ state, counts, finished });
+        counts.rows_updated += await loadStage(connection, target, this.#stage);
+        if (counts.rows_updated > this.#counts.rows_updated) await this.work.state.record({ state, counts, finished });
+      }),
+    );
+    this.work.state.settle();
+    this.#counts = counts;
+    await this.#stage.clear();
+    return counts;
+  }
+
+  async #guard<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.ctx.signal.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      this.ctx.signal.throwIfAborted();
+      if (error instanceof ConnectorError) throw error;
+      const misfit = isMisfit(error) ? await this.#stage.misfit().catch(() => null) : null;
+      throw misfit ?? duckDbError(error, this.work.place);
+    }
+  }
+
+  readonly #interrupt = () => {
+    if (!this.#closed) this.work.engine.connection.interrupt();
+  };
+}
+
+/** Rolls back whatever `work` throws. */
+export async function inTransaction<Result>(
+  connection: Engine['connection'],
+  work: () => Promise<Result>,
+): Promise<Result> {
+  await execute(connection, 'BEGIN');
+  try {
+    const result = await work();
+    await execute(connection, 'COMMIT');
+    return result;
+  } catch (error) {
+    await execute(connection, 'ROLLBACK').catch(() => {});
+    throw error;
+  }
+}

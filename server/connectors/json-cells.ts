@@ -14,6 +14,10 @@ export function jsonCell(value: unknown, type: LogicalType): Cell | undefined {
   if (type === 'json') return JSON.stringify(value);
   if (type === 'array') return Array.isArray(value) ? JSON.stringify(value) : undefined;
   if (type === 'boolean') return typeof value === 'boolean' ? String(value) : undefined;
+  // Most numbers by far: nothing to look at in their texts.
+  if (typeof value === 'number' && (type === 'integer' ? Number.isSafeInteger(value) : type === 'number')) {
+    return Number.isFinite(value) ? String(value) : undefined;
+  }
   const number = digitsOf(value);
   if (type === 'integer' || type === 'number') return number === null ? undefined : NORMALIZERS[type]?.(number);
   if (number !== null) return number;

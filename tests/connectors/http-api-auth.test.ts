@@ -71,7 +71,7 @@ test('client credentials get a token once for all that ask at the same time, and
     return service.give(`token ${count}`, { expires_in: 3600 });
   });
   const reads = await Promise.all(Array.from({ length: 5 }, () => read(service.authentication, { secrets })));
-  expect(reads.map(({ rows }) => rows)).toEqual(Array(5).fill([['1']]));
+  expect(reads.map(({ rows }) => rows)).toEqual(Array.from({ length: 5 }, () => [['1']]));
   await read(service.authentication, { secrets });
   expect(service.asked()).toBe(1);
 });

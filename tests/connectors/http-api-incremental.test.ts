@@ -171,7 +171,7 @@ test('numbers are compared as such, with all their digits', async () => {
   const rows = ['9007199254740993', '9007199254740992', '99', '9007199254740994'];
   server.on(
     '/events',
-    ({ query }) => new Response(query.offset === '0' ? `[${rows.map((id) => `{"id": ${id}}`)}]` : '[]'),
+    ({ query }) => new Response(query.offset === '0' ? `[${rows.map((id) => `{"id": ${id}}`).join(',')}]` : '[]'),
   );
   const stream = { ...streamOf({ cursor_field: 'id', type: 'number' }), schema: undefined };
   const reading = (state: StreamState | null) =>
@@ -204,7 +204,8 @@ test.each([
   ['2026-02-01 00:00:00.000000+00', 'end', 'date', true, '2026-01-31'],
   ['2026-02-01 00:00:00.000001+00', 'end', 'date', true, '2026-02-01'],
   ['2026-02-01 00:00:00.000000+00', 'end', 'unix_ms', true, 1769903999999],
-] as const)('%s as %s in %s, inclusive: %p', (normal, side, format, end_inclusive, wanted) => {
+] as const)('%s as %s in %s, inclusive: %p', (...row) => {
+  const [normal, side, format, end_inclusive, wanted] = row;
   const incremental = {
     cursor_field: 'at',
     type: 'time',

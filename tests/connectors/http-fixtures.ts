@@ -95,8 +95,9 @@ type ApiRow = Record<string, unknown>;
 /** The cell that a value of a sent row was made of. */
 function cellFrom(value: unknown, type: LogicalType): Cell {
   if (value === null || value === undefined) return null;
-  if (type === 'binary') return `\\x${Buffer.from(String(value), 'base64').toString('hex')}`;
-  if (type === 'timestamp_tz') return String(value).replace('T', ' ').replace('Z', '+00');
+  const text = typeof value === 'string' ? value : '';
+  if (type === 'binary') return `\\x${Buffer.from(text, 'base64').toString('hex')}`;
+  if (type === 'timestamp_tz') return text.replace('T', ' ').replace('Z', '+00');
   return jsonCell(value, type) ?? null;
 }
 

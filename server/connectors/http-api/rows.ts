@@ -27,28 +27,37 @@ export function rowReader(stream: StreamDefinition, { stream: schema, columns }:
     ({ field }) => all.get(field.path[0] ?? '') ?? columnOf(stream, field.path[0] ?? '', field.type),
   );
   const unknown = new Set<string>();
-  const read = (column: Column, record: ApiRecord, place: () => string): Cell => {
-    const value = record[column.name];
-    if (value === undefined || value === null) return null;
-    const cell = column.toCell(value);
-    if (cell !== undefined) return cell;
-    throw new DataError(
+  const misfit = ({ name, type }: Column, place: string) =>
+    new DataError(
       'value_does_not_fit',
-      `${stream.name}, ${place()}, field "${column.name}": the value is no ${column.type}. Declare another type in the definition's schema`,
+      `${stream.name}, ${place}, field "${name}": the value is no ${type}. Declare another type in the definition's schema`,
     );
-  };
   return {
     unknown,
     rows({ records, index }) {
       // The first of a page speaks for all: to look at every key of every record would cost a third of the time.
       for (const name in records[0]) if (!all.has(name)) unknown.add(name);
-      return records.map((record, at) =>
-        wanted.map((column) => read(column, record, () => `page ${index + 1}, record ${at + 1}`)),
-      );
+      const rows: Cell[][] = new Array(records.length);
+      for (let at = 0; at < records.length; at += 1) {
+        const record = records[at] as ApiRecord;
+        const row: Cell[] = new Array(wanted.length);
+        for (let place = 0; place < wanted.length; place += 1) {
+          const { name, toCell } = wanted[place] as Column;
+          const value = record[name];
+          const cell = value === undefined || value === null ? null : toCell(value);
+          if (cell === undefined) throw misfit(wanted[place] as Column, `page ${index + 1}, record ${at + 1}`);
+          row[place] = cell;
+        }
+        rows[at] = row;
+      }
+      return rows;
     },
     cell(record, name) {
       const column = all.get(name) ?? columnOf(stream, name, 'string');
-      return read(column, record, () => 'the cursor');
+      const value = record[name];
+      const cell = value === undefined || value === null ? null : column.toCell(value);
+      if (cell === undefined) throw misfit(column, 'the cursor');
+      return cell;
     },
   };
 }
@@ -59,8 +68,9 @@ function columnOf(stream: StreamDefinition, name: string, type: LogicalType): Co
   const property = stream.schema?.properties[name];
   const unit = UNIX[property?.format ?? ''];
   if (unit !== undefined) return { name, type, toCell: (value) => unixCell(value, unit) };
-  if (type === 'string')
+  if (type === 'string') {
     return { name, type, toCell: (value) => (typeof value === 'string' ? value : jsonCell(value, 'string')) };
+  }
   if (!property) return { name, type, toCell: (value) => jsonCell(value, type) };
   return { name, type, toCell: (value) => declaredCell(value, type) };
 }

@@ -53,9 +53,7 @@ function lookUp(name: string, scope: TemplateScope): unknown {
 }
 
 const textOf = (value: unknown): string =>
-  typeof value === 'string'
-    ? value
-    : (rawNumber(value) ?? (typeof value === 'object' ? JSON.stringify(value) : String(value)));
+  typeof value === 'string' ? value : (rawNumber(value) ?? JSON.stringify(value));
 
 /** The text with its references replaced; null when there is nothing for one of them. */
 export function renderText(text: string, scope: TemplateScope, encode = (value: string) => value): string | null {

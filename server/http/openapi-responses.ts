@@ -1,8 +1,12 @@
-import type { ZodOpenApiHeadersObject, ZodOpenApiResponseObject } from 'zod-openapi';
+import type { ZodOpenApiResponseObject } from 'zod-openapi';
 import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
 import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
 import { schemaOfAnswer } from '../lib/exact-answer.ts';
 
+type ToldHeaders = Record<
+  string,
+  { description?: string; required?: true; schema: { type: 'string' | 'integer'; minimum?: number; enum?: string[] } }
+>;
 type Responses = Record<`${1 | 2 | 3 | 4 | 5}${string}`, ZodOpenApiResponseObject>;
 
 /** Every answer of an operation, by status. */
@@ -22,7 +26,7 @@ function statusesOf({ procedure, endpoint }: ServedProcedure): number[] {
   return [...statuses].toSorted((a, b) => a - b);
 }
 
-const EVERYWHERE: ZodOpenApiHeadersObject = {
+const EVERYWHERE: ToldHeaders = {
   'X-Request-Id': {
     description: 'Names this request in the log of the service.',
     required: true,
@@ -30,7 +34,7 @@ const EVERYWHERE: ZodOpenApiHeadersObject = {
   },
 };
 
-const TOTAL: ZodOpenApiHeadersObject = {
+const TOTAL: ToldHeaders = {
   'X-Total-Count': {
     description: 'Items that the filters let through, whatever limit and offset: exact up to 10,000, then an estimate.',
     required: true,
@@ -38,14 +42,14 @@ const TOTAL: ZodOpenApiHeadersObject = {
   },
 };
 
-const REPLAYED: ZodOpenApiHeadersObject = {
+const REPLAYED: ToldHeaders = {
   'Idempotency-Replayed': {
     description: 'The answer is that of an earlier request with the same Idempotency-Key.',
     schema: { type: 'string', enum: ['true'] },
   },
 };
 
-const CHALLENGE: ZodOpenApiHeadersObject = {
+const CHALLENGE: ToldHeaders = {
   'WWW-Authenticate': { required: true, schema: { type: 'string' } },
 };
 

@@ -40,7 +40,7 @@ function pathOf({ path, told }: Operation, ids: World | string): string {
   });
   const required = told.parameters.filter((one: Json) => one.in === 'query' && one.required);
   const query = new URLSearchParams(required.map(({ name }: Json) => [name, VALUES[name] ?? '']));
-  return query.size === 0 ? filled : `${filled}?${query}`;
+  return query.size === 0 ? filled : `${filled}?${query.toString()}`;
 }
 
 const exampleOf = ({ told }: Operation): string | undefined => {

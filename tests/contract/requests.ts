@@ -78,7 +78,7 @@ function search(pairs: [string, Json][]): string {
     name,
     typeof value === 'string' ? value.toWellFormed() : JSON.stringify(value),
   ]);
-  return text.length === 0 ? '' : `?${new URLSearchParams(text as [string, string][])}`;
+  return text.length === 0 ? '' : `?${new URLSearchParams(text as [string, string][]).toString()}`;
 }
 
 function headersOf({ told }: Operation): fc.Arbitrary<Record<string, string>> {

@@ -1,7 +1,8 @@
-import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import mysql from 'mysql2/promise';
+import { isAlive } from './processes.ts';
 import { until } from './until.ts';
 
 /**
@@ -31,13 +32,17 @@ if (mariaDbMissing) {
   console.warn(`Tests with MariaDB are SKIPPED: ${mariaDbMissing}`);
 }
 
+/** Followed by the number of the process that made it. */
+const FOLDERS = '/tmp/data-pipelines-mariadb-';
+
 let started: Promise<MariaDb> | null = null;
 export const testMariaDb = (): Promise<MariaDb> => (started ??= startMariaDb());
 
 /** `settings`: further options of the server, such as `--innodb-buffer-pool-size=1G`. */
 export async function startMariaDb(settings: string[] = []): Promise<MariaDb & { stop(): Promise<void> }> {
   const user = process.getuid?.() === 0 ? systemUser() : null;
-  const home = mkdtempSync('/tmp/data-pipelines-mariadb-');
+  removeOrphans();
+  const home = mkdtempSync(`${FOLDERS}${process.pid}-`);
   if (user) chownSync(home, user.uid, user.gid);
   const access = { host: '127.0.0.1', username: 'tester', password: `p4ss'w\\ord-${crypto.randomUUID()}` };
   const [port, ca] = [await freePort(), makeCertificate(home, user)];
@@ -77,7 +82,7 @@ export async function startMariaDb(settings: string[] = []): Promise<MariaDb & {
   const stop = async () => {
     child.kill('SIGKILL');
     await child.exited;
-    watchdog.kill();
+    watchdog.kill('SIGKILL');
     rmSync(home, { recursive: true, force: true });
   };
   return { ...access, port, ca, sql, database, stop };
@@ -162,13 +167,24 @@ function systemUser(): { uid: number; gid: number } {
 
 /** Its standard input closes with this process, however that ends: then the server and its files go, too. */
 function spawnWatchdog(pid: number, home: string): Bun.Subprocess {
-  const script = 'cat > /dev/null; kill -KILL "$0"; while kill -0 "$0" 2>/dev/null; do sleep 0.1; done; rm -rf "$1"';
+  // Who ends this process ends its children as well, this one too early.
+  const script =
+    'trap "" TERM INT HUP; cat > /dev/null; kill -KILL "$0"; while kill -0 "$0" 2>/dev/null; do sleep 0.1; done; rm -rf "$1"';
   const child = Bun.spawn(['/bin/sh', '-c', script, String(pid), home], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });
   child.unref();
   return child;
+}
+
+/** Folders of processes that were killed together with their watchdog. */
+function removeOrphans(): void {
+  const prefix = basename(FOLDERS);
+  for (const name of readdirSync('/tmp').filter((one) => one.startsWith(prefix))) {
+    const pid = Number.parseInt(name.slice(prefix.length), 10);
+    if (!isAlive(pid)) rmSync(join('/tmp', name), { recursive: true, force: true });
+  }
 }
 
 async function freePort(): Promise<number> {

@@ -7,6 +7,8 @@ import { valueSql } from './types.ts';
 
 /** What one chunk of DuckDB holds. */
 const CHUNK_ROWS = 2048;
+/** An appender keeps what it was given outside of the engine's memory limit until it is flushed. */
+const FLUSH_BYTES = 8_000_000;
 const STAGE = 'temp.main.stage';
 
 /**
@@ -17,6 +19,7 @@ export class Stage {
   #appender: DuckDBAppender | null = null;
   readonly #chunk: DuckDBDataChunk;
   readonly #width: number;
+  #unflushed = 0;
   rows = 0;
   bytes = 0;
 
@@ -43,6 +46,10 @@ export class Stage {
     }
     this.rows += rows.length;
     this.bytes += bytes;
+    this.#unflushed += bytes;
+    if (this.#unflushed < FLUSH_BYTES) return;
+    this.#appender.flushSync();
+    this.#unflushed = 0;
   }
 
   /** What was added can be selected from now on. */

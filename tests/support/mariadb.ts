@@ -99,8 +99,12 @@ interface ServerPlace {
 function spawnServer({ home, user, port, access, settings }: ServerPlace): Bun.Subprocess {
   if (!server) throw new Error(mariaDbMissing ?? '');
   const data = join(home, 'data');
-  mkdirSync(data);
-  if (user) chownSync(data, user.uid, user.gid);
+  // Its own: a server that starts deletes the temporary files of all that share the folder.
+  const temporary = join(home, 'tmp');
+  for (const folder of [data, temporary]) {
+    mkdirSync(folder);
+    if (user) chownSync(folder, user.uid, user.gid);
+  }
   const as = { cwd: home, env: { ...process.env, PATH }, ...user };
   const quoted = access.password.replaceAll('\\', '\\\\').replaceAll("'", "''");
   const name = `'${access.username}'@'%'`;
@@ -109,7 +113,13 @@ function spawnServer({ home, user, port, access, settings }: ServerPlace): Bun.S
     `GRANT ALL ON *.* TO ${name} WITH GRANT OPTION;`,
   ];
   writeFileSync(join(home, 'access.sql'), statements.join('\n'));
-  const options = ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'];
+  const options = [
+    '--no-defaults',
+    `--datadir=${data}`,
+    `--tmpdir=${temporary}`,
+    '--auth-root-authentication-method=normal',
+    '--skip-test-db',
+  ];
   const made = Bun.spawnSync(['mariadb-install-db', ...options], { ...as, stdout: 'ignore', stderr: 'pipe' });
   if (!made.success) throw new Error(`mariadb-install-db failed: ${made.stderr.toString()}`);
   const child = Bun.spawn(
@@ -117,6 +127,7 @@ function spawnServer({ home, user, port, access, settings }: ServerPlace): Bun.S
       server,
       '--no-defaults',
       `--datadir=${data}`,
+      `--tmpdir=${temporary}`,
       `--port=${port}`,
       '--bind-address=127.0.0.1',
       `--socket=${home}/socket`,

@@ -131,15 +131,17 @@ export function connectorError(thrown: unknown, place: FailurePlace): Error {
   if (thrown instanceof ConnectorError) return thrown;
   if (!(thrown instanceof Error)) return lost(`The connection to ${place.server} broke`);
   const error: DriverError = thrown;
-  const ofServer = typeof error.errno === 'number' && error.errno >= 1000;
-  return ofServer ? serverError(error.errno!, error.message, error.sqlState) : socketError(error, place);
+  if (error.sqlState === undefined && !(error.errno! >= 1000)) return socketError(error, place);
+  return serverError(error.errno!, error.message, error.sqlState);
 }
 
 /** Values are cut: they may be whole documents. */
 const describe = (message: string) => `MySQL: ${message.slice(0, 500)}`;
 
 function serverError(number: number, message: string, state = ''): ConnectorError {
-  const make = BY_NUMBER[number] ?? BY_CLASS[state.slice(0, 2)];
+  // Below 1000 are the troubles that the server has with its own files.
+  const own = number < 1000 ? as(RetryableError, 'server_system_error') : undefined;
+  const make = BY_NUMBER[number] ?? own ?? BY_CLASS[state.slice(0, 2)];
   return make?.(describe(message)) ?? new ConnectorError('server_error', `${describe(message)} (${number})`);
 }
 

@@ -498,7 +498,7 @@ CREATE UNIQUE INDEX "users_email" ON "users" USING btree ("account_id",lower("em
 CREATE UNIQUE INDEX "users_invitation" ON "users" USING btree ("invitation_hash") WHERE "users"."invitation_hash" is not null;--> statement-breakpoint
 CREATE INDEX "events_list" ON "events" USING btree ("account_id","occurred_at","id");--> statement-breakpoint
 CREATE INDEX "events_kind" ON "events" USING btree ("account_id","event","occurred_at","id");--> statement-breakpoint
-CREATE INDEX "events_connection" ON "events" USING btree ("connection_id","occurred_at") WHERE "events"."connection_id" is not null;--> statement-breakpoint
+CREATE INDEX "events_connection" ON "events" USING btree ("account_id","connection_id","occurred_at","id") WHERE "events"."connection_id" is not null;--> statement-breakpoint
 CREATE INDEX "events_unprocessed" ON "events" USING btree ("occurred_at") WHERE "events"."processing_status" in ('received', 'evaluating');--> statement-breakpoint
 CREATE INDEX "tasks_live" ON "tasks" USING btree ("account_connector_id","kind") WHERE "tasks"."status" in ('queued', 'running');--> statement-breakpoint
 CREATE UNIQUE INDEX "usage_ledger_attempt" ON "usage_ledger" USING btree ("stream_run_id","attempt");--> statement-breakpoint
@@ -520,6 +520,7 @@ CREATE INDEX "idempotency_keys_age" ON "idempotency_keys" USING btree ("created_
 CREATE UNIQUE INDEX "connection_runs_number" ON "connection_runs" USING btree ("connection_id","number");--> statement-breakpoint
 CREATE UNIQUE INDEX "connection_runs_one_live" ON "connection_runs" USING btree ("connection_id") WHERE "connection_runs"."plan_id" is null and "connection_runs"."status" in ('queued', 'running', 'retrying', 'stopping');--> statement-breakpoint
 CREATE INDEX "connection_runs_list" ON "connection_runs" USING btree ("connection_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "connection_runs_status" ON "connection_runs" USING btree ("connection_id","status","created_at","id");--> statement-breakpoint
 CREATE INDEX "connection_runs_account" ON "connection_runs" USING btree ("account_id","created_at");--> statement-breakpoint
 CREATE INDEX "connection_runs_plan" ON "connection_runs" USING btree ("plan_id","chunk_index") WHERE "connection_runs"."plan_id" is not null;--> statement-breakpoint
 CREATE INDEX "connection_runs_live" ON "connection_runs" USING btree ("status","queued_at") WHERE "connection_runs"."status" in ('queued', 'running', 'retrying', 'stopping');--> statement-breakpoint

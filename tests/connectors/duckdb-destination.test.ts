@@ -1,77 +1,14 @@
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Batch, ConnectorContext, Writer, WriteTarget } from '../../server/connectors/define.ts';
-import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
-import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/settings.ts';
-import { ConnectorError } from '../../server/connectors/errors.ts';
-import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
-import { contextOf } from './fixtures.ts';
+import { codeOf, content, duckDbTarget, errorOf, load, open, place, row, sql } from './duckdb-target.ts';
 import { batchOf, column } from './postgres-support.ts';
 
 // The machine may be busy with other tests.
 setDefaultTimeout(30_000);
 
-const COLUMNS = [column('id', 'integer'), column('name', 'string'), column('at', 'timestamp_tz')];
-let place: Awaited<ReturnType<typeof duckDbFolder>>;
-let writers: Writer[] = [];
-beforeEach(async () => {
-  place = await duckDbFolder();
-});
-afterEach(async () => {
-  for (const writer of writers) await writer.abort();
-  writers = [];
-  await place.close();
-});
-
-const target = (more: Partial<WriteTarget> = {}): WriteTarget => ({
-  schema: null,
-  table: 't',
-  columns: COLUMNS,
-  primary_key: ['id'],
-  cursor_column: null,
-  mode: 'append',
-  connection_id: 'connection',
-  stream_id: 'stream',
-  connection_run_id: 'run',
-  stream_run_id: 'first',
-  fence: 1,
-  state_version: 0,
-  ...more,
-});
-const context = (signal?: AbortSignal) =>
-  contextOf(
-    duckDbDestination,
-    { filesRoot: place.filesRoot },
-    { settings: { path: 'data.duckdb' }, signal },
-  ) as ConnectorContext<DuckDbDestinationConfig>;
-const open = async (more: Partial<WriteTarget> = {}, signal?: AbortSignal) => {
-  const writer = await duckDbDestination.open(context(signal), target(more));
-  writers.push(writer);
-  return writer;
-};
-const load = async (more: Partial<WriteTarget>, ...batches: Batch[]) => {
-  const writer = await open(more);
-  for (const batch of batches) await writer.write(batch);
-  return writer.finish(null);
-};
-const row = (id: number | null, name: string | null, at: string | null = null) => [
-  id === null ? null : String(id),
-  name,
-  at,
-];
-const sql = (...statements: string[]) => onDuckDb(join(place.filesRoot, 'data.duckdb'), ...statements);
-const content = () => sql('select id, name from t order by id, name');
-const errorOf = (work: Promise<unknown>) =>
-  work.then(
-    () => null,
-    (error: unknown) => (error instanceof ConnectorError ? error : new Error(String(error))),
-  );
-const codeOf = async (work: Promise<unknown>) => {
-  const error = await errorOf(work);
-  return error instanceof ConnectorError ? `${error.type} ${error.code}` : String(error);
-};
+duckDbTarget();
 
 describe('append_dedup', () => {
   const mode = 'append_dedup' as const;
@@ -182,113 +119,6 @@ describe('append_dedup', () => {
       ['1', 'x'],
       ['1', 'y'],
       ['2', 'x'],
-    ]);
-  });
-});
-
-describe('who may commit', () => {
-  test('rows and state become visible together at each checkpoint, not before', async () => {
-    const writer = await open();
-    await writer.write(batchOf([row(1, 'a')]));
-    await writer.checkpoint({ cursor: '1' });
-    await writer.write(batchOf([row(2, 'b')]));
-    expect(await content()).toEqual([['1', 'a']]);
-    await writer.finish({ cursor: '2' });
-    expect(await content()).toEqual([
-      ['1', 'a'],
-      ['2', 'b'],
-    ]);
-    expect(await sql('select state, state_version, finished from _pipeline_state')).toEqual([
-      ['{"cursor":"2"}', '2', 'true'],
-    ]);
-  });
-
-  test('a fenced attempt of any mode changes nothing', async () => {
-    await load({ mode: 'overwrite' }, batchOf([row(1, 'old')]));
-    for (const [at, mode] of (['overwrite', 'append', 'append_dedup'] as const).entries()) {
-      const zombie = await open({ mode, fence: 2 + 2 * at });
-      await zombie.write(batchOf([row(2, 'zombie')]));
-      const heir = await open({ mode, fence: 3 + 2 * at });
-      expect((await errorOf(zombie.finish(null)))?.message).toContain('taken over');
-      await heir.abort();
-    }
-    expect(await content()).toEqual([['1', 'old']]);
-  });
-
-  test('a cursor that somebody moved in the control plane is not brought back', async () => {
-    await (await open()).finish({ cursor: '7' });
-    await (await open({ fence: 2, stream_run_id: 'second', state_version: 5 })).finish(null);
-    const next = await open({ fence: 3, stream_run_id: 'third', state_version: 0 });
-    expect(next.committed).toMatchObject({ state: null, state_version: 5 });
-  });
-
-  test('many streams write one file side by side', async () => {
-    await Promise.all(
-      Array.from({ length: 8 }, async (_, index) => {
-        const mode = (['append', 'overwrite', 'append_dedup'] as const)[index % 3]!;
-        const writer = await open({ schema: 'new', table: `t${index}`, stream_id: String(index), mode });
-        await writer.write(batchOf([row(index, 'x')]));
-        await writer.checkpoint({ cursor: '1' });
-        await writer.finish(null);
-      }),
-    );
-    expect(await sql('select count(*) from new._pipeline_state where finished')).toEqual([['8']]);
-  });
-
-  test('a process that dies in a commit leaves the last one', async () => {
-    await load({}, batchOf([row(1, 'kept')]));
-    const path = join(place.filesRoot, 'data.duckdb');
-    const child = Bun.spawn(
-      [
-        'bun',
-        '-e',
-        `const { DuckDBInstance } = await import('@duckdb/node-api');
-        const c = await (await DuckDBInstance.create(process.argv[1])).connect();
-        await c.run("begin"); await c.run("insert into t select 2, 'lost', null from range(100000)");
-        await c.run("update _pipeline_state set fence = 99"); console.log('ready'); await new Promise(() => setInterval(() => {}, 1000))`,
-        path,
-      ],
-      { stdout: 'pipe', cwd: join(import.meta.dir, '../..') },
-    );
-    await child.stdout.getReader().read();
-    child.kill('SIGKILL');
-    await child.exited;
-    await load({ fence: 2, stream_run_id: 'second' }, batchOf([row(3, 'next')]));
-    expect(await content()).toEqual([
-      ['1', 'kept'],
-      ['3', 'next'],
-    ]);
-  });
-
-  test('a file that another process has open is waited for', async () => {
-    await load({}, batchOf([row(1, 'a')]));
-    const path = join(place.filesRoot, 'data.duckdb');
-    const child = Bun.spawn(
-      [
-        'bun',
-        '-e',
-        `const { DuckDBInstance } = await import('@duckdb/node-api');
-        const i = await DuckDBInstance.create(process.argv[1]); await i.connect(); console.log('ready');
-        process.stdin.once('data', () => process.exit())`,
-        path,
-      ],
-      { stdout: 'pipe', stdin: 'pipe', cwd: join(import.meta.dir, '../..') },
-    );
-    await child.stdout.getReader().read();
-    let done = false;
-    const loaded = load({ fence: 2 }, batchOf([row(2, 'b')])).finally(() => (done = true));
-    const abort = new AbortController();
-    const stopped = open({ fence: 3 }, abort.signal).catch((error: Error) => error.message);
-    abort.abort(new Error('stopped'));
-    expect(await stopped).toBe('stopped');
-    expect(done).toBe(false);
-    child.stdin.write('go');
-    child.stdin.end();
-    await loaded;
-    await child.exited;
-    expect(await content()).toEqual([
-      ['1', 'a'],
-      ['2', 'b'],
     ]);
   });
 });

@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ConnectorContext, StreamSchema } from '../../server/connectors/define.ts';
+import type { DuckDbSourceConfig } from '../../server/connectors/duckdb/settings.ts';
+import { duckDbSource } from '../../server/connectors/duckdb/source.ts';
+import { ConnectorError } from '../../server/connectors/errors.ts';
+import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
+import { contextOf } from './fixtures.ts';
+import { readBatches, requestOf } from './reading.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(30_000);
+
+let place: Awaited<ReturnType<typeof duckDbFolder>>;
+beforeEach(async () => {
+  place = await duckDbFolder();
+});
+afterEach(() => place.close());
+
+const context = (path = 'data.duckdb') =>
+  contextOf(
+    duckDbSource,
+    { filesRoot: place.filesRoot },
+    { settings: { path } },
+  ) as ConnectorContext<DuckDbSourceConfig>;
+const sql = (...statements: string[]) => onDuckDb(join(place.filesRoot, 'data.duckdb'), ...statements);
+const streamNamed = async (name: string) =>
+  (await duckDbSource.discover(context())).find((one) => one.name === name) as StreamSchema;
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'nothing',
+    (error: unknown) => (error instanceof ConnectorError ? `${error.type} ${error.code}` : String(error)),
+  );
+
+test('a view that reads other files of the machine is refused', async () => {
+  await sql("create view outside as select content from read_text('/etc/hostname')");
+  const request = requestOf(await streamNamed('outside'));
+  expect(await codeOf(readBatches(duckDbSource, context(), request))).toBe('config_error refused_by_database');
+});
+
+test('a window of days takes those and no others, for every kind of date', async () => {
+  await sql(`create table t as select i as id, (timestamptz '2026-03-01 23:59:59.999999+00' + i * interval 12 hour) as zoned,
+    zoned at time zone 'UTC' as local, local::date as day from range(5) t(i)`);
+  const stream = await streamNamed('t');
+  const window = { start: '2026-03-02', end: '2026-03-03T00:00:00.000Z' };
+  for (const cursor of ['zoned', 'local', 'day']) {
+    const request = requestOf(stream, { sync_mode: 'incremental', cursor_field: [cursor], window });
+    const rows = (await readBatches(duckDbSource, context(), request)).flatMap((batch) => batch.rows);
+    expect(rows.map(([id]) => id)).toEqual(['1', '2']);
+  }
+});
+
+test('each fault has its own error', async () => {
+  await symlink('/etc', join(place.filesRoot, 'out'));
+  await sql('create table t as select 1 as id, 2 as more');
+  const check = (path: string) => codeOf(duckDbSource.check(context(path)));
+  expect(await check('none.duckdb')).toBe('config_error file_not_found');
+  expect(await check('text.duckdb')).toBe('config_error not_a_database');
+  expect(await check('out/passwd')).toBe('config_error path_outside_root');
+  const request = requestOf(await streamNamed('t'));
+  await sql('alter table t rename column more to less');
+  expect(await codeOf(readBatches(duckDbSource, context(), request))).toBe('schema_changed column_missing');
+  await sql('drop table t');
+  expect(await codeOf(readBatches(duckDbSource, context(), request))).toBe('schema_changed table_missing');
+});

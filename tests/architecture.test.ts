@@ -55,9 +55,9 @@ const HOMES: [what: string, imported: RegExp, home: RegExp][] = [
   ['zod-openapi', /^zod-openapi/, /^server\/http\//],
   ['postgres.js', /^(postgres$|drizzle-orm\/postgres-js)/, /^db\//],
   ['pg-boss', /^pg-boss/, /^server\/queue\//],
-  ['pg', /^(pg$|pg-copy-streams)/, /^server\/connectors\/postgres\//],
+  ['pg', /^pg$/, /^server\/connectors\/postgres\//],
   ['mysql2', /^mysql2/, /^server\/connectors\/mysql\//],
-  ['DuckDB', /^@duckdb\//, /^server\/connectors\/file\//],
+  ['DuckDB', /^@duckdb\//, /^server\/connectors\/(file|duckdb)\//],
   ['prom-client', /^prom-client/, /^server\/http\/metrics\.ts/],
 ];
 

@@ -35,7 +35,9 @@ export const events = pgTable(
   (t) => [
     index('events_list').on(t.account_id, t.occurred_at, t.id),
     index('events_kind').on(t.account_id, t.event, t.occurred_at, t.id),
-    index('events_connection').on(t.account_id, t.connection_id, t.occurred_at, t.id).where(sql`${t.connection_id} is not null`),
+    index('events_connection')
+      .on(t.account_id, t.connection_id, t.occurred_at, t.id)
+      .where(sql`${t.connection_id} is not null`),
     index('events_unprocessed').on(t.occurred_at).where(sql`${t.processing_status} in ('received', 'evaluating')`),
   ],
 );

@@ -221,7 +221,7 @@ describe('GET /billing/usage/aggregated', () => {
       credits_free: fc.nat(4_000_000),
       bytes_loaded: fc.nat(),
     });
-    const window = fc.tuple(day, day).map(([a, b]) => (a < b ? [a, b] : [b, a]) as [string, string]);
+    const window = fc.tuple(day, day).map(([a, b]): [string, string] => (a < b ? [a, b] : [b, a]));
     await fc.assert(
       fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 40 }), window, async (rows, [start, end]) => {
         await db.delete(usageLedger);

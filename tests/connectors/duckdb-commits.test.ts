@@ -104,8 +104,8 @@ describe('who may commit', () => {
     abort.abort(new Error('stopped'));
     expect(await stopped).toBe('stopped');
     expect(done).toBe(false);
-    child.stdin.write('go');
-    child.stdin.end();
+    void child.stdin.write('go');
+    void child.stdin.end();
     await loaded;
     await child.exited;
     expect(await content()).toEqual([

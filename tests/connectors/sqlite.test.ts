@@ -156,7 +156,7 @@ test('a window of days takes those and no others, in every form that dates have'
   ]) {
     const [date, t] = [`2026-03-${day}`, time];
     place.write.run('insert into t values (?, ?, ?, ?, ?)', [
-      date!,
+      date,
       `${date} ${t}`,
       `${date}T${t}`,
       `${date}T${t}Z`,

@@ -30,7 +30,7 @@ function checkTables(database: Database): CheckResult {
   const tables = count === 0 ? 'There is no table or view' : `${count} tables and views can be read`;
   return {
     checks: [
-      { title: 'Database', status: 'passed', message: `SQLite ${version}` },
+      { title: 'Database', status: 'passed', message: `SQLite ${String(version)}` },
       { title: 'Tables', status: count === 0 ? 'failed' : 'passed', message: tables },
     ],
   };

@@ -2,7 +2,6 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import { exists, mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Cell } from '../../server/connectors/define.ts';
 import type { Place } from './fixtures.ts';
 
 /** Enough for several batches. */

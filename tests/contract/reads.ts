@@ -18,8 +18,8 @@ const VALUES: Record<string, string> = { connector_type: 'source', start_date: '
 
 /** Lists that can be cut, and their filters, rare and common. */
 const queriesOf = (world: World): Record<string, string[]> => ({
-  '/connections': ['', 'status=active', 'status=locked', 'tag=rare', 'offset=100', `source_id=${world.source_id![0]}`],
-  '/connections/{connection_id}/runs': ['', 'offset=200', 'status=failed', 'created_before=2020-01-01'],
+  '/connections': ['', 'status=active', 'status=locked', 'tag=rare', 'offset=50', `source_id=${world.source_id![0]}`],
+  '/connections/{connection_id}/runs': ['', 'offset=50', 'status=failed', 'created_before=2020-01-01'],
   '/connections/{connection_id}/runs/{connection_run_id}/stream_runs': [''],
   '/automation/events': [
     '',

@@ -43,74 +43,84 @@ export function createCopyTextMapper(plan: TransferPlan, salt: Salt): CopyTextMa
   const ends = new Int32Array(last + 1);
   const masked = [...masks].toSorted(([a], [b]) => a - b);
   let carry = Buffer.alloc(0);
+  const cut = plan.extra.length > 0;
+  const simple = !cut && tests.length === 0;
   return {
     map(piece) {
-      const input =
-        carry.length > 0 ? Buffer.concat([carry, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+      const input = joined(carry, piece);
       const whole = input.lastIndexOf(LINE_FEED) + 1;
       const out: Output = { bytes: Buffer.allocUnsafe(whole + 4096), length: 0 };
+      // Without filters the text between two masked cells, across line ends, is one copy.
+      let from = 0;
       for (let start = 0; start < whole; ) {
-        const end = input.indexOf(LINE_FEED, start);
-        findEnds(input, { start, end }, ends);
-        if (
+        const end = input.indexOf(LINE_FEED, findEnds(input, start, ends));
+        if (simple) from = writeMasked(input, { from, start }, { ends, masked, out });
+        else if (
           tests.every(({ index, matches }) =>
             matches(cellText(input, cellStart(ends, index, start), ends[index] ?? end)),
           )
         ) {
-          writeLine(
-            input,
-            { start, end: plan.extra.length > 0 ? (ends[width - 1] ?? end) : end },
-            { ends, masked, out },
-          );
+          const rest = writeMasked(input, { from: start, start }, { ends, masked, out });
+          append(out, input, { from: rest, to: cut ? (ends[width - 1] ?? end) : end });
+          reserve(out, 1);
+          out.bytes[out.length++] = LINE_FEED;
         }
         start = end + 1;
       }
+      if (simple) append(out, input, { from, to: whole });
       carry = Buffer.from(input.subarray(whole));
       return out.bytes.subarray(0, out.length);
     },
   };
 }
 
+const joined = (carry: Buffer, piece: Uint8Array) =>
+  carry.length > 0 ? Buffer.concat([carry, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+
 interface Output {
   bytes: Buffer;
   length: number;
 }
-interface Line {
-  start: number;
-  end: number;
-}
-
 const cellStart = (ends: Int32Array, index: number, lineStart: number) =>
   index === 0 ? lineStart : (ends[index - 1] ?? 0) + 1;
 
-function findEnds(input: Buffer, line: Line, ends: Int32Array): void {
-  let cell = 0;
-  for (let at = line.start; at < line.end && cell < ends.length; at += 1) {
-    if (input[at] === TAB) ends[cell++] = at;
+/** Notes where the first cells of a line end, as many as `ends` has. Gives the place where it stopped looking. */
+function findEnds(input: Buffer, start: number, ends: Int32Array): number {
+  let at = start;
+  for (let cell = 0; cell < ends.length; at += 1) {
+    const byte = input[at];
+    if (byte === TAB) ends[cell++] = at;
+    else if (byte === LINE_FEED) {
+      ends[cell] = at;
+      return at;
+    }
   }
-  if (cell < ends.length) ends[cell] = line.end;
+  return at;
 }
 
-function writeLine(input: Buffer, line: Line, how: { ends: Int32Array; masked: [number, Mask][]; out: Output }): void {
+/** Copies what stands between the masked cells of a line, and their masks; gives the place up to which that was. */
+function writeMasked(
+  input: Buffer,
+  line: { from: number; start: number },
+  how: { ends: Int32Array; masked: [number, Mask][]; out: Output },
+): number {
   const { ends, masked, out } = how;
-  let from = line.start;
+  let { from } = line;
   for (const [index, mask] of masked) {
     const start = cellStart(ends, index, line.start);
-    const end = ends[index] ?? line.end;
+    const end = ends[index]!;
     if (isNull(input, start, end)) continue;
-    append(out, input, from, start);
+    append(out, input, { from, to: start });
     const value = input.subarray(start, end);
     const text = mask(value.includes(BACKSLASH) ? unescape(value) : value);
-    reserve(out, text.length + 1);
+    reserve(out, text.length);
     out.length += out.bytes.write(text, out.length, 'latin1');
     from = end;
   }
-  append(out, input, from, line.end);
-  reserve(out, 1);
-  out.bytes[out.length++] = LINE_FEED;
+  return from;
 }
 
-function append(out: Output, input: Buffer, from: number, to: number): void {
+function append(out: Output, input: Buffer, { from, to }: { from: number; to: number }): void {
   reserve(out, to - from);
   input.copy(out.bytes, out.length, from, to);
   out.length += to - from;

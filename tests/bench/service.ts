@@ -95,17 +95,20 @@ export interface Run {
   error: { message: string } | null;
 }
 
-/** Runs a connection to its end. `seconds`: from the POST to the answer that says `succeeded`. */
+/**
+ * Runs a connection to its end. `seconds`: from the POST to the instant at which the run became `succeeded`, by the
+ * service's own record: to ask for it every few milliseconds would take a quarter of a core from what is measured.
+ */
 export async function runToEnd(service: Service, connection_id: string): Promise<{ run: Run; seconds: number }> {
-  const begun = performance.now();
+  const posted = Date.now();
   const id = await service.call<string>('POST', `/connections/${connection_id}/run`);
   for (;;) {
     const runs = await service.call<Run[]>('GET', `/connections/${connection_id}/runs?limit=1`);
     const run = runs.find((one) => one.id === id);
     if (run?.finished_at) {
       if (run.status !== 'succeeded') throw new Error(`run ${run.status}: ${run.error?.message}`);
-      return { run, seconds: (performance.now() - begun) / 1000 };
+      return { run, seconds: (Date.parse(run.finished_at) - posted) / 1000 };
     }
-    await Bun.sleep(10);
+    await Bun.sleep(250);
   }
 }

@@ -71,7 +71,7 @@ export async function duckDbDestinationPlace(): Promise<Place> {
     const list = columns.map(({ name, type }) =>
       type === 'binary' ? `'\\x' || lower(hex("${name}"))` : `"${name}"::varchar`,
     );
-    return (await onDuckDb(path, `select ${list.join(', ')} from "${table}"`));
+    return await onDuckDb(path, `select ${list.join(', ')} from "${table}"`);
   };
   return { ...place, good: { path: 'out/target.duckdb' }, readTable };
 }

@@ -27,6 +27,8 @@ export const connections = pgTable(
       .notNull()
       .default('active'),
     status_reason: text('status_reason'),
+    /** While it is locked: the state and its reason that come back when it no longer is. */
+    locked_from: jsonb('locked_from').$type<{ status: 'active' | 'paused' | 'auto_disabled'; reason: string | null }>(),
     schedule: jsonb('schedule')
       .$type<{
         type: 'manual' | 'interval' | 'cron';
@@ -37,6 +39,10 @@ export const connections = pgTable(
       }>()
       .notNull(),
     next_run_at: instant('next_run_at'),
+    /** Since when the schedule has been ticking: from here on data can be late. */
+    ticking_since: instant('ticking_since').notNull().default(sql`now()`),
+    /** When `data_delayed` was last written; older than the last success: for a delay that is over. */
+    delay_told_at: instant('delay_told_at'),
     backfill_days: integer('backfill_days').notNull().default(0),
     start_date: date('start_date', { mode: 'string' }),
     destination_schema: text('destination_schema'),
@@ -50,6 +56,12 @@ export const connections = pgTable(
       .notNull()
       .default('no_change'),
     catalog_refreshed_at: instant('catalog_refreshed_at'),
+    /** What to do with rows that the destination cannot take. */
+    rejected_rows_policy: text('rejected_rows_policy', { enum: ['fail', 'keep'] })
+      .notNull()
+      .default('fail'),
+    /** With `keep`: how many of them a stream may have in one run. */
+    max_rejected_rows: integer('max_rejected_rows').notNull().default(1000),
     max_parallel_streams: integer('max_parallel_streams').notNull().default(4),
     notify_on_failure: boolean('notify_on_failure').notNull().default(true),
     tags: text('tags').array().notNull().default([]),
@@ -113,4 +125,26 @@ export const connectionStreams = pgTable(
       .on(t.account_id, t.connection_id)
       .where(sql`${t.fields} <> '[]'::jsonb or ${t.mapping} is not null`),
   ],
+);
+
+/** Changes of a source that wait for a review, from what the connection works with to what there is. */
+export const schemaChanges = pgTable(
+  'schema_changes',
+  {
+    id: id(),
+    account_id: uuid('account_id').notNull(),
+    connection_id: uuid('connection_id')
+      .notNull()
+      .references(() => connections.id, { onDelete: 'cascade' }),
+    namespace: text('namespace'),
+    stream_name: text('stream_name').notNull(),
+    subject: text('subject', { enum: ['stream', 'field', 'primary_key', 'cursor'] }).notNull(),
+    field_path: jsonb('field_path').$type<string[]>(),
+    /** engine/schema-diff.ts `Fact`; null: it was not there. */
+    before: jsonb('before').$type<unknown>(),
+    after: jsonb('after').$type<unknown>(),
+    breaking: boolean('breaking').notNull(),
+    discovered_at: createdAt(),
+  },
+  (t) => [index('schema_changes_connection').on(t.connection_id)],
 );

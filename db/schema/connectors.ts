@@ -32,6 +32,8 @@ export const accountConnectors = pgTable(
     }>(),
     last_tested_at: instant('last_tested_at'),
     credentials_expire_at: instant('credentials_expire_at'),
+    /** Days before that for which `credentials_expiring` was written, e.g. {14,7}; 0: it has come. */
+    announced_days: integer('announced_days').array().notNull().default([]),
     catalog_status: text('catalog_status', { enum: ['never', 'pending', 'ready', 'failed'] })
       .notNull()
       .default('never'),
@@ -39,6 +41,8 @@ export const accountConnectors = pgTable(
     /** Configuration and network failures in a row; three make the connector broken. */
     failure_streak: integer('failure_streak').notNull().default(0),
     free_until: instant('free_until'),
+    /** When `free_period_ending` was written. */
+    free_end_told_at: instant('free_end_told_at'),
     created_by: uuid('created_by'),
     created_at: createdAt(),
     updated_at: updatedAt(),

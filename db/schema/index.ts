@@ -6,4 +6,5 @@ export * from './connectors.ts';
 export * from './custom-runs.ts';
 export * from './requests.ts';
 export * from './runs.ts';
+export * from './sessions.ts';
 export * from './triggers.ts';

@@ -100,6 +100,8 @@ export const connectionRuns = pgTable(
     warnings: jsonb('warnings').$type<StoredWarning[]>().notNull().default([]),
     credits_used: count('credits_used'),
     credits_free: count('credits_free'),
+    /** Credits that it holds while it is live, by what its connection usually loads; only where the plan can run out. */
+    credits_reserved: count('credits_reserved'),
     created_at: createdAt(),
     updated_at: updatedAt(),
   },

@@ -1,4 +1,5 @@
-import { and, desc, eq, isNull, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { z } from 'zod';
 import { accountConnectors, catalogStreams, connections, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import { findConnector } from '../../connectors/registry.ts';
@@ -6,7 +7,8 @@ import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
 import { notFound } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import { connectorId } from '../connector-id.ts';
-import { type ConnectorType, isId } from '../wire.ts';
+import { countRows } from '../total-count.ts';
+import { ConnectorType, isId, Page } from '../wire.ts';
 import type { AccountConnectorSchema } from './schema.ts';
 import { presentTunnel } from './tunnel.ts';
 
@@ -36,28 +38,41 @@ type AccountConnectorRecord = Awaited<ReturnType<typeof select>>[number];
 const ofAccount = (ctx: Ctx) =>
   and(eq(accountConnectors.account_id, ctx.principal.account_id), isNull(accountConnectors.deleted_at));
 
-export interface AccountConnectorFilter {
-  connector_type?: ConnectorType;
-  connector_name?: string;
-}
+export const AccountConnectorQuery = Page.extend({
+  connector_type: ConnectorType.optional(),
+  connector_name: z.string().optional(),
+});
+type AccountConnectorQuery = z.infer<typeof AccountConnectorQuery>;
 
-/** The account's sources and destinations, newest first, in one statement. */
+/** The account's sources and destinations, newest first; the header `X-Total-Count` says how many the filters let through. */
 export async function listAccountConnectors(
   ctx: Ctx,
-  filter: AccountConnectorFilter,
+  { connector_type, connector_name, limit, offset }: AccountConnectorQuery,
 ): Promise<AccountConnectorSchema[]> {
-  const { connector_type, connector_name } = filter;
-  const records = await select(ctx.db)
-    .where(
-      and(
-        ofAccount(ctx),
-        connector_type && eq(accountConnectors.connector_type, connector_type),
-        connector_name === undefined ? undefined : eq(accountConnectors.connector_name, connector_name),
-      ),
-    )
-    .orderBy(desc(accountConnectors.created_at), desc(accountConnectors.id));
+  const where = and(
+    ofAccount(ctx),
+    connector_type && eq(accountConnectors.connector_type, connector_type),
+    connector_name === undefined ? undefined : eq(accountConnectors.connector_name, connector_name),
+  );
+  // The page is cut first: what is counted for each one would be counted for those that are left out, too.
+  const ids = ctx.db
+    .select({ id: accountConnectors.id })
+    .from(accountConnectors)
+    .where(where)
+    .orderBy(...NEWEST)
+    .offset(offset)
+    .$dynamic();
+  const [records, total] = await Promise.all([
+    select(ctx.db)
+      .where(inArray(accountConnectors.id, limit === undefined ? ids : ids.limit(limit)))
+      .orderBy(...NEWEST),
+    countRows(ctx.db, accountConnectors, where),
+  ]);
+  ctx.setHeader('X-Total-Count', String(total));
   return records.map(present);
 }
+
+const NEWEST = [desc(accountConnectors.created_at), desc(accountConnectors.id)];
 
 /** @throws ApiError 404, also when `connector_type` is the other one. */
 export async function getAccountConnector(

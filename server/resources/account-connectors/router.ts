@@ -10,7 +10,7 @@ import { deleteAccountConnector } from './delete.ts';
 import { ExportSourceMetadataRequest, orderExport } from './export-metadata.ts';
 import { login } from './login.ts';
 import { dynamicPossibleValues } from './possible-values.ts';
-import { getAccountConnector, listAccountConnectors } from './query.ts';
+import { AccountConnectorQuery, getAccountConnector, listAccountConnectors } from './query.ts';
 import { AccountConnectorSchema, CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { updateAccountConnector } from './update.ts';
@@ -38,7 +38,7 @@ export const accountConnectorsRouter = router({
       rest('GET', '/account_connectors', {
         operation_id: 'list_account_connectors',
         summary: 'Sources and destinations of the account, newest first',
-        query: z.object({ connector_type: ConnectorType.optional(), connector_name: z.string().optional() }),
+        query: AccountConnectorQuery,
       }),
     )
     .output(z.array(AccountConnectorSchema))

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ConnectorType, instant, name, text, UserReference } from '../wire.ts';
+import { ConnectorType, instant, moment, name, text, UserReference } from '../wire.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 const port = () => z.int().min(1).max(65_535);
@@ -16,6 +16,8 @@ export const AccountConnectorTest = z
     ),
   })
   .meta({ id: 'AccountConnectorTest' });
+
+const Dataset = z.object({ name: z.string(), sql: z.string() }).meta({ id: 'Dataset' });
 
 export const AccountConnectorSchema = z
   .object({
@@ -45,6 +47,7 @@ export const AccountConnectorSchema = z
       })
       .nullable(),
     connections_count: z.number(),
+    datasets: z.array(Dataset).meta({ description: 'Queries that a source offers as streams.' }),
     last_tested_at: instant().nullable(),
     last_test: AccountConnectorTest.nullable(),
     catalog_status: z.enum(['never', 'pending', 'ready', 'failed']),
@@ -91,6 +94,9 @@ const settings = {
   auth_method: text(1, 50),
   ssh_tunnel: SshTunnelRequest.nullable(),
   datasets: z.array(z.strictObject({ name: name(), sql: text(1, 100_000) })).max(500),
+  credentials_expire_at: moment()
+    .nullable()
+    .meta({ description: 'When the credentials end: `credentials_expiring` is written 14, 7 and 1 days before it.' }),
   test_connection: z.boolean(),
   redirect_url: z
     .url({ protocol: /^https?$/ })

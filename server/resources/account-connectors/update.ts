@@ -18,6 +18,8 @@ import { testRow } from './test-outcome.ts';
 import { type StoredTunnel, tunnelAfter } from './tunnel.ts';
 
 type Changes = Partial<AccountConnectorRow>;
+/** Columns that follow from others. */
+const UNTOLD = ['secrets', 'status', 'announced_days'];
 
 /**
  * Changes a source or destination. Another host or other credentials bring a new test (`test_connection`), which runs
@@ -34,7 +36,7 @@ export async function updateAccountConnector(
   if (!connector) throw badRequest('unknown_connector', `There is no connector "${row.connector_name}" any more`);
   const { changes, retest } = changesOf(ctx, { row, connector, input });
   refuseUnsupported(connector, input);
-  const changed_fields = Object.keys(changes).filter((key) => key !== 'secrets' && key !== 'status');
+  const changed_fields = Object.keys(changes).filter((key) => !UNTOLD.includes(key));
   if (changed_fields.length === 0) return getAccountConnector(ctx, input);
   if (retest) await refuseWhileRunning(ctx, row);
   const tested = retest && changes.status === 'pending_test' && input.test_connection !== false;
@@ -72,6 +74,7 @@ function changesOf(
   const method = input.auth_method !== undefined && input.auth_method !== row.auth_method;
   if (method) changes.auth_method = input.auth_method;
   if (input.datasets && !Bun.deepEquals(input.datasets, row.datasets)) changes.datasets = input.datasets;
+  if (input.credentials_expire_at !== undefined) Object.assign(changes, expiryChange(row, input.credentials_expire_at));
   const tunnel = row.ssh_tunnel as StoredTunnel | null;
   const ssh_tunnel = tunnelAfter(ctx, input.ssh_tunnel, tunnel);
   const tunnelled = !Bun.deepEquals(tunnel, ssh_tunnel);
@@ -83,10 +86,15 @@ function changesOf(
   const same = Bun.deepEquals(before, known);
   if (!same) Object.assign(changes, sealParameters(ctx.deps, connector, { row, all }));
   const retest = tunnelled || (!same && sensitiveChange(connector, before, all));
+  // Of new credentials nobody has said yet when they end.
+  if (retest && !same && input.credentials_expire_at === undefined) Object.assign(changes, expiryChange(row, null));
   if (retest)
     Object.assign(changes, { status: lacks_credentials ? 'pending_auth' : 'pending_test', failure_streak: 0 });
   return { changes, retest };
 }
+
+const expiryChange = (row: AccountConnectorRow, credentials_expire_at: string | null): Changes =>
+  credentials_expire_at === row.credentials_expire_at ? {} : { credentials_expire_at, announced_days: [] };
 
 /** A run would go on with one half against the old place and one against the new. */
 async function refuseWhileRunning(ctx: Ctx, row: AccountConnectorRow): Promise<void> {

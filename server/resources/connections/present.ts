@@ -11,7 +11,8 @@ const FAILING_AFTER = 3;
 /** A record as the interface shows it. */
 export function presentConnection(record: ConnectionRecord, now: Date): ConnectionSchema {
   const { connection, last_run, active_run_id } = record;
-  const { run_counter: _counter, deleted_at: _deleted, ...shown } = connection;
+  const { run_counter: _counter, deleted_at: _deleted, locked_from: _locked, ...known } = connection;
+  const { ticking_since: _ticking, delay_told_at: _told, ...shown } = known;
   const schedule = presentSchedule(connection);
   return {
     ...shown,

@@ -1,0 +1,36 @@
+CREATE TABLE "schema_changes" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"account_id" uuid NOT NULL,
+	"connection_id" uuid NOT NULL,
+	"namespace" text,
+	"stream_name" text NOT NULL,
+	"subject" text NOT NULL,
+	"field_path" jsonb,
+	"before" jsonb,
+	"after" jsonb,
+	"breaking" boolean NOT NULL,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "sessions" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"api_key_id" uuid NOT NULL,
+	"hash" text NOT NULL,
+	"created_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"expires_at" timestamp(3) with time zone NOT NULL
+);
+--> statement-breakpoint
+ALTER TABLE "connections" ADD COLUMN "locked_from" jsonb;--> statement-breakpoint
+ALTER TABLE "connections" ADD COLUMN "ticking_since" timestamp(3) with time zone DEFAULT now() NOT NULL;--> statement-breakpoint
+ALTER TABLE "connections" ADD COLUMN "delay_told_at" timestamp(3) with time zone;--> statement-breakpoint
+ALTER TABLE "connections" ADD COLUMN "rejected_rows_policy" text DEFAULT 'fail' NOT NULL;--> statement-breakpoint
+ALTER TABLE "connections" ADD COLUMN "max_rejected_rows" integer DEFAULT 1000 NOT NULL;--> statement-breakpoint
+ALTER TABLE "account_connectors" ADD COLUMN "announced_days" integer[] DEFAULT '{}' NOT NULL;--> statement-breakpoint
+ALTER TABLE "account_connectors" ADD COLUMN "free_end_told_at" timestamp(3) with time zone;--> statement-breakpoint
+ALTER TABLE "connection_runs" ADD COLUMN "credits_reserved" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "schema_changes" ADD CONSTRAINT "schema_changes_connection_id_connections_id_fk" FOREIGN KEY ("connection_id") REFERENCES "public"."connections"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "sessions" ADD CONSTRAINT "sessions_api_key_id_api_keys_id_fk" FOREIGN KEY ("api_key_id") REFERENCES "public"."api_keys"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "schema_changes_connection" ON "schema_changes" USING btree ("connection_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "sessions_hash" ON "sessions" USING btree ("hash");--> statement-breakpoint
+CREATE INDEX "sessions_api_key" ON "sessions" USING btree ("api_key_id");--> statement-breakpoint
+CREATE INDEX "sessions_expiry" ON "sessions" USING btree ("expires_at");

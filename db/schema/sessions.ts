@@ -1,0 +1,23 @@
+import { index, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { apiKeys } from './accounts.ts';
+import { createdAt, id, instant } from './columns.ts';
+
+/** Sign-ins to the web console. Each stands on an API key and can do what that key can, as long as both live. */
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: id(),
+    api_key_id: uuid('api_key_id')
+      .notNull()
+      .references(() => apiKeys.id, { onDelete: 'cascade' }),
+    /** HMAC-SHA256 of the cookie's token, hexadecimal. */
+    hash: text('hash').notNull(),
+    created_at: createdAt(),
+    expires_at: instant('expires_at').notNull(),
+  },
+  (t) => [
+    uniqueIndex('sessions_hash').on(t.hash),
+    index('sessions_api_key').on(t.api_key_id),
+    index('sessions_expiry').on(t.expires_at),
+  ],
+);

@@ -47,11 +47,14 @@ const t = initTRPC
   .meta<EndpointMeta>()
   .create({
     isDev: false,
+    // Silence must stay shorter than the server's idle timeout (app.ts); a client that hears nothing connects anew.
+    sse: { ping: { enabled: true, intervalMs: 5_000 }, client: { reconnectAfterInactivityMs: 15_000 } },
     errorFormatter: ({ error, shape, ctx }) => {
-      const { status, body } = describeError(error, ctx?.request_id ?? '');
+      const request_id = ctx?.request_id ?? '';
+      const { status, body } = describeError(error, request_id);
       const message = typeof body.detail === 'string' ? body.detail : 'The request has not the documented shape';
       const code = TRPC_ERROR_CODES_BY_KEY[NAMES[status] ?? 'INTERNAL_SERVER_ERROR'];
-      return { ...shape, code, message, data: { ...body, httpStatus: status, path: shape.data.path } };
+      return { ...shape, code, message, data: { ...body, request_id, httpStatus: status, path: shape.data.path } };
     },
   });
 

@@ -49,7 +49,7 @@ const layerOf = (path: string) => LAYERS.findIndex(([, pattern]) => pattern.test
 /** Who may use a package, or a piece of the platform. */
 const HOMES: [what: string, imported: RegExp, home: RegExp][] = [
   ['elysia', /^elysia/, /^server\/(app\.ts|http\/)/],
-  ['@trpc/server', /^@trpc\/server/, /^server\/(procedure\.ts|router\.ts|app\.ts|http\/)/],
+  ['@trpc/server', /^@trpc\/server(?!\/observable)/, /^server\/(procedure\.ts|router\.ts|app\.ts|http\/)/],
   ['@trpc/client', /^@trpc\/client/, /^client\//],
   ['trpc-to-openapi', /^trpc-to-openapi/, /^server\/(endpoint\.ts|http\/)/],
   ['zod-openapi', /^zod-openapi/, /^server\/http\//],

@@ -24,7 +24,7 @@ export const StreamRunQuery = Page.extend({
 });
 export type StreamRunQuery = z.infer<typeof StreamRunQuery>;
 
-const viewing = (ctx: Ctx): Viewing => ({
+export const viewing = (ctx: Ctx): Viewing => ({
   now: ctx.deps.now(),
   internal: ctx.principal.permissions.has('roles.manage'),
 });

@@ -11,6 +11,7 @@ import {
 } from './custom-schema.ts';
 import { launchPlan } from './launch.ts';
 import { previewCustomRun } from './preview.ts';
+import { followedRun, followRun } from './progress.ts';
 import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 import { listRuns, listStreamRuns, RunQuery, StreamRunQuery } from './list.ts';
 import { runConnection, stopRun } from './service.ts';
@@ -42,6 +43,7 @@ export const runsRouter = router({
     )
     .output(z.array(StreamRunSchema))
     .query(({ ctx, input }) => listStreamRuns(ctx, input)),
+  progress: read.input(followedRun).subscription(({ ctx, input, signal }) => followRun(ctx, input, signal!)),
   run: write('connections.run')
     .concat(
       rest('POST', '/connections/{connection_id}/run', {

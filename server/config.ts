@@ -31,6 +31,8 @@ export interface Config {
   DELIVERY_BACKOFF_SECONDS: number;
   /** `host:port` or `cidr:port` that may be called though the address is not public, or over plain http. */
   EGRESS_ALLOW: readonly string[];
+  /** Where connections of databases and SSH tunnels may lead: `public_only` is public addresses and EGRESS_ALLOW. */
+  CONNECTOR_NETWORK: 'any' | 'public_only';
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }
 
@@ -39,6 +41,7 @@ export class ConfigError extends Error {
   override name = 'ConfigError';
 }
 
+const NETWORKS = ['any', 'public_only'] as const;
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 const SWITCH: Record<string, boolean> = {
   '1': true,
@@ -108,6 +111,7 @@ const Environment = z.object({
     .regex(/^\s*[^\s,]+:\d{1,5}(\s*,\s*[^\s,]+:\d{1,5})*\s*$/, 'must be host:port or cidr:port, by commas')
     .transform((text) => text.split(',').map((entry) => entry.trim()))
     .optional(),
+  CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 

@@ -3,6 +3,7 @@ import { type Database, openDatabase } from '../db/index.ts';
 import type { Db } from '../db/types.ts';
 import type { Config } from './config.ts';
 import { openLog } from './lib/log.ts';
+import type { EgressRules } from './lib/net-guard.ts';
 import { type ObjectStore, openObjectStore } from './lib/objects.ts';
 import { openSecrets, type Secrets } from './lib/secrets.ts';
 import { openQueue, type Queue } from './queue/boss.ts';
@@ -16,6 +17,8 @@ export interface Deps {
   now(): Date;
   secrets: Secrets;
   objects: ObjectStore;
+  /** Which addresses are called for users: public ones, those of EGRESS_ALLOW, and never the control database. */
+  egress: EgressRules;
   queue: Queue;
 }
 
@@ -34,6 +37,7 @@ export async function createDeps(config: Config, url: string, role: 'api' | 'wor
     now: () => new Date(),
     secrets: openSecrets(config.SECRET_KEY),
     objects: openObjectStore(config.OBJECT_STORE_URL),
+    egress: { allow: config.EGRESS_ALLOW, control: url },
     queue: await openQueue({ url, log, supervise: role === 'worker' }),
   };
 }

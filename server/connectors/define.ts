@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { ChatChannel, ChatMessage } from './chat.ts';
+import type { Connect } from './connecting.ts';
 import type { Recorder } from './recording.ts';
 import type { Writer, WriteTarget } from './writing.ts';
 
@@ -144,6 +145,8 @@ export interface ConnectorContext<Config> {
   config: Config;
   /** Recording fetch: logs and redacts every attempt. */
   fetch: typeof globalThis.fetch;
+  /** What `fetch` is for HTTP, for all that is not: checked, tunnelled where the user set that up. */
+  connect: Connect;
   recorder: Recorder;
   log: ConnectorLog;
   now(): Date;

@@ -5,6 +5,7 @@ import { ConfigurationError } from '../connectors/errors.ts';
 import { parseParameters } from '../connectors/parameters.ts';
 import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
+import { directConnect } from './connector-connect.ts';
 import { recordingFetch } from './recording-fetch.ts';
 
 export type AccountConnectorRow = typeof accountConnectors.$inferSelect;
@@ -54,11 +55,13 @@ export function openConnector(
     throw new ConfigurationError(first?.code ?? 'invalid_parameter', `${first?.parameter}: ${first?.message}`);
   }
   const log = deps.log.child({ account_connector_id: row.id });
+  const internal = deps.config.CONNECTOR_NETWORK === 'any';
   return {
     connector,
     ctx: {
       config: parsed.config,
-      fetch: recordingFetch(hooks.recorder, hooks.signal, { allow: deps.config.EGRESS_ALLOW, http: true }),
+      fetch: recordingFetch(hooks.recorder, hooks.signal, { ...deps.egress, http: true }),
+      connect: directConnect({ ...deps.egress, internal }, hooks.signal),
       recorder: hooks.recorder,
       log: {
         info: (message, fields) => log.info(fields ?? {}, message),

@@ -1,6 +1,7 @@
 import type { Recorder } from '../connectors/define.ts';
 import { ConfigurationError } from '../connectors/errors.ts';
-import { EgressError, guardedFetch, type EgressRules } from '../lib/net-guard.ts';
+import { guardedFetch } from '../lib/guarded-fetch.ts';
+import { EgressError, type EgressRules } from '../lib/net-guard.ts';
 
 const BODY_LIMIT = 64 * 1024;
 

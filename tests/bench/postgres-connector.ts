@@ -1,6 +1,7 @@
 /** Raw speed of the two PostgreSQL connectors against psql's pipe. Needs PGHOST, PGPORT, PGUSER, PGPASSWORD, databases src and dst. */
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { directConnect } from '../../server/engine/connector-connect.ts';
 import type {
   ByteFormat,
   ConnectorContext,
@@ -21,6 +22,7 @@ const context = (config: unknown) =>
   ({
     config,
     fetch,
+    connect: directConnect({ allow: [], internal: true }, new AbortController().signal),
     recorder: { start: () => ({ done() {}, failed() {} }) },
     log: console,
     now: () => new Date(),

@@ -8,6 +8,7 @@ import { literal, openDuckDb } from '../../server/connectors/file/duckdb.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { tablePath } from '../../server/connectors/file/writer.ts';
 import { parseParameters } from '../../server/connectors/parameters.ts';
+import { directConnect } from '../../server/engine/connector-connect.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
 import { HTTP_API_FIXTURES, HTTP_FIXTURES } from './http-fixtures.ts';
@@ -38,13 +39,15 @@ export function contextOf(
 ) {
   const parsed = parseParameters(connector, more.settings ?? place.good);
   if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
+  const signal = more.signal ?? new AbortController().signal;
   const context: ConnectorContext<unknown> = {
     config: parsed.config,
     fetch,
+    connect: directConnect({ allow: [], internal: true }, signal),
     recorder: { start: () => ({ done() {}, failed() {} }) },
     log: { info() {}, warn() {} },
     now: () => new Date('2026-11-21T10:00:00Z'),
-    signal: more.signal ?? new AbortController().signal,
+    signal,
     filesRoot: place.filesRoot,
     warn() {},
     rateLimited() {},

@@ -16,6 +16,7 @@ import type {
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import type { PostgresDestinationConfig, PostgresSourceConfig } from '../../server/connectors/postgres/settings.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { directConnect } from '../../server/engine/connector-connect.ts';
 import { createPlainDatabase, type TestDatabase } from '../support/database.ts';
 
 export interface Entry extends RequestRecord {
@@ -37,6 +38,7 @@ export function contextOf<Config>(config: Config): TestContext<Config> {
   const ctx: ConnectorContext<Config> = {
     config,
     fetch: globalThis.fetch,
+    connect: directConnect({ allow: [], internal: true }, abort.signal),
     recorder: {
       start(request) {
         const entry: Entry = { ...request };

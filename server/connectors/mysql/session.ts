@@ -2,12 +2,12 @@ import type { Connection, QueryError, ResultSetHeader } from 'mysql2';
 import { Readable } from 'node:stream';
 import type { ConnectorContext, PendingRequest } from '../define.ts';
 import { TimeoutError } from '../errors.ts';
-import { connected, driverOf, farewell, killConnection, newClient } from './client.ts';
-import { connectorError, type FailurePlace, refusesTls } from './failures.ts';
+import { connectClient, driverOf, farewell, killConnection } from './client.ts';
+import { connectorError, type FailurePlace } from './failures.ts';
 import { RowStream } from './row-stream.ts';
 import type { RowText } from './row-text.ts';
 import { sessionSettings, type ServerVersion, versionOf } from './server-version.ts';
-import { type ServerSettings, tlsOptions } from './settings.ts';
+import type { ServerSettings } from './settings.ts';
 
 export type Row = (string | null)[];
 export interface QueryResult {
@@ -41,36 +41,31 @@ export class MysqlSession {
   #busy = 0;
   #killed: Promise<void> | null = null;
   #id: string | null = null;
-  #tls: ReturnType<typeof tlsOptions>;
   #version: ServerVersion | null = null;
-  readonly #url: string;
 
   private constructor(
     private readonly ctx: Context,
-    private client: Connection,
+    private readonly client: Connection,
     private readonly place: FailurePlace,
-    database: string | null,
-  ) {
-    this.#url = `mysql://${place.server}/${encodeURIComponent(database ?? '')}`;
-    this.#tls = tlsOptions(ctx.config);
-  }
+    private readonly url: string,
+  ) {}
 
   static async open(ctx: Context, options: SessionOptions): Promise<MysqlSession> {
     ctx.signal.throwIfAborted();
-    const { host, port, ssl_mode } = ctx.config;
+    const { host, port } = ctx.config;
     const database = options.database === undefined ? ctx.config.database : options.database;
     const place = { server: `${host}:${port}`, phase: options.phase };
-    const session = new MysqlSession(ctx, newClient(ctx.config, database, tlsOptions(ctx.config)), place, database);
+    const url = `mysql://${place.server}/${encodeURIComponent(database ?? '')}`;
+    const pending = ctx.recorder.start({ method: 'CONNECT', url, body: null, body_bytes: 0 });
+    const client = await connectClient(ctx, { database, phase: options.phase }).catch((error: unknown) => {
+      const known = connectorError(error, place) as Error & { code?: string };
+      pending.failed(known.code ?? 'error', known.message);
+      throw ctx.signal.aborted ? ctx.signal.reason : known;
+    });
+    pending.done({ status: 200, body_bytes: 0 });
+    const session = new MysqlSession(ctx, client, place, url);
     ctx.signal.addEventListener('abort', session.#abort, { once: true });
     try {
-      await session.#recorded('CONNECT', null, () =>
-        connected(session.client).catch(async (error: Error) => {
-          if (ssl_mode !== 'prefer' || !refusesTls(error) || ctx.signal.aborted) throw error;
-          session.#tls = undefined;
-          session.client = newClient(ctx.config, database, undefined);
-          await connected(session.client);
-        }),
-      );
       const { rows } = await session.query('select version(), connection_id()');
       const [[version, id] = []] = rows;
       session.#version = versionOf(version ?? '');
@@ -131,7 +126,7 @@ export class MysqlSession {
     this.#open = false;
     const busy = this.#busy > 0;
     driverOf(this.client).stream.destroy();
-    this.#killed = busy && this.#id !== null ? killConnection(this.#id, this.ctx.config, this.#tls) : Promise.resolve();
+    this.#killed = busy && this.#id !== null ? killConnection(this.#id, this.ctx) : Promise.resolve();
   };
 
   #run(sql: string, data?: Buffer): Promise<QueryResult> {
@@ -150,7 +145,7 @@ export class MysqlSession {
     this.ctx.signal.throwIfAborted();
     this.#busy++;
     const body_bytes = bytes ?? (body === null ? 0 : Buffer.byteLength(body));
-    return this.ctx.recorder.start({ method, url: this.#url, body, body_bytes });
+    return this.ctx.recorder.start({ method, url: this.url, body, body_bytes });
   }
 
   #settle(pending: PendingRequest, error: unknown, bytes: number) {

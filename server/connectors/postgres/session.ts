@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import type { ConnectorContext, PendingRequest } from '../define.ts';
 import { TimeoutError } from '../errors.ts';
-import { cancelBackend, newClient, socketOf } from './client.ts';
+import { cancelBackend, connectClient, type LoginOptions, socketOf } from './client.ts';
 import { CopyIn } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
-import { connectorError, type FailurePlace, refusesTls } from './failures.ts';
-import { type ServerSettings, tlsOptions } from './settings.ts';
+import { connectorError, type FailurePlace } from './failures.ts';
+import type { ServerSettings } from './settings.ts';
 
 export type Row = (string | null)[];
 export interface QueryResult {
@@ -14,11 +14,8 @@ export interface QueryResult {
   count: number;
 }
 
-export interface SessionOptions {
-  phase: FailurePlace['phase'];
-  /** Overrides the settings' one. */
-  database?: string;
-}
+/** `database` overrides the settings' one. */
+export type SessionOptions = Partial<LoginOptions> & Pick<LoginOptions, 'phase'>;
 
 type Context = ConnectorContext<ServerSettings>;
 
@@ -42,33 +39,30 @@ export class PgSession {
   #open = true;
   #busy = 0;
   #cancelled: Promise<void> | null = null;
-  readonly #url: string;
 
   private constructor(
     private readonly ctx: Context,
-    private client: pg.Client,
+    private readonly client: pg.Client,
     private readonly place: FailurePlace,
-    database: string,
-  ) {
-    this.#url = `postgres://${place.server}/${encodeURIComponent(database)}`;
-  }
+    private readonly url: string,
+  ) {}
 
   static async open(ctx: Context, options: SessionOptions): Promise<PgSession> {
     ctx.signal.throwIfAborted();
-    const { host, port, ssl_mode } = ctx.config;
+    const { host, port } = ctx.config;
     const database = options.database ?? ctx.config.database;
-    const tls = tlsOptions(ctx.config);
     const place = { server: `${host}:${port}`, phase: options.phase };
-    const session = new PgSession(ctx, newClient(ctx.config, database, tls), place, database);
+    const url = `postgres://${place.server}/${encodeURIComponent(database)}`;
+    const pending = ctx.recorder.start({ method: 'CONNECT', url, body: null, body_bytes: 0 });
+    const client = await connectClient(ctx, { ...options, database }).catch((error: unknown) => {
+      const known = connectorError(error, place) as Error & { code?: string };
+      pending.failed(known.code ?? 'error', known.message);
+      throw ctx.signal.aborted ? ctx.signal.reason : known;
+    });
+    pending.done({ status: 200, body_bytes: 0 });
+    const session = new PgSession(ctx, client, place, url);
     ctx.signal.addEventListener('abort', session.#abort, { once: true });
     try {
-      await session.#recorded('CONNECT', null, async () => {
-        await session.client.connect().catch(async (error: Error) => {
-          if (ssl_mode !== 'prefer' || !refusesTls(error) || ctx.signal.aborted) throw error;
-          session.client = newClient(ctx.config, database, false);
-          await session.client.connect();
-        });
-      });
       await session.query(SETTINGS);
       return session;
     } catch (error) {
@@ -143,7 +137,7 @@ export class PgSession {
     this.#open = false;
     const busy = this.#busy > 0;
     socketOf(this.client).destroy();
-    this.#cancelled = busy ? cancelBackend(this.client, this.ctx.config) : Promise.resolve();
+    this.#cancelled = busy ? cancelBackend(this.client, this.ctx) : Promise.resolve();
   };
 
   #start(method: string, body: string | null): PendingRequest {
@@ -151,7 +145,7 @@ export class PgSession {
     this.#busy++;
     return this.ctx.recorder.start({
       method,
-      url: this.#url,
+      url: this.url,
       body,
       body_bytes: body === null ? 0 : Buffer.byteLength(body),
     });

@@ -3,7 +3,8 @@ import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../../events/actions/schema.ts';
 import { renderTemplate } from '../../events/templates.ts';
 import { openActionSecrets } from '../../events/triggers-secrets.ts';
-import { EgressError, guardedFetch } from '../../lib/net-guard.ts';
+import { guardedFetch } from '../../lib/guarded-fetch.ts';
+import { EgressError } from '../../lib/net-guard.ts';
 import { passing, permanent, postponed } from './delivery-error.ts';
 import { caseUrl, type DeliveryJob, templateValues } from './values.ts';
 
@@ -24,7 +25,7 @@ export async function callWebhook(
   const body = bodyOf(deps, job, action.payload_template);
   const headers = { ...action.headers, ...signed({ id: delivery.id, body, secret, at: deps.now() }) };
   const late = AbortSignal.timeout(TIMEOUT_MS);
-  const send = guardedFetch({ allow: deps.config.EGRESS_ALLOW });
+  const send = guardedFetch(deps.egress);
   let answer: Response;
   try {
     answer = await send(action.url, { method: 'POST', headers, body, signal: AbortSignal.any([signal, late]) });

@@ -4,7 +4,8 @@ import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf, TriggerAction } from '../../events/actions/schema.ts';
 import { ApiError, badRequest } from '../../lib/errors.ts';
-import { checkUrl, EgressError } from '../../lib/net-guard.ts';
+import { checkUrl } from '../../lib/guarded-fetch.ts';
+import { EgressError } from '../../lib/net-guard.ts';
 import type { Permission } from '../../permissions.ts';
 import { chatChannels } from '../chat-channels.ts';
 
@@ -94,7 +95,7 @@ async function validateRecipients(ctx: Caller, action: ActionOf<'send_email'>, f
 
 function validateAddress({ deps }: Caller, action: ActionOf<'call_webhook'>, field: string): void {
   try {
-    checkUrl(new URL(action.url), { allow: deps.config.EGRESS_ALLOW });
+    checkUrl(new URL(action.url), deps.egress);
   } catch (error) {
     if (!(error instanceof EgressError)) throw error;
     throw badRequest('address_not_allowed', error.message, { field: `${field}.url`, reason: error.code });

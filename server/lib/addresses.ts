@@ -1,0 +1,93 @@
+import { networkInterfaces } from 'node:os';
+import ipaddr from 'ipaddr.js';
+
+/**
+ * `forbidden`: nobody has a reason to call it for a user, and the metadata services of clouds are among them.
+ * `internal`: loopback, private and all else that is not the public Internet.
+ */
+export type AddressKind = 'public' | 'internal' | 'forbidden';
+
+const NEVER = new Set(['unspecified', 'linkLocal', 'multicast', 'broadcast', 'discard']);
+
+/** Metadata services at addresses that are not link-local: Alibaba, Azure, Oracle, AWS, Google. */
+const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::/32', 'fd20:ce::254/128'].map(
+  (range) => ipaddr.parseCIDR(range),
+);
+
+/** The same services by name; a jump host may know them where this machine does not. */
+const METADATA_NAMES = new Set([
+  'metadata',
+  'metadata.google.internal',
+  'metadata.goog',
+  'metadata.azure.internal',
+  'metadata.packet.net',
+  'instance-data',
+  'instance-data.ec2.internal',
+]);
+
+/** Host as rules compare it: lower case, without brackets and the dot of the root. */
+export const plainHost = (host: string) =>
+  host
+    .toLowerCase()
+    .replace(/^\[(.*)\]$/, '$1')
+    .replace(/\.$/, '');
+
+export const isMetadataName = (host: string) => METADATA_NAMES.has(plainHost(host));
+
+/** The address that a host is, in its one usual form, however it is written (`127.1`, `0x7f.0.0.1`); null: a name. */
+export function literalAddress(host: string): string | null {
+  const plain = plainHost(host);
+  return ipaddr.isValid(plain) ? ipaddr.process(plain).toString() : null;
+}
+
+/** Addresses that carry another one in them are what the worst of the two is. */
+export function addressKind(address: string): AddressKind {
+  const parsed = ipaddr.process(address);
+  const range = parsed.range();
+  if (NEVER.has(range) || METADATA.some((one) => one[0].kind() === parsed.kind() && parsed.match(one))) {
+    return 'forbidden';
+  }
+  if (parsed.kind() === 'ipv4') return range === 'unicast' ? 'public' : 'internal';
+  const inner = carried(parsed.toByteArray()).map((bytes) => addressKind(bytes.join('.')));
+  if (inner.includes('forbidden')) return 'forbidden';
+  return range === 'unicast' && !inner.includes('internal') ? 'public' : 'internal';
+}
+
+/** IPv4 addresses that an IPv6 address may stand for. */
+function carried(bytes: number[]): number[][] {
+  const starts = (...prefix: number[]) => prefix.every((byte, at) => bytes[at] === byte);
+  const last = bytes.slice(12);
+  // 6to4; Teredo, whose client is written inverted.
+  if (starts(0x20, 0x02)) return [bytes.slice(2, 6)];
+  if (starts(0x20, 0x01, 0, 0)) return [bytes.slice(4, 8), last.map((byte) => byte ^ 0xff)];
+  // NAT64, with the well-known prefix and with the local one, which leaves a gap after two bytes.
+  if (starts(0, 0x64, 0xff, 0x9b, 0, 0)) return [last];
+  if (starts(0, 0x64, 0xff, 0x9b)) return [last, [bytes[6]!, bytes[7]!, bytes[9]!, bytes[10]!]];
+  const isatap = (bytes[8]! & 0xfd) === 0 && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
+  if (isatap) return [last];
+  // IPv4-compatible and IPv4-translated; `::` and `::1` are themselves.
+  if (bytes.slice(0, 8).some((byte) => byte !== 0)) return [];
+  const middle = bytes.slice(8, 12);
+  const compatible = middle.every((byte) => byte === 0) && (last[0] !== 0 || last[1] !== 0 || last[2] !== 0);
+  const translated = middle[0] === 0xff && middle[1] === 0xff && middle[2] === 0 && middle[3] === 0;
+  return compatible || translated ? [last] : [];
+}
+
+/** Loopback, or an address of one of this machine's interfaces. */
+export function isThisMachine(address: string): boolean {
+  const parsed = ipaddr.process(address);
+  if (parsed.range() === 'loopback') return true;
+  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return own.some((one) => sameAddress(one.address, address));
+}
+
+export const sameAddress = (a: string, b: string) => ipaddr.process(a).toString() === ipaddr.process(b).toString();
+
+/** `target` is an address or a range in CIDR form; anything else holds nothing. */
+export function isWithin(address: string, target: string): boolean {
+  const parsed = ipaddr.process(address);
+  if (ipaddr.isValid(target)) return sameAddress(target, address);
+  if (!ipaddr.isValidCIDR(target)) return false;
+  const [network, bits] = ipaddr.parseCIDR(target);
+  return network.kind() === parsed.kind() && parsed.match(network, bits);
+}

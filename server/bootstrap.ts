@@ -36,7 +36,7 @@ export function bootstrap(db: Db, options: { secrets: Secrets; config: Config })
     await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
     const role_id = await systemRoles(tx);
     const account_id = await firstAccount(tx);
-    await ensureSystemTriggers(tx, account_id);
+    await ensureSystemTriggers(tx);
     const user_id = await administrator(tx, { account_id, role_id, email: config.BOOTSTRAP_EMAIL });
     const owner = { account_id, user_id };
     if (config.BOOTSTRAP_API_KEY !== null) {

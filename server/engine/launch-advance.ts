@@ -1,9 +1,9 @@
 import { and, eq, inArray, isNotNull, isNull, sql } from 'drizzle-orm';
-import { connectionRuns, connectionStreams, customRunPlans, streamRuns } from '../../db/schema/index.ts';
+import { connectionRuns, connections, connectionStreams, customRunPlans, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
 import type { Queue } from '../queue/boss.ts';
-import { movementRefusal } from './credits.ts';
+import { creditsToReserve, movementRefusal } from './credits.ts';
 import { dispatchStreams } from './dispatch.ts';
 import { moveCursors } from './launch-cursor.ts';
 import { emitPlanCompleted } from './launch-events.ts';
@@ -61,12 +61,17 @@ async function startNext(
   if (active === live.length || active >= parameters.max_parallel_runs) return;
   const slots = (await hasNewStreams(db, plan.id)) ? 1 : parameters.max_parallel_runs;
   if (active >= slots) return;
-  const refusal = await movementRefusal(db, plan.account_id, new Date());
-  if (refusal) return stopWaiting(db, plan, refusal.code);
-  const next = await waitingRuns(db, plan.id, slots - active);
-  for (const run of next) {
+  const [connection] = await db.select().from(connections).where(eq(connections.id, plan.connection_id));
+  if (!connection || connection.status === 'locked') return stopWaiting(db, plan, 'connection_locked');
+  for (const run of await waitingRuns(db, plan.id, slots - active)) {
+    const refusal = await movementRefusal(db, plan.account_id, new Date());
+    // Credits that other runs only hold may come free: the sweeper looks again.
+    if (refusal?.code === 'credits_exhausted' && refusal.held > 0) return;
+    if (refusal) return stopWaiting(db, plan, refusal.code);
+    const credits_reserved = await creditsToReserve(db, connection, new Date());
     // From here on its time runs: what it waited for its turn is not the fault of the workers.
-    await db.update(connectionRuns).set({ queued_at: sql`clock_timestamp()` }).where(eq(connectionRuns.id, run.id));
+    const begun = { queued_at: sql`clock_timestamp()`, credits_reserved };
+    await db.update(connectionRuns).set(begun).where(eq(connectionRuns.id, run.id));
     await dispatchStreams(db, queue, run);
   }
 }

@@ -4,6 +4,7 @@ import type { Db } from '../../db/types.ts';
 import type { Actor } from '../events/emit.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
+import { creditsToReserve } from './credits.ts';
 import { refuseOverlap, runAlreadyActive } from './launch-conflicts.ts';
 import { emitRunEvent } from './run-events.ts';
 import { finishRun, lockRun, type RunRow } from './settle.ts';
@@ -31,7 +32,8 @@ export interface StartRun {
 }
 
 /**
- * Makes run row, stream runs, event and jobs in the caller's transaction; answers with the run's id.
+ * Makes run row, stream runs, event and jobs in the caller's transaction; answers with the run's id. Whether the plan
+ * allows it (`movementRefusal`) the caller has asked in this transaction.
  * @throws ApiError 400 `run_already_active` with `connection_run_id` when a plain run is live, or a custom one of these
  * streams.
  */
@@ -60,6 +62,7 @@ export async function startRun(db: Db, queue: Queue, input: StartRun): Promise<s
       triggered_by: input.actor.type === 'user' ? input.actor.id : null,
       rerun_of_run_id: input.rerun_of_run_id,
       causation_depth: input.causation_depth,
+      credits_reserved: await creditsToReserve(db, input.connection, new Date()),
       queued_at: sql`clock_timestamp()`,
     })
     .onConflictDoNothing()

@@ -1,5 +1,11 @@
 import { eq, sql } from 'drizzle-orm';
-import { connectionRuns, connections, type StoredRunError, streamRuns } from '../../db/schema/index.ts';
+import {
+  connectionRuns,
+  connections,
+  type StoredRunError,
+  type StoredWarning,
+  streamRuns,
+} from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { type Actor, SYSTEM_ACTOR } from '../events/emit.ts';
 import type { EventKind } from '../events/kinds.ts';
@@ -58,7 +64,12 @@ export async function finishRun(
   await meterEndedRun(db, run, status === 'succeeded' || status === 'partially_succeeded');
   const [ended] = await db
     .update(connectionRuns)
-    .set({ status, finished_at: sql`clock_timestamp()`, error: runError(streams, status) })
+    .set({
+      status,
+      finished_at: sql`clock_timestamp()`,
+      error: runError(streams, status),
+      warnings: allWarnings(run, streams),
+    })
     .where(eq(connectionRuns.id, run.id))
     .returning();
   if (!ended) return;
@@ -86,6 +97,15 @@ type StreamRunRow = typeof streamRuns.$inferSelect;
 function runError(streams: StreamRunRow[], status: RunStatus): StoredRunError | null {
   if (status !== 'failed' && status !== 'partially_succeeded') return null;
   return streams.find((stream) => stream.error)?.error ?? null;
+}
+
+const MAX_WARNINGS = 100;
+
+/** Those of the plan, and of each stream; what both say once. */
+function allWarnings(run: RunRow, streams: StreamRunRow[]): StoredWarning[] {
+  const all = [...run.warnings, ...streams.flatMap((stream) => stream.warnings)];
+  const told = new Map(all.map((warning) => [`${warning.stream_name} ${warning.code} ${warning.message}`, warning]));
+  return [...told.values()].slice(0, MAX_WARNINGS);
 }
 
 const errorFacts = (error: StoredRunError | null) => ({

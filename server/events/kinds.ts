@@ -68,6 +68,7 @@ export const EVENT_KINDS = {
   api_key_revoked: kind('api_key', 'warning'),
   plan_limit_warning: kind('billing', 'warning'),
   plan_limit_reached: kind('billing', 'high'),
+  plan_limit_cleared: kind('billing'),
   plan_changed: kind('billing'),
   credits_exhausted: kind('billing', 'critical'),
   free_period_ending: kind('billing'),

@@ -1,4 +1,5 @@
-import { triggers } from '../../db/schema/index.ts';
+import { sql } from 'drizzle-orm';
+import { accounts, triggers } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { compiledRule } from './rules/compiled-rules.ts';
 import { DEFAULT_CASE_SETTINGS, type TriggerRow } from './triggers.ts';
@@ -44,7 +45,7 @@ const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
     rule: 'event in ["plan_limit_warning", "plan_limit_reached"]',
     severity: 'warning',
     group_by: ['limit'],
-    resolve_rule: 'event == "plan_changed"',
+    resolve_rule: null,
   },
   api_key_expiring: {
     name: 'API key expiring',
@@ -56,8 +57,20 @@ const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
   },
 };
 
-/** Makes the system triggers that the account lacks; what it changed in the others stays. Safe to run again. */
-export async function ensureSystemTriggers(db: Db, account_id: string): Promise<void> {
+/** Columns that this file decides, not the account. */
+const OWNED = ['rule', 'normalized_rule', 'matched_kinds', 'severity', 'group_by', 'case_settings'] as const;
+const columns = (table: string) => sql.raw(OWNED.map((name) => `${table}.${name}`).join(', '));
+
+/**
+ * Makes the system triggers that an account lacks, of all accounts or one, and brings the rules of the others up to this
+ * version; what the account may change itself, stays. Safe to run again.
+ */
+export async function ensureSystemTriggers(db: Db, only?: string): Promise<void> {
+  const ids = only === undefined ? await db.select({ id: accounts.id }).from(accounts) : [{ id: only }];
+  for (const { id } of ids) await ensureFor(db, id);
+}
+
+async function ensureFor(db: Db, account_id: string): Promise<void> {
   const rows = Object.entries(SYSTEM_TRIGGERS).map(([system_key, { resolve_rule, rule, ...trigger }]) => {
     const compiled = compiledRule(rule);
     return {
@@ -72,5 +85,13 @@ export async function ensureSystemTriggers(db: Db, account_id: string): Promise<
       case_settings: { ...DEFAULT_CASE_SETTINGS, resolve_rule },
     };
   });
-  await db.insert(triggers).values(rows).onConflictDoNothing();
+  await db
+    .insert(triggers)
+    .values(rows)
+    .onConflictDoUpdate({
+      target: [triggers.account_id, triggers.system_key],
+      targetWhere: sql`${triggers.system_key} is not null`,
+      set: Object.fromEntries(OWNED.map((name) => [name, sql.raw(`excluded.${name}`)])),
+      setWhere: sql`(${columns('triggers')}) is distinct from (${columns('excluded')})`,
+    });
 }

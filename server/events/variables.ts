@@ -92,6 +92,7 @@ const SCHEMA = [
   ...names('streams_added streams_removed streams_updated fields_added fields_removed fields_updated'),
   ...names('breaking task_id'),
 ];
+const PLAN = ['limit', 'used', 'limit_value', 'percent', 'plan_name'];
 const USER = ['user_id', 'email', 'full_name', 'role_names', 'changed_fields'];
 const TRIGGER = [
   'trigger_id',
@@ -116,7 +117,8 @@ const FAMILIES: [prefix: RegExp, names: readonly string[]][] = [
   [/^user_/, USER],
   [/^role_/, ['role_id', 'role_name', 'user_id', 'email', 'changed_fields']],
   [/^api_key_/, ['user_id', 'email', 'days_remaining']],
-  [/^(plan_|credits_|free_period_)/, ['limit', 'used', 'limit_value', 'percent', 'plan_name', 'days_remaining']],
+  [/^(plan_|credits_)/, PLAN],
+  [/^free_period_/, [...PLAN, ...ACCOUNT_CONNECTOR]],
   [/^(trigger_|action_)/, TRIGGER],
   [/^case_/, [...TRIGGER, 'case_number']],
   [/^data_delayed$/, [...CONNECTION, 'minutes_late']],

@@ -1,8 +1,7 @@
-import { and, count, eq, isNull, ne, type SQL } from 'drizzle-orm';
-import type { PgTable } from 'drizzle-orm/pg-core';
-import { accountConnectors, connections, triggers, users } from '../../db/schema/index.ts';
-import type { Db } from '../../db/types.ts';
+import { and, eq, ne } from 'drizzle-orm';
+import { connections } from '../../db/schema/index.ts';
 import { type AccountPlan, creditsUsed, movementRefusal, readAccountPlan } from '../engine/credits.ts';
+import { countOf, nounOf } from '../engine/plan-counts.ts';
 import { noticeLimit } from '../engine/plan-notices.ts';
 import { type Schedule, shortestGapMinutes } from '../engine/schedule.ts';
 import { type ApiError, paymentRequired } from '../lib/errors.ts';
@@ -10,43 +9,6 @@ import type { CountedLimit, Plan, PlanFeature } from '../lib/plans.ts';
 import { addDays, billingPeriod, type DaySpan, utcDay } from '../lib/utc-days.ts';
 import type { Ctx } from '../procedure.ts';
 import { daysOf, type UsageRange } from './usage-range.ts';
-
-/** What each limit counts: live objects, whatever window is asked for. */
-const COUNTED: Record<CountedLimit, { noun: string; from: PgTable; where(account_id: string): SQL | undefined }> = {
-  max_connections: {
-    noun: 'connections',
-    from: connections,
-    where: (id) => and(eq(connections.account_id, id), isNull(connections.deleted_at)),
-  },
-  max_sources: { noun: 'sources', from: accountConnectors, where: (id) => connectorsOf(id, 'source') },
-  max_destinations: { noun: 'destinations', from: accountConnectors, where: (id) => connectorsOf(id, 'destination') },
-  max_users: {
-    noun: 'users',
-    from: users,
-    where: (id) => and(eq(users.account_id, id), isNull(users.deleted_at), ne(users.status, 'disabled')),
-  },
-  max_triggers: {
-    noun: 'triggers',
-    from: triggers,
-    where: (id) => and(eq(triggers.account_id, id), isNull(triggers.deleted_at), eq(triggers.is_system, false)),
-  },
-};
-
-const connectorsOf = (account_id: string, type: 'source' | 'destination') =>
-  and(
-    eq(accountConnectors.account_id, account_id),
-    eq(accountConnectors.connector_type, type),
-    isNull(accountConnectors.deleted_at),
-  );
-
-/** How many there are of what a limit counts. */
-export const countOf = (db: Db, account_id: string, limit: CountedLimit) =>
-  counted(db, COUNTED[limit].from, COUNTED[limit].where(account_id));
-
-async function counted(db: Db, from: PgTable, where: SQL | undefined): Promise<number> {
-  const [row] = await db.select({ n: count() }).from(from).where(where);
-  return row?.n ?? 0;
-}
 
 /**
  * Before one more of what `limit` counts is made or enabled, in the transaction that does it: makes all such checks of
@@ -75,7 +37,7 @@ export async function checkLimit(ctx: Ctx, limit: CountedLimit, range?: UsageRan
 const limitReached = (plan: Plan, limit: CountedLimit, values: { limit_value: number; current_value: number }) =>
   paymentRequired(
     'plan_limit_reached',
-    `Plan limit reached: ${values.current_value} of ${values.limit_value} ${COUNTED[limit].noun}`,
+    `Plan limit reached: ${values.current_value} of ${values.limit_value} ${nounOf(limit)}`,
     { limit, ...values, plan: plan.id },
   );
 
@@ -109,16 +71,21 @@ async function checkCredits(ctx: Ctx, { account, plan, period }: AccountPlan, da
   }
 }
 
-const creditsExhausted = (plan: Plan, values: { limit_value: number; current_value: number }) =>
-  paymentRequired(
+/** `held`: how many of them are not used but kept for the runs under way. */
+function creditsExhausted(plan: Plan, values: { limit_value: number; current_value: number; held?: number }): ApiError {
+  const { limit_value, current_value, held = 0 } = values;
+  const message = `The plan's credits are used up: ${current_value} of ${limit_value}`;
+  return paymentRequired(
     'credits_exhausted',
-    `The plan's credits are used up: ${values.current_value} of ${values.limit_value}`,
+    held > 0 ? `${message}, ${held} of them held by runs under way` : message,
     {
       limit: 'credits_included',
-      ...values,
+      limit_value,
+      current_value,
       plan: plan.id,
     },
   );
+}
 
 /** Each billing period has its own credits. */
 function periodsTouched(anchor: string, days: DaySpan): number {
@@ -140,12 +107,8 @@ export async function checkActivation(ctx: Ctx, connection_id: string): Promise<
   const { plan } = await readAccountPlan(ctx.db, account_id, { now: ctx.deps.now(), lock: true });
   const limit_value = plan.limits.max_connections;
   if (limit_value === null) return;
-  const others = and(
-    COUNTED.max_connections.where(account_id),
-    eq(connections.status, 'active'),
-    ne(connections.id, connection_id),
-  );
-  const current_value = await counted(ctx.db, connections, others);
+  const others = and(eq(connections.status, 'active'), ne(connections.id, connection_id));
+  const current_value = await countOf(ctx.db, account_id, 'max_connections', others);
   if (current_value >= limit_value) throw limitReached(plan, 'max_connections', { limit_value, current_value });
 }
 

@@ -1,7 +1,9 @@
 import { and, asc, eq, inArray, ne, sql } from 'drizzle-orm';
 import { accountConnectors, connectionStreams } from '../../db/schema/index.ts';
 import { type StartRun, startRun } from '../engine/lifecycle.ts';
-import { badRequest, paymentRequired } from '../lib/errors.ts';
+import { countOf } from '../engine/plan-counts.ts';
+import { type AccountPlan, creditsUsed, readAccountPlan } from '../engine/credits.ts';
+import { type ApiError, badRequest, paymentRequired } from '../lib/errors.ts';
 import { actorOf, type Ctx } from '../procedure.ts';
 import type { ConnectionRow } from './owned-connection.ts';
 import { checkMovement } from './plan-limits.ts';
@@ -29,7 +31,7 @@ export async function startRunOf(
 
 /** @throws ApiError 400 `account_connector_not_ready`; 402 `connection_locked`. */
 export async function requireRunnable(ctx: Ctx, connection: ConnectionRow): Promise<void> {
-  if (connection.status === 'locked') throw connectionLocked(connection);
+  if (connection.status === 'locked') throw await connectionLocked(ctx, connection);
   await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
 }
 
@@ -48,11 +50,26 @@ export async function requireReadyConnectors(ctx: Ctx, ids: string[]): Promise<v
   });
 }
 
-/** 402: only the billing that locked a connection can unlock it. */
-export const connectionLocked = (connection: ConnectionRow) =>
-  paymentRequired('connection_locked', 'The connection is locked by the limits of the plan', {
-    status_reason: connection.status_reason,
+/** 402 with the limit that locked it: only the billing that locked a connection can unlock it. */
+export async function connectionLocked(ctx: Ctx, { status_reason }: ConnectionRow): Promise<ApiError> {
+  const known = await readAccountPlan(ctx.db, ctx.principal.account_id, { now: ctx.deps.now() });
+  return paymentRequired('connection_locked', 'The connection is locked by the limits of the plan', {
+    status_reason,
+    ...(await lockingLimit(ctx, known, status_reason)),
+    plan: known.plan.id,
   });
+}
+
+async function lockingLimit({ db }: Ctx, known: AccountPlan, reason: string | null) {
+  const { account, plan, period } = known;
+  if (reason === 'payment_overdue') return { limit: 'payment', limit_value: null, current_value: null };
+  if (reason === 'credits_exhausted') {
+    const current_value = await creditsUsed(db, account.id, period);
+    return { limit: 'credits_included', limit_value: plan.credits_included, current_value };
+  }
+  const current_value = await countOf(db, account.id, 'max_connections');
+  return { limit: 'max_connections', limit_value: plan.limits.max_connections, current_value };
+}
 
 /** By namespace and name. */
 export const selectedStreams = (ctx: Ctx, connection_id: string): Promise<StreamRow[]> =>

@@ -135,7 +135,12 @@ async function start(db: Db, deps: Deps, { job, run }: { job: DeliveryJob; run: 
   }
   if (streams.length === 0) throw permanent('no_streams_selected', 'No stream of the connection is selected');
   await requireReady(db, connection);
-  if (await movementRefusal(db, connection.account_id, deps.now())) {
+  const refusal = await movementRefusal(db, connection.account_id, deps.now());
+  // Credits that other runs only hold may come free.
+  if (refusal?.code === 'credits_exhausted' && refusal.held > 0) {
+    throw passing('plan_limit', 'The credits that are left are held by the runs under way');
+  }
+  if (refusal) {
     throw permanent('plan_limit', 'The plan does not allow the run: credits are used up, or a payment is missing');
   }
   try {

@@ -1,9 +1,9 @@
 import { type AccountPlan, creditsUsed, readAccountPlan } from '../../engine/credits.ts';
+import { countOf } from '../../engine/plan-counts.ts';
 import { percentOf, WARNING_PERCENT } from '../../engine/plan-notices.ts';
 import { COUNTED_LIMITS, type CountedLimit } from '../../lib/plans.ts';
 import { billingPeriod, daysIn, utcDay } from '../../lib/utc-days.ts';
 import type { Ctx } from '../../procedure.ts';
-import { countOf } from '../plan-limits.ts';
 import { daysOf, type UsageRange } from '../usage-range.ts';
 import { type DayUsage, runsByConnection, usageByDay } from './ledger.ts';
 import type { AggregatedUsageSchema, LimitUsage } from './schema.ts';

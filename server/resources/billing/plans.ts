@@ -1,11 +1,13 @@
 import { eq } from 'drizzle-orm';
 import { accounts } from '../../../db/schema/index.ts';
-import { readAccountPlan } from '../../engine/credits.ts';
+import { creditsUsed, readAccountPlan } from '../../engine/credits.ts';
+import { clearAccountNotices } from '../../engine/plan-clearance.ts';
+import { countOf } from '../../engine/plan-counts.ts';
+import { settlePlanLocks } from '../../engine/plan-locks.ts';
 import { noticeLimit } from '../../engine/plan-notices.ts';
 import { emit } from '../../events/emit.ts';
 import { COUNTED_LIMITS, CREDIT_RATES, type Plan, PLANS, planOf } from '../../lib/plans.ts';
 import { actorOf, type Ctx, requirePermission } from '../../procedure.ts';
-import { countOf } from '../plan-limits.ts';
 import type { ChangePlan, PlanSchema } from './schema.ts';
 
 /** Every plan, the smallest after the one of one's own installation first. */
@@ -25,7 +27,10 @@ const presentPlan = (plan: Plan, current: string): PlanSchema => ({
   deprecated_at: null,
 });
 
-/** Puts the account on a plan, and tells of every limit of it that is reached or near already. */
+/**
+ * Puts the account on a plan, tells of every limit of it that is reached or near already, and of those that no longer
+ * are. Connections that it does not allow are locked with it, the first hundred at once.
+ */
 export async function changePlan(ctx: Ctx, input: ChangePlan): Promise<PlanSchema> {
   requirePermission(ctx, 'users.manage');
   const { account_id } = ctx.principal;
@@ -50,5 +55,12 @@ export async function changePlan(ctx: Ctx, input: ChangePlan): Promise<PlanSchem
     if (limit_value === null) continue;
     await noticeLimit(ctx.db, after, { limit, used: await countOf(ctx.db, account_id, limit), limit_value });
   }
+  const { credits_included } = after.plan;
+  if (credits_included !== null) {
+    const used = await creditsUsed(ctx.db, account_id, after.period);
+    await noticeLimit(ctx.db, after, { limit: 'credits_included', used, limit_value: credits_included });
+  }
+  await clearAccountNotices(ctx.db, account_id, now);
+  await settlePlanLocks(ctx.db, account_id, now);
   return presentPlan(planOf(input.plan_id), input.plan_id);
 }

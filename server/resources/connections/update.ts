@@ -27,6 +27,8 @@ const PLAIN = [
 ] as const;
 
 type Changes = Partial<typeof connections.$inferInsert>;
+/** Columns that follow from others. */
+const UNTOLD = ['next_run_at', 'ticking_since', 'consecutive_failures'];
 
 /** Changes a connection. A request that changes nothing leaves revision, time stamps and events alone. */
 export async function updateConnection(
@@ -40,7 +42,7 @@ export async function updateConnection(
   const changes: Changes = { ...plainChanges(connection, input), ...(await statusChanges(ctx, connection, input)) };
   Object.assign(changes, scheduleChanges(ctx, { ...connection, ...changes }, input));
   if (changes.schedule) await checkPlanSchedule(ctx, changes.schedule);
-  const changed_fields = Object.keys(changes).filter((key) => key !== 'next_run_at' && key !== 'consecutive_failures');
+  const changed_fields = Object.keys(changes).filter((key) => !UNTOLD.includes(key));
   changed_fields.push(...(await updateStreams(ctx, connection, input)));
   if (changed_fields.length > 0) await store(ctx, connection, { changes, changed_fields });
   return getConnection(ctx, { connection_id: id });
@@ -64,7 +66,7 @@ function plainChanges(connection: ConnectionRow, input: UpdateConnectionRequest)
 async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConnectionRequest): Promise<Changes> {
   const { status } = input;
   if (status === undefined || status === connection.status) return {};
-  if (connection.status === 'locked') throw connectionLocked(connection);
+  if (connection.status === 'locked') throw await connectionLocked(ctx, connection);
   if (status === 'paused') return { status, status_reason: null };
   await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
   if (connection.schema_change_status === 'breaking') {
@@ -79,11 +81,14 @@ function scheduleChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConne
   const now = ctx.deps.now();
   const schedule = input.schedule ?? connection.schedule;
   if (input.schedule) checkSchedule(input.schedule, now);
-  const next = () => (connection.status === 'active' ? nextRunAt(schedule, { anchor: now, after: now }) : null);
-  if (!Bun.deepEquals(schedule, connection.schedule)) return { schedule, next_run_at: next() };
+  const next = () => ({
+    next_run_at: connection.status === 'active' ? nextRunAt(schedule, { anchor: now, after: now }) : null,
+    ticking_since: now.toISOString(),
+  });
+  if (!Bun.deepEquals(schedule, connection.schedule)) return { schedule, ...next() };
   const on = connection.next_run_at !== null;
   const shouldBeOn = connection.status === 'active' && schedule.type !== 'manual';
-  return on === shouldBeOn ? {} : { next_run_at: next() };
+  return on === shouldBeOn ? {} : next();
 }
 
 async function store(

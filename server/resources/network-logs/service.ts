@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { and, eq } from 'drizzle-orm';
 import { streamRuns } from '../../../db/schema/index.ts';
+import { RETENTION_DAYS } from '../../engine/network-log-retention.ts';
 import { ApiError, notFound } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import { findRun, type RunKey, type RunRow } from '../owned-run.ts';
@@ -8,7 +9,6 @@ import type { ConnectorType } from '../wire.ts';
 import { bodyOf, concatenate, decompress, readMembers, segmentKeys } from './segments.ts';
 
 const TYPE = 'application/x-ndjson';
-const RETENTION_DAYS = 14;
 const DAY_MS = 86_400_000;
 
 /**

@@ -1,11 +1,15 @@
 import type { z } from 'zod';
 import type { ChatChannel, ChatMessage } from './chat.ts';
 import type { Connect } from './connecting.ts';
+import type { Masking, ReadRequest } from './reading.ts';
 import type { Recorder } from './recording.ts';
+import type { RowChange } from './row-changes.ts';
 import type { Writer, WriteTarget } from './writing.ts';
 
 export type { PendingRequest, Recorder, RequestRecord, RequestTimings, ResponseRecord } from './recording.ts';
+export type { Filter, Masking, ReadColumn, ReadRequest } from './reading.ts';
 export type { CommittedState, TargetColumn, WriteCounts, Writer, WriteTarget } from './writing.ts';
+export type { RowChange } from './row-changes.ts';
 
 /** Canonical types of a field. `type_native` beside it keeps the source's own type where both sides speak it. */
 export const LOGICAL_TYPES = [
@@ -56,6 +60,12 @@ export interface StreamSchema {
   suggested: boolean;
   /** The query that the stream is, instead of a table. */
   dataset_sql?: string;
+  /**
+   * An incremental read follows a log of changes, of which the source keeps for each reader what it has not
+   * acknowledged: such a read gets a `reader_id`, and `release` is called when there will be no more of them. Masks
+   * and filters are the engine's, whatever `pushdown` says: it knows a row that is filtered from one that is gone.
+   */
+  change_log?: boolean;
 }
 
 /**
@@ -71,6 +81,8 @@ export interface Batch {
   rows: Cell[][];
   /** Size of the cells, roughly, in bytes: what bounds memory. */
   bytes: number;
+  /** What happened to each row, one entry a row. Absent: every row is there now as it stands. */
+  changes?: readonly RowChange[];
   /** When set: if everything up to the end of this batch is committed, a read may go on from here. */
   state?: StreamState;
 }
@@ -79,50 +91,6 @@ export interface Batch {
 export interface StreamState {
   cursor: string | null;
   [key: string]: unknown;
-}
-
-export type Masking = 'none' | 'hash_sha256' | 'hash_sha256_salted' | 'redact' | 'encrypt';
-
-export interface Filter {
-  field: string;
-  operator:
-    | 'eq'
-    | 'ne'
-    | 'gt'
-    | 'gte'
-    | 'lt'
-    | 'lte'
-    | 'in'
-    | 'not_in'
-    | 'contains'
-    | 'starts_with'
-    | 'is_null'
-    | 'is_not_null'
-    | 'between';
-  value: unknown;
-}
-
-/** A column that the engine asks for. `masking` is set only when the source declared that it can do it itself. */
-export interface ReadColumn {
-  field: Field;
-  masking: Masking;
-}
-
-export interface ReadRequest {
-  stream: StreamSchema;
-  columns: ReadColumn[];
-  /** Only filters that the source declared in `pushdown.filters`. */
-  filters: Filter[];
-  sync_mode: SyncMode;
-  cursor_field: string[] | null;
-  primary_key: string[][];
-  /** Go on from here; null: from the start. */
-  state: StreamState | null;
-  /**
-   * Half-open window `[start, end)` on the cursor, ISO: dates, whose days begin at midnight UTC, or instants like
-   * `2026-03-29T23:00:00.000Z`. Null: no limit on that side.
-   */
-  window: { start: string | null; end: string | null } | null;
 }
 
 /** Bytes that can go from a source to a destination untouched. */
@@ -206,6 +174,16 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   /** Byte formats that `copy` can give for these columns, best first; empty: rows only. */
   byteFormats?(request: ReadRequest): ByteFormat[];
   copy?(ctx: ConnectorContext<Config>, request: ReadRequest, format: ByteFormat): Promise<ByteStream>;
+  /**
+   * After the last commit of a read with a `reader_id`: all up to `state` is in the destination, so the source may let
+   * go of it. Need not succeed: the next read goes on from `state` and says the same.
+   * @returns bytes of the log that the source still keeps for this reader.
+   */
+  acknowledge?(ctx: ConnectorContext<Config>, request: ReadRequest, state: StreamState): Promise<number>;
+  /** The same bytes, asked at any time; null: the source keeps nothing for this reader. */
+  lag?(ctx: ConnectorContext<Config>, reader_id: string): Promise<number | null>;
+  /** Removes all that the source keeps for the reader; done when it does not return an error, also the second time. */
+  release?(ctx: ConnectorContext<Config>, reader_id: string): Promise<void>;
   /** Rows that a full read would give, roughly, without reading them. */
   estimate?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<number | null>;
 }
@@ -213,6 +191,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
 export interface DestinationConnector<Config = unknown> extends ConnectorBase<Config> {
   type: 'destination';
   supported_destination_sync_modes: DestinationSyncMode[];
+  /** It does what `Batch.changes` says. Without it only `append` takes changes, each as one more row. */
+  applies_changes?: boolean;
   /** It does what `WriteTarget.replace_window` says: a window loaded again by append doubles nothing. */
   replaces_windows?: boolean;
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;

@@ -24,6 +24,11 @@ export interface WriteTarget {
    * makes. NULL is in no window. Absent or null: every row stays.
    */
   replace_window?: { column: string; start: string | null; end: string | null } | null;
+  /**
+   * The read gives all rows that the stream has: with soft_delete, those of the table that are not among them are
+   * marked as deleted by the commit that `finish` makes.
+   */
+  complete?: boolean;
   /** Identity of the checkpoint that the destination keeps. */
   connection_id: string;
   stream_id: string;
@@ -63,7 +68,7 @@ export interface WriteCounts {
 }
 
 /**
- * Writes one stream. Order of calls: (`write`* `checkpoint`?)* `finish`, or one `pipe` and `finish`; `abort` at any
+ * Writes one stream, by the rules of row-changes.ts where batches carry changes. Order of calls: (`write`* `checkpoint`?)* `finish`, or one `pipe` and `finish`; `abort` at any
  * time instead, also after an error of another call, and then nothing that is not yet committed may stay.
  */
 export interface Writer {

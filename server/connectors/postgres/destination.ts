@@ -5,12 +5,13 @@ import {
   type Writer,
   type WriteTarget,
 } from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
 import { USER_SCHEMAS } from './catalog.ts';
 import { databases, serverCheck } from './check.ts';
 import { PgSession, withSession } from './session.ts';
 import { PostgresDestinationConfig } from './settings.ts';
 import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
-import { addMissingColumns, createTable, ensureUniqueKey, findTable } from './tables.ts';
+import { addDeletionColumn, addMissingColumns, createTable, ensureUniqueKey, findTable } from './tables.ts';
 import { checkTarget, resolveTarget } from './target.ts';
 import { PgWriter } from './writer.ts';
 
@@ -25,7 +26,8 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   version: '1.0.0',
   release_stage: 'generally_available',
   auth_methods: ['basic'],
-  supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup'],
+  supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
+  applies_changes: true,
   replaces_windows: true,
   config: PostgresDestinationConfig,
   check,
@@ -82,7 +84,16 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
     const state = await claimState(session, placed);
     let existing = await findTable(session, schema, target.table);
     if (existing && target.mode !== 'overwrite') await addMissingColumns(session, placed, existing);
-    if (existing && target.mode === 'append_dedup') await ensureUniqueKey(session, placed, existing);
+    if (existing && (target.mode === 'append_dedup' || target.mode === 'soft_delete')) {
+      await ensureUniqueKey(session, placed, existing);
+    }
+    if (existing && target.mode === 'soft_delete') await addDeletionColumn(session, placed);
+    if (!existing && target.mode === 'update') {
+      throw new ConfigurationError(
+        'table_missing',
+        `There is no table ${schema}.${target.table}: update changes rows of a table that is there`,
+      );
+    }
     if (!existing && target.replace_window) {
       await createTable(session, resolveTarget(placed, schema, null), { name: target.table, primaryKey: false });
       existing = await findTable(session, schema, target.table);

@@ -1,4 +1,5 @@
-import { mergeStage } from './merge.ts';
+import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
+import { mergeStage, type Stage } from './merge.ts';
 import { deleteWindow } from './replace-window.ts';
 import type { PgSession } from './session.ts';
 import { derivedName, identifier, relation, shortHash } from './sql.ts';
@@ -12,6 +13,12 @@ export interface Load {
   readonly incremental: boolean;
   /** Makes ready for COPY. @returns where to copy to, quoted, and the options of the COPY. */
   prepare(session: PgSession): Promise<{ into: string; freeze: boolean }>;
+  /** Takes changes: the column of the stage that says what happened to a row. Absent: they are rows like others. */
+  readonly change?: string;
+  /** What was noted since `prepare`; asked for by the first batch that has changes. */
+  changes?(): StagedChanges;
+  /** Forgets the rows copied since `prepare`, and has those of the table removed. */
+  truncate?(session: PgSession): Promise<void>;
   /** Brings the copied rows into place. @returns rows that replaced others, and rows that are gone. */
   complete(session: PgSession): Promise<{ updated: number; deleted: number }>;
 }
@@ -21,6 +28,8 @@ export function loadOf(target: Target): Load {
     case 'overwrite':
       return overwrite(target);
     case 'append_dedup':
+    case 'soft_delete':
+    case 'update':
       return merge(target);
     default:
       return append(target);
@@ -67,18 +76,31 @@ function overwrite(target: Target): Load {
 /** The stage is a temporary table: not logged, and gone with the session whatever happens. */
 function merge(target: Target): Load {
   let present = target.existing !== null;
-  const name = `stage_${shortHash(target.connection_id, target.stream_id, target.stream_run_id, target.fence)}`;
-  const taken = new Set(target.columns.map((column) => column.name));
-  let sequence = '_seq';
-  while (taken.has(sequence)) sequence = `_${sequence}`;
+  const prefix = unusedPrefix(target.columns.map(({ name }) => name));
+  const stage: Stage = {
+    name: `stage_${shortHash(target.connection_id, target.stream_id, target.stream_run_id, target.fence)}`,
+    sequence: `${prefix}seq`,
+    change: `${prefix}change`,
+    changes: null,
+    complete: target.complete === true && target.mode === 'soft_delete',
+  };
+  const changes = () => (stage.changes ??= new StagedChanges());
   return {
-    incremental: true,
+    // A part of a complete read would have the rest marked as deleted.
+    incremental: !stage.complete,
+    change: stage.change,
+    changes,
     async prepare(session) {
       if (!present) await createTable(session, target, { name: target.table, primaryKey: true });
       present = true;
-      await createStage(session, target, { name, sequence });
-      return { into: identifier(name), freeze: false };
+      stage.changes = null;
+      await createStage(session, target, stage);
+      return { into: identifier(stage.name), freeze: false };
     },
-    complete: async (session) => ({ updated: await mergeStage(session, target, { name, sequence }), deleted: 0 }),
+    async truncate(session) {
+      await session.query(`truncate ${identifier(stage.name)}`);
+      changes().truncate();
+    },
+    complete: (session) => mergeStage(session, target, stage),
   };
 }

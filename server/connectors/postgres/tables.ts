@@ -1,5 +1,6 @@
 import type { WriteTarget } from '../define.ts';
 import { ConfigurationError, DataError } from '../errors.ts';
+import { DELETED_AT } from '../row-changes.ts';
 import type { PgSession } from './session.ts';
 import { columnList, identifier, literal, relation } from './sql.ts';
 import type { Column, Target } from './target.ts';
@@ -52,18 +53,30 @@ const definitions = (columns: readonly Column[]) =>
 export async function createTable(session: PgSession, target: Target, options: { name: string; primaryKey: boolean }) {
   const key =
     options.primaryKey && target.primary_key.length ? `, primary key (${columnList(target.primary_key)})` : '';
-  const parts = `${definitions(target.typed)}${key}`;
+  const parts = `${definitions(target.typed)}${target.mode === 'soft_delete' ? `, ${DELETION}` : ''}${key}`;
   await session.query(`create table ${relation(target.schema, options.name)} (${parts})`);
 }
 
-/** Emptied by each commit, gone with the session. `sequence`: the column that keeps the order of arrival. */
-export async function createStage(session: PgSession, target: Target, options: { name: string; sequence: string }) {
+const DELETION = `${identifier(DELETED_AT)} timestamp with time zone`;
+
+/** What soft_delete marks rows in. */
+export async function addDeletionColumn(session: PgSession, target: WriteTarget & { schema: string }) {
+  await session.query(`alter table ${relation(target.schema, target.table)} add column if not exists ${DELETION}`);
+}
+
+/** Emptied by each commit, gone with the session. `sequence` keeps the order of arrival, `change` what happened. */
+export async function createStage(
+  session: PgSession,
+  target: Target,
+  options: { name: string; sequence: string; change: string },
+) {
   const key = new Set(target.primary_key);
   const columns = target.typed.map(
     ({ name, type }) => `${identifier(name)} ${type}${key.has(name) ? ' not null' : ''}`,
   );
   await session.query(
     `create temporary table if not exists ${identifier(options.name)} (${columns.join(', ')},
+       ${identifier(options.change)} text,
        ${identifier(options.sequence)} bigint generated always as identity) on commit delete rows`,
   );
 }

@@ -1,5 +1,6 @@
 import type { ByteFormat, WriteTarget } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
+import { DELETED_AT } from '../row-changes.ts';
 import { checkedName, relation } from './sql.ts';
 import type { ExistingTable } from './tables.ts';
 import { columnType, DIALECT, isBuiltin } from './types.ts';
@@ -27,11 +28,14 @@ export function checkTarget(target: WriteTarget, schema: string): void {
   if (names.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice) throw new ConfigurationError('duplicate_column', `Two fields would become the column "${twice}"`);
-  if (!['append', 'overwrite', 'append_dedup'].includes(target.mode)) {
-    throw new ConfigurationError('unsupported_sync_mode', `PostgreSQL does not write by ${target.mode}`);
+  if (!['append', 'overwrite'].includes(target.mode) && target.primary_key.length === 0) {
+    throw new ConfigurationError('primary_key_required', `${target.table} needs a primary key for ${target.mode}`);
   }
-  if (target.mode === 'append_dedup' && target.primary_key.length === 0) {
-    throw new ConfigurationError('primary_key_required', `${target.table} needs a primary key for append_dedup`);
+  if (target.mode === 'soft_delete' && names.includes(DELETED_AT)) {
+    throw new ConfigurationError(
+      'duplicate_column',
+      `The column ${DELETED_AT} is where soft_delete marks rows: give the field of this name another one`,
+    );
   }
 }
 

@@ -2,13 +2,17 @@ import type {
   Batch,
   ByteFormat,
   ByteStream,
+  Cell,
   CommittedState,
   ConnectorContext,
+  RowChange,
   StreamState,
   WriteCounts,
   Writer,
 } from '../define.ts';
 import { ConnectorError } from '../errors.ts';
+import { changeCell } from '../latest-changes.ts';
+import { UPSERT } from '../row-changes.ts';
 import type { CopyIn } from './copy-in.ts';
 import { encodeCopyText } from './copy-text.ts';
 import { type Load, loadOf } from './load.ts';
@@ -25,7 +29,12 @@ export class PgWriter implements Writer {
   readonly #load: Load;
   #counts: WriteCounts;
   #copy: CopyIn | null = null;
-  #prepared = false;
+  /** The rows of the COPY end in what happened to them. */
+  #marked = false;
+  /** Of the open transaction, not counting `#copy`. */
+  #copied = { rows: 0, bytes: 0 };
+  #deletes = 0;
+  #prepared: Awaited<ReturnType<Load['prepare']>> | null = null;
   #warned = false;
 
   constructor(
@@ -41,9 +50,44 @@ export class PgWriter implements Writer {
 
   async write(batch: Batch): Promise<void> {
     await this.#guard(async () => {
-      this.#copy ??= await this.#begin('');
-      await this.#copy.write(Buffer.from(encodeCopyText(batch.rows, this.#warnOfNul)));
+      if (batch.changes && this.#load.change) await this.#writeChanges(batch.rows, batch.changes);
+      else await this.#writeRows(batch.rows, false);
     });
+  }
+
+  async #writeRows(rows: Cell[][], marked: boolean): Promise<void> {
+    if (this.#copy && this.#marked !== marked) await this.#endCopy();
+    this.#marked = marked;
+    this.#copy ??= await this.#begin('');
+    await this.#copy.write(Buffer.from(encodeCopyText(rows, this.#warnOfNul)));
+  }
+
+  /** A truncate takes the rows before it back. */
+  async #writeChanges(rows: Cell[][], changes: readonly RowChange[]): Promise<void> {
+    if (!this.#prepared) await this.#prepare();
+    const noted = this.#load.changes!();
+    let [from, deletes] = [0, 0];
+    for (const [index, row] of rows.entries()) {
+      const change = changes[index] ?? UPSERT;
+      if (change.operation === 'truncate') {
+        await this.#endCopy();
+        await this.#load.truncate!(this.session);
+        [from, deletes] = [index + 1, 0];
+        continue;
+      }
+      noted.note(change);
+      if (change.operation === 'delete') deletes++;
+      row.push(changeCell(change));
+    }
+    this.#deletes += deletes;
+    if (from < rows.length) await this.#writeRows(from > 0 ? rows.slice(from) : rows, true);
+  }
+
+  async #endCopy(): Promise<void> {
+    if (!this.#copy) return;
+    this.#copied.rows += await this.#copy.end();
+    this.#copied.bytes += this.#copy.bytes();
+    this.#copy = null;
   }
 
   async pipe(stream: ByteStream): Promise<void> {
@@ -75,23 +119,23 @@ export class PgWriter implements Writer {
 
   async #prepare() {
     await this.session.query('begin');
-    this.#prepared = true;
-    return this.#load.prepare(this.session);
+    this.#prepared = await this.#load.prepare(this.session);
+    return this.#prepared;
   }
 
   async #begin(format: string): Promise<CopyIn> {
-    const { into, freeze } = await this.#prepare();
+    const { into, freeze } = this.#prepared ?? (await this.#prepare());
     const options = [format, freeze && 'freeze'].filter(Boolean).join(', ');
-    const columns = columnList(this.work.target.columns.map(({ name }) => name));
+    const names = this.work.target.columns.map(({ name }) => name);
+    const columns = columnList(this.#marked ? [...names, this.#load.change!] : names);
     return this.session.copyIn(`copy ${into} (${columns}) from stdin${options && ` (${options})`}`);
   }
 
   async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
     const counts = { ...this.#counts };
-    if (this.#copy) {
-      counts.rows_loaded += await this.#copy.end();
-      counts.bytes_loaded += this.#copy.bytes();
-    }
+    await this.#endCopy();
+    counts.rows_loaded += this.#copied.rows - this.#deletes;
+    counts.bytes_loaded += this.#copied.bytes;
     if (this.#prepared) {
       const { updated, deleted } = await this.#load.complete(this.session);
       counts.rows_updated += updated;
@@ -99,7 +143,7 @@ export class PgWriter implements Writer {
     } else await this.session.query('begin');
     await this.work.state.record({ state, counts, finished });
     await this.session.query('commit', [], { slow: true });
-    [this.#copy, this.#prepared, this.#counts] = [null, false, counts];
+    [this.#prepared, this.#copied, this.#deletes, this.#counts] = [null, { rows: 0, bytes: 0 }, 0, counts];
     return counts;
   }
 

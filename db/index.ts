@@ -1,6 +1,7 @@
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import * as schema from './schema/index.ts';
+import { preparing } from './prepared-statements.ts';
 import type { Db } from './types.ts';
 
 export interface Database {
@@ -20,7 +21,7 @@ export function openDatabase(url: string, options: { max?: number } = {}): Datab
     connect_timeout: 10,
   });
   return {
-    db: drizzle(client, { schema }),
+    db: drizzle(preparing(client), { schema }),
     url,
     listen: async (channel, heard) => {
       const { unlisten } = await client.listen(channel, heard);

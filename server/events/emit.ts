@@ -34,6 +34,9 @@ export const EVENTS_CHANNEL = 'events';
 
 /** Writes an event. `db` must be the transaction of the change that it reports, so that the two cannot disagree. */
 export async function emit(db: Db, event: NewEvent): Promise<void> {
-  await db.insert(events).values({ ...event, ...EVENT_KINDS[event.event], payload: event.payload ?? {} });
-  await db.execute(sql`select pg_notify(${EVENTS_CHANNEL}, '')`);
+  await db
+    .insert(events)
+    .values({ ...event, ...EVENT_KINDS[event.event], payload: event.payload ?? {} })
+    // In the same statement: a round trip less in every change.
+    .returning({ told: sql`pg_notify(${EVENTS_CHANNEL}, '')` });
 }

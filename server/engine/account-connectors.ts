@@ -1,11 +1,12 @@
 import { eq } from 'drizzle-orm';
 import { accountConnectors } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
 import type { AnySource, CheckResult, PendingRequest, Recorder } from '../connectors/define.ts';
 import { ConfigurationError, ConnectorError, TimeoutError } from '../connectors/errors.ts';
 import type { Deps } from '../deps.ts';
 import { createRedactor } from '../lib/redact.ts';
 import { type CatalogDiff, storeCatalog } from './catalog.ts';
-import { type AccountConnectorRow, openConnector, openSecrets, secretValues } from './connector-context.ts';
+import { type AccountConnectorRow, type ConnectorHooks, openConnector, secretsOf } from './connector-context.ts';
 
 export { type AccountConnectorRow, openParameters, secretsContext } from './connector-context.ts';
 export type { CatalogDiff } from './catalog.ts';
@@ -17,17 +18,26 @@ const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 /** Checks and discoveries belong to no run, so there is no network log for them. */
 const UNRECORDED: Recorder = { start: () => SILENT };
 
-/** Runs the connector's real check, 20 s at the most. Never throws for what the other side does: it is in `error`. */
+/**
+ * Runs the connector's real check, 20 s at the most. Never throws for what the other side does: it is in `error`.
+ * `host_key_fingerprint`: of an SSH server that was not known before; a row that is stored has it already.
+ */
 export async function testAccountConnector(
   deps: Deps,
   row: AccountConnectorRow,
-): Promise<{ result: CheckResult; error: ConnectorError | null }> {
+): Promise<{ result: CheckResult; error: ConnectorError | null; host_key_fingerprint: string | null }> {
+  let host_key_fingerprint: string | null = null;
+  const hostKey = (fingerprint: string) => {
+    host_key_fingerprint = fingerprint;
+  };
   try {
-    const result = await withConnector(deps, row, CHECK_MS, ({ connector, ctx }) => connector.check(ctx));
-    return { result, error: null };
+    const work = ({ connector, ctx }: Opened) => connector.check(ctx);
+    const result = await useConnector(deps, row, { ms: CHECK_MS, hostKey }, work);
+    return { result, error: null, host_key_fingerprint };
   } catch (thrown) {
     const error = presentable(deps, row, thrown);
-    return { result: { checks: [{ title: 'Connection', status: 'failed', message: error.message }] }, error };
+    const checks = [{ title: 'Connection', status: 'failed' as const, message: error.message }];
+    return { result: { checks }, error, host_key_fingerprint };
   }
 }
 
@@ -48,13 +58,24 @@ export async function possibleValues(
   }
 }
 
-/** Discovers and stores the catalog of a source. @throws ConnectorError; `catalog_status` is then `failed`. */
-export async function refreshCatalog(deps: Deps, row: AccountConnectorRow): Promise<CatalogDiff> {
+/**
+ * Discovers and stores the catalog of a source; `report` belongs to the same transaction.
+ * @throws ConnectorError; `catalog_status` is then `failed`.
+ */
+export async function refreshCatalog(
+  deps: Deps,
+  row: AccountConnectorRow,
+  report?: (tx: Db, diff: CatalogDiff) => Promise<void>,
+): Promise<CatalogDiff> {
   try {
     const found = await withConnector(deps, row, DISCOVER_MS, ({ connector, ctx }) =>
       (connector as AnySource).discover(ctx),
     );
-    return await deps.db.transaction((tx) => storeCatalog(tx, row, found));
+    return await deps.db.transaction(async (tx) => {
+      const diff = await storeCatalog(tx, row, found);
+      await report?.(tx, diff);
+      return diff;
+    });
   } catch (error) {
     await deps.db.update(accountConnectors).set({ catalog_status: 'failed' }).where(eq(accountConnectors.id, row.id));
     throw presentable(deps, row, error);
@@ -67,10 +88,17 @@ type Opened = ReturnType<typeof openConnector>;
  * Opens the connector for one piece of work, `ms` at the most; afterwards whatever it left open ends.
  * @throws what the connector throws, TimeoutError `check_timeout`; `presentable` makes it fit for users.
  */
-export async function withConnector<Result>(
+export const withConnector = <Result>(
   deps: Deps,
   row: AccountConnectorRow,
   ms: number,
+  work: (opened: Opened) => Promise<Result>,
+): Promise<Result> => useConnector(deps, row, { ms }, work);
+
+async function useConnector<Result>(
+  deps: Deps,
+  row: AccountConnectorRow,
+  { ms, hostKey }: { ms: number } & Pick<ConnectorHooks, 'hostKey'>,
   work: (opened: Opened) => Promise<Result>,
 ): Promise<Result> {
   const abort = new AbortController();
@@ -80,18 +108,22 @@ export async function withConnector<Result>(
     abort.abort(error);
     late.reject(error);
   }, ms);
-  const hooks = { recorder: UNRECORDED, signal: abort.signal, warn: () => {}, rateLimited: () => {} };
+  const cleanUps: (() => Promise<void>)[] = [];
+  const cleanUp = (end: () => Promise<void>) => void cleanUps.push(end);
+  const { signal } = abort;
+  const hooks = { recorder: UNRECORDED, signal, cleanUp, hostKey, warn: () => {}, rateLimited: () => {} };
   try {
     return await Promise.race([work(openConnector(deps, row, hooks)), late.promise]);
   } finally {
     clearTimeout(timer);
     abort.abort();
+    await Promise.allSettled(cleanUps.map((end) => end()));
   }
 }
 
 /** The error without the secrets of the row. */
 export function presentable(deps: Deps, row: AccountConnectorRow, thrown: unknown): ConnectorError {
-  const redactor = createRedactor(secretValues(openSecrets(deps, row)));
+  const redactor = createRedactor(secretsOf(deps, row));
   if (thrown instanceof ConnectorError) {
     thrown.message = redactor.text(thrown.message);
     return thrown;

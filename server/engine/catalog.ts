@@ -1,21 +1,24 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
-import { accountConnectors, catalogStreams } from '../../db/schema/index.ts';
+import { eq, inArray, sql } from 'drizzle-orm';
+import { accountConnectors, catalogStreams, connections } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamSchema } from '../connectors/define.ts';
 import type { AccountConnectorRow } from './connector-context.ts';
+import { applyOverrides } from './overrides.ts';
+import type { StreamDrift } from './schema-adaptation.ts';
+import { diffStream } from './schema-diff.ts';
+import { type ChangeSummary, summarize } from './schema-summary.ts';
+import { applyDrift } from './schema-drift.ts';
 
-export interface CatalogDiff {
-  streams_added: string[];
-  streams_removed: string[];
-  streams_updated: string[];
-}
+/** What a discovery found different, and whether a connection is broken by it. */
+export type CatalogDiff = ChangeSummary & { breaking: boolean };
 
 type CatalogRow = typeof catalogStreams.$inferSelect;
 const keyOf = (stream: { namespace: string | null; name: string }) => JSON.stringify([stream.namespace, stream.name]);
-const shownName = (stream: { namespace: string | null; name: string }) =>
-  stream.namespace ? `${stream.namespace}.${stream.name}` : stream.name;
 
-/** Stores what discovery found beside what was known, in one transaction of the caller, and tells the difference. */
+/**
+ * Stores what discovery found beside what was known, and has every connection of the source deal with the difference,
+ * in one transaction of the caller.
+ */
 export async function storeCatalog(db: Db, row: AccountConnectorRow, found: StreamSchema[]): Promise<CatalogDiff> {
   await db
     .select({ id: accountConnectors.id })
@@ -25,31 +28,37 @@ export async function storeCatalog(db: Db, row: AccountConnectorRow, found: Stre
   const known = await db.select().from(catalogStreams).where(eq(catalogStreams.account_connector_id, row.id));
   const byKey = new Map(known.map((stream) => [keyOf(stream), stream]));
   const first = known.length === 0;
-  const diff: CatalogDiff = { streams_added: [], streams_removed: [], streams_updated: [] };
+  const drifts: StreamDrift[] = [];
   for (const stream of found) {
     const before = byKey.get(keyOf(stream));
     byKey.delete(keyOf(stream));
-    const change = changeOf(before, stream, first);
-    if (change === 'added' && !first) diff.streams_added.push(shownName(stream));
-    if (change === 'updated') diff.streams_updated.push(shownName(stream));
-    await upsertStream(db, { row, stream, before, change });
+    const drift = driftOf(before, stream);
+    if (drift && !first) drifts.push(drift);
+    await upsertStream(db, { row, stream, before, change: first ? 'unchanged' : changeOf(drift) });
   }
   const gone = [...byKey.values()].filter((stream) => stream.removed_at === null);
-  diff.streams_removed.push(...gone.map(shownName));
+  drifts.push(...gone.map((stream) => driftOf(stream, null)).filter((drift) => drift !== null));
   if (gone.length > 0) await markRemoved(db, gone);
-  await db
-    .update(accountConnectors)
-    .set({ catalog_status: 'ready', catalog_refreshed_at: sql`clock_timestamp()` })
-    .where(eq(accountConnectors.id, row.id));
-  return diff;
+  const breaking = await applyDrift(db, row, drifts);
+  await markRefreshed(db, row);
+  return { ...summarize(drifts.flatMap(({ changes }) => changes)), breaking };
 }
 
 type Change = CatalogRow['change_status'];
 
-function changeOf(before: CatalogRow | undefined, stream: StreamSchema, first: boolean): Change {
-  if (!before) return first ? 'unchanged' : 'added';
-  if (before.removed_at) return 'added';
-  return Bun.deepEquals(before.definition, stream) ? 'unchanged' : 'updated';
+/** Null: the stream is as it was. */
+function driftOf(before: CatalogRow | undefined, after: StreamSchema | null): StreamDrift | null {
+  const overrides = before?.overrides ?? {};
+  const old = before && before.removed_at === null ? (before.definition as unknown as StreamSchema) : null;
+  const schema = after ?? old;
+  const seen = (stream: StreamSchema | null) => stream && applyOverrides(stream, overrides);
+  const changes = diffStream(seen(old), seen(after));
+  return schema && changes.length > 0 ? { schema, overrides, changes } : null;
+}
+
+function changeOf(drift: StreamDrift | null): Change {
+  if (!drift) return 'unchanged';
+  return drift.changes.some(({ subject }) => subject === 'stream') ? 'added' : 'updated';
 }
 
 async function upsertStream(
@@ -81,5 +90,17 @@ async function markRemoved(db: Db, gone: CatalogRow[]): Promise<void> {
   await db
     .update(catalogStreams)
     .set({ change_status: 'removed', removed_at: sql`clock_timestamp()` })
-    .where(and(inArray(catalogStreams.id, ids)));
+    .where(inArray(catalogStreams.id, ids));
+}
+
+async function markRefreshed(db: Db, { id }: AccountConnectorRow): Promise<void> {
+  const [row] = await db
+    .update(accountConnectors)
+    .set({ catalog_status: 'ready', catalog_refreshed_at: sql`clock_timestamp()` })
+    .where(eq(accountConnectors.id, id))
+    .returning({ catalog_refreshed_at: accountConnectors.catalog_refreshed_at });
+  await db
+    .update(connections)
+    .set({ catalog_refreshed_at: row?.catalog_refreshed_at ?? null, updated_at: sql`${connections.updated_at}` })
+    .where(eq(connections.source_id, id));
 }

@@ -3,8 +3,9 @@ import { accountConnectors, tasks } from '../../db/schema/index.ts';
 import { ConnectorError } from '../connectors/errors.ts';
 import type { Deps } from '../deps.ts';
 import { type Actor, emit, SYSTEM_ACTOR } from '../events/emit.ts';
-import { type CatalogDiff, refreshCatalog } from './account-connectors.ts';
+import { refreshCatalog } from './account-connectors.ts';
 import { exportMetadata } from './export-metadata.ts';
+import { summaryText } from './schema-summary.ts';
 
 type TaskRow = typeof tasks.$inferSelect;
 
@@ -38,12 +39,11 @@ async function discoverCatalog(deps: Deps, task: TaskRow): Promise<void> {
     .from(accountConnectors)
     .where(eq(accountConnectors.id, task.account_connector_id));
   if (!row || row.deleted_at) throw new ConnectorError('account_connector_gone', 'The source was deleted');
-  const diff = await refreshCatalog(deps, row);
-  await deps.db.transaction(async (tx) => {
+  await refreshCatalog(deps, row, async (tx, { breaking, ...diff }) => {
     const finished_at = sql`clock_timestamp()`;
     await tx
       .update(tasks)
-      .set({ status: 'succeeded', result: { ...diff }, finished_at })
+      .set({ status: 'succeeded', result: { ...diff, breaking }, finished_at })
       .where(eq(tasks.id, task.id));
     const actor: Actor = task.created_by ? { type: 'user', id: task.created_by, name: null } : SYSTEM_ACTOR;
     await emit(tx, {
@@ -51,19 +51,18 @@ async function discoverCatalog(deps: Deps, task: TaskRow): Promise<void> {
       event: 'catalog_refreshed',
       actor,
       resource: { type: 'account_connector', id: row.id, name: row.name },
-      summary: `The catalog of ${row.name} was refreshed${changesOf(diff)}`,
+      summary: `The catalog of ${row.name} was refreshed${summaryText(diff)}`,
       account_connector_id: row.id,
       connection_id: task.connection_id ?? undefined,
-      payload: { account_connector_id: row.id, task_id: task.id, ...diff, breaking: diff.streams_removed.length > 0 },
+      payload: {
+        account_connector_id: row.id,
+        account_connector_name: row.name,
+        connector_type: row.connector_type,
+        connector_name: row.connector_name,
+        task_id: task.id,
+        ...diff,
+        breaking,
+      },
     });
   });
-}
-
-function changesOf(diff: CatalogDiff): string {
-  const parts = [
-    [diff.streams_added.length, 'added'],
-    [diff.streams_removed.length, 'removed'],
-    [diff.streams_updated.length, 'changed'],
-  ].filter(([count]) => count !== 0);
-  return parts.length === 0 ? '' : `: ${parts.map(([count, what]) => `${count} streams ${what}`).join(', ')}`;
 }

@@ -60,7 +60,7 @@ const samePath = (a: string[], b: string[]) => a.length === b.length && a.every(
 export function planTransfer(input: { source: AnySource; schema: StreamSchema; stream: StreamRow }): TransferPlan {
   const { source, schema, stream } = input;
   const choices = stream.fields as FieldChoice[];
-  for (const choice of choices) requireField(schema, choice.path);
+  for (const choice of choices) if (choice.selected) requireField(schema, choice.path);
   const mappings = stream.mapping as FieldMapping[] | null;
   const columns = mappings ? mappedColumns(input, mappings) : selectedColumns(input);
   const filters = stream.filters as Filter[];

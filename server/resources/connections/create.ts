@@ -72,7 +72,8 @@ function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeo
   const status = input.status ?? 'active';
   const now = ctx.deps.now();
   const { name, description, backfill_days, start_date, destination_schema, table_prefix } = input;
-  const { schema_change_policy, max_parallel_streams, notify_on_failure, tags } = input;
+  const { schema_change_policy, rejected_rows_policy, max_rejected_rows } = input;
+  const { max_parallel_streams, notify_on_failure, tags } = input;
   return {
     account_id: ctx.principal.account_id,
     source_id: sides.source.id,
@@ -88,6 +89,8 @@ function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeo
     destination_schema,
     table_prefix,
     schema_change_policy,
+    rejected_rows_policy,
+    max_rejected_rows,
     max_parallel_streams,
     notify_on_failure,
     tags,

@@ -2,11 +2,19 @@ import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
 import { exactAnswer } from '../../lib/exact-answer.ts';
 import { act, read, router, write } from '../../procedure.ts';
+import { rpcInput } from '../rpc-input.ts';
 import { UsageRange } from '../usage-range.ts';
 import { createConnection } from './create.ts';
 import { ConnectionQuery, listConnections } from './list.ts';
 import { FieldMappingSourceConnectionSchema, listFieldMappingSources } from './field-mapping-sources.ts';
 import { ConnectionSchema, CreateConnectionRequest, UpdateConnectionRequest } from './schema.ts';
+import { reviewSchemaChanges } from './review-schema-changes.ts';
+import {
+  ConnectionSchemaChange,
+  listSchemaChanges,
+  ReviewSchemaChanges,
+  SchemaChangesQuery,
+} from './schema-changes.ts';
 import { deleteConnection, getConnection } from './service.ts';
 import { updateConnection } from './update.ts';
 import { updateCatalog } from './update-catalog.ts';
@@ -70,6 +78,14 @@ export const connectionsRouter = router({
     )
     .output(z.string())
     .mutation(({ ctx, input }) => updateCatalog(ctx, input)),
+  schemaChanges: read
+    .input(rpcInput(SchemaChangesQuery))
+    .output(z.array(ConnectionSchemaChange))
+    .query(({ ctx, input }) => listSchemaChanges(ctx, input)),
+  reviewSchemaChanges: write('connections.update')
+    .input(rpcInput(ReviewSchemaChanges))
+    .output(ConnectionSchema)
+    .mutation(({ ctx, input }) => reviewSchemaChanges(ctx, input)),
   fieldMappingSources: read
     .concat(
       rest('GET', '/connections/{connection_id}/field_mapping_sources', {

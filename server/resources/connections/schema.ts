@@ -6,6 +6,9 @@ import { ConnectionStream, ConnectionStreamRequest } from './stream-schema.ts';
 const uuid = () => z.string().meta({ format: 'uuid' });
 const schemaChangePolicy = () => z.enum(['ignore', 'propagate_columns', 'propagate_fully', 'disable_connection']);
 
+/** What is done with rows that the destination cannot take: the stream fails, or they are kept in a table beside it. */
+const rejectedRowsPolicy = () => z.enum(['fail', 'keep']);
+
 export const ConnectionStatus = z
   .enum(['active', 'paused', 'auto_disabled', 'locked'])
   .meta({ id: 'ConnectionStatus' });
@@ -46,6 +49,8 @@ export const ConnectionSchema = z
     schema_change_policy: schemaChangePolicy(),
     schema_change_status: z.enum(['no_change', 'non_breaking', 'breaking']),
     catalog_refreshed_at: instant().nullable(),
+    rejected_rows_policy: rejectedRowsPolicy(),
+    max_rejected_rows: z.number(),
     max_parallel_streams: z.number(),
     notify_on_failure: z.boolean(),
     tags: z.array(z.string()),
@@ -82,6 +87,8 @@ const settings = {
   table_prefix: text(0, 50),
   streams: z.array(ConnectionStreamRequest).max(10_000),
   schema_change_policy: schemaChangePolicy(),
+  rejected_rows_policy: rejectedRowsPolicy(),
+  max_rejected_rows: z.int().min(1).max(100_000),
   max_parallel_streams: z.int().min(1).max(50),
   notify_on_failure: z.boolean(),
   tags: z.array(name()).max(20),

@@ -26,7 +26,8 @@ export function checkFields(settings: StreamSettings, place: StreamPlace): void 
     throw refuse('datasets_unsupported', 'dataset_sql', `${place.source.name} reads no queries`);
   }
   for (const choice of settings.fields) {
-    demand('fields', choice.path);
+    const known = !choice.selected && place.stored?.fields.some((one) => same(one.path, choice.path));
+    if (!known) demand('fields', choice.path);
     if (choice.masking === 'encrypt') throw refuse('unsupported_masking', 'fields', 'encrypt is not available');
   }
   for (const filter of settings.filters) demand('filters', filter.field.split('.'));

@@ -1,7 +1,8 @@
 import type { AnyDestination, AnySource, StreamSchema } from '../../connectors/define.ts';
+import { defaultSettings } from '../../engine/stream-defaults.ts';
 import { badRequest } from '../../lib/errors.ts';
 import type { ConnectionStreamRequest } from './stream-schema.ts';
-import { checkSettings, defaultSettings, mergeSettings, type StreamSettings } from './stream-settings.ts';
+import { checkSettings, mergeSettings, type StreamSettings } from './stream-settings.ts';
 
 /** A stream of the source with what the connection does with it. */
 export interface PlannedStream {
@@ -40,16 +41,18 @@ export function planStreams(input: SelectionInput): PlannedStream[] {
     const key = streamKey(stream);
     const request = named.get(key);
     const { source, destination, reverse_etl } = input;
-    const place = { stream, source, destination, reverse_etl, field: request ? `streams.${request.index}` : 'streams' };
-    const fresh = defaultSettings(stream, input.destination);
+    const stored = input.current.get(key);
+    const field = request ? `streams.${request.index}` : 'streams';
+    const place = { stream, source, destination, reverse_etl, stored, field };
+    const fresh: StreamSettings = defaultSettings(stream, input.destination);
     // The table's name is fixed here and now: worked out later, it would change when a stream of the same name comes.
     if ((names.get(stream.name) ?? 0) > 1) fresh.destination_table = `${stream.namespace ?? ''}_${stream.name}`;
     const anew = { ...fresh, selected: input.requests === null || request !== undefined };
     // `deselect` goes with a list that replaces the old one: what it names starts from the defaults again.
-    const base = request && input.unnamed === 'deselect' ? anew : (input.current.get(key) ?? anew);
+    const base = request && input.unnamed === 'deselect' ? anew : (stored ?? anew);
     const settings = mergeSettings(base, request?.stream ?? null, place);
     if (!request && input.requests !== null && input.unnamed === 'deselect') settings.selected = false;
-    if (request || !input.current.has(key)) checkSettings(settings, place);
+    if (request || !stored) checkSettings(settings, place);
     return { name: stream.name, namespace: stream.namespace, settings };
   });
   refuseSharedTables(planned, input.table_prefix);

@@ -12,7 +12,7 @@ import { planStreams, refuseSharedTables, streamKey } from './stream-selection.t
 import { settingsOf, type StreamRow } from './stream-settings.ts';
 
 /** How far the destination may be ahead of us after a crash, and one more: our state then counts as the newer one. */
-const VERSIONS_AHEAD = 2;
+export const VERSIONS_AHEAD = 2;
 
 /**
  * Does what an update says about streams: settings, cursors, and the tables that a new prefix leads to. Answers with
@@ -46,7 +46,7 @@ export async function updateStreams(
   return changed;
 }
 
-async function refuseWhileRunning(ctx: Ctx, connection_id: string): Promise<void> {
+export async function refuseWhileRunning(ctx: Ctx, connection_id: string): Promise<void> {
   const [connection_run_id] = await liveRunIds(ctx, connection_id);
   if (!connection_run_id) return;
   throw badRequest('run_active', 'Streams cannot be changed while a run is active', { connection_run_id });
@@ -82,7 +82,7 @@ async function replan(
 const names = (request: { name: string; namespace?: string | null }, row: StreamRow) =>
   request.name === row.name && (request.namespace == null || request.namespace === row.namespace);
 
-async function connectorPair(ctx: Ctx, connection: ConnectionRow) {
+export async function connectorPair(ctx: Ctx, connection: ConnectionRow) {
   const rows = await ctx.db
     .select()
     .from(accountConnectors)

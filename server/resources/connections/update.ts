@@ -21,6 +21,8 @@ const PLAIN = [
   'destination_schema',
   'table_prefix',
   'schema_change_policy',
+  'rejected_rows_policy',
+  'max_rejected_rows',
   'max_parallel_streams',
   'notify_on_failure',
   'tags',

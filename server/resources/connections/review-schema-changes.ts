@@ -1,0 +1,142 @@
+import { eq, inArray, sql } from 'drizzle-orm';
+import { connectionStreams, connections, schemaChanges } from '../../../db/schema/index.ts';
+import type { StreamSchema } from '../../connectors/define.ts';
+import { nextRunAt } from '../../engine/schedule.ts';
+import { changeName, type SchemaChange } from '../../engine/schema-diff.ts';
+import { readChanges } from '../../engine/schema-drift.ts';
+import { isCursor } from '../../engine/schema-policy.ts';
+import type { Ctx } from '../../procedure.ts';
+import { type ConnectionRow, findConnection, lockConnection } from '../owned-connection.ts';
+import { checkActivation } from '../plan-limits.ts';
+import { requireReadyConnectors } from '../start-run.ts';
+import { readCatalog } from './catalog.ts';
+import { emitConnectionEvent } from './events.ts';
+import { type Decision, reviewedSettings } from './reviewed-settings.ts';
+import type { ConnectionSchema } from './schema.ts';
+import { getConnection } from './service.ts';
+import { readStreams, storeStreams } from './store-streams.ts';
+import { planStreams, streamKey } from './stream-selection.ts';
+import { settingsOf, type StreamRow } from './stream-settings.ts';
+import { connectorPair, refuseWhileRunning, VERSIONS_AHEAD } from './update-streams.ts';
+
+type WaitingChange = SchemaChange & { breaking: boolean };
+
+/**
+ * Ends the review of what changed at the source: `accept` takes over what can be, `ignore` leaves new things out and
+ * keeps key and cursor. Streams and fields that are gone are given up either way. A connection that the changes had
+ * disabled goes on.
+ * @throws ApiError 400 `run_active`, `account_connector_not_ready`, and those of planStreams where the settings do not
+ * work with the source as it is now (a filter on a field that is gone): they have to be changed first. 402.
+ */
+export async function reviewSchemaChanges(
+  ctx: Ctx,
+  input: { connection_id: string; decision: Decision },
+): Promise<ConnectionSchema> {
+  const { id } = await findConnection(ctx, input.connection_id);
+  const connection = await lockConnection(ctx, id);
+  const changes = await readChanges(ctx.db, id);
+  if (changes.length === 0) return getConnection(ctx, { connection_id: id });
+  await refuseWhileRunning(ctx, id);
+  await adaptStreams(ctx, connection, { changes, decision: input.decision });
+  await ctx.db.delete(schemaChanges).where(eq(schemaChanges.connection_id, id));
+  await storeReview(ctx, connection);
+  return getConnection(ctx, { connection_id: id });
+}
+
+async function adaptStreams(
+  ctx: Ctx,
+  connection: ConnectionRow,
+  { changes, decision }: { changes: WaitingChange[]; decision: Decision },
+): Promise<void> {
+  const before = await readStreams(ctx, connection.id);
+  const catalog = await readCatalog(ctx, connection.source_id);
+  const schemas = new Map(catalog.map((stream) => [streamKey(stream), stream]));
+  const current = new Map(before.map((row) => [streamKey(row), settingsOf(row)]));
+  const concerned = Map.groupBy(changes, (one) => streamKey({ name: one.stream_name, namespace: one.namespace }));
+  for (const [key, some] of concerned) {
+    const settings = current.get(key);
+    if (settings) current.set(key, reviewedSettings(settings, { changes: some, decision, schema: schemas.get(key) }));
+  }
+  const { source_connector, destination_connector } = await connectorPair(ctx, connection);
+  const planned = planStreams({
+    catalog,
+    source: source_connector,
+    destination: destination_connector,
+    reverse_etl: connection.kind === 'reverse_etl',
+    table_prefix: connection.table_prefix,
+    requests: catalog.filter((stream) => concerned.has(streamKey(stream))).map((stream) => request(stream)),
+    current,
+    unnamed: 'keep',
+  });
+  const gone = before.filter((row) => !schemas.has(streamKey(row)));
+  const left = gone.map((row) => ({ ...row, settings: current.get(streamKey(row)) ?? settingsOf(row) }));
+  await storeStreams(ctx, connection, { before, planned: [...planned, ...left] });
+  if (decision === 'accept') await restartCursors(ctx, before, changes);
+
+  function request(stream: StreamSchema) {
+    const added = concerned.get(streamKey(stream))?.some((change) => changeName(change) === 'stream_added');
+    return { name: stream.name, namespace: stream.namespace, ...(added && { selected: decision === 'accept' }) };
+  }
+}
+
+/** A place in the old order means nothing in a new one. */
+async function restartCursors(ctx: Ctx, rows: StreamRow[], changes: WaitingChange[]): Promise<void> {
+  const reordered = rows.filter((row) =>
+    changes.some(
+      (change) =>
+        change.breaking &&
+        change.stream_name === row.name &&
+        change.namespace === row.namespace &&
+        (change.subject === 'cursor' || isCursor(row, change.field_path ?? [])),
+    ),
+  );
+  if (reordered.length === 0) return;
+  await ctx.db
+    .update(connectionStreams)
+    .set({
+      state: null,
+      state_version: sql`${connectionStreams.state_version} + ${VERSIONS_AHEAD}`,
+      cursor_updated_at: ctx.deps.now().toISOString(),
+    })
+    .where(
+      inArray(
+        connectionStreams.id,
+        reordered.map(({ id }) => id),
+      ),
+    );
+}
+
+const BY_CHANGES = ['breaking_schema_change', 'schema_change_policy'];
+
+async function storeReview(ctx: Ctx, connection: ConnectionRow): Promise<void> {
+  const resumes = connection.status === 'auto_disabled' && BY_CHANGES.includes(connection.status_reason ?? '');
+  if (resumes) {
+    await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
+    await checkActivation(ctx, connection.id);
+  }
+  const now = ctx.deps.now();
+  const [changed] = await ctx.db
+    .update(connections)
+    .set({
+      schema_change_status: 'no_change',
+      revision: sql`${connections.revision} + 1`,
+      updated_by: ctx.principal.user_id,
+      ...(resumes && {
+        status: 'active',
+        status_reason: null,
+        consecutive_failures: 0,
+        next_run_at: nextRunAt(connection.schedule, { anchor: now, after: now }),
+      }),
+    })
+    .where(eq(connections.id, connection.id))
+    .returning();
+  if (!changed) throw new Error(`connection ${connection.id} is gone`);
+  const change = {
+    connection: changed,
+    changed_fields: ['schema_change_status', 'streams', ...(resumes ? ['status', 'status_reason'] : [])],
+    before: { schema_change_status: connection.schema_change_status, status: connection.status },
+    after: { schema_change_status: changed.schema_change_status, status: changed.status },
+  };
+  if (resumes) await emitConnectionEvent(ctx, 'connection_resumed', change);
+  await emitConnectionEvent(ctx, 'connection_updated', change);
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { changeName, factText } from '../../engine/schema-diff.ts';
+import { readChanges } from '../../engine/schema-drift.ts';
+import type { Ctx } from '../../procedure.ts';
+import { findConnection } from '../owned-connection.ts';
+import { idInBody } from '../wire.ts';
+
+export const SchemaChangesQuery = z.strictObject({ connection_id: idInBody() });
+
+export const ReviewSchemaChanges = z.strictObject({
+  connection_id: idInBody(),
+  decision: z.enum(['accept', 'ignore']).meta({
+    description: '`accept` takes over what can be taken over; `ignore` goes on without it.',
+  }),
+});
+
+/** Something about the source of a connection that is not as the connection has it. */
+export const ConnectionSchemaChange = z.object({
+  stream_name: z.string(),
+  namespace: z.string().nullable(),
+  change: z.enum([
+    'stream_added',
+    'stream_removed',
+    'stream_changed',
+    'field_added',
+    'field_removed',
+    'field_type_changed',
+    'primary_key_changed',
+    'cursor_changed',
+  ]),
+  field_path: z.array(z.string()).nullable(),
+  before: z.string().nullable().meta({ description: 'A type, or the fields of a key.' }),
+  after: z.string().nullable(),
+  breaking: z.boolean(),
+});
+export type ConnectionSchemaChange = z.infer<typeof ConnectionSchemaChange>;
+
+/** What waits for a review, by stream. */
+export async function listSchemaChanges(ctx: Ctx, input: { connection_id: string }): Promise<ConnectionSchemaChange[]> {
+  const { id } = await findConnection(ctx, input.connection_id);
+  const changes = await readChanges(ctx.db, id);
+  return changes.map((change) => ({
+    stream_name: change.stream_name,
+    namespace: change.namespace,
+    change: changeName(change),
+    field_path: change.field_path,
+    before: factText(change.before),
+    after: factText(change.after),
+    breaking: change.breaking,
+  }));
+}

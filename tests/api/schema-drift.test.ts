@@ -1,0 +1,325 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import postgres from 'postgres';
+import { startWorker } from '../../server/engine/handlers.ts';
+import { testApi } from '../support/api.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { makerOf, postgresParameters } from '../support/resources.ts';
+import { rpc, rpcQuery } from '../support/rpc.ts';
+import { until } from '../support/until.ts';
+
+const service = await testDeps({ role: 'worker', config: { RETRY_BACKOFF_SECONDS: 0 } });
+const api = testApi(service);
+const { call } = api;
+const make = makerOf(call);
+const database = await createPlainDatabase();
+const sql = postgres(database.url, { max: 1, onnotice: () => {} });
+const worker = await startWorker(service.deps);
+afterAll(async () => {
+  await worker.stop();
+  await sql.end();
+  await database.drop();
+});
+
+let counter = 0;
+
+/** A schema of its own with two tables, and a connection from it into another schema. */
+async function shop(body: Record<string, unknown> = {}) {
+  const name = `shop_${++counter}`;
+  await sql.unsafe(`create schema ${name};
+    create table ${name}.orders (id int primary key, total int, note text, updated_at timestamptz not null);
+    insert into ${name}.orders select i, i, 'n' || i, now() from generate_series(1, 3) i;
+    create table ${name}.lines (id int primary key, pieces int)`);
+  const parameters = postgresParameters(database.url);
+  const source = await make.connector('source', 'postgres', { ...parameters, schemas: [name] });
+  const destination = await make.connector('destination', 'postgres', parameters);
+  const connection = await make.connection({
+    source_id: source.id,
+    destination_id: destination.id,
+    destination_schema: `${name}_copy`,
+    ...body,
+  });
+  return { name, id: connection.id as string, source_id: source.id as string };
+}
+type Shop = Awaited<ReturnType<typeof shop>>;
+
+const get = async (id: string) => (await call('GET', `/connections/${id}`)).body;
+const stream = async (id: string, name: string) =>
+  (await get(id)).streams.find((one: { name: string }) => one.name === name);
+const pending = async (id: string) => (await rpcQuery(call, 'connections.schemaChanges', { connection_id: id })).result;
+const review = (id: string, decision: string) =>
+  rpc(call, 'connections.reviewSchemaChanges', { connection_id: id, decision });
+const eventsOf = async (id: string, ...kinds: string[]) =>
+  (await call('GET', `/automation/events?connection_id=${id}&limit=200`)).body.filter((one: { event: string }) =>
+    kinds.includes(one.event),
+  );
+
+/** Changes the tables and has the source discovered anew. */
+async function change({ id, name }: Pick<Shop, 'id' | 'name'>, statements: string) {
+  await sql.unsafe(`set search_path = ${name}; ${statements}; reset search_path`);
+  await refresh(id);
+}
+
+async function refresh(id: string) {
+  const { body: task_id } = await call('POST', `/connections/${id}/update_catalog`);
+  let done: { payload: Record<string, unknown> } | undefined;
+  await until(async () => {
+    const { body } = await call('GET', '/automation/events?limit=200');
+    done = body.find(
+      (one: { event: string; payload: { task_id?: string } }) =>
+        one.event === 'catalog_refreshed' && one.payload.task_id === task_id,
+    );
+    return done !== undefined;
+  });
+  return done!.payload;
+}
+
+async function run(id: string) {
+  const started = await call('POST', `/connections/${id}/run`);
+  expect(started.status).toBe(200);
+  let ended: Record<string, any> = {};
+  await until(async () => {
+    [ended] = (await call('GET', `/connections/${id}/runs`)).body;
+    return ended.id === started.body && ended.finished_at !== null;
+  });
+  return ended;
+}
+
+const told = (what: string, more: object) => ({ namespace: expect.any(String), change: what, ...more });
+
+describe('what breaks nothing', () => {
+  test('propagate_columns takes new columns, and leaves new tables to the user', async () => {
+    const made = await shop();
+    await change(made, 'alter table orders add column paid boolean; create table returns (id int primary key)');
+    expect(await pending(made.id)).toEqual([
+      told('stream_added', { stream_name: 'returns', field_path: null, before: null, after: null, breaking: false }),
+    ]);
+    expect(await get(made.id)).toMatchObject({ status: 'active', schema_change_status: 'non_breaking' });
+    expect((await stream(made.id, 'orders')).fields).toEqual([]);
+    expect(await stream(made.id, 'returns')).toBeUndefined();
+    const [event, ...others] = await eventsOf(made.id, 'schema_changed', 'schema_change_breaking');
+    expect(others).toEqual([]);
+    expect(event.payload).toMatchObject({
+      streams_added: [`${made.name}.returns`],
+      streams_updated: [`${made.name}.orders`],
+      fields_added: [`${made.name}.orders.paid`],
+      fields_removed: [],
+      breaking: false,
+      connection_name: expect.any(String),
+      account_connector_id: made.source_id,
+      source_connector_name: 'postgres',
+      connector_name: 'postgres',
+    });
+    await run(made.id);
+    expect(await sql.unsafe(`select paid from ${made.name}_copy.orders limit 1`)).toEqual([{ paid: null }] as never);
+    const accepted = await review(made.id, 'accept');
+    expect(accepted.result).toMatchObject({ schema_change_status: 'no_change' });
+    expect(await stream(made.id, 'returns')).toMatchObject({ selected: true, sync_mode: 'full_refresh' });
+    expect(await pending(made.id)).toEqual([]);
+  });
+
+  test('propagate_fully takes new tables, too', async () => {
+    const made = await shop({ schema_change_policy: 'propagate_fully' });
+    await change(made, 'create table returns (id int primary key)');
+    expect(await pending(made.id)).toEqual([]);
+    expect(await get(made.id)).toMatchObject({ schema_change_status: 'no_change', revision: 2 });
+    expect(await stream(made.id, 'returns')).toMatchObject({ selected: true, primary_key: [['id']] });
+    expect((await run(made.id)).streams_succeeded).toBe(3);
+  });
+
+  test('ignore leaves new columns out until they are accepted', async () => {
+    const made = await shop({ schema_change_policy: 'ignore' });
+    await change(made, 'alter table orders add column paid boolean');
+    expect(await pending(made.id)).toEqual([
+      told('field_added', {
+        stream_name: 'orders',
+        field_path: ['paid'],
+        before: null,
+        after: 'boolean',
+        breaking: false,
+      }),
+    ]);
+    expect((await stream(made.id, 'orders')).fields).toMatchObject([{ path: ['paid'], selected: false }]);
+    await run(made.id);
+    const columns = async () =>
+      (await sql.unsafe(`select * from ${made.name}_copy.orders`)).columns.map((column) => column.name);
+    expect(await columns()).toEqual(['id', 'total', 'note', 'updated_at']);
+    expect((await review(made.id, 'accept')).result.schema_change_status).toBe('no_change');
+    expect((await stream(made.id, 'orders')).fields).toEqual([]);
+    await run(made.id);
+    expect(await columns()).toContain('paid');
+  });
+
+  test('what was ignored stays out, and is not told again', async () => {
+    const made = await shop({ schema_change_policy: 'ignore' });
+    await change(made, 'alter table orders add column paid boolean');
+    expect((await review(made.id, 'ignore')).result.schema_change_status).toBe('no_change');
+    await refresh(made.id);
+    expect(await pending(made.id)).toEqual([]);
+    expect((await stream(made.id, 'orders')).fields).toMatchObject([{ path: ['paid'], selected: false }]);
+    expect(await eventsOf(made.id, 'schema_changed')).toHaveLength(1);
+  });
+
+  test('disable_connection takes the connection off its schedule, whatever the change; a review brings it back', async () => {
+    const made = await shop({
+      schema_change_policy: 'disable_connection',
+      schedule: { type: 'interval', interval_minutes: 60 },
+    });
+    await change(made, 'alter table lines add column weight int');
+    expect(await get(made.id)).toMatchObject({
+      status: 'auto_disabled',
+      status_reason: 'schema_change_policy',
+      schema_change_status: 'non_breaking',
+      next_run_at: null,
+    });
+    expect(await eventsOf(made.id, 'connection_auto_disabled')).toHaveLength(1);
+    const { result } = await review(made.id, 'accept');
+    expect(result).toMatchObject({ status: 'active', status_reason: null, next_run_at: expect.any(String) });
+    expect(await eventsOf(made.id, 'connection_resumed')).toHaveLength(1);
+  });
+
+  test('a wider type is taken over, in the destination as well', async () => {
+    const made = await shop();
+    await run(made.id);
+    await change(
+      made,
+      'alter table orders alter column total type bigint; update orders set total = 5000000000 where id = 1',
+    );
+    expect(await get(made.id)).toMatchObject({ schema_change_status: 'no_change', status: 'active' });
+    expect((await eventsOf(made.id, 'schema_changed'))[0].payload.fields_updated).toEqual([
+      `${made.name}.orders.total`,
+    ]);
+    expect(await run(made.id)).toMatchObject({ status: 'succeeded' });
+    expect((await sql.unsafe(`select total from ${made.name}_copy.orders where id = 1`))[0]).toEqual({
+      total: '5000000000',
+    });
+  });
+
+  test('a discovery that finds nothing new says so, and nothing else', async () => {
+    const made = await shop();
+    const { updated_at, revision } = await get(made.id);
+    expect(await refresh(made.id)).toMatchObject({ streams_added: [], fields_added: [], breaking: false });
+    expect(await eventsOf(made.id, 'schema_changed')).toEqual([]);
+    expect(await get(made.id)).toMatchObject({ updated_at, revision, catalog_refreshed_at: expect.any(String) });
+  });
+});
+
+describe('what breaks a connection', () => {
+  test('a column in use is gone: the connection waits for a review, which lets it go on without', async () => {
+    const made = await shop();
+    await run(made.id);
+    await change(made, 'alter table orders drop column note');
+    expect(await pending(made.id)).toEqual([
+      told('field_removed', {
+        stream_name: 'orders',
+        field_path: ['note'],
+        before: 'text',
+        after: null,
+        breaking: true,
+      }),
+    ]);
+    expect(await get(made.id)).toMatchObject({
+      status: 'auto_disabled',
+      status_reason: 'breaking_schema_change',
+      schema_change_status: 'breaking',
+    });
+    const resumed = await call('POST', `/connections/${made.id}`, { status: 'active' });
+    expect([resumed.status, resumed.body.code]).toEqual([400, 'breaking_change_unreviewed']);
+    const events = await eventsOf(made.id, 'schema_changed', 'schema_change_breaking');
+    expect(events.map((one: { event: string }) => one.event).toSorted()).toEqual([
+      'schema_change_breaking',
+      'schema_changed',
+    ]);
+    expect(events[0].payload).toMatchObject({ breaking: true, fields_removed: [`${made.name}.orders.note`] });
+    expect((await review(made.id, 'accept')).result).toMatchObject({
+      status: 'active',
+      schema_change_status: 'no_change',
+    });
+    expect(await run(made.id)).toMatchObject({ status: 'succeeded', streams_succeeded: 2 });
+  });
+
+  test('a column that nobody loads may go', async () => {
+    const made = await shop({ streams: [{ name: 'orders', fields: [{ path: ['note'], selected: false }] }] });
+    await change(made, 'alter table orders drop column note');
+    expect(await get(made.id)).toMatchObject({ schema_change_status: 'no_change', status: 'active' });
+    expect(await run(made.id)).toMatchObject({ status: 'succeeded' });
+    const answer = await call('POST', `/connections/${made.id}`, {
+      streams: [{ name: 'orders', destination_table: 'o' }],
+    });
+    expect(answer.status).toBe(200);
+  });
+
+  test('what comes back in time breaks nothing any more', async () => {
+    const made = await shop({ status: 'paused' });
+    await change(made, 'alter table orders drop column note');
+    expect(await get(made.id)).toMatchObject({ schema_change_status: 'breaking', status: 'paused' });
+    await change(made, 'alter table orders add column note text');
+    expect(await pending(made.id)).toEqual([]);
+    expect(await get(made.id)).toMatchObject({ schema_change_status: 'no_change', status: 'paused' });
+  });
+
+  test.each([
+    ['the table', 'drop table lines', { stream_name: 'lines', change: 'stream_removed' }],
+    [
+      'the key',
+      'alter table lines drop constraint lines_pkey',
+      { change: 'primary_key_changed', before: 'id', after: null },
+    ],
+    [
+      'the type, to a narrower one',
+      'alter table orders alter column note type int using 1',
+      { change: 'field_type_changed', before: 'text', after: 'integer' },
+    ],
+  ])('%s', async (_what, statements, expected) => {
+    const made = await shop({
+      streams: [
+        { name: 'lines', sync_mode: 'incremental', destination_sync_mode: 'append_dedup', cursor_field: ['id'] },
+        { name: 'orders' },
+      ],
+    });
+    await change(made, statements);
+    expect(await pending(made.id)).toMatchObject([{ ...expected, breaking: true }]);
+    expect(await get(made.id)).toMatchObject({ schema_change_status: 'breaking', status: 'auto_disabled' });
+  });
+
+  test('without its key a merge cannot be accepted; the settings have to be changed first', async () => {
+    const merged = { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', cursor_field: ['id'] };
+    const made = await shop({ streams: [{ name: 'lines', ...merged }] });
+    await change(made, 'alter table lines drop constraint lines_pkey');
+    const refused = await review(made.id, 'accept');
+    expect([refused.status, refused.error.code]).toMatchObject([400, expect.anything()]);
+    expect(await pending(made.id)).toHaveLength(1);
+    expect((await review(made.id, 'ignore')).result).toMatchObject({
+      status: 'active',
+      schema_change_status: 'no_change',
+    });
+    expect(await stream(made.id, 'lines')).toMatchObject({ primary_key: [['id']] });
+  });
+
+  test('a masked column that comes back later does not come in the clear', async () => {
+    const made = await shop({ streams: [{ name: 'orders', fields: [{ path: ['note'], masking: 'redact' }] }] });
+    await change(made, 'alter table orders drop column note');
+    await review(made.id, 'accept');
+    await change(made, "alter table orders add column note text default 'secret'");
+    await run(made.id);
+    const [row] = await sql.unsafe(`select * from ${made.name}_copy.orders`);
+    expect(row).not.toHaveProperty('note');
+  });
+});
+
+describe('a review', () => {
+  test('is for those who may change connections, in their own account', async () => {
+    const made = await shop();
+    const viewer = api.as(await api.keyWith([]));
+    const decision = { connection_id: made.id, decision: 'accept' };
+    expect((await rpc(viewer, 'connections.reviewSchemaChanges', decision)).status).toBe(403);
+    expect((await rpcQuery(viewer, 'connections.schemaChanges', { connection_id: made.id })).status).toBe(200);
+    const other = await api.otherAccount();
+    expect((await rpc(other.call, 'connections.reviewSchemaChanges', decision)).status).toBe(404);
+    expect((await rpc(call, 'connections.reviewSchemaChanges', { ...decision, decision: 'maybe' })).status).toBe(422);
+  });
+
+  test('of nothing changes nothing', async () => {
+    const made = await shop();
+    expect((await review(made.id, 'accept')).result.revision).toBe(1);
+  });
+});

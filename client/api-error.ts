@@ -1,6 +1,7 @@
 import { TRPCClientError, type TRPCLink } from '@trpc/client';
 import { observable } from '@trpc/server/observable';
 import type { AppRouter } from '../server/router.ts';
+import { UnreadableAnswer } from './retry.ts';
 
 /** One problem of a request that has not the documented shape. */
 export interface Problem {
@@ -23,7 +24,7 @@ export class ApiError extends TRPCClientError<AppRouter> {
   readonly context: Record<string, unknown>;
 
   constructor(error: TRPCClientError<AppRouter>) {
-    const { response } = (error.meta ?? {}) as { response?: Response };
+    const unreadable = error.cause instanceof UnreadableAnswer ? error.cause : undefined;
     const {
       code,
       detail,
@@ -34,16 +35,15 @@ export class ApiError extends TRPCClientError<AppRouter> {
     } = (error.data ?? {}) as Record<string, unknown>;
     super(sentence(detail) ?? error.message, {
       cause: error.cause,
-      meta: error.meta,
       result: error.shape ? { error: error.shape } : undefined,
     });
     // The parent's constructor sets its own prototype.
     Object.setPrototypeOf(this, ApiError.prototype);
     this.name = 'ApiError';
-    this.status = (httpStatus as number | undefined) ?? response?.status ?? null;
-    this.code = (code as string | undefined) ?? (response ? 'unreadable_answer' : 'network_error');
+    this.status = (httpStatus as number | undefined) ?? unreadable?.status ?? null;
+    this.code = (code as string | undefined) ?? (unreadable ? 'unreadable_answer' : 'network_error');
     this.detail = detail ?? error.message;
-    this.request_id = (request_id as string | undefined) ?? response?.headers?.get('x-request-id') ?? null;
+    this.request_id = (request_id as string | undefined) ?? unreadable?.request_id ?? null;
     this.context = context;
   }
 

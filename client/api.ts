@@ -23,6 +23,81 @@ export interface ClientOptions {
  * gets no answer is sent again and done once (see retry.ts). Subscriptions come as server-sent events and connect anew
  * by themselves. Every call takes `{ signal }` as its second argument.
  * @throws ApiError with `code`, `status`, `detail` and `request_id`; tell it by `isApiError`.
+ *
+ * What can be connected, and with which parameters:
+ * ```ts
+ * const connectors = await api.connectors.list.query();
+ * const sources = connectors.filter(({ connector_type }) => connector_type === 'source');
+ * console.log(sources.map(({ name, parameters }) => [name, parameters.map(({ label }) => label)]));
+ * ```
+ * Sources and destinations, which are tested as they are made:
+ * ```ts
+ * const source = await api.account_connectors.create.mutate({
+ *   name: 'Shop',
+ *   connector_type: 'source',
+ *   connector_name: 'postgres',
+ *   parameters: { host: 'db.example.com', database: 'shop', username: 'reader', password: '…' },
+ * });
+ * console.log(source.status, source.last_test?.checks);
+ * ```
+ * Connections:
+ * ```ts
+ * const [source, destination] = await api.account_connectors.list.query();
+ * const connection = await api.connections.create.mutate({
+ *   name: 'Shop to warehouse',
+ *   source_id: source!.id,
+ *   destination_id: destination!.id,
+ *   schedule: { type: 'cron', cron_expression: '0 6 * * *', timezone: 'Europe/Berlin' },
+ * });
+ * await api.connections.update.mutate({ connection_id: connection.id, status: 'paused' });
+ * ```
+ * Runs, followed until they end:
+ * ```ts
+ * const connection_id = '…';
+ * const connection_run_id = await api.runs.run.mutate({ connection_id });
+ * if (connection_run_id) {
+ *   api.runs.progress.subscribe(
+ *     { connection_id, connection_run_id },
+ *     {
+ *       onData: ({ run, stream_runs }) => console.log(run.status, stream_runs.map(({ rows_loaded }) => rows_loaded)),
+ *       onComplete: () => console.log('ended'),
+ *       onError: (error) => console.error(error.message),
+ *     },
+ *   );
+ * }
+ * ```
+ * Custom runs, looked at before they start:
+ * ```ts
+ * const plan = await api.runs.preview.mutate({
+ *   connection_id: '…',
+ *   parameters: { start_date: '2026-01-01', end_date: '2026-03-31', split: { unit: 'month', size: 1 } },
+ * });
+ * if (plan.decision !== 'blocked') {
+ *   await api.runs.launchPlan.mutate({ connection_id: '…', plan_id: plan.plan_id, plan_hash: plan.plan_hash });
+ * }
+ * ```
+ * Triggers, tried against what has happened:
+ * ```ts
+ * const rule = 'event == "connection_failed" && retry_count >= 3';
+ * const tried = await api.automation.evaluateRule.mutate({ rule, limit: 100 });
+ * if (!tried.is_valid) console.log(tried.error?.message, tried.error?.position);
+ * ```
+ * Users, roles and what an error tells:
+ * ```ts
+ * const roles = await api.roles.list.query();
+ * const creator = roles.find(({ name }) => name === 'Creator');
+ * try {
+ *   await api.users.create.mutate({ email: 'ada@example.com', full_name: 'Ada', role_ids: [creator!.id] });
+ * } catch (error) {
+ *   if (!isApiError(error)) throw error;
+ *   console.error(error.code, error.status, error.detail, error.request_id);
+ * }
+ * ```
+ * Usage and plans:
+ * ```ts
+ * const usage = await api.billing.aggregatedUsage.query({ date_range: 'last_30_days' });
+ * console.log(usage.totals.rows_total, usage.limits);
+ * ```
  */
 export function createApiClient(url: string, key?: string, options: ClientOptions = {}) {
   const headers = () => ({ ...(key !== undefined && { authorization: `Bearer ${key}` }), ...options.headers?.() });

@@ -82,23 +82,28 @@ async function work(
   request: KeyedRequest,
   call: { exchange: Exchange; handler: Handler },
 ): Promise<Response> {
-  let kept = false;
+  let kept: boolean | null = null;
   const keep: Exchange['keep'] = async (db, { status, body }) => {
     kept = await keepAnswer(db, deps.secrets, { request, status, body });
     if (!kept) throw new Overtaken('Another request with this Idempotency-Key was answered');
   };
+  const conclude = async ({ status, body }: { status: number; body: unknown }) => {
+    const isWorthKeeping = status < 400 || KEPT_ERRORS.includes(status);
+    if (isWorthKeeping) await keepAnswer(deps.db, deps.secrets, { request, status, body });
+    else await releaseKey(deps.db, request);
+  };
+  const replay = () => claimOrAnswer(deps, request, call.exchange.request.signal);
   try {
     const response = await call.handler({ ...call.exchange, keep });
-    if (!kept)
-      await keepAnswer(deps.db, deps.secrets, { request, status: response.status, body: await jsonOf(response) });
+    // The tRPC face answers what REST throws.
+    const replayed = kept === false && (await replay());
+    if (replayed) return replayed;
+    if (!kept) await conclude({ status: response.status, body: await jsonOf(response) });
     return response;
   } catch (error) {
-    const overtaken = error instanceof Error && error.cause instanceof Overtaken;
-    const replayed = overtaken && (await claimOrAnswer(deps, request, call.exchange.request.signal));
+    const replayed = kept === false && (await replay());
     if (replayed) return replayed;
-    const { status, body } = describeError(error, call.exchange.request_id);
-    if (KEPT_ERRORS.includes(status)) await keepAnswer(deps.db, deps.secrets, { request, status, body });
-    else await releaseKey(deps.db, request);
+    await conclude(describeError(error, call.exchange.request_id));
     throw error;
   }
 }

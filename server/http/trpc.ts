@@ -1,37 +1,79 @@
+import { getErrorShape, getTRPCErrorFromUnknown } from '@trpc/server';
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
 import type { Deps } from '../deps.ts';
 import { describeError } from '../lib/answers.ts';
+import { badRequest } from '../lib/errors.ts';
 import { appRouter } from '../router.ts';
 import { readBytes } from './body.ts';
-import type { Handler } from './edge.ts';
+import type { Exchange, Handler } from './edge.ts';
+import { IDEMPOTENCY_HEADER, idempotent } from './idempotency.ts';
 
 export const TRPC_PATH = '/trpc';
 const MAX_BATCH = 100;
 
-/** The tRPC face: the same procedures by their names, batches and subscriptions included. */
-export const trpcHandler =
-  (deps: Deps): Handler =>
-  async ({ request, request_id }) =>
-    fetchRequestHandler({
-      endpoint: TRPC_PATH,
-      req: await limited(request),
-      router: appRouter,
-      maxBatchSize: MAX_BATCH,
-      createContext: ({ resHeaders }) => ({
-        deps,
-        request_id,
-        authorization: request.headers.get('authorization'),
-        setHeader: (name, value) => resHeaders.set(name, value),
-      }),
-      responseMeta: ({ errors }) => {
-        const challenge = errors.map((error) => describeError(error, request_id)).find(({ status }) => status === 401);
-        return challenge ? { headers: new Headers(challenge.headers) } : {};
-      },
-      onError: ({ error, path }) => {
-        const { cause } = describeError(error, request_id);
-        if (cause !== undefined) deps.log.error({ err: cause, request_id, path }, 'a call failed');
-      },
-    });
+/**
+ * The tRPC face: the same procedures by their names, batches and subscriptions included. A change heeds
+ * `Idempotency-Key` as on REST when it comes alone; a key on a batch is 400 `idempotency_key_on_batch`.
+ */
+export function trpcHandler(deps: Deps): Handler {
+  const calls: Handler = async (exchange) => answerCalls(deps, exchange);
+  const once = idempotent(deps, calls);
+  return async (exchange) => {
+    try {
+      if (exchange.request.method !== 'POST') return await calls(exchange);
+      refuseKeyOnBatch(exchange.request);
+      return await once(exchange);
+    } catch (error) {
+      return errorAnswer(deps, exchange, error);
+    }
+  };
+}
+
+async function answerCalls(deps: Deps, exchange: Exchange): Promise<Response> {
+  const { request, request_id, keep } = exchange;
+  return fetchRequestHandler({
+    endpoint: TRPC_PATH,
+    req: await limited(request),
+    router: appRouter,
+    maxBatchSize: MAX_BATCH,
+    createContext: ({ resHeaders }) => ({
+      deps,
+      request_id,
+      authorization: request.headers.get('authorization'),
+      setHeader: (name, value) => resHeaders.set(name, value),
+      changed: async (db, data) => keep?.(db, { status: 200, body: { result: { data } } }),
+    }),
+    responseMeta: ({ errors }) => {
+      const challenge = errors.map((error) => describeError(error, request_id)).find(({ status }) => status === 401);
+      return challenge ? { headers: new Headers(challenge.headers) } : {};
+    },
+    onError: ({ error, path }) => logCause(deps, { error, request_id, path }),
+  });
+}
+
+/** One answer cannot be kept in the transactions of several changes. */
+function refuseKeyOnBatch({ headers, url }: Request): void {
+  if (!headers.has(IDEMPOTENCY_HEADER) || !new URL(url).searchParams.has('batch')) return;
+  throw badRequest('idempotency_key_on_batch', 'A call with an Idempotency-Key must come alone, not in a batch');
+}
+
+/** What went wrong before tRPC took over, in the form of tRPC. */
+function errorAnswer(deps: Deps, { request, request_id }: Exchange, thrown: unknown): Response {
+  const error = getTRPCErrorFromUnknown(thrown);
+  const path = new URL(request.url).pathname.slice(TRPC_PATH.length + 1);
+  logCause(deps, { error, request_id, path });
+  const { status, headers } = describeError(error, request_id);
+  const ctx = { deps, request_id, authorization: null, setHeader: () => {} };
+  const config = appRouter._def._config;
+  const shape = getErrorShape({ config, error, type: 'unknown', path, input: undefined, ctx });
+  return Response.json({ error: shape }, { status, headers });
+}
+
+function logCause(deps: Deps, call: { error: unknown; request_id: string; path: string | undefined }): void {
+  const { cause } = describeError(call.error, call.request_id);
+  if (cause === undefined) return;
+  deps.log.error({ err: cause, request_id: call.request_id, path: call.path }, 'a call failed');
+}
 
 /** The adapter reads without a limit. */
 async function limited(request: Request): Promise<Request> {

@@ -100,10 +100,10 @@ describe('runs.progress', () => {
     await until(() => heard.length > 0);
     const hash = deps.secrets.hmac('api_key', key);
     await deps.db.update(apiKeys).set({ revoked_at: new Date().toISOString() }).where(eq(apiKeys.hash, hash));
-    await until(() => ended() !== null);
+    await until(() => ended() !== null, { timeout_ms: 20_000 });
     expect(ended()).toMatchObject({ code: 'invalid_token', status: 401 });
     await client.runs.stop.mutate({ connection_run_id: run.connection_run_id });
-  });
+  }, 30_000);
 
   test('20 for a user, and one more is refused', async () => {
     const run = await started({ rows: 10_000, batch_rows: 10, batch_delay_ms: 200 });

@@ -1,0 +1,44 @@
+import { afterAll, expect, test } from 'bun:test';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { appRouter } from '../../server/router.ts';
+
+const ROOT = join(import.meta.dir, '../..');
+const CLIENT = join(ROOT, 'client/api.ts');
+
+const examples = [...readFileSync(CLIENT, 'utf8').matchAll(/^ \* ```ts\n(.*?)^ \* ```$/gms)].map(([, lines = '']) =>
+  lines.replaceAll(/^ \* ?/gm, ''),
+);
+
+/** What tsc says of the examples, each in a function of its own. */
+async function compiled(bodies: string[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'examples-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const functions = bodies.map((body) => `export async function example(api: ApiClient) {\n${body}}\n`);
+  functions.forEach((text, at) => {
+    const head = `import { type ApiClient, isApiError } from '${CLIENT}';\nvoid isApiError;\n`;
+    writeFileSync(join(folder, `example-${at}.ts`), head + text);
+  });
+  const options = { extends: join(ROOT, 'tsconfig.json'), include: ['*.ts'], compilerOptions: { noEmit: true } };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(options));
+  const tsc = Bun.spawn([process.execPath, 'x', 'tsc', '--project', folder], { cwd: ROOT, stdout: 'pipe' });
+  const said = await new Response(tsc.stdout).text();
+  expect(await tsc.exited).toBe(said === '' ? 0 : 1);
+  return said;
+}
+
+test('every resource has an example', () => {
+  const text = examples.join('\n');
+  const resources = Object.keys(appRouter._def.procedures).map((name) => name.split('.')[0]!);
+  expect([...new Set(resources)].filter((name) => !text.includes(`api.${name}.`))).toEqual([]);
+});
+
+test('and all of them compile', async () => {
+  expect(await compiled(examples)).toBe('');
+}, 120_000);
+
+test('as one with a mistake would not', async () => {
+  expect(await compiled(['await api.connections.update.mutate({ connection_id: 1 });\n'])).toContain('TS2322');
+}, 120_000);

@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia';
 import type { Deps } from './deps.ts';
 import { avatarPicture } from './http/avatar.ts';
+import { createConsole } from './http/console.ts';
 import { docsFile, docsPage } from './http/docs.ts';
 import { createEdge, type Handler } from './http/edge.ts';
 import { exportFile } from './http/exports.ts';
@@ -32,7 +33,11 @@ export function createApp(deps: Deps) {
       new Response(await metrics.text(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
   };
   const app = new Elysia({ serve: { idleTimeout: 30 } });
-  for (const routes of [...restRoutes(deps, served), ...Object.entries(pages).map(pageRoutes)]) {
+  for (const routes of [
+    ...restRoutes(deps, served),
+    ...Object.entries(pages).map(pageRoutes),
+    ...createConsole(deps).routes,
+  ]) {
     const other = edge(routes.template, otherMethods(routes));
     // Each method by itself: a path without parameters must not fall through to one with, whatever the method.
     for (const method of METHODS) {

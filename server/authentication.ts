@@ -1,5 +1,5 @@
-import { eq, sql } from 'drizzle-orm';
-import { apiKeys, users } from '../db/schema/index.ts';
+import { eq, type SQL, sql } from 'drizzle-orm';
+import { apiKeys, sessions, users } from '../db/schema/index.ts';
 import type { Db } from '../db/types.ts';
 import type { Deps } from './deps.ts';
 import type { Actor } from './events/emit.ts';
@@ -27,14 +27,23 @@ export const actorOf = (principal: Principal): Actor => ({
 
 const invalid = (message: string) => new ApiError(401, 'invalid_token', message);
 
+export interface Credentials {
+  authorization: string | null;
+  /** Token of a session of the web console, from a request that its own pages made. A key in the header comes first. */
+  session?: string | null;
+}
+
 /**
- * Whose key the Authorization header carries: one indexed query, never cached, so that revoking a key, disabling its
- * user or changing his roles holds from the next request on.
- * @throws ApiError 401 `not_authenticated`, `invalid_token` or `token_expired`.
+ * Whose key the Authorization header carries, or the session stands on: one indexed query, never cached, so that
+ * revoking a key, disabling its user or changing his roles holds from the next request on.
+ * @throws ApiError 401 `not_authenticated`, `invalid_token`, `token_expired` or `session_ended`.
  */
-export async function authenticate(deps: Deps, authorization: string | null): Promise<Principal> {
-  const token = bearerToken(authorization);
-  const [key] = await prepared(deps.db).execute({ hash: deps.secrets.hmac('api_key', token) });
+export async function authenticate(deps: Deps, { authorization, session }: Credentials): Promise<Principal> {
+  const bySession = authorization === null && session;
+  const [key] = bySession
+    ? await prepared(deps.db).bySession.execute({ hash: deps.secrets.hmac('session', session) })
+    : await prepared(deps.db).byKey.execute({ hash: deps.secrets.hmac('api_key', bearerToken(authorization)) });
+  if (!key && bySession) throw new ApiError(401, 'session_ended', 'The session has ended');
   if (!key || key.revoked || key.user_deleted) throw invalid('The API key is not valid');
   if (key.user_status !== 'active') throw invalid('The user of this API key is not active');
   if (key.expired) throw new ApiError(401, 'token_expired', 'The API key has expired');
@@ -52,7 +61,7 @@ function bearerToken(authorization: string | null): string {
 }
 
 /** The clock is the database's: it also wrote `expires_at`. */
-const keyQuery = (db: Db) =>
+const keyQuery = (db: Db, name: string, isMeant: SQL) =>
   db
     .select({
       key_id: apiKeys.id,
@@ -73,15 +82,25 @@ const keyQuery = (db: Db) =>
     })
     .from(apiKeys)
     .innerJoin(users, eq(users.id, apiKeys.user_id))
-    .where(eq(apiKeys.hash, sql.placeholder('hash')))
-    .prepare('authenticate');
+    .where(isMeant)
+    .prepare(name);
 
-const queries = new WeakMap<Db, ReturnType<typeof keyQuery>>();
+const keyQueries = (db: Db) => ({
+  byKey: keyQuery(db, 'authenticate', eq(apiKeys.hash, sql.placeholder('hash'))),
+  bySession: keyQuery(
+    db,
+    'authenticate_session',
+    sql`${apiKeys.id} = (
+      select s.api_key_id from ${sessions} s where s.hash = ${sql.placeholder('hash')} and s.expires_at > now())`,
+  ),
+});
+
+const queries = new WeakMap<Db, ReturnType<typeof keyQueries>>();
 
 function prepared(db: Db) {
-  const query = queries.get(db) ?? keyQuery(db);
-  queries.set(db, query);
-  return query;
+  const known = queries.get(db) ?? keyQueries(db);
+  queries.set(db, known);
+  return known;
 }
 
 /** Off the request's path, and at most once a minute for a key: lists show it, nothing depends on it. */

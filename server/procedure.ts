@@ -1,7 +1,7 @@
 import { initTRPC } from '@trpc/server';
 import { TRPC_ERROR_CODES_BY_KEY, type TRPC_ERROR_CODE_KEY } from '@trpc/server/rpc';
 import type { Db } from '../db/types.ts';
-import { type Principal, authenticate } from './authentication.ts';
+import { type Credentials, type Principal, authenticate } from './authentication.ts';
 import type { Deps } from './deps.ts';
 import type { EndpointMeta } from './endpoint.ts';
 import { describeError } from './lib/answers.ts';
@@ -11,10 +11,9 @@ import type { Permission } from './permissions.ts';
 export { actorOf, type Principal } from './authentication.ts';
 
 /** What a face hands in with a call, before anybody knows who calls. */
-export interface CallContext {
+export interface CallContext extends Credentials {
   deps: Deps;
   request_id: string;
-  authorization: string | null;
   setHeader(name: string, value: string): void;
   /** Called with the result of a `write`, in its transaction: what is written here is so if and only if the change is. */
   changed?(db: Db, result: unknown): Promise<void>;
@@ -66,7 +65,7 @@ export const procedure = t.procedure;
 const principals = new WeakMap<CallContext, Promise<Principal>>();
 
 const authenticated = t.procedure.use(async ({ ctx, next }) => {
-  const looking = principals.get(ctx) ?? authenticate(ctx.deps, ctx.authorization);
+  const looking = principals.get(ctx) ?? authenticate(ctx.deps, ctx);
   principals.set(ctx, looking);
   return next({ ctx: { db: ctx.deps.db, principal: await looking } });
 });

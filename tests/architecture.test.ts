@@ -3,7 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 const ROOT = join(import.meta.dir, '..');
-const transpiler = new Bun.Transpiler({ loader: 'ts' });
+const transpilers = {
+  ts: new Bun.Transpiler({ loader: 'ts' }),
+  tsx: new Bun.Transpiler({ loader: 'tsx' }),
+};
 const TOP_LEVEL = [
   'README.md',
   'bun.lock',
@@ -58,6 +61,7 @@ const HOMES: [what: string, imported: RegExp, home: RegExp][] = [
   ['pg', /^pg$/, /^server\/connectors\/postgres\//],
   ['mysql2', /^mysql2/, /^server\/connectors\/mysql\//],
   ['DuckDB', /^@duckdb\//, /^server\/connectors\/(file|duckdb)\//],
+  ['React and what goes with it', /^(react|@mantine|@tanstack|wouter)/, /^client\/console\//],
   ['prom-client', /^prom-client/, /^server\/http\/metrics\.ts/],
 ];
 
@@ -107,9 +111,9 @@ describe('files', () => {
   });
 
   test('are named in kebab-case, and after what they hold', () => {
-    const vague = /(^|\/)(utils?|helpers?|common|misc|shared)(\/|\.ts$)/;
+    const vague = /(^|\/)(utils?|helpers?|common|misc|shared)(\/|\.tsx?$)/;
     const wrong = sources.filter(
-      ({ path }) => vague.test(path) || !/^([a-z0-9-]+\/)*[a-z0-9-]+(\.(test|config))?\.ts$/.test(path),
+      ({ path }) => vague.test(path) || !/^([a-z0-9-]+\/)*[a-z0-9-]+(\.(test|config))?\.tsx?$/.test(path),
     );
     expect(wrong.map(({ path }) => path)).toEqual([]);
   });
@@ -129,11 +133,13 @@ function importsFrom(folder: string, imported: RegExp): string[] {
 function sourcesBelow(folder: string): Source[] {
   if (!existsSync(join(ROOT, folder))) return [];
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /\.tsx?$/.test(name))
     .map((name) => {
       const path = join(folder, name);
       const text = readFileSync(join(ROOT, path), 'utf8');
-      const imports = transpiler.scanImports(text).map((one) => resolve(path, one.path));
+      const imports = transpilers[path.endsWith('x') ? 'tsx' : 'ts']
+        .scanImports(text)
+        .map((one) => resolve(path, one.path));
       return { path, text, imports };
     });
 }

@@ -89,6 +89,7 @@ try {
   await step('format', () => tool('biome', 'format'));
   await step('lint', () => tool('oxlint', '--type-aware'));
   await step('types', () => tool('tsc', '--noEmit'));
+  await step('types of the console', () => tool('tsc', '--noEmit', '--project', 'client/console'));
   await step('unused code', () => tool('knip', '--no-progress'));
   await step('migrations', () => tool('drizzle-kit', 'check', '--config=db/drizzle.config.ts'));
   await step('schema drift', schemaDrift);

@@ -9,6 +9,8 @@ export interface Exchange {
   /** Path parameters by position, decoded. */
   params: string[];
   request_id: string;
+  /** Whence the request came, empty where nobody listens; behind a proxy the proxy's. */
+  address: string;
   /** Headers that go with a successful answer. */
   headers: Headers;
   /** Keeps the answer for repetitions of the request, in the transaction of the change; see http/idempotency.ts. */
@@ -25,19 +27,27 @@ const ON_EVERY_ANSWER: Record<string, string> = {
 const SANE_ID = /^[\w.:-]{1,128}$/;
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
+/** What Elysia hands over. */
+interface Incoming {
+  request: Request;
+  params?: Record<string, string | null>;
+  server?: { requestIP(request: Request): { address: string } | null } | null;
+}
+
 /**
  * The outermost layer of every route: gives the request its id, turns what is thrown into an answer, adds the headers
  * that every answer has, and measures. `route` is the template that metrics and log show.
  */
 export function createEdge({ log, metrics }: { log: Logger; metrics: Metrics }) {
   return (route: string, handler: Handler) =>
-    async (context: { request: Request; params?: Record<string, string | null> }): Promise<Response> => {
+    async (context: Incoming): Promise<Response> => {
       const start = performance.now();
       const { request } = context;
       const given = request.headers.get('x-request-id');
       const request_id = given !== null && SANE_ID.test(given) ? given : Bun.randomUUIDv7();
       const params = positional(context.params);
-      const response = await answer(handler, { request, params, request_id, headers: new Headers() }, log);
+      const address = context.server?.requestIP(request)?.address ?? '';
+      const response = await answer(handler, { request, params, request_id, address, headers: new Headers() }, log);
       for (const name in ON_EVERY_ANSWER) {
         if (!response.headers.has(name)) response.headers.set(name, ON_EVERY_ANSWER[name]!);
       }

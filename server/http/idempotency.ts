@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { authenticate } from '../authentication.ts';
+import { authenticate, type Credentials } from '../authentication.ts';
 import type { Deps } from '../deps.ts';
 import { describeError } from '../lib/answers.ts';
 import { badRequest, RequestShapeError } from '../lib/errors.ts';
@@ -25,11 +25,11 @@ const PATIENCE_MS = 90_000;
  * `idempotency_key_reused`; a key that is not 1 to 255 printable ASCII characters is 422.
  */
 export const idempotent =
-  (deps: Deps, handler: Handler): Handler =>
+  (deps: Deps, handler: Handler, credentialsOf = apiKeyOf): Handler =>
   async (exchange) => {
     const key = exchange.request.headers.get(IDEMPOTENCY_HEADER);
     if (key === null) return handler(exchange);
-    const { user_id } = await authenticate(deps, exchange.request.headers.get('authorization'));
+    const { user_id } = await authenticate(deps, credentialsOf(exchange.request));
     if (!PRINTABLE.test(key)) throw badKey();
     const isForm = exchange.request.headers.get('content-type')?.startsWith('multipart/');
     const body = await readBytes(exchange.request, isForm ? MAX_FORM_BYTES : undefined);
@@ -40,6 +40,8 @@ export const idempotent =
     const again = new Request(url, { method, headers, signal, ...(body.length > 0 && { body }) });
     return work(deps, request, { exchange: { ...exchange, request: again }, handler });
   };
+
+const apiKeyOf = ({ headers }: Request): Credentials => ({ authorization: headers.get('authorization') });
 
 const badKey = () =>
   new RequestShapeError([

@@ -7,6 +7,7 @@ import { readForm } from './avatar.ts';
 import { readJson } from './body.ts';
 import type { Exchange, Handler } from './edge.ts';
 import { idempotent } from './idempotency.ts';
+import { sessionOf } from './session.ts';
 
 /** A procedure and how to call it without tRPC's own HTTP layer. */
 interface Procedure {
@@ -66,6 +67,9 @@ export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): Path
 export const heedsIdempotencyKey = ({ method, consumes }: Endpoint) =>
   method === 'POST' && consumes === 'application/json';
 
+/** Forms and files, which tRPC cannot carry, are had by the console too, with its session; all else by key alone. */
+const takesSession = ({ consumes, produces }: Endpoint) => consumes !== 'application/json' || produces !== null;
+
 function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProcedure): Handler {
   const names = Object.keys(endpoint.params.shape);
   return async (exchange) => {
@@ -75,6 +79,7 @@ function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProce
         deps,
         request_id: exchange.request_id,
         authorization: exchange.request.headers.get('authorization'),
+        session: takesSession(endpoint) ? sessionOf(deps, exchange.request) : null,
         setHeader: (header, value) => exchange.headers.set(header, value),
         changed: async (db, result) => exchange.keep?.(db, { status: endpoint.status, body: result ?? null }),
       },

@@ -1,5 +1,6 @@
 import { getErrorShape, getTRPCErrorFromUnknown } from '@trpc/server';
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
+import type { Credentials } from '../authentication.ts';
 import type { Deps } from '../deps.ts';
 import { describeError } from '../lib/answers.ts';
 import { badRequest } from '../lib/errors.ts';
@@ -7,6 +8,7 @@ import { appRouter } from '../router.ts';
 import { readBytes } from './body.ts';
 import type { Exchange, Handler } from './edge.ts';
 import { IDEMPOTENCY_HEADER, idempotent } from './idempotency.ts';
+import { sessionOf } from './session.ts';
 
 export const TRPC_PATH = '/trpc';
 const MAX_BATCH = 100;
@@ -16,8 +18,12 @@ const MAX_BATCH = 100;
  * `Idempotency-Key` as on REST when it comes alone; a key on a batch is 400 `idempotency_key_on_batch`.
  */
 export function trpcHandler(deps: Deps): Handler {
-  const calls: Handler = async (exchange) => answerCalls(deps, exchange);
-  const once = idempotent(deps, calls);
+  const credentialsOf = (request: Request): Credentials => ({
+    authorization: request.headers.get('authorization'),
+    session: sessionOf(deps, request),
+  });
+  const calls: Handler = async (exchange) => answerCalls(deps, exchange, credentialsOf);
+  const once = idempotent(deps, calls, credentialsOf);
   return async (exchange) => {
     try {
       if (exchange.request.method !== 'POST') return await calls(exchange);
@@ -29,7 +35,11 @@ export function trpcHandler(deps: Deps): Handler {
   };
 }
 
-async function answerCalls(deps: Deps, exchange: Exchange): Promise<Response> {
+async function answerCalls(
+  deps: Deps,
+  exchange: Exchange,
+  credentialsOf: (request: Request) => Credentials,
+): Promise<Response> {
   const { request, request_id, keep } = exchange;
   return fetchRequestHandler({
     endpoint: TRPC_PATH,
@@ -39,7 +49,7 @@ async function answerCalls(deps: Deps, exchange: Exchange): Promise<Response> {
     createContext: ({ resHeaders }) => ({
       deps,
       request_id,
-      authorization: request.headers.get('authorization'),
+      ...credentialsOf(request),
       setHeader: (name, value) => resHeaders.set(name, value),
       changed: async (db, data) => keep?.(db, { status: 200, body: { result: { data } } }),
     }),

@@ -1,7 +1,7 @@
 /** An error that a caller may hear: `detail` is this message, `code` is for programs, `context` stands beside them. */
 export class ApiError extends Error {
   constructor(
-    readonly status: 400 | 401 | 402 | 403 | 404 | 405 | 413 | 422 | 500,
+    readonly status: 400 | 401 | 402 | 403 | 404 | 405 | 413 | 422 | 429 | 500,
     readonly code: string,
     message: string,
     readonly context: Record<string, unknown> = {},

@@ -2,11 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
 import { z } from 'zod';
 import { connectionRuns, streamRuns } from '../../../db/schema/index.ts';
-import { authenticate } from '../../authentication.ts';
+import { authenticate, type Credentials } from '../../authentication.ts';
 import { isLiveRun } from '../../engine/states.ts';
 import { badRequest, notFound } from '../../lib/errors.ts';
 import { inputParser } from '../../lib/request-parser.ts';
-import type { CallContext, Ctx } from '../../procedure.ts';
+import type { Ctx } from '../../procedure.ts';
 import { findRun, type RunKey } from '../owned-run.ts';
 import { viewing } from './list.ts';
 import { presentRun, presentStreamRun } from './present.ts';
@@ -49,7 +49,7 @@ export const followersNow = () => [...followers.values()].reduce((sum, count) =>
  * @throws ApiError 404; 401 within 5 s after the key has come to its end; 400 `too_many_followers`.
  */
 export async function* followRun(
-  ctx: Ctx & Pick<CallContext, 'authorization'>,
+  ctx: Ctx & Credentials,
   key: FollowedRun,
   signal: AbortSignal,
 ): AsyncGenerator<RunProgress, void> {
@@ -65,7 +65,7 @@ export async function* followRun(
     if (!isLiveRun(progress.run.status)) return;
     if (!(await waited(signal))) return;
     if (performance.now() - checked > CHECK_KEY_EVERY_MS) {
-      await authenticate(ctx.deps, ctx.authorization);
+      await authenticate(ctx.deps, ctx);
       checked = performance.now();
     }
   }
@@ -94,10 +94,7 @@ const waited = (signal: AbortSignal): Promise<boolean> =>
 function takePlace(user_id: string): Disposable {
   const own = followers.get(user_id) ?? 0;
   if (own >= MAX_FOLLOWERS_OF_A_USER || followersNow() >= MAX_FOLLOWERS) {
-    throw badRequest(
-      'too_many_followers',
-      'Too many runs are being followed; close some, or read the run now and then',
-    );
+    throw badRequest('too_many_followers', 'Too many runs are being followed; close some, or read the run now and then');
   }
   followers.set(user_id, own + 1);
   return {

@@ -1,0 +1,22 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { App } from './app.tsx';
+import { Notices } from './parts/notices.tsx';
+import { queryClient } from './query-client.ts';
+import './styles/index.css';
+import { theme } from './theme.ts';
+
+const root = document.querySelector('#console');
+if (!root) throw new Error('The page has no place for the console');
+createRoot(root).render(
+  <StrictMode>
+    <MantineProvider theme={theme} defaultColorScheme="auto" withCssVariables={false} withGlobalClasses={false}>
+      <QueryClientProvider client={queryClient}>
+        <App />
+        <Notices />
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,36 @@
+import type { IconName } from './parts/icon.tsx';
+
+export interface Place {
+  label: string;
+  href: string;
+  icon: IconName;
+}
+
+/** What the sidebar shows, by group. */
+export const NAVIGATION: { label: string; places: Place[] }[] = [
+  {
+    label: 'Pipelines',
+    places: [
+      { label: 'Overview', href: '/', icon: 'overview' },
+      { label: 'Connections', href: '/console/connections', icon: 'connection' },
+      { label: 'Sources', href: '/console/sources', icon: 'source' },
+      { label: 'Destinations', href: '/console/destinations', icon: 'destination' },
+    ],
+  },
+  {
+    label: 'Automation',
+    places: [
+      { label: 'Triggers', href: '/console/triggers', icon: 'trigger' },
+      { label: 'Cases', href: '/console/cases', icon: 'case' },
+    ],
+  },
+  {
+    label: 'Account',
+    places: [
+      { label: 'Usage', href: '/console/usage', icon: 'usage' },
+      { label: 'Users', href: '/console/users', icon: 'users' },
+      { label: 'Roles', href: '/console/roles', icon: 'role' },
+      { label: 'Profile', href: '/console/profile', icon: 'profile' },
+    ],
+  },
+];

@@ -1,0 +1,12 @@
+import { Link } from 'wouter';
+import { Empty } from '../parts/empty.tsx';
+import { Page } from '../parts/page.tsx';
+
+const NotFoundPage = () => (
+  <Page title="No such page">
+    <Empty icon="search" title="There is nothing at this address">
+      <Link href="/">Go to the overview</Link>
+    </Empty>
+  </Page>
+);
+export default NotFoundPage;

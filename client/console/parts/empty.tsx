@@ -1,0 +1,13 @@
+import type { ReactNode } from 'react';
+import { Icon, type IconName } from './icon.tsx';
+
+/** Where there is nothing yet: what it would be, and how to come by it. */
+export const Empty = ({ icon, title, children }: { icon: IconName; title: string; children?: ReactNode }) => (
+  <div className="empty">
+    <span className="empty-icon">
+      <Icon name={icon} size={26} />
+    </span>
+    <h2>{title}</h2>
+    {children}
+  </div>
+);

@@ -1,0 +1,56 @@
+const whole = new Intl.NumberFormat('en');
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+const moment = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' });
+
+/** `12,345` */
+export const count = (value: number) => whole.format(value);
+/** `12.3K` */
+export const compact = (value: number) => short.format(value);
+/** `20 Jan 2026, 13:45:10`, in the browser's zone. */
+export const momentOf = (at: string) => moment.format(new Date(at));
+/** `20 Jan` of a day `2026-01-20`. */
+export const dayOf = (date: string) => day.format(new Date(`${date}T12:00:00`));
+
+const UNITS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
+  ['year', 31_536_000],
+  ['month', 2_592_000],
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+];
+
+/** `5 min ago`, `in 2 days` */
+export function ago(at: string, now: number): string {
+  const seconds = Math.round((Date.parse(at) - now) / 1000);
+  const found = UNITS.find(([, size]) => Math.abs(seconds) >= size);
+  if (!found) return Math.abs(seconds) < 10 ? 'just now' : relative.format(seconds, 'second');
+  return relative.format(Math.trunc(seconds / found[1]), found[0]);
+}
+
+/** `850 ms`, `12.3 s`, `4 min 5 s`, `2 h 10 min` */
+export function duration(ms: number | null): string {
+  if (ms === null) return '–';
+  if (ms < 1000) return `${ms} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min ${Math.floor((ms % 60_000) / 1000)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+const SIZES = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+/** `1.2 MB` */
+export function bytes(value: number): string {
+  let rest = value;
+  let size = 0;
+  while (rest >= 1000 && size < SIZES.length - 1) {
+    rest /= 1000;
+    size += 1;
+  }
+  return `${size === 0 ? rest : rest.toFixed(1)} ${SIZES[size]}`;
+}
+
+/** `1 row`, `2 rows` */
+export const plural = (value: number, noun: string) => `${count(value)} ${noun}${value === 1 ? '' : 's'}`;

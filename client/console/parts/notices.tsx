@@ -1,0 +1,64 @@
+import { Notification } from '@mantine/core';
+import { useEffect } from 'react';
+import { createStore } from '../store.ts';
+import { describe } from './failure.tsx';
+import { Icon } from './icon.tsx';
+
+interface Notice {
+  id: number;
+  kind: 'success' | 'error';
+  title: string;
+  message: string;
+}
+
+const notices = createStore<readonly Notice[]>([]);
+const SHOWN_MS = 5_000;
+let count = 0;
+
+function show(notice: Omit<Notice, 'id'>): void {
+  count += 1;
+  notices.set([...notices.get().slice(-3), { ...notice, id: count }]);
+}
+
+/** Tells in the corner that something was done. */
+export const notify = (title: string, message = ''): void => show({ kind: 'success', title, message });
+
+/** Tells in the corner that something failed; it stays until it is closed. */
+export function notifyFailure(title: string, error: unknown): void {
+  const { message, code, request_id } = describe(error);
+  const codes = [code, request_id && `request ${request_id}`].filter(Boolean).join(', ');
+  show({ kind: 'error', title, message: codes === '' ? message : `${message} (${codes})` });
+}
+
+const dismiss = (id: number) => notices.set(notices.get().filter((one) => one.id !== id));
+
+export function Notices() {
+  const shown = notices.use();
+  return (
+    <div className="notices" role="region" aria-label="Notices" aria-live="polite">
+      {shown.map((notice) => (
+        <OneNotice key={notice.id} {...notice} />
+      ))}
+    </div>
+  );
+}
+
+function OneNotice({ id, kind, title, message }: Notice) {
+  useEffect(() => {
+    if (kind === 'error') return undefined;
+    const timer = setTimeout(() => dismiss(id), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [id, kind]);
+  return (
+    <Notification
+      title={title}
+      color={kind === 'error' ? 'red' : 'teal'}
+      icon={<Icon name={kind === 'error' ? 'alert' : 'check'} />}
+      onClose={() => dismiss(id)}
+      closeButtonProps={{ 'aria-label': 'Close the notice' }}
+      withBorder
+    >
+      {message}
+    </Notification>
+  );
+}

@@ -1,0 +1,61 @@
+import { type ReactNode, useEffect } from 'react';
+import { Link } from 'wouter';
+import { Icon } from './icon.tsx';
+
+interface PageProps {
+  title: string;
+  /** Beside the title: a status. */
+  mark?: ReactNode;
+  /** Under the title. */
+  lead?: ReactNode;
+  /** At the right of the title: buttons. */
+  actions?: ReactNode;
+  /** Whence one comes. */
+  back?: { href: string; label: string };
+  children: ReactNode;
+}
+
+/** Every page: its name in the tab and as the one h1, what can be done at the right, the content below. */
+export function Page({ title, mark, lead, actions, back, children }: PageProps) {
+  useEffect(() => {
+    document.title = `${title} · Data pipelines`;
+  }, [title]);
+  return (
+    <div className="page">
+      <header className="page-head">
+        <div className="page-name">
+          {back && (
+            <Link href={back.href} className="page-back">
+              <Icon name="back" size={14} />
+              {back.label}
+            </Link>
+          )}
+          <div className="page-title">
+            <h1>{title}</h1>
+            {mark}
+          </div>
+          {lead && <div className="page-lead">{lead}</div>}
+        </div>
+        {actions && <div className="page-actions">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  );
+}
+
+/** A part of a page with a heading of its own. */
+export function Section(props: { title: string; lead?: ReactNode; actions?: ReactNode; children: ReactNode }) {
+  const { title, lead, actions, children } = props;
+  return (
+    <section className="card" aria-label={title}>
+      <header className="card-head">
+        <div>
+          <h2>{title}</h2>
+          {lead && <p className="dimmed">{lead}</p>}
+        </div>
+        {actions && <div className="card-actions">{actions}</div>}
+      </header>
+      {children}
+    </section>
+  );
+}

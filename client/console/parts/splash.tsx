@@ -1,0 +1,17 @@
+import { Loader, Skeleton } from '@mantine/core';
+
+/** Before anything is known. */
+export const Splash = () => (
+  <main className="splash" aria-busy="true">
+    <Loader aria-label="Loading" />
+  </main>
+);
+
+/** In the shape of a page. */
+export const PageSkeleton = () => (
+  <div className="page" aria-busy="true" role="status" aria-label="Loading">
+    <Skeleton height={30} width={220} />
+    <Skeleton height={90} />
+    <Skeleton height={280} />
+  </div>
+);

@@ -1,0 +1,51 @@
+import { CONSOLE_HEADERS } from './api.ts';
+import { createStore } from './store.ts';
+
+/** Why nobody is signed in: the code of the refusal; null while somebody is, as far as we know. */
+export const signedOut = createStore<string | null>(null);
+
+export const noteSignedOut = (code: string): void => signedOut.set(code);
+
+const REASONS: Record<string, string> = {
+  token_expired: 'Your API key has expired. Sign in with a new one; an administrator can invite you again.',
+  invalid_token:
+    'The API key that you had signed in with was replaced or revoked, or your user is not active any more.',
+  session_ended: 'Your session has ended. Sign in again to go on.',
+};
+
+/** A sentence for people; null when nobody had been signed in. */
+export const reasonOf = (code: string): string | null => REASONS[code] ?? null;
+
+/** What the service said to a sign-in that it refused. */
+export class SignInError extends Error {
+  constructor(
+    message: string,
+    readonly code: string,
+    readonly request_id: string | null,
+  ) {
+    super(message);
+    this.name = 'SignInError';
+  }
+}
+
+/** @throws SignInError */
+export async function signIn(api_key: string): Promise<void> {
+  const answer = await send('POST', { api_key });
+  if (answer.ok) return;
+  const body = (await answer.json().catch(() => ({}))) as { detail?: unknown; code?: string };
+  const message = typeof body.detail === 'string' ? body.detail : 'This is no API key';
+  throw new SignInError(message, body.code ?? String(answer.status), answer.headers.get('x-request-id'));
+}
+
+export async function signOut(): Promise<void> {
+  await send('DELETE');
+}
+
+const send = (method: string, body?: object) =>
+  fetch('/console/session', {
+    method,
+    headers: { ...CONSOLE_HEADERS, 'content-type': 'application/json' },
+    body: body && JSON.stringify(body),
+  }).catch(() => {
+    throw new SignInError('The service cannot be reached', 'network_error', null);
+  });

@@ -1,0 +1,135 @@
+import { ActionIcon, Drawer, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { Suspense, useEffect, useRef, useState } from 'react';
+import { Link, Route, Switch, useLocation } from 'wouter';
+import { useMe } from './me.ts';
+import { NAVIGATION } from './navigation.ts';
+import { Avatar } from './parts/avatar.tsx';
+import { ErrorBoundary } from './parts/error-boundary.tsx';
+import { Icon } from './parts/icon.tsx';
+import { LostBanner } from './parts/lost-banner.tsx';
+import { PageSkeleton } from './parts/splash.tsx';
+import { NotFoundPage, ROUTES } from './routes.tsx';
+
+/** Sidebar, or on a phone a bar with a drawer, and the page. */
+export function Shell() {
+  const [isOpen, setOpen] = useState(false);
+  const [location] = useLocation();
+  const main = useRef<HTMLElement>(null);
+  const former = useRef(location);
+  useEffect(() => {
+    setOpen(false);
+    // A new page begins at its top, for eyes and for screen readers.
+    if (former.current !== location) {
+      main.current?.focus({ preventScroll: true });
+      window.scrollTo(0, 0);
+    }
+    former.current = location;
+  }, [location]);
+  return (
+    <div className="shell">
+      <a className="skip-link" href="#main">
+        Skip to the content
+      </a>
+      <header className="shell-bar">
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="lg"
+          aria-label="Open the navigation"
+          onClick={() => setOpen(true)}
+        >
+          <Icon name="menu" />
+        </ActionIcon>
+        <Brand />
+      </header>
+      <aside className="shell-side">
+        <Brand />
+        <Navigation label="Pages" />
+        <Foot />
+      </aside>
+      <Drawer opened={isOpen} onClose={() => setOpen(false)} title={<Brand />} size="17rem" padding="sm">
+        <Navigation label="Pages, in the drawer" />
+        <Foot />
+      </Drawer>
+      <main className="shell-main" id="main" tabIndex={-1} ref={main}>
+        <LostBanner />
+        <ErrorBoundary key={location}>
+          <Suspense fallback={<PageSkeleton />}>
+            <Switch>
+              {ROUTES.map(({ path, page: Page }) => (
+                <Route key={path} path={path}>
+                  <Page />
+                </Route>
+              ))}
+              <Route>
+                <NotFoundPage />
+              </Route>
+            </Switch>
+          </Suspense>
+        </ErrorBoundary>
+      </main>
+    </div>
+  );
+}
+
+const Brand = () => (
+  <Link href="/" className="brand">
+    <svg viewBox="0 0 32 32" aria-hidden="true" className="brand-mark">
+      <rect width="32" height="32" rx="8" />
+      <path d="M7 11h6c5 0 3 10 8 10h4M7 21h4m10-10h4" />
+    </svg>
+    Data pipelines
+  </Link>
+);
+
+function Navigation({ label }: { label: string }) {
+  const [location] = useLocation();
+  const isHere = (href: string) =>
+    href === '/' ? location === '/' || location === '/console' : location.startsWith(href);
+  return (
+    <nav className="nav" aria-label={label}>
+      {NAVIGATION.map((group) => (
+        <div key={group.label} className="nav-group">
+          <div className="nav-label">{group.label}</div>
+          <ul>
+            {group.places.map(({ href, icon, label: name }) => (
+              <li key={href}>
+                <Link href={href} className="nav-link" aria-current={isHere(href) ? 'page' : undefined}>
+                  <Icon name={icon} />
+                  {name}
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </div>
+      ))}
+    </nav>
+  );
+}
+
+function Foot() {
+  const me = useMe();
+  const { setColorScheme } = useMantineColorScheme({ keepTransitions: true });
+  const scheme = useComputedColorScheme('light', { getInitialValueInEffect: false });
+  const other = scheme === 'dark' ? 'light' : 'dark';
+  return (
+    <div className="shell-foot">
+      <Link href="/console/profile" className="shell-me">
+        <Avatar name={me.full_name} url={me.avatar_url} />
+        <span>
+          <b>{me.full_name}</b>
+          <small>{me.account.name}</small>
+        </span>
+      </Link>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={`Switch to ${other}`}
+        onClick={() => setColorScheme(other)}
+      >
+        <Icon name={other === 'dark' ? 'moon' : 'sun'} />
+      </ActionIcon>
+    </div>
+  );
+}

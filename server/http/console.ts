@@ -1,0 +1,98 @@
+import type { Deps } from '../deps.ts';
+import { ApiError } from '../lib/errors.ts';
+import { type ConsoleBundle, loadConsole } from './console-bundle.ts';
+import type { Handler } from './edge.ts';
+import type { PathRoutes } from './rest.ts';
+import { signIn, signOut } from './session.ts';
+
+/** Nothing but files of this service: no inline script, no inline style, nobody may frame it. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join('; ');
+
+/**
+ * Where the console's pages are: links in messages lead to `/cases/{id}` and `/invitation`. The interface has its paths
+ * at the root, so all other pages are below `/console`.
+ */
+const PAGES = ['/', '/console', '/console/*', '/cases/:p1', '/invitation'];
+
+/** The web console: its pages, its files, and signing in and out. Bundled at the first request, or by `warm`. */
+export function createConsole(deps: Deps): { routes: PathRoutes[]; warm(): void } {
+  let loading: Promise<ConsoleBundle> | undefined;
+  const bundle = () =>
+    (loading ??= loadConsole(deps).catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    }));
+  const page: Handler = async () => new Response(pageOf((await bundle()).entry), { headers: PAGE_HEADERS });
+  const session = new Map<string, Handler>([
+    ['POST', signIn(deps)],
+    ['DELETE', signOut(deps)],
+  ]);
+  return {
+    routes: [
+      ...PAGES.map((pattern) => getRoute(pattern, page)),
+      getRoute('/assets/:p1', asset(bundle)),
+      { pattern: '/console/session', template: '/console/session', handlers: session },
+    ],
+    warm: () => void bundle().catch((error: unknown) => deps.log.error({ err: error }, 'the console has no bundle')),
+  };
+}
+
+const getRoute = (pattern: string, handler: Handler): PathRoutes => ({
+  pattern,
+  template: pattern,
+  handlers: new Map([['GET', handler]]),
+});
+
+/** Under a name that holds the hash of the content: never asked for again. */
+const asset =
+  (bundle: () => Promise<ConsoleBundle>): Handler =>
+  async ({ request, params: [name = ''] }) => {
+    const found = (await bundle()).assets.get(name);
+    if (!found) throw new ApiError(404, 'not_found', 'Not Found');
+    const accepted = request.headers.get('accept-encoding') ?? '';
+    const encoding = /\bbr\b/.test(accepted) ? 'br' : /\bgzip\b/.test(accepted) ? 'gzip' : null;
+    return new Response(found[encoding ?? 'plain'], {
+      headers: {
+        'content-type': found.type,
+        'cache-control': 'public, max-age=31536000, immutable',
+        vary: 'accept-encoding',
+        ...(encoding && { 'content-encoding': encoding }),
+      },
+    });
+  };
+
+const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': POLICY,
+  'cache-control': 'no-cache',
+  'cross-origin-opener-policy': 'same-origin',
+};
+
+const pageOf = ({ script, style, scheme }: ConsoleBundle['entry']) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Data pipelines</title>
+<link rel="icon" href="data:,">
+<script src="/assets/${scheme}"></script>
+<link rel="stylesheet" href="/assets/${style}">
+<script type="module" src="/assets/${script}"></script>
+</head>
+<body>
+<div id="console"></div>
+<noscript>The console needs JavaScript. The same can be had by the API: see /docs.</noscript>
+</body>
+</html>
+`;

@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import { eq, lt, sql } from 'drizzle-orm';
+import { sessions, users } from '../../../db/schema/index.ts';
+import { authenticate } from '../../authentication.ts';
+import type { Deps } from '../../deps.ts';
+import { emit } from '../../events/emit.ts';
+import { actorOf } from '../../procedure.ts';
+import { rolesOf } from '../memberships.ts';
+
+/** How long a sign-in lasts at the most. It ends earlier with the key that it stands on. */
+export const SESSION_DAYS = 30;
+
+/**
+ * Signs in to the web console with an API key. The token is shown only here; the database has its hash.
+ * @throws ApiError 401 as `authenticate`.
+ */
+export async function openSession(deps: Deps, api_key: string): Promise<{ token: string }> {
+  const principal = await authenticate(deps, { authorization: `Bearer ${api_key}` });
+  const token = randomBytes(32).toString('base64url');
+  const now = sql`now()`;
+  await deps.db.transaction(async (tx) => {
+    await tx.delete(sessions).where(lt(sessions.expires_at, now));
+    await tx.insert(sessions).values({
+      api_key_id: principal.api_key_id,
+      hash: deps.secrets.hmac('session', token),
+      expires_at: sql`now() + make_interval(days => ${SESSION_DAYS})`,
+    });
+    await tx
+      .update(users)
+      .set({ last_login_at: now, updated_at: sql`${users.updated_at}` })
+      .where(eq(users.id, principal.user_id));
+    await emit(tx, {
+      account_id: principal.account_id,
+      event: 'user_logged_in',
+      actor: actorOf(principal),
+      resource: { type: 'user', id: principal.user_id, name: principal.name },
+      summary: `${principal.name} signed in to the console`,
+      user_id: principal.user_id,
+      payload: {
+        user_id: principal.user_id,
+        email: principal.email,
+        full_name: principal.name,
+        role_names: (await rolesOf({ db: tx }, principal.user_id)).map((role) => role.name),
+      },
+    });
+  });
+  return { token };
+}
+
+/** Ends a sign-in; of an unknown one nothing is said. */
+export async function endSession(deps: Deps, token: string): Promise<void> {
+  await deps.db.delete(sessions).where(eq(sessions.hash, deps.secrets.hmac('session', token)));
+}

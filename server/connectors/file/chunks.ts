@@ -1,7 +1,9 @@
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { DataError } from '../errors.ts';
+import { openRemote, type RemoteContent } from './remote-content.ts';
 import { type FoundFile, fileError } from './root.ts';
 import type { FileSourceConfig } from './settings.ts';
 
@@ -41,13 +43,22 @@ export function checkRecordLength(file: FoundFile, length: number, line: number)
 /** The bytes of a file, unpacked. Each chunk is good until the next one is asked for. */
 export async function* byteChunks(file: FoundFile, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
-    yield* file.name.endsWith('.gz') ? gunzipped(file, signal) : plain(file, signal);
+    if (file.remote) yield* remote(file, file.remote, signal);
+    else if (isPacked(file)) yield* gunzipped(createReadStream(file.path), signal);
+    else yield* plain(file, signal);
   } catch (error) {
     if (error instanceof Error && 'code' in error && String(error.code).startsWith('Z_')) {
       throw new DataError('invalid_gzip', `${file.name}: the gzip data is broken or cut off`, { cause: error });
     }
     throw fileError(error, file.name);
   }
+}
+
+const isPacked = ({ name }: FoundFile) => name.endsWith('.gz');
+
+async function* remote(file: FoundFile, content: RemoteContent, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const { gzip, bytes } = await openRemote(file, content);
+  yield* isPacked(file) || gzip ? gunzipped(Readable.from(bytes), signal) : bytes;
 }
 
 /** The buffer is used again: whoever takes a chunk must be done with it before asking for the next one. */
@@ -67,8 +78,7 @@ async function* plain(file: FoundFile, signal: AbortSignal): AsyncGenerator<Uint
 }
 
 /** node:zlib reads every member of a concatenation; Bun.gunzipSync stops silently after the first. */
-async function* gunzipped(file: FoundFile, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const input = createReadStream(file.path);
+async function* gunzipped(input: Readable, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES / 2 });
   input.on('error', (error) => gunzip.destroy(error));
   const stop = () => gunzip.destroy(signal.reason);

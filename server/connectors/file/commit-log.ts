@@ -13,8 +13,11 @@ export interface CommitRecord {
   counts: WriteCounts;
   /** Files that this stream run has published. */
   files: number;
-  /** Renames that make the commit's rows visible; repeated after a crash. */
-  publish: { from: string; to: string }[];
+  /**
+   * Renames, or completions of uploads with the tags of their parts, that make the commit's rows visible; repeated
+   * after a crash.
+   */
+  publish: { from: string; to: string; parts?: string[] }[];
   /** Files that the commit replaces; removed after the renames. */
   remove: string[];
 }

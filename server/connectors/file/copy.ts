@@ -6,6 +6,7 @@ import { byteChunks, checkRecordLength } from './chunks.ts';
 import { type CopyPlan, firstRecord, MisfitError, type Transcoded, transcodeCsv } from './csv-copy.ts';
 import { CsvSyntaxError } from './csv-parser.ts';
 import { CSV_DIALECT, csvReader, dialectOf, headerOfFile, malformed, misfit } from './csv-reader.ts';
+import { placeName } from './find-files.ts';
 import { type FileColumn, type SourceContext, warnOfNewColumns } from './reader.ts';
 import type { FoundFile } from './root.ts';
 
@@ -138,7 +139,8 @@ function transcodeAt(file: FoundFile, line: number, run: () => Transcoded): Tran
 function nulWarning(ctx: SourceContext): () => void {
   let warned = false;
   return () => {
-    if (!warned) ctx.warn('nul_character_removed', `${ctx.config.path}: characters NUL were left out of the texts`);
+    if (!warned)
+      ctx.warn('nul_character_removed', `${placeName(ctx.config)}: characters NUL were left out of the texts`);
     warned = true;
   };
 }

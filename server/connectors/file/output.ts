@@ -1,17 +1,16 @@
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import { open, rm, stat } from 'node:fs/promises';
 import { finished, pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Cell, TargetColumn } from '../define.ts';
 import { csvEncoder, jsonlEncoder } from './encoders.ts';
 import { openParquet } from './parquet-output.ts';
 import type { FileDestinationConfig } from './settings.ts';
+import type { Draft } from './table-store.ts';
 
 /** A file being written. */
 export interface OutputFile {
   write(rows: Cell[][]): Promise<void>;
-  /** Ends the file and brings it to the disk. @returns its size in bytes */
+  /** Ends the file and makes it durable. @returns its size in bytes */
   close(): Promise<number>;
   /** Leaves nothing behind; harmless after `close` failed. */
   discard(): Promise<void>;
@@ -21,24 +20,22 @@ export const endingOf = ({ format, gzip }: FileDestinationConfig) =>
   gzip && format !== 'parquet' ? `${format}.gz` : format;
 
 export async function openOutput(
-  path: string,
+  draft: Draft,
   columns: TargetColumn[],
   config: FileDestinationConfig,
 ): Promise<OutputFile> {
-  if (config.format === 'parquet') return openParquet(path, columns);
+  if (config.format === 'parquet') return openParquet(draft, columns);
   const encode = config.format === 'csv' ? csvEncoder(columns, config) : jsonlEncoder(columns);
-  const file = await openText(path, config.gzip);
+  const file = openText(draft, config.gzip);
   await file.append(encode.head);
   return { write: (rows) => file.append(encode.rows(rows)), close: file.close, discard: file.discard };
 }
 
 /** Compression at level 6, as gzip itself does it. */
-async function openText(path: string, gzip: boolean) {
-  const disk = createWriteStream(path, { flags: 'wx' });
-  await once(disk, 'open');
+function openText(draft: Draft, gzip: boolean) {
   const packer = gzip ? createGzip() : null;
-  const first = packer ?? disk;
-  const done = packer ? pipeline(packer, disk) : finished(disk);
+  const first = packer ?? draft.stream;
+  const done = packer ? pipeline(packer, draft.stream) : finished(draft.stream);
   // Heard at close; an unheard rejection would end the process before.
   done.catch(() => {});
   return {
@@ -49,23 +46,11 @@ async function openText(path: string, gzip: boolean) {
     async close(): Promise<number> {
       first.end();
       await done;
-      return syncFile(path);
+      return draft.keep();
     },
     async discard(): Promise<void> {
       first.destroy();
-      disk.destroy();
-      await rm(path, { force: true });
+      await draft.discard();
     },
   };
-}
-
-/** @returns the size */
-export async function syncFile(path: string): Promise<number> {
-  const handle = await open(path, 'r+');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  return (await stat(path)).size;
 }

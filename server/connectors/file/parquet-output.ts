@@ -1,17 +1,22 @@
+import { createReadStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Writable } from 'node:stream';
+import { finished, pipeline } from 'node:stream/promises';
 import { DuckDBDataChunk, VARCHAR } from '@duckdb/node-api';
 import type { Cell, TargetColumn } from '../define.ts';
 import { DataError } from '../errors.ts';
 import { identifier, literal, openDuckDb } from './duckdb.ts';
+import { pathOf, unnamedFile } from './local-copy.ts';
 import type { OutputFile } from './output.ts';
-import { syncFile } from './output.ts';
+import type { Draft } from './table-store.ts';
 
 /** What one chunk of DuckDB holds. */
 const CHUNK_ROWS = 2048;
 
 /** Gathers the cells as text in a table of DuckDB, which spills to the disk, and casts them when the file is ended. */
-export async function openParquet(path: string, columns: TargetColumn[]): Promise<OutputFile> {
-  const spill = `${path}.spill`;
+export async function openParquet(draft: Draft, columns: TargetColumn[]): Promise<OutputFile> {
+  const spill = draft.scratch;
   const duck = await openDuckDb(spill);
   const names = columns.map((_, at) => `c${at}`);
   await duck.connection.run(`CREATE TABLE cells (${names.map((name) => `${name} VARCHAR`).join(', ')})`);
@@ -37,25 +42,35 @@ export async function openParquet(path: string, columns: TargetColumn[]): Promis
       const select = columns
         .map((column, at) => `${castOf(column, `c${at}`)} AS ${identifier(column.name)}`)
         .join(', ');
+      const copy = draft.path === null ? await unnamedFile(dirname(spill)) : null;
       try {
         await duck.connection.run(
-          `COPY (SELECT ${select} FROM cells) TO ${literal(path)} (FORMAT parquet, COMPRESSION zstd)`,
+          `COPY (SELECT ${select} FROM cells) TO ${literal(copy ? pathOf(copy) : String(draft.path))}
+            (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
         );
+        if (copy) await pipeline(createReadStream('', { fd: copy.fd, start: 0, autoClose: false }), draft.stream);
+        else await ended(draft.stream);
       } catch (error) {
         if (!/conversion|cast|convert|malformed/i.test(String(error))) throw error;
         throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${String(error)}`, {
           cause: error,
         });
       } finally {
+        await copy?.close();
         await end();
       }
-      return syncFile(path);
+      return draft.keep();
     },
     async discard() {
       await end();
-      await rm(path, { force: true });
+      await draft.discard();
     },
   };
+}
+
+async function ended(stream: Writable): Promise<void> {
+  stream.end();
+  await finished(stream);
 }
 
 function castOf({ type, source_type, dialect }: TargetColumn, column: string): string {

@@ -1,6 +1,7 @@
 import type { Cell, LogicalType } from '../define.ts';
 import { ConnectorError, DataError, SchemaChangedError } from '../errors.ts';
 import { type DuckDb, identifier, literal, openDuckDb } from './duckdb.ts';
+import { localCopy } from './local-copy.ts';
 import {
   BATCH_ROWS,
   type FileColumn,
@@ -14,9 +15,19 @@ import type { FoundFile } from './root.ts';
 const BATCH_BYTES = 1_000_000;
 
 export const parquetReader: FileReader = {
-  columns: (_ctx, file) => withDuckDb(file, async (duck) => columnsOf(await described(duck, file))),
+  async columns(ctx, found) {
+    const copy = await localCopy(found, 'footer', ctx.filesRoot);
+    const file = { ...found, path: copy.path };
+    try {
+      return await withDuckDb(file, async (duck) => columnsOf(await described(duck, file)));
+    } finally {
+      await copy.close();
+    }
+  },
 
-  async *rows(ctx, file, request) {
+  async *rows(ctx, found, request) {
+    const copy = await localCopy(found, 'whole', ctx.filesRoot);
+    const file = { ...found, path: copy.path };
     const duck = await openDuckDb();
     const stop = () => duck.connection.interrupt();
     ctx.signal.addEventListener('abort', stop, { once: true });
@@ -30,6 +41,7 @@ export const parquetReader: FileReader = {
       // A result that was not read to its end keeps the file open until another statement takes its place.
       await duck.connection.run('SELECT 1').catch(() => {});
       duck.close();
+      await copy.close();
     }
   },
 };

@@ -2,18 +2,22 @@ import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { Glob } from 'bun';
 import { ConfigurationError, ConnectorError, RetryableError } from '../errors.ts';
+import type { RemoteContent } from './remote-content.ts';
 
 /** A file that a source may read. Times in microseconds. */
 export interface FoundFile {
-  /** Below the root, with `/`: what users see and what states keep. */
+  /** Below the root, with `/`, a key or an address: what users see and what states keep. */
   name: string;
+  /** Empty for a file elsewhere. */
   path: string;
   size: number;
   modified: number;
+  /** Set for a file elsewhere. */
+  remote?: RemoteContent;
 }
 
-const WILDCARD = /[*?[\]{}!]/;
-const MAX_FILES = 100_000;
+export const WILDCARD = /[*?[\]{}!]/;
+export const MAX_FILES = 100_000;
 
 const outside = (path: string) =>
   new ConfigurationError('path_outside_root', `The path "${path}" does not lie below the folder for files`);
@@ -85,6 +89,9 @@ function literalPart(pattern: string): string {
   const first = segments.findIndex((segment) => WILDCARD.test(segment));
   return segments.slice(0, first).join('/');
 }
+
+/** What every name begins with that a pattern matches. */
+export const literalStart = (pattern: string): string => pattern.slice(0, WILDCARD.exec(pattern)?.index);
 
 /** Follows the links of a path. @throws ConfigurationError when they lead out of the root. */
 async function insideRoot(top: string, name: string): Promise<string> {

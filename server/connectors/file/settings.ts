@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { destinationLocation, httpSettings, requireLocation, s3Settings, sourceLocation } from './location-settings.ts';
 
 export const FORMATS = ['csv', 'jsonl', 'parquet'] as const;
 export type FileFormat = (typeof FORMATS)[number];
@@ -24,14 +25,23 @@ const csvSettings = {
   }),
 };
 
-export const FileSourceConfig = z.object({
-  path: z.string().min(1).max(1000).meta({
-    label: 'Path',
-    description:
-      'Below the folder for files; * ? [a-z] {a,b} and ** match several files, which together are one stream',
-    placeholder: 'orders/*.csv',
-    validates_remotely: true,
-  }),
+const fileSource = z.object({
+  location: sourceLocation,
+  path: z
+    .string()
+    .min(1)
+    .max(1000)
+    .optional()
+    .meta({
+      label: 'Path',
+      description:
+        'Below the folder for files, or in the bucket; * ? [a-z] {a,b} and ** match several files, which together are one stream',
+      placeholder: 'orders/*.csv',
+      validates_remotely: true,
+      visible_when: { parameter: 'location', equals: ['local', 's3'] },
+    }),
+  ...httpSettings,
+  ...s3Settings,
   format: z
     .enum(['auto', ...FORMATS])
     .default('auto')
@@ -62,12 +72,14 @@ export const FileSourceConfig = z.object({
     .default('utf-8')
     .meta({ label: 'Encoding', group: 'advanced' }),
 });
+export const FileSourceConfig = fileSource.superRefine(requireLocation);
 export type FileSourceConfig = z.infer<typeof FileSourceConfig>;
 
-export const FileDestinationConfig = z.object({
+const fileDestination = z.object({
+  location: destinationLocation,
   path: z.string().min(1).max(1000).default('.').meta({
     label: 'Folder',
-    description: 'Below the folder for files; each table becomes a folder in it',
+    description: 'Below the folder for files, or in the bucket; each table becomes a folder in it',
     validates_remotely: true,
   }),
   format: z.enum(FORMATS).default('csv').meta({ label: 'Format', value_labels: formatLabels }),
@@ -79,8 +91,10 @@ export const FileDestinationConfig = z.object({
       description: 'CSV and JSON Lines; Parquet is compressed by itself',
       visible_when: { parameter: 'format', equals: ['csv', 'jsonl'] },
     }),
+  ...s3Settings,
   ...csvSettings,
 });
+export const FileDestinationConfig = fileDestination.superRefine(requireLocation);
 export type FileDestinationConfig = z.infer<typeof FileDestinationConfig>;
 
 /** What both sides must agree on to read a CSV file. */

@@ -9,12 +9,15 @@ import {
 } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
 import { timestampText } from '../timestamp-text.ts';
+import { checkedInOrder } from './check-steps.ts';
 import { copyFiles, fileByteFormats } from './copy.ts';
 import { csvReader } from './csv-reader.ts';
+import { locatedFiles, placeName, requiredFiles } from './find-files.ts';
+import { UNKNOWN_TIME } from './http-listing.ts';
 import { jsonlReader } from './jsonl-reader.ts';
 import { parquetReader } from './parquet-reader.ts';
 import { type FileColumn, type FileReader, formatOf, type SourceContext } from './reader.ts';
-import { type FoundFile, findFiles } from './root.ts';
+import type { FoundFile } from './root.ts';
 import { FileSourceConfig } from './settings.ts';
 import { filesAfter, stateAfterFile, stateAfterRows } from './source-state.ts';
 
@@ -26,23 +29,29 @@ export const fileSource = defineSource<FileSourceConfig>({
   type: 'source',
   name: 'file',
   display_name: 'Files',
-  description: 'CSV, JSON Lines and Parquet files in the folder for files of this service',
+  description: 'CSV, JSON Lines and Parquet files: in the folder for files of this service, over HTTP or in S3',
   category: 'file',
   version: '1.0.0',
   release_stage: 'generally_available',
-  auth_methods: ['none'],
+  auth_methods: ['none', 'basic', 'api_key'],
   supported_sync_modes: ['full_refresh', 'incremental'],
   pushdown: { masking: [], filters: false },
   config: FileSourceConfig,
   async check(ctx) {
-    const files = await requiredFiles(ctx);
-    const columns = await readerOf(ctx, files[0] as FoundFile).columns(ctx, files[0] as FoundFile);
-    const found = files.length === 1 ? '1 file' : `${files.length} files`;
+    let files: FoundFile[] = [];
+    const found = async () => {
+      files = await requiredFiles(ctx);
+      return files.length === 1 ? '1 file' : `${files.length} files`;
+    };
+    const format = async () => {
+      const columns = await readerOf(ctx, files[0] as FoundFile).columns(ctx, files[0] as FoundFile);
+      return `${columns.length} columns`;
+    };
     return {
-      checks: [
-        { title: 'Files', status: 'passed', message: found },
-        { title: 'Format', status: 'passed', message: `${columns.length} columns` },
-      ],
+      checks: await checkedInOrder([
+        ['Files', '', found],
+        ['Format', '', format],
+      ]),
     };
   },
   discover: async (ctx) => [await discoverStream(ctx)],
@@ -50,12 +59,6 @@ export const fileSource = defineSource<FileSourceConfig>({
   byteFormats: fileByteFormats,
   copy: async (ctx, request) => copyFiles(ctx, await requiredFiles(ctx), request),
 });
-
-async function requiredFiles(ctx: SourceContext): Promise<FoundFile[]> {
-  const files = await findFiles(ctx.filesRoot, ctx.config.path);
-  if (files.length === 0) throw new ConfigurationError('no_files', `No file matches "${ctx.config.path}"`);
-  return files;
-}
 
 function readerOf(ctx: SourceContext, file: FoundFile): FileReader {
   const reader = READERS[formatOf(ctx.config, file.name) ?? ''];
@@ -79,8 +82,8 @@ async function discoverStream(ctx: ConnectorContext<FileSourceConfig>): Promise<
   const fields = [...columns.values()].map((column) => fieldOf(column, config.primary_key));
   return {
     namespace: null,
-    name: config.stream_name ?? nameOf(config.path),
-    description: files.length === 1 ? (files[0] as FoundFile).name : `${files.length} files: ${config.path}`,
+    name: config.stream_name ?? nameOf(placeName(config)),
+    description: files.length === 1 ? (files[0] as FoundFile).name : `${files.length} files: ${placeName(config)}`,
     fields: config.include_file_columns ? [...fields, ...FILE_FIELDS] : fields,
     supported_sync_modes: ['full_refresh', 'incremental'],
     source_defined_cursor: true,
@@ -138,8 +141,11 @@ function nameOf(path: string): string {
 
 async function* read(ctx: SourceContext, request: ReadRequest): AsyncGenerator<Batch> {
   ctx.signal.throwIfAborted();
-  const found =
-    request.sync_mode === 'incremental' ? await findFiles(ctx.filesRoot, ctx.config.path) : await requiredFiles(ctx);
+  const incremental = request.sync_mode === 'incremental';
+  const found = await (incremental ? locatedFiles(ctx) : requiredFiles(ctx));
+  const timeless = incremental && found.find((file) => file.remote && file.modified === UNKNOWN_TIME);
+  if (timeless)
+    throw new ConfigurationError('no_modified_time', `${timeless.name}: the server does not say when it was changed`);
   const names = request.columns.map(({ field }) => field.path.join('.'));
   const own = names.map((name) => ctx.config.include_file_columns && FILE_FIELDS.some(({ path }) => path[0] === name));
   const columns = request.columns.flatMap(({ field }, at) =>

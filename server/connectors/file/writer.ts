@@ -1,5 +1,3 @@
-import { readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import type {
   Batch,
   CommittedState,
@@ -9,11 +7,15 @@ import type {
   Writer,
   WriteTarget,
 } from '../define.ts';
-import { ConnectorError, FencedError } from '../errors.ts';
-import { CommitLog, type CommitRecord } from './commit-log.ts';
+import { FencedError } from '../errors.ts';
+import type { CommitRecord } from './commit-log.ts';
+import { LocalTable } from './local-table.ts';
 import { endingOf, type OutputFile, openOutput } from './output.ts';
-import { fileError, folderBelow, safeSegment } from './root.ts';
+import { fileError, safeSegment } from './root.ts';
+import { Bucket } from './s3-client.ts';
+import { S3Table } from './s3-table.ts';
 import type { FileDestinationConfig } from './settings.ts';
+import type { Draft, TableStore } from './table-store.ts';
 
 export type DestinationContext = ConnectorContext<FileDestinationConfig>;
 
@@ -27,22 +29,26 @@ export const tablePath = (path: string, { schema, table }: Pick<WriteTarget, 'sc
 
 /** Claims the stream for the target's fence. @throws FencedError when a newer attempt has. */
 export async function openFileWriter(ctx: DestinationContext, target: WriteTarget): Promise<FileWriter> {
-  const folder = await folderBelow(ctx.filesRoot, tablePath(ctx.config.path, target));
-  const states = await folderBelow(ctx.filesRoot, `${ctx.config.path}/_pipeline_state`);
   try {
-    const log = await CommitLog.open(states, `${target.connection_id}-${target.stream_id}`);
-    const last = log.last;
+    const store = await openStore(ctx, target);
+    const { last } = store;
     if (last && last.fence > target.fence) throw new FencedError();
-    await log.apply(folder);
+    await store.apply();
     const committed = last && committedState(last, target);
-    await log.append(claim(last, target));
-    for (const name of await readdir(folder)) {
-      if (name.startsWith(`.${target.stream_id}.`)) await rm(join(folder, name), { recursive: true, force: true });
-    }
-    return new FileWriter(ctx, { target, folder, log }, committed);
+    await store.append(claim(last, target));
+    await store.sweep();
+    return new FileWriter(ctx, { target, store }, committed);
   } catch (error) {
     throw fileError(error, target.table);
   }
+}
+
+function openStore(ctx: DestinationContext, target: WriteTarget): Promise<TableStore> {
+  const { config, filesRoot } = ctx;
+  const paths = { table: tablePath(config.path, target), states: `${config.path}/_pipeline_state` };
+  return config.location === 's3'
+    ? S3Table.open(new Bucket(ctx, config), { ...paths, scratch: filesRoot }, target)
+    : LocalTable.open(filesRoot, paths, target);
 }
 
 /** Null when the control plane knows at least as much. */
@@ -70,20 +76,19 @@ function claim(last: CommitRecord | null, target: WriteTarget): CommitRecord {
 }
 
 class FileWriter implements Writer {
-  private output: OutputFile | null = null;
-  private outputName = '';
+  private output: { file: OutputFile; draft: Draft; name: string } | null = null;
   private rows = 0;
 
   constructor(
     private readonly ctx: DestinationContext,
-    private readonly work: { target: WriteTarget; folder: string; log: CommitLog },
+    private readonly work: { target: WriteTarget; store: TableStore },
     readonly committed: CommittedState | null,
   ) {}
 
   async write(batch: Batch): Promise<void> {
     await this.guard(async () => {
       this.output ??= await this.begin();
-      await this.output.write(batch.rows);
+      await this.output.file.write(batch.rows);
       this.rows += batch.rows.length;
     });
   }
@@ -105,45 +110,45 @@ class FileWriter implements Writer {
   async abort(): Promise<void> {
     const { output } = this;
     this.output = null;
-    await output?.discard();
+    await output?.file.discard();
   }
 
-  private async begin(): Promise<OutputFile> {
-    const { target, folder } = this.work;
-    this.outputName = `.${target.stream_id}.${target.fence}.${endingOf(this.ctx.config)}`;
-    return openOutput(join(folder, this.outputName), target.columns, this.ctx.config);
+  private async begin() {
+    const { target, store } = this.work;
+    const number = String(store.last?.files ?? 0).padStart(5, '0');
+    const name = `${target.stream_run_id}-${number}.${endingOf(this.ctx.config)}`;
+    const draft = await store.draft(name);
+    return { file: await openOutput(draft, target.columns, this.ctx.config), draft, name };
   }
 
   private counts(): WriteCounts {
-    const { log, target } = this.work;
-    return log.last?.stream_run_id === target.stream_run_id ? log.last.counts : NO_COUNTS;
+    const { store, target } = this.work;
+    return store.last?.stream_run_id === target.stream_run_id ? store.last.counts : NO_COUNTS;
   }
 
   private async commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
-    const { target, folder, log } = this.work;
-    const last = log.last as CommitRecord;
+    const { target, store } = this.work;
+    const last = store.last as CommitRecord;
+    const { output } = this;
     const counts = { ...this.counts() };
-    const publish: CommitRecord['publish'] = [];
-    if (this.output) {
-      counts.bytes_loaded += await this.output.close();
+    if (output) {
+      counts.bytes_loaded += await output.file.close();
       counts.rows_loaded += this.rows;
-      const to = `${target.stream_run_id}-${String(last.files).padStart(5, '0')}.${endingOf(this.ctx.config)}`;
-      publish.push({ from: this.outputName, to });
     }
-    const replaced = finished && target.mode === 'overwrite' ? await readdir(folder) : [];
-    await log.append({
+    const replaced = finished && target.mode === 'overwrite' ? await store.files() : [];
+    await store.append({
       fence: target.fence,
       stream_run_id: target.stream_run_id,
       state: state ?? last.state,
       state_version: last.state_version + (state ? 1 : 0),
       finished,
       counts,
-      files: last.files + publish.length,
-      publish,
-      remove: replaced.filter((name) => DATA_FILE.test(name) && name !== publish[0]?.to),
+      files: last.files + (output ? 1 : 0),
+      publish: output ? [output.draft.published()] : [],
+      remove: replaced.filter((name) => DATA_FILE.test(name) && name !== output?.name),
     });
     [this.output, this.rows] = [null, 0];
-    await log.apply(folder);
+    await store.apply();
     return counts;
   }
 
@@ -152,7 +157,7 @@ class FileWriter implements Writer {
       return await work();
     } catch (error) {
       // A newer attempt sweeps away what this one has open.
-      if (!(error instanceof ConnectorError)) await this.work.log.assertNewest();
+      if (!(error instanceof FencedError)) await this.work.store.assertNewest();
       throw fileError(error, this.work.target.table);
     }
   }

@@ -11,6 +11,7 @@ import { parseParameters } from '../../server/connectors/parameters.ts';
 import { directConnect } from '../../server/engine/connector-connect.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
+import { httpSource, s3Destination, s3ParquetSource, s3Source } from './file-places.ts';
 import { HTTP_API_FIXTURES, HTTP_FIXTURES } from './http-fixtures.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { mysqlDestination, mysqlSource } from './mysql-places.ts';
@@ -58,7 +59,7 @@ export function contextOf(
 /** Enough for several batches of every source. */
 const ROWS = 12_345;
 
-async function folderPlace() {
+export async function folderPlace() {
   const filesRoot = await mkdtemp(join(tmpdir(), 'data-pipelines-files-'));
   const leftOpen = async () => {
     const links = await Promise.all(
@@ -202,11 +203,21 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
   'source sqlite': { tables: sqliteSourcePlace },
   'source duckdb': { tables: duckDbSourcePlace },
   'destination duckdb': { tables: duckDbDestinationPlace },
-  'source file': { csv: csvSource, jsonl: jsonlSource, parquet: parquetSource },
+  'source file': {
+    csv: csvSource,
+    jsonl: jsonlSource,
+    parquet: parquetSource,
+    'over HTTP': httpSource,
+    'in S3': s3Source,
+    'Parquet in S3': s3ParquetSource,
+  },
   'destination file': {
     csv: fileDestination({ format: 'csv' }),
     'jsonl with gzip': fileDestination({ format: 'jsonl', gzip: true }),
     parquet: fileDestination({ format: 'parquet' }),
+    'csv in S3': s3Destination({ format: 'csv' }),
+    'jsonl with gzip in S3': s3Destination({ format: 'jsonl', gzip: true }),
+    'parquet in S3': s3Destination({ format: 'parquet' }),
   },
   'source http_api': HTTP_API_FIXTURES,
   'destination http': HTTP_FIXTURES,

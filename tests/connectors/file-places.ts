@@ -1,0 +1,82 @@
+import { gzipSync } from 'node:zlib';
+import type { TargetColumn } from '../../server/connectors/define.ts';
+import { literal, openDuckDb } from '../../server/connectors/file/duckdb.ts';
+import { fileSource } from '../../server/connectors/file/source.ts';
+import { tablePath } from '../../server/connectors/file/writer.ts';
+import { startHttpFiles } from '../support/http-files.ts';
+import { startS3 } from '../support/s3.ts';
+import { contextOf, folderPlace, type Place } from './fixtures.ts';
+import { readRows } from './reading.ts';
+
+const ROWS = 12_345;
+const csv = (from: number, to: number) =>
+  ['id,name,amount', ...Array.from({ length: to - from }, (_, at) => `${from + at},"Zoë ☃",${at}.50`), ''].join('\n');
+
+/** A Parquet file of some types, as bytes. */
+export async function parquetBytes(rows: number): Promise<Uint8Array<ArrayBuffer>> {
+  const place = await folderPlace();
+  const path = `${place.filesRoot}/rows.parquet`;
+  const duck = await openDuckDb();
+  await duck.connection.run(
+    `COPY (SELECT i AS id, 'Zoë ' || i AS name, (i || '.25')::DECIMAL(20, 2) AS amount FROM range(${rows}) t(i))
+      TO ${literal(path)} (FORMAT parquet, ROW_GROUP_SIZE 2048)`,
+  );
+  duck.close();
+  const bytes = await Bun.file(path).bytes();
+  await place.close();
+  return bytes;
+}
+
+export async function s3Source(): Promise<Place> {
+  const [place, s3] = [await folderPlace(), await startS3()];
+  await s3.put('in/a b+c.csv', csv(0, ROWS));
+  await s3.put('in/b.csv.gz', gzipSync(csv(ROWS, ROWS + 100)));
+  await s3.put('in/_pipeline_state/x.csv', 'not,data\n');
+  const good = { ...s3.settings, path: 'in/**/*.csv*', include_file_columns: true, primary_key: ['id'] };
+  const bad = {
+    'no such bucket': { ...good, bucket: 'none' },
+    'no such key': { ...good, path: 'in/none.csv' },
+    'nobody listens': { ...good, endpoint: 'http://127.0.0.1:1' },
+  };
+  return { ...place, good, bad, close: () => Promise.all([place.close(), s3.close()]).then(() => {}) };
+}
+
+export async function s3ParquetSource(): Promise<Place> {
+  const [place, s3] = [await folderPlace(), await startS3()];
+  await s3.put('rows.parquet', await parquetBytes(ROWS));
+  await s3.put('broken.parquet', 'this is no Parquet file');
+  const good = { ...s3.settings, path: 'rows.parquet' };
+  const bad = { 'no Parquet': { ...good, path: 'broken.parquet' } };
+  return { ...place, good, bad, close: () => Promise.all([place.close(), s3.close()]).then(() => {}) };
+}
+
+export async function httpSource(): Promise<Place> {
+  const [place, server] = [await folderPlace(), startHttpFiles()];
+  server.put('a.csv', csv(0, ROWS));
+  server.put('b.csv.gz', gzipSync(csv(ROWS, ROWS + 100)));
+  const good = { location: 'http', urls: [server.url('a.csv'), server.url('b.csv.gz')] };
+  const bad = {
+    'no such file': { ...good, urls: [server.url('none.csv')] },
+    'nobody listens': { ...good, urls: ['http://127.0.0.1:1/a.csv'] },
+  };
+  return { ...place, good, bad, close: () => Promise.all([place.close(), server.close()]).then(() => {}) };
+}
+
+export function s3Destination(settings: { format: string; gzip?: boolean }) {
+  return async (): Promise<Place> => {
+    const [place, s3] = [await folderPlace(), await startS3()];
+    const good = { ...s3.settings, path: 'out', ...settings };
+    const bad = {
+      'no such bucket': { ...good, bucket: 'none' },
+      'nobody listens': { ...good, endpoint: 'http://127.0.0.1:1' },
+    };
+    const readTable = async (table: string, columns: TargetColumn[]) => {
+      const folder = tablePath('out', { schema: null, table });
+      if ((await s3.keys(`${folder}/`)).length === 0) return null;
+      const context = contextOf(fileSource, place, { settings: { ...s3.settings, path: `${folder}/*` } });
+      const names = columns.map(({ name }) => name);
+      return readRows(fileSource, context, names);
+    };
+    return { ...place, good, bad, readTable, close: () => Promise.all([place.close(), s3.close()]).then(() => {}) };
+  };
+}

@@ -49,6 +49,13 @@ describe('GET /automation/cases', () => {
     expect(page.headers.get('x-total-count')).toBe(String(all.body.length));
   });
 
+  test('200: all of them where no limit is given, however many', async () => {
+    const made = await trigger();
+    for (let n = 0; n < 101; n += 1) await open(made);
+    const all = await call('GET', `${PATH}?trigger_id=${made.id}`);
+    expect([all.body.length, all.headers.get('x-total-count')]).toEqual([101, '101']);
+  }, 30_000);
+
   test('200: by state, severity and trigger', async () => {
     const quiet = await trigger({ severity: 'low' });
     const id = await open(quiet);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { instant, UserReference } from '../wire.ts';
+import { instant, Page, UserReference } from '../wire.ts';
 import { EventSchema, Severity } from './events-schema.ts';
 
 export const CaseStatus = z.enum(['open', 'acknowledged', 'resolved', 'suppressed']).meta({ id: 'CaseStatus' });
@@ -74,9 +74,7 @@ export const CaseSchema = z
   .meta({ id: 'CaseSchema' });
 export type CaseSchema = z.infer<typeof CaseSchema>;
 
-export const CaseQuery = z.object({
-  limit: z.int().min(1).max(1000).default(100).meta({ description: 'Cases to answer with.' }),
-  offset: z.int().min(0).max(100_000).default(0).meta({ description: 'Cases to leave out at the start.' }),
+export const CaseQuery = Page.extend({
   status: CaseStatus.optional().meta({ description: 'Only cases in this state.' }),
   severity: Severity.optional(),
   trigger_id: z.string().optional().meta({ description: 'Only cases of this trigger.' }),

@@ -37,8 +37,13 @@ export async function listCases(ctx: Ctx, query: CaseQuery): Promise<CaseSchema[
     ctx.setHeader('X-Total-Count', '0');
     return [];
   }
+  const all = select(ctx.db)
+    .where(where)
+    .orderBy(desc(cases.created_at), desc(cases.id))
+    .offset(query.offset)
+    .$dynamic();
   const [records, total] = await Promise.all([
-    select(ctx.db).where(where).orderBy(desc(cases.created_at), desc(cases.id)).limit(query.limit).offset(query.offset),
+    query.limit === undefined ? all : all.limit(query.limit),
     countRows(ctx.db, cases, where),
   ]);
   ctx.setHeader('X-Total-Count', String(total));

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'bun:test';
+import { and, eq } from 'drizzle-orm';
+import { connections, events } from '../../db/schema/index.ts';
+import { minutesLate, tellDelays } from '../../server/engine/data-delays.ts';
+import { evaluatePending } from '../../server/events/evaluate-loop.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { firingsOf } from '../support/firings.ts';
+import { makerOf } from '../support/resources.ts';
+
+const service = await testDeps();
+const { deps } = service;
+const { db } = deps;
+const { call } = testApi(service);
+const make = makerOf(call);
+const { trigger, casesOf, emitEvent } = firingsOf(service, call);
+
+const MINUTE = 60_000;
+const at = (minutes: number) => new Date(Date.UTC(2026, 0, 5, 9) + minutes * MINUTE);
+const interval = (interval_minutes: number) =>
+  ({ type: 'interval', interval_minutes, cron_expression: null, timezone: 'UTC', time_of_day: null }) as const;
+const cron = (cron_expression: string) =>
+  ({ type: 'cron', interval_minutes: null, cron_expression, timezone: 'UTC', time_of_day: null }) as const;
+
+describe('data is late', () => {
+  test.each([
+    ['after twice the interval', interval(60), 121, 61],
+    ['not before', interval(60), 120, null],
+    ['of a manual schedule never', { ...interval(60), type: 'manual', interval_minutes: null } as const, 100_000, null],
+    // Monday 9:00 and a success at 9:00: due at 10:00, late after 11:00.
+    ['of an hourly cron', cron('0 * * * *'), 121, 61],
+    ['of an hourly cron not before', cron('0 * * * *'), 119, null],
+    // A success on Monday at 9:00: the ticks are Tuesday and Wednesday, 8:00.
+    ['of a cron on workdays', cron('0 8 * * 1-5'), 2 * 1440 + 1, 1441 + 60],
+    ['only when two of its ticks have passed', cron('0 8 * * 1-5'), 1440 + 30, null],
+  ])('%s', (_what, schedule, minutes, late) => {
+    expect(minutesLate(schedule, { from: at(0), now: at(minutes) })).toBe(late);
+  });
+});
+
+const delays = (connection_id: string) =>
+  db
+    .select()
+    .from(events)
+    .where(and(eq(events.event, 'data_delayed'), eq(events.connection_id, connection_id)));
+const change = (id: string, set: Partial<typeof connections.$inferInsert>) =>
+  db.update(connections).set(set).where(eq(connections.id, id));
+const ago = (minutes: number) => new Date(Date.now() - minutes * MINUTE).toISOString();
+const hourly = (rest: object = {}) =>
+  make.connection({ schedule: { type: 'interval', interval_minutes: 60 }, tags: ['prod'], ...rest });
+
+describe('data_delayed', () => {
+  test('is written once a delay, however many look, with its variables; and again for the next one', async () => {
+    const { id, name } = await hourly();
+    await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(150) });
+    await Promise.all([tellDelays(deps), tellDelays(deps), tellDelays(deps)]);
+    await tellDelays(deps);
+    const told = await delays(id);
+    expect(told).toHaveLength(1);
+    expect(told[0]).toMatchObject({
+      category: 'run',
+      severity: 'warning',
+      summary: `Connection "${name}" is 90 minutes late`,
+      payload: { connection_id: id, connection_name: name, minutes_late: 90, tags: ['prod'], status: 'active' },
+    });
+    await change(id, { last_succeeded_at: ago(1) });
+    expect(await tellDelays(deps)).toBe(0);
+    // The delay that was told of lies before the last success, which is long ago by now.
+    await change(id, { last_succeeded_at: ago(130), delay_told_at: ago(140) });
+    await tellDelays(deps);
+    expect(await delays(id)).toHaveLength(2);
+  });
+
+  test.each([
+    ['is paused', { status: 'paused' as const }],
+    ['runs by hand only', { next_run_at: null }],
+    ['has been on its schedule for less', { ticking_since: ago(119) }],
+    ['was deleted', { deleted_at: ago(1), next_run_at: null }],
+  ])('is not written of a connection that %s', async (_what, set) => {
+    const { id } = await hourly();
+    await change(id, { ticking_since: ago(10_000), last_succeeded_at: null, ...set });
+    await tellDelays(deps);
+    expect(await delays(id)).toEqual([]);
+  });
+
+  test('is not written of a schedule that was switched on just now, however old the last success', async () => {
+    const { id } = await hourly({ status: 'paused' });
+    await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(9000) });
+    expect((await call('POST', `/connections/${id}`, { status: 'active' })).status).toBe(200);
+    await tellDelays(deps);
+    expect(await delays(id)).toEqual([]);
+  });
+
+  test('of a cron schedule is written when a tick brought no success', async () => {
+    const { id } = await make.connection({ schedule: { type: 'cron', cron_expression: '* * * * *' } });
+    await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(30) });
+    await tellDelays(deps);
+    expect(await delays(id)).toEqual([]);
+    await call('POST', `/connections/${id}/run`);
+    await tellDelays(deps);
+    expect((await delays(id)).map(({ payload }) => payload.minutes_late)).toEqual([expect.any(Number)]);
+  });
+
+  test('opens a case that the next success resolves', async () => {
+    await evaluatePending(deps);
+    const made = await trigger({ rule: 'event == "data_delayed" && minutes_late >= 60' });
+    const { id } = await hourly();
+    await change(id, { ticking_since: ago(500) });
+    await tellDelays(deps);
+    await evaluatePending(deps);
+    expect(await casesOf(made)).toMatchObject([{ status: 'open', connection_id: id }]);
+    await emitEvent('connection_succeeded', { connection_id: id });
+    await evaluatePending(deps);
+    expect(await casesOf(made)).toMatchObject([{ status: 'resolved', resolution: 'auto' }]);
+  });
+});

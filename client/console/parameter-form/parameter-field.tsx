@@ -1,0 +1,63 @@
+import { Loader } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { ask } from '../api.ts';
+import { Icon } from '../parts/icon.tsx';
+import { textOf } from './field-props.ts';
+import { ParameterInput } from './parameter-input.tsx';
+import { MASK, type Parameter, type Values } from './parameter-values.ts';
+import type { ParameterFormState } from './use-parameter-form.ts';
+import { useRemoteCheck } from './use-remote-check.ts';
+
+interface ParameterFieldProps {
+  parameter: Parameter;
+  form: ParameterFormState;
+  stored: Values;
+  account_connector_id: string | undefined;
+  disabled: boolean;
+}
+
+/** One parameter: its input, what it could be, and what is wrong with it. */
+export function ParameterField({ parameter, form, stored, account_connector_id, disabled }: ParameterFieldProps) {
+  const { name, label, description, required, placeholder } = parameter;
+  const check = useRemoteCheck(parameter, { account_connector_id, values: form.values, stored });
+  const dynamic = useQuery({
+    ...ask('account_connectors.dynamicPossibleValues', {
+      account_connector_id: account_connector_id ?? '',
+      parameter_name: name,
+    }),
+    enabled: account_connector_id !== undefined && parameter.dynamic_possible_values,
+    staleTime: 60_000,
+  });
+  const marks = {
+    none: undefined,
+    invalid: undefined,
+    checking: <Loader size={14} aria-label="Asking the other side" />,
+    valid: (
+      <span className="good" title="The other side takes this value">
+        <Icon name="check" size={16} />
+      </span>
+    ),
+  };
+  const error = form.problems[name] ?? check.message;
+  const byDefault = textOf(parameter.default);
+  return (
+    <ParameterInput
+      parameter={parameter}
+      value={form.values[name]}
+      options={parameter.possible_values ?? dynamic.data ?? {}}
+      isStored={stored[name] === MASK}
+      onChange={(value) => form.set(name, value)}
+      frame={{
+        name,
+        label,
+        description,
+        withAsterisk: required,
+        placeholder: placeholder ?? (byDefault === '' ? undefined : byDefault),
+        error,
+        disabled,
+        onBlur: () => form.touch(name),
+        ...(marks[check.state] && { rightSection: marks[check.state] }),
+      }}
+    />
+  );
+}

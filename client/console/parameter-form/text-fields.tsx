@@ -1,0 +1,51 @@
+import { NumberInput, PasswordInput, Textarea, TextInput } from '@mantine/core';
+import { type FieldProps, textOf } from './field-props.ts';
+import { MASK } from './parameter-values.ts';
+
+/** The catalogue does not say which texts have several lines. */
+const HAS_LINES = /definition|manifest|_ca$|sql|private_key/;
+
+type Typed = { currentTarget: { value: string } };
+
+export function TextField({ parameter, value, frame, onChange }: FieldProps) {
+  const typed = { value: textOf(value), onChange: (event: Typed) => onChange(event.currentTarget.value) };
+  if (parameter.type === 'object' || HAS_LINES.test(parameter.name)) {
+    return (
+      <Textarea {...frame} {...typed} className="mono wide" autosize minRows={3} maxRows={18} spellCheck={false} />
+    );
+  }
+  return <TextInput {...frame} {...typed} type={parameter.type === 'date' ? 'date' : 'text'} spellCheck={false} />;
+}
+
+export function NumberField({ parameter, value, frame, onChange }: FieldProps) {
+  const { minimum, maximum, type } = parameter;
+  return (
+    <NumberInput
+      {...frame}
+      {...(minimum !== null && { min: minimum })}
+      {...(maximum !== null && { max: maximum })}
+      value={typeof value === 'number' || typeof value === 'string' ? value : ''}
+      onChange={onChange}
+      // What is too large is told, not changed under the hands of who types it.
+      clampBehavior="none"
+      allowDecimal={type === 'number'}
+      hideControls
+    />
+  );
+}
+
+/** A stored secret is not shown: typing replaces it, and emptying the field brings the stored one back. */
+export function SecretField({ parameter, value, isStored, frame, onChange }: FieldProps) {
+  const untouched = isStored ? MASK : '';
+  const shared = {
+    ...frame,
+    placeholder: isStored ? 'Stored. Type to replace it' : frame.placeholder,
+    value: value === MASK ? '' : textOf(value),
+    autoComplete: 'new-password',
+    spellCheck: false,
+    onChange: (event: Typed) => onChange(event.currentTarget.value === '' ? untouched : event.currentTarget.value),
+  };
+  if (parameter.type === 'object') return <Textarea {...shared} className="mono wide" autosize minRows={3} />;
+  const { rightSection: _eye, ...masked } = shared;
+  return <PasswordInput {...masked} />;
+}

@@ -126,6 +126,11 @@ export interface ConnectorContext<Config> {
   warn(code: string, message: string): void;
   /** Queries that users made streams of; only for sources that say they take them. */
   datasets?: readonly Dataset[];
+  /**
+   * Puts a secret in the place of another among the stored settings, e.g. a refresh token that the service replaced.
+   * False: there is none like it, or nothing is stored yet. Absent: nothing can be stored.
+   */
+  rotateSecret?(used: string, replacement: string): Promise<boolean>;
   /** Tells users that the stream waits for quota; call before sleeping. */
   rateLimited(until: Date): void;
 }

@@ -7,6 +7,7 @@ import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
 import { directConnect } from './connector-connect.ts';
 import { recordingFetch } from './recording-fetch.ts';
+import { rotateSecret } from './rotate-secret.ts';
 
 export type AccountConnectorRow = typeof accountConnectors.$inferSelect;
 
@@ -73,6 +74,7 @@ export function openConnector(
       datasets: row.datasets,
       warn: hooks.warn,
       rateLimited: hooks.rateLimited,
+      rotateSecret: (used, replacement) => rotateSecret(deps, row.id, { used, replacement }),
     },
   };
 }

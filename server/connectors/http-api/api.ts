@@ -1,8 +1,9 @@
 import type { ConnectorContext } from '../define.ts';
 import { ConfigurationError, SchemaChangedError } from '../errors.ts';
 import { type Authentication, createSigner } from './authentication.ts';
-import { type Call, HttpClient } from './client.ts';
+import { HttpClient } from './client.ts';
 import type { Definition, StreamDefinition } from './definition.ts';
+import type { Call } from './exchange.ts';
 import { Pace, Shared, sharedKey } from './pacing.ts';
 import type { Position } from './pagination.ts';
 import { parseDefinition } from './parse-definition.ts';

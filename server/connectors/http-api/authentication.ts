@@ -1,6 +1,5 @@
-import type { ConnectorContext } from '../define.ts';
-import type { Call } from './client.ts';
-import { basicHeader, type TokenEndpoint, tokenSigner } from './oauth.ts';
+import type { Call } from './exchange.ts';
+import { basicHeader, type TokenContext, type TokenEndpoint, tokenSigner } from './oauth.ts';
 
 /** How requests are signed, every value filled in. */
 export type Authentication =
@@ -18,9 +17,7 @@ export interface Signer {
   renew(refused: string | null): boolean;
 }
 
-type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal' | 'warn'>;
-
-export function createSigner(ctx: Context, authentication: Authentication): Signer {
+export function createSigner(ctx: TokenContext, authentication: Authentication): Signer {
   switch (authentication.type) {
     case 'none':
       return fixed(() => ({}));
@@ -41,7 +38,8 @@ export function createSigner(ctx: Context, authentication: Authentication): Sign
   }
 }
 
-const fixed = (apply: (url: URL) => Record<string, string>): Signer => ({
+/** @param apply gives headers, and may change the address */
+export const fixed = (apply: (url: URL) => Record<string, string>): Signer => ({
   current: async () => null,
   sign(call) {
     const url = new URL(call.url);

@@ -1,57 +1,30 @@
-import { gunzipSync } from 'node:zlib';
-import { createRedactor, type Redactor } from '../../lib/redact.ts';
 import type { ConnectorContext } from '../define.ts';
-import { ConfigurationError, type ConnectorError, DataError, RateLimitedError } from '../errors.ts';
-import type { Signer } from './authentication.ts';
-import { networkError, serverMessage, statusError, timeoutError } from './failures.ts';
-import { type Pace, pause } from './pacing.ts';
+import { ConnectorError, RateLimitedError } from '../errors.ts';
+import { type Answer, type Call, Exchange, type ExchangeOptions } from './exchange.ts';
+import { statusError } from './failures.ts';
+import { pause } from './pacing.ts';
 import { askedWait, backoff, isExhausted } from './waiting.ts';
 
-export interface Call {
-  method: string;
-  url: URL;
-  headers: Record<string, string>;
-  body: string | null;
-}
-
-export interface Answer {
-  status: number;
-  headers: Headers;
-  text: string;
-  bytes: number;
-  /** Where it came from, after redirects. */
-  url: URL;
-}
-
-export interface ClientOptions {
-  signer: Signer;
-  pace: Pace;
-  /** Values that no message may show. */
-  secrets: string[];
-  /** Origins that a redirect may lead to. */
-  origins: ReadonlySet<string>;
+export interface ClientOptions extends ExchangeOptions {
   max_attempts: number;
   base_seconds: number;
   /** What all pauses that the service asks for may take together, for one call. */
   max_wait_seconds: number;
-  timeout_seconds: number;
-  max_bytes: number;
 }
 
 type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal' | 'now' | 'rateLimited'>;
-const MOST_REDIRECTS = 5;
 const DEFAULT_WAIT_MS = 60_000;
 
 /** Sends requests: signed, paced, tried again when that helps, its errors in the engine's terms. */
 export class HttpClient {
-  readonly #redactor: Redactor;
+  readonly #exchange: Exchange;
   #pausedUntil = 0;
 
   constructor(
     private readonly ctx: Context,
     private readonly options: ClientOptions,
   ) {
-    this.#redactor = createRedactor(options.secrets);
+    this.#exchange = new Exchange(ctx, options);
   }
 
   /** @param accept statuses that are answers too and no errors. @throws ConnectorError, or the signal's reason */
@@ -115,63 +88,17 @@ export class HttpClient {
   }
 
   async #try(call: Call, token: string | null, accept: readonly number[]): Promise<Tried> {
-    const { url } = call;
     let answer: Answer;
     try {
-      answer = await this.options.pace.run(this.ctx.signal, () => this.#follow(call, token));
+      answer = await this.#exchange.send(call, token);
     } catch (error) {
-      if (this.ctx.signal.aborted) throw this.ctx.signal.reason;
-      return { answer: null, error: networkError(error, url.host) };
+      if (error instanceof ConnectorError) return { answer: null, error };
+      throw error;
     }
     if ((answer.status >= 200 && answer.status < 300) || accept.includes(answer.status)) return { answer, error: null };
-    const said = serverMessage(answer.text, answer.headers.get('content-type'));
-    const message = this.#redactor.text(token ? said.replaceAll(token, '[redacted]') : said);
-    return {
-      answer,
-      error: statusError(answer.status, { where: `${call.method} ${url.host}${url.pathname}`, message }),
-    };
-  }
-
-  async #follow(call: Call, token: string | null): Promise<Answer> {
-    let { url } = call;
-    for (let redirects = 0; ; redirects += 1) {
-      const answer = await this.#once({ ...call, url }, token);
-      const location = answer.status >= 300 && answer.status < 400 ? answer.headers.get('location') : null;
-      if (location === null || call.method !== 'GET') return answer;
-      const next = URL.parse(location, url.href);
-      if (!next || !this.options.origins.has(next.origin) || redirects >= MOST_REDIRECTS) {
-        throw new ConfigurationError('redirect_refused', `${url.host} redirects to ${next?.host ?? 'no address'}`);
-      }
-      url = next;
-    }
-  }
-
-  async #once(call: Call, token: string | null): Promise<Answer> {
-    const { signal } = this.ctx;
-    const { timeout_seconds, max_bytes } = this.options;
-    const signed = this.options.signer.sign(call, token);
-    const abort = new AbortController();
-    const stop = () => abort.abort(signal.reason);
-    const timer = setTimeout(() => abort.abort(timeoutError(call.url.host, timeout_seconds)), timeout_seconds * 1000);
-    signal.addEventListener('abort', stop, { once: true });
-    try {
-      const init = { method: call.method, headers: signed.headers, body: call.body, signal: abort.signal };
-      const response = await this.ctx.fetch(signed.url.href, { ...init, redirect: 'manual' });
-      const body = await readBody(response, max_bytes);
-      return {
-        status: response.status,
-        headers: response.headers,
-        text: decode(body, max_bytes),
-        bytes: body.length,
-        url: call.url,
-      };
-    } catch (error) {
-      abort.abort(error);
-      throw abort.signal.reason;
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', stop);
-    }
+    const where = `${call.method} ${call.url.host}${call.url.pathname}`;
+    const message = this.#exchange.messageOf(answer, token);
+    return { answer, error: statusError(answer.status, { where, message }) };
   }
 }
 
@@ -180,41 +107,3 @@ type Tried = { answer: Answer; error: null } | { answer: Answer | null; error: C
 /** GitHub, for one, says 403 when its quota is used up. */
 const isLimited = ({ status, headers }: Answer) =>
   status === 429 || (status === 403 && (isExhausted(headers) || headers.has('retry-after')));
-
-async function readBody(response: Response, limit: number): Promise<Uint8Array> {
-  const announced = Number(response.headers.get('content-length') ?? Number.NaN);
-  if (announced > limit) {
-    await response.body?.cancel();
-    throw tooLarge(limit);
-  }
-  if (announced >= 0 && !response.headers.has('content-encoding')) return new Uint8Array(await response.arrayBuffer());
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > limit) throw tooLarge(limit);
-    chunks.push(chunk);
-  }
-  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, bytes);
-}
-
-const tooLarge = (limit: number) =>
-  new ConfigurationError('page_too_large', `An answer is larger than ${limit} bytes: ask for smaller pages`);
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-function decode(body: Uint8Array, limit: number): string {
-  let plain = body;
-  if (body[0] === 0x1f && body[1] === 0x8b) {
-    try {
-      plain = gunzipSync(body, { maxOutputLength: limit });
-    } catch (error) {
-      throw error instanceof RangeError ? tooLarge(limit) : new DataError('malformed_gzip', 'An answer is broken gzip');
-    }
-  }
-  try {
-    return utf8.decode(plain);
-  } catch {
-    throw new DataError('malformed_text', 'An answer is no text in UTF-8');
-  }
-}

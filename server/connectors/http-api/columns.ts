@@ -76,13 +76,18 @@ function declaredType({ type, format }: Property): ColumnType {
   };
 }
 
-/** The narrowest types that hold the first records. */
 async function inferTypes(api: Api, stream: StreamDefinition): Promise<Map<string, ColumnType>> {
   const { incremental, infer_records } = stream;
+  const cursor = incremental?.type === 'time' ? incremental.cursor_field : null;
+  const types = typesIn(await sample(api, stream, infer_records), cursor);
+  return new Map(Array.from(types, ([name, type]) => [name, plain(type)]));
+}
+
+/** The narrowest types that hold the records. @param cursor a field whose texts are times if they can be */
+export function typesIn(records: ApiRecord[], cursor: string | null): Map<string, LogicalType> {
   const types = new Map<string, LogicalType | null>();
   const times = new TypeInference();
-  const cursor = incremental?.type === 'time' ? incremental.cursor_field : null;
-  for (const record of await sample(api, stream, infer_records)) {
+  for (const record of records) {
     for (const [name, value] of Object.entries(record)) {
       types.set(name, widenType(types.get(name) ?? null, jsonType(value)));
       if (name === cursor && (value === null || typeof value === 'string')) times.add(value);
@@ -91,7 +96,7 @@ async function inferTypes(api: Api, stream: StreamDefinition): Promise<Map<strin
   // Elsewhere texts stay texts: a later one might be no time, but the cursor has to be one.
   const time = times.result();
   if (cursor !== null && types.get(cursor) === 'string' && TIMES.has(time)) types.set(cursor, time);
-  return new Map(Array.from(types, ([name, type]) => [name, plain(type ?? 'string')]));
+  return new Map(Array.from(types, ([name, type]) => [name, type ?? 'string']));
 }
 
 async function sample(api: Api, stream: StreamDefinition, size: number): Promise<ApiRecord[]> {

@@ -15,7 +15,23 @@ export interface TokenEndpoint {
   credentials_in: 'body' | 'basic_header';
 }
 
-type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal' | 'warn'>;
+/** How one way of OAuth 2 asks for a token. */
+export interface TokenFlow {
+  /** Tells clients and credentials apart. */
+  key: string;
+  url: string;
+  /** The refresh token of the settings; null for ways without one. */
+  refresh_token: string | null;
+  /** The request, made with the refresh token in force. */
+  request(refresh_token: string | null): { headers: Record<string, string>; body: string };
+  /** What the answer calls its parts. */
+  names: { access_token: string; expires_in: string; refresh_token: string };
+  /** The header that the token goes into. */
+  sign(token: string): Record<string, string>;
+}
+
+type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal' | 'warn' | 'rotateSecret'>;
+export type TokenContext = Context;
 
 export const basicHeader = (username: string, password: string) =>
   `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
@@ -54,9 +70,12 @@ const LIFE_SECONDS = 3600;
 const TOKEN_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 4;
 
-export function tokenSigner(ctx: Context, oauth: TokenEndpoint): Signer {
-  const source = sources.get(sharedKey(oauth), () => new TokenSource());
-  const fetchToken = () => requestToken(ctx, oauth, source);
+export const tokenSigner = (ctx: Context, oauth: TokenEndpoint): Signer => flowSigner(ctx, endpointFlow(oauth));
+
+/** Signs with a token that all who bring the same credentials share. */
+export function flowSigner(ctx: Context, flow: TokenFlow): Signer {
+  const source = sources.get(flow.key, () => new TokenSource());
+  const fetchToken = () => requestToken(ctx, flow, source);
   return {
     async current() {
       try {
@@ -67,7 +86,7 @@ export function tokenSigner(ctx: Context, oauth: TokenEndpoint): Signer {
         return source.get(fetchToken);
       }
     },
-    sign: (call, token) => ({ url: call.url, headers: { ...call.headers, authorization: `Bearer ${token}` } }),
+    sign: (call, token) => ({ url: call.url, headers: { ...call.headers, ...flow.sign(token ?? '') } }),
     renew(refused) {
       if (refused !== null) source.forget(refused);
       return true;
@@ -75,11 +94,36 @@ export function tokenSigner(ctx: Context, oauth: TokenEndpoint): Signer {
   };
 }
 
+function endpointFlow(oauth: TokenEndpoint): TokenFlow {
+  const refreshes = oauth.type === 'oauth2_refresh_token';
+  const inHeader = oauth.credentials_in === 'basic_header';
+  const { client_id, client_secret } = oauth;
+  return {
+    key: sharedKey(oauth),
+    url: oauth.token_url,
+    refresh_token: refreshes ? (oauth.refresh_token ?? '') : null,
+    request: (refresh_token) => ({
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        ...(inHeader && { authorization: basicHeader(client_id, client_secret) }),
+      },
+      body: new URLSearchParams({
+        grant_type: refreshes ? 'refresh_token' : 'client_credentials',
+        ...(refresh_token !== null && { refresh_token }),
+        ...(oauth.scope && { scope: oauth.scope }),
+        ...(!inHeader && { client_id, client_secret }),
+      }).toString(),
+    }),
+    names: { access_token: 'access_token', expires_in: 'expires_in', refresh_token: 'refresh_token' },
+    sign: (token) => ({ authorization: `Bearer ${token}` }),
+  };
+}
+
 const isAbort = (error: unknown) => !(error instanceof Error && 'retryable' in error);
 
-async function requestToken(ctx: Context, oauth: TokenEndpoint, source: TokenSource): Promise<Token> {
+async function requestToken(ctx: Context, flow: TokenFlow, source: TokenSource): Promise<Token> {
   for (let attempt = 1; ; attempt += 1) {
-    const { token, error } = await tryToken(ctx, oauth, source);
+    const { token, error } = await tryToken(ctx, flow, source);
     if (token) return token;
     if (!error.retryable || attempt >= ATTEMPTS) throw error;
     await pause(backoff(attempt, 0.5), ctx.signal);
@@ -88,32 +132,17 @@ async function requestToken(ctx: Context, oauth: TokenEndpoint, source: TokenSou
 
 type Tried = { token: Token; error: null } | { token: null; error: ConnectorError };
 
-async function tryToken(ctx: Context, oauth: TokenEndpoint, source: TokenSource): Promise<Tried> {
-  const url = URL.parse(oauth.token_url);
+async function tryToken(ctx: Context, flow: TokenFlow, source: TokenSource): Promise<Tried> {
+  const url = URL.parse(flow.url);
   if (!url) throw new ConfigurationError('invalid_address', 'The address of the token endpoint is none');
-  const used = source.refresh_token ?? oauth.refresh_token ?? '';
-  const form = new URLSearchParams({ grant_type: 'client_credentials' });
-  if (oauth.type === 'oauth2_refresh_token') {
-    form.set('grant_type', 'refresh_token');
-    form.set('refresh_token', used);
-  }
-  if (oauth.scope) form.set('scope', oauth.scope);
-  const headers: Record<string, string> = {
-    accept: 'application/json',
-    'content-type': 'application/x-www-form-urlencoded',
-  };
-  if (oauth.credentials_in === 'basic_header')
-    headers.authorization = basicHeader(oauth.client_id, oauth.client_secret);
-  else {
-    form.set('client_id', oauth.client_id);
-    form.set('client_secret', oauth.client_secret);
-  }
+  const used = flow.refresh_token === null ? null : (source.refresh_token ?? flow.refresh_token);
+  const { headers, body } = flow.request(used);
   const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(TOKEN_TIMEOUT_MS)]);
   try {
-    const init = { method: 'POST', headers, body: form.toString(), signal, redirect: 'manual' as const };
-    const response = await ctx.fetch(url.href, init);
+    const init = { method: 'POST', headers: { accept: 'application/json', ...headers }, body, signal };
+    const response = await ctx.fetch(url.href, { ...init, redirect: 'manual' });
     const text = await response.text();
-    if (response.ok) return { token: tokenOf(ctx, text, { source, used }), error: null };
+    if (response.ok) return { token: await takeToken(ctx, text, { flow, source, used }), error: null };
     const place = {
       where: `The token endpoint ${url.host}`,
       message: serverMessage(text, response.headers.get('content-type')),
@@ -127,26 +156,40 @@ async function tryToken(ctx: Context, oauth: TokenEndpoint, source: TokenSource)
   }
 }
 
-function tokenOf(ctx: Context, text: string, { source, used }: { source: TokenSource; used: string }): Token {
+interface Taking {
+  flow: TokenFlow;
+  source: TokenSource;
+  used: string | null;
+}
+
+async function takeToken(ctx: Context, text: string, { flow, source, used }: Taking): Promise<Token> {
   let answer: Record<string, unknown> = {};
   try {
     answer = JSON.parse(text) as Record<string, unknown>;
   } catch {
     // Said below: there is no token in it.
   }
-  const { access_token, expires_in, refresh_token } = answer ?? {};
-  if (typeof access_token !== 'string' || access_token === '') {
+  const { names } = flow;
+  const token = answer?.[names.access_token];
+  if (typeof token !== 'string' || token === '') {
     throw new AuthenticationError('no_token', 'The token endpoint answered without an access token');
   }
-  const rotated = typeof refresh_token === 'string' && refresh_token !== '' && refresh_token !== used;
-  if (rotated) {
-    source.refresh_token = refresh_token;
-    ctx.warn(
-      'refresh_token_rotated',
-      'The service replaces its refresh tokens: the one in the settings may be used up',
-    );
+  const next = answer[names.refresh_token];
+  if (used !== null && typeof next === 'string' && next !== '' && next !== used) {
+    source.refresh_token = next;
+    await keepRotated(ctx, used, next);
   }
-  const life = Number(expires_in) > 0 ? Number(expires_in) : LIFE_SECONDS;
+  const life = Number(answer[names.expires_in]) > 0 ? Number(answer[names.expires_in]) : LIFE_SECONDS;
   const early = Math.min(EARLY_SECONDS, life / 2);
-  return { value: access_token, expires: performance.now() + (life - early) * 1000 };
+  return { value: token, expires: performance.now() + (life - early) * 1000 };
+}
+
+/** The old refresh token is worth nothing any more: the new one takes its place in the settings. */
+async function keepRotated(ctx: Context, used: string, next: string): Promise<void> {
+  const saved = await ctx.rotateSecret?.(used, next).catch(() => false);
+  if (saved) return;
+  ctx.warn(
+    'refresh_token_rotated',
+    'The service replaces its refresh tokens, and the new one could not be stored: the one in the settings may be used up',
+  );
 }

@@ -1,8 +1,8 @@
 import { DataError } from '../errors.ts';
-import { jsonErrorAt, parseExactly, rawNumber } from '../file/json-line.ts';
+import { rawNumber } from '../file/json-line.ts';
 import { type Api, callOf, streamOf } from './api.ts';
-import type { Answer } from './client.ts';
 import type { StreamDefinition } from './definition.ts';
+import { ahead, type Fetched, parseAnswer, prefetched } from './page-stream.ts';
 import { createPaginator, type Position } from './pagination.ts';
 import { type Selector, selectorOf } from './selector.ts';
 import { cursorScale, requestValue, type Slice, slicesOf } from './span.ts';
@@ -18,11 +18,6 @@ export interface Page {
   index: number;
 }
 
-interface Fetched {
-  page: Page;
-  next: Position | null;
-}
-
 /** The pages of a slice of a stream, those of each of its parents one after the other. */
 export async function* readPages(api: Api, stream: StreamDefinition, slice: Slice): AsyncGenerator<Page> {
   const scope = { ...api.scope, ...sliceScope(stream, slice) };
@@ -32,9 +27,9 @@ export async function* readPages(api: Api, stream: StreamDefinition, slice: Slic
   }
   const { stream: name, fields } = stream.parent;
   const parents = readRecords(api, streamOf(api, name));
-  for await (const { parent, pages } of ahead(api, parents, (record) =>
-    pagesOf(api, stream, { ...scope, parent: record }),
-  )) {
+  const open = (record: ApiRecord) => pagesOf(api, stream, { ...scope, parent: record });
+  const { concurrency } = api.definition.rate_limit;
+  for await (const { of: parent, items: pages } of ahead({ parts: parents, open, concurrency })) {
     for await (const page of pages) {
       for (const record of page.records) {
         for (const [column, field] of Object.entries(fields)) record[column] = parent[field] ?? null;
@@ -66,89 +61,26 @@ function sliceScope({ incremental }: StreamDefinition, { start, end }: Slice): T
   return { cursor: from, window: { start: from, end: requestValue(end, 'end', incremental) } };
 }
 
-interface Child {
-  parent: ApiRecord;
-  pages: AsyncGenerator<Page>;
-}
-
-/** Asks for the first pages of a few parents at the same time; gives them in the parents' order. */
-async function* ahead(
-  api: Api,
-  parents: AsyncGenerator<ApiRecord>,
-  open: (parent: ApiRecord) => AsyncGenerator<Page>,
-): AsyncGenerator<Child> {
-  const waiting: Child[] = [];
-  try {
-    for await (const parent of parents) {
-      waiting.push({ parent, pages: begun(open(parent)) });
-      if (waiting.length > api.definition.rate_limit.concurrency) yield waiting.shift() as Child;
-    }
-    while (waiting.length > 0) yield waiting.shift() as Child;
-  } finally {
-    await Promise.allSettled(waiting.map(({ pages }) => pages.return(undefined)));
-  }
-}
-
-/** The same items, the first one asked for at once. */
-async function* resumed<Item>(items: AsyncGenerator<Item>, first: Promise<IteratorResult<Item>>): AsyncGenerator<Item> {
-  try {
-    for (let next = await first; !next.done; next = await items.next()) yield next.value;
-  } finally {
-    await items.return(undefined);
-  }
-}
-
-function begun<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
-  const first = items.next();
-  // Thrown where it is awaited; until then it must not count as unhandled.
-  first.catch(() => {});
-  return resumed(items, first);
-}
-
 /** One request's pages; the next one is on its way while the reader is busy with this one. */
-async function* pagesOf(api: Api, stream: StreamDefinition, scope: TemplateScope): AsyncGenerator<Page> {
+const pagesOf = (api: Api, stream: StreamDefinition, scope: TemplateScope): AsyncGenerator<Page> => {
   const { first, fetch } = pageFetcher(api, stream, scope);
-  const ask = (position: Position) => {
-    const asked = fetch(position);
-    // As above: thrown where it is awaited.
-    asked.catch(() => {});
-    return asked;
-  };
-  for (let pending: Promise<Fetched> | null = ask(first); pending; ) {
-    const { page, next }: Fetched = await pending;
-    api.ctx.signal.throwIfAborted();
-    pending = next ? ask(next) : null;
-    yield page;
-  }
-}
+  return prefetched({ first, fetch, signal: api.ctx.signal });
+};
 
 function pageFetcher(api: Api, stream: StreamDefinition, scope: TemplateScope) {
   const { pagination } = stream;
   const select = selectorOf(stream.records);
   const paginator = createPaginator(pagination, api.origins);
   const ends = 'end_statuses' in pagination ? pagination.end_statuses : [];
-  const fetch = async (position: Position): Promise<Fetched> => {
+  const fetch = async (position: Position): Promise<Fetched<Page, Position>> => {
     const answer = await api.client.send(callOf(api, stream, { scope, position }), ends);
     const page: Page = { records: [], bytes: answer.bytes, index: position.index };
     if (ends.includes(answer.status)) return { page, next: null };
-    const json = parseAnswer(stream, answer);
+    const json = parseAnswer(stream.name, answer);
     page.records = recordsIn(stream, select, json);
     return { page, next: paginator.next(position, { answer, json, records: page.records.length }) };
   };
   return { first: paginator.first, fetch };
-}
-
-function parseAnswer(stream: StreamDefinition, { text, status, url }: Answer): unknown {
-  if (text.trim() === '') return null;
-  try {
-    return parseExactly(text);
-  } catch (error) {
-    const place = `${stream.name}: the answer of ${url.host}${url.pathname} (status ${status})`;
-    const where = text.trimStart().startsWith('<')
-      ? 'is a page of HTML'
-      : `is no JSON, at character ${jsonErrorAt(text) + 1}`;
-    throw new DataError('malformed_json', `${place} ${where}`, { cause: error });
-  }
 }
 
 /** A list is its records, one object a record by itself; values that are no objects become `{ value }`. */

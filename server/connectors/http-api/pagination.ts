@@ -1,6 +1,6 @@
 import { ConfigurationError } from '../errors.ts';
 import { digitsOf } from '../json-cells.ts';
-import type { Answer } from './client.ts';
+import type { Answer } from './exchange.ts';
 import type { Pagination } from './definition.ts';
 import { selectorOf } from './selector.ts';
 

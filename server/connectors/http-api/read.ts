@@ -2,17 +2,12 @@ import { type CursorTracker, trackCursor, trackHighest } from '../cursor.ts';
 import type { Batch, Cell, ReadRequest, StreamState } from '../define.ts';
 import { ConfigurationError, DataError } from '../errors.ts';
 import { type Api, type Context, openApi, streamOf } from './api.ts';
+import { inBatches } from './batches.ts';
 import type { Incremental, StreamDefinition } from './definition.ts';
 import { type Page, readPages } from './pages.ts';
-import { type RowReader, rowReader } from './rows.ts';
+import { type ColumnSource, type RowReader, rowReader, warnOfUnknown } from './rows.ts';
 import { type CursorScale, cursorScale, type ReadState, type Slice, slicesOf } from './span.ts';
 import { renderText } from './template.ts';
-
-const BATCH_ROWS = 5000;
-const BATCH_BYTES = 1024 * 1024;
-/** Rows of a slow service are not kept longer than that. */
-const BATCH_MS = 1000;
-const MOST_NAMES = 20;
 
 /** Reads a stream: slice by slice, page by page. Incremental reads give a state where everything before it is through. */
 export async function* readStream(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
@@ -24,11 +19,11 @@ export async function* readStream(ctx: Context, request: ReadRequest): AsyncGene
   try {
     const api = openApi({ ...ctx, signal: abort.signal }, { hurry: false });
     const stream = streamOf(api, request.stream.name);
-    const reader = rowReader(stream, request);
+    const reader = rowReader(columnSource(stream), request);
     if (stream.incremental) yield* readSlices({ api, stream, incremental: stream.incremental, reader, request });
     else
       yield* inBatches(readPages(api, stream, { start: null, end: null, is_last: true }), (page) => reader.rows(page));
-    warnOfUnknown(ctx, request, reader);
+    warnOfUnknown(ctx, request.stream.name, reader.unknown);
   } finally {
     ctx.signal.removeEventListener('abort', stop);
     abort.abort();
@@ -86,6 +81,14 @@ function afterSlice(input: { progress: ReadState; tracker: CursorTracker; slice:
   };
 }
 
+/** What the definition says of a stream's columns. */
+const columnSource = ({ name, schema }: StreamDefinition): ColumnSource => ({
+  name,
+  remedy: "Declare another type in the definition's schema",
+  format: (column) => schema?.properties[column]?.format ?? null,
+  isDeclared: (column) => schema?.properties[column] !== undefined,
+});
+
 function earlierState(state: StreamState | null, scale: CursorScale): ReadState | null {
   if (!state) return null;
   const normal = (text: unknown) => (typeof text === 'string' ? scale.normal(text) : null);
@@ -142,35 +145,4 @@ const isWithin = (normal: string | null, { start, end }: Slice, { compare }: Cur
 function cut(rows: Cell[][], width: number): Cell[][] {
   for (const row of rows) row.length = width;
   return rows;
-}
-
-/** Pages as batches of a size that is worth moving. */
-async function* inBatches(pages: AsyncIterable<Page>, toRows: (page: Page) => Cell[][]): AsyncGenerator<Batch> {
-  let rows: Cell[][] = [];
-  let bytes = 0;
-  let begun = performance.now();
-  for await (const page of pages) {
-    const found = toRows(page);
-    const share = page.bytes / Math.max(found.length, 1);
-    for (let from = 0; from < found.length; ) {
-      const room = Math.min(BATCH_ROWS - rows.length, Math.ceil((BATCH_BYTES - bytes) / Math.max(share, 1)));
-      const part = found.slice(from, from + Math.max(room, 1));
-      for (const row of part) rows.push(row);
-      bytes += Math.ceil(part.length * share);
-      from += part.length;
-      if (rows.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
-      yield { rows, bytes };
-      [rows, bytes, begun] = [[], 0, performance.now()];
-    }
-    if (rows.length === 0 || performance.now() - begun < BATCH_MS) continue;
-    yield { rows, bytes };
-    [rows, bytes, begun] = [[], 0, performance.now()];
-  }
-  if (rows.length > 0) yield { rows, bytes };
-}
-
-function warnOfUnknown(ctx: Context, { stream }: ReadRequest, { unknown }: RowReader): void {
-  if (unknown.size === 0) return;
-  const names = [...unknown].slice(0, MOST_NAMES).join(', ');
-  ctx.warn('new_columns', `${stream.name} has fields that the catalog does not know: ${names}`);
 }

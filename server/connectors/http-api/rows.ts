@@ -1,9 +1,8 @@
-import type { Cell, LogicalType, ReadRequest } from '../define.ts';
+import type { Cell, ConnectorContext, LogicalType, ReadRequest } from '../define.ts';
 import { DataError } from '../errors.ts';
 import { NORMALIZERS } from '../file/cell-types.ts';
 import { digitsOf, jsonCell } from '../json-cells.ts';
 import { timestampText } from '../timestamp-text.ts';
-import type { StreamDefinition } from './definition.ts';
 import type { ApiRecord, Page } from './pages.ts';
 
 interface Column {
@@ -21,7 +20,19 @@ export interface RowReader {
   unknown: ReadonlySet<string>;
 }
 
-export function rowReader(stream: StreamDefinition, { stream: schema, columns }: ReadRequest): RowReader {
+/** What is known of a stream's columns beside the catalog. */
+export interface ColumnSource {
+  name: string;
+  /** What to do about a value that does not fit. */
+  remedy: string;
+  /** `unix-time`, `unix-time-ms`, or any other, which says nothing here. */
+  format(column: string): string | null;
+  isDeclared(column: string): boolean;
+  /** A value that does not fit its column becomes NULL, and is told of here. */
+  misfit?(column: string): void;
+}
+
+export function rowReader(stream: ColumnSource, { stream: schema, columns }: ReadRequest): RowReader {
   const all = new Map(schema.fields.map(({ path, type }) => [path[0] ?? '', columnOf(stream, path[0] ?? '', type)]));
   const wanted = columns.map(
     ({ field }) => all.get(field.path[0] ?? '') ?? columnOf(stream, field.path[0] ?? '', field.type),
@@ -30,7 +41,7 @@ export function rowReader(stream: StreamDefinition, { stream: schema, columns }:
   const misfit = ({ name, type }: Column, place: string) =>
     new DataError(
       'value_does_not_fit',
-      `${stream.name}, ${place}, field "${name}": the value is no ${type}. Declare another type in the definition's schema`,
+      `${stream.name}, ${place}, field "${name}": the value is no ${type}. ${stream.remedy}`,
     );
   return {
     unknown,
@@ -45,8 +56,10 @@ export function rowReader(stream: StreamDefinition, { stream: schema, columns }:
           const { name, toCell } = wanted[place] as Column;
           const value = record[name];
           const cell = value === undefined || value === null ? null : toCell(value);
-          if (cell === undefined) throw misfit(wanted[place] as Column, `page ${index + 1}, record ${at + 1}`);
-          row[place] = cell;
+          if (cell === undefined && !stream.misfit)
+            throw misfit(wanted[place] as Column, `page ${index + 1}, record ${at + 1}`);
+          if (cell === undefined) stream.misfit?.(name);
+          row[place] = cell ?? null;
         }
         rows[at] = row;
       }
@@ -64,14 +77,13 @@ export function rowReader(stream: StreamDefinition, { stream: schema, columns }:
 
 const UNIX: Record<string, number> = { 'unix-time': 1_000_000, 'unix-time-ms': 1000 };
 
-function columnOf(stream: StreamDefinition, name: string, type: LogicalType): Column {
-  const property = stream.schema?.properties[name];
-  const unit = UNIX[property?.format ?? ''];
+function columnOf(stream: ColumnSource, name: string, type: LogicalType): Column {
+  const unit = UNIX[stream.format(name) ?? ''];
   if (unit !== undefined) return { name, type, toCell: (value) => unixCell(value, unit) };
   if (type === 'string') {
     return { name, type, toCell: (value) => (typeof value === 'string' ? value : jsonCell(value, 'string')) };
   }
-  if (!property) return { name, type, toCell: (value) => jsonCell(value, type) };
+  if (!stream.isDeclared(name)) return { name, type, toCell: (value) => jsonCell(value, type) };
   return { name, type, toCell: (value) => declaredCell(value, type) };
 }
 
@@ -87,4 +99,16 @@ function unixCell(value: unknown, unit: number): Cell | undefined {
   const digits = typeof value === 'string' ? value : digitsOf(value);
   if (digits === null || !/^-?\d{1,15}(\.\d+)?$/.test(digits)) return undefined;
   return timestampText(Math.round(Number(digits) * unit));
+}
+
+const MOST_NAMES = 20;
+
+export function warnOfUnknown(
+  ctx: Pick<ConnectorContext<unknown>, 'warn'>,
+  stream: string,
+  unknown: ReadonlySet<string>,
+): void {
+  if (unknown.size === 0) return;
+  const names = [...unknown].slice(0, MOST_NAMES).join(', ');
+  ctx.warn('new_columns', `${stream} has fields that the catalog does not know: ${names}`);
 }

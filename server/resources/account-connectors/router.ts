@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
 import { act, read, router, write } from '../../procedure.ts';
+import { rpcInput } from '../rpc-input.ts';
 import { UsageRange } from '../usage-range.ts';
 import { ConnectorType } from '../wire.ts';
 import { updateAccountConnectorCatalog } from './catalog.ts';
 import { AccountConnectorCatalogItemSchema, UpdateAccountConnectorCatalogRequest } from './catalog-schema.ts';
+import { ComparedParameters, differingParameters } from './compare.ts';
 import { createAccountConnector } from './create.ts';
 import { deleteAccountConnector } from './delete.ts';
 import { ExportSourceMetadataRequest, orderExport } from './export-metadata.ts';
@@ -132,6 +134,10 @@ export const accountConnectorsRouter = router({
     )
     .output(ValidationResult)
     .mutation(({ ctx, input }) => validateParameter(ctx, input)),
+  differingParameters: act(update)
+    .input(rpcInput(ComparedParameters))
+    .output(z.array(z.string()))
+    .mutation(({ ctx, input }) => differingParameters(ctx, input)),
   exportMetadata: write('metadata.export')
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/source_tasks/export_metadata', {

@@ -5,29 +5,19 @@ import { connectionRuns, streamRuns } from '../../../db/schema/index.ts';
 import { authenticate, type Credentials } from '../../authentication.ts';
 import { isLiveRun } from '../../engine/states.ts';
 import { badRequest, notFound } from '../../lib/errors.ts';
-import { inputParser } from '../../lib/request-parser.ts';
 import type { Ctx } from '../../procedure.ts';
-import { findRun, type RunKey } from '../owned-run.ts';
+import { findRun } from '../owned-run.ts';
 import { viewing } from './list.ts';
 import { presentRun, presentStreamRun } from './present.ts';
 import { selectRuns, selectStreamRuns } from './query.ts';
-import type { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
+import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 
-type FollowedRun = Required<Pick<RunKey, 'connection_id' | 'connection_run_id'>>;
-
-/** Input of the subscription, which has no endpoint of its own. */
-export const followedRun = inputParser<FollowedRun, FollowedRun>({
-  params: z.strictObject({ connection_id: z.string(), connection_run_id: z.string() }),
-  query: z.strictObject({}),
-  body: null,
-  body_key: null,
-});
+export const FollowedRun = z.strictObject({ connection_id: z.string(), connection_run_id: z.string() });
+export const RunById = z.strictObject({ connection_run_id: z.string() });
 
 /** A run and its streams at one moment. */
-export interface RunProgress {
-  run: ConnectionRunSchema;
-  stream_runs: StreamRunSchema[];
-}
+export const RunProgress = z.object({ run: ConnectionRunSchema, stream_runs: z.array(StreamRunSchema) });
+export type RunProgress = z.infer<typeof RunProgress>;
 
 /** Half of the second that a viewer may be behind: the rest is for the statements and the way. */
 const EVERY_MS = 500;
@@ -50,7 +40,7 @@ export const followersNow = () => [...followers.values()].reduce((sum, count) =>
  */
 export async function* followRun(
   ctx: Ctx & Credentials,
-  key: FollowedRun,
+  key: z.infer<typeof FollowedRun>,
   signal: AbortSignal,
 ): AsyncGenerator<RunProgress, void> {
   const { id } = await findRun(ctx, key);
@@ -69,6 +59,11 @@ export async function* followRun(
       checked = performance.now();
     }
   }
+}
+
+/** The same once, of a run by its id alone. @throws ApiError 404. */
+export async function readRun(ctx: Ctx, key: z.infer<typeof RunById>): Promise<RunProgress> {
+  return readProgress(ctx, (await findRun(ctx, key)).id);
 }
 
 async function readProgress(ctx: Ctx, run_id: string): Promise<RunProgress> {
@@ -94,7 +89,10 @@ const waited = (signal: AbortSignal): Promise<boolean> =>
 function takePlace(user_id: string): Disposable {
   const own = followers.get(user_id) ?? 0;
   if (own >= MAX_FOLLOWERS_OF_A_USER || followersNow() >= MAX_FOLLOWERS) {
-    throw badRequest('too_many_followers', 'Too many runs are being followed; close some, or read the run now and then');
+    throw badRequest(
+      'too_many_followers',
+      'Too many runs are being followed; close some, or read the run now and then',
+    );
   }
   followers.set(user_id, own + 1);
   return {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
 import { read, router, write } from '../../procedure.ts';
+import { rpcInput } from '../rpc-input.ts';
 import { rerunRun } from './rerun.ts';
 import {
   CustomRunParameters,
@@ -11,7 +12,7 @@ import {
 } from './custom-schema.ts';
 import { launchPlan } from './launch.ts';
 import { previewCustomRun } from './preview.ts';
-import { followedRun, followRun } from './progress.ts';
+import { FollowedRun, followRun, readRun, RunById, RunProgress } from './progress.ts';
 import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 import { listRuns, listStreamRuns, RunQuery, StreamRunQuery } from './list.ts';
 import { runConnection, stopRun } from './service.ts';
@@ -43,7 +44,11 @@ export const runsRouter = router({
     )
     .output(z.array(StreamRunSchema))
     .query(({ ctx, input }) => listStreamRuns(ctx, input)),
-  progress: read.input(followedRun).subscription(({ ctx, input, signal }) => followRun(ctx, input, signal!)),
+  get: read
+    .input(rpcInput(RunById))
+    .output(RunProgress)
+    .query(({ ctx, input }) => readRun(ctx, input)),
+  progress: read.input(rpcInput(FollowedRun)).subscription(({ ctx, input, signal }) => followRun(ctx, input, signal!)),
   run: write('connections.run')
     .concat(
       rest('POST', '/connections/{connection_id}/run', {

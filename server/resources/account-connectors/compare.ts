@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { findConnector } from '../../connectors/registry.ts';
+import { openParameters } from '../../engine/account-connectors.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { type Ctx, requirePermission } from '../../procedure.ts';
+import { checkParameters } from './parameters.ts';
+import { findAccountConnector } from './query.ts';
+
+export const ComparedParameters = z.strictObject({
+  account_connector_id: z.string(),
+  parameters: z.record(z.string(), z.unknown()),
+});
+
+/**
+ * Names of the parameters that an update with these values would change, secrets included: clients that keep pipelines
+ * in files cannot see those, and must not remember them. Only for who may make the update.
+ * @throws ApiError 404, 403; 400 for values that the update would refuse.
+ */
+export async function differingParameters(ctx: Ctx, input: z.infer<typeof ComparedParameters>): Promise<string[]> {
+  const row = await findAccountConnector(ctx, input.account_connector_id, false);
+  requirePermission(ctx, `${row.connector_type}s.update`);
+  const connector = findConnector(row.connector_type as 'source', row.connector_name);
+  if (!connector) throw badRequest('unknown_connector', `There is no connector "${row.connector_name}" any more`);
+  const before = openParameters(ctx.deps, row);
+  const { all } = checkParameters(connector, input.parameters, before);
+  const names = [...new Set([...Object.keys(before), ...Object.keys(all)])].toSorted();
+  return names.filter((name) => !Bun.deepEquals(before[name] ?? null, all[name] ?? null));
+}

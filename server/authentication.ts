@@ -49,7 +49,7 @@ export async function authenticate(deps: Deps, { authorization, session }: Crede
   if (key.expired) throw new ApiError(401, 'token_expired', 'The API key has expired');
   if (key.stale) noteUse(deps, key.key_id, key.user_id);
   const { user_id, account_id, name, email, key_id: api_key_id } = key;
-  return { user_id, account_id, name, email, api_key_id, permissions: new Set(key.permissions) };
+  return { user_id, account_id, name, email, api_key_id, permissions: permissionSet(key.permissions) };
 }
 
 function bearerToken(authorization: string | null): string {
@@ -58,6 +58,19 @@ function bearerToken(authorization: string | null): string {
   if (!token) throw invalid('The Authorization header must be "Bearer <API key>"');
   if (isMistyped(token)) throw invalid('The API key is not valid');
   return token;
+}
+
+const MOST_SETS = 1000;
+const sets = new Map<string, ReadonlySet<Permission>>();
+
+/** One set for all who may the same: a list of forty names read and made a set is a fifth of the look-up. */
+function permissionSet(names: string): ReadonlySet<Permission> {
+  const known = sets.get(names);
+  if (known) return known;
+  const made = new Set(names.split(' ').filter(Boolean) as Permission[]);
+  if (sets.size >= MOST_SETS) sets.clear();
+  sets.set(names, made);
+  return made;
 }
 
 /** The clock is the database's: it also wrote `expires_at`. */
@@ -74,11 +87,12 @@ const keyQuery = (db: Db, name: string, isMeant: SQL) =>
       email: users.email,
       user_status: users.status,
       user_deleted: sql<boolean>`${users.deleted_at} is not null`,
-      permissions: sql<Permission[]>`array(
+      permissions: sql<string>`array_to_string(array(
         select distinct permission from user_roles
         join roles on roles.id = user_roles.role_id cross join unnest(roles.permissions) as permission
         where user_roles.user_id = ${users.id} and (roles.account_id is null or roles.account_id = ${users.account_id})
-      )`,
+        order by permission
+      ), ' ')`,
     })
     .from(apiKeys)
     .innerJoin(users, eq(users.id, apiKeys.user_id))

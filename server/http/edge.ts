@@ -10,7 +10,7 @@ export interface Exchange {
   params: string[];
   request_id: string;
   /** Whence the request came, empty where nobody listens; behind a proxy the proxy's. */
-  address: string;
+  address(): string;
   /** Headers that go with a successful answer. */
   headers: Headers;
   /** Keeps the answer for repetitions of the request, in the transaction of the change; see http/idempotency.ts. */
@@ -40,13 +40,14 @@ interface Incoming {
  */
 export function createEdge({ log, metrics }: { log: Logger; metrics: Metrics }) {
   return (route: string, handler: Handler) =>
-    async (context: Incoming): Promise<Response> => {
+    // Taken apart here: of a handler that passes its context on, Elysia thinks that it reads cookies, headers and query,
+    // parses all of them, and copies the answer: 150 µs a request instead of 120.
+    async ({ request, params: named, server }: Incoming): Promise<Response> => {
       const start = performance.now();
-      const { request } = context;
       const given = request.headers.get('x-request-id');
       const request_id = given !== null && SANE_ID.test(given) ? given : Bun.randomUUIDv7();
-      const params = positional(context.params);
-      const address = context.server?.requestIP(request)?.address ?? '';
+      const params = positional(named);
+      const address = () => server?.requestIP(request)?.address ?? '';
       const response = await answer(handler, { request, params, request_id, address, headers: new Headers() }, log);
       for (const name in ON_EVERY_ANSWER) {
         if (!response.headers.has(name)) response.headers.set(name, ON_EVERY_ANSWER[name]!);

@@ -15,7 +15,8 @@ const SignIn = z.strictObject({ api_key: z.string().trim().min(1).max(512) });
 /** POST signs in: checks an API key and answers with the cookie. @throws ApiError 401, 403, 429. */
 export function signIn(deps: Deps): Handler {
   const limit = createSignInLimit();
-  return async ({ request, address }) => {
+  return async ({ request, address: addressOf }) => {
+    const address = addressOf();
     requireConsole(deps, request);
     limit.require(address);
     const body = SignIn.safeParse(await readJson(request));

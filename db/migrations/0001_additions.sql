@@ -20,6 +20,8 @@ CREATE TABLE "sessions" (
 	"expires_at" timestamp(3) with time zone NOT NULL
 );
 --> statement-breakpoint
+DROP INDEX "connection_runs_account";--> statement-breakpoint
+ALTER TABLE "connection_streams" ADD COLUMN "loaded_columns" jsonb;--> statement-breakpoint
 ALTER TABLE "connections" ADD COLUMN "locked_from" jsonb;--> statement-breakpoint
 ALTER TABLE "connections" ADD COLUMN "ticking_since" timestamp(3) with time zone DEFAULT now() NOT NULL;--> statement-breakpoint
 ALTER TABLE "connections" ADD COLUMN "delay_told_at" timestamp(3) with time zone;--> statement-breakpoint
@@ -33,4 +35,6 @@ ALTER TABLE "sessions" ADD CONSTRAINT "sessions_api_key_id_api_keys_id_fk" FOREI
 CREATE INDEX "schema_changes_connection" ON "schema_changes" USING btree ("connection_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "sessions_hash" ON "sessions" USING btree ("hash");--> statement-breakpoint
 CREATE INDEX "sessions_api_key" ON "sessions" USING btree ("api_key_id");--> statement-breakpoint
-CREATE INDEX "sessions_expiry" ON "sessions" USING btree ("expires_at");
+CREATE INDEX "sessions_expiry" ON "sessions" USING btree ("expires_at");--> statement-breakpoint
+CREATE INDEX "usage_ledger_sums" ON "usage_ledger" USING btree ("account_id","day","kind","credits_used","rows_free","rows_paid","credits_free","bytes_loaded");--> statement-breakpoint
+CREATE INDEX "connection_runs_account" ON "connection_runs" USING btree ("account_id","created_at","connection_id","status");

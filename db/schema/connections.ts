@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { bigint, boolean, date, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import type { LogicalType } from '../../server/connectors/define.ts';
 import { accounts } from './accounts.ts';
 import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
 import { accountConnectors } from './connectors.ts';
@@ -117,6 +118,11 @@ export const connectionStreams = pgTable(
     /** Counts checkpoints; the destination keeps the same number, and the higher one is the truth after a crash. */
     state_version: bigint('state_version', { mode: 'number' }).notNull().default(0),
     cursor_updated_at: instant('cursor_updated_at'),
+    /** Columns of the destination by name, as what they were written last. */
+    loaded_columns:
+      jsonb('loaded_columns').$type<
+        Record<string, { type: LogicalType; source_type: string | null; dialect: string | null }>
+      >(),
     row_count_last_run: bigint('row_count_last_run', { mode: 'number' }),
   },
   (t) => [

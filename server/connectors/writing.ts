@@ -6,7 +6,11 @@ export interface TargetColumn {
   source_type: string | null;
   dialect: string | null;
   nullable: boolean;
+  /** As what the stream wrote it before: where that differs, the source has changed (widening.ts). Absent: never yet. */
+  previous?: ColumnType | null;
 }
+
+export type ColumnType = Pick<TargetColumn, 'type' | 'source_type' | 'dialect'>;
 
 /** What a destination is to write one stream into. */
 export interface WriteTarget {

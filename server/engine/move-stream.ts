@@ -13,6 +13,7 @@ import type { Attempt } from './attempt.ts';
 import { ClaimLost } from './attempt.ts';
 import { CheckpointPace } from './checkpoint.ts';
 import { recordCheckpoint } from './claims.ts';
+import { recordColumns, targetColumns } from './loaded-columns.ts';
 import { openConnector } from './connector-context.ts';
 import { canMapCopyText, createCopyTextMapper } from './copy-text-mapping.ts';
 import { fromSource, onSide, SideError } from './failures.ts';
@@ -73,7 +74,9 @@ async function transfer(input: Transfer): Promise<boolean> {
   attempt.signal.throwIfAborted();
   const counts = await onSide('destination', () => writer.finish(last));
   input.state_version += 1;
-  return record(input, last, counts);
+  if (!(await record(input, last, counts))) return false;
+  await recordColumns(attempt.deps.db, attempt.claim, input.plan);
+  return true;
 }
 
 /** The best format that both sides speak and in which the engine can do what is left to do on the way. */
@@ -177,7 +180,7 @@ function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
   return {
     schema: connection.destination_schema,
     table: tableName(connection, stream),
-    columns: plan.columns.map((column) => column.target),
+    columns: targetColumns(plan, { stream }),
     primary_key: plan.primary_key,
     cursor_column: plan.cursor_column,
     mode: stream.destination_sync_mode,

@@ -4,6 +4,7 @@ import { ConfigurationError } from '../errors.ts';
 import { DATABASE, execute, query } from './engine.ts';
 import { columnList, identifier, literal, relation } from './sql.ts';
 import { columnType } from './types.ts';
+import { widenColumns } from './widen.ts';
 
 export interface Column {
   name: string;
@@ -68,6 +69,7 @@ export async function placedTarget(
   const into = relation(target.schema, target.table);
   const found = await findTable(connection, target.schema, target.table);
   const existing = target.mode === 'overwrite' ? null : found;
+  if (existing) await widenColumns(connection, target, existing);
   const typed = target.columns.map((column) => ({
     name: column.name,
     type: existing?.get(column.name.toLowerCase()) ?? columnType(column),

@@ -13,6 +13,7 @@ import { relation, shortHash } from './sql.ts';
 import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
 import { addMissingColumns, ensureUniqueKey, findTable, tableOptions } from './tables.ts';
 import { checkTarget, resolveTarget } from './target.ts';
+import { widenColumns } from './widen.ts';
 import { MysqlWriter } from './writer.ts';
 
 type Context = ConnectorContext<MysqlDestinationConfig>;
@@ -26,6 +27,7 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['basic'],
+  capabilities: { ssh_tunnel: true },
   supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup'],
   config: MysqlDestinationConfig,
   check,
@@ -75,7 +77,10 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
       const claimed = await claimState(session, placed);
       await settleLeftover(session, schema, claimed);
       const found = await findTable(session, schema, target.table);
-      if (found && target.mode !== 'overwrite') await addMissingColumns(session, placed, found);
+      if (found && target.mode !== 'overwrite') {
+        await addMissingColumns(session, placed, found);
+        await widenColumns(session, placed, found);
+      }
       if (found && target.mode === 'append_dedup') await ensureUniqueKey(session, placed);
       return { state: claimed, existing: found };
     });

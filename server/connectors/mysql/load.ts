@@ -4,6 +4,7 @@ import { columnList, derivedName, relation, shortHash } from './sql.ts';
 import type { PendingTable, StateRow } from './state-table.ts';
 import { hasAttachments, swapIn } from './swap.ts';
 import { addMissingColumns, createStage, createTable, findTable } from './tables.ts';
+import { widenColumns } from './widen.ts';
 import type { Target } from './target.ts';
 
 /**
@@ -84,6 +85,7 @@ function overwrite({ session, target, state }: Work): Load {
       if (!old || !copied) return { updated: 0, pending: pending('swapping') };
       // Commits the rows of the new table, which nobody sees.
       await addMissingColumns(session, target, old);
+      await widenColumns(session, target, old);
       await session.query('start transaction');
       const columns = columnList(target.columns.map(({ name }) => name));
       await session.query(`delete from ${target.relation}`, { slow: true });

@@ -13,6 +13,7 @@ import { PostgresDestinationConfig } from './settings.ts';
 import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
 import { addDeletionColumn, addMissingColumns, createTable, ensureUniqueKey, findTable } from './tables.ts';
 import { checkTarget, resolveTarget } from './target.ts';
+import { widenColumns } from './widen.ts';
 import { PgWriter } from './writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
@@ -26,6 +27,7 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   version: '1.0.0',
   release_stage: 'generally_available',
   auth_methods: ['basic'],
+  capabilities: { ssh_tunnel: true },
   supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
   applies_changes: true,
   replaces_windows: true,
@@ -83,7 +85,10 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
     await ensureStateTable(session, schema);
     const state = await claimState(session, placed);
     let existing = await findTable(session, schema, target.table);
-    if (existing && target.mode !== 'overwrite') await addMissingColumns(session, placed, existing);
+    if (existing && target.mode !== 'overwrite') {
+      await addMissingColumns(session, placed, existing);
+      await widenColumns(session, placed, existing);
+    }
     if (existing && (target.mode === 'append_dedup' || target.mode === 'soft_delete')) {
       await ensureUniqueKey(session, placed, existing);
     }

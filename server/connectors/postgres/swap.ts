@@ -3,6 +3,7 @@ import type { PgSession } from './session.ts';
 import { columnList, derivedName, identifier, literal, relation } from './sql.ts';
 import { addMissingColumns, findTable } from './tables.ts';
 import type { Target } from './target.ts';
+import { widenColumns } from './widen.ts';
 
 const LOCK_SECONDS = 5;
 const LOCK_TRIES = 60;
@@ -27,6 +28,7 @@ export async function swapIn(session: PgSession, target: Target, fresh: string):
     await lockTable(session, target.relation);
     if ((await hasAttachments(session, target, old.oid)) || old.kind === 'p') {
       await addMissingColumns(session, target, old);
+      await widenColumns(session, target, old);
       const columns = columnList(target.columns.map(({ name }) => name));
       await session.query(`truncate ${target.relation}`, [], { slow: true });
       await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${freshRelation}`, [], {

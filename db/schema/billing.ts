@@ -26,6 +26,17 @@ export const usageLedger = pgTable(
   (t) => [
     uniqueIndex('usage_ledger_attempt').on(t.stream_run_id, t.attempt),
     index('usage_ledger_day').on(t.account_id, t.day, t.connection_id),
+    // Sums of an account are read off the index alone.
+    index('usage_ledger_sums').on(
+      t.account_id,
+      t.day,
+      t.kind,
+      t.credits_used,
+      t.rows_free,
+      t.rows_paid,
+      t.credits_free,
+      t.bytes_loaded,
+    ),
   ],
 );
 

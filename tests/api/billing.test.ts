@@ -311,6 +311,21 @@ describe('GET /billing/usage/connection-usage', () => {
     expect(body[1].series.map((point: { date: string }) => point.date)).toEqual(['2026-03-14', '2026-03-15']);
   });
 
+  test('200: pages are cut from the same order, and the whole number stands in the header', async () => {
+    const made = [];
+    for (const name of ['page a', 'page b', 'page c']) made.push(await make.connection({ name }));
+    for (const [at, { id }] of made.entries()) await enter({ connection_id: id, rows_paid: at < 2 ? 5 : 90 });
+    const window = between('2026-03-14', '2026-03-15');
+    const all = await api.call('GET', window);
+    const names = all.body.map((one: { connection_name: string }) => one.connection_name);
+    expect(names).toEqual([made[2].name, made[0].name, made[1].name]);
+    const pages = [];
+    for (const offset of [0, 2, 4]) pages.push(await api.call('GET', `${window}&limit=2&offset=${offset}`));
+    expect(pages.flatMap(({ body }) => body)).toEqual(all.body);
+    expect([all, ...pages].map(({ headers }) => headers.get('x-total-count'))).toEqual(['3', '3', '3', '3']);
+    expect((await api.call('GET', `${window}&limit=0`)).status).toBe(422);
+  });
+
   test('shows nothing of another account', async () => {
     await enter({ rows_paid: 1 });
     const other = await api.otherAccount();

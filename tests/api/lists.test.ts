@@ -52,6 +52,21 @@ describe('GET /connections', () => {
   });
 });
 
+describe('GET /account_connectors', () => {
+  test('200: limit and offset cut what the filters let through, newest first', async () => {
+    const all = await listed('/account_connectors?connector_type=source');
+    expect(all.total).toBe(all.ids.length);
+    expect(all.ids.length).toBeGreaterThan(2);
+    const page = await listed('/account_connectors?connector_type=source&limit=1&offset=1');
+    expect(page).toEqual({ ids: all.ids.slice(1, 2), total: all.total });
+    expect(await listed('/account_connectors?connector_name=nothing')).toEqual({ ids: [], total: 0 });
+  });
+
+  test.each(['limit=0', 'limit=1001', 'offset=-1', 'connector_type=lake'])('422: %s', async (query) => {
+    expect((await call('GET', `/account_connectors?${query}`)).status).toBe(422);
+  });
+});
+
 const { id } = await make.connection();
 const runs: string[] = [];
 for (const [index, status] of (['failed', 'succeeded', 'stopped'] as const).entries()) {
@@ -88,6 +103,18 @@ describe('GET /connections/{connection_id}/runs', () => {
     expect(await listed(`${path}?status=running&status=pending`)).toEqual({ ids: [], total: 0 });
     expect(await listed(`${path}?limit=1`)).toEqual({ ids: all.ids.slice(0, 1), total: all.total });
   });
+});
+
+test('200: a run has the warnings of its streams', async () => {
+  const run_id = (await call('POST', `/connections/${id}/run`)).body;
+  const warning = { code: 'rows_masked', message: 'Something to know', stream_name: 'stream_1' };
+  await db
+    .update(streamRuns)
+    .set({ warnings: [warning, warning] })
+    .where(eq(streamRuns.connection_run_id, run_id));
+  await call('POST', `/connections/${run_id}/stop`);
+  const [ended] = (await call('GET', `/connections/${id}/runs?limit=1`)).body;
+  expect(ended).toMatchObject({ id: run_id, status: 'stopped', warnings: [warning] });
 });
 
 describe('X-Total-Count', () => {

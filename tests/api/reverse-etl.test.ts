@@ -97,6 +97,7 @@ test('a query goes into an application under mapped names, each batch once under
   expect(stream.warnings).toMatchObject([
     { code: 'rows_rejected', message: expect.stringContaining('no such person') },
   ]);
+  expect(ended.warnings).toEqual(stream.warnings);
   const asked = server.seen.filter(({ path, method }) => path === '/crm/contacts' && method === 'POST');
   expect(asked.map(({ body }) => JSON.parse(body).length)).toEqual([8, 8, 4]);
   expect(new Set(asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(3);
@@ -110,6 +111,28 @@ test('a query goes into an application under mapped names, each batch once under
     origin: 'warehouse',
   });
   expect(asked[0]?.body).toContain('"score":1.50');
+});
+
+test('datasets are read back, and a create copies the mapping of another connection as far as its source has the fields', async () => {
+  const [model, narrow] = [
+    await ends(),
+    await ends([{ name: 'paying', sql: 'select id, email, joined from users where id <= 20' }]),
+  ];
+  expect(model.made.body.datasets).toEqual([DATASET]);
+  const path = `/account_connectors/source/${narrow.source_id}`;
+  expect((await call('GET', path)).body.datasets.map(({ name }: { name: string }) => name)).toEqual(['paying']);
+  const stream = { name: 'paying', sync_mode: 'full_refresh', destination_sync_mode: 'append' };
+  const { made: _model, ...sides } = model;
+  const first = await make.connection({ ...sides, streams: [{ ...stream, mapping: MAPPING }] });
+  const { made: _narrow, ...others } = narrow;
+  const copy = await make.connection({
+    ...others,
+    streams: [stream],
+    copy_field_mapping_from_connection_id: first.id,
+  });
+  const kept = first.streams[0].mapping.filter((one: { source_field: string }) => one.source_field !== 'score');
+  expect(copy.streams[0].mapping).toEqual(kept);
+  expect(kept).toHaveLength(MAPPING.length - 1);
 });
 
 test('a connection may read a query of its own in the place of a table', async () => {

@@ -9,7 +9,7 @@ export interface Read {
   template: string;
 }
 
-/** Answers about everything there is, or all of a window. */
+/** Answers that add up everything there is, or all of a window, whatever page of them is asked for. */
 export const WHOLE = ['/billing/usage/aggregated', '/billing/usage/connection-usage', '/account_connectors'];
 /** Asked of a connector, not of a table. */
 const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/'];
@@ -30,6 +30,8 @@ const queriesOf = (world: World): Record<string, string[]> => ({
   ],
   '/automation/cases': ['', 'status=open', `trigger_id=${world.trigger_id![0]}`],
   '/automation/triggers': [''],
+  '/account_connectors': ['', 'connector_type=source'],
+  '/billing/usage/connection-usage': ['start_date=2026-01-01&end_date=2026-01-31'],
 });
 
 /** Every list and get of the document; lists of `page` items. */

@@ -5,7 +5,7 @@ import { COUNTED_LIMITS, type CountedLimit } from '../../lib/plans.ts';
 import { billingPeriod, daysIn, utcDay } from '../../lib/utc-days.ts';
 import type { Ctx } from '../../procedure.ts';
 import { daysOf, type UsageRange } from '../usage-range.ts';
-import { type DayUsage, runsByConnection, usageByDay } from './ledger.ts';
+import { countRuns, type DayUsage, usageByDay } from './ledger.ts';
 import type { AggregatedUsageSchema, LimitUsage } from './schema.ts';
 import { granularityOf, seriesOf, total } from './sums.ts';
 
@@ -17,12 +17,11 @@ export async function aggregatedUsage(ctx: Ctx, input: UsageRange): Promise<Aggr
   const days = daysOf(input, { today: utcDay(now), anchor: known.account.billing_anchor });
   const [ledger, runs, counts, used] = await Promise.all([
     usageByDay(ctx.db, { account_id, days }),
-    runsByConnection(ctx.db, { account_id, days }),
+    countRuns(ctx.db, { account_id, days }),
     countAll(ctx),
     creditsUsed(ctx.db, account_id, known.period),
   ]);
   const { credits_included } = known.plan;
-  const runTotal = (key: 'runs' | 'succeeded' | 'failed') => runs.reduce((sum, row) => sum + row[key], 0);
   return {
     date_range: input.date_range,
     start_date: days.start,
@@ -38,9 +37,7 @@ export async function aggregatedUsage(ctx: Ctx, input: UsageRange): Promise<Aggr
       sources: counts.max_sources,
       destinations: counts.max_destinations,
       users: counts.max_users,
-      runs: runTotal('runs'),
-      succeeded_runs: runTotal('succeeded'),
-      failed_runs: runTotal('failed'),
+      ...runs,
     },
     limits: limitsOf(known, { counts, used }),
     series: seriesOf(days, ledger),

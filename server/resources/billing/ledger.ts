@@ -1,5 +1,5 @@
-import { and, between, type Column, eq, gte, lt, sql } from 'drizzle-orm';
-import { connectionRuns, usageLedger } from '../../../db/schema/index.ts';
+import { and, between, type Column, eq, gte, inArray, lt, sql } from 'drizzle-orm';
+import { connectionRuns, connections, usageLedger } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import { addDays, type DaySpan } from '../../lib/utc-days.ts';
 
@@ -7,6 +7,8 @@ import { addDays, type DaySpan } from '../../lib/utc-days.ts';
 export interface Scope {
   account_id: string;
   days: DaySpan;
+  /** Only of these connections. */
+  ids?: string[];
 }
 
 const sum = (column: Column) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
@@ -19,8 +21,12 @@ const SUMS = {
   bytes_loaded: sum(usageLedger.bytes_loaded),
 };
 
-const within = ({ account_id, days }: Scope) =>
-  and(eq(usageLedger.account_id, account_id), between(usageLedger.day, days.start, days.end));
+const within = ({ account_id, days, ids }: Scope) =>
+  and(
+    eq(usageLedger.account_id, account_id),
+    between(usageLedger.day, days.start, days.end),
+    ids && inArray(usageLedger.connection_id, ids),
+  );
 
 /** Sums by day and kind. */
 export const usageByDay = (db: Db, scope: Scope) =>
@@ -59,21 +65,62 @@ export const rowsByConnection = (db: Db, scope: Scope) =>
     .where(within(scope))
     .groupBy(usageLedger.connection_id);
 
-/** Runs by connection that were made on these days, those of deleted connections too. */
-export const runsByConnection = (db: Db, { account_id, days }: Scope) =>
-  db
+const madeWithin = ({ account_id, days, ids }: Scope) =>
+  and(
+    eq(connectionRuns.account_id, account_id),
+    gte(connectionRuns.created_at, `${days.start}T00:00:00.000Z`),
+    lt(connectionRuns.created_at, `${addDays(days.end, 1)}T00:00:00.000Z`),
+    ids && inArray(connectionRuns.connection_id, ids),
+  );
+
+/** Runs that were made on these days, those of deleted connections too. */
+export async function countRuns(db: Db, scope: Scope) {
+  const [counts] = await db
     .select({
-      connection_id: connectionRuns.connection_id,
       runs: sql`count(*)`.mapWith(Number),
-      succeeded: sql`count(*) filter (where ${connectionRuns.status} = 'succeeded')`.mapWith(Number),
-      failed: sql`count(*) filter (where ${connectionRuns.status} = 'failed')`.mapWith(Number),
+      succeeded_runs: sql`count(*) filter (where ${connectionRuns.status} = 'succeeded')`.mapWith(Number),
+      failed_runs: sql`count(*) filter (where ${connectionRuns.status} = 'failed')`.mapWith(Number),
     })
     .from(connectionRuns)
-    .where(
-      and(
-        eq(connectionRuns.account_id, account_id),
-        gte(connectionRuns.created_at, `${days.start}T00:00:00.000Z`),
-        lt(connectionRuns.created_at, `${addDays(days.end, 1)}T00:00:00.000Z`),
-      ),
-    )
-    .groupBy(connectionRuns.connection_id);
+    .where(madeWithin(scope));
+  return counts ?? { runs: 0, succeeded_runs: 0, failed_runs: 0 };
+}
+
+/**
+ * Connections that had rows or runs on these days, deleted ones too: most rows first, then by name and id. With how many
+ * there are, and their rows together.
+ */
+export async function rankConnections(db: Db, scope: Scope, page: { limit?: number; offset: number }) {
+  const used = db.$with('used').as(
+    db
+      .select({
+        connection_id: usageLedger.connection_id,
+        rows: sql<string>`sum(${usageLedger.rows_free} + ${usageLedger.rows_paid})`.as('rows'),
+      })
+      .from(usageLedger)
+      .where(within(scope))
+      .groupBy(usageLedger.connection_id),
+  );
+  const ran = db.$with('ran').as(
+    db
+      .select({ connection_id: connectionRuns.connection_id, runs: sql<string>`count(*)`.as('runs') })
+      .from(connectionRuns)
+      .where(madeWithin(scope))
+      .groupBy(connectionRuns.connection_id),
+  );
+  const ranked = db
+    .with(used, ran)
+    .select({
+      connection_id: connections.id,
+      runs: sql`coalesce(${ran.runs}, 0)`.mapWith(Number),
+      count: sql`count(*) over ()`.mapWith(Number),
+      all_rows: sql`coalesce(sum(${used.rows}) over (), 0)`.mapWith(Number),
+    })
+    .from(used)
+    .fullJoin(ran, eq(ran.connection_id, used.connection_id))
+    .innerJoin(connections, sql`${connections.id} = coalesce(${used.connection_id}, ${ran.connection_id})`)
+    .orderBy(sql`coalesce(${used.rows}, 0) desc`, sql`${connections.name} collate "C"`, connections.id)
+    .offset(page.offset)
+    .$dynamic();
+  return page.limit === undefined ? ranked : ranked.limit(page.limit);
+}

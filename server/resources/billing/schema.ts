@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PLAN_FEATURES, PLANS } from '../../lib/plans.ts';
-import { count, day, instant } from '../wire.ts';
+import { count, day, instant, Page } from '../wire.ts';
 import { AggregateUsageDateRange } from '../usage-range.ts';
 
 const date = () => z.string().meta({ format: 'date' });
@@ -97,7 +97,7 @@ export const AggregatedUsageSchema = z
   .meta({ id: 'AggregatedUsageSchema' });
 export type AggregatedUsageSchema = z.infer<typeof AggregatedUsageSchema>;
 
-export const UsageDays = z.object({
+export const UsageDays = Page.extend({
   start_date: day().meta({ description: 'First UTC day.' }),
   end_date: day().meta({ description: 'Last UTC day, inclusive; 400 days at most.' }),
 });

@@ -33,10 +33,15 @@ export async function withCopiedFields(
     const settings = stream && copied.get(streamKey(stream));
     if (!settings) return request;
     const fields = settings.fields.filter((field) => hasField(stream, field.path));
+    // A constant needs no field.
+    const mapping = settings.mapping?.filter(
+      ({ source_field, constant_value }) =>
+        constant_value != null || stream.fields.some(({ path }) => path.join('.') === source_field),
+    );
     return {
       ...request,
       ...(fields.length > 0 && request.fields === undefined && { fields }),
-      ...(settings.mapping !== null && request.mapping === undefined && { mapping: settings.mapping }),
+      ...(mapping?.length && request.mapping === undefined && { mapping }),
     };
   });
 }

@@ -51,7 +51,7 @@ export async function s3ParquetSource(): Promise<Place> {
 }
 
 export async function httpSource(): Promise<Place> {
-  const [place, server] = [await folderPlace(), startHttpFiles()];
+  const [place, server] = [await folderPlace(), await startHttpFiles()];
   server.put('a.csv', csv(0, ROWS));
   server.put('b.csv.gz', gzipSync(csv(ROWS, ROWS + 100)));
   const good = { location: 'http', urls: [server.url('a.csv'), server.url('b.csv.gz')] };

@@ -5,6 +5,7 @@ import { billingRouter } from './resources/billing/router.ts';
 import { connectionsRouter } from './resources/connections/router.ts';
 import { connectorsRouter } from './resources/connectors/router.ts';
 import { networkLogsRouter } from './resources/network-logs/router.ts';
+import { overviewRouter } from './resources/overview/router.ts';
 import { rolesRouter } from './resources/roles/router.ts';
 import { runsRouter } from './resources/runs/router.ts';
 import { avatarRouter, usersRouter } from './resources/users/router.ts';
@@ -16,6 +17,7 @@ export const appRouter = router({
   billing: billingRouter,
   connections: connectionsRouter,
   connectors: connectorsRouter,
+  overview: overviewRouter,
   roles: rolesRouter,
   runs: runsRouter,
   users: usersRouter,

@@ -2,6 +2,7 @@ import { and, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { accountConnectors, connections, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
+import type { RunStatus } from '../../engine/states.ts';
 import type { ConnectionSchema } from './schema.ts';
 import type { ConnectionStream } from './stream-schema.ts';
 
@@ -9,6 +10,8 @@ const source = alias(accountConnectors, 'source');
 const destination = alias(accountConnectors, 'destination');
 const creator = alias(users, 'creator');
 const updater = alias(users, 'updater');
+
+const NEWEST = [desc(connections.created_at), desc(connections.id)];
 
 const ISO = sql.raw(`'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`);
 const iso = (column: string) => sql`to_char(${sql.raw(column)} at time zone 'UTC', ${ISO})`;
@@ -68,13 +71,39 @@ const select = (db: Db) =>
     .leftJoin(creator, eq(creator.id, connections.created_by))
     .leftJoin(updater, eq(updater.id, connections.updated_by));
 
+const recentRunsJson = sql<
+  { id: string; number: number; status: RunStatus; created_at: string; duration_ms: number | null }[]
+>`(
+  select coalesce(json_agg(json_build_object(
+    'id', r.id, 'number', r.number, 'status', r.status, 'created_at', ${iso('r.created_at')},
+    'duration_ms', (1000 * extract(epoch from coalesce(r.finished_at, now()) - r.started_at))::bigint
+  ) order by r.created_at, r.id), '[]')
+  from (
+    select * from connection_runs newest where newest.connection_id = ${connections.id}
+    order by newest.created_at desc, newest.id desc limit 16) r)`;
+
+/** What lists of many show: no streams, but the last runs. Newest first. */
+export const selectSummaries = (db: Db, where: SQL | undefined) =>
+  db
+    .select({
+      connection: connections,
+      source: side(source),
+      destination: side(destination),
+      last_run: lastRunJson,
+      active_run_id: activeRunId,
+      recent_runs: recentRunsJson,
+    })
+    .from(connections)
+    .innerJoin(source, eq(source.id, connections.source_id))
+    .innerJoin(destination, eq(destination.id, connections.destination_id))
+    .where(where)
+    .orderBy(...NEWEST);
+
 /** Those that have not been deleted. */
 export const ofAccount = (account: unknown) =>
   and(sql`${connections.account_id} = ${account}`, isNull(connections.deleted_at));
 
 export type ConnectionRecord = Awaited<ReturnType<typeof select>>[number];
-
-const NEWEST = [desc(connections.created_at), desc(connections.id)];
 
 /** Newest first. With an offset the page is cut first: the rest would be looked up for what is skipped, too. */
 export const selectConnections = (db: Db, where: SQL | undefined, page: { limit?: number; offset: number }) => {

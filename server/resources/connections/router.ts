@@ -16,6 +16,7 @@ import {
   SchemaChangesQuery,
 } from './schema-changes.ts';
 import { deleteConnection, getConnection } from './service.ts';
+import { ConnectionSummary, listSummaries } from './summaries.ts';
 import { updateConnection } from './update.ts';
 import { updateCatalog } from './update-catalog.ts';
 
@@ -30,6 +31,10 @@ export const connectionsRouter = router({
     )
     .output(exactAnswer(z.array(ConnectionSchema)))
     .query(({ ctx, input }) => listConnections(ctx, input)),
+  summaries: read
+    .input(rpcInput(z.strictObject({})))
+    .output(exactAnswer(z.array(ConnectionSummary)))
+    .query(({ ctx }) => listSummaries(ctx)),
   create: act('connections.create')
     .concat(
       rest('POST', '/connections', {

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { RUN_STATUSES } from '../../../db/schema/index.ts';
+import type { Ctx } from '../../procedure.ts';
+import { count } from '../wire.ts';
+import { presentConnection } from './present.ts';
+import { ofAccount, selectSummaries } from './query.ts';
+import { ConnectionSchema } from './schema.ts';
+
+const { shape } = ConnectionSchema;
+
+/** One of the newest runs of a connection. */
+const StripRun = z.object({
+  id: z.string(),
+  number: z.number(),
+  status: z.enum(RUN_STATUSES),
+  created_at: shape.created_at,
+  duration_ms: count().nullable(),
+});
+
+/** A connection as lists of many show it: without its streams, with its last runs. */
+export const ConnectionSummary = z.object({
+  id: shape.id,
+  name: shape.name,
+  kind: shape.kind,
+  status: shape.status,
+  status_reason: shape.status_reason,
+  health: shape.health,
+  source: shape.source,
+  destination: shape.destination,
+  schedule: shape.schedule,
+  schema_change_status: shape.schema_change_status,
+  tags: shape.tags,
+  active_run_id: shape.active_run_id,
+  next_run_at: shape.next_run_at,
+  consecutive_failures: shape.consecutive_failures,
+  last_run: shape.last_run,
+  recent_runs: z.array(StripRun).meta({ description: 'The last 16 at the most, the newest last.' }),
+});
+export type ConnectionSummary = z.infer<typeof ConnectionSummary>;
+
+/** Every connection of the account, newest first. */
+export async function listSummaries(ctx: Ctx): Promise<ConnectionSummary[]> {
+  const records = await selectSummaries(ctx.db, ofAccount(ctx.principal.account_id));
+  const now = ctx.deps.now();
+  return records.map(({ recent_runs, ...record }) => {
+    const whole = presentConnection({ ...record, streams: [], created_by: null, updated_by: null }, now);
+    return { ...picked(whole), recent_runs };
+  });
+}
+
+/** Key by key: nothing else takes away what is not in the schema. */
+const picked = (connection: ConnectionSchema): Omit<ConnectionSummary, 'recent_runs'> => ({
+  id: connection.id,
+  name: connection.name,
+  kind: connection.kind,
+  status: connection.status,
+  status_reason: connection.status_reason,
+  health: connection.health,
+  source: connection.source,
+  destination: connection.destination,
+  schedule: connection.schedule,
+  schema_change_status: connection.schema_change_status,
+  tags: connection.tags,
+  active_run_id: connection.active_run_id,
+  next_run_at: connection.next_run_at,
+  consecutive_failures: connection.consecutive_failures,
+  last_run: connection.last_run,
+});

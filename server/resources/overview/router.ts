@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import { read, router } from '../../procedure.ts';
+import { rpcInput } from '../rpc-input.ts';
+import { listRecentRuns, readActivity } from './activity.ts';
+import { ActivityDay, ActivityRequest, RecentRequest, RecentRun } from './schema.ts';
+
+/** What is seen of the whole account at one glance. */
+export const overviewRouter = router({
+  activity: read
+    .input(rpcInput(ActivityRequest))
+    .output(z.array(ActivityDay))
+    .query(({ ctx, input }) => readActivity(ctx, input)),
+  recentRuns: read
+    .input(rpcInput(RecentRequest))
+    .output(z.array(RecentRun))
+    .query(({ ctx, input }) => listRecentRuns(ctx, input)),
+});

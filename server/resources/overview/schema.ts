@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { RUN_STATUSES } from '../../../db/schema/index.ts';
+import { count, day, instant } from '../wire.ts';
+
+export const ActivityRequest = z.strictObject({ days: z.int().min(1).max(92).default(14) });
+
+/** One UTC day of the account. */
+export const ActivityDay = z.object({
+  day: day(),
+  rows_loaded: count(),
+  runs_succeeded: count(),
+  /** Failed, and succeeded in part. */
+  runs_failed: count(),
+  /** Stopped, skipped, or still going on. */
+  runs_other: count(),
+});
+export type ActivityDay = z.infer<typeof ActivityDay>;
+
+export const RecentRequest = z.strictObject({ limit: z.int().min(1).max(100).default(12) });
+
+/** A run in short, of whichever connection. */
+export const RecentRun = z.object({
+  id: z.string(),
+  connection_id: z.string(),
+  connection_name: z.string(),
+  number: z.number(),
+  status: z.enum(RUN_STATUSES),
+  trigger_type: z.string(),
+  created_at: instant(),
+  started_at: instant().nullable(),
+  finished_at: instant().nullable(),
+  rows_loaded: count(),
+  error_message: z.string().nullable(),
+});
+export type RecentRun = z.infer<typeof RecentRun>;

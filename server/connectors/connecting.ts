@@ -22,10 +22,14 @@ export interface ConnectTarget {
  */
 export type Connect = (target: ConnectTarget) => Promise<Duplex>;
 
-/** For drivers that connect the socket they are given themselves, and treat it as one of TCP: this one is connected. */
-export function connectedSocket(socket: Duplex): Duplex {
+/**
+ * For drivers that connect the socket they are given themselves, and treat it as one of TCP: this one is connected.
+ * `host` is what a certificate is held against, which for a socket that is none of TCP would be `localhost`.
+ */
+export function connectedSocket(socket: Duplex, host: string): Duplex {
   const same = () => socket;
   return Object.assign(socket, {
+    _host: host,
     connect() {
       queueMicrotask(() => socket.emit('connect'));
       return socket;

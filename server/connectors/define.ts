@@ -170,8 +170,11 @@ interface ConnectorBase<Config> extends ConnectorDescription {
 export interface SourceConnector<Config = unknown> extends ConnectorBase<Config> {
   type: 'source';
   supported_sync_modes: SyncMode[];
-  /** `datasets`: `discover` makes streams of `ctx.datasets`, and `read` reads `stream.dataset_sql`. */
-  capabilities?: { datasets?: boolean };
+  /**
+   * `datasets`: `discover` makes streams of `ctx.datasets`, and `read` reads `stream.dataset_sql`. `ssh_tunnel`: it
+   * reaches the other side by `ctx.connect` alone.
+   */
+  capabilities?: { datasets?: boolean; ssh_tunnel?: boolean };
   /** What `read` and `copy` do themselves; the engine does the rest row by row. */
   pushdown: { masking: Masking[]; filters: boolean };
   discover(ctx: ConnectorContext<Config>): Promise<StreamSchema[]>;
@@ -203,9 +206,9 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
   /**
    * `chat`: it has `channels` and `postMessage`. `at_least_once`: it keeps no state and knows no fence, so an attempt
-   * that follows a crash may send rows again, under the same idempotency keys.
+   * that follows a crash may send rows again, under the same idempotency keys. `ssh_tunnel`: as for sources.
    */
-  capabilities?: { chat?: boolean; at_least_once?: boolean };
+  capabilities?: { chat?: boolean; at_least_once?: boolean; ssh_tunnel?: boolean };
   /** The channels that there are now, in any order. */
   channels?(ctx: ConnectorContext<Config>): Promise<ChatChannel[]>;
   /** Posts a message; answers with what its thread goes on from. */

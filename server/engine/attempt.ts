@@ -3,7 +3,7 @@ import type { Recorder } from '../connectors/define.ts';
 import type { Deps } from '../deps.ts';
 import { createRedactor, type Redactor } from '../lib/redact.ts';
 import { type Claim, type Progress, recordProgress } from './claims.ts';
-import { type ConnectorHooks, openSecrets, secretValues } from './connector-context.ts';
+import { type ConnectorHooks, secretsOf } from './connector-context.ts';
 import { keepMemoryFlat } from './memory-ceiling.ts';
 import { NetworkLog } from './network-log.ts';
 
@@ -24,6 +24,7 @@ export class Attempt {
   readonly redactor: Redactor;
   readonly #abort = new AbortController();
   readonly #logs: { source: NetworkLog; destination: NetworkLog };
+  readonly #cleanUps: (() => Promise<void>)[] = [];
   #timer: Timer | undefined;
   #beating: Promise<void> | null = null;
 
@@ -44,7 +45,7 @@ export class Attempt {
       first_row_at: stream_run.first_row_at,
       rate_limited_until: null,
     };
-    this.redactor = createRedactor([source, destination].flatMap((row) => secretValues(openSecrets(deps, row))));
+    this.redactor = createRedactor([source, destination].flatMap((row) => secretsOf(deps, row)));
     const log = (connector_type: 'source' | 'destination') =>
       new NetworkLog(
         deps,
@@ -70,6 +71,7 @@ export class Attempt {
     return {
       recorder,
       signal: this.signal,
+      cleanUp: (work) => void this.#cleanUps.push(work),
       warn: (code, message) => this.warn(code, message),
       rateLimited: (until) => {
         this.progress.rate_limited_until = until.toISOString();
@@ -122,8 +124,9 @@ export class Attempt {
     if (!this.signal.aborted) this.#abort.abort(reason);
   }
 
-  /** Stops the signs of life and stores what is left of the logs. */
+  /** Ends the connectors' tunnels and the signs of life, and stores what is left of the logs. */
   async close(): Promise<void> {
+    await Promise.allSettled(this.#cleanUps.map((work) => work()));
     clearInterval(this.#timer);
     await this.#beating;
     const { source, destination } = this.#logs;

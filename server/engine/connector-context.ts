@@ -1,13 +1,15 @@
 import { join } from 'node:path';
 import type { accountConnectors } from '../../db/schema/index.ts';
+import type { Connect } from '../connectors/connecting.ts';
 import type { AnyConnector, ConnectorContext, Recorder } from '../connectors/define.ts';
 import { ConfigurationError } from '../connectors/errors.ts';
 import { parseParameters } from '../connectors/parameters.ts';
 import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
-import { directConnect } from './connector-connect.ts';
+import { directConnect, tunnelConnect } from './connector-connect.ts';
 import { recordingFetch } from './recording-fetch.ts';
 import { rotateSecret } from './rotate-secret.ts';
+import { pinHostKey, tunnelOf, tunnelSecrets } from './stored-tunnel.ts';
 
 export type AccountConnectorRow = typeof accountConnectors.$inferSelect;
 
@@ -34,10 +36,20 @@ export function secretValues(value: unknown): string[] {
   return Object.values(value).flatMap(secretValues);
 }
 
+/** All that may not be seen in a log: the secret parameters' values and the key of the tunnel. */
+export const secretsOf = (deps: Deps, row: AccountConnectorRow): string[] => [
+  ...secretValues(openSecrets(deps, row)),
+  ...tunnelSecrets(deps, row),
+];
+
 /** What the caller of a connector provides. */
 export interface ConnectorHooks {
   recorder: Recorder;
   signal: AbortSignal;
+  /** Takes what must be done when the connector's work has ended, however it did. */
+  cleanUp(work: () => Promise<void>): void;
+  /** A tunnel's server showed its key for the first time. */
+  hostKey?(fingerprint: string): void;
   warn(code: string, message: string): void;
   rateLimited(until: Date): void;
 }
@@ -56,13 +68,12 @@ export function openConnector(
     throw new ConfigurationError(first?.code ?? 'invalid_parameter', `${first?.parameter}: ${first?.message}`);
   }
   const log = deps.log.child({ account_connector_id: row.id });
-  const internal = deps.config.CONNECTOR_NETWORK === 'any';
   return {
     connector,
     ctx: {
       config: parsed.config,
       fetch: recordingFetch(hooks.recorder, hooks.signal, { ...deps.egress, http: true }),
-      connect: directConnect({ ...deps.egress, internal }, hooks.signal),
+      connect: connectOf(deps, row, hooks),
       recorder: hooks.recorder,
       log: {
         info: (message, fields) => log.info(fields ?? {}, message),
@@ -77,4 +88,17 @@ export function openConnector(
       rotateSecret: (used, replacement) => rotateSecret(deps, row.id, { used, replacement }),
     },
   };
+}
+
+function connectOf(deps: Deps, row: AccountConnectorRow, hooks: ConnectorHooks): Connect {
+  const rules = { ...deps.egress, internal: deps.config.CONNECTOR_NETWORK === 'any' };
+  const settings = tunnelOf(deps, row);
+  if (!settings) return directConnect(rules, hooks.signal);
+  const pin = async (fingerprint: string) => {
+    await pinHostKey(deps, row, fingerprint);
+    hooks.hostKey?.(fingerprint);
+  };
+  const { connect, close } = tunnelConnect({ settings, rules, recorder: hooks.recorder, signal: hooks.signal, pin });
+  hooks.cleanUp(close);
+  return connect;
 }

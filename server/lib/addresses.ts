@@ -73,10 +73,11 @@ function carried(bytes: number[]): number[][] {
   return compatible || translated ? [last] : [];
 }
 
+export const isLoopback = (address: string) => ipaddr.process(address).range() === 'loopback';
+
 /** Loopback, or an address of one of this machine's interfaces. */
 export function isThisMachine(address: string): boolean {
-  const parsed = ipaddr.process(address);
-  if (parsed.range() === 'loopback') return true;
+  if (isLoopback(address)) return true;
   const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   return own.some((one) => sameAddress(one.address, address));
 }

@@ -2,6 +2,7 @@ import { lookup as resolve } from 'node:dns/promises';
 import { isIPv6 } from 'node:net';
 import {
   addressKind,
+  isLoopback,
   isMetadataName,
   isThisMachine,
   isWithin,
@@ -61,6 +62,19 @@ export async function checkedAddresses(place: Place, rules: EgressRules): Promis
   return found;
 }
 
+/**
+ * The same for a place that an SSH server connects to: private addresses are what tunnels are for. A name means what
+ * the server there makes of it; what it means here is checked too, as far as it means anything.
+ * @throws EgressError
+ */
+export async function checkFarEnd(place: Place, server: { jump_address: string }, rules: EgressRules): Promise<void> {
+  checkName(place);
+  const found = await addressesOf(place.host, rules).catch(() => []);
+  for (const { address } of found) checkAddress(place, address, { ...rules, internal: true });
+  const there = found.map((one) => (isLoopback(one.address) ? { ...one, address: server.jump_address } : one));
+  await refuseControl(place, there, rules);
+}
+
 /** What an address alone says. @throws EgressError */
 export function checkAddress(place: Place, address: string, rules: EgressRules): void {
   const kind = addressKind(address);
@@ -90,7 +104,7 @@ export function isAllowed({ host, port }: Place, addresses: string[], { allow }:
  * the other databases on its server those are fine that the place names.
  * @throws EgressError
  */
-export async function refuseControl(place: Place, addresses: Address[], rules: EgressRules): Promise<void> {
+async function refuseControl(place: Place, addresses: Address[], rules: EgressRules): Promise<void> {
   if (!rules.control) return;
   const url = new URL(rules.control);
   if (place.port !== Number(url.port || 5432)) return;

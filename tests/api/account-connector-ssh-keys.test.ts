@@ -3,7 +3,9 @@ import { eq } from 'drizzle-orm';
 import { utils } from 'ssh2';
 import { accountConnectors, accounts } from '../../db/schema/index.ts';
 import { tunnelAfter } from '../../server/resources/account-connectors/tunnel.ts';
-import { openSshKey } from '../../server/resources/account-connectors/ssh-key.ts';
+import { openSshKey } from '../../server/engine/stored-tunnel.ts';
+import type { StoredTunnel } from '../../server/engine/stored-tunnel.ts';
+import { generateSshKey } from '../../server/lib/ssh-keys.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
@@ -94,13 +96,14 @@ describe('POST /account_connectors/generate_ssh_key', () => {
 });
 
 describe('ssh_tunnel of a source or destination', () => {
-  const create = (ssh_tunnel: object) =>
+  const create = (ssh_tunnel: object, test_connection = true) =>
     call('POST', '/account_connectors', {
       name: uniqueName('postgres'),
       connector_type: 'destination',
       connector_name: 'postgres',
       parameters: postgresParameters(warehouse.url),
       ssh_tunnel,
+      test_connection,
     });
 
   test('400: invalid_ssh_key for a blob that was changed, made up, or made for another account', async () => {
@@ -117,10 +120,65 @@ describe('ssh_tunnel of a source or destination', () => {
 
   test('400: invalid_parameter where the connector has no tunnel, in a create and in an update', async () => {
     const key = (await call('POST', GENERATE)).body.encrypted_private_key;
-    expect((await create(tunnel(key))).body).toMatchObject({ code: 'invalid_parameter', field: 'ssh_tunnel' });
+    const made = await call('POST', '/account_connectors', {
+      name: uniqueName('sample'),
+      connector_type: 'source',
+      connector_name: 'sample',
+      ssh_tunnel: tunnel(key),
+    });
+    expect([made.status, made.body.code, made.body.field]).toEqual([400, 'invalid_parameter', 'ssh_tunnel']);
     const { id } = await make.source();
     const { status, body } = await call('POST', `/account_connectors/${id}`, { ssh_tunnel: tunnel(key) });
     expect([status, body.code, body.field]).toEqual([400, 'invalid_parameter', 'ssh_tunnel']);
+  });
+
+  test("takes a key of the user's own, and shows nothing of it", async () => {
+    const { private_key, public_key, fingerprint } = generateSshKey('own');
+    const own = { host: 'jump.example.test', username: 'tunnel', private_key };
+    const { status, body } = await create(own, false);
+    expect(status).toBe(201);
+    expect(body.ssh_tunnel).toMatchObject({ public_key, fingerprint, enabled: true, port: 22 });
+    expect(JSON.stringify(body)).not.toContain(private_key.split('\n')[2]!);
+    const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, body.id));
+    expect(JSON.stringify(row)).not.toContain(private_key.split('\n')[2]!);
+    expect(openSshKey(deps, account_id, (row!.ssh_tunnel as StoredTunnel).encrypted_private_key).public_key).toBe(
+      public_key,
+    );
+  });
+
+  test('400: invalid_ssh_key for a private key that cannot be read, or two keys; 402 on a plan without tunnels', async () => {
+    const { private_key } = generateSshKey('own');
+    const { encrypted_private_key } = (await call('POST', GENERATE)).body;
+    const locked = utils.generateKeyPairSync('ed25519', { passphrase: 'p', cipher: 'aes256-ctr', rounds: 1 }).private;
+    const place = { host: 'jump.example.test', username: 'tunnel' };
+    for (const keys of [{ private_key: 'no key' }, { private_key: locked }, { private_key, encrypted_private_key }]) {
+      const { status, body } = await create({ ...place, ...keys }, false);
+      expect([status, body.code, body.field]).toEqual([400, 'invalid_ssh_key', 'ssh_tunnel.private_key']);
+    }
+    await onPlan('free', async () => {
+      expect((await create({ ...place, private_key }, false)).body.code).toBe('feature_not_in_plan');
+    });
+  });
+
+  test('422: a host with a path, a fingerprint that is none', async () => {
+    const { encrypted_private_key } = (await call('POST', GENERATE)).body;
+    expect((await create({ ...tunnel(encrypted_private_key), host: '/tmp/socket' }, false)).status).toBe(422);
+    const pinned = { ...tunnel(encrypted_private_key), host_key_fingerprint: 'MD5:00' };
+    expect((await create(pinned, false)).status).toBe(422);
+  });
+
+  test('the key of its server is forgotten with the server, or when told so', async () => {
+    const { encrypted_private_key } = (await call('POST', GENERATE)).body;
+    const host_key_fingerprint = `SHA256:${'A'.repeat(43)}`;
+    const known = tunnelAfter(ofAccount, { ...tunnel(encrypted_private_key), host_key_fingerprint }, null)!;
+    expect(known.host_key_fingerprint).toBe(host_key_fingerprint);
+    const after = (given: object) => tunnelAfter(ofAccount, given, known)!.host_key_fingerprint;
+    expect(after({ username: 'other' })).toBe(host_key_fingerprint);
+    expect(after({ host_key_fingerprint: null })).toBeNull();
+    expect(after({ host: 'other.example.test' })).toBeNull();
+    expect(after({ port: 2222 })).toBeNull();
+    const other = `SHA256:${'B'.repeat(43)}`;
+    expect(after({ port: 2222, host_key_fingerprint: other })).toBe(other);
   });
 
   test('is stored with what is shown of it, and silence or the mask keeps its key', async () => {
@@ -134,6 +192,7 @@ describe('ssh_tunnel of a source or destination', () => {
       public_key,
       fingerprint,
       encrypted_private_key,
+      host_key_fingerprint: null,
     });
     const masked = { enabled: false, encrypted_private_key: '**********', public_key, fingerprint };
     expect(tunnelAfter(ofAccount, masked, stored)).toEqual({ ...stored, enabled: false });
@@ -161,6 +220,7 @@ describe('ssh_tunnel of a source or destination', () => {
       username: 'tunnel',
       public_key,
       fingerprint,
+      host_key_fingerprint: null,
     });
   });
 });

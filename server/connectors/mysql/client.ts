@@ -71,7 +71,7 @@ function newClient(config: ServerSettings, { database, tls, socket, timeout_ms }
     user: config.username,
     password: config.password,
     ssl: tls ? sslOptions(config.ssl_mode, tls) : undefined,
-    stream: connectedSocket(socket),
+    stream: connectedSocket(socket, config.host),
     connectTimeout: timeout_ms,
     charset: 'utf8mb4',
     rowsAsArray: true,

@@ -28,6 +28,7 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['basic'],
+  capabilities: { ssh_tunnel: true },
   supported_sync_modes: ['full_refresh', 'incremental'],
   // Not salted hashes: the salt would have to be told to the source.
   pushdown: { masking: ['none', 'hash_sha256', 'redact'], filters: true },

@@ -75,7 +75,7 @@ function newClient(config: ServerSettings, options: ClientOptions): pg.Client {
     // A function, since an empty string would make the driver look into PGPASSWORD of this process.
     password: () => config.password,
     ssl: options.tls,
-    stream: () => connectedSocket(options.socket),
+    stream: () => connectedSocket(options.socket, config.host),
     connectionTimeoutMillis: options.timeout_ms,
     application_name: 'data-pipelines',
     statement_timeout: config.statement_timeout_seconds * 1000 || undefined,
@@ -107,7 +107,7 @@ export async function cancelBackend(client: pg.Client, { config, connect }: Cont
   const signal = AbortSignal.timeout(CANCEL_MS);
   const socket = await connect({ host, port, database, phase: 'run', timeout_ms: CANCEL_MS, signal }).catch(() => null);
   if (!socket) return;
-  const line = new pg.Connection({ ssl, stream: () => connectedSocket(socket) }) as unknown as CancelConnection;
+  const line = new pg.Connection({ ssl, stream: () => connectedSocket(socket, host) }) as unknown as CancelConnection;
   await new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true });
     line.on('error', resolve);

@@ -27,7 +27,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   release_stage: 'generally_available',
   auth_methods: ['basic'],
   supported_sync_modes: ['full_refresh', 'incremental'],
-  capabilities: { datasets: true },
+  capabilities: { datasets: true, ssh_tunnel: true },
   // Not salted hashes: the salt would have to be told to the source.
   pushdown: { masking: ['none', 'hash_sha256', 'redact'], filters: true },
   config: PostgresSourceConfig,

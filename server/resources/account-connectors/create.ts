@@ -10,6 +10,7 @@ import { checkParameters, sealParameters } from './parameters.ts';
 import { getAccountConnector } from './query.ts';
 import type { AccountConnectorSchema, CreateAccountConnectorRequest } from './schema.ts';
 import { namedConnector, refuseUnsupported } from './settings.ts';
+import { checkOwnSshKey } from './ssh-key.ts';
 import { testRow } from './test-outcome.ts';
 import { tunnelAfter } from './tunnel.ts';
 
@@ -23,6 +24,7 @@ export async function createAccountConnector(
 ): Promise<AccountConnectorSchema> {
   requirePermission(ctx, `${input.connector_type}s.create`);
   checkUsageRange(input);
+  await checkOwnSshKey(ctx, input.ssh_tunnel);
   const draft = draftOf(ctx, input);
   const tested = input.test_connection && draft.status !== 'pending_auth';
   const row = tested ? { ...draft, ...(await testRow(ctx, draft)).outcome } : draft;

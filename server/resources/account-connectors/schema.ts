@@ -44,6 +44,10 @@ export const AccountConnectorSchema = z
         username: z.string(),
         public_key: z.string().nullable(),
         fingerprint: z.string().nullable(),
+        host_key_fingerprint: z
+          .string()
+          .nullable()
+          .meta({ description: 'Of the SSH server; null until the first login, which notes the key that it shows.' }),
       })
       .nullable(),
     connections_count: z.number(),
@@ -64,16 +68,34 @@ export type AccountConnectorSchema = z.infer<typeof AccountConnectorSchema>;
 
 const tunnel = {
   enabled: z.boolean(),
-  host: text(1, 255),
+  // A name or an address; what else it may be would be read as an option or a path somewhere.
+  host: text(1, 255).regex(/^[^/\\\s@]+$/, 'A host name or an address'),
   port: port(),
   username: text(1, 255),
   encrypted_private_key: text(1, 20_000).meta({ description: 'As generate_ssh_key gave it.' }),
+  private_key: text(1, 20_000).meta({
+    description: 'A key of your own instead: PEM or OpenSSH, without a passphrase. Sealed at once, never shown.',
+  }),
+  host_key_fingerprint: z
+    .string()
+    .regex(/^SHA256:[A-Za-z0-9+/]{43}$/, 'SHA256: and 43 characters, as ssh-keygen -l shows it')
+    .nullish()
+    .meta({
+      description:
+        'The only key of the SSH server that is taken. Left out: the one of the first login; null forgets that one, for a server whose key was changed.',
+    }),
   public_key: text(1, 5000).nullish().meta({ description: 'Must belong to the private key, when it is given.' }),
   fingerprint: text(1, 200).nullish().meta({ description: 'Follows from the key; what is sent has no effect.' }),
 };
 
 const SshTunnelRequest = z
-  .strictObject({ ...tunnel, enabled: tunnel.enabled.default(true), port: tunnel.port.default(22) })
+  .strictObject({
+    ...z.object(tunnel).partial().shape,
+    enabled: tunnel.enabled.default(true),
+    host: tunnel.host,
+    port: tunnel.port.default(22),
+    username: tunnel.username,
+  })
   .meta({ id: 'SshTunnelRequest' });
 
 const SshTunnelUpdate = z

@@ -1,5 +1,4 @@
 import type { AnyConnector } from '../../connectors/define.ts';
-import { describeParameters } from '../../connectors/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import { badRequest } from '../../lib/errors.ts';
 import { connectorId } from '../connector-id.ts';
@@ -40,7 +39,7 @@ export function refuseUnsupported(
   if (auth_method !== undefined && !connector.auth_methods.some((method) => method === auth_method)) {
     throw refuse('auth_method', `${connector.name} knows ${connector.auth_methods.join(', ')}`);
   }
-  if (ssh_tunnel && !describeParameters(connector).some((parameter) => parameter.type === 'ssh_tunnel')) {
+  if (ssh_tunnel && !connector.capabilities?.ssh_tunnel) {
     throw refuse('ssh_tunnel', `${connector.name} has no SSH tunnel`);
   }
   if (!datasets?.length) return;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { generateSshKey, publicKeyOf, type SshPublicKey } from '../../lib/ssh-keys.ts';
+import { openSshKey, sealSshKey } from '../../engine/stored-tunnel.ts';
 import { badRequest } from '../../lib/errors.ts';
-import type { Deps } from '../../deps.ts';
+import { generateSshKey, publicKeyOf, type SshPublicKey } from '../../lib/ssh-keys.ts';
 import type { Ctx } from '../../procedure.ts';
 import { checkFeature } from '../plan-limits.ts';
 import { instant } from '../wire.ts';
@@ -19,11 +19,8 @@ export const GenerateSSHKeyResponse = z
   .meta({ id: 'GenerateSSHKeyResponse' });
 export type GenerateSSHKeyResponse = z.infer<typeof GenerateSSHKeyResponse>;
 
-/** Bound to the account, not to a row: there is none yet when the key is made. */
-const context = (account_id: string) => `ssh_key:${account_id}`;
-
 /**
- * Makes a key pair and keeps nothing of it. A tunnel takes no other keys, so a plan without tunnels ends here.
+ * Makes a key pair and keeps nothing of it. A plan without tunnels has no use for one.
  * @throws ApiError 402 `feature_not_in_plan`
  */
 export async function generateAccountSshKey(ctx: Ctx): Promise<GenerateSSHKeyResponse> {
@@ -32,20 +29,41 @@ export async function generateAccountSshKey(ctx: Ctx): Promise<GenerateSSHKeyRes
   const { private_key, ...key } = generateSshKey(`dp-${account_id.slice(0, 8)}`);
   return {
     ...key,
-    encrypted_private_key: ctx.deps.secrets.seal(private_key, context(account_id)),
+    encrypted_private_key: sealSshKey(ctx.deps, account_id, private_key),
     key_type: 'ed25519',
     created_at: ctx.deps.now().toISOString(),
   };
 }
 
-/** The private key in OpenSSH's format and its public half. Never leaves the process. @throws ApiError 400 `invalid_ssh_key` */
-export function openSshKey(deps: Deps, account_id: string, blob: string): SshPublicKey & { private_key: string } {
+type Caller = Pick<Ctx, 'deps' | 'principal'>;
+
+/** What may be told of a sealed key. @throws ApiError 400 `invalid_ssh_key` */
+export function describeSshKey({ deps, principal }: Caller, blob: string): SshPublicKey {
   try {
-    const private_key = deps.secrets.open(blob, context(account_id));
-    return { private_key, ...publicKeyOf(private_key) };
+    const { public_key, fingerprint } = openSshKey(deps, principal.account_id, blob);
+    return { public_key, fingerprint };
   } catch {
-    throw badRequest('invalid_ssh_key', 'encrypted_private_key was not made by this service for this account', {
-      field: 'ssh_tunnel.encrypted_private_key',
-    });
+    throw refusal('encrypted_private_key', 'encrypted_private_key was not made by this service for this account');
   }
 }
+
+/** What a plan without tunnels does not have. @throws ApiError 402 `feature_not_in_plan` */
+export async function checkOwnSshKey(ctx: Ctx, given: { private_key?: string } | null | undefined): Promise<void> {
+  if (given?.private_key !== undefined) await checkFeature(ctx, 'ssh_tunnel');
+}
+
+/** Seals a key of the user's own. @throws ApiError 400 `invalid_ssh_key` */
+export function sealOwnSshKey({ deps, principal }: Caller, private_key: string): string {
+  try {
+    publicKeyOf(private_key);
+  } catch {
+    throw refusal(
+      'private_key',
+      'private_key is no private key that can be read: PEM or OpenSSH, without a passphrase',
+    );
+  }
+  return sealSshKey(deps, principal.account_id, private_key);
+}
+
+const refusal = (name: string, message: string) =>
+  badRequest('invalid_ssh_key', message, { field: `ssh_tunnel.${name}` });

@@ -7,7 +7,8 @@ import type { Ctx } from '../../procedure.ts';
 export type TestOutcome = Pick<
   AccountConnectorRow,
   'status' | 'status_reason' | 'status_message' | 'failure_streak' | 'last_test' | 'last_tested_at'
->;
+> &
+  Partial<Pick<AccountConnectorRow, 'ssh_tunnel'>>;
 
 /** Failures in a row before a working connector counts as broken: one alone may be a network that blinked. */
 const BROKEN_AFTER = 3;
@@ -17,7 +18,7 @@ export async function testRow(
   ctx: Ctx,
   row: AccountConnectorRow,
 ): Promise<{ outcome: TestOutcome; error: ConnectorError | null; passed: boolean; message: string | null }> {
-  const { result, error } = await testAccountConnector(ctx.deps, row);
+  const { result, error, host_key_fingerprint } = await testAccountConnector(ctx.deps, row);
   const failed = result.checks.find((check) => check.status === 'failed');
   const passed = !error && !failed;
   const message = error?.message ?? failed?.message ?? failed?.title ?? null;
@@ -25,6 +26,7 @@ export async function testRow(
     ...statusAfter(row, { passed, message, code: error?.code ?? 'check_failed', auth: error?.type === 'auth_error' }),
     last_test: { status: passed ? ('passed' as const) : ('failed' as const), checks: result.checks },
     last_tested_at: ctx.deps.now().toISOString(),
+    ...(host_key_fingerprint !== null && { ssh_tunnel: { ...row.ssh_tunnel, host_key_fingerprint } }),
   };
   return { outcome, error, passed, message };
 }

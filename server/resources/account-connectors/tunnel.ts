@@ -1,48 +1,58 @@
+import type { StoredTunnel } from '../../engine/stored-tunnel.ts';
 import { badRequest } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import { MASK } from './parameters.ts';
 import type { AccountConnectorSchema, SshTunnelUpdate } from './schema.ts';
-import { openSshKey } from './ssh-key.ts';
+import { describeSshKey, sealOwnSshKey } from './ssh-key.ts';
 
-/** A tunnel as it is stored. The private key is sealed for the account; `openSshKey` opens it. */
-export interface StoredTunnel extends Record<string, unknown> {
-  enabled: boolean;
-  host: string;
-  port: number;
-  username: string;
-  public_key: string;
-  fingerprint: string;
-  encrypted_private_key: string;
-}
+type Caller = Pick<Ctx, 'deps' | 'principal'>;
 
 /**
  * Lays a request over the tunnel in force; null takes it away. Without a key, or with the mask for one, the key stays.
+ * The server's key is forgotten with the server.
  * @throws ApiError 400 `invalid_ssh_key`, `missing_parameter`, with `field`.
  */
 export function tunnelAfter(
-  ctx: Pick<Ctx, 'deps' | 'principal'>,
+  ctx: Caller,
   given: SshTunnelUpdate | null | undefined,
   current: StoredTunnel | null,
 ): StoredTunnel | null {
   if (given === undefined) return current;
   if (given === null) return null;
-  const key = given.encrypted_private_key === MASK ? undefined : given.encrypted_private_key;
-  const encrypted_private_key = key ?? current?.encrypted_private_key ?? missing('encrypted_private_key');
-  const { public_key, fingerprint } = openSshKey(ctx.deps, ctx.principal.account_id, encrypted_private_key);
+  const encrypted_private_key = keyAfter(ctx, given, current);
+  const { public_key, fingerprint } = describeSshKey(ctx, encrypted_private_key);
   if (given.public_key != null && given.public_key.trim() !== public_key) {
     throw badRequest('invalid_ssh_key', 'public_key does not belong to the private key', {
       field: 'ssh_tunnel.public_key',
     });
   }
-  return {
-    enabled: given.enabled ?? current?.enabled ?? true,
+  const place = {
     host: given.host ?? current?.host ?? missing('host'),
     port: given.port ?? current?.port ?? 22,
+  };
+  const moved = place.host !== current?.host || place.port !== current.port;
+  const known = moved ? null : (current?.host_key_fingerprint ?? null);
+  return {
+    enabled: given.enabled ?? current?.enabled ?? true,
+    ...place,
     username: given.username ?? current?.username ?? missing('username'),
     public_key,
     fingerprint,
     encrypted_private_key,
+    host_key_fingerprint: given.host_key_fingerprint === undefined ? known : given.host_key_fingerprint,
   };
+}
+
+function keyAfter(ctx: Caller, given: SshTunnelUpdate, current: StoredTunnel | null): string {
+  const sealed = given.encrypted_private_key === MASK ? undefined : given.encrypted_private_key;
+  const own = given.private_key === MASK ? undefined : given.private_key;
+  if (sealed !== undefined && own !== undefined) {
+    throw badRequest('invalid_ssh_key', 'Either encrypted_private_key or private_key', {
+      field: 'ssh_tunnel.private_key',
+    });
+  }
+  if (own !== undefined) return sealOwnSshKey(ctx, own);
+  return sealed ?? current?.encrypted_private_key ?? missing('encrypted_private_key');
 }
 
 function missing(name: string): never {
@@ -52,6 +62,14 @@ function missing(name: string): never {
 /** What answers show of a tunnel. */
 export function presentTunnel(stored: Record<string, unknown> | null): AccountConnectorSchema['ssh_tunnel'] {
   if (!stored) return null;
-  const { enabled, host, port, username, public_key, fingerprint } = stored as StoredTunnel;
-  return { enabled, host, port, username, public_key, fingerprint };
+  const {
+    enabled,
+    host,
+    port,
+    username,
+    public_key,
+    fingerprint,
+    host_key_fingerprint = null,
+  } = stored as StoredTunnel;
+  return { enabled, host, port, username, public_key, fingerprint, host_key_fingerprint };
 }

@@ -4,6 +4,7 @@ import type { AnyConnector } from '../../connectors/define.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import { type AccountConnectorRow, openParameters } from '../../engine/account-connectors.ts';
 import { LIVE_RUN } from '../../engine/states.ts';
+import type { StoredTunnel } from '../../engine/stored-tunnel.ts';
 import { badRequest } from '../../lib/errors.ts';
 import { type Ctx, requirePermission } from '../../procedure.ts';
 import { connectorId } from '../connector-id.ts';
@@ -14,8 +15,9 @@ import { checkParameters, sealParameters, sensitiveChange } from './parameters.t
 import { findAccountConnector, getAccountConnector } from './query.ts';
 import type { AccountConnectorSchema, UpdateAccountConnectorRequest } from './schema.ts';
 import { refuseUnsupported } from './settings.ts';
+import { checkOwnSshKey } from './ssh-key.ts';
 import { testRow } from './test-outcome.ts';
-import { type StoredTunnel, tunnelAfter } from './tunnel.ts';
+import { tunnelAfter } from './tunnel.ts';
 
 type Changes = Partial<AccountConnectorRow>;
 /** Columns that follow from others. */
@@ -34,6 +36,7 @@ export async function updateAccountConnector(
   refuseStaleOrImmutable(row, input);
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   if (!connector) throw badRequest('unknown_connector', `There is no connector "${row.connector_name}" any more`);
+  await checkOwnSshKey(ctx, input.ssh_tunnel);
   const { changes, retest } = changesOf(ctx, { row, connector, input });
   refuseUnsupported(connector, input);
   const changed_fields = Object.keys(changes).filter((key) => !UNTOLD.includes(key));

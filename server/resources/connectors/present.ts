@@ -57,7 +57,7 @@ function capabilitiesOf(connector: AnyConnector): ConnectorSchema['capabilities'
     reverse_etl: writes.includes('update'),
     network_logs: true,
     export_metadata: connector.type === 'source',
-    ssh_tunnel: describeParameters(connector).some((parameter) => parameter.type === 'ssh_tunnel'),
+    ssh_tunnel: connector.capabilities?.ssh_tunnel === true,
     chat: connector.type === 'destination' && connector.capabilities?.chat === true,
   };
 }

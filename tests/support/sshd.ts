@@ -1,0 +1,143 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll } from 'bun:test';
+import { generateSshKey } from '../../server/lib/ssh-keys.ts';
+import { until } from './until.ts';
+
+/** An sshd of Debian's package openssh-server on a free port of loopback, with keys of its own. Gone with the tests of the file. */
+export interface Sshd {
+  host: string;
+  port: number;
+  /** The only user who may log in. */
+  username: string;
+  /** `SHA256:…` of the key that it shows. */
+  fingerprint: string;
+  /** Lets the owner of the key in from now on. */
+  authorize(public_key: string): void;
+  /** How many logins are open. */
+  logins(): number;
+  /** Ends the server and every login at once. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port. `key`: `new` makes another host key. */
+  restart(key: 'same' | 'new'): Promise<void>;
+}
+
+const program = Bun.which('sshd', { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` });
+
+/** Why the tests cannot run here; null: they can. */
+export const sshdMissing = program ? null : 'the Debian package openssh-server is not installed';
+if (sshdMissing) {
+  if (process.env.CI === 'true') throw new Error(`Tests need sshd, but ${sshdMissing}`);
+  console.warn(`Tests with SSH tunnels are SKIPPED: ${sshdMissing}`);
+}
+
+/**
+ * Call it at the top level of a file. `settings`: further lines of sshd_config, such as `AllowTcpForwarding no`.
+ * Without sshd there is nothing in the answer, and the tests are skipped.
+ */
+export async function startSshd(settings: string[] = []): Promise<Sshd> {
+  if (!program) return {} as Sshd;
+  const home = mkdtempSync('/tmp/data-pipelines-sshd-');
+  // What sshd wants as root, and what the package's service would make.
+  if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
+  const port = await freePort();
+  writeFileSync(join(home, 'authorized_keys'), '');
+  const paths = { hostKey: join(home, 'host_key'), config: join(home, 'sshd_config') };
+  writeFileSync(paths.config, configOf({ home, port, settings }));
+  let child: Bun.Subprocess | null = null;
+  const server: Sshd = {
+    host: '127.0.0.1',
+    port,
+    // Not from the environment, which may not say it.
+    username: Bun.spawnSync(['id', '-un']).stdout.toString().trim(),
+    fingerprint: makeHostKey(paths.hostKey),
+    authorize: (key) => writeFileSync(join(home, 'authorized_keys'), `${key}\n`, { flag: 'a' }),
+    logins: () => (child ? descendants(child.pid).length : 0),
+    kill: async () => {
+      if (!child) return;
+      for (const pid of [child.pid, ...descendants(child.pid)]) end(pid);
+      await child.exited;
+      child = null;
+    },
+    restart: async (key) => {
+      await server.kill();
+      if (key === 'new') server.fingerprint = makeHostKey(paths.hostKey);
+      child = Bun.spawn([program, '-D', '-e', '-f', paths.config], {
+        stdio: ['ignore', 'ignore', process.env.TEST_SSHD_LOG ? 'inherit' : 'ignore'],
+      });
+      await until(() => listens(port));
+    },
+  };
+  await server.restart('same');
+  afterAll(async () => {
+    await server.kill();
+    rmSync(home, { recursive: true, force: true });
+  });
+  return server;
+}
+
+const configOf = ({ home, port, settings }: { home: string; port: number; settings: string[] }) =>
+  [
+    ...settings,
+    'ListenAddress 127.0.0.1',
+    `Port ${port}`,
+    `HostKey ${home}/host_key`,
+    `AuthorizedKeysFile ${home}/authorized_keys`,
+    `PidFile ${home}/pid`,
+    'UsePAM no',
+    'StrictModes no',
+    'PasswordAuthentication no',
+    'PermitRootLogin prohibit-password',
+    'LogLevel DEBUG1',
+    '',
+  ].join('\n');
+
+/** @returns its fingerprint */
+function makeHostKey(path: string): string {
+  rmSync(path, { force: true });
+  const { private_key, fingerprint } = generateSshKey('host');
+  writeFileSync(path, private_key, { mode: 0o600 });
+  return fingerprint;
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It was quicker.
+  }
+}
+
+function descendants(pid: number): number[] {
+  const children = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && parentOf(name) === pid)
+    .map(Number);
+  return children.flatMap((child) => [child, ...descendants(child)]);
+}
+
+function parentOf(pid: string): number | null {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return Number(/^PPid:\s*(\d+)/m.exec(status)?.[1]);
+  } catch {
+    return null;
+  }
+}
+
+const listens = (port: number) =>
+  Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).then(
+    (socket) => {
+      socket.end();
+      return true;
+    },
+    () => false,
+  );
+
+async function freePort(): Promise<number> {
+  const socket = createServer();
+  await new Promise<void>((resolve) => socket.listen(0, '127.0.0.1', resolve));
+  const { port } = socket.address() as { port: number };
+  await new Promise((resolve) => socket.close(resolve));
+  return port;
+}

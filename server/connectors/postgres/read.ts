@@ -96,7 +96,7 @@ function warnOfNulls(ctx: Context, { stream, cursor_field }: ReadRequest, rows: 
 }
 
 /** Fetches pieces until there is a batch of whole lines, and decodes it at once: far cheaper than line by line. */
-async function* batches(session: PgSession, select: string): AsyncGenerator<Batch> {
+export async function* batches(session: PgSession, select: string): AsyncGenerator<Batch> {
   const copy = session.copyOut(`copy (${select}) to stdout`, { binary: false });
   let pieces: Buffer[] = [];
   let bytes = 0;

@@ -1,5 +1,6 @@
 import type { Field, Filter, ReadColumn, ReadRequest } from '../define.ts';
 import { ConfigurationError, SchemaChangedError } from '../errors.ts';
+import { changeFieldOfRow } from './cdc-fields.ts';
 import { datasetClause } from './datasets.ts';
 import { columnList, identifier, literal, relation } from './sql.ts';
 import { hasPortableBinary } from './types.ts';
@@ -71,6 +72,8 @@ function expression({ field, masking }: ReadColumn, form: SelectForm): string {
 
 /** COPY writes booleans as t and f, a cast as true and false. */
 const canonical = (field: Field) => {
+  const told = changeFieldOfRow(field);
+  if (told) return told;
   const column = identifier(field.path[0]!);
   return field.type === 'boolean' ? `${column}::text` : column;
 };

@@ -5,6 +5,7 @@ import { cancelBackend, connectClient, type LoginOptions, socketOf } from './cli
 import { CopyIn } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import { connectorError, type FailurePlace } from './failures.ts';
+import { ReplicationStream } from './replication-stream.ts';
 import type { ServerSettings } from './settings.ts';
 
 export type Row = (string | null)[];
@@ -111,6 +112,17 @@ export class PgSession {
     const copy: CopyIn = new CopyIn(text, (error) => this.#settle(pending, error, () => copy.bytes()));
     this.client.query(copy as unknown as pg.Submittable);
     return copy;
+  }
+
+  /** START_REPLICATION, on a session that was opened for it. Until its `end` the session takes nothing else. */
+  replicate<Message>(options: { text: string; confirmed: string; decode(message: Buffer): Message }) {
+    const pending = this.#start('REPLICATE', options.text);
+    const stream: ReplicationStream<Message> = new ReplicationStream({
+      ...options,
+      settled: (error) => this.#settle(pending, error, () => stream.bytes()),
+    });
+    this.client.query(stream as unknown as pg.Submittable);
+    return stream;
   }
 
   /** What the driver threw, as the engine understands it. */

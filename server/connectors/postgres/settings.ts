@@ -11,6 +11,28 @@ export const PostgresSourceConfig = z.object({
     description: 'Empty: all but those of the system',
     validates_remotely: true,
   }),
+  replication: z
+    .enum(['cursor', 'logical'])
+    .default('cursor')
+    .meta({
+      label: 'Incremental reads',
+      description: 'Logical replication needs wal_level = logical, a user who may replicate, and tables with a key',
+      value_labels: {
+        cursor: 'By a column that grows',
+        logical: 'By the changes in the log, deletes included (CDC)',
+      },
+    }),
+  slot_lag_warning_mb: z
+    .int()
+    .min(1)
+    .max(10_000_000)
+    .default(1024)
+    .meta({
+      label: 'Warn about a slot behind by MB',
+      description: 'The server keeps the log that a replication slot has not read',
+      group: 'advanced',
+      visible_when: { parameter: 'replication', equals: ['logical'] },
+    }),
   ...timeouts,
 });
 export type PostgresSourceConfig = z.infer<typeof PostgresSourceConfig>;

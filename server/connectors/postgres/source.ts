@@ -10,7 +10,11 @@ import { ConfigurationError } from '../errors.ts';
 import { discoverStreams, readableSchemas } from './catalog.ts';
 import { databases, serverCheck } from './check.ts';
 import { datasetStreams } from './datasets.ts';
+import { acknowledge } from './cdc-follow.ts';
+import { readChanges } from './cdc-read.ts';
+import { assertLogical } from './cdc-table.ts';
 import { begin, readRows } from './read.ts';
+import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './replication-slots.ts';
 import { canBeBinary, conditions, fromClause, fullSelect, resumeCondition, where } from './select.ts';
 import { PgSession, withSession } from './session.ts';
 import { PostgresSourceConfig } from './settings.ts';
@@ -41,7 +45,24 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
       }),
   },
   discover: (ctx) => withSession(ctx, { phase: 'setup' }, (session) => discoverStreams(ctx, session)),
-  read: readRows,
+  describe: (ctx, { namespace, name }) =>
+    withSession(ctx, { phase: 'run' }, async (session) => {
+      const [found] = await discoverStreams(ctx, session, { namespace: namespace ?? '', name });
+      return found ?? null;
+    }),
+  read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
+  acknowledge: (ctx, request, state) => acknowledge(ctx, slotName(request.reader_id!), state),
+  lag: (ctx, reader_id) =>
+    withSession(
+      ctx,
+      { phase: 'run' },
+      async (session) => (await findSlot(session, slotName(reader_id)))?.lag_bytes ?? null,
+    ),
+  release: (ctx, reader_id) =>
+    withSession(ctx, { phase: 'run' }, async (session) => {
+      await dropSlot(session, slotName(reader_id));
+      await dropPublication(session, slotName(reader_id));
+    }),
   byteFormats,
   copy,
   estimate,
@@ -50,7 +71,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
 async function check(ctx: Context): Promise<CheckResult> {
   return withSession(ctx, { phase: 'setup' }, async (session) => {
     const server = await serverCheck(session);
-    const datasets = await datasetCheck(ctx, session);
+    const datasets = [...(await replicationCheck(ctx, session)), ...(await datasetCheck(ctx, session))];
     const counts = await readableSchemas(session, ctx.config.schemas);
     const missing = ctx.config.schemas.filter((name) => !counts.has(name));
     const total = Array.from(counts.values()).reduce((sum, count) => sum + count, 0);
@@ -73,6 +94,20 @@ async function check(ctx: Context): Promise<CheckResult> {
   });
 }
 
+async function replicationCheck(ctx: Context, session: PgSession): Promise<CheckResult['checks']> {
+  if (ctx.config.replication !== 'logical') return [];
+  const title = 'Logical replication';
+  try {
+    await assertLogical(session);
+    await withSession(ctx, { phase: 'setup', replication: 'database' }, (line) => line.query('IDENTIFY_SYSTEM'));
+  } catch (error) {
+    const problem = setUpError(error);
+    if (!(problem instanceof ConfigurationError)) throw problem;
+    return [{ title, status: 'failed', message: problem.message }];
+  }
+  return [{ title, status: 'passed', message: null }];
+}
+
 async function datasetCheck({ datasets = [] }: Context, session: PgSession): Promise<CheckResult['checks']> {
   if (datasets.length === 0) return [];
   await datasetStreams(session, datasets);
@@ -81,6 +116,7 @@ async function datasetCheck({ datasets = [] }: Context, session: PgSession): Pro
 
 /** Bytes carry no state, so a read by a cursor goes row by row. */
 function byteFormats(request: ReadRequest): ByteFormat[] {
+  if (request.reader_id !== undefined) return [];
   if (request.sync_mode === 'incremental' && request.cursor_field) return [];
   return canBeBinary(request.columns) ? ['pgcopy-binary', 'pgcopy-text'] : ['pgcopy-text'];
 }

@@ -1,0 +1,78 @@
+import type { Batch, Cell, ConnectorContext, ReadRequest } from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
+import { TRUNCATE } from '../row-changes.ts';
+import { followLog } from './cdc-follow.ts';
+import { assertFollowable, assertLogical } from './cdc-table.ts';
+import { isLsn } from './lsn.ts';
+import { batches } from './read.ts';
+import { createPublication, createSlot, dropSlot, setUpError, slotName } from './replication-slots.ts';
+import { fullSelect } from './select.ts';
+import { PgSession } from './session.ts';
+import type { PostgresSourceConfig } from './settings.ts';
+import { literal } from './sql.ts';
+
+type Context = ConnectorContext<PostgresSourceConfig>;
+
+/** A slot waits for the transactions that are open: after so long the user is told what the run waits for. */
+const PATIENCE_MS = 10_000;
+
+/**
+ * Reads a table by its changes: without a state all of it, out of a snapshot that a new slot begins with; from then on
+ * what the log has, up to where it was when the read began. State: `cursor` is the position up to which everything that
+ * was committed has been read.
+ */
+export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
+  const session = await PgSession.open(ctx, { phase: 'run' });
+  try {
+    await assertLogical(session);
+    await assertFollowable(session, request);
+    const name = slotName(request.reader_id!);
+    const from = request.state?.cursor ?? null;
+    if (from === null) yield* readSnapshot(ctx, { session, request, name });
+    else if (isLsn(from)) yield* followLog(ctx, { session, request, name, from });
+    else
+      throw new ConfigurationError('invalid_cursor', `"${from}" is no position in the log, such as 00000000/0195F1A8`);
+  } catch (error) {
+    throw session.translate(error);
+  } finally {
+    await session.close();
+  }
+}
+
+async function* readSnapshot(
+  ctx: Context,
+  { session, request, name }: { session: PgSession; request: ReadRequest; name: string },
+): AsyncGenerator<Batch> {
+  const start = await beginSnapshot(ctx, { session, request, name }).catch((error) => {
+    throw setUpError(error);
+  });
+  // Rows that are there from before and are not in the snapshot are gone, whatever became of the log in between.
+  yield { rows: [request.columns.map((): Cell => null)], changes: [TRUNCATE], bytes: 0 };
+  yield* batches(session, fullSelect(request, 'rows'));
+  yield { rows: [], bytes: 0, state: { cursor: start } };
+}
+
+/** Slot and publication of an attempt that did not get to its end are made anew: its snapshot is gone. */
+async function beginSnapshot(
+  ctx: Context,
+  { session, request, name }: { session: PgSession; request: ReadRequest; name: string },
+): Promise<string> {
+  const { namespace, name: table } = request.stream;
+  await dropSlot(session, name);
+  // Before the slot: the log is decoded by the publications of its own time.
+  await createPublication(session, name, { namespace: namespace ?? 'public', name: table });
+  const replication = await PgSession.open(ctx, { phase: 'run', replication: 'database' });
+  const waiting = setTimeout(
+    () => ctx.warn('waiting_for_transactions', `${table} is read once the transactions open in the source have ended`),
+    PATIENCE_MS,
+  );
+  try {
+    const { start, snapshot } = await createSlot(replication, name);
+    await session.query('begin isolation level repeatable read read only');
+    await session.query(`set transaction snapshot ${literal(snapshot)}`);
+    return start;
+  } finally {
+    clearTimeout(waiting);
+    await replication.close();
+  }
+}

@@ -4,7 +4,7 @@ import type { StreamSchema } from '../connectors/define.ts';
 import { ConfigurationError } from '../connectors/errors.ts';
 import type { Deps } from '../deps.ts';
 import type { Claim } from './claims.ts';
-import { applyOverrides, withCatalogChoices } from './overrides.ts';
+import { applyOverrides, type Overrides, withCatalogChoices } from './overrides.ts';
 
 /**
  * The claimed stream as the source's catalog has it, with the overrides of its users, and the connection's settings
@@ -14,7 +14,7 @@ import { applyOverrides, withCatalogChoices } from './overrides.ts';
 export async function loadStream(
   deps: Deps,
   { source, stream }: Pick<Claim, 'source' | 'stream'>,
-): Promise<{ schema: StreamSchema; stream: typeof connectionStreams.$inferSelect }> {
+): Promise<{ schema: StreamSchema; stream: typeof connectionStreams.$inferSelect; overrides: Overrides }> {
   const [row] = await deps.db
     .select({ definition: catalogStreams.definition, overrides: catalogStreams.overrides })
     .from(catalogStreams)
@@ -32,5 +32,6 @@ export async function loadStream(
   return {
     schema: applyOverrides(discovered, row.overrides),
     stream: withCatalogChoices(stream, discovered, row.overrides),
+    overrides: row.overrides,
   };
 }

@@ -17,7 +17,7 @@ import { recordColumns, targetColumns } from './loaded-columns.ts';
 import { openConnector } from './connector-context.ts';
 import { canMapCopyText, createCopyTextMapper } from './copy-text-mapping.ts';
 import { fromSource, onSide, SideError } from './failures.ts';
-import { loadStream } from './load-stream.ts';
+import { loadCurrentStream } from './current-stream.ts';
 import { createMapper } from './mapping.ts';
 import { hasDateCursor } from './planner-streams.ts';
 import { windowOf } from './planner-windows.ts';
@@ -45,7 +45,7 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
     openConnector(deps, claim.destination, attempt.hooks('destination')),
   );
   const source = from.connector as AnySource;
-  const { schema, stream } = await loadStream(deps, claim);
+  const { schema, stream } = await loadCurrentStream(attempt, source, from.ctx);
   const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
   const destination = to.connector as AnyDestination;
   const window = windowFor(attempt, hasDateCursor(schema, stream));

@@ -6,6 +6,7 @@ import { executeStream } from '../queue/jobs.ts';
 import type { Claim, Progress } from './claims.ts';
 import { meterStreamRun } from './metering.ts';
 import { noteFailure, noteWorking } from './connector-health.ts';
+import { rediscoverChanged } from './order-discovery.ts';
 import { emitStreamEvent } from './run-events.ts';
 import { lockRun, settleRun } from './settle.ts';
 import { backoffSeconds, HELD_STREAM, isLiveRun, MAX_ATTEMPTS, MAX_ATTEMPTS_WITHOUT_PROGRESS } from './states.ts';
@@ -51,7 +52,10 @@ export async function endAttempt(
     await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
     await rememberRows(db, stream, outcome);
     if (outcome.kind === 'succeeded') await noteWorking(db, claim);
-    if (outcome.kind === 'failed') await noteFailure(db, claim, outcome.error);
+    if (outcome.kind === 'failed') {
+      await noteFailure(db, claim, outcome.error);
+      await rediscoverChanged(db, queue, { claim, error: outcome.error });
+    }
   }
   await settleRun(db, queue, run);
 }

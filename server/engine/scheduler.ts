@@ -12,6 +12,7 @@ import type { Actor } from '../events/emit.ts';
 import { ApiError } from '../lib/errors.ts';
 import { movementRefusal } from './credits.ts';
 import { startRun } from './lifecycle.ts';
+import { rediscoverAged } from './order-discovery.ts';
 import { emitRunEvent } from './run-events.ts';
 import { nextRunAt } from './schedule.ts';
 
@@ -43,11 +44,17 @@ export function startScheduler(deps: Deps): { stop(): Promise<void> } {
 export async function fireDue(deps: Deps): Promise<void> {
   for (let fired = AT_ONCE; fired === AT_ONCE; ) {
     fired = 0;
-    while (fired < AT_ONCE && (await deps.db.transaction((tx) => fireOne(deps, tx)))) fired += 1;
+    while (fired < AT_ONCE) {
+      const connection = await deps.db.transaction((tx) => fireOne(deps, tx));
+      if (!connection) break;
+      fired += 1;
+      // By itself: who stores a catalog locks the source first, and its connections afterwards.
+      await deps.db.transaction((tx) => rediscoverAged(tx, deps, connection));
+    }
   }
 }
 
-async function fireOne(deps: Deps, db: Db): Promise<boolean> {
+async function fireOne(deps: Deps, db: Db): Promise<ConnectionRow | null> {
   const now = deps.now();
   const [connection] = await db
     .select()
@@ -56,7 +63,7 @@ async function fireOne(deps: Deps, db: Db): Promise<boolean> {
     .orderBy(asc(connections.next_run_at))
     .limit(1)
     .for('update', { skipLocked: true });
-  if (!connection?.next_run_at) return false;
+  if (!connection?.next_run_at) return null;
   // Counted from now, not from the missed tick: after downtime one run catches up, and no more.
   const next = nextRunAt(connection.schedule, { anchor: new Date(connection.next_run_at), after: now });
   const scheduled = connection.status === 'active' || connection.status === 'locked';
@@ -65,7 +72,7 @@ async function fireOne(deps: Deps, db: Db): Promise<boolean> {
     .set({ next_run_at: scheduled ? next : null })
     .where(eq(connections.id, connection.id));
   if (scheduled) await startOrSkip(deps, db, connection);
-  return true;
+  return connection;
 }
 
 /** A tick that cannot run leaves a skipped run behind, so that nobody wonders where it went. */

@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
+import { accountConnectors, connections } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/engine/handlers.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
@@ -304,6 +306,76 @@ describe('what breaks a connection', () => {
     const [row] = await sql.unsafe(`select * from ${made.name}_copy.orders`);
     expect(row).not.toHaveProperty('note');
   });
+});
+
+describe('a run that meets the change first', () => {
+  test('names the column that is gone, and has the connection reviewed', async () => {
+    const made = await shop();
+    await sql.unsafe(`alter table ${made.name}.orders drop column note`);
+    const ended = await run(made.id);
+    expect(ended).toMatchObject({ status: 'partially_succeeded', streams_failed: 1 });
+    expect(ended.error).toMatchObject({
+      type: 'schema_changed',
+      code: 'field_missing',
+      origin: 'source',
+      retryable: false,
+      stream_name: 'orders',
+      message: expect.stringContaining('the field note is gone'),
+    });
+    await until(async () => (await get(made.id)).schema_change_status === 'breaking');
+    expect(await get(made.id)).toMatchObject({ status: 'auto_disabled', status_reason: 'breaking_schema_change' });
+    expect(await pending(made.id)).toHaveLength(1);
+  });
+
+  test('goes on without a new column, which the next one has', async () => {
+    const made = await shop();
+    await sql.unsafe(`alter table ${made.name}.orders add column paid boolean default true`);
+    expect(await run(made.id)).toMatchObject({ status: 'succeeded' });
+    await until(async () => (await eventsOf(made.id, 'schema_changed')).length === 1);
+    expect(await run(made.id)).toMatchObject({ status: 'succeeded' });
+    expect((await sql.unsafe(`select paid from ${made.name}_copy.orders`))[0]).toEqual({ paid: true } as never);
+  });
+
+  test('widens what it appends to, at once', async () => {
+    const made = await shop({
+      streams: [{ name: 'orders', sync_mode: 'full_refresh', destination_sync_mode: 'append' }],
+    });
+    await run(made.id);
+    await sql.unsafe(`alter table ${made.name}.orders alter column total type text using 'No. ' || total`);
+    expect(await run(made.id)).toMatchObject({ status: 'succeeded', rows_loaded: 3 });
+    const rows = await sql.unsafe(`select total from ${made.name}_copy.orders order by 1`);
+    expect(rows.map(({ total }) => total)).toEqual(['1', '2', '3', 'No. 1', 'No. 2', 'No. 3']);
+  });
+
+  test('fails where a table is gone, and leaves what was loaded', async () => {
+    const made = await shop();
+    await run(made.id);
+    await sql.unsafe(`drop table ${made.name}.lines`);
+    const ended = await run(made.id);
+    expect(ended.error).toMatchObject({ type: 'schema_changed', code: 'table_missing', stream_name: 'lines' });
+    expect(await sql.unsafe(`select * from ${made.name}_copy.lines`)).toHaveLength(0);
+  });
+});
+
+test('beside a scheduled run, a catalog of yesterday is discovered anew', async () => {
+  const made = await shop({
+    schedule: { type: 'interval', interval_minutes: 60 },
+    schema_change_policy: 'propagate_fully',
+  });
+  await sql.unsafe(`create table ${made.name}.returns (id int primary key)`);
+  const { db } = service.deps;
+  const due = async () => {
+    await db.update(connections).set({ next_run_at: new Date().toISOString() }).where(eq(connections.id, made.id));
+    await until(async () => (await call('GET', `/connections/${made.id}/runs`)).body[0]?.finished_at != null);
+  };
+  await due();
+  expect(await stream(made.id, 'returns')).toBeUndefined();
+  await db
+    .update(accountConnectors)
+    .set({ catalog_refreshed_at: new Date(Date.now() - 25 * 3_600_000).toISOString() })
+    .where(eq(accountConnectors.id, made.source_id));
+  await due();
+  await until(async () => (await stream(made.id, 'returns'))?.selected === true);
 });
 
 describe('a review', () => {

@@ -31,6 +31,11 @@ export const duckDbSource = defineSource<DuckDbSourceConfig>({
       }),
   },
   discover: (ctx) => once(ctx, (connection) => discoverStreams(connection, ctx.config.schemas)),
+  describe: (ctx, stream) =>
+    once(ctx, async (connection) => {
+      const found = await discoverStreams(connection, [stream.namespace ?? 'main']);
+      return found.find(({ name }) => name === stream.name) ?? null;
+    }),
   read: readRows,
   estimate: (ctx, request) => once(ctx, (connection) => estimatedRows(connection, request)),
 });

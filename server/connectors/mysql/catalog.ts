@@ -4,7 +4,7 @@ import { literal } from './sql.ts';
 import { DATES, DIALECT, isCursorType, logicalType } from './types.ts';
 
 /** One row a column: table, kind, comment, column, type, nullable, place in the primary key. */
-const columnsQuery = (database: string) => `
+const columnsQuery = (database: string, table?: string) => `
   select t.table_name, t.table_type, t.table_comment, c.column_name, c.column_type, c.is_nullable, k.seq_in_index
     from information_schema.tables t
     join information_schema.columns c on c.table_schema = t.table_schema and c.table_name = t.table_name
@@ -12,6 +12,7 @@ const columnsQuery = (database: string) => `
          and k.column_name = c.column_name and k.index_name = 'PRIMARY'
    where t.table_schema = ${literal(database)} and t.table_type <> 'SEQUENCE'
      and find_in_set('select', replace(c.privileges, ' ', ''))
+     ${table === undefined ? '' : `and t.table_name = ${literal(table)}`}
    order by t.table_name, c.ordinal_position`;
 
 /** MariaDB's JSON is a LONGTEXT with a check. */
@@ -22,8 +23,13 @@ const jsonQuery = (database: string) => `
 export const countTables = async (session: MysqlSession, database: string): Promise<number> =>
   new Set((await session.query(columnsQuery(database))).rows.map(([table]) => table)).size;
 
-export async function discoverStreams(session: MysqlSession, database: string): Promise<StreamSchema[]> {
-  const { rows } = await session.query(columnsQuery(database));
+/** Of one table, where its name is given. */
+export async function discoverStreams(
+  session: MysqlSession,
+  database: string,
+  table?: string,
+): Promise<StreamSchema[]> {
+  const { rows } = await session.query(columnsQuery(database, table));
   const json = new Set<string>();
   if (session.version.flavor === 'MariaDB') {
     for (const names of (await session.query(jsonQuery(database))).rows) json.add(JSON.stringify(names));

@@ -36,6 +36,11 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
   check,
   possibleValues: { database: databases },
   discover: (ctx) => withSession(ctx, { phase: 'setup' }, (session) => discoverStreams(session, ctx.config.database)),
+  describe: (ctx, { name }) =>
+    withSession(ctx, { phase: 'run' }, async (session) => {
+      const found = await discoverStreams(session, ctx.config.database, name);
+      return found.find((stream) => stream.name === name) ?? null;
+    }),
   read: readRows,
   byteFormats,
   copy,

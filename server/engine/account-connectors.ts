@@ -20,7 +20,7 @@ const UNRECORDED: Recorder = { start: () => SILENT };
 
 /**
  * Runs the connector's real check, 20 s at the most. Never throws for what the other side does: it is in `error`.
- * `host_key_fingerprint`: of an SSH server that was not known before; a row that is stored has it already.
+ * `host_key_fingerprint`: of an SSH server that was not known before, for the caller to store.
  */
 export async function testAccountConnector(
   deps: Deps,

@@ -48,7 +48,7 @@ export interface ConnectorHooks {
   signal: AbortSignal;
   /** Takes what must be done when the connector's work has ended, however it did. */
   cleanUp(work: () => Promise<void>): void;
-  /** A tunnel's server showed its key for the first time. */
+  /** Takes the first key that a tunnel's server showed; absent: it is noted in the row. */
   hostKey?(fingerprint: string): void;
   warn(code: string, message: string): void;
   rateLimited(until: Date): void;
@@ -94,10 +94,8 @@ function connectOf(deps: Deps, row: AccountConnectorRow, hooks: ConnectorHooks):
   const rules = { ...deps.egress, internal: deps.config.CONNECTOR_NETWORK === 'any' };
   const settings = tunnelOf(deps, row);
   if (!settings) return directConnect(rules, hooks.signal);
-  const pin = async (fingerprint: string) => {
-    await pinHostKey(deps, row, fingerprint);
-    hooks.hostKey?.(fingerprint);
-  };
+  const pin = async (fingerprint: string) =>
+    hooks.hostKey ? hooks.hostKey(fingerprint) : pinHostKey(deps, row, fingerprint);
   const { connect, close } = tunnelConnect({ settings, rules, recorder: hooks.recorder, signal: hooks.signal, pin });
   hooks.cleanUp(close);
   return connect;

@@ -72,7 +72,7 @@ export class SshTunnel {
     options.signal.addEventListener('abort', abort, { once: true });
     try {
       client.connect({
-        sock: socket as never,
+        sock: socket,
         username,
         authHandler: [login],
         hostVerifier: (key: Buffer) => {

@@ -177,8 +177,8 @@ describe('ssh_tunnel of a source or destination', () => {
     expect(after({ host_key_fingerprint: null })).toBeNull();
     expect(after({ host: 'other.example.test' })).toBeNull();
     expect(after({ port: 2222 })).toBeNull();
-    const other = `SHA256:${'B'.repeat(43)}`;
-    expect(after({ port: 2222, host_key_fingerprint: other })).toBe(other);
+    const replaced = `SHA256:${'B'.repeat(43)}`;
+    expect(after({ port: 2222, host_key_fingerprint: replaced })).toBe(replaced);
   });
 
   test('is stored with what is shown of it, and silence or the mask keeps its key', async () => {

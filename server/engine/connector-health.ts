@@ -55,6 +55,10 @@ const SENTENCES: Partial<Record<EventKind, string>> = {
 
 async function report(db: Db, about: { row: Claim['source']; event: EventKind; reason: string | null }): Promise<void> {
   const { row, event, reason } = about;
+  const [now] = await db
+    .select({ status: accountConnectors.status })
+    .from(accountConnectors)
+    .where(eq(accountConnectors.id, row.id));
   await emit(db, {
     account_id: row.account_id,
     event,
@@ -67,6 +71,7 @@ async function report(db: Db, about: { row: Claim['source']; event: EventKind; r
       account_connector_name: row.name,
       connector_type: row.connector_type,
       connector_name: row.connector_name,
+      status: now?.status ?? row.status,
       status_reason: reason,
     },
   });

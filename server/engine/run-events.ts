@@ -66,7 +66,10 @@ export async function emitStreamEvent(
     causation_depth: run.causation_depth,
     payload: {
       ...facts,
-      connection_run_id: run.id,
+      ...runFacts(run),
+      attempt: stream.attempt,
+      duration_ms: durationOf(stream),
+      stream_run_id: stream.id,
       stream_id: stream.stream_id,
       stream_name: stream.stream_name,
       namespace: stream.namespace,
@@ -78,7 +81,9 @@ export async function emitStreamEvent(
       rate_limited_until: stream.rate_limited_until,
       error_code: stream.error?.code ?? null,
       error_type: stream.error?.type ?? null,
+      error_origin: stream.error?.origin ?? null,
       error_message: stream.error?.message ?? null,
+      retryable: stream.error?.retryable ?? null,
     },
   });
 }
@@ -109,12 +114,17 @@ function runFacts(run: RunRow) {
     stopped_by: run.stop_requested_by,
     window_start: run.window_start,
     window_end: run.window_end,
-    duration_ms: run.started_at ? Math.max(0, endOf(run) - Date.parse(run.started_at)) : null,
+    duration_ms: durationOf(run),
+    plan_id: run.plan_id,
     credits_used: run.credits_used,
   };
 }
 
-const endOf = (run: RunRow) => (run.finished_at ? Date.parse(run.finished_at) : Date.now());
+/** Until now for what is still going on; null before it has begun. */
+function durationOf({ started_at, finished_at }: { started_at: string | null; finished_at: string | null }) {
+  if (started_at === null) return null;
+  return Math.max(0, (finished_at ? Date.parse(finished_at) : Date.now()) - Date.parse(started_at));
+}
 
 /** What events say of the connection they are about. */
 export async function connectionFacts(db: Db, connection_id: string) {

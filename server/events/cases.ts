@@ -193,18 +193,20 @@ const SENTENCES: Partial<Record<EventKind, string>> = {
 /** Writes timeline and event of a change of state. */
 export async function report(db: Db, event: EventKind, change: CaseReport): Promise<void> {
   const { row, trigger, actor } = change;
-  await note(db, row.id, { type: event.slice('case_'.length), actor, note: change.note });
-  await emit(db, {
-    account_id: row.account_id,
-    event,
-    actor,
-    resource: { type: 'case', id: row.id, name: `#${row.number}` },
-    summary: `Case #${row.number} ${SENTENCES[event] ?? 'was changed'}: ${row.title}`,
-    connection_id: row.connection_id ?? undefined,
-    account_connector_id: row.account_connector_id ?? undefined,
-    payload: { case_id: row.id, case_number: row.number, trigger_id: trigger.id, trigger_name: trigger.name },
-    causation_depth: change.event ? change.event.causation_depth + 1 : 0,
-  });
+  await Promise.all([
+    note(db, row.id, { type: event.slice('case_'.length), actor, note: change.note }),
+    emit(db, {
+      account_id: row.account_id,
+      event,
+      actor,
+      resource: { type: 'case', id: row.id, name: `#${row.number}` },
+      summary: `Case #${row.number} ${SENTENCES[event] ?? 'was changed'}: ${row.title}`,
+      connection_id: row.connection_id ?? undefined,
+      account_connector_id: row.account_connector_id ?? undefined,
+      payload: { case_id: row.id, case_number: row.number, trigger_id: trigger.id, trigger_name: trigger.name },
+      causation_depth: change.event ? change.event.causation_depth + 1 : 0,
+    }),
+  ]);
 }
 
 /** An entry of the timeline alone, for what is no change of state. */

@@ -24,16 +24,18 @@ export async function fireTrigger(db: Db, deps: Deps, firing: Firing): Promise<{
   const now = deps.now().toISOString();
   if (firing.kind === 'resolved') return resolve(db, deps, { ...firing, now });
   const taken = caseSettings(trigger).open ? await takeIntoCase(db, { ...firing, now }) : null;
-  if (taken?.change !== 'joined') await reportFired(db, firing, taken);
-  const suppressed = taken?.row.status === 'suppressed';
-  await queueDeliveries(db, deps.queue, {
-    trigger,
-    event,
-    case_id: taken?.row.id ?? null,
-    reason: taken ? reasonOf(trigger, taken) : 'fired',
-    suppressed,
-    now,
-  });
+  // Side by side: on one connection that is one round trip.
+  await Promise.all([
+    taken?.change === 'joined' ? null : reportFired(db, firing, taken),
+    queueDeliveries(db, deps.queue, {
+      trigger,
+      event,
+      case_id: taken?.row.id ?? null,
+      reason: taken ? reasonOf(trigger, taken) : 'fired',
+      suppressed: taken?.row.status === 'suppressed',
+      now,
+    }),
+  ]);
   return { case_id: taken?.row.id ?? null };
 }
 

@@ -1,6 +1,8 @@
 /**
  * `bun tests/bench/events.ts [seconds]`: events evaluated against 200 triggers, by one worker on the embedded database:
- * a steady 1,000 events/s with the time from event to evaluation, and a backlog of 20,000 as fast as it goes.
+ * a steady 1,000 events/s with the time from event to evaluation, and a backlog of 20,000 as fast as it goes. Then 2,000
+ * events that all fire, each second one opening a case with a webhook and the rest extending them, and the time from
+ * event to delivered webhook beside the steady load. Receiver and worker share this process.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,9 +16,11 @@ import type { Db } from '../../db/types.ts';
 import { bootstrap } from '../../server/bootstrap.ts';
 import { readConfig } from '../../server/config.ts';
 import { closeDeps, createDeps } from '../../server/deps.ts';
+import { deliverActionJob } from '../../server/engine/deliver.ts';
 import { evaluatePending, startEvaluator } from '../../server/events/evaluate-loop.ts';
 import { compileRule } from '../../server/events/rules/compile.ts';
 import { DEFAULT_CASE_SETTINGS } from '../../server/events/triggers.ts';
+import { deliverAction } from '../../server/queue/jobs.ts';
 
 const SECONDS = Number(process.argv[2] ?? 20);
 const PER_SECOND = 1000;
@@ -29,6 +33,24 @@ const KINDS = [
   'connection_partially_failed',
 ];
 
+const FIRING_TRIGGERS = 100;
+const FIRING_GROUPS = 1000;
+const WEBHOOK_GOAL_MS = 500;
+
+/** Delivery by delivery: when which event's webhook came. */
+const received = new Map<string, number>();
+const receiver = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  async fetch(request) {
+    const { payload } = (await request.json()) as { payload: { account_connector_id: string } };
+    received.set(payload.account_connector_id, performance.now());
+    return new Response(null, { status: 204 });
+  },
+});
+
+const connectorId = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+
 const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
 const server = await startEmbeddedPostgres({ dataDir, ephemeral: true });
 const url = server.url('pipelines');
@@ -36,6 +58,7 @@ await migrateDatabase(url);
 const config = readConfig({
   DATA_DIR: dataDir,
   SECRET_KEY: 'a secret key that only the bench uses, 0123456789',
+  EGRESS_ALLOW: `127.0.0.1:${receiver.port}`,
   LOG_LEVEL: 'warn',
 });
 const deps = await createDeps(config, url, 'worker');
@@ -46,7 +69,17 @@ try {
   await evaluatePending(deps);
   await backlog(account_id);
   await steady(account_id);
+  await makeFiringTriggers(deps.db, account_id);
+  await deps.queue.work(deliverAction, deliverAction.concurrency ?? 4, ({ delivery_id }, signal) =>
+    deliverActionJob(deps, delivery_id, signal),
+  );
+  await firings(account_id);
+  await webhooks(account_id, 0);
+  await webhooks(account_id, PER_SECOND / 4);
+  await webhooks(account_id, PER_SECOND);
 } finally {
+  await receiver.stop(true);
+  await deps.queue.stop();
   await writer.close();
   await closeDeps(deps);
   await server.stop();
@@ -77,6 +110,85 @@ async function makeTriggers(db: Db, account_id: string): Promise<void> {
     };
   });
   await db.insert(triggers).values(rows);
+}
+
+/** Each fires at the connectors of its name, once for each of them, and calls the receiver. */
+async function makeFiringTriggers(db: Db, account_id: string): Promise<void> {
+  const hook = `http://127.0.0.1:${receiver.port}/hook`;
+  const rows = Array.from({ length: FIRING_TRIGGERS }, (_, at) => {
+    const compiled = compileRule(`event == "account_connector_broken" && connector_name == "firing ${at}"`);
+    return {
+      account_id,
+      name: `firing ${at}`,
+      rule: compiled.normalized,
+      normalized_rule: compiled.normalized,
+      matched_kinds: compiled.kinds,
+      actions: [{ type: 'call_webhook', url: hook, headers: {}, secret: null, payload_template: null }],
+      severity: 'warning' as const,
+      group_by: ['account_connector_id'],
+      case_settings: { ...DEFAULT_CASE_SETTINGS },
+    };
+  });
+  await db.insert(triggers).values(rows);
+}
+
+/** So many connectors from `first` on break, `times` each: whose number ends alike belong to one trigger. */
+async function breakConnectors(account_id: string, broken: { first: number; count: number; times: number }) {
+  const { first, count, times } = broken;
+  await writer.db.execute(sql`
+    insert into events (id, account_id, event, category, severity, actor, resource, summary, account_connector_id, payload)
+    select uuidv7(), ${account_id}, 'account_connector_broken', 'account_connector', 'high',
+      '{"type": "system", "id": null, "name": null}', '{"type": "account_connector", "id": "x", "name": "x"}', 'bench', id,
+      jsonb_build_object('account_connector_id', id, 'account_connector_name', 'bench', 'connector_name', 'firing ' || n % ${FIRING_TRIGGERS})
+    from generate_series(1, ${times}) again, generate_series(${first}::int, ${first + count - 1}::int) n,
+      lateral (select ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid as id) named`);
+  await writer.db.execute(sql`select pg_notify('events', '')`);
+}
+
+async function firings(account_id: string): Promise<void> {
+  await breakConnectors(account_id, { first: 0, count: FIRING_GROUPS, times: 2 });
+  const begun = performance.now();
+  await evaluatePending(deps);
+  const evaluated = (performance.now() - begun) / 1000;
+  const [made] = await deps.db.execute<{ cases: number; events: number }>(
+    sql`select count(*)::int as cases, sum(event_count)::int as events from cases where account_connector_id is not null`,
+  );
+  await allReceived(FIRING_GROUPS);
+  const delivered = (performance.now() - begun) / 1000;
+  console.log(
+    `firing: ${made?.events} events in ${made?.cases} cases in ${evaluated.toFixed(1)} s, ` +
+      `${Math.round((made?.events ?? 0) / evaluated)} events/s; ${received.size} webhooks delivered after ` +
+      `${delivered.toFixed(1)} s, ${Math.round(received.size / delivered)} webhooks/s`,
+  );
+}
+
+/** One connector breaks ten times a second, alone or beside 1,000 events/s that set nothing off. */
+async function webhooks(account_id: string, beside: number): Promise<void> {
+  const evaluator = await startEvaluator(deps);
+  const sent = new Map<string, number>();
+  const before = received.size;
+  const begun = performance.now();
+  for (let tick = 0; tick < SECONDS * 10; tick += 1) {
+    const n = before + tick;
+    await breakConnectors(account_id, { first: n, count: 1, times: 1 });
+    sent.set(connectorId(n), performance.now());
+    if (beside > 0) await write(account_id, beside / 10);
+    await Bun.sleep(Math.max(0, begun + (tick + 1) * 100 - performance.now()));
+  }
+  await allReceived(before + SECONDS * 10);
+  await evaluator.stop();
+  const times = [...sent].map(([id, at]) => (received.get(id) ?? Number.NaN) - at).toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round(times[Math.floor(times.length * share)] ?? Number.NaN);
+  console.log(
+    `${at(0.5) <= WEBHOOK_GOAL_MS ? 'reached' : 'MISSED '} event to delivered webhook beside ${beside} other events/s: ` +
+      `${at(0.5)} ms (median), ${at(0.95)} ms (95 %) of ${times.length}, goal ${WEBHOOK_GOAL_MS} ms`,
+  );
+}
+
+async function allReceived(count: number): Promise<void> {
+  for (const deadline = performance.now() + 120_000; received.size < count; await Bun.sleep(10)) {
+    if (performance.now() > deadline) throw new Error(`only ${received.size} of ${count} webhooks came`);
+  }
 }
 
 /** In one statement, as the events of many transactions would lie there. */

@@ -1,3 +1,4 @@
+import type { apiKeys } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import { type Actor, emit } from '../../events/emit.ts';
 import { actorOf, type Ctx } from '../../procedure.ts';
@@ -52,11 +53,18 @@ export async function emitUserEventAs(
   });
 }
 
+type KeyRow = typeof apiKeys.$inferSelect;
+const DAY_MS = 86_400_000;
+
+/** Whole days, begun ones too. */
+const daysLeft = ({ expires_at }: Pick<KeyRow, 'expires_at'>) =>
+  Math.max(0, Math.ceil((Date.parse(expires_at) - Date.now()) / DAY_MS));
+
 /** Reports that a key came, was replaced or went. */
 export async function emitKeyEvent(
   { db, actor }: Cause,
   event: 'api_key_created' | 'api_key_rotated' | 'api_key_revoked',
-  change: { user: UserRow; key: { id: string; prefix: string }; facts?: object },
+  change: { user: UserRow; key: Pick<KeyRow, 'id' | 'prefix' | 'expires_at'>; facts?: object },
 ): Promise<void> {
   const { user, key, facts } = change;
   const verb = {
@@ -71,6 +79,6 @@ export async function emitKeyEvent(
     resource: { type: 'api_key', id: key.id, name: key.prefix },
     summary: `An API key of ${user.full_name} ${verb[event]}`,
     user_id: user.id,
-    payload: { user_id: user.id, email: user.email, prefix: key.prefix, ...facts },
+    payload: { user_id: user.id, email: user.email, prefix: key.prefix, days_remaining: daysLeft(key), ...facts },
   });
 }

@@ -158,6 +158,8 @@ export const streamRuns = pgTable(
     rows_rejected: count('rows_rejected'),
     bytes_read: count('bytes_read'),
     bytes_loaded: count('bytes_loaded'),
+    /** Bytes of the source's log that wait for this stream; null: it is not read from a log. */
+    log_lag_bytes: bigint('log_lag_bytes', { mode: 'number' }),
     requests_count: count('requests_count'),
     estimated_rows: bigint('estimated_rows', { mode: 'number' }),
     cursor_before: text('cursor_before'),

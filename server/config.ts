@@ -24,6 +24,8 @@ export interface Config {
   WORKER_CONCURRENCY: number;
   /** Pause before a failed stream's second attempt; it triples with each further one, 30 minutes at the most. */
   RETRY_BACKOFF_SECONDS: number;
+  /** An incremental stream commits after so much, with its state; merges after four times that. */
+  CHECKPOINT_KB: number;
   /** `smtp://` or `smtps://`, with user and password where the server wants them; null: no mail is sent. */
   SMTP_URL: string | null;
   MAIL_FROM: string;
@@ -100,6 +102,7 @@ const Environment = z.object({
     .default(true),
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(4),
   RETRY_BACKOFF_SECONDS: wholeNumber(0, 1800).default(10),
+  CHECKPOINT_KB: wholeNumber(1, 1024 * 1024).default(32 * 1024),
   SMTP_URL: z.string().refine(urlOf('smtp:', 'smtps:'), 'must be a smtp:// or smtps:// URL').optional(),
   MAIL_FROM: z
     .string()

@@ -13,6 +13,7 @@ import { ExportSourceMetadataRequest, orderExport } from './export-metadata.ts';
 import { login } from './login.ts';
 import { dynamicPossibleValues } from './possible-values.ts';
 import { AccountConnectorQuery, getAccountConnector, listAccountConnectors } from './query.ts';
+import { CatalogQuery, readCatalog } from './read-catalog.ts';
 import { AccountConnectorSchema, CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { updateAccountConnector } from './update.ts';
@@ -100,6 +101,10 @@ export const accountConnectorsRouter = router({
     )
     .output(z.string())
     .mutation(({ ctx, input }) => login(ctx, input)),
+  catalog: read
+    .input(rpcInput(CatalogQuery))
+    .output(z.array(AccountConnectorCatalogItemSchema))
+    .query(({ ctx, input }) => readCatalog(ctx, input)),
   updateCatalog: write(update)
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/catalog', {

@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import type { Ctx } from '../../procedure.ts';
+import { idInBody } from '../wire.ts';
+import { presentItem, readCatalogRows } from './catalog-items.ts';
+import type { AccountConnectorCatalogItemSchema } from './catalog-schema.ts';
+import { findAccountConnector } from './query.ts';
+
+export const CatalogQuery = z.strictObject({ account_connector_id: idInBody() });
+
+/** The streams of a source as they were last discovered, by namespace and name; none before the first discovery. */
+export async function readCatalog(
+  ctx: Ctx,
+  input: { account_connector_id: string },
+): Promise<AccountConnectorCatalogItemSchema[]> {
+  const row = await findAccountConnector(ctx, input.account_connector_id, false);
+  return (await readCatalogRows(ctx, row.id)).map(presentItem);
+}

@@ -31,10 +31,17 @@ function procedureOf(name: Name) {
 }
 
 /** A read, for `useQuery(ask('connections.get', { connection_id }))`. */
-export const ask = <N extends Name>(name: N, ...[input]: undefined extends Input<N> ? [Input<N>?] : [Input<N>]) =>
+export const ask = <N extends Name>(
+  name: N,
+  ...[input]: Record<never, never> extends Input<N>
+    ? [Input<N>?]
+    : undefined extends Input<N>
+      ? [Input<N>?]
+      : [Input<N>]
+) =>
   queryOptions<Output<N>, ApiError>({
     queryKey: [name, input ?? {}],
-    queryFn: ({ signal }) => procedureOf(name).query(input, { signal }) as Promise<Output<N>>,
+    queryFn: ({ signal }) => procedureOf(name).query(input ?? {}, { signal }) as Promise<Output<N>>,
   });
 
 /** A change, for `useMutation(order('connections.update'))`; `useOrder` also tells the user how it went. */

@@ -96,6 +96,15 @@ test('a summary shows the last 16 runs, the newest last, and no streams', async 
   });
 });
 
+test('the catalog of a source can be read without a change of it', async () => {
+  const account_connector_id = pipeline.source.id;
+  const { status, result } = await rpcQuery(api.call, 'account_connectors.catalog', { account_connector_id });
+  expect(status).toBe(200);
+  expect(result.map((stream: { name: string }) => stream.name)).toEqual(['stream_1']);
+  const stranger = await api.otherAccount();
+  expect((await rpcQuery(stranger.call, 'account_connectors.catalog', { account_connector_id })).status).toBe(404);
+});
+
 test('nothing of it is of another account', async () => {
   const other = await api.otherAccount();
   expect((await rpcQuery(other.call, 'overview.recentRuns')).result).toEqual([]);

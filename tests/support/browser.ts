@@ -69,3 +69,12 @@ function watch(page: Page, { address, complaints }: { address: string; complaint
     if (!url.startsWith(address) && !/^(data|blob|about):/.test(url)) complaints.push(`request to ${url}`);
   });
 }
+
+/** Types the key into the form of whatever page it stands before. */
+export async function signIn({ page }: Pick<TestBrowser, 'page'>, key: string): Promise<void> {
+  if (page.url() === 'about:blank') await page.goto('/');
+  await page.getByRole('textbox', { name: 'API key' }).fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('textbox', { name: 'API key' }).waitFor({ state: 'detached' });
+  await page.locator('#main').waitFor();
+}

@@ -1,0 +1,106 @@
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { useLayoutEffect, useRef, useState } from 'react';
+import { Link } from 'wouter';
+import type { Output } from '../../api.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { RunStrip } from '../../parts/run-strip.tsx';
+import { Status, wordsOf } from '../../parts/status.tsx';
+import { ConnectionMenu } from './connection-menu.tsx';
+
+export type Summary = Output<'connections.summaries'>[number];
+
+const ROW_PX = 64;
+
+/** Connections, however many: only the ones in sight are in the page. */
+export function ConnectionList({ connections }: { connections: Summary[] }) {
+  const list = useRef<HTMLUListElement>(null);
+  const [offset, setOffset] = useState(0);
+  useLayoutEffect(() => {
+    setOffset((list.current?.getBoundingClientRect().top ?? 0) + window.scrollY);
+  }, [connections.length]);
+  const rows = useWindowVirtualizer({
+    count: connections.length,
+    estimateSize: () => ROW_PX,
+    overscan: 8,
+    scrollMargin: offset,
+    getItemKey: (index) => connections[index]!.id,
+  });
+  return (
+    <div className="connections">
+      <div className="connections-head" aria-hidden="true">
+        <span>Connection</span>
+        <span>State</span>
+        <span>Last runs</span>
+        <span>Last run</span>
+        <span>Next run</span>
+        <span />
+      </div>
+      <ul ref={list} className="connections-list" style={{ height: rows.getTotalSize() }}>
+        {rows.getVirtualItems().map(({ index, start, key }) => (
+          <li
+            key={key}
+            ref={rows.measureElement}
+            data-index={index}
+            style={{ transform: `translateY(${start - offset}px)` }}
+            aria-setsize={connections.length}
+            aria-posinset={index + 1}
+          >
+            <Row connection={connections[index]!} />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Row({ connection }: { connection: Summary }) {
+  const { id, name, source, destination, recent_runs, last_run, next_run_at } = connection;
+  return (
+    <article className="connection">
+      <div className="connection-name">
+        <Link href={`/console/connections/${id}`}>{name}</Link>
+        <small>
+          {source.name} <Icon name="arrow" size={12} /> {destination.name}
+        </small>
+      </div>
+      <div className="connection-state">
+        <Status value={stateOf(connection)} />
+        {connection.schema_change_status !== 'no_change' && <Status value="warning" label="schema changed" />}
+      </div>
+      <RunStrip runs={recent_runs} />
+      <span className="connection-when">
+        <span className="only-phone">Last run </span>
+        <Ago at={last_run?.started_at ?? null} never="never" />
+      </span>
+      <span className="connection-when">
+        <span className="only-phone">Next run </span>
+        <Ago at={next_run_at} never={connection.schedule.type === 'manual' ? 'by hand' : '–'} />
+      </span>
+      <ConnectionMenu connection={connection} />
+    </article>
+  );
+}
+
+/** One word for status and health together: what keeps it from running comes first. */
+export const stateOf = ({ status, health }: Pick<Summary, 'status' | 'health'>): string =>
+  status === 'active' ? health : status;
+
+/** By the words that people search for. */
+export const matches = (connection: Summary, text: string): boolean => {
+  const { name, source, destination, tags, status, health } = connection;
+  const all = [
+    name,
+    source.name,
+    source.display_name,
+    destination.name,
+    destination.display_name,
+    ...tags,
+    wordsOf(status),
+    health,
+  ];
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => all.some((one) => one.toLowerCase().includes(word)));
+};

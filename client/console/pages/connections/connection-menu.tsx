@@ -1,0 +1,63 @@
+import { ActionIcon, Menu } from '@mantine/core';
+import { useMay } from '../../me.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { useOrder } from '../../use-order.ts';
+import type { Summary } from './connection-list.tsx';
+
+const REFRESHED = ['connections.summaries', 'connections.get', 'runs.list', 'overview.recentRuns'] as const;
+
+/** What can be done with a connection without opening it. */
+export function ConnectionMenu({ connection }: { connection: Summary }) {
+  const { id, name, status, active_run_id } = connection;
+  const mayRun = useMay('connections.run');
+  const mayUpdate = useMay('connections.update');
+  const run = useOrder('runs.run', { done: `${name} runs`, failed: `${name} was not started`, refresh: REFRESHED });
+  const stop = useOrder('runs.stop', { done: `${name} is asked to stop`, refresh: REFRESHED });
+  const update = useOrder('connections.update', { refresh: REFRESHED });
+  const isLocked = status === 'locked';
+  return (
+    <Menu position="bottom-end" shadow="md" withinPortal>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Actions for ${name}`}>
+          <Icon name="more" />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {active_run_id === null ? (
+          <Menu.Item
+            leftSection={<Icon name="play" size={16} />}
+            disabled={!mayRun}
+            onClick={() => run.mutate({ connection_id: id })}
+          >
+            Run now
+          </Menu.Item>
+        ) : (
+          <Menu.Item
+            leftSection={<Icon name="stop" size={16} />}
+            disabled={!mayRun}
+            onClick={() => stop.mutate({ connection_run_id: active_run_id })}
+          >
+            Stop the run
+          </Menu.Item>
+        )}
+        {status === 'active' ? (
+          <Menu.Item
+            leftSection={<Icon name="pause" size={16} />}
+            disabled={!mayUpdate}
+            onClick={() => update.mutate({ connection_id: id, status: 'paused' })}
+          >
+            Pause
+          </Menu.Item>
+        ) : (
+          <Menu.Item
+            leftSection={<Icon name="play" size={16} />}
+            disabled={!mayUpdate || isLocked}
+            onClick={() => update.mutate({ connection_id: id, status: 'active' })}
+          >
+            Resume
+          </Menu.Item>
+        )}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,103 @@
+import { Button, Select, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useDeferredValue } from 'react';
+import { Link, useSearchParams } from 'wouter';
+import { ask } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Empty } from '../../parts/empty.tsx';
+import { plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page } from '../../parts/page.tsx';
+import { ConnectionList, matches, stateOf, type Summary } from './connection-list.tsx';
+
+const STATES = [
+  { value: '', label: 'Every state' },
+  { value: 'healthy', label: 'Healthy' },
+  { value: 'running', label: 'Running' },
+  { value: 'warning', label: 'Warning' },
+  { value: 'failing', label: 'Failing' },
+  { value: 'pending', label: 'Never run' },
+  { value: 'paused', label: 'Paused' },
+  { value: 'auto_disabled', label: 'Disabled by failures' },
+  { value: 'locked', label: 'Locked' },
+];
+
+/** Every connection, to be searched. What is searched for is in the address, so that "back" finds it again. */
+export default function ConnectionsPage() {
+  const connections = useQuery({ ...ask('connections.summaries'), refetchInterval: 5_000 });
+  const mayCreate = useMay('connections.create');
+  return (
+    <Page
+      title="Connections"
+      lead="Pipelines from a source to a destination."
+      actions={
+        mayCreate && (
+          <Button component={Link} href="/console/connections/new" leftSection={<Icon name="add" size={16} />}>
+            New connection
+          </Button>
+        )
+      }
+    >
+      <Loaded query={connections}>{(all) => (all.length === 0 ? <None /> : <Searchable all={all} />)}</Loaded>
+    </Page>
+  );
+}
+
+const None = () => (
+  <Empty icon="connection" title="No connection yet">
+    <p>A connection moves the streams of a source into a destination, by hand or on a schedule.</p>
+    <Button component={Link} href="/console/connections/new">
+      Make the first one
+    </Button>
+  </Empty>
+);
+
+function Searchable({ all }: { all: Summary[] }) {
+  const [search, setSearch] = useSearchParams();
+  const text = search.get('q') ?? '';
+  const state = search.get('state') ?? '';
+  const deferred = useDeferredValue(text.trim());
+  const put = (name: string, value: string) =>
+    setSearch(
+      (before) => {
+        const after = new URLSearchParams(before);
+        if (value === '') after.delete(name);
+        else after.set(name, value);
+        return after;
+      },
+      { replace: true },
+    );
+  const shown = all.filter(
+    (connection) =>
+      (state === '' || stateOf(connection) === state) && (deferred === '' || matches(connection, deferred)),
+  );
+  return (
+    <div className="stack">
+      <div className="row">
+        <TextInput
+          className="grow search"
+          type="search"
+          aria-label="Search connections"
+          placeholder="Name, source, destination or tag"
+          leftSection={<Icon name="search" size={16} />}
+          value={text}
+          onChange={(event) => put('q', event.currentTarget.value)}
+        />
+        <Select aria-label="State" data={STATES} value={state} onChange={(value) => put('state', value ?? '')} />
+        <span className="dimmed" role="status">
+          {shown.length === all.length ? plural(all.length, 'connection') : `${shown.length} of ${all.length}`}
+        </span>
+      </div>
+      {shown.length === 0 ? (
+        <Empty icon="search" title="No connection is like that">
+          <Button variant="default" onClick={() => setSearch({}, { replace: true })}>
+            Show all
+          </Button>
+        </Empty>
+      ) : (
+        <ConnectionList connections={shown} />
+      )}
+    </div>
+  );
+}

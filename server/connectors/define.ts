@@ -187,15 +187,20 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   /**
    * After the last commit of a read with a `reader_id`: all up to `state` is in the destination, so the source may let
    * go of it. Need not succeed: the next read goes on from `state` and says the same.
-   * @returns bytes of the log that the source still keeps for this reader.
    */
-  acknowledge?(ctx: ConnectorContext<Config>, request: ReadRequest, state: StreamState): Promise<number>;
-  /** The same bytes, asked at any time; null: the source keeps nothing for this reader. */
-  lag?(ctx: ConnectorContext<Config>, reader_id: string): Promise<number | null>;
+  acknowledge?(ctx: ConnectorContext<Config>, request: ReadRequest, state: StreamState): Promise<LogLag>;
+  /** How much of its log the source keeps for this reader; null: nothing. */
+  lag?(ctx: ConnectorContext<Config>, reader_id: string): Promise<LogLag | null>;
   /** Removes all that the source keeps for the reader; done when it does not return an error, also the second time. */
   release?(ctx: ConnectorContext<Config>, reader_id: string): Promise<void>;
   /** Rows that a full read would give, roughly, without reading them. */
   estimate?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<number | null>;
+}
+
+export interface LogLag {
+  bytes: number;
+  /** More than the user wants. */
+  is_high: boolean;
 }
 
 export interface DestinationConnector<Config = unknown> extends ConnectorBase<Config> {

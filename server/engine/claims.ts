@@ -32,6 +32,7 @@ export interface Progress {
   rows_updated: number;
   rows_deleted: number;
   bytes_loaded: number;
+  log_lag_bytes: number | null;
   requests_count: number;
   estimated_rows: number | null;
   first_row_at: string | null;

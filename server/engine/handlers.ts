@@ -8,6 +8,7 @@ import { STOP_CHANNEL } from './lifecycle.ts';
 import { startScheduler } from './scheduler.ts';
 import { startSweeper } from './sweeper.ts';
 import { executeTaskJob } from './tasks.ts';
+import { watchChangeReaders } from './watch-change-readers.ts';
 
 /** Makes this process a worker: it takes jobs, listens for stops, and looks after runs that nobody brings to an end. */
 export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }> {
@@ -26,10 +27,11 @@ export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }
   const sweeper = startSweeper(deps);
   const scheduler = startScheduler(deps);
   const chores = startChores(deps);
+  const readers = watchChangeReaders(deps);
   deps.log.info({ concurrency }, 'worker ready');
   return {
     async stop() {
-      await Promise.all([evaluator.stop(), sweeper.stop(), scheduler.stop(), chores.stop()]);
+      await Promise.all([evaluator.stop(), sweeper.stop(), scheduler.stop(), chores.stop(), readers.stop()]);
       await deps.queue.stop();
       await listening.unlisten();
     },

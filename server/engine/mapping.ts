@@ -1,5 +1,6 @@
 import type { Batch, Cell, Filter, LogicalType } from '../connectors/define.ts';
 import { fieldChange } from './field-mapping.ts';
+import { filterChanges } from './mapping-changes.ts';
 import type { PlannedColumn, TransferPlan } from './transfer-plan.ts';
 
 /** Keyed hash of a value under the account's salt, hexadecimal. */
@@ -10,17 +11,22 @@ export const REDACTION = '***';
 
 /**
  * Does to each row what the source could not: filters, field mappings and masks. Changes the rows in place.
- * The results are the same as a source's pushdown gives (one table of tests runs over both).
+ * The results are the same as a source's pushdown gives (one table of tests runs over both). `history`: the destination
+ * keeps every change as a row.
  */
-export function createMapper(plan: TransferPlan, salt: Salt): (batch: Batch) => Batch {
+export function createMapper(plan: TransferPlan, salt: Salt, history = false): (batch: Batch) => Batch {
   const changes = plan.columns
     .map((column, index) => ({ index, change: changeOf(column, salt) }))
     .filter((entry): entry is { index: number; change: (cell: Cell) => Cell } => entry.change !== null);
   const width = plan.columns.length;
   const tests = plan.filters.map(({ index, type, filter }) => ({ index, matches: filterTest(filter, type) }));
-  return (batch) => {
+  const key = new Set(
+    plan.columns.flatMap(({ target }, index) => (plan.primary_key.includes(target.name) ? [index] : [])),
+  );
+  return (given) => {
+    const batch = given.changes ? filterChanges(given, { tests, key, width, history }) : given;
     const rows =
-      tests.length === 0
+      tests.length === 0 || batch.changes
         ? batch.rows
         : batch.rows.filter((row) => tests.every(({ index, matches }) => matches(row[index] ?? null)));
     for (const row of rows) {

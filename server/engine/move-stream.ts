@@ -11,6 +11,7 @@ import type {
 } from '../connectors/define.ts';
 import type { Attempt } from './attempt.ts';
 import { ClaimLost } from './attempt.ts';
+import { acknowledgeChanges, noteReader, readerOf, refuseChanges } from './change-readers.ts';
 import { CheckpointPace } from './checkpoint.ts';
 import { recordCheckpoint } from './claims.ts';
 import { recordColumns, targetColumns } from './loaded-columns.ts';
@@ -50,13 +51,17 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const destination = to.connector as AnyDestination;
   const window = windowFor(attempt, hasDateCursor(schema, stream));
   const replace_window = await replacedWindow(deps.db, { claim, schema, stream, destination }, window);
-  const target = { ...writeTarget(attempt, plan), replace_window };
+  const reader_id = readerOf(claim, schema);
+  refuseChanges(reader_id !== undefined, claim, destination);
+  const complete = stream.sync_mode === 'full_refresh' && window === null;
+  const target = { ...writeTarget(attempt, plan), replace_window, complete };
   const writer = await onSide('destination', () => destination.open(to.ctx, target));
   try {
     if (writer.committed?.finished) return await adopt(attempt, writer);
     const at_once = replace_window != null;
     const state = at_once ? null : resumeState(attempt, writer);
-    const request = readRequest({ plan, schema, stream, state, window });
+    const request = { ...readRequest({ plan, schema, stream, state, window }), reader_id };
+    if (reader_id !== undefined) await noteReader(deps.db, claim);
     const state_version = Math.max(claim.stream.state_version, writer.committed?.state_version ?? 0);
     return await transfer({ attempt, plan, source, sourceContext: from.ctx, writer, request, at_once, state_version });
   } catch (error) {
@@ -76,6 +81,7 @@ async function transfer(input: Transfer): Promise<boolean> {
   input.state_version += 1;
   if (!(await record(input, last, counts))) return false;
   await recordColumns(attempt.deps.db, attempt.claim, input.plan);
+  await acknowledgeChanges(attempt, input, last);
   return true;
 }
 
@@ -122,7 +128,11 @@ async function pipeBytes(input: Transfer, format: ByteFormat): Promise<null> {
 async function pumpBatches(input: Transfer): Promise<StreamState | null> {
   const { attempt, plan, source, sourceContext, writer, request } = input;
   const { deps, claim } = attempt;
-  const map = createMapper(plan, deps.secrets.hasher(maskPurpose(claim)));
+  const map = createMapper(
+    plan,
+    deps.secrets.hasher(maskPurpose(claim)),
+    claim.stream.destination_sync_mode === 'append',
+  );
   const pace = new CheckpointPace(claim.stream.destination_sync_mode);
   const incremental = claim.stream.sync_mode === 'incremental';
   let state: StreamState | null = request.state;
@@ -131,9 +141,10 @@ async function pumpBatches(input: Transfer): Promise<StreamState | null> {
     attempt.saw(batch.rows.length, batch.bytes);
     const mapped: Batch = map(batch);
     if (mapped.rows.length > 0) await onSide('destination', () => writer.write(mapped));
+    const due = pace.due(batch.bytes);
     if (!incremental || !batch.state) continue;
     state = batch.state;
-    if (input.at_once || !pace.due(batch.bytes)) continue;
+    if (input.at_once || !due) continue;
     const reached = state;
     const counts = await onSide('destination', () => writer.checkpoint(reached));
     attempt.signal.throwIfAborted();

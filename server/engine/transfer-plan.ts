@@ -53,16 +53,19 @@ type StreamRow = typeof connectionStreams.$inferSelect;
 export const fieldName = (path: string[]) => path.join('.');
 const samePath = (a: string[], b: string[]) => a.length === b.length && a.every((part, index) => part === b[index]);
 
+const NO_PUSHDOWN: AnySource['pushdown'] = { masking: ['none'], filters: false };
+
 /**
  * Decides which columns move, under which names and types, and who transforms them. Pure.
  * @throws SchemaChangedError when a chosen field, key or cursor is no longer in the source.
  */
 export function planTransfer(input: { source: AnySource; schema: StreamSchema; stream: StreamRow }): TransferPlan {
-  const { source, schema, stream } = input;
+  const { schema, stream } = input;
+  const source = schema.change_log ? { ...input.source, pushdown: NO_PUSHDOWN } : input.source;
   const choices = stream.fields as FieldChoice[];
   for (const choice of choices) if (choice.selected) requireField(schema, choice.path);
   const mappings = stream.mapping as FieldMapping[] | null;
-  const columns = mappings ? mappedColumns(input, mappings) : selectedColumns(input);
+  const columns = mappings ? mappedColumns({ ...input, source }, mappings) : selectedColumns({ ...input, source });
   const filters = stream.filters as Filter[];
   const extra: Field[] = [];
   const engineFilters = source.pushdown.filters

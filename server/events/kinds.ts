@@ -84,6 +84,8 @@ export const EVENT_KINDS = {
   case_reopened: kind('automation'),
   case_suppressed: kind('automation', 'low'),
   data_delayed: kind('run', 'warning'),
+  change_log_lagging: kind('stream', 'warning'),
+  change_log_not_released: kind('stream', 'warning'),
 } as const;
 
 export type EventKind = keyof typeof EVENT_KINDS;

@@ -121,6 +121,7 @@ const FAMILIES: [prefix: RegExp, names: readonly string[]][] = [
   [/^free_period_/, [...PLAN, ...ACCOUNT_CONNECTOR]],
   [/^(trigger_|action_)/, TRIGGER],
   [/^case_/, [...TRIGGER, 'case_number']],
+  [/^change_log_/, [...CONNECTION, ...names('stream_id stream_name namespace lag_bytes error_message')]],
   [/^data_delayed$/, [...CONNECTION, 'minutes_late']],
 ];
 

@@ -40,6 +40,7 @@ function statement(target: Target, stage: Stage): string {
   const prefix = unusedPrefix([...names, stage.change, stage.sequence]);
   const { changes } = stage;
   const steps: string[] = [];
+  const ordered = changes ? { ...target, cursor_column: null } : target;
   let from = `(${latestRows(target, stage)})`;
   if (changes) {
     const staged = {
@@ -54,7 +55,7 @@ function statement(target: Target, stage: Stage): string {
     steps.push(`latest as materialized (${latestChanges(staged)})`);
     from = `(select * from latest where ${prefix}what = '')`;
   }
-  steps.push(`merged as (${mergeRows(target, from)})`);
+  steps.push(`merged as (${mergeRows(ordered, from)})`);
   const removed: string[] = [];
   const removes = target.mode !== 'update';
   if (changes && changes.deletes && removes) {

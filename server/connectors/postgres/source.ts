@@ -4,6 +4,7 @@ import {
   type CheckResult,
   type ConnectorContext,
   defineSource,
+  type LogLag,
   type ReadRequest,
 } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
@@ -51,13 +52,12 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
       return found ?? null;
     }),
   read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
-  acknowledge: (ctx, request, state) => acknowledge(ctx, slotName(request.reader_id!), state),
+  acknowledge: async (ctx, request, state) => lagOf(ctx, await acknowledge(ctx, slotName(request.reader_id!), state)),
   lag: (ctx, reader_id) =>
-    withSession(
-      ctx,
-      { phase: 'run' },
-      async (session) => (await findSlot(session, slotName(reader_id)))?.lag_bytes ?? null,
-    ),
+    withSession(ctx, { phase: 'run' }, async (session) => {
+      const slot = await findSlot(session, slotName(reader_id));
+      return slot && lagOf(ctx, slot.lag_bytes);
+    }),
   release: (ctx, reader_id) =>
     withSession(ctx, { phase: 'run' }, async (session) => {
       await dropSlot(session, slotName(reader_id));
@@ -66,6 +66,11 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   byteFormats,
   copy,
   estimate,
+});
+
+const lagOf = ({ config }: Context, bytes: number): LogLag => ({
+  bytes,
+  is_high: bytes > config.slot_lag_warning_mb * 1_000_000,
 });
 
 async function check(ctx: Context): Promise<CheckResult> {

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { accountConnectors } from '../../../db/schema/index.ts';
+import { accountConnectors, changeReaders } from '../../../db/schema/index.ts';
 import { badRequest } from '../../lib/errors.ts';
 import { type Ctx, requirePermission } from '../../procedure.ts';
 import { emitAccountConnectorEvent } from './events.ts';
@@ -16,9 +16,14 @@ export async function deleteAccountConnector(ctx: Ctx, input: { account_connecto
   if (connection_ids.length > 0) {
     throw badRequest('account_connector_in_use', 'Connections use it', { connection_ids });
   }
+  const [reader] = await ctx.db.select().from(changeReaders).where(eq(changeReaders.source_id, row.id)).limit(1);
   await ctx.db
     .update(accountConnectors)
-    .set({ deleted_at: ctx.deps.now().toISOString(), secrets: null, ssh_tunnel: null })
+    .set({
+      deleted_at: ctx.deps.now().toISOString(),
+      // What it keeps for readers of its log is still to be released, after which the secrets go, too.
+      ...(!reader && { secrets: null, ssh_tunnel: null }),
+    })
     .where(eq(accountConnectors.id, row.id));
   await emitAccountConnectorEvent(ctx, 'account_connector_deleted', { row });
 }

@@ -98,6 +98,7 @@ export const StreamRunSchema = z
     cursor_after: z.string().nullable(),
     window_start: date().nullable(),
     window_end: date().nullable(),
+    log_lag_bytes: count().nullable(),
     requests_count: count(),
     rate_limited_until: instant().nullable(),
     has_network_logs: z.object({ source: z.boolean(), destination: z.boolean() }),

@@ -1,0 +1,249 @@
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { and, eq, sql } from 'drizzle-orm';
+import postgres from 'postgres';
+import { accountConnectors, changeReaders, connectionStreams, connections, events } from '../../db/schema/index.ts';
+import { startWorker } from '../../server/engine/handlers.ts';
+import { lookAtChangeReaders } from '../../server/engine/watch-change-readers.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
+import { until } from '../support/until.ts';
+
+setDefaultTimeout(60_000);
+
+const service = await testDeps();
+const worker = await startWorker(service.deps);
+const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const source = postgres(from.url, { max: 2, onnotice: () => {} });
+const destination = postgres(to.url, { max: 2, onnotice: () => {} });
+const made: Pipeline[] = [];
+afterAll(async () => {
+  await worker.stop();
+  const slots =
+    await source`select slot_name, active_pid from pg_replication_slots where database = current_database()`;
+  for (const { slot_name } of slots) await source`select pg_drop_replication_slot(${slot_name})`;
+  await Promise.all([source.end(), destination.end()]);
+  await Promise.all([from.drop(), to.drop()]);
+});
+
+const server = (url: string) => {
+  const { hostname, port, username, password, pathname } = new URL(url);
+  const [user, secret] = [username, password].map(decodeURIComponent);
+  return { host: hostname, port: Number(port), username: user, password: secret, database: pathname.slice(1) };
+};
+
+async function follow(table: string, choice: Parameters<typeof makePipeline>[1] = {} as never): Promise<Pipeline> {
+  const pipeline = await makePipeline(service, {
+    source: { name: 'postgres', parameters: { ...server(from.url), replication: 'logical', slot_lag_warning_mb: 1 } },
+    destination: { name: 'postgres', parameters: server(to.url) },
+    only: [table],
+    ...choice,
+    stream: {
+      sync_mode: 'incremental',
+      destination_sync_mode: 'append_dedup',
+      primary_key: [['id']],
+      ...choice.stream,
+    },
+  });
+  made.push(pipeline);
+  return pipeline;
+}
+
+async function run(pipeline: Pipeline) {
+  const id = await pipeline.start();
+  const ended = await runEnded(service, id);
+  const [stream] = await getStreamRuns(service, id);
+  return { ...ended, stream: stream! };
+}
+
+const streamOf = async (pipeline: Pipeline) => {
+  const [row] = await service.deps.db
+    .select()
+    .from(connectionStreams)
+    .where(eq(connectionStreams.connection_id, pipeline.connection.id));
+  return row!;
+};
+const slotOf = async (pipeline: Pipeline) => {
+  const name = `pipeline_${(await streamOf(pipeline)).id.replaceAll('-', '')}`;
+  const [slot] =
+    await source`select confirmed_flush_lsn::text as confirmed from pg_replication_slots where slot_name = ${name}`;
+  const [publication] = await source`select 1 from pg_publication where pubname = ${name}`;
+  return { slot, publication };
+};
+const readerRow = async (pipeline: Pipeline) => {
+  const [row] = await service.deps.db
+    .select()
+    .from(changeReaders)
+    .where(eq(changeReaders.stream_id, (await streamOf(pipeline)).id));
+  return row;
+};
+const eventsOf = (pipeline: Pipeline, event: string) =>
+  service.deps.db
+    .select()
+    .from(events)
+    .where(and(eq(events.connection_id, pipeline.connection.id), eq(events.event, event)));
+const lookNow = async (pipeline: Pipeline) => {
+  const row = await readerRow(pipeline);
+  if (!row) return;
+  await service.deps.db
+    .update(changeReaders)
+    .set({ next_look_at: sql`now()` })
+    .where(eq(changeReaders.stream_id, row.stream_id));
+  await lookAtChangeReaders(service.deps);
+};
+
+describe('a stream that follows a log', () => {
+  test('goes on from run to run; the slot is told what is committed, and no more', async () => {
+    await source.unsafe(
+      `create table followed (id int primary key, name text); insert into followed values (1, 'a'), (2, 'b')`,
+    );
+    const pipeline = await follow('followed');
+    const first = await run(pipeline);
+    expect(first.status).toBe('succeeded');
+    expect(first.stream).toMatchObject({ rows_loaded: 2, cursor_before: null });
+    await source.unsafe(
+      `delete from followed where id = 1; update followed set name = 'c' where id = 2; insert into followed values (3, 'd')`,
+    );
+    const second = await run(pipeline);
+    expect(second.stream).toMatchObject({ rows_deleted: 1, rows_updated: 1, rows_loaded: 2 });
+    expect(second.stream.cursor_before).toBe(first.stream.cursor_after);
+    expect([...(await destination`select id, name from followed order by id`)]).toEqual([
+      { id: 2, name: 'c' },
+      { id: 3, name: 'd' },
+    ]);
+    const { slot } = await slotOf(pipeline);
+    const [same] =
+      await source`select ${slot!.confirmed}::text::pg_lsn = ${second.stream.cursor_after!}::text::pg_lsn as same`;
+    expect(same!.same).toBe(true);
+    expect(second.stream.log_lag_bytes).toBeGreaterThanOrEqual(0);
+  });
+
+  test('masks and filters hold for changes: a row that no longer fits is deleted', async () => {
+    await source.unsafe(`create table filtered (id int primary key, name text, region text);
+      insert into filtered values (1, 'a', 'eu'), (2, 'b', 'us'), (3, 'c', 'eu')`);
+    const pipeline = await follow('filtered', {
+      stream: {
+        filters: [{ field: 'region', operator: 'eq', value: 'eu' }],
+        fields: [
+          { path: ['name'], selected: true, destination_name: null, destination_type: null, masking: 'hash_sha256' },
+        ],
+      },
+    } as never);
+    await run(pipeline);
+    await source.unsafe(`update filtered set region = 'us' where id = 1; update filtered set region = 'eu' where id = 2;
+      insert into filtered values (4, 'd', 'us'); update filtered set name = 'changed' where id = 3`);
+    expect((await run(pipeline)).status).toBe('succeeded');
+    const sha = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex');
+    expect([...(await destination`select id, name from filtered order by id`)]).toEqual([
+      { id: 2, name: sha('b') },
+      { id: 3, name: sha('changed') },
+    ]);
+  });
+
+  test('a history has no row that a filter holds back', async () => {
+    await source.unsafe(
+      `create table told (id int primary key, name text, region text); insert into told values (1, 'a', 'eu')`,
+    );
+    const pipeline = await follow('told', {
+      stream: { destination_sync_mode: 'append', filters: [{ field: 'region', operator: 'eq', value: 'eu' }] },
+    } as never);
+    expect((await run(pipeline)).stream.rows_loaded).toBe(1);
+    await source.unsafe(
+      `update told set region = 'us', name = 'secret' where id = 1; insert into told values (2, 'b', 'eu'); truncate told`,
+    );
+    await run(pipeline);
+    const rows = await destination`select id, name, _cdc_operation as what from told`;
+    expect(rows.map(({ id, name, what }) => [id, name, what])).toEqual([
+      [1, 'a', 'read'],
+      [2, 'b', 'insert'],
+      [null, null, 'truncate'],
+    ]);
+  });
+
+  test('a full refresh reads the table without the log and keeps nothing at the source', async () => {
+    await source.unsafe(`create table plainly (id int primary key, name text); insert into plainly values (1, 'a')`);
+    const pipeline = await follow('plainly', {
+      stream: { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite' },
+    } as never);
+    expect((await run(pipeline)).stream.rows_loaded).toBe(1);
+    expect(await slotOf(pipeline)).toEqual({ slot: undefined, publication: undefined });
+    expect(await readerRow(pipeline)).toBeUndefined();
+  });
+
+  test('a destination that cannot apply deletes is refused', async () => {
+    await source.unsafe('create table refused (id int primary key)');
+    const pipeline = await follow('refused', { destination: { name: 'sample', parameters: {} } } as never);
+    expect((await run(pipeline)).stream.error).toMatchObject({ code: 'changes_unsupported', type: 'config_error' });
+  });
+});
+
+describe('what the source keeps', () => {
+  test('is released with the connection, and when the stream is left out, which then begins anew', async () => {
+    await source.unsafe(`create table released (id int primary key); insert into released values (1), (2)`);
+    const pipeline = await follow('released');
+    await run(pipeline);
+    expect((await slotOf(pipeline)).slot).toBeDefined();
+    const { db } = service.deps;
+    const select = (selected: boolean) =>
+      db.update(connectionStreams).set({ selected }).where(eq(connectionStreams.connection_id, pipeline.connection.id));
+    await select(false);
+    await until(async () => (await readerRow(pipeline)) === undefined, { timeout_ms: 20_000 });
+    expect(await slotOf(pipeline)).toEqual({ slot: undefined, publication: undefined });
+    expect((await streamOf(pipeline)).state).toBeNull();
+    await source.unsafe('delete from released where id = 1; insert into released values (3)');
+    await select(true);
+    expect((await run(pipeline)).stream).toMatchObject({ status: 'succeeded', rows_deleted: 1 });
+    expect((await destination`select id from released order by id`).map(({ id }) => id)).toEqual([2, 3]);
+    await db
+      .update(connections)
+      .set({ deleted_at: new Date().toISOString() })
+      .where(eq(connections.id, pipeline.connection.id));
+    await until(async () => (await readerRow(pipeline)) === undefined, { timeout_ms: 20_000 });
+    expect(await slotOf(pipeline)).toEqual({ slot: undefined, publication: undefined });
+  });
+
+  test('that cannot be released is tried again, and users are told once', async () => {
+    await source.unsafe('create table kept (id int primary key)');
+    const pipeline = await follow('kept');
+    await run(pipeline);
+    const { db } = service.deps;
+    const aim = (port: number) =>
+      db
+        .update(accountConnectors)
+        .set({ parameters: { ...pipeline.source.parameters, port } })
+        .where(eq(accountConnectors.id, pipeline.source.id));
+    await aim(1);
+    await db
+      .update(connections)
+      .set({ deleted_at: new Date().toISOString() })
+      .where(eq(connections.id, pipeline.connection.id));
+    await until(async () => ((await readerRow(pipeline))?.failures ?? 0) >= 1, { timeout_ms: 20_000 });
+    while (((await readerRow(pipeline))?.failures ?? 0) < 4) await lookNow(pipeline);
+    expect((await readerRow(pipeline))?.error).toContain('Cannot reach');
+    const [told, ...more] = await eventsOf(pipeline, 'change_log_not_released');
+    expect(more).toEqual([]);
+    expect(told?.payload).toMatchObject({
+      stream_name: 'kept',
+      error_message: expect.stringContaining('Cannot reach'),
+    });
+    await aim(server(from.url).port);
+    await lookNow(pipeline);
+    expect(await readerRow(pipeline)).toBeUndefined();
+    expect((await slotOf(pipeline)).slot).toBeUndefined();
+  });
+
+  test('and grows beyond the limit while nobody reads is told once, until it is read again', async () => {
+    await source.unsafe('create table lagging (id int primary key, filler text)');
+    const pipeline = await follow('lagging');
+    await run(pipeline);
+    await source.unsafe(`create table noise as select n, repeat(md5(n::text), 10) from generate_series(1, 20000) n`);
+    await lookNow(pipeline);
+    await lookNow(pipeline);
+    expect((await readerRow(pipeline))?.lag_bytes).toBeGreaterThan(1_000_000);
+    const told = await eventsOf(pipeline, 'change_log_lagging');
+    expect(told).toHaveLength(1);
+    expect(told[0]?.payload).toMatchObject({ stream_name: 'lagging', lag_bytes: expect.any(Number) });
+    const caught = await run(pipeline);
+    expect(caught.stream.warnings).toEqual([]);
+    expect((await readerRow(pipeline))?.is_lagging).toBe(false);
+  });
+});

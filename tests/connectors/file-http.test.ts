@@ -120,7 +120,7 @@ test('redirects are followed, and credentials stay with the origin that they are
 test('each thing that can be wrong has its own class and code', async () => {
   const held = Promise.withResolvers<void>();
   const stall = put('slow.csv', CSV, { hold: held.promise });
-  const cases: [object, unknown, string][] = [
+  const cases: [object, new (...given: never[]) => Error, string][] = [
     [settingsOf('none.csv'), ConfigurationError, 'not_found'],
     [settingsOf(put('locked.csv', CSV, { authorization: 'Bearer x' })), AuthenticationError, 'unauthorized'],
     [settingsOf(put('forbidden.csv', CSV, { status: 403 })), AuthenticationError, 'forbidden'],
@@ -143,7 +143,7 @@ test('each thing that can be wrong has its own class and code', async () => {
   ];
   for (const [settings, kind, code] of cases) {
     const error = await failureOf(settings);
-    expect(error).toBeInstanceOf(kind as typeof Error);
+    expect(error).toBeInstanceOf(kind);
     expect(error).toMatchObject({ code });
   }
   held.resolve();

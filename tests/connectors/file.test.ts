@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import type { ConnectorContext } from '../../server/connectors/define.ts';
+import type { ConnectorContext, StreamState } from '../../server/connectors/define.ts';
 import { ConfigurationError, DataError, SchemaChangedError } from '../../server/connectors/errors.ts';
 import { FileSourceConfig } from '../../server/connectors/file/settings.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
@@ -237,6 +237,34 @@ test('an incremental read gives new and changed files only, also those of the sa
   const third = await read(second.state);
   expect(third.ids).toEqual(['1', '4']);
   expect(readdirSync(join(root, 'inc'))).toEqual(['a.csv', 'b.csv', 'c.csv']);
+});
+
+test('a file that comes to light after younger ones were read is read, and nothing twice', async () => {
+  const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 12, minute));
+  const write = (name: string, minute: number) =>
+    utimesSync(join(root, put(`late/${name}`, `id\n${name.slice(0, 1)}\n`)), at(0), at(minute));
+  const context = contextOf({ path: 'late/*.csv' });
+  const read = async (state: StreamState | null) => {
+    const [stream] = await fileSource.discover(context);
+    if (!stream) throw new Error('no stream');
+    const batches = await readBatches(fileSource, context, requestOf(stream, { sync_mode: 'incremental', state }));
+    const last = batches.findLast((batch) => batch.state)?.state ?? state;
+    return { ids: batches.flatMap(({ rows }) => rows.map(([id]) => id)), state: JSON.parse(JSON.stringify(last)) };
+  };
+  write('1.csv', 0);
+  write('2.csv', 55);
+  const first = await read(null);
+  expect(first.ids).toEqual(['1', '2']);
+  // Written before the youngest one, renamed into place after it was read.
+  write('3.csv', 30);
+  const second = await read(first.state);
+  expect(second.ids).toEqual(['3']);
+  expect((await read(second.state)).ids).toEqual([]);
+  write('3.csv', 31);
+  expect((await read(second.state)).ids).toEqual(['3']);
+  // States of the first version, and those of users, have the cursor and the names at it.
+  expect((await read({ cursor: '2026-01-01 12:55:00+00', names: ['late/2.csv'] })).ids).toEqual([]);
+  expect((await read({ cursor: '2026-01-01 12:31:00+00' })).ids).toEqual(['3', '2']);
 });
 
 test('a column that is gone is a SchemaChangedError, a new one a warning', async () => {

@@ -14,6 +14,8 @@ export interface S3Server {
   get(key: string): Promise<string | null>;
   delete(key: string): Promise<void>;
   keys(prefix?: string): Promise<string[]>;
+  /** Whether there is an upload in parts that takes another one. */
+  isOpenUpload(key: string, id: string): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -71,9 +73,14 @@ async function opened(endpoint: string): Promise<Omit<S3Server, 'close'>> {
     delete: async (key) => {
       await send('DELETE', key);
     },
+    async isOpenUpload(key, id) {
+      const query = new URLSearchParams({ partNumber: '9999', uploadId: id });
+      const answer = await client.fetch(`${url(key)}?${query.toString()}`, { method: 'PUT', body: 'x' });
+      return answer.ok;
+    },
     async keys(prefix = '') {
       const query = new URLSearchParams({ 'list-type': '2', prefix });
-      const answer = await client.fetch(`${endpoint}/data?${query}`);
+      const answer = await client.fetch(`${endpoint}/data?${query.toString()}`);
       return [...(await answer.text()).matchAll(/<Key>([^<]*)<\/Key>/g)].map((match) => match[1] ?? '').toSorted();
     },
   };

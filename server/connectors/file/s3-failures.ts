@@ -1,7 +1,12 @@
 import { XMLParser } from 'fast-xml-parser';
 import { AuthenticationError, ConfigurationError, type ConnectorError, RetryableError } from '../errors.ts';
 
-const parser = new XMLParser({ parseTagValue: false, ignoreAttributes: true, isArray: (name) => LISTS.has(name) });
+const parser = new XMLParser({
+  parseTagValue: false,
+  htmlEntities: true,
+  ignoreAttributes: true,
+  isArray: (name) => LISTS.has(name),
+});
 const LISTS = new Set(['Contents', 'Error', 'Deleted']);
 
 /** An answer of the store; null when it is no XML. Elements of LISTS are lists. */
@@ -27,7 +32,7 @@ export interface Refusal {
 /** What the store said of a request that it did not carry out. */
 export function refusalOf(status: number, text: string, place: { bucket: string; key: string }): Refusal {
   const [error] = (parseXml(text)?.Error ?? []) as { Code?: string; Message?: string }[];
-  return { status, code: String(error?.Code ?? ''), message: String(error?.Message ?? ''), ...place };
+  return { status, code: error?.Code ?? '', message: error?.Message ?? '', ...place };
 }
 
 type Explain = (refusal: Refusal) => ConnectorError;

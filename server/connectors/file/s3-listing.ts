@@ -23,7 +23,7 @@ export async function* listObjects(bucket: Bucket, prefix: string): AsyncGenerat
       const modified = Date.parse(one.LastModified ?? '') * 1000;
       yield { key: decode(one.Key ?? ''), size: Number(one.Size), modified, etag: one.ETag ?? '' };
     }
-    token = page.IsTruncated === 'true' ? String(page.NextContinuationToken ?? '') : null;
+    token = page.IsTruncated === 'true' ? ((page.NextContinuationToken as string | undefined) ?? null) : null;
   } while (token);
 }
 

@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream';
+import { callbackify } from 'node:util';
 import type { Bucket } from './s3-client.ts';
 
 /** S3 takes 10,000 parts of at least 5 MB; parts grow with the object, so that it may have 2 TB. */
@@ -62,13 +63,16 @@ export class PartStream extends Writable {
     this.held.push(chunk);
     this.heldBytes += chunk.length;
     const full = this.heldBytes >= FIRST_PART_BYTES * (1 + Math.floor(this.parts.length / PARTS_OF_A_SIZE));
-    if (full) this.send().then(() => done(), done);
-    else done();
+    this.next(full, done);
   }
 
   override _final(done: (error?: Error | null) => void): void {
     const rest = this.heldBytes > 0 || this.parts.length === 0;
-    if (rest) this.send().then(() => done(), done);
+    this.next(rest, done);
+  }
+
+  private next(send: boolean, done: (error?: Error | null) => void): void {
+    if (send) callbackify(() => this.send())(done);
     else done();
   }
 

@@ -1,0 +1,151 @@
+import type { ApiClient } from '../../api.ts';
+import { askChoice, askText } from '../ask.ts';
+import type { Cli } from '../context.ts';
+import { UsageError } from '../exit.ts';
+import { pick } from '../find.ts';
+import { colouredStatus, moment, number } from '../style.ts';
+import { showList, showThing } from '../table.ts';
+import { requireConfirmation } from './session.ts';
+
+export type Connection = Awaited<ReturnType<ApiClient['connections']['list']['query']>>[number];
+
+export interface CreatingConnection {
+  json: boolean;
+  name?: string;
+  source?: string;
+  destination?: string;
+  schema?: string;
+  cron?: string;
+  every?: number;
+  timezone?: string;
+  stream?: readonly string[];
+  run: boolean;
+}
+
+export const findConnection = async (api: ApiClient, wanted: string): Promise<Connection> =>
+  pick(await api.connections.list.query(), wanted, 'connection');
+
+export async function listConnections(cli: Cli, flags: { json: boolean }): Promise<void> {
+  showList(cli, await (await cli.api()).connections.list.query(), {
+    json: flags.json,
+    none: 'There is no connection yet',
+    columns: {
+      name: ({ name }) => name,
+      status: ({ status }) => colouredStatus(cli.style, status),
+      health: ({ health }) => colouredStatus(cli.style, health),
+      'last run': ({ last_run }) =>
+        last_run
+          ? `${colouredStatus(cli.style, last_run.status)} ${moment(last_run.finished_at ?? last_run.started_at)}`
+          : '–',
+      next: ({ next_run_at }) => moment(next_run_at),
+      source: ({ source }) => source.name,
+      destination: ({ destination }) => destination.name,
+      id: ({ id }) => id,
+    },
+  });
+}
+
+export async function showConnection(cli: Cli, flags: { json: boolean }, wanted: string): Promise<void> {
+  show(cli, await findConnection(await cli.api(), wanted), flags.json);
+}
+
+export async function createConnection(cli: Cli, flags: CreatingConnection): Promise<void> {
+  const api = await cli.api();
+  const source = await chosen(cli, { api, connector_type: 'source', wanted: flags.source });
+  const destination = await chosen(cli, { api, connector_type: 'destination', wanted: flags.destination });
+  const initial = `${source.name} to ${destination.name}`;
+  const name = flags.name ?? (cli.interactive ? await askText(cli, { message: 'Name', initial }) : initial);
+  const made = await api.connections.create.mutate({
+    name,
+    source_id: source.id,
+    destination_id: destination.id,
+    ...(flags.schema && { destination_schema: flags.schema }),
+    ...scheduleOf(flags),
+    ...(flags.stream && { streams: flags.stream.map((stream) => ({ name: stream })) }),
+    run_immediately: flags.run,
+  });
+  show(cli, made, flags.json);
+}
+
+function scheduleOf({ cron, every, timezone = 'UTC' }: CreatingConnection) {
+  if (cron !== undefined && every !== undefined) throw new UsageError('Only one of --cron and --every');
+  if (cron !== undefined) return { schedule: { type: 'cron' as const, cron_expression: cron, timezone } };
+  // The service says which minutes it takes.
+  if (every !== undefined) return { schedule: { type: 'interval' as const, interval_minutes: every as 60, timezone } };
+  return {};
+}
+
+async function chosen(
+  cli: Cli,
+  { api, connector_type, wanted }: { api: ApiClient; connector_type: 'source' | 'destination'; wanted?: string },
+) {
+  const all = await api.account_connectors.list.query({ connector_type });
+  if (wanted !== undefined) return pick(all, wanted, connector_type);
+  if (all.length === 0)
+    throw new UsageError(`There is no ${connector_type} yet: \`${connector_type}s create\` makes one`);
+  const message = connector_type === 'source' ? 'Source' : 'Destination';
+  const choices = Object.fromEntries(all.map(({ id, name }) => [id, name]));
+  return pick(
+    all,
+    await askChoice(cli, { message, hint: `name it with --${connector_type}` }, choices),
+    connector_type,
+  );
+}
+
+export async function pauseConnection(
+  cli: Cli,
+  flags: { json: boolean; stop: boolean },
+  wanted: string,
+): Promise<void> {
+  const api = await cli.api();
+  const { id } = await findConnection(api, wanted);
+  const stop_active_run = flags.stop || undefined;
+  show(cli, await api.connections.update.mutate({ connection_id: id, status: 'paused', stop_active_run }), flags.json);
+}
+
+export async function resumeConnection(cli: Cli, flags: { json: boolean }, wanted: string): Promise<void> {
+  const api = await cli.api();
+  const { id } = await findConnection(api, wanted);
+  show(cli, await api.connections.update.mutate({ connection_id: id, status: 'active' }), flags.json);
+}
+
+export async function deleteConnection(cli: Cli, flags: { yes: boolean }, wanted: string): Promise<void> {
+  const api = await cli.api();
+  const { id, name } = await findConnection(api, wanted);
+  await requireConfirmation(cli, { yes: flags.yes, message: `Delete the connection "${name}"?` });
+  await api.connections.delete.mutate({ connection_id: id });
+  cli.say(`Deleted: ${name}`);
+}
+
+export async function refreshConnectionCatalog(cli: Cli, _flags: object, wanted: string): Promise<void> {
+  const api = await cli.api();
+  const { id, name } = await findConnection(api, wanted);
+  await api.connections.updateCatalog.mutate({ connection_id: id });
+  cli.say(`The catalog of "${name}" is being read; \`connections show\` tells when`);
+}
+
+function show(cli: Cli, one: Connection, json: boolean): void {
+  const selected = one.streams.filter((stream) => stream.selected);
+  showThing(cli, one, {
+    json,
+    lines: {
+      name: one.name,
+      id: one.id,
+      status: colouredStatus(cli.style, one.status) + (one.status_reason ? ` (${one.status_reason})` : ''),
+      health: colouredStatus(cli.style, one.health),
+      source: one.source.name,
+      destination: one.destination.name + (one.destination_schema ? `, schema ${one.destination_schema}` : ''),
+      schedule: one.schedule.description,
+      next: moment(one.next_run_at),
+      'last run': one.last_run ? `${one.last_run.status}, ${number(one.last_run.rows_loaded)} rows` : '–',
+      catalog: `${moment(one.catalog_refreshed_at)}, ${one.schema_change_status}`,
+      streams:
+        selected
+          .map(
+            ({ namespace, name, sync_mode, destination_sync_mode }) =>
+              `${namespace ? `${namespace}.` : ''}${name}: ${sync_mode}, ${destination_sync_mode}`,
+          )
+          .join('\n') || '–',
+    },
+  });
+}

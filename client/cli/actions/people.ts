@@ -1,0 +1,97 @@
+import type { ApiClient } from '../../api.ts';
+import type { Cli } from '../context.ts';
+import { pick } from '../find.ts';
+import { readLogin, storeLogin } from '../settings.ts';
+import { colouredStatus, moment } from '../style.ts';
+import { showList, showThing } from '../table.ts';
+import { requireConfirmation } from './session.ts';
+
+export async function listUsers(cli: Cli, flags: { json: boolean }): Promise<void> {
+  showList(cli, await (await cli.api()).users.list.query(), {
+    json: flags.json,
+    none: 'There is no user',
+    columns: {
+      name: ({ full_name, is_me }) => (is_me ? `${full_name} (you)` : full_name),
+      email: ({ email }) => email,
+      status: ({ status }) => colouredStatus(cli.style, status),
+      roles: ({ roles }) => roles.map(({ name }) => name).join(', '),
+      'last request': ({ last_api_request_at }) => moment(last_api_request_at),
+      id: ({ id }) => id,
+    },
+  });
+}
+
+export async function inviteUser(
+  cli: Cli,
+  flags: { json: boolean; name?: string; role?: readonly string[] },
+  email: string,
+): Promise<void> {
+  const api = await cli.api();
+  const roles = flags.role ? await api.roles.list.query() : [];
+  const made = await api.users.create.mutate({
+    email,
+    full_name: flags.name ?? email.split('@')[0]!,
+    ...(flags.role && { role_ids: flags.role.map((wanted) => pick(roles, wanted, 'role').id) }),
+  });
+  showThing(cli, made, {
+    json: flags.json,
+    lines: {
+      user: `${made.full_name} (${made.email})`,
+      roles: made.roles.map(({ name }) => name).join(', '),
+      'link, shown once': made.invite_link ?? '–',
+    },
+  });
+}
+
+export async function disableUser(cli: Cli, flags: { json: boolean; yes: boolean }, wanted: string): Promise<void> {
+  const api = await cli.api();
+  const users = (await api.users.list.query()).map((user) => ({ ...user, name: user.email }));
+  const { id, email } = pick(users, wanted, 'user');
+  await requireConfirmation(cli, { yes: flags.yes, message: `Let ${email} in no more?` });
+  const changed = await api.users.update.mutate({ user_id: id, is_active: false });
+  cli.say(flags.json ? JSON.stringify(changed, null, 2) : `Disabled: ${email}`);
+}
+
+const ownKeys = async (api: ApiClient) =>
+  (await api.users.listKeys.query({})).map((key) => ({ ...key, name: key.prefix }));
+
+export async function listKeys(cli: Cli, flags: { json: boolean }): Promise<void> {
+  showList(cli, await (await cli.api()).users.listKeys.query({}), {
+    json: flags.json,
+    none: 'There is no key',
+    columns: {
+      key: ({ prefix, is_current }) => (is_current ? `${prefix}… (this one)` : `${prefix}…`),
+      status: ({ status }) => colouredStatus(cli.style, status),
+      made: ({ created_at }) => moment(created_at),
+      ends: ({ expires_at, revoked_at }) => moment(revoked_at ?? expires_at),
+      'last used': ({ last_used_at }) => moment(last_used_at),
+      id: ({ id }) => id,
+    },
+  });
+}
+
+/** A key that `login` stored is replaced where it is stored, before anything is said: it cannot be had again. */
+export async function rotateKey(cli: Cli, flags: { json: boolean; graceHours?: number }): Promise<void> {
+  const { url, key } = cli.login();
+  const made = await (await cli.api()).users.rotateKey.mutate({ grace_hours: flags.graceHours });
+  const isStored = readLogin()?.key === key;
+  const path = isStored ? storeLogin({ url, key: made.api_key }) : null;
+  showThing(cli, made, {
+    json: flags.json,
+    lines: {
+      'new key, shown once': made.api_key,
+      'valid until': moment(made.expires_at),
+      'former key': `${made.previous.prefix}…, works until ${moment(made.previous.expires_at)}`,
+      stored: path ?? 'no: set it where the former one came from',
+    },
+  });
+}
+
+export async function revokeKey(cli: Cli, flags: { yes: boolean }, wanted: string): Promise<void> {
+  const api = await cli.api();
+  const { id, prefix, is_current } = pick(await ownKeys(api), wanted.replace(/…$/, ''), 'key');
+  const message = is_current ? `End ${prefix}…, the key of this very command?` : `End the key ${prefix}…?`;
+  await requireConfirmation(cli, { yes: flags.yes, message });
+  await api.users.revokeKey.mutate({ key_id: id });
+  cli.say(`Ended: ${prefix}…`);
+}

@@ -1,0 +1,32 @@
+import type { ApiClient } from '../../api.ts';
+import type { AccountConnector } from '../actions/account-connectors.ts';
+import type { Connection } from '../actions/connections.ts';
+import type { Kind } from './document.ts';
+
+export type Trigger = Awaited<ReturnType<ApiClient['automation']['listTriggers']['query']>>[number];
+
+/** What there is now. */
+export interface Current {
+  sources: AccountConnector[];
+  destinations: AccountConnector[];
+  connections: Connection[];
+  triggers: Trigger[];
+}
+
+export async function readCurrent(api: ApiClient): Promise<Current> {
+  const [connectors, connections, triggers] = await Promise.all([
+    api.account_connectors.list.query(),
+    api.connections.list.query(),
+    api.automation.listTriggers.query({}),
+  ]);
+  return {
+    sources: connectors.filter(({ connector_type }) => connector_type === 'source'),
+    destinations: connectors.filter(({ connector_type }) => connector_type === 'destination'),
+    connections,
+    triggers: triggers.filter(({ is_system }) => !is_system),
+  };
+}
+
+/** Names are the identity of everything, upper and lower case alike. */
+export const findNamed = <K extends Kind>(current: Current, kind: K, name: unknown): Current[K][number] | undefined =>
+  (current[kind] as Current[K][number][]).find((one) => one.name.toLowerCase() === String(name).toLowerCase());

@@ -1,0 +1,54 @@
+import type { Body } from './document.ts';
+
+export const MASK = '**********';
+
+export interface Change {
+  path: string;
+  from: unknown;
+  to: unknown;
+}
+
+const isObject = (value: unknown): value is Body =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** By what the elements of a list are told apart; the others by their place. */
+export const identityOf = (element: unknown): string | null => {
+  if (!isObject(element)) return null;
+  const { name, namespace } = element;
+  if (typeof name === 'string') return `${typeof namespace === 'string' ? namespace : ''}.${name}`;
+  return Array.isArray(element.path) ? element.path.join('.') : null;
+};
+
+/**
+ * What `wanted` says otherwise than `actual`. Whatever it does not say is no difference: the service fills in defaults,
+ * and people change the rest elsewhere. A masked secret is none either.
+ */
+export function differences(wanted: unknown, actual: unknown, path = ''): Change[] {
+  if (wanted === undefined || actual === MASK) return [];
+  if (isObject(wanted) && isObject(actual)) {
+    return Object.entries(wanted).flatMap(([key, value]) =>
+      differences(value, actual[key], path ? `${path}.${key}` : key),
+    );
+  }
+  if (Array.isArray(wanted) && Array.isArray(actual)) return listDifferences(wanted, actual, path);
+  return (wanted ?? null) === (actual ?? null) ? [] : [{ path, from: actual ?? null, to: wanted }];
+}
+
+function listDifferences(wanted: unknown[], actual: unknown[], path: string): Change[] {
+  const names = wanted.map(identityOf);
+  if (names.includes(null)) {
+    if (wanted.length !== actual.length) return [{ path, from: actual, to: wanted }];
+    return wanted.flatMap((element, at) => differences(element, actual[at], `${path}[${at}]`));
+  }
+  const known = new Map(actual.map((element) => [identityOf(element), element]));
+  const changed = wanted.flatMap((element, at) => {
+    const name = names[at]!;
+    const place = `${path}.${name.replace(/^\./, '')}`;
+    return known.has(name) ? differences(element, known.get(name), place) : [{ path: place, from: null, to: element }];
+  });
+  const gone = [...known].filter(([name]) => !names.includes(name));
+  return [
+    ...changed,
+    ...gone.map(([name]) => ({ path: `${path}.${String(name).replace(/^\./, '')}`, from: 'there', to: null })),
+  ];
+}

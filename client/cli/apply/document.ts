@@ -1,0 +1,165 @@
+import { type Document, isMap, LineCounter, type Node, parseDocument, visit } from 'yaml';
+import { UsageError } from '../exit.ts';
+import { variable } from '../settings.ts';
+
+export const KINDS = ['sources', 'destinations', 'connections', 'triggers'] as const;
+export type Kind = (typeof KINDS)[number];
+export type Path = (string | number)[];
+export type Body = Record<string, unknown>;
+
+/** One thing as the file wants it to be. */
+export interface Wanted {
+  kind: Kind;
+  name: string;
+  body: Body;
+  /** `file:line:column` of a place in it, or of the nearest one above that is written. */
+  at(path?: Path): string;
+}
+
+const ACCOUNT_CONNECTOR = ['connector', 'parameters', 'auth_method', 'ssh_tunnel', 'datasets', 'credentials_expire_at'];
+
+/** What may be said of each kind; what else there is, the service refuses. */
+export const KEYS: Record<Kind, { required: string[]; optional: string[] }> = {
+  sources: { required: ['connector'], optional: ACCOUNT_CONNECTOR.slice(1) },
+  destinations: { required: ['connector'], optional: ACCOUNT_CONNECTOR.slice(1) },
+  connections: {
+    required: ['source', 'destination'],
+    optional: [
+      'description',
+      'schedule',
+      'backfill_days',
+      'start_date',
+      'destination_schema',
+      'table_prefix',
+      'streams',
+      'schema_change_policy',
+      'rejected_rows_policy',
+      'max_rejected_rows',
+      'max_parallel_streams',
+      'notify_on_failure',
+      'tags',
+      'status',
+    ],
+  },
+  triggers: {
+    required: ['actions'],
+    optional: [
+      'rule',
+      'condition',
+      'description',
+      'enabled',
+      'event_types',
+      'severity',
+      'threshold',
+      'within_seconds',
+      'posture',
+      'expect',
+      'group_by',
+      'cooldown_seconds',
+      'case',
+    ],
+  },
+};
+
+interface Read {
+  document: Document.Parsed;
+  at(path: Path): string;
+  problems: string[];
+}
+
+/** Everything that the file names. @throws UsageError with every problem, each with file, line and column. */
+export function readPipelines(text: string, file: string): Wanted[] {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  const place = (offset: number) => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  const problems = document.errors.map(({ pos, message }) => `${place(pos[0])}: ${message.split('\n')[0]}`);
+  if (problems.length > 0) throw new UsageError(problems.join('\n'));
+  const at = (path: Path) => place(nearest(document, path)?.range?.[0] ?? 0);
+  fillIn(document, { place, problems });
+  const read = { document, at, problems };
+  const wanted = checkTop(read) ? KINDS.flatMap((kind) => ofKind(read, kind)) : [];
+  if (problems.length > 0) throw new UsageError(problems.join('\n'));
+  return wanted;
+}
+
+/** `${NAME}` becomes the environment variable, `$${` a plain `${`. */
+function fillIn(document: Document.Parsed, { place, problems }: { place(offset: number): string; problems: string[] }) {
+  visit(document, {
+    Scalar: (key, node) => {
+      if (key === 'key' || typeof node.value !== 'string') return;
+      node.value = node.value.replaceAll(/\$\$\{|\$\{([^}]*)\}/g, (whole, name?: string) => {
+        if (whole === '$${') return '${';
+        const value = name && /^\w+$/.test(name) ? variable(name) : undefined;
+        if (value === undefined)
+          problems.push(`${place(node.range?.[0] ?? 0)}: the environment variable ${name || '(no name)'} is not set`);
+        return value ?? '';
+      });
+    },
+  });
+}
+
+function checkTop({ document, at, problems }: Read): boolean {
+  if (document.contents === null) return true;
+  if (!isMap(document.contents)) {
+    problems.push(`${at([])}: sources, destinations, connections and triggers are expected, by name`);
+    return false;
+  }
+  for (const key of Object.keys(document.toJS())) {
+    if (key === 'version' && document.get('version') === 1) continue;
+    if (KINDS.includes(key as Kind)) continue;
+    problems.push(`${at([key])}: "${key}" is not known; known are version: 1, ${KINDS.join(', ')}`);
+  }
+  return true;
+}
+
+function ofKind(read: Read, kind: Kind): Wanted[] {
+  const { document, at, problems } = read;
+  const all: unknown = document.toJS()?.[kind];
+  if (all == null) return [];
+  if (typeof all !== 'object' || Array.isArray(all)) {
+    problems.push(`${at([kind])}: ${kind} are written by name, "name: {…}"`);
+    return [];
+  }
+  const seen = new Set<string>();
+  return Object.entries(all).flatMap(([name, body]) => {
+    if (seen.has(name.toLowerCase())) problems.push(`${at([kind, name])}: "${name}" is there twice`);
+    seen.add(name.toLowerCase());
+    if (!checkKeys(read, { kind, name, body })) return [];
+    return [{ kind, name, body: body as Body, at: (path: Path = []) => at([kind, name, ...path]) }];
+  });
+}
+
+function checkKeys({ at, problems }: Read, { kind, name, body }: { kind: Kind; name: string; body: unknown }): boolean {
+  if (body === null || typeof body !== 'object' || Array.isArray(body)) {
+    problems.push(`${at([kind, name])}: "${name}" says nothing; ${KEYS[kind].required.join(', ')} are needed`);
+    return false;
+  }
+  const { required, optional } = KEYS[kind];
+  const known = [...required, ...optional];
+  for (const key of Object.keys(body)) {
+    if (!known.includes(key))
+      problems.push(`${at([kind, name, key])}: "${key}" is not known; known are ${known.join(', ')}`);
+  }
+  for (const key of required) {
+    if (!(key in body)) problems.push(`${at([kind, name])}: "${name}" lacks ${key}`);
+  }
+  return true;
+}
+
+/** The key rather than its value: that is where one looks. */
+function nearest(document: Document.Parsed, path: Path): Node | null {
+  for (let length = path.length; length > 0; length--) {
+    const parent = length === 1 ? document.contents : document.getIn(path.slice(0, length - 1), true);
+    const last = path[length - 1];
+    if (isMap(parent)) {
+      const pair = parent.items.find(({ key }) => String((key as { value?: unknown })?.value ?? key) === String(last));
+      if (pair) return pair.key as Node;
+    }
+    const node = document.getIn(path.slice(0, length), true);
+    if (node) return node as Node;
+  }
+  return document.contents;
+}

@@ -1,0 +1,104 @@
+import { stringify } from 'yaml';
+import type { Cli } from '../context.ts';
+import { type Current, readCurrent } from './current.ts';
+import { MASK } from './difference.ts';
+import { type Body, KEYS } from './document.ts';
+
+/** A file that `apply` would find nothing to change in, given the secrets. */
+export async function exportPipelines(cli: Cli, flags: { output?: string }): Promise<void> {
+  const api = await cli.api();
+  const current = await readCurrent(api);
+  const document = {
+    version: 1,
+    sources: named(current.sources, connectorBody),
+    destinations: named(current.destinations, connectorBody),
+    connections: named(current.connections, connectionBody),
+    triggers: named(current.triggers, (trigger) => triggerBody(trigger, current)),
+  };
+  const text = stringify(document, { lineWidth: 100 });
+  if (flags.output === undefined) return cli.say(text.trimEnd());
+  await Bun.write(flags.output, text);
+  const secrets = [...new Set([...text.matchAll(/(?<!\$)\$\{(\w+)\}/g)].map(([, name]) => name))];
+  cli.say(`Written: ${flags.output}${secrets.length > 0 ? `. For \`apply\`, set ${secrets.join(', ')}` : ''}`);
+}
+
+const named = <Thing extends { name: string }>(things: Thing[], body: (thing: Thing) => Body) =>
+  Object.fromEntries(things.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map((thing) => [thing.name, body(thing)]));
+
+/** Nothing and empty lists are what is there without being said. */
+const said = (body: Body): Body =>
+  Object.fromEntries(
+    Object.entries(body).filter(
+      ([, value]) => value != null && value !== '' && !(Array.isArray(value) && value.length === 0),
+    ),
+  );
+
+function connectorBody(one: Current['sources'][number]): Body {
+  const secrets = (name: string) => `\${${`${one.name}_${name}`.toUpperCase().replaceAll(/\W+/g, '_')}}`;
+  const parameters = Object.entries(one.parameters).map(([name, value]) => [
+    name,
+    value === MASK ? secrets(name) : plain(value),
+  ]);
+  const {
+    host_key_fingerprint: _seen,
+    fingerprint: _fingerprint,
+    public_key: _public,
+    ...tunnel
+  } = one.ssh_tunnel ?? {};
+  return said({
+    connector: one.connector_name,
+    parameters: said(Object.fromEntries(parameters)),
+    datasets: plain(one.datasets),
+    ssh_tunnel: one.ssh_tunnel && tunnel,
+    credentials_expire_at: one.credentials_expire_at,
+  });
+}
+
+function connectionBody(connection: Current['connections'][number]): Body {
+  const { description: _text, next_runs: _next, ...schedule } = connection.schedule;
+  const settings = KEYS.connections.optional.map((key) => [key, plain(connection[key as keyof typeof connection])]);
+  return said({
+    source: connection.source.name,
+    destination: connection.destination.name,
+    ...Object.fromEntries(settings),
+    // What the service did to it is no wish of anybody.
+    status: connection.status === 'active' || connection.status === 'paused' ? connection.status : undefined,
+    schedule: said(schedule),
+    streams: connection.streams.filter(({ selected }) => selected).map(streamBody),
+  });
+}
+
+function streamBody(stream: Current['connections'][number]['streams'][number]): Body {
+  const {
+    id: _id,
+    selected: _selected,
+    cursor_value: _value,
+    cursor_updated_at: _at,
+    row_count_last_run: _rows,
+    ...rest
+  } = stream;
+  return said(plain(rest) as Body);
+}
+
+function triggerBody(trigger: Current['triggers'][number], current: Current): Body {
+  const settings = KEYS.triggers.optional.map((key) => [key, plain(trigger[key as keyof typeof trigger])]);
+  const nameOf = (id: unknown) =>
+    [...current.destinations, ...current.sources, ...current.connections].find((one) => one.id === id)?.name;
+  const actions = trigger.actions.map(({ account_connector_id, connection_id, secret, ...action }) =>
+    said({
+      ...(plain(action) as Body),
+      account_connector: nameOf(account_connector_id),
+      connection: nameOf(connection_id),
+      secret: secret === MASK ? `\${${`${trigger.name}_secret`.toUpperCase().replaceAll(/\W+/g, '_')}}` : undefined,
+    }),
+  );
+  return said({ ...Object.fromEntries(settings), actions });
+}
+
+/** `${` in what people wrote is not a variable. */
+function plain(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll('${', '$${');
+  if (Array.isArray(value)) return value.map(plain);
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, plain(one)]));
+}

@@ -1,0 +1,211 @@
+import { type ApiClient, isApiError } from '../../api.ts';
+import { UsageError } from '../exit.ts';
+import { type Current, findNamed } from './current.ts';
+import { type Change, differences, identityOf, MASK } from './difference.ts';
+import { type Body, KINDS, type Kind, type Path, type Wanted } from './document.ts';
+
+/** One thing to do. */
+export type Step =
+  | { action: 'create'; wanted: Wanted }
+  | { action: 'update'; wanted: Wanted; id: string; revision?: number; changes: Change[] }
+  | { action: 'delete'; kind: Kind; name: string; id: string };
+
+export interface Planning {
+  prune: boolean;
+  rotateSecrets: boolean;
+}
+
+const PRIVATE_KEYS = ['private_key', 'encrypted_private_key'];
+
+/** What must be done, in the order in which it can be. @throws UsageError with the place of what cannot be. */
+export async function makePlan(
+  api: ApiClient,
+  { wanted, current, options }: { wanted: Wanted[]; current: Current; options: Planning },
+): Promise<{ steps: Step[]; unchanged: number }> {
+  const steps: Step[] = [];
+  for (const one of wanted) {
+    checkReferences(one, { wanted, current });
+    const actual = findNamed(current, one.kind, one.name);
+    if (!actual) {
+      steps.push({ action: 'create', wanted: one });
+      continue;
+    }
+    const changes = await changesOf(api, one, { actual, current, rotate: options.rotateSecrets });
+    if (changes.length === 0) continue;
+    const revision = 'revision' in actual ? actual.revision : undefined;
+    steps.push({ action: 'update', wanted: one, id: actual.id, revision, changes });
+  }
+  const unchanged = wanted.length - steps.length;
+  return { steps: options.prune ? [...steps, ...pruned(wanted, current)] : steps, unchanged };
+}
+
+function checkReferences(one: Wanted, { wanted, current }: { wanted: Wanted[]; current: Current }): void {
+  for (const { path, kinds, name } of referencesOf(one)) {
+    const lower = String(name).toLowerCase();
+    const isKnown = kinds.some(
+      (kind) =>
+        findNamed(current, kind, name) ??
+        wanted.some((other) => other.kind === kind && other.name.toLowerCase() === lower),
+    );
+    if (!isKnown)
+      throw new UsageError(
+        `${one.at(path)}: there is no ${String(path.at(-1)).replace('_', ' ')} "${String(name)}", here or in the service`,
+      );
+  }
+}
+
+function referencesOf({ kind, body }: Wanted): { path: Path; kinds: Kind[]; name: unknown }[] {
+  if (kind === 'connections') {
+    return [
+      { path: ['source'], kinds: ['sources'], name: body.source },
+      { path: ['destination'], kinds: ['destinations'], name: body.destination },
+    ];
+  }
+  const actions = kind === 'triggers' && Array.isArray(body.actions) ? (body.actions as Body[]) : [];
+  return actions.flatMap((action, at) => [
+    ...(action?.connection
+      ? [{ path: ['actions', at, 'connection'], kinds: ['connections'] as Kind[], name: action.connection }]
+      : []),
+    ...(action?.account_connector
+      ? [
+          {
+            path: ['actions', at, 'account_connector'],
+            kinds: ['destinations', 'sources'] as Kind[],
+            name: action.account_connector,
+          },
+        ]
+      : []),
+  ]);
+}
+
+async function changesOf(
+  api: ApiClient,
+  one: Wanted,
+  { actual, current, rotate }: { actual: Current[Kind][number]; current: Current; rotate: boolean },
+): Promise<Change[]> {
+  const renamed = one.name === actual.name ? [] : [{ path: 'name', from: actual.name, to: one.name }];
+  if (one.kind === 'triggers') return [...renamed, ...triggerChanges(one, { actual, current, rotate })];
+  if (one.kind === 'connections')
+    return [...renamed, ...connectionChanges(one, actual as Current['connections'][number])];
+  const connector = actual as Current['sources'][number];
+  const { connector: name, parameters = {}, ssh_tunnel, ...rest } = one.body;
+  if (name !== connector.connector_name)
+    throw new UsageError(
+      `${one.at(['connector'])}: the connector of "${one.name}" is ${connector.connector_name} and cannot be changed`,
+    );
+  return [
+    ...renamed,
+    ...(await parameterChanges(api, one, { connector, parameters: parameters as Body, rotate })),
+    ...differences(rest, connector),
+    ...tunnelChanges(ssh_tunnel, connector.ssh_tunnel, rotate),
+  ];
+}
+
+/** The service compares, since it alone knows the secrets. */
+async function parameterChanges(
+  api: ApiClient,
+  one: Wanted,
+  { connector, parameters, rotate }: { connector: Current['sources'][number]; parameters: Body; rotate: boolean },
+): Promise<Change[]> {
+  const differing = await api.account_connectors.differingParameters
+    .mutate({ account_connector_id: connector.id, parameters })
+    .catch((error: unknown) => {
+      throw placed(one, error);
+    });
+  const secret = (name: string) => connector.parameters[name] === MASK;
+  const rotated = rotate ? Object.keys(parameters).filter(secret) : [];
+  return [...new Set([...differing, ...rotated])].map((name) => ({
+    path: `parameters.${name}`,
+    from: connector.parameters[name] ?? null,
+    to: secret(name) ? MASK : parameters[name],
+  }));
+}
+
+/** Private keys are never shown, so only another address or user tells that a tunnel changed. */
+function tunnelChanges(wanted: unknown, actual: unknown, rotate: boolean): Change[] {
+  if (wanted === undefined) return [];
+  if (wanted === null || actual === null || typeof wanted !== 'object')
+    return differences(wanted, actual, 'ssh_tunnel');
+  const visible = Object.fromEntries(Object.entries(wanted).filter(([key]) => !PRIVATE_KEYS.includes(key)));
+  const isRotated = rotate && PRIVATE_KEYS.some((key) => key in wanted);
+  return [
+    ...differences(visible, actual, 'ssh_tunnel'),
+    ...(isRotated ? [{ path: 'ssh_tunnel.private_key', from: MASK, to: MASK }] : []),
+  ];
+}
+
+function connectionChanges(one: Wanted, actual: Current['connections'][number]): Change[] {
+  const { source, destination } = one.body;
+  for (const [key, name] of Object.entries({ source, destination })) {
+    const present = actual[key as 'source' | 'destination'].name;
+    if (String(name).toLowerCase() !== present.toLowerCase()) {
+      throw new UsageError(`${one.at([key])}: the ${key} of "${one.name}" is "${present}" and cannot be changed`);
+    }
+  }
+  const { streams, ...rest } = connectionRequest(one.body);
+  const named = new Set((streams ?? []).map(identityOf));
+  const compared = actual.streams.filter((stream) => stream.selected || named.has(identityOf(stream)));
+  return [...differences(rest, actual), ...differences(streams, compared, 'streams')];
+}
+
+/** A connection's body as the service takes it, without what refers to others. A schedule is replaced as a whole. */
+export function connectionRequest(body: Body): Body & { streams?: Body[] } {
+  const { source: _source, destination: _destination, schedule, streams, ...rest } = body;
+  const defaults = { interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null };
+  return {
+    ...rest,
+    ...(schedule !== undefined && { schedule: { ...defaults, ...(schedule as Body) } }),
+    ...(Array.isArray(streams) && { streams: streams.map((stream) => ({ selected: true, ...(stream as Body) })) }),
+  };
+}
+
+function triggerChanges(
+  one: Wanted,
+  { actual, current, rotate }: { actual: Current[Kind][number]; current: Current; rotate: boolean },
+): Change[] {
+  const { expect, ...body } = triggerRequest(one.body, current);
+  const hasSecret = (body.actions as Body[]).some((action) => action.secret);
+  return [
+    ...differences(body, actual),
+    // The service gives it back as a rule, whatever it was.
+    ...(typeof expect === 'string' ? differences({ expect }, actual) : []),
+    ...(rotate && hasSecret ? [{ path: 'actions', from: MASK, to: MASK }] : []),
+  ];
+}
+
+/** A trigger's body as the service takes it: ids for names. What is not made yet has no id. */
+export function triggerRequest(body: Body, current: Current): Body {
+  if (!Array.isArray(body.actions)) return { ...body, actions: [] };
+  const actions = (body.actions as Body[]).map(({ connection, account_connector, ...action }) => ({
+    ...action,
+    ...(connection !== undefined && { connection_id: findNamed(current, 'connections', connection)?.id }),
+    ...(account_connector !== undefined && {
+      account_connector_id:
+        (findNamed(current, 'destinations', account_connector) ?? findNamed(current, 'sources', account_connector))
+          ?.id ?? 'new',
+    }),
+  }));
+  return { ...body, actions };
+}
+
+/** Users before what they use. */
+function pruned(wanted: Wanted[], current: Current): Step[] {
+  const keeps = (kind: Kind, name: string) =>
+    wanted.some((one) => one.kind === kind && one.name.toLowerCase() === name.toLowerCase());
+  return KINDS.toReversed().flatMap((kind) =>
+    current[kind]
+      .filter(({ name }) => !keeps(kind, name))
+      .map(({ id, name }) => ({ action: 'delete' as const, kind, name, id })),
+  );
+}
+
+/** An error of the service with the places in the file that it is about. */
+export function placed(one: Wanted, error: unknown): unknown {
+  if (!isApiError(error) || error.status === null || error.status === 401 || error.status >= 500) return error;
+  const { field } = error.context;
+  const problems = error.problems.map(({ loc, msg }) => `${one.at(loc.slice(1))}: ${loc.slice(1).join('.')}: ${msg}`);
+  const path = typeof field === 'string' ? field.split('.') : [];
+  const lines =
+    problems.length > 0 ? problems : [`${one.at(path)}: ${error.message} (${error.code}, request ${error.request_id})`];
+  return new UsageError(lines.join('\n'));
+}

@@ -1,0 +1,29 @@
+import type { Cli } from './context.ts';
+
+const NAME = 'data-pipelines';
+/** Asks the program itself what could come next: hidden from help. */
+export const COMPLETE = '__complete';
+
+const SCRIPTS = {
+  bash: `_data_pipelines() {
+  local line
+  COMPREPLY=()
+  while IFS= read -r line; do COMPREPLY+=("$line"); done < <(${NAME} ${COMPLETE} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -o default -F _data_pipelines ${NAME}`,
+  zsh: `_data_pipelines() {
+  local -a found
+  found=("\${(@f)$(${NAME} ${COMPLETE} "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  compadd -- $found
+}
+compdef _data_pipelines ${NAME}`,
+  fish: `function __data_pipelines
+  set -l words (commandline -opc) (commandline -ct)
+  ${NAME} ${COMPLETE} $words[2..-1] 2>/dev/null
+end
+complete -c ${NAME} -f -a '(__data_pipelines)'`,
+};
+
+export function printScript(cli: Cli, _flags: object, shell: keyof typeof SCRIPTS): void {
+  cli.say(SCRIPTS[shell]);
+}

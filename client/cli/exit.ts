@@ -1,0 +1,56 @@
+/** What scripts can rely on; told by `data-pipelines --help` and the README. */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  authentication: 3,
+  not_found: 4,
+  unavailable: 5,
+  partially_succeeded: 6,
+  stopped: 7,
+  interrupted: 130,
+} as const;
+export type Outcome = keyof typeof EXIT;
+
+/** Ends the command with a sentence for people and a number for scripts. */
+export class Refused extends Error {
+  constructor(
+    readonly outcome: Outcome,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export class UsageError extends Refused {
+  constructor(message: string) {
+    super('usage', message);
+  }
+}
+
+/** What an error of the service has, however it came here: the client is loaded only by commands that need it. */
+interface ServiceError {
+  name: 'ApiError';
+  code: string;
+  status: number | null;
+  message: string;
+  request_id: string | null;
+}
+
+const isServiceError = (error: unknown): error is ServiceError => error instanceof Error && error.name === 'ApiError';
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof Refused) return EXIT[error.outcome];
+  if (!isServiceError(error)) return EXIT.failed;
+  if (error.status === 401 || error.status === 403) return EXIT.authentication;
+  if (error.status === 404) return EXIT.not_found;
+  return error.status === null || error.status >= 500 || error.status === 429 ? EXIT.unavailable : EXIT.failed;
+}
+
+/** The sentence, and for errors of the service what to tell its operator. */
+export function describeFailure(error: unknown): string {
+  if (error instanceof Refused) return error.message;
+  if (!isServiceError(error)) return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const told = [error.code, ...(error.request_id ? [`request ${error.request_id}`] : [])].join(', ');
+  return `${error.message} (${told})`;
+}

@@ -1,0 +1,190 @@
+import type { ApiClient } from '../api.ts';
+import type { Run, StreamRun } from './actions/runs.ts';
+import type { Cli } from './context.ts';
+import { type Outcome, Refused } from './exit.ts';
+import { colouredStatus, duration, number } from './style.ts';
+
+interface Progress {
+  run: Run;
+  stream_runs: StreamRun[];
+}
+
+const OUTCOMES: Record<string, Outcome> = {
+  succeeded: 'ok',
+  partially_succeeded: 'partially_succeeded',
+  stopped: 'stopped',
+};
+const BAR = 24;
+const SPINNING_MS = 100;
+const STREAMS_SHOWN = 20;
+
+/**
+ * Shows a run until it ends. The first Ctrl-C asks it to stop, the second leaves it alone.
+ * @throws Refused with the outcome, unless the run succeeded.
+ */
+export async function followRun(
+  cli: Cli,
+  { api, run, json }: { api: ApiClient; run: { connection_id: string; id: string }; json: boolean },
+): Promise<void> {
+  const screen = json ? null : cli.process.stdout.isTTY ? liveScreen(cli) : plainScreen(cli);
+  const leave = onInterrupt(cli, { api, id: run.id });
+  try {
+    const last = await watch(api, { run, seen: (progress) => screen?.show(progress), left: leave.left });
+    if (json) cli.say(JSON.stringify(last, null, 2));
+    else cli.say(summary(cli, last));
+    const outcome = OUTCOMES[last.run.status] ?? 'failed';
+    if (outcome !== 'ok')
+      throw new Refused(
+        outcome,
+        `The run ${last.run.status.replace('_', ' ')}${last.run.error ? `: ${last.run.error.message} (${last.run.error.code})` : ''}`,
+      );
+  } finally {
+    screen?.end();
+    leave.end();
+  }
+}
+
+function watch(
+  api: ApiClient,
+  {
+    run,
+    seen,
+    left,
+  }: { run: { connection_id: string; id: string }; seen(progress: Progress): void; left: Promise<never> },
+): Promise<Progress> {
+  let last: Progress | null = null;
+  const ended = new Promise<Progress>((resolve, reject) => {
+    const subscription = api.runs.progress.subscribe(
+      { connection_id: run.connection_id, connection_run_id: run.id },
+      {
+        onData: (progress) => seen((last = progress)),
+        onComplete: () => (last ? resolve(last) : reject(new Refused('unavailable', 'Nothing was heard of the run'))),
+        onError: reject,
+      },
+    );
+    left.catch((error: unknown) => {
+      subscription.unsubscribe();
+      reject(error);
+    });
+  });
+  return ended;
+}
+
+/** `left` fails when the user leaves. */
+function onInterrupt(cli: Cli, { api, id }: { api: ApiClient; id: string }) {
+  let asked = false;
+  const { promise: left, reject } = Promise.withResolvers<never>();
+  left.catch(() => {});
+  const interrupt = () => {
+    if (asked)
+      return reject(
+        new Refused('interrupted', `The run goes on stopping without you; \`runs show ${id}\` tells how it ended`),
+      );
+    asked = true;
+    cli.note('Asked to stop; Ctrl-C again leaves it to itself');
+    api.runs.stop.mutate({ connection_run_id: id }).catch(reject);
+  };
+  cli.process.on('SIGINT', interrupt);
+  return { left, end: () => void cli.process.off('SIGINT', interrupt) };
+}
+
+interface Screen {
+  show(progress: Progress): void;
+  end(): void;
+}
+
+/** Redrawn in place, as the streams move. */
+function liveScreen(cli: Cli): Screen {
+  let drawn = 0;
+  let last: Progress | null = null;
+  const rates = new Map<string, Rate>();
+  const draw = () => {
+    if (!last) return;
+    const lines = linesOf(cli, last, rates).map((line) => `\u001b[2K${line}`);
+    const up = drawn > 0 ? `\u001b[${drawn}A\r` : '';
+    cli.process.stdout.write(`${up}${lines.join('\n')}\n\u001b[0J`);
+    drawn = lines.length;
+  };
+  const timer = setInterval(draw, SPINNING_MS);
+  return {
+    show: (progress) => {
+      last = progress;
+      for (const stream of progress.stream_runs) measure(rates, stream);
+      draw();
+    },
+    end: () => clearInterval(timer),
+  };
+}
+
+/** A line for each change of state, for logs. */
+function plainScreen(cli: Cli): Screen {
+  const known = new Map<string, string>();
+  return {
+    show({ run, stream_runs }) {
+      for (const { id, name, status, rows } of [
+        { id: run.id, name: 'run', status: run.status, rows: run.rows_loaded },
+        ...stream_runs.map((one) => ({ id: one.id, name: nameOf(one), status: one.status, rows: one.rows_loaded })),
+      ]) {
+        if (known.get(id) !== status) cli.say(`${name}: ${status}, ${number(rows)} rows`);
+        known.set(id, status);
+      }
+    },
+    end: () => {},
+  };
+}
+
+interface Rate {
+  at: number;
+  rows: number;
+  perSecond: number;
+}
+
+/** Rows a second between the last two looks that differ. */
+function measure(rates: Map<string, Rate>, { id, rows_loaded, rows_read }: StreamRun): void {
+  const now = performance.now();
+  const rows = Math.max(rows_loaded, rows_read);
+  const before = rates.get(id);
+  if (!before) rates.set(id, { at: now, rows, perSecond: 0 });
+  else if (rows !== before.rows) {
+    rates.set(id, { at: now, rows, perSecond: ((rows - before.rows) * 1000) / Math.max(1, now - before.at) });
+  }
+}
+
+function linesOf(cli: Cli, { run, stream_runs }: Progress, rates: Map<string, Rate>): string[] {
+  const room = cli.process.stdout.columns || 80;
+  const widest = Math.max(...stream_runs.map((one) => nameOf(one).length), 6);
+  const name = Math.min(widest, Math.max(8, room - 70));
+  const urgent = ({ status }: StreamRun) =>
+    ['running', 'retrying', 'rate_limited', 'failed'].includes(status) ? 0 : 1;
+  const shown = stream_runs.toSorted((a, b) => urgent(a) - urgent(b)).slice(0, STREAMS_SHOWN);
+  const lines = shown.map((one) => {
+    const rate = rates.get(one.id)?.perSecond ?? 0;
+    const speed = one.status === 'running' && rate > 0 ? `${number(Math.round(rate))} rows/s` : '';
+    const cut = nameOf(one).length > name ? `${nameOf(one).slice(0, name - 1)}…` : nameOf(one);
+    return `${cut.padEnd(name)} ${bar(cli, one)} ${number(one.rows_loaded).padStart(13)} ${padded(cli, one.status, 12)} ${speed}`;
+  });
+  const more = stream_runs.length - shown.length;
+  const head = `Run #${run.number} ${colouredStatus(cli.style, run.status)} ${number(run.rows_loaded)} rows`;
+  return [head, ...lines, ...(more > 0 ? [cli.style('dim', `and ${more} more streams`)] : [])];
+}
+
+const nameOf = ({ namespace, stream_name }: StreamRun) => (namespace ? `${namespace}.${stream_name}` : stream_name);
+const padded = (cli: Cli, status: string, room: number) =>
+  colouredStatus(cli.style, status) + ' '.repeat(Math.max(0, room - status.length));
+
+/** Without an estimate a mark that moves. */
+function bar(cli: Cli, { status, progress_percent }: StreamRun): string {
+  const ended = ['succeeded', 'failed', 'stopped', 'skipped'].includes(status);
+  if (progress_percent !== null || ended || status === 'pending') {
+    const full = Math.round((BAR * (progress_percent ?? 0)) / 100);
+    return cli.style('cyan', '█'.repeat(full)) + cli.style('dim', '░'.repeat(BAR - full));
+  }
+  const at = Math.floor(performance.now() / SPINNING_MS) % BAR;
+  return cli.style('dim', '░'.repeat(at)) + cli.style('cyan', '█') + cli.style('dim', '░'.repeat(BAR - at - 1));
+}
+
+function summary(cli: Cli, { run }: Progress): string {
+  const seconds = Math.max(0.001, (run.duration_ms ?? 0) / 1000);
+  const speed = `${number(Math.round(run.rows_loaded / seconds))} rows/s`;
+  return `${colouredStatus(cli.style, run.status)}: ${number(run.rows_loaded)} rows in ${duration(run.duration_ms)}, ${speed}`;
+}

@@ -1,0 +1,62 @@
+import type { Cli } from './context.ts';
+
+const GAP = 2;
+const NARROWEST = 6;
+
+/** What a list shows of each of its rows, by the heading of the column. */
+export type Columns<Row> = Record<string, (row: Row) => string>;
+
+/** A list for people, or for programs with `json`: what the service said, as it is. */
+export function showList<Row>(cli: Cli, rows: Row[], options: { json: boolean; columns: Columns<Row>; none: string }) {
+  if (options.json) return cli.say(JSON.stringify(rows, null, 2));
+  if (rows.length === 0) return cli.say(options.none);
+  cli.say(table(cli, rows, options.columns));
+}
+
+/** Aligned columns, cut to the width of the terminal; whole when they go elsewhere. */
+export function table<Row>(cli: Cli, rows: Row[], columns: Columns<Row>): string {
+  const headings = Object.keys(columns);
+  const cells = rows.map((row) => Object.values(columns).map((cell) => oneLine(cell(row))));
+  const widths = headings.map((heading, at) => Math.max(heading.length, ...cells.map((line) => width(line[at]!))));
+  const room = cli.process.stdout.isTTY ? cli.process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
+  shrink(widths, room);
+  const line = (texts: string[]) =>
+    texts
+      .map((text, at) => fit(text, widths[at]!))
+      .join(' '.repeat(GAP))
+      .trimEnd();
+  return [cli.style('dim', line(headings.map((heading) => heading.toUpperCase()))), ...cells.map(line)].join('\n');
+}
+
+/** One thing in full: names and values, one a line. */
+export function showThing(cli: Cli, thing: object, options: { json: boolean; lines: Record<string, string> }): void {
+  if (options.json) return cli.say(JSON.stringify(thing, null, 2));
+  const widest = Math.max(...Object.keys(options.lines).map((name) => name.length));
+  for (const [name, value] of Object.entries(options.lines)) {
+    cli.say(`${cli.style('dim', name.padEnd(widest))}  ${value.replaceAll('\n', `\n${' '.repeat(widest + 2)}`)}`);
+  }
+}
+
+const width = (text: string) => Bun.stringWidth(text);
+const oneLine = (text: string) => text.replaceAll(/\s*\n\s*/g, ' ');
+
+/** Takes from the widest column until all fit; none becomes unreadable. */
+function shrink(widths: number[], room: number): void {
+  const total = () => widths.reduce((sum, one) => sum + one + GAP, -GAP);
+  while (total() > room) {
+    const widest = widths.indexOf(Math.max(...widths));
+    if (widths[widest]! <= NARROWEST) return;
+    widths[widest]! -= 1;
+  }
+}
+
+function fit(text: string, room: number): string {
+  if (width(text) <= room) return text + ' '.repeat(room - width(text));
+  const bare = Bun.stripANSI(text);
+  let cut = '';
+  for (const letter of bare) {
+    if (width(cut + letter) > room - 1) break;
+    cut += letter;
+  }
+  return `${cut}…${' '.repeat(Math.max(0, room - 1 - width(cut)))}`;
+}

@@ -6,7 +6,7 @@ import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
 import { creditsToReserve } from './credits.ts';
 import { refuseOverlap, runAlreadyActive } from './launch-conflicts.ts';
-import { emitRunEvent } from './run-events.ts';
+import { emitRunEvent, emitStreamEvent } from './run-events.ts';
 import { finishRun, lockRun, type RunRow } from './settle.ts';
 import { HELD_STREAM, isLiveRun, LIVE_RUN } from './states.ts';
 import { tableName } from './transfer-plan.ts';
@@ -135,10 +135,12 @@ export async function requestStop(
       stop_reason: input.reason,
     })
     .where(eq(connectionRuns.id, run.id));
-  await db
+  const stopped = await db
     .update(streamRuns)
     .set({ status: 'stopped', finished_at: sql`clock_timestamp()` })
-    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, ['pending', 'retrying'])));
+    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, ['pending', 'retrying'])))
+    .returning();
+  for (const stream of stopped) await emitStreamEvent(db, { event: 'stream_run_stopped', run, stream });
   const held = await db
     .select({ id: streamRuns.id })
     .from(streamRuns)

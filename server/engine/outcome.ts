@@ -47,6 +47,9 @@ export async function endAttempt(
   if (!stream) return;
   await meterStreamRun(db, stream);
   if (outcome.kind === 'retry' || outcome.kind === 'released') {
+    if (outcome.kind === 'retry' && outcome.wait_until) {
+      await emitStreamEvent(db, { event: 'stream_run_rate_limited', run, stream });
+    }
     await queue.send(db, executeStream, { stream_run_id: stream.id }, { start_after: resumeAt(outcome, stream) });
   } else {
     await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });

@@ -6,6 +6,7 @@ import { resendLostDeliveries } from '../events/deliveries.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
 import { executeStream } from '../queue/jobs.ts';
 import { advancePlan, stalledPlans, waitsForTurn } from './launch-advance.ts';
+import { emitStreamEvent } from './run-events.ts';
 import { finishRun, lockRun, settleRun } from './settle.ts';
 import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from './states.ts';
 
@@ -67,7 +68,7 @@ async function endByForce(deps: Deps, db: Db, connection_run_id: string): Promis
   const run = await lockRun(db, connection_run_id);
   if (!run || !LIVE_RUN.includes(run.status)) return;
   const stopping = run.status === 'stopping';
-  await db
+  const ended = await db
     .update(streamRuns)
     .set({
       status: stopping ? 'stopped' : 'failed',
@@ -76,7 +77,10 @@ async function endByForce(deps: Deps, db: Db, connection_run_id: string): Promis
       finished_at: sql`clock_timestamp()`,
       ...(!stopping && { error: timeout(run.status) }),
     })
-    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, LIVE_STREAM)));
+    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, LIVE_STREAM)))
+    .returning();
+  const event = stopping ? 'stream_run_stopped' : 'stream_run_failed';
+  for (const stream of ended) await emitStreamEvent(db, { event, run, stream });
   await finishRun(db, deps.queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });
   deps.log.warn({ connection_run_id, stopping }, 'a run was ended by force');
 }

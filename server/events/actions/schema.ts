@@ -40,7 +40,10 @@ const SendEmail = z
     subject_template: text(1, 300),
     body_template: text(1, MAX_BODY).meta({ description: 'Plain text, or HTML when it has tags.' }),
   })
-  .meta({ id: 'SendEmailAction' });
+  .meta({
+    id: 'SendEmailAction',
+    description: 'Without SMTP_URL in the settings of the service each delivery fails with `mail_not_configured`.',
+  });
 
 const CallWebhook = z
   .strictObject({

@@ -2,6 +2,7 @@ import { chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import mysql from 'mysql2/promise';
+import { selfSigned } from './certificates.ts';
 import { isAlive } from './processes.ts';
 import { until } from './until.ts';
 
@@ -148,23 +149,13 @@ function spawnServer({ home, user, port, access, settings }: ServerPlace): Bun.S
 
 /** @returns the certificate, in PEM. */
 function makeCertificate(home: string, user: ServerPlace['user']): string {
-  const [key, cert] = [join(home, 'key.pem'), join(home, 'cert.pem')];
-  const made = Bun.spawnSync(
-    ['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'].concat([
-      '-subj',
-      '/CN=localhost',
-      '-addext',
-      'subjectAltName=DNS:localhost',
-      '-keyout',
-      key,
-      '-out',
-      cert,
-    ]),
-    { stdout: 'ignore', stderr: 'pipe' },
-  );
-  if (!made.success) throw new Error(`openssl failed: ${made.stderr.toString()}`);
-  if (user) for (const path of [key, cert]) chownSync(path, user.uid, user.gid);
-  return readFileSync(cert, 'utf8');
+  const { key, cert } = selfSigned('DNS:localhost');
+  for (const [name, pem] of Object.entries({ key, cert })) {
+    const path = join(home, `${name}.pem`);
+    writeFileSync(path, pem, { mode: 0o600 });
+    if (user) chownSync(path, user.uid, user.gid);
+  }
+  return cert;
 }
 
 /** MariaDB does not run as root. */

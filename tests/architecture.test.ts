@@ -59,6 +59,7 @@ const HOMES: [what: string, imported: RegExp, home: RegExp][] = [
   ['postgres.js', /^(postgres$|drizzle-orm\/postgres-js)/, /^db\//],
   ['pg-boss', /^pg-boss/, /^server\/queue\//],
   ['pg', /^pg$/, /^server\/connectors\/postgres\//],
+  ['ssh2', /^ssh2/, /^server\/(engine\/ssh-tunnel|lib\/ssh-keys)\.ts/],
   ['mysql2', /^mysql2/, /^server\/connectors\/mysql\//],
   ['DuckDB', /^@duckdb\//, /^server\/connectors\/(file|duckdb)\//],
   ['React and what goes with it', /^(react|@mantine|@tanstack|wouter)/, /^client\/console\//],

@@ -45,6 +45,6 @@ export async function disableConnection(
     resource: { type: 'connection', id: disabled.id, name: disabled.name },
     summary: `${disabled.name} was disabled because ${reason.because(disabled)}`,
     connection_id: disabled.id,
-    payload: await connectionFacts(db, disabled.id),
+    payload: { ...(await connectionFacts(db, disabled.id)), changed_fields: ['status'] },
   });
 }

@@ -1,5 +1,6 @@
 import type { Deps } from '../deps.ts';
 import { sweepIdempotencyKeys } from '../lib/idempotency-keys.ts';
+import { disableBroken } from './broken-connectors.ts';
 import { tellDelays } from './data-delays.ts';
 import { sweepCredentials, sweepFreePeriods } from './expiry-notices.ts';
 import { sweepExports } from './export-metadata.ts';
@@ -16,7 +17,15 @@ const CHORES: { every_ms: number; chores: Chore[] }[] = [
   { every_ms: 60_000, chores: [tellDelays] },
   {
     every_ms: 15 * 60_000,
-    chores: [sweepKeys, sweepCredentials, sweepFreePeriods, sweepIdempotencyKeys, sweepExports, sweepNetworkLogs],
+    chores: [
+      sweepKeys,
+      sweepCredentials,
+      sweepFreePeriods,
+      disableBroken,
+      sweepIdempotencyKeys,
+      sweepExports,
+      sweepNetworkLogs,
+    ],
   },
 ];
 

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { accounts } from '../../../db/schema/index.ts';
-import { creditsUsed, readAccountPlan } from '../../engine/credits.ts';
+import { readAccountPlan } from '../../engine/credits.ts';
 import { clearAccountNotices } from '../../engine/plan-clearance.ts';
 import { countOf } from '../../engine/plan-counts.ts';
 import { settlePlanLocks } from '../../engine/plan-locks.ts';
@@ -54,11 +54,6 @@ export async function changePlan(ctx: Ctx, input: ChangePlan): Promise<PlanSchem
     const limit_value = after.plan.limits[limit];
     if (limit_value === null) continue;
     await noticeLimit(ctx.db, after, { limit, used: await countOf(ctx.db, account_id, limit), limit_value });
-  }
-  const { credits_included } = after.plan;
-  if (credits_included !== null) {
-    const used = await creditsUsed(ctx.db, account_id, after.period);
-    await noticeLimit(ctx.db, after, { limit: 'credits_included', used, limit_value: credits_included });
   }
   await clearAccountNotices(ctx.db, account_id, now);
   await settlePlanLocks(ctx.db, account_id, now);

@@ -7,16 +7,19 @@ import { type CopyPlan, firstRecord, MisfitError, type Transcoded, transcodeCsv 
 import { CsvSyntaxError } from './csv-parser.ts';
 import { CSV_DIALECT, csvReader, dialectOf, headerOfFile, malformed, misfit } from './csv-reader.ts';
 import { placeName } from './find-files.ts';
-import { type FileColumn, type SourceContext, warnOfNewColumns } from './reader.ts';
+import { type Lines, PARQUET_DIALECT, parquetLines } from './parquet-reader.ts';
+import { type FileColumn, formatOf, type SourceContext, warnOfNewColumns } from './reader.ts';
 import type { FoundFile } from './root.ts';
 
 const NEWLINE = 10;
 const RETURN = 13;
 
-/** Columns of CSV files can go as COPY text. Bytes carry no state, so an incremental read goes row by row. */
+/**
+ * Columns of CSV and Parquet files can go as COPY text. Bytes carry no state, so an incremental read goes row by row.
+ */
 export function fileByteFormats({ sync_mode, columns }: ReadRequest): ByteFormat[] {
-  const csv = columns.length > 0 && columns.every(({ field }) => field.dialect === CSV_DIALECT);
-  return csv && sync_mode === 'full_refresh' ? ['pgcopy-text'] : [];
+  const alike = [CSV_DIALECT, PARQUET_DIALECT].some((one) => columns.every(({ field }) => field.dialect === one));
+  return alike && columns.length > 0 && sync_mode === 'full_refresh' ? ['pgcopy-text'] : [];
 }
 
 export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadRequest): ByteStream {
@@ -29,6 +32,10 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
   };
   async function* chunks() {
     for (const file of files) {
+      if (formatOf(ctx.config, file.name) === 'parquet') {
+        yield* parquetBytes(parquetLines(ctx, file, { columns, known }), { count, nuls });
+        continue;
+      }
       const plan = await copyPlan(ctx, file, { columns, known });
       if (plan) yield* transcodeFile(ctx, { file, plan, count, nuls });
       else {
@@ -40,6 +47,17 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
     }
   }
   return { format: 'pgcopy-text', chunks: chunks(), rows: () => rows };
+}
+
+async function* parquetBytes(
+  lines: AsyncIterable<Lines>,
+  { count, nuls }: Pick<Transcoding, 'count' | 'nuls'>,
+): AsyncGenerator<Uint8Array> {
+  for await (const { text, rows } of lines) {
+    if (text.includes('\0')) nuls();
+    count(rows);
+    yield new TextEncoder().encode(text.replaceAll('\0', ''));
+  }
 }
 
 /** Null when the file must be read by cells: another order of columns, another encoding or text for NULL. */

@@ -4,6 +4,7 @@ import { type DuckDb, identifier, literal, openDuckDb } from './duckdb.ts';
 import { localCopy } from './local-copy.ts';
 import {
   BATCH_ROWS,
+  type FileBatch,
   type FileColumn,
   type FileReader,
   type FileRequest,
@@ -13,6 +14,8 @@ import {
 import type { FoundFile } from './root.ts';
 
 const BATCH_BYTES = 1_000_000;
+/** Their types are those that DuckDB reads them as. */
+export const PARQUET_DIALECT = 'duckdb';
 
 export const parquetReader: FileReader = {
   async columns(ctx, found) {
@@ -25,54 +28,82 @@ export const parquetReader: FileReader = {
     }
   },
 
-  async *rows(ctx, found, request) {
-    const copy = await localCopy(found, 'whole', ctx.filesRoot);
-    const file = { ...found, path: copy.path };
-    const duck = await openDuckDb();
-    const stop = () => duck.connection.interrupt();
-    ctx.signal.addEventListener('abort', stop, { once: true });
-    try {
-      yield* readRows(ctx, { duck, file, request });
-    } catch (error) {
-      ctx.signal.throwIfAborted();
-      throw parquetError(error, file);
-    } finally {
-      ctx.signal.removeEventListener('abort', stop);
-      // A result that was not read to its end keeps the file open until another statement takes its place.
-      await duck.connection.run('SELECT 1').catch(() => {});
-      duck.close();
-      await copy.close();
-    }
-  },
+  rows: (ctx, found, request) => reading(ctx, found, (duck, file) => readRows(ctx, { duck, file, request })),
 };
 
-interface Reading {
-  duck: DuckDb;
-  file: FoundFile;
-  request: FileRequest;
+/** COPY text of a file, in pieces of whole lines, made by DuckDB itself: three times faster than by cells. */
+export const parquetLines = (ctx: SourceContext, found: FoundFile, request: LineRequest): AsyncGenerator<Lines> =>
+  reading(ctx, found, (duck, file) => readLines(ctx, { duck, file, request }));
+
+export type LineRequest = Pick<FileRequest, 'columns' | 'known'>;
+export interface Lines {
+  text: string;
+  rows: number;
 }
 
-async function* readRows(ctx: SourceContext, { duck, file, request: { columns, known, skip } }: Reading) {
+/** Runs `read` over the file with an engine of its own, and leaves nothing open. */
+async function* reading<Part>(
+  ctx: SourceContext,
+  found: FoundFile,
+  read: (duck: DuckDb, file: FoundFile) => AsyncGenerator<Part>,
+): AsyncGenerator<Part> {
+  const copy = await localCopy(found, 'whole', ctx.filesRoot);
+  const file = { ...found, path: copy.path };
+  const duck = await openDuckDb();
+  const stop = () => duck.connection.interrupt();
+  ctx.signal.addEventListener('abort', stop, { once: true });
+  try {
+    yield* read(duck, file);
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    throw parquetError(error, file);
+  } finally {
+    ctx.signal.removeEventListener('abort', stop);
+    // A result that was not read to its end keeps the file open until another statement takes its place.
+    await duck.connection.run('SELECT 1').catch(() => {});
+    duck.close();
+    await copy.close();
+  }
+}
+
+interface Reading<Request> {
+  duck: DuckDb;
+  file: FoundFile;
+  request: Request;
+}
+
+/** SQL of the columns asked for, as canonical text. */
+async function selected(ctx: SourceContext, { duck, file, request }: Reading<LineRequest>): Promise<string[]> {
   const native = new Map((await described(duck, file)).map(({ name, type }) => [name, type]));
-  warnOfNewColumns(ctx, file, [...native.keys()], known);
-  const selected = columns.map(({ name }) => {
+  warnOfNewColumns(ctx, file, [...native.keys()], request.known);
+  return request.columns.map(({ name }) => {
     const type = native.get(name);
     if (type === undefined) {
       throw new SchemaChangedError('column_missing', `${file.name} has no column "${name}" any more`);
     }
     return canonical(identifier(name), type);
   });
-  const list = selected.length > 0 ? selected.join(', ') : 'NULL';
-  const result = await duck.connection.stream(`SELECT ${list} FROM ${scan(file)} OFFSET ${skip}`);
-  let rows: Cell[][] = [];
-  let bytes = 0;
+}
+
+async function* chunks(ctx: SourceContext, duck: DuckDb, sql: string) {
+  const result = await duck.connection.stream(sql);
   while (true) {
     ctx.signal.throwIfAborted();
     const chunk = await result.fetchChunk();
-    if (!chunk || chunk.rowCount === 0) break;
-    const values = chunk.getColumns() as Cell[][];
-    for (let at = 0; at < chunk.rowCount; at++) {
-      const row = selected.map((_, column) => (values[column] as Cell[])[at] as Cell);
+    if (!chunk || chunk.rowCount === 0) return;
+    yield { rows: chunk.rowCount, columns: chunk.getColumns() as Cell[][] };
+  }
+}
+
+async function* readRows(ctx: SourceContext, reading: Reading<FileRequest>): AsyncGenerator<FileBatch> {
+  const { duck, file, request } = reading;
+  const columns = await selected(ctx, reading);
+  const list = columns.length > 0 ? columns.join(', ') : 'NULL';
+  let rows: Cell[][] = [];
+  let bytes = 0;
+  for await (const chunk of chunks(ctx, duck, `SELECT ${list} FROM ${scan(file)} OFFSET ${request.skip}`)) {
+    for (let at = 0; at < chunk.rows; at++) {
+      const row = columns.map((_, column) => (chunk.columns[column] as Cell[])[at] as Cell);
       for (const cell of row) bytes += cell === null ? 0 : cell.length;
       rows.push(row);
     }
@@ -82,6 +113,43 @@ async function* readRows(ctx: SourceContext, { duck, file, request: { columns, k
     bytes = 0;
   }
   if (rows.length > 0) yield { rows, bytes };
+}
+
+async function* readLines(ctx: SourceContext, reading: Reading<LineRequest>): AsyncGenerator<Lines> {
+  const { duck, file, request } = reading;
+  const texts = await selected(ctx, reading);
+  const cells = texts.map((text, at) => {
+    const plain = PLAIN_TEXT.has(request.columns[at]?.type ?? 'string');
+    return `coalesce(${plain ? text : escaped(text)}, '\\N')`;
+  });
+  const sql = `SELECT concat(${cells.join(', chr(9), ')}, chr(10)) FROM ${scan(file)}`;
+  for await (const { rows, columns } of chunks(ctx, duck, sql)) {
+    yield { text: (columns[0] as string[]).join(''), rows };
+  }
+}
+
+/** Types whose text never holds what COPY escapes. */
+const PLAIN_TEXT: ReadonlySet<string> = new Set([
+  'integer',
+  'number',
+  'boolean',
+  'date',
+  'timestamp',
+  'timestamp_tz',
+  'time',
+]);
+
+/** As COPY escapes it. */
+function escaped(text: string): string {
+  const steps = [
+    ['\\', '\\\\'],
+    ['\t', '\\t'],
+    ['\n', '\\n'],
+    ['\r', '\\r'],
+  ] as const;
+  const replaced = steps.reduce((sql, [from, to]) => `replace(${sql}, ${literal(from)}, ${literal(to)})`, text);
+  const needed = steps.map(([from]) => `contains(${text}, ${literal(from)})`).join(' OR ');
+  return `CASE WHEN ${needed} THEN ${replaced} ELSE ${text} END`;
 }
 
 /** The path is a pattern to DuckDB: its wildcards are put in brackets. */
@@ -97,7 +165,7 @@ const columnsOf = (columns: { name: string; type: string }[]): FileColumn[] =>
     name,
     type: logicalType(type),
     source_type: type,
-    dialect: 'duckdb',
+    dialect: PARQUET_DIALECT,
     nullable: true,
   }));
 

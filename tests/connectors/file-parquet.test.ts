@@ -1,0 +1,74 @@
+import { afterAll, expect, test } from 'bun:test';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { literal, openDuckDb } from '../../server/connectors/file/duckdb.ts';
+import { fileSource } from '../../server/connectors/file/source.ts';
+import { decodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
+import { contextOf } from './fixtures.ts';
+import { readBatches, requestOf } from './reading.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'data-pipelines-parquet-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const TEXTS = ['plain', '', '\\', '\\N', '\\.', 'a\tb', 'two\nlines\r\n', 'é 漢字 🦄', ' \\t ', '"quoted"'];
+
+async function write(name: string, select: string): Promise<string> {
+  const duck = await openDuckDb();
+  await duck.connection.run(`COPY (${select}) TO ${literal(join(root, name))} (FORMAT parquet)`);
+  duck.close();
+  return name;
+}
+
+/** The same file by cells and by bytes, with COPY's escapes taken back. */
+async function bothWays(path: string) {
+  const warnings: string[] = [];
+  const context = {
+    ...contextOf(fileSource, { filesRoot: root }, { settings: { path } }),
+    warn: (code: string) => void warnings.push(code),
+  };
+  const [stream] = await fileSource.discover(context as never);
+  if (!stream) throw new Error('no stream');
+  const request = requestOf(stream);
+  expect(fileSource.byteFormats?.(request)).toEqual(['pgcopy-text']);
+  expect(fileSource.byteFormats?.({ ...request, sync_mode: 'incremental' })).toEqual([]);
+  const cells = (await readBatches(fileSource, context, request)).flatMap(({ rows }) => rows);
+  const bytes = await fileSource.copy?.(context as never, request, 'pgcopy-text');
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bytes?.chunks ?? []) chunks.push(chunk);
+  const copied = decodeCopyText(Buffer.concat(chunks).toString());
+  expect(bytes?.rows()).toBe(copied.length);
+  return { cells, copied, warnings };
+}
+
+test('every value of a Parquet file is the same by cells and by bytes', async () => {
+  const texts = [...TEXTS.map(literal), 'NULL'].map((text) => `(${text})`).join(', ');
+  const path = await write(
+    'hard.parquet',
+    `SELECT t, encode(t) AS bytes, [t, 'x'] AS list, {'a': t} AS struct, length(t) AS whole,
+      CASE WHEN t = '' THEN NULL ELSE 12345678901234567890.000000001::DECIMAL(38, 9) END AS amount,
+      CASE t WHEN 'plain' THEN 'nan' WHEN '' THEN '-inf' ELSE '0.1' END::DOUBLE AS ratio, t = '' AS on_off,
+      DATE '2026-02-28' AS day, TIMESTAMPTZ '2026-01-31 23:59:59.123456+02' AS at, TIMESTAMP '2026-01-31 00:00:00' AS local
+      FROM (VALUES ${texts}) v(t)`,
+  );
+  const { cells, copied, warnings } = await bothWays(path);
+  expect(cells.map(([text]) => text ?? null)).toEqual([...TEXTS, null]);
+  expect(copied).toEqual(cells);
+  expect(cells[0]?.slice(5)).toEqual([
+    '12345678901234567890.000000001',
+    'NaN',
+    'false',
+    '2026-02-28',
+    '2026-01-31 21:59:59.123456+00',
+    '2026-01-31 00:00:00',
+  ]);
+  expect(warnings).toEqual([]);
+});
+
+test('characters NUL, which PostgreSQL cannot store, are left out of the bytes with a warning', async () => {
+  const path = await write('nul.parquet', `SELECT 'a' || chr(0) || 'b' AS t FROM range(3000)`);
+  const { copied, warnings } = await bothWays(path);
+  expect(new Set(copied.map(([text]) => text))).toEqual(new Set(['ab']));
+  expect(copied).toHaveLength(3000);
+  expect(warnings).toEqual(['nul_character_removed']);
+});

@@ -32,7 +32,7 @@ GET    /connectors | list_connectors | - | - | 200 [ConnectorSchema]
 GET    /connectors/{connector_type:ConnectorType}/{connector_name} | get_connector | connector_id:string? | - | 200 ConnectorSchema
 
 POST   /account_connectors/generate_ssh_key | generate_ssh_key | - | - | 200 GenerateSSHKeyResponse
-GET    /account_connectors | list_account_connectors | connector_type:ConnectorType? connector_name:string? | - | 200 [AccountConnectorSchema]
+GET    /account_connectors | list_account_connectors | connector_type:ConnectorType? connector_name:string? +limit +offset | - | 200 [AccountConnectorSchema]
 POST   /account_connectors | create_account_connector | USAGE | CreateAccountConnectorRequest | 201 AccountConnectorSchema
 GET    /account_connectors/{connector_type:ConnectorType}/{account_connector_id} | get_account_connector | - | - | 200 AccountConnectorSchema
 POST   /account_connectors/{account_connector_id}/catalog | update_account_connector_catalog | - | UpdateAccountConnectorCatalogRequest | 200 [AccountConnectorCatalogItemSchema]
@@ -74,7 +74,7 @@ GET    /automation/chat_channels/{account_connector_id} | list_chat_channels | -
 
 GET    /billing/plans | list_plans | - | - | 200 [PlanSchema]
 GET    /billing/usage/aggregated | get_aggregated_usage | USAGE | - | 200 AggregatedUsageSchema
-GET    /billing/usage/connection-usage | list_connection_usage | start_date:date end_date:date | - | 200 [ConnectionUsageSchema]
+GET    /billing/usage/connection-usage | list_connection_usage | start_date:date end_date:date +limit +offset | - | 200 [ConnectionUsageSchema]
 `;
 
 const USAGE = 'date_range:AggregateUsageDateRange=current_billing_period start_date:date|null? end_date:date|null?';

@@ -27,7 +27,7 @@ export async function followRun(
   { api, run, json }: { api: ApiClient; run: { connection_id: string; id: string }; json: boolean },
 ): Promise<void> {
   const screen = json ? null : cli.process.stdout.isTTY ? liveScreen(cli) : plainScreen(cli);
-  const leave = onInterrupt(cli, { api, id: run.id });
+  const leave = onInterrupt(cli, { api, id: run.id, tell: screen ? screen.tell : cli.note });
   try {
     const last = await watch(api, { run, seen: (progress) => screen?.show(progress), left: leave.left });
     if (json) cli.say(JSON.stringify(last, null, 2));
@@ -63,15 +63,15 @@ function watch(
       },
     );
     left.catch((error: unknown) => {
-      subscription.unsubscribe();
       reject(error);
+      subscription.unsubscribe();
     });
   });
   return ended;
 }
 
 /** `left` fails when the user leaves. */
-function onInterrupt(cli: Cli, { api, id }: { api: ApiClient; id: string }) {
+function onInterrupt(cli: Cli, { api, id, tell }: { api: ApiClient; id: string; tell(text: string): void }) {
   let asked = false;
   const { promise: left, reject } = Promise.withResolvers<never>();
   left.catch(() => {});
@@ -81,7 +81,7 @@ function onInterrupt(cli: Cli, { api, id }: { api: ApiClient; id: string }) {
         new Refused('interrupted', `The run goes on stopping without you; \`runs show ${id}\` tells how it ended`),
       );
     asked = true;
-    cli.note('Asked to stop; Ctrl-C again leaves it to itself');
+    tell('Asked to stop; Ctrl-C again leaves it to itself');
     api.runs.stop.mutate({ connection_run_id: id }).catch(reject);
   };
   cli.process.on('SIGINT', interrupt);
@@ -90,6 +90,7 @@ function onInterrupt(cli: Cli, { api, id }: { api: ApiClient; id: string }) {
 
 interface Screen {
   show(progress: Progress): void;
+  tell(text: string): void;
   end(): void;
 }
 
@@ -97,10 +98,11 @@ interface Screen {
 function liveScreen(cli: Cli): Screen {
   let drawn = 0;
   let last: Progress | null = null;
+  let told: string[] = [];
   const rates = new Map<string, Rate>();
   const draw = () => {
     if (!last) return;
-    const lines = linesOf(cli, last, rates).map((line) => `\u001b[2K${line}`);
+    const lines = [...linesOf(cli, last, rates), ...told].map((line) => `\u001b[2K${line}`);
     const up = drawn > 0 ? `\u001b[${drawn}A\r` : '';
     cli.process.stdout.write(`${up}${lines.join('\n')}\n\u001b[0J`);
     drawn = lines.length;
@@ -110,6 +112,10 @@ function liveScreen(cli: Cli): Screen {
     show: (progress) => {
       last = progress;
       for (const stream of progress.stream_runs) measure(rates, stream);
+      draw();
+    },
+    tell: (text) => {
+      told = [...told, text];
       draw();
     },
     end: () => clearInterval(timer),
@@ -129,6 +135,7 @@ function plainScreen(cli: Cli): Screen {
         known.set(id, status);
       }
     },
+    tell: cli.note,
     end: () => {},
   };
 }

@@ -16,7 +16,9 @@ if (first === COMPLETE) {
   for (const { completion } of await proposeCompletions(app, rest, cli)) cli.say(completion);
 } else {
   await run(app, process.argv.slice(2), cli);
-  const code = Number(process.exitCode ?? 0);
-  if (code === ExitCode.UnknownCommand || code === ExitCode.InvalidArgument) process.exitCode = EXIT.usage;
-  else if (code < 0) process.exitCode = EXIT.failed;
+  // The library's own codes are negative, which a process cannot be.
+  const code = Number(process.exitCode ?? 0) & 0xff;
+  const wrongUse = [ExitCode.UnknownCommand, ExitCode.InvalidArgument].map((one) => one & 0xff);
+  if (wrongUse.includes(code)) process.exitCode = EXIT.usage;
+  else if (code > 0x7f && code !== EXIT.interrupted) process.exitCode = EXIT.failed;
 }

@@ -38,7 +38,8 @@ export async function inviteUser(
     lines: {
       user: `${made.full_name} (${made.email})`,
       roles: made.roles.map(({ name }) => name).join(', '),
-      'link, shown once': made.invite_link ?? '–',
+      // A path where the service does not know its own address.
+      'link, shown once': made.invite_link ? new URL(made.invite_link, cli.login().url).href : '–',
     },
   });
 }

@@ -1,0 +1,200 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { createApp } from '../../server/app.ts';
+import { startWorker } from '../../server/engine/handlers.ts';
+import { testApi } from '../support/api.ts';
+import { commandLine } from '../support/cli.ts';
+import { testDeps } from '../support/database.ts';
+import { makerOf } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+
+const service = await testDeps({ role: 'worker' });
+const { call } = testApi(service);
+const make = makerOf(call);
+const app = createApp(service.deps).listen({ hostname: '127.0.0.1', port: 0 });
+const worker = await startWorker(service.deps);
+afterAll(async () => {
+  await app.server?.stop(true);
+  await worker.stop();
+});
+const cli = commandLine({ url: `http://127.0.0.1:${app.server!.port}`, key: service.api_key });
+const SLOW = { rows: 100_000, batch_rows: 10, batch_delay_ms: 100 };
+
+async function connection(source: object = {}, destination: object = {}) {
+  const made = await make.connection({
+    source_id: (await make.source(source)).id,
+    destination_id: (await make.destination(destination)).id,
+  });
+  return made as { id: string; name: string };
+}
+
+describe('sources create', () => {
+  test('asks for what the connector needs; the secret is not echoed', async () => {
+    const session = cli.terminal(['sources', 'create', 'sample']);
+    await session.sees('Name');
+    session.type(' one\r');
+    await session.sees('Rows');
+    session.type('\u007f\u007f\u007fx\r');
+    await session.sees('no number');
+    session.type('\u007f77\r');
+    for (const label of ['Streams', 'Rows of a batch', 'Bytes of padding', 'Has a primary key', 'Has a cursor']) {
+      await session.sees(label);
+      session.type('\r');
+    }
+    await session.sees('Token');
+    session.type('a-very-secret-token\r');
+    await session.sees('active');
+    expect(await session.ended()).toBe(0);
+    expect(session.screen()).not.toContain('very-secret');
+    const [made] = (await call('GET', '/account_connectors?connector_type=source')).body;
+    expect(made).toMatchObject({ name: 'Sample one', status: 'active' });
+    expect(made.parameters).toMatchObject({ rows: 77, token: '**********' });
+  }, 60_000);
+
+  test('takes everything from flags, and --json gives what the service says', async () => {
+    const { code, out } = await cli.run([
+      'sources',
+      'create',
+      'sample',
+      '--name',
+      'flags',
+      '--set',
+      'rows=5',
+      '--json',
+    ]);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ name: 'flags', parameters: { rows: 5 } });
+  });
+
+  test('or from a file on standard input', async () => {
+    const made = await cli.run(['destinations', 'create', 'sample', '--name', 'file', '--file', '-'], {
+      input: 'folder: there',
+    });
+    expect(made).toMatchObject({ code: 0, out: expect.stringContaining('folder = there') });
+  });
+
+  test('names the parameters when one is not known: 2; a failing test: 1', async () => {
+    const wrong = await cli.run(['sources', 'create', 'sample', '--name', 'wrong', '--set', 'rowz=5']);
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('rows, streams') });
+    const broken = await cli.run(['sources', 'create', 'sample', '--name', 'broken', '--set', 'check=fails']);
+    expect(broken.code).toBe(1);
+  });
+});
+
+describe('run --follow', () => {
+  test('0 when it succeeds, with a line for each change of state in a pipe', async () => {
+    const { name } = await connection({ rows: 50 });
+    const { code, out } = await cli.run(['run', name, '--follow']);
+    expect(code).toBe(0);
+    expect(out).toContain('stream_1: succeeded, 50 rows');
+    expect(out).toMatch(/succeeded: 50 rows in .*rows\/s/);
+  });
+
+  test('1 when it fails, with the reason', async () => {
+    const { id } = await connection({ fault: 'config' });
+    const { code, err } = await cli.run(['run', id, '-f']);
+    expect(code).toBe(1);
+    expect(err).toContain('The run failed');
+  });
+
+  test('6 when a part of it fails', async () => {
+    const { name } = await connection({ streams: 2, fault: 'config', fault_stream: 'stream_2' });
+    expect((await cli.run(['run', name, '--follow'])).code).toBe(6);
+  });
+
+  test('on a terminal: bars, rows a second; Ctrl-C asks to stop, and it ends with 7', async () => {
+    const { id, name } = await connection(SLOW);
+    const session = cli.terminal(['run', name, '--follow']);
+    await session.sees('rows/s');
+    expect(session.screen()).toContain('stream_1 ');
+    session.type('\u0003');
+    await session.sees('Asked to stop');
+    expect(await session.ended()).toBe(7);
+    const [run] = (await call('GET', `/connections/${id}/runs`)).body;
+    expect(run.status).toBe('stopped');
+  }, 60_000);
+
+  test('a second Ctrl-C leaves: 130', async () => {
+    const { id, name } = await connection({ ...SLOW, fault: 'hang', fault_at_row: 20 });
+    const session = cli.terminal(['run', name, '--follow']);
+    await session.sees('running');
+    session.type('\u0003');
+    await session.sees('Asked to stop');
+    session.type('\u0003');
+    const code = await session.ended();
+    expect({ code, screen: session.screen() }).toMatchObject({ code: 130 });
+    await until(async () => (await call('GET', `/connections/${id}/runs`)).body[0].status === 'stopped', {
+      timeout_ms: 30_000,
+    });
+  }, 60_000);
+});
+
+describe('runs and logs', () => {
+  test('by connection, by number and by id', async () => {
+    const { name } = await connection({ rows: 7 });
+    await cli.run(['run', name, '--follow']);
+    await cli.run(['run', name, '--follow']);
+    const [last, first] = JSON.parse((await cli.run(['runs', 'list', name, '--json'])).out);
+    const shown = async (run: string) => JSON.parse((await cli.run(['runs', 'show', run, '--json'])).out).run.id;
+    expect(await shown(name)).toBe(last.id);
+    expect(await shown(`${name}#1`)).toBe(first.id);
+    expect(await shown(first.id)).toBe(first.id);
+    expect((await cli.run(['runs', 'show', `${name}#9`])).code).toBe(4);
+    expect((await cli.run(['runs', 'stop', first.id])).out).toContain('ended already');
+  });
+
+  test('the network log of several members, readable and filtered', async () => {
+    const { name } = await connection({ rows: 30, streams: 2, record_requests: true });
+    await cli.run(['run', name, '--follow']);
+    const { out } = await cli.run(['logs', name]);
+    expect(out).toContain('stream_1');
+    expect(out).toContain('stream_2');
+    const all = (await cli.run(['logs', name, '--json'])).out.trim().split('\n');
+    expect(all).toHaveLength(out.trim().split('\n').length);
+    const one = (await cli.run(['logs', name, '--json', '--stream', 'stream_2'])).out.trim().split('\n');
+    expect(new Set(one.map((line) => JSON.parse(line).stream_name))).toEqual(new Set(['stream_2']));
+    expect(one.length).toBe(all.length / 2);
+    expect((await cli.run(['logs', name, '--status', '2xx', '--json'])).out.trim().split('\n')).toHaveLength(
+      all.length,
+    );
+    expect(await cli.run(['logs', name, '--status', '404'])).toMatchObject({
+      out: '',
+      err: expect.stringContaining('Nothing'),
+    });
+    expect((await cli.run(['logs', name, '--bodies'])).out).toContain('    > ');
+  });
+});
+
+describe('custom runs', () => {
+  test('planned as a table, launched after it was shown', async () => {
+    const { name } = await connection();
+    const days = ['--start', '2025-01-01', '--end', '2025-01-03', '--split', 'day'];
+    const plan = await cli.run(['plan', name, ...days]);
+    expect(plan).toMatchObject({ code: 0, out: expect.stringContaining('2025-01-02') });
+    expect(await cli.run(['launch', name, ...days])).toMatchObject({ code: 2, err: expect.stringContaining('--yes') });
+    const launched = await cli.run(['launch', name, ...days, '--yes']);
+    expect(launched.out).toContain('launched: 3 runs');
+  });
+});
+
+describe('the rest', () => {
+  test('triggers test marks the fault in a rule: 1', async () => {
+    const { code, err } = await cli.run(['triggers', 'test', 'event == "x" &&']);
+    expect(code).toBe(1);
+    expect(err).toMatch(/\^ .*parse_error/);
+    const right = await cli.run(['triggers', 'test', 'event == "connection_created"']);
+    expect(right.out).toMatch(/[1-9]\d* of \d+ events match/);
+  });
+
+  test('users, usage, cases and connections answer', async () => {
+    expect((await cli.run(['users', 'invite', 'ada@example.com', '--role', 'Viewer'])).out).toContain('http');
+    expect((await cli.run(['users', 'disable', 'ada@example.com', '--yes'])).out).toContain('Disabled');
+    expect((await cli.run(['usage'])).out).toContain('credits');
+    expect((await cli.run(['cases'])).code).toBe(0);
+    const { name } = await connection();
+    expect((await cli.run(['connections', 'pause', name])).out).toContain('paused');
+    expect((await cli.run(['connections', 'resume', name])).out).toContain('active');
+    expect((await cli.run(['connections', 'delete', name])).code).toBe(2);
+    expect((await cli.run(['connections', 'delete', name, '-y'])).code).toBe(0);
+    expect((await cli.run(['connections', 'show', name])).code).toBe(4);
+  });
+});

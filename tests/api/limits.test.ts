@@ -235,6 +235,20 @@ describe('402 beyond counts', () => {
     expect((await api.call('POST', `/connections/${made.id}/run`)).status).toBe(200);
   });
 
+  test('a plan of a custom run with too many chunks is not launched after a downgrade', async () => {
+    const { body: made } = await api.call('POST', '/connections', connection());
+    const days = { start_date: '2026-01-01', end_date: '2026-02-15', split: { unit: 'day' } };
+    const preview = await api.call('POST', `/connections/${made.id}/run/preview`, days);
+    expect(preview.body).toMatchObject({ total_chunks: 46, blockers: [] });
+    await setAccount({ plan_id: 'free' });
+    const { plan_id } = preview.body;
+    expect(await api.call('POST', `/connections/${made.id}/run/launch-plan`, { plan_id })).toMatchObject({
+      status: 402,
+      body: { code: 'plan_limit_reached', limit: 'max_custom_run_chunks', limit_value: 31, current_value: 46 },
+    });
+    expect((await api.call('GET', `/connections/${made.id}/runs`)).body).toEqual([]);
+  });
+
   test.each([
     ['trial', 201, 201, 200],
     ['grace', 402, 201, 200],

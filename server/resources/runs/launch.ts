@@ -32,6 +32,9 @@ export async function launchPlan(
   }
   if (plan.launch_response) return plan.launch_response as unknown as CustomRunPlanLaunchResponse;
   refuseUnfit(plan, { revision: connection.revision, now: ctx.deps.now(), confirm: input.confirm });
+  // The account may have come to a smaller plan since the preview.
+  await checkFeature(ctx, 'custom_runs');
+  await checkChunks(ctx, decisionOf(plan).total_chunks);
   return launch(ctx, { connection, plan, chunk_indexes: input.chunk_indexes ?? null });
 }
 

@@ -30,15 +30,12 @@ function procedureOf(name: Name) {
   return (api as unknown as Procedures)[router]![procedure]!;
 }
 
+/** Input that need not be given. */
+// oxlint-disable-next-line typescript/no-generated-empty-object-type -- an object without keys is meant
+type Given<I> = Record<never, never> extends I ? [I?] : undefined extends I ? [I?] : [I];
+
 /** A read, for `useQuery(ask('connections.get', { connection_id }))`. */
-export const ask = <N extends Name>(
-  name: N,
-  ...[input]: Record<never, never> extends Input<N>
-    ? [Input<N>?]
-    : undefined extends Input<N>
-      ? [Input<N>?]
-      : [Input<N>]
-) =>
+export const ask = <N extends Name>(name: N, ...[input]: Given<Input<N>>) =>
   queryOptions<Output<N>, ApiError>({
     queryKey: [name, input ?? {}],
     queryFn: ({ signal }) => procedureOf(name).query(input ?? {}, { signal }) as Promise<Output<N>>,

@@ -9,20 +9,20 @@ interface Telling<N extends Name> {
   failed?: string | null;
   /** Reads that are asked anew, by name; everything when it is left out. */
   refresh?: readonly Name[];
-  then?: (output: Output<N>, input: Input<N>) => void;
+  after?: (output: Output<N>, input: Input<N>) => void;
 }
 
 /** A change from a button or form: tells how it went, and lets the pages ask anew for what it touched. */
 export function useOrder<N extends Name>(
   name: N,
-  { done, failed = 'That did not work', refresh, then }: Telling<N> = {},
+  { done, failed = 'That did not work', refresh, after }: Telling<N> = {},
 ) {
   const queries = useQueryClient();
   return useMutation({
     ...order(name),
     onSuccess: async (output, input) => {
       if (done) notify(done);
-      then?.(output, input);
+      after?.(output, input);
       await queries.invalidateQueries(
         refresh && { predicate: ({ queryKey: [asked] }) => refresh.some((one) => one === asked) },
       );

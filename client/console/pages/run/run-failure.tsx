@@ -1,0 +1,42 @@
+import { Alert } from '@mantine/core';
+import { Icon } from '../../parts/icon.tsx';
+import { wordsOf } from '../../parts/status.tsx';
+import type { RunProgress } from './use-run-progress.ts';
+
+/** What can be done about each class of error. */
+const ADVICE: Record<string, string> = {
+  config_error: 'Look at the settings of the connection and of the side that is named.',
+  auth_error: 'The credentials were refused: renew them at the source or destination, test it, and run again.',
+  rate_limited: 'The other side asked for patience. The next run goes on from the last checkpoint.',
+  schema_changed: 'The source has other fields than before: review them at the connection, under "Schema changes".',
+  transient_error: 'It may have passed: run again. What was committed stays and is not loaded twice.',
+  timeout: 'The other side did not answer in time: look whether it is well, or allow it more time.',
+  plan_limit: 'The plan has come to its limit: see Usage.',
+  system_error: "The service itself failed. Its log tells more, under the run's id.",
+};
+
+/** The error of a run, explained: whose it is, what it means, what to do. */
+export function RunFailure({ run }: Pick<RunProgress, 'run'>) {
+  const { error } = run;
+  if (!error) return null;
+  const advice = ADVICE[error.type];
+  return (
+    <Alert
+      color="red"
+      icon={<Icon name="alert" />}
+      title={error.stream_name ? `${error.stream_name}: ${error.message}` : error.message}
+    >
+      {advice && <p>{advice}</p>}
+      <p className="failure-codes">
+        Code <code>{error.code}</code> · {wordsOf(error.type)} at the {error.origin} ·{' '}
+        {error.retryable ? 'may pass by itself' : 'does not pass by itself'}
+      </p>
+      {error.internal_message && (
+        <details className="fold">
+          <summary>For administrators</summary>
+          <pre className="code-block">{error.internal_message}</pre>
+        </details>
+      )}
+    </Alert>
+  );
+}

@@ -1,0 +1,119 @@
+import { Alert, Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useLocation, useParams } from 'wouter';
+import { useMay } from '../../me.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { bytes, count, duration, momentOf, plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { Status, wordsOf } from '../../parts/status.tsx';
+import { useOrder } from '../../use-order.ts';
+import NotFoundPage from '../not-found.tsx';
+import { NetworkLog } from './network-log.tsx';
+import { RunFailure } from './run-failure.tsx';
+import { StreamRuns } from './stream-runs.tsx';
+import { connectionOf, isLive, type RunProgress, useRunProgress } from './use-run-progress.ts';
+
+/** One run: how far it is, what it moved, what went wrong, what was said over the network. */
+export default function RunPage() {
+  const { connection_id = '', connection_run_id = '' } = useParams();
+  const progress = useRunProgress({ connection_id, connection_run_id });
+  return <Loaded query={progress}>{(data) => (data ? <Run {...data} /> : <NotFoundPage />)}</Loaded>;
+}
+
+function Run({ run, stream_runs }: RunProgress) {
+  const connection = useQuery(connectionOf(run.connection_id));
+  const name = connection.data?.name ?? 'Connection';
+  return (
+    <Page
+      title={`Run #${run.number}`}
+      mark={<Status value={run.status} />}
+      back={{ href: `/console/connections/${run.connection_id}`, label: name }}
+      lead={
+        <>
+          {wordsOf(run.run_type)} run, started by {run.triggered_by?.name ?? wordsOf(run.trigger_type)},{' '}
+          <Ago at={run.created_at} />
+          {run.window_start && ` · ${run.window_start} to ${run.window_end ?? 'today'}`}
+        </>
+      }
+      actions={<Actions run={run} />}
+    >
+      <RunFailure run={run} />
+      {run.warnings.length > 0 && (
+        <Alert color="yellow" icon={<Icon name="alert" />} title={plural(run.warnings.length, 'warning')}>
+          <ul>
+            {run.warnings.map(({ code, message, stream_name }) => (
+              <li key={`${code} ${stream_name}`}>
+                {stream_name && <b>{stream_name}: </b>}
+                {message}
+              </li>
+            ))}
+          </ul>
+        </Alert>
+      )}
+      <section className="card" aria-label="Figures">
+        <Figures run={run} />
+      </section>
+      <Section title="Streams" lead={`${run.streams_succeeded} of ${run.streams_total} succeeded`}>
+        <StreamRuns streams={stream_runs} />
+      </Section>
+      <NetworkLog run={run} streams={stream_runs} />
+    </Page>
+  );
+}
+
+const Figures = ({ run }: Pick<RunProgress, 'run'>) => (
+  <dl className="facts number">
+    <Fact name="Rows read" value={count(run.rows_read)} />
+    <Fact name="Rows loaded" value={count(run.rows_loaded)} />
+    <Fact name="Rows rejected" value={count(run.rows_rejected)} />
+    <Fact name="Bytes loaded" value={bytes(run.bytes_loaded)} />
+    <Fact name="Duration" value={duration(run.duration_ms)} />
+    <Fact name="Attempt" value={`${run.attempt} of ${run.max_attempts}`} />
+    <Fact name="Credits" value={count(run.credits_used)} />
+    <Fact name="Finished" value={run.finished_at ? momentOf(run.finished_at) : 'not yet'} />
+  </dl>
+);
+
+const Fact = ({ name, value }: { name: string; value: string }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{value}</dd>
+  </div>
+);
+
+function Actions({ run }: Pick<RunProgress, 'run'>) {
+  const mayRun = useMay('connections.run');
+  const [, navigate] = useLocation();
+  const stop = useOrder('runs.stop', { done: 'The run is asked to stop' });
+  const rerun = useOrder('runs.rerun', {
+    done: 'A new run was started',
+    after: (id) => navigate(`/console/connections/${run.connection_id}/runs/${id}`),
+  });
+  if (isLive(run.status)) {
+    return (
+      <Button
+        color="red"
+        variant="light"
+        leftSection={<Icon name="stop" size={16} />}
+        disabled={!mayRun || run.status === 'stopping'}
+        loading={stop.isPending}
+        onClick={() => stop.mutate({ connection_run_id: run.id })}
+      >
+        {run.status === 'stopping' ? 'Stopping' : 'Stop'}
+      </Button>
+    );
+  }
+  return (
+    <Button
+      variant="default"
+      leftSection={<Icon name="refresh" size={16} />}
+      disabled={!mayRun}
+      loading={rerun.isPending}
+      onClick={() => rerun.mutate({ connection_run_id: run.id })}
+    >
+      Run again
+    </Button>
+  );
+}

@@ -2,9 +2,10 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { type Connection, type ConnectionOptions, createConnection, type SslOptions } from 'mysql2';
 import { connectedSocket } from '../connecting.ts';
+import type { FailurePlace } from '../database-failures.ts';
 import { tlsOptions } from '../database-settings.ts';
 import type { ConnectorContext } from '../define.ts';
-import { type FailurePlace, refusesTls } from './failures.ts';
+import { refusesTls } from './failures.ts';
 import type { DriverConnection } from './row-stream.ts';
 import type { ServerSettings } from './settings.ts';
 

@@ -1,3 +1,4 @@
+import { as, type FailurePlace, type Make, reachFailure, tlsMissing } from '../database-failures.ts';
 import {
   AuthenticationError,
   ConfigurationError,
@@ -8,26 +9,12 @@ import {
   TimeoutError,
 } from '../errors.ts';
 
-/** What is known about the place of an error; decides how much of it may pass by itself. */
-export interface FailurePlace {
-  /** `host:port`, for messages. */
-  server: string;
-  /** In a run the settings were right before, so a server that refuses is one that restarts; in a set-up they are wrong. */
-  phase: 'setup' | 'run';
-}
-
 interface DriverError extends Error {
   code?: string;
   /** The server's error number, or a negative one of the operating system. */
   errno?: number;
   sqlState?: string;
 }
-
-type Make = (message: string) => ConnectorError;
-const as =
-  (type: new (code: string, message: string) => ConnectorError, code: string): Make =>
-  (message) =>
-    new type(code, message);
 
 const lost = as(RetryableError, 'connection_lost');
 const denied = as(ConfigurationError, 'permission_denied');
@@ -117,15 +104,6 @@ const BY_CLASS: Record<string, Make> = {
   '70': as(RetryableError, 'query_cancelled'),
 };
 
-/** By error code of the operating system, the resolver or the driver. The second one holds in a run. */
-const BY_SOCKET: Record<string, [Make, Make?]> = {
-  ENOTFOUND: [as(ConfigurationError, 'host_not_found')],
-  EAI_AGAIN: [as(ConfigurationError, 'host_not_found'), as(RetryableError, 'host_not_found')],
-  ECONNREFUSED: [as(ConfigurationError, 'connection_refused'), as(RetryableError, 'connection_refused')],
-  EHOSTUNREACH: [as(ConfigurationError, 'host_unreachable'), as(RetryableError, 'host_unreachable')],
-  ENETUNREACH: [as(ConfigurationError, 'host_unreachable'), as(RetryableError, 'host_unreachable')],
-};
-
 /** Makes of what the driver threw the error that the engine understands. */
 export function connectorError(thrown: unknown, place: FailurePlace): Error {
   if (thrown instanceof ConnectorError) return thrown;
@@ -150,22 +128,12 @@ export const warningError = (number: number, message: string) => (BY_NUMBER[numb
 
 export const refusesTls = (error: Error) => (error as DriverError).code === 'HANDSHAKE_NO_SSL_SUPPORT';
 
-const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|ERR_TLS|ERR_SSL|HANDSHAKE_SSL_ERROR/i;
-
-function socketError(error: DriverError, { server, phase }: FailurePlace): Error {
+function socketError(error: DriverError, place: FailurePlace): Error {
+  const { server } = place;
   const code = error.code ?? '';
-  const [inSetup, inRun] = BY_SOCKET[code] ?? [];
-  if (inSetup) return (phase === 'run' && inRun ? inRun : inSetup)(`Cannot reach ${server}: ${error.message}`);
-  if (code === 'ETIMEDOUT') return new TimeoutError('connection_timeout', `${server} did not answer in time`);
-  if (refusesTls(error)) {
-    return new ConfigurationError('tls_not_supported', `${server} does not offer TLS, which ssl_mode asks for`);
-  }
-  if (CERTIFICATE.test(code) || /certificate/i.test(error.message)) {
-    return new ConfigurationError(
-      'certificate_invalid',
-      `The certificate of ${server} is not trusted: ${error.message}`,
-    );
-  }
+  if (refusesTls(error)) return tlsMissing(place);
+  const unreached = reachFailure(error, place);
+  if (unreached) return unreached;
   if (/^AUTH_SWITCH|auth.*plugin/i.test(`${code} ${error.message}`)) {
     return new AuthenticationError('login_refused', `${server} asks for a way to log in that is not supported`);
   }

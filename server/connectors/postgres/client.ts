@@ -2,10 +2,11 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import { connectedSocket } from '../connecting.ts';
+import type { FailurePlace } from '../database-failures.ts';
 import { tlsOptions } from '../database-settings.ts';
 import type { ConnectorContext } from '../define.ts';
 import type { DriverConnection } from './copy-out.ts';
-import { type FailurePlace, refusesTls } from './failures.ts';
+import { refusesTls } from './failures.ts';
 import type { ServerSettings } from './settings.ts';
 
 const CANCEL_MS = 1_000;

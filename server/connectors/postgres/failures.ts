@@ -1,3 +1,4 @@
+import { as, type FailurePlace, type Make, reachFailure, tlsMissing } from '../database-failures.ts';
 import {
   AuthenticationError,
   ConfigurationError,
@@ -8,14 +9,6 @@ import {
   TimeoutError,
 } from '../errors.ts';
 
-/** What is known about the place of an error; decides how much of it may pass by itself. */
-export interface FailurePlace {
-  /** `host:port`, for messages. */
-  server: string;
-  /** In a run the settings were right before, so a server that refuses is one that restarts; in a set-up they are wrong. */
-  phase: 'setup' | 'run';
-}
-
 interface DriverError extends Error {
   code?: string;
   where?: string;
@@ -23,27 +16,11 @@ interface DriverError extends Error {
   constraint?: string;
 }
 
-type Make = (message: string) => ConnectorError;
-const config =
-  (code: string): Make =>
-  (message) =>
-    new ConfigurationError(code, message);
-const retry =
-  (code: string): Make =>
-  (message) =>
-    new RetryableError(code, message);
-const data =
-  (code: string): Make =>
-  (message) =>
-    new DataError(code, message);
-const changed =
-  (code: string): Make =>
-  (message) =>
-    new SchemaChangedError(code, message);
-const denied =
-  (code: string): Make =>
-  (message) =>
-    new AuthenticationError(code, message);
+const config = (code: string): Make => as(ConfigurationError, code);
+const retry = (code: string): Make => as(RetryableError, code);
+const data = (code: string): Make => as(DataError, code);
+const changed = (code: string): Make => as(SchemaChangedError, code);
+const denied = (code: string): Make => as(AuthenticationError, code);
 
 /** By SQLSTATE, else by its class (the first two characters). */
 const BY_STATE: Record<string, Make> = {
@@ -80,15 +57,6 @@ const BY_STATE: Record<string, Make> = {
   '2B': config('objects_depend'),
 };
 
-/** By error code of the operating system, the resolver or OpenSSL. The second one holds in a run. */
-const BY_SOCKET: Record<string, [Make, Make?]> = {
-  ENOTFOUND: [config('host_not_found')],
-  EAI_AGAIN: [config('host_not_found'), retry('host_not_found')],
-  ECONNREFUSED: [config('connection_refused'), retry('connection_refused')],
-  EHOSTUNREACH: [config('host_unreachable'), retry('host_unreachable')],
-  ENETUNREACH: [config('host_unreachable'), retry('host_unreachable')],
-};
-
 /** Makes of what the driver threw the error that the engine understands. */
 export function connectorError(thrown: unknown, place: FailurePlace): Error {
   if (thrown instanceof ConnectorError) return thrown;
@@ -120,26 +88,16 @@ function describe(error: DriverError): string {
 
 export const refusesTls = (error: Error) => /does not support SSL/.test(error.message);
 
-const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|ERR_TLS|ERR_SSL/i;
-
-function socketError(error: DriverError, { server, phase }: FailurePlace): Error {
-  const code = error.code ?? '';
-  const [inSetup, inRun] = BY_SOCKET[code] ?? [];
-  if (inSetup) return (phase === 'run' && inRun ? inRun : inSetup)(`Cannot reach ${server}: ${error.message}`);
-  if (code === 'ETIMEDOUT' || error.message === 'timeout expired') {
+function socketError(error: DriverError, place: FailurePlace): Error {
+  const { server } = place;
+  if (refusesTls(error)) return tlsMissing(place);
+  if (error.message === 'timeout expired') {
     return new TimeoutError('connection_timeout', `${server} did not answer in time`);
   }
-  if (refusesTls(error)) {
-    return new ConfigurationError('tls_not_supported', `${server} does not offer TLS, which ssl_mode asks for`);
-  }
-  if (CERTIFICATE.test(code) || /certificate/i.test(error.message)) {
-    return new ConfigurationError(
-      'certificate_invalid',
-      `The certificate of ${server} is not trusted: ${error.message}`,
-    );
-  }
+  const unreached = reachFailure(error, place);
+  if (unreached) return unreached;
   if (error.message.startsWith('SASL')) return new AuthenticationError('login_refused', error.message);
-  if (/^E[A-Z]+$/.test(code) || /terminated|not queryable|SSL connection|closed/i.test(error.message)) {
+  if (/^E[A-Z]+$/.test(error.code ?? '') || /terminated|not queryable|SSL connection|closed/i.test(error.message)) {
     return new RetryableError('connection_lost', `The connection to ${server} broke: ${error.message}`);
   }
   return error;

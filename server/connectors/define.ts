@@ -210,6 +210,8 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   applies_changes?: boolean;
   /** It does what `WriteTarget.replace_window` says: a window loaded again by append doubles nothing. */
   replaces_windows?: boolean;
+  /** It does what `WriteTarget.rejects` says. */
+  keeps_rejects?: boolean;
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
   /**
    * `chat`: it has `channels` and `postMessage`. `at_least_once`: it keeps no state and knows no fence, so an attempt

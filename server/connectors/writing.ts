@@ -33,6 +33,11 @@ export interface WriteTarget {
    * marked as deleted by the commit that `finish` makes.
    */
   complete?: boolean;
+  /**
+   * Only where the destination declares `keeps_rejects`: up to `limit` rows of the stream run that cannot be loaded are
+   * kept beside the table, with the reason, in the commit of the others. Absent or null: the first one is an error.
+   */
+  rejects?: { limit: number } | null;
   /** Identity of the checkpoint that the destination keeps. */
   connection_id: string;
   stream_id: string;

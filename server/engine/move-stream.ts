@@ -19,6 +19,7 @@ import { openConnector } from './connector-context.ts';
 import { canMapCopyText, createCopyTextMapper } from './copy-text-mapping.ts';
 import { fromSource, onSide, SideError } from './failures.ts';
 import { loadCurrentStream } from './current-stream.ts';
+import { lookBackOf, notBefore } from './look-back.ts';
 import { createMapper } from './mapping.ts';
 import { hasDateCursor } from './planner-streams.ts';
 import { windowOf } from './planner-windows.ts';
@@ -35,6 +36,8 @@ interface Transfer {
   request: ReadRequest;
   /** Everything is committed at the end or nothing: there is no checkpoint on the way to note down. */
   at_once: boolean;
+  /** Set where the read looks back: no state that is noted down is before it. */
+  floor: StreamState | null;
   state_version: number;
 }
 
@@ -50,7 +53,9 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
   const destination = to.connector as AnyDestination;
   const window = windowFor(attempt, hasDateCursor(schema, stream));
-  const replace_window = await replacedWindow(deps.db, { claim, schema, stream, destination }, window);
+  const about = { claim, schema, stream, destination };
+  const look_back = await lookBackOf(deps.db, about, (code, message) => attempt.warn(code, message));
+  const replace_window = look_back?.replace_window ?? (await replacedWindow(deps.db, about, window));
   const reader_id = readerOf(claim, schema);
   refuseChanges(reader_id !== undefined, claim, destination);
   const complete = stream.sync_mode === 'full_refresh' && window === null;
@@ -59,11 +64,14 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   try {
     if (writer.committed?.finished) return await adopt(attempt, writer);
     const at_once = replace_window != null;
-    const state = at_once ? null : resumeState(attempt, writer);
+    const resumed = resumeState(attempt, writer);
+    const state = look_back ? look_back.from : at_once ? null : resumed;
     const request = { ...readRequest({ plan, schema, stream, state, window }), reader_id };
     if (reader_id !== undefined) await noteReader(deps.db, claim);
     const state_version = Math.max(claim.stream.state_version, writer.committed?.state_version ?? 0);
-    return await transfer({ attempt, plan, source, sourceContext: from.ctx, writer, request, at_once, state_version });
+    const floor = look_back && resumed;
+    const sides = { attempt, plan, source, sourceContext: from.ctx, writer };
+    return await transfer({ ...sides, request, at_once, floor, state_version });
   } catch (error) {
     await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'a writer could not be aborted'));
     throw error;
@@ -133,9 +141,9 @@ async function pumpBatches(input: Transfer): Promise<StreamState | null> {
     deps.secrets.hasher(maskPurpose(claim)),
     claim.stream.destination_sync_mode === 'append',
   );
-  const pace = new CheckpointPace(claim.stream.destination_sync_mode);
+  const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024);
   const incremental = claim.stream.sync_mode === 'incremental';
-  let state: StreamState | null = request.state;
+  let state = request.state && notBefore(request.state, input.floor);
   for await (const batch of prefetch(() => fromSource(source.read(sourceContext, request)))) {
     attempt.signal.throwIfAborted();
     attempt.saw(batch.rows.length, batch.bytes);
@@ -143,7 +151,7 @@ async function pumpBatches(input: Transfer): Promise<StreamState | null> {
     if (mapped.rows.length > 0) await onSide('destination', () => writer.write(mapped));
     const due = pace.due(batch.bytes);
     if (!incremental || !batch.state) continue;
-    state = batch.state;
+    state = notBefore(batch.state, input.floor);
     if (input.at_once || !due) continue;
     const reached = state;
     const counts = await onSide('destination', () => writer.checkpoint(reached));
@@ -195,6 +203,7 @@ function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
     primary_key: plan.primary_key,
     cursor_column: plan.cursor_column,
     mode: stream.destination_sync_mode,
+    rejects: connection.rejected_rows_policy === 'keep' ? { limit: connection.max_rejected_rows } : null,
     connection_id: connection.id,
     // A custom run keeps its checkpoints apart from the stream's own.
     stream_id: run.plan_id === null ? stream.id : stream_run.id,

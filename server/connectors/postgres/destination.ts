@@ -10,6 +10,7 @@ import { USER_SCHEMAS } from './catalog.ts';
 import { databases, serverCheck } from './check.ts';
 import { PgSession, withSession } from './session.ts';
 import { PostgresDestinationConfig } from './settings.ts';
+import { ensureRejectedTable } from './rejects.ts';
 import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
 import { addDeletionColumn, addMissingColumns, createTable, ensureUniqueKey, findTable } from './tables.ts';
 import { checkTarget, resolveTarget } from './target.ts';
@@ -31,6 +32,7 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
   applies_changes: true,
   replaces_windows: true,
+  keeps_rejects: true,
   config: PostgresDestinationConfig,
   check,
   possibleValues: { database: databases, schema: schemas },
@@ -83,6 +85,7 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
     );
     await lockDefinitions(session, schema);
     await ensureStateTable(session, schema);
+    if (target.rejects) await ensureRejectedTable(session, schema);
     const state = await claimState(session, placed);
     let existing = await findTable(session, schema, target.table);
     if (existing && target.mode !== 'overwrite') {

@@ -16,6 +16,7 @@ import { UPSERT } from '../row-changes.ts';
 import type { CopyIn } from './copy-in.ts';
 import { encodeCopyText } from './copy-text.ts';
 import { type Load, loadOf } from './load.ts';
+import { REJECTED_TABLE, Rejects } from './rejects.ts';
 import type { PgSession } from './session.ts';
 import type { PostgresDestinationConfig } from './settings.ts';
 import { columnList } from './sql.ts';
@@ -36,6 +37,7 @@ export class PgWriter implements Writer {
   #deletes = 0;
   #prepared: Awaited<ReturnType<Load['prepare']>> | null = null;
   #warned = false;
+  readonly #rejects: Rejects | null;
 
   constructor(
     private readonly ctx: ConnectorContext<PostgresDestinationConfig>,
@@ -43,8 +45,12 @@ export class PgWriter implements Writer {
     private readonly work: { target: Target; state: StateRow },
   ) {
     this.committed = work.state.committed;
-    this.byteFormats = acceptedFormats(work.target);
+    const { rejects } = work.target;
+    // Of bytes nobody could tell which row was bad.
+    this.byteFormats = rejects ? [] : acceptedFormats(work.target);
     this.#counts = work.state.counts;
+    const count = this.#counts.rows_rejected ?? 0;
+    this.#rejects = rejects ? new Rejects(session, work.target, { ...rejects, count }) : null;
     this.#load = loadOf(work.target);
   }
 
@@ -58,8 +64,21 @@ export class PgWriter implements Writer {
   async #writeRows(rows: Cell[][], marked: boolean): Promise<void> {
     if (this.#copy && this.#marked !== marked) await this.#endCopy();
     this.#marked = marked;
+    if (this.#rejects) return this.#writeChecked(rows, this.#rejects);
     this.#copy ??= await this.#begin('');
     await this.#copy.write(Buffer.from(encodeCopyText(rows, this.#warnOfNul)));
+  }
+
+  /** Each batch is a COPY of its own. */
+  async #writeChecked(rows: Cell[][], rejects: Rejects): Promise<void> {
+    if (!this.#prepared) await this.#prepare();
+    const copied = await rejects.load(rows, async (some) => {
+      const copy = await this.#begin('');
+      await copy.write(Buffer.from(encodeCopyText(some, this.#warnOfNul)));
+      return { rows: await copy.end(), bytes: copy.bytes() };
+    });
+    this.#copied.rows += copied.rows;
+    this.#copied.bytes += copied.bytes;
   }
 
   /** A truncate takes the rows before it back. */
@@ -106,7 +125,9 @@ export class PgWriter implements Writer {
     const counts = await this.#guard(async () => {
       // Also a stream without rows makes, or empties, its table.
       if (!this.#prepared) await this.#prepare();
-      return this.#commit(state, true);
+      const committed = await this.#commit(state, true);
+      this.#warnOfRejects();
+      return committed;
     });
     await this.session.close();
     return counts;
@@ -125,7 +146,8 @@ export class PgWriter implements Writer {
 
   async #begin(format: string): Promise<CopyIn> {
     const { into, freeze } = this.#prepared ?? (await this.#prepare());
-    const options = [format, freeze && 'freeze'].filter(Boolean).join(', ');
+    // A savepoint is no place to freeze rows in.
+    const options = [format, freeze && !this.#rejects && 'freeze'].filter(Boolean).join(', ');
     const names = this.work.target.columns.map(({ name }) => name);
     const columns = columnList(this.#marked ? [...names, this.#load.change!] : names);
     return this.session.copyIn(`copy ${into} (${columns}) from stdin${options && ` (${options})`}`);
@@ -141,6 +163,7 @@ export class PgWriter implements Writer {
       counts.rows_updated += updated;
       counts.rows_deleted += deleted;
     } else await this.session.query('begin');
+    if (this.#rejects) counts.rows_rejected = this.#rejects.count;
     await this.work.state.record({ state, counts, finished });
     await this.session.query('commit', [], { slow: true });
     [this.#prepared, this.#copied, this.#deletes, this.#counts] = [null, { rows: 0, bytes: 0 }, 0, counts];
@@ -154,6 +177,17 @@ export class PgWriter implements Writer {
       // Errors of the stream being piped are the source's own and pass as they are.
       throw error instanceof ConnectorError ? error : this.session.translate(error);
     }
+  }
+
+  #warnOfRejects(): void {
+    const { count = 0, reason = null } = this.#rejects ?? {};
+    if (count === 0) return;
+    const { schema, table } = this.work.target;
+    const last = reason === null ? '' : `; the last one: ${reason}`;
+    this.ctx.warn(
+      'rows_rejected',
+      `${count} rows of ${table} could not be loaded and are in ${schema}.${REJECTED_TABLE}${last}`,
+    );
   }
 
   readonly #warnOfNul = () => {

@@ -7,6 +7,7 @@ import { requireReadyConnectors, startRunOf } from '../start-run.ts';
 import { checkUsageRange, type UsageRange } from '../usage-range.ts';
 import { ensureCatalog, readCatalog } from './catalog.ts';
 import { withCopiedFields } from './copied-mapping.ts';
+import { refuseUnkeptRejects } from './rejected-rows.ts';
 import { emitConnectionEvent } from './events.ts';
 import { kindOf, resolveSides, type Sides } from './references.ts';
 import type { ConnectionSchema, CreateConnectionRequest } from './schema.ts';
@@ -29,6 +30,7 @@ export async function createConnection(
 
 async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & UsageRange): Promise<string> {
   const sides = await resolveSides(ctx, input, { lock: true });
+  refuseUnkeptRejects(input, sides.destination_connector);
   const planned = await planNewStreams(ctx, input, sides);
   if (input.run_immediately) await requireReadyConnectors(ctx, [sides.source.id, sides.destination.id]);
   await checkPlan(ctx, input, sides);

@@ -8,9 +8,10 @@ import { checkActivation, checkPlanSchedule } from '../plan-limits.ts';
 import { type ConnectionRow, findConnection, lockConnection, stopLiveRuns } from '../owned-connection.ts';
 import { connectionLocked, requireReadyConnectors } from '../start-run.ts';
 import { emitConnectionEvent } from './events.ts';
+import { refuseUnkeptRejects } from './rejected-rows.ts';
 import type { ConnectionSchema, UpdateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
-import { updateStreams } from './update-streams.ts';
+import { connectorPair, updateStreams } from './update-streams.ts';
 
 /** The columns that a request sets as they are. */
 const PLAIN = [
@@ -41,6 +42,9 @@ export async function updateConnection(
   if (input.stop_active_run) await stopLiveRuns(ctx, id, 'connection_paused');
   const connection = await lockConnection(ctx, id);
   refuseStaleOrImmutable(connection, input);
+  if (input.rejected_rows_policy === 'keep') {
+    refuseUnkeptRejects(input, (await connectorPair(ctx, connection)).destination_connector);
+  }
   const changes: Changes = { ...plainChanges(connection, input), ...(await statusChanges(ctx, connection, input)) };
   Object.assign(changes, scheduleChanges(ctx, { ...connection, ...changes }, input));
   if (changes.schedule) await checkPlanSchedule(ctx, changes.schedule);

@@ -1,0 +1,14 @@
+import type { AnyDestination } from '../../connectors/define.ts';
+import { badRequest } from '../../lib/errors.ts';
+import type { UpdateConnectionRequest } from './schema.ts';
+
+/** @throws ApiError 400 `rejected_rows_unsupported` where the destination has no place to keep rows beside a table. */
+export function refuseUnkeptRejects(
+  { rejected_rows_policy }: Pick<UpdateConnectionRequest, 'rejected_rows_policy'>,
+  destination: AnyDestination,
+): void {
+  if (rejected_rows_policy !== 'keep' || destination.keeps_rejects) return;
+  throw badRequest('rejected_rows_unsupported', `${destination.name} does not keep rows that it cannot take`, {
+    field: 'rejected_rows_policy',
+  });
+}

@@ -1,0 +1,198 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createApp } from '../../server/app.ts';
+import { startWorker } from '../../server/engine/handlers.ts';
+import { testApi } from '../support/api.ts';
+import { commandLine } from '../support/cli.ts';
+import { testDeps } from '../support/database.ts';
+
+const service = await testDeps({ role: 'worker' });
+const { call } = testApi(service);
+const app = createApp(service.deps).listen({ hostname: '127.0.0.1', port: 0 });
+const worker = await startWorker(service.deps);
+afterAll(async () => {
+  await app.server?.stop(true);
+  await worker.stop();
+});
+const cli = commandLine({ url: `http://127.0.0.1:${app.server!.port}`, key: service.api_key });
+
+const PIPELINES = `version: 1
+sources:
+  Shop:
+    connector: sample
+    parameters:
+      rows: 20
+      streams: 2
+      token: \${SHOP_TOKEN}
+destinations:
+  Warehouse:
+    connector: sample
+    parameters: { folder: warehouse }
+connections:
+  Shop to warehouse:
+    source: Shop
+    destination: Warehouse
+    schedule: { type: cron, cron_expression: 0 6 * * *, timezone: Europe/Berlin }
+    tags: [sales]
+    streams:
+      - { name: stream_1, sync_mode: incremental, destination_sync_mode: append, cursor_field: [updated_at] }
+triggers:
+  Stop what keeps failing:
+    rule: event == "connection_failed" && retry_count > 3
+    actions:
+      - { type: run_connection, connection: Shop to warehouse }
+`;
+const secrets = { SHOP_TOKEN: 'the first token' };
+
+const file = join(cli.folder, 'pipelines.yaml');
+async function apply(text: string, ...flags: string[]) {
+  writeFileSync(file, text);
+  return cli.run(['apply', '-f', 'pipelines.yaml', ...flags], { env: secrets });
+}
+const sources = async () => (await call('GET', '/account_connectors?connector_type=source')).body;
+const connection = async () => (await call('GET', '/connections')).body[0];
+
+describe('apply', () => {
+  test('--dry-run shows what would be and does nothing: 1', async () => {
+    const { code, out } = await apply(PIPELINES, '--dry-run');
+    expect(code).toBe(1);
+    expect(out).toContain('+ create source "Shop"');
+    expect(out).toContain('4 to create, 0 to change, 0 to delete, 0 unchanged');
+    expect(await sources()).toEqual([]);
+  });
+
+  test('without --yes, and nobody to ask, nothing is done: 2', async () => {
+    expect((await apply(PIPELINES)).code).toBe(2);
+    expect(await sources()).toEqual([]);
+  });
+
+  test('makes everything, each after what it needs', async () => {
+    const { code, out, err } = await apply(PIPELINES, '--yes');
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out.match(/done/g)).toHaveLength(4);
+    const made = await connection();
+    expect(made).toMatchObject({ name: 'Shop to warehouse', tags: ['sales'], schedule: { timezone: 'Europe/Berlin' } });
+    expect(made.streams.filter((stream: { selected: boolean }) => stream.selected)).toHaveLength(1);
+    const [trigger] = (await call('GET', '/automation/triggers')).body;
+    expect(trigger.actions[0].connection_id).toBe(made.id);
+  });
+
+  test('a second time there is no change', async () => {
+    const before = await connection();
+    const { code, out } = await apply(PIPELINES, '--yes');
+    expect({ code, out: out.trim() }).toEqual({ code: 0, out: 'No change: 4 things are as pipelines.yaml says' });
+    expect(await connection()).toEqual({ ...before, schedule: expect.anything() });
+  });
+
+  test('shows and makes what differs, and only that', async () => {
+    const changed = PIPELINES.replace('0 6 * * *', '30 7 * * *').replace('retry_count > 3', 'retry_count > 5');
+    const { code, out } = await apply(changed, '--yes');
+    expect(code).toBe(0);
+    expect(out).toContain('schedule.cron_expression: "0 6 * * *" → "30 7 * * *"');
+    expect(out).toContain('0 to create, 2 to change, 0 to delete, 2 unchanged');
+    expect((await connection()).schedule.cron_expression).toBe('30 7 * * *');
+    expect((await apply(changed, '--yes')).out).toContain('No change');
+  });
+
+  test('a secret of another value is a change, though nobody can see it, and is not shown', async () => {
+    const other = { SHOP_TOKEN: 'the second token' };
+    const text = ['apply', '-f', 'pipelines.yaml', '--yes'];
+    const first = await cli.run(text, { env: other });
+    expect(first.out).toContain('parameters.token: "**********" → "**********"');
+    expect(first.out).not.toContain('second token');
+    expect((await cli.run(text, { env: other })).out).toContain('No change');
+    expect((await cli.run(text, { env: secrets })).out).toContain('1 to change');
+    expect((await cli.run([...text, '--rotate-secrets'], { env: secrets })).out).toContain('1 to change');
+  });
+
+  test('streams that the file names no more are deselected', async () => {
+    const two = PIPELINES.replace('    streams:\n', '    streams:\n      - { name: stream_2 }\n');
+    expect((await apply(two, '--yes')).code).toBe(0);
+    const selected = async () =>
+      (await connection()).streams
+        .filter((one: { selected: boolean }) => one.selected)
+        .map((one: { name: string }) => one.name);
+    expect(await selected()).toEqual(['stream_1', 'stream_2']);
+    expect((await apply(two, '--yes')).out).toContain('No change');
+    expect((await apply(PIPELINES, '--yes')).code).toBe(0);
+    expect(await selected()).toEqual(['stream_1']);
+    expect((await apply(PIPELINES, '--yes')).out).toContain('No change');
+  });
+
+  test('asks on a terminal, and takes no for an answer', async () => {
+    writeFileSync(file, PIPELINES.replace('[sales]', '[marketing]'));
+    const session = cli.terminal(['apply', '-f', 'pipelines.yaml'], { env: secrets });
+    await session.sees('Do it?');
+    session.type('n');
+    expect(await session.ended()).toBe(1);
+    expect((await connection()).tags).toEqual(['sales']);
+  });
+});
+
+describe('what cannot be is told with its place', () => {
+  const cases: [what: string, text: string, said: string][] = [
+    ['broken YAML', PIPELINES.replace('version: 1', 'version: [1'), 'pipelines.yaml:2:'],
+    ['an unknown key', PIPELINES.replace('connector: sample', 'conector: sample'), 'pipelines.yaml:4:5: "conector"'],
+    [
+      'a variable that is not set',
+      PIPELINES.replace('SHOP_TOKEN', 'NOT_SET'),
+      'pipelines.yaml:8:14: the environment variable NOT_SET',
+    ],
+    [
+      'nobody by that name',
+      PIPELINES.replace('source: Shop', 'source: Stop'),
+      'pipelines.yaml:15:5: there is no source "Stop"',
+    ],
+    ['a value that the connector refuses', PIPELINES.replace('rows: 20', 'rows: -3'), 'pipelines.yaml:6:7: '],
+    ['a value that the service refuses', PIPELINES.replace('0 6 * * *', '0 6 * *'), 'pipelines.yaml:17:'],
+    [
+      'another connector',
+      PIPELINES.replace('connector: sample', 'connector: postgres'),
+      'pipelines.yaml:4:5: the connector',
+    ],
+    [
+      'a name twice',
+      PIPELINES.replace('destinations:', '  SHOP: { connector: sample }\ndestinations:'),
+      'pipelines.yaml:9:3: "SHOP"',
+    ],
+  ];
+  test.each(cases)('%s', async (_, text, said) => {
+    const { code, err } = await apply(text, '--yes');
+    expect(err).toContain(said);
+    // What the service refused was tried; the rest is known before.
+    expect(code).toBe(err.includes('Not done') ? 1 : 2);
+  });
+
+  test('a source that does not work is not kept, and what needs it is not made: 1', async () => {
+    const text = PIPELINES.replace(
+      '  Shop:\n',
+      '  Broken:\n    connector: sample\n    parameters: { check: fails }\n  Shop:\n',
+    );
+    const { code, err } = await apply(text, '--yes');
+    expect(code).toBe(1);
+    expect(err).toContain('was not kept');
+    expect((await sources()).map(({ name }: { name: string }) => name)).toEqual(['Shop']);
+  });
+});
+
+describe('export', () => {
+  test('gives a file that apply finds nothing to change in', async () => {
+    const { out } = await cli.run(['export', '-o', 'exported.yaml']);
+    expect(out).toContain('set SHOP_TOKEN');
+    const text = readFileSync(join(cli.folder, 'exported.yaml'), 'utf8');
+    expect(text).not.toContain('the first token');
+    const again = await cli.run(['apply', '-f', 'exported.yaml', '--yes'], { env: secrets });
+    expect(again).toMatchObject({ code: 0, out: expect.stringContaining('No change: 4 things') });
+  });
+
+  test('and makes all of it again after --prune has deleted it', async () => {
+    const gone = await apply('version: 1\n', '--prune', '--yes');
+    expect(gone).toMatchObject({ code: 0, out: expect.stringContaining('0 to create, 0 to change, 4 to delete') });
+    expect(await connection()).toBeUndefined();
+    expect(await sources()).toEqual([]);
+    const again = await cli.run(['apply', '-f', 'exported.yaml', '--yes'], { env: secrets });
+    expect(again).toMatchObject({ code: 0, out: expect.stringContaining('4 to create') });
+    expect((await cli.run(['apply', '-f', 'exported.yaml'], { env: secrets })).out).toContain('No change');
+  });
+});

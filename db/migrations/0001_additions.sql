@@ -31,6 +31,7 @@ CREATE TABLE "sessions" (
 	"expires_at" timestamp(3) with time zone NOT NULL
 );
 --> statement-breakpoint
+DROP INDEX "usage_ledger_day";--> statement-breakpoint
 DROP INDEX "connection_runs_account";--> statement-breakpoint
 ALTER TABLE "connection_streams" ADD COLUMN "loaded_columns" jsonb;--> statement-breakpoint
 ALTER TABLE "connections" ADD COLUMN "locked_from" jsonb;--> statement-breakpoint
@@ -51,5 +52,7 @@ CREATE INDEX "schema_changes_connection" ON "schema_changes" USING btree ("conne
 CREATE UNIQUE INDEX "sessions_hash" ON "sessions" USING btree ("hash");--> statement-breakpoint
 CREATE INDEX "sessions_api_key" ON "sessions" USING btree ("api_key_id");--> statement-breakpoint
 CREATE INDEX "sessions_expiry" ON "sessions" USING btree ("expires_at");--> statement-breakpoint
+CREATE INDEX "usage_ledger_connection" ON "usage_ledger" USING btree ("connection_id","day");--> statement-breakpoint
 CREATE INDEX "usage_ledger_sums" ON "usage_ledger" USING btree ("account_id","day","kind","credits_used","rows_free","rows_paid","credits_free","bytes_loaded");--> statement-breakpoint
+CREATE INDEX "usage_ledger_day" ON "usage_ledger" USING btree ("account_id","day","connection_id","rows_free","rows_paid");--> statement-breakpoint
 CREATE INDEX "connection_runs_account" ON "connection_runs" USING btree ("account_id","created_at","connection_id","status");

@@ -25,8 +25,9 @@ export const usageLedger = pgTable(
   },
   (t) => [
     uniqueIndex('usage_ledger_attempt').on(t.stream_run_id, t.attempt),
-    index('usage_ledger_day').on(t.account_id, t.day, t.connection_id),
-    // Sums of an account are read off the index alone.
+    // Sums of an account, and rows by connection, are read off an index alone.
+    index('usage_ledger_day').on(t.account_id, t.day, t.connection_id, t.rows_free, t.rows_paid),
+    index('usage_ledger_connection').on(t.connection_id, t.day),
     index('usage_ledger_sums').on(
       t.account_id,
       t.day,

@@ -11,11 +11,7 @@ export async function markRateLimited(db: Db, { run, stream_run }: Claim, rate_l
       .update(streamRuns)
       .set({ status: 'rate_limited', rate_limited_until })
       .where(
-        and(
-          eq(streamRuns.id, stream_run.id),
-          eq(streamRuns.fence, stream_run.fence),
-          eq(streamRuns.status, 'running'),
-        ),
+        and(eq(streamRuns.id, stream_run.id), eq(streamRuns.fence, stream_run.fence), eq(streamRuns.status, 'running')),
       )
       .returning();
     if (stream) await emitStreamEvent(tx, { event: 'stream_run_rate_limited', run, stream });

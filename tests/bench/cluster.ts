@@ -20,7 +20,8 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
-export async function startCluster(): Promise<Cluster> {
+/** `more`: settings of the server. */
+export async function startCluster(more: string[] = []): Promise<Cluster> {
   if (!existsSync(`${BIN}/initdb`)) throw new Error('this bench needs the Debian package postgresql-15');
   const user = systemUser('postgres');
   const folder = mkdtempSync('/tmp/data-pipelines-cluster-');
@@ -35,7 +36,13 @@ export async function startCluster(): Promise<Cluster> {
     as,
   );
   if (!made.success) throw new Error('initdb failed');
-  const settings = ['shared_buffers=1GB', 'max_wal_size=8GB', 'checkpoint_timeout=30min', 'listen_addresses=127.0.0.1'];
+  const settings = [
+    'shared_buffers=1GB',
+    'max_wal_size=8GB',
+    'checkpoint_timeout=30min',
+    'listen_addresses=127.0.0.1',
+    ...more,
+  ];
   const server = Bun.spawn(
     [`${BIN}/postgres`, '-D', data, '-p', String(port), '-k', folder, ...settings.flatMap((one) => ['-c', one])],
     { ...as, stderr: 'ignore' },

@@ -6,7 +6,7 @@ import { fullLsn, lsnValue } from './lsn.ts';
 import type { ReplicationStream } from './replication-stream.ts';
 import { findSlot, freeSlot, setUpError } from './replication-slots.ts';
 import { fromClause } from './select.ts';
-import { PgSession } from './session.ts';
+import { PgSession, withSession } from './session.ts';
 import type { PostgresSourceConfig } from './settings.ts';
 import { columnList, identifier, literal } from './sql.ts';
 
@@ -17,10 +17,9 @@ type Message = Pgoutput.Message & { bytes: number };
 const BATCH_ROWS = 5_000;
 const BATCH_BYTES = 256 * 1024;
 const OVERSIZE = 4;
-const FLUSH_MS = 1_000;
-const FLUSH_LOOK_MS = 10;
 
 interface Reading {
+  /** One for replication. */
   session: PgSession;
   request: ReadRequest;
   name: string;
@@ -33,38 +32,28 @@ export async function* followLog(ctx: Context, reading: Reading): AsyncGenerator
   await assertKept(reading);
   const target = await endOfLog(session);
   await freeSlot(session, name);
-  const replication = await openReplication(ctx);
   try {
-    const stream = replication.replicate(startReplication(name, from));
+    const stream = session.replicate(startReplication(name, from));
     yield* untilTarget(ctx, { ...reading, stream, target });
     await stream.end();
   } catch (error) {
-    throw lostError(replication.translate(error), reading);
-  } finally {
-    await replication.close();
+    throw lostError(session.translate(error), reading);
   }
 }
 
 /**
- * Where the log is now. Only what is written to the disk is sent: commits that did not wait for that (synchronous_commit
- * off) are waited for, but not for ever, since the position may be behind the head of a page that has no record yet.
+ * Where the log is now. Only what is on the disk is sent, and commits need not have waited for that (synchronous_commit
+ * off): a small one of our own that does brings all before it there.
  */
 async function endOfLog(session: PgSession): Promise<bigint> {
-  const ask = async () => {
-    const { rows } = await session.query('select pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()');
-    const [[inserted, flushed] = []] = rows;
-    return { inserted: lsnValue(inserted!), flushed: lsnValue(flushed!) };
-  };
-  const deadline = performance.now() + FLUSH_MS;
-  let { inserted, flushed } = await ask();
-  while (flushed < inserted && performance.now() < deadline) {
-    await Bun.sleep(FLUSH_LOOK_MS);
-    ({ flushed } = await ask());
-  }
-  return flushed;
+  await session.query(
+    "begin; set local synchronous_commit = 'local'; select pg_logical_emit_message(true, 'data-pipelines', ''); commit",
+  );
+  const { rows } = await session.query('select pg_current_wal_flush_lsn()');
+  return lsnValue(rows[0]![0]!);
 }
 
-const openReplication = (ctx: Context) =>
+export const openReplication = (ctx: Context) =>
   PgSession.open(ctx, { phase: 'run', replication: 'database' }).catch((error) => {
     throw setUpError(error);
   });
@@ -98,10 +87,10 @@ async function* untilTarget(
   ctx: Context,
   reading: Reading & { stream: ReplicationStream<Message>; target: bigint },
 ): AsyncGenerator<Batch> {
-  const { session, request, stream, target } = reading;
+  const { request, stream, target } = reading;
   const collected = new ChangeRows(request);
   const take = async (state?: StreamState): Promise<Batch> => {
-    for (const gap of collected.gaps) await fillGap(session, request, gap);
+    if (collected.gaps.length > 0) await fillGaps(ctx, request, collected.gaps);
     return { ...collected.take(), state };
   };
   const isFull = (times: number) =>
@@ -158,7 +147,12 @@ function warnOfColumns(
   ctx.warn('new_columns', `${request.stream.name} has columns that the catalog does not know yet: ${news.join(', ')}`);
 }
 
-/** A row whose key changed and whose large values did not: they are asked for, under the new key. */
+/** Rows whose key changed and whose large values did not: those are asked for, under the new key. */
+const fillGaps = (ctx: Context, request: ReadRequest, gaps: Gap[]) =>
+  withSession(ctx, { phase: 'run' }, async (session) => {
+    for (const gap of gaps) await fillGap(session, request, gap);
+  });
+
 async function fillGap(session: PgSession, request: ReadRequest, { row, columns, key }: Gap): Promise<void> {
   const fields = columns.map((index) => request.columns[index]!.field);
   const where = key.map(({ column, value }) => `${identifier(column)} = ${literal(value)}`).join(' and ');

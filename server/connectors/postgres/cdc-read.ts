@@ -1,7 +1,7 @@
 import type { Batch, Cell, ConnectorContext, ReadRequest } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
 import { TRUNCATE } from '../row-changes.ts';
-import { followLog } from './cdc-follow.ts';
+import { followLog, openReplication } from './cdc-follow.ts';
 import { assertFollowable, assertLogical } from './cdc-table.ts';
 import { isLsn } from './lsn.ts';
 import { batches } from './read.ts';
@@ -22,12 +22,13 @@ const PATIENCE_MS = 10_000;
  * was committed has been read.
  */
 export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
-  const session = await PgSession.open(ctx, { phase: 'run' });
+  const from = request.state?.cursor ?? null;
+  // A session of the replication protocol takes statements as well, as long as nothing is streamed.
+  const session = from === null ? await PgSession.open(ctx, { phase: 'run' }) : await openReplication(ctx);
   try {
     await assertLogical(session);
     await assertFollowable(session, request);
     const name = slotName(request.reader_id!);
-    const from = request.state?.cursor ?? null;
     if (from === null) yield* readSnapshot(ctx, { session, request, name });
     else if (isLsn(from)) yield* followLog(ctx, { session, request, name, from });
     else
@@ -61,7 +62,7 @@ async function beginSnapshot(
   await dropSlot(session, name);
   // Before the slot: the log is decoded by the publications of its own time.
   await createPublication(session, name, { namespace: namespace ?? 'public', name: table });
-  const replication = await PgSession.open(ctx, { phase: 'run', replication: 'database' });
+  const replication = await openReplication(ctx);
   const waiting = setTimeout(
     () => ctx.warn('waiting_for_transactions', `${table} is read once the transactions open in the source have ended`),
     PATIENCE_MS,

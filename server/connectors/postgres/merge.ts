@@ -27,6 +27,8 @@ export async function mergeStage(
   target: Target,
   stage: Stage,
 ): Promise<{ updated: number; deleted: number }> {
+  // Enough to sort what a run usually stages; what the server's users have is set for many sessions.
+  await session.query("set local work_mem = '64MB'");
   const { rows } = await session.query(statement(target, stage), [], { slow: true });
   const [updated = 0, deleted = 0] = (rows[0] ?? []).map(Number);
   return { updated, deleted };

@@ -151,6 +151,8 @@ async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Pro
 
 /** What the planner expects: it knows filters, partitions and views. */
 async function estimate(ctx: Context, request: ReadRequest): Promise<number | null> {
+  // How many changes there are nobody knows before they are decoded.
+  if (request.reader_id !== undefined && request.state) return null;
   return withSession(ctx, { phase: 'run' }, async (session) => {
     await begin(session, request);
     const { rows } = await session.query(

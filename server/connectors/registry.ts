@@ -1,3 +1,4 @@
+import { airbyteManifestSource } from './airbyte-manifest/source.ts';
 import type { AnyConnector, AnyDestination, AnySource } from './define.ts';
 import { demoSource } from './demo/source.ts';
 import { duckDbDestination } from './duckdb/destination.ts';
@@ -27,6 +28,7 @@ const CONNECTORS: AnyConnector[] = [
   fileSource,
   fileDestination,
   httpApiSource,
+  airbyteManifestSource,
   httpDestination,
   demoSource,
   slackDestination,

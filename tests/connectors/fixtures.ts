@@ -12,7 +12,7 @@ import { directConnect } from '../../server/engine/connector-connect.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
 import { httpSource, s3Destination, s3ParquetSource, s3Source } from './file-places.ts';
-import { HTTP_API_FIXTURES, HTTP_FIXTURES } from './http-fixtures.ts';
+import { HTTP_API_FIXTURES, HTTP_FIXTURES, MANIFEST_FIXTURES } from './http-fixtures.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { mysqlDestination, mysqlSource } from './mysql-places.ts';
 import { duckDbDestinationPlace, duckDbSourcePlace } from './duckdb-places.ts';
@@ -220,6 +220,7 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
     'parquet in S3': s3Destination({ format: 'parquet' }),
   },
   'source http_api': HTTP_API_FIXTURES,
+  'source airbyte_manifest': MANIFEST_FIXTURES,
   'destination http': HTTP_FIXTURES,
   'source demo': { rows: () => made({ rows: 20_000 }, { 'a start after the end': { start_date: '2030-01-01' } }) },
   'destination slack': { channels: slackPlace },

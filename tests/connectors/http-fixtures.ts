@@ -149,3 +149,82 @@ export const HTTP_FIXTURES = {
   'object, two rows a batch': destination({ format: 'object', rows_key: 'the "rows"', batch_rows: 2 }),
   'JSON Lines': destination({ format: 'jsonl' }),
 };
+
+/** Pages of a thousand, since a time, signed by a token; a manifest as one writes it by hand. */
+const manifestSource = (base: string, path: string) => `
+version: 6.0.0
+type: DeclarativeSource
+check: { type: CheckStream, stream_names: [items] }
+definitions:
+  requester:
+    type: HttpRequester
+    url_base: "${base}"
+    authenticator: { type: BearerAuthenticator, api_token: "{{ config['token'] }}" }
+    error_handler: { type: DefaultErrorHandler, max_retries: 1, backoff_strategies: [{ type: ConstantBackoffStrategy, backoff_time_in_seconds: 0.001 }] }
+streams:
+  - type: DeclarativeStream
+    name: items
+    primary_key: id
+    retriever:
+      type: SimpleRetriever
+      requester: { $ref: "#/definitions/requester", path: "${path}" }
+      record_selector: { type: RecordSelector, extractor: { type: DpathExtractor, field_path: [] } }
+      paginator:
+        type: DefaultPaginator
+        pagination_strategy: { type: PageIncrement, page_size: 1000, start_from_page: 1, inject_on_first_request: true }
+        page_token_option: { type: RequestOption, inject_into: request_parameter, field_name: page }
+        page_size_option: { type: RequestOption, inject_into: request_parameter, field_name: limit }
+    incremental_sync:
+      type: DatetimeBasedCursor
+      cursor_field: at
+      datetime_format: "%Y-%m-%dT%H:%M:%SZ"
+      start_datetime: "2026-01-01T00:00:00Z"
+      end_datetime: "2026-01-01T02:00:00Z"
+      step: PT30M
+      cursor_granularity: PT0.000001S
+      start_time_option: { type: RequestOption, inject_into: request_parameter, field_name: from }
+      end_time_option: { type: RequestOption, inject_into: request_parameter, field_name: to }
+    schema_loader:
+      type: InlineSchemaLoader
+      schema: { type: object, properties: { id: { type: integer }, name: { type: [string, "null"] }, at: { type: string, format: date-time } } }
+spec:
+  type: Spec
+  connection_specification: { type: object, required: [token], properties: { token: { type: string, airbyte_secret: true } } }
+`;
+
+async function manifestPlace(): Promise<Place> {
+  const server = startHttpServer();
+  const items = makeItems(ROWS);
+  const answer = (request: { query: Record<string, string> }) => {
+    const [from, to] = [Date.parse(request.query.from ?? ''), Date.parse(request.query.to ?? '')];
+    const found = items.filter(({ at }) => Date.parse(at) >= from && Date.parse(at) <= to + 999);
+    return paged.byNumber(found)(request as never) as Response;
+  };
+  server.on('/items', guarded(answer));
+  const filesRoot = await mkdtemp(join(tmpdir(), 'data-pipelines-files-'));
+  const secrets = { token: 'the right token' };
+  const settings = (base: string, path: string) => ({ manifest: manifestSource(base, path), secrets });
+  return {
+    filesRoot,
+    good: settings(server.url, '/items'),
+    bad: {
+      'wrong token': { ...settings(server.url, '/items'), secrets: { token: 'a wrong token' } },
+      'wrong path': settings(server.url, '/nothing'),
+      'nobody listens': settings('http://127.0.0.1:1', '/items'),
+      'somebody else in Python': {
+        secrets,
+        manifest: manifestSource(server.url, '/items').replace(
+          'type: DpathExtractor',
+          'type: CustomRecordExtractor, class_name: a.B',
+        ),
+      },
+    },
+    leftOpen: async () => server.open(),
+    close: async () => {
+      await server.close();
+      await rm(filesRoot, { recursive: true, force: true });
+    },
+  };
+}
+
+export const MANIFEST_FIXTURES = { 'steps of half an hour': manifestPlace };

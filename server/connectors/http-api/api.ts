@@ -45,7 +45,7 @@ export function openApi(ctx: Context, options: { hurry: boolean }): Api {
     signer: createSigner(ctx, renderTexts(definition.authentication, scope)),
     // All streams of one account at one service count together.
     pace: paces.get(sharedKey(base, limits, secrets), () => new Pace(limits)),
-    secrets: Object.values(secrets),
+    secrets: Object.values(secrets).filter((value) => typeof value === 'string'),
     origins,
     ...patience,
     ...(options.hurry && HURRY),

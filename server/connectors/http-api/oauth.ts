@@ -36,14 +36,14 @@ export type TokenContext = Context;
 export const basicHeader = (username: string, password: string) =>
   `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
-interface Token {
+export interface Token {
   value: string;
   /** By performance.now(). */
   expires: number;
 }
 
 /** A token of one client, fetched once for all that ask at the same time. */
-class TokenSource {
+export class TokenSource {
   #token: Token | null = null;
   #pending: Promise<Token> | null = null;
   /** Services may hand out a new refresh token with each access token; the old one is then worth nothing. */

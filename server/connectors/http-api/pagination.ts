@@ -104,6 +104,18 @@ function addressed(text: string | null, from: URL, allowed: ReadonlySet<string>)
 const LINK = /<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+\s*(?:=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*))?)*)/g;
 const PARAMETER = /;\s*([\w!#$&+.^`|~*-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)))?/g;
 
+/** The links of a Link header by their relation, each with its address as `url` and its parameters. */
+export function linkParts(header: string | null): Record<string, Record<string, string>> {
+  const links: Record<string, Record<string, string>> = {};
+  for (const [, target = '', parameters = ''] of header?.matchAll(LINK) ?? []) {
+    const link: Record<string, string> = { url: target };
+    for (const [, name = '', quoted, bare = ''] of parameters.matchAll(PARAMETER))
+      link[name.toLowerCase()] = quoted ?? bare;
+    links[link.rel ?? target] = link;
+  }
+  return links;
+}
+
 /** The address of a relation in a Link header (RFC 8288). */
 export function linkIn(header: string | null, rel: string): string | null {
   for (const [, target = '', parameters = ''] of header?.matchAll(LINK) ?? []) {
@@ -119,7 +131,7 @@ export function linkIn(header: string | null, rel: string): string | null {
  * Notices pages that never end, in no more memory than two of their names: a token or address that came before (Brent's
  * way to find a cycle), or the same records twice in a row.
  */
-class CircleGuard {
+export class CircleGuard {
   #kept: string | null = null;
   #steps = 0;
   #power = 1;

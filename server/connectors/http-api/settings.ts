@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import '../parameters.ts';
+import { isManifest, parseManifest } from '../airbyte-manifest/manifest.ts';
+import { AirbyteManifestConfig, configProblems } from '../airbyte-manifest/settings.ts';
 import { missingValues, parseDefinition } from './parse-definition.ts';
 
 export const HttpApiConfig = z
@@ -7,21 +9,22 @@ export const HttpApiConfig = z
     definition: z
       .string()
       .min(1)
-      .max(500_000)
+      .max(4_000_000)
       .superRefine((text, ctx) => {
-        const { problem } = parseDefinition(text);
+        const { problem } = isManifest(text) ? parseManifest(text) : parseDefinition(text);
         if (problem !== null) ctx.addIssue({ code: 'custom', message: problem });
       })
       .meta({
         label: 'Definition of the API',
-        description: 'YAML or JSON: base address, authentication, streams; see the documentation of the connector',
+        description:
+          'YAML or JSON: base address, authentication, streams; or a manifest of Airbyte. See the documentation of the connector',
         validates_remotely: true,
       }),
     config: z
-      .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+      .record(z.string(), z.json())
       .default({})
       .meta({ label: 'Values', description: 'What the definition calls {{ config.name }}' }),
-    secrets: z.record(z.string(), z.string()).optional().meta({
+    secrets: z.record(z.string(), z.json()).optional().meta({
       label: 'Secret values',
       description: 'What the definition calls {{ secrets.name }}',
       secret: true,
@@ -30,6 +33,12 @@ export const HttpApiConfig = z
     }),
   })
   .superRefine((settings, ctx) => {
+    if (isManifest(settings.definition)) {
+      const { definition: manifest, config, secrets } = settings;
+      for (const message of configProblems({ manifest, config, secrets }))
+        ctx.addIssue({ code: 'custom', path: ['config'], message });
+      return;
+    }
     const { definition } = parseDefinition(settings.definition);
     if (!definition) return;
     const given = { config: settings.config, secrets: settings.secrets ?? {} };
@@ -38,3 +47,7 @@ export const HttpApiConfig = z
     }
   });
 export type HttpApiConfig = z.infer<typeof HttpApiConfig>;
+
+/** The settings as those of a manifest; null when the definition is none. */
+export const asManifest = ({ definition, config, secrets }: HttpApiConfig): AirbyteManifestConfig | null =>
+  isManifest(definition) ? AirbyteManifestConfig.parse({ manifest: definition, config, secrets }) : null;

@@ -1,9 +1,11 @@
-import { type CheckResult, defineSource } from '../define.ts';
+import { readStream as readManifestStream } from '../airbyte-manifest/read.ts';
+import { checkManifest, discoverManifest } from '../airbyte-manifest/source.ts';
+import { type CheckResult, defineSource, type StreamSchema } from '../define.ts';
 import { type Context, openApi } from './api.ts';
 import { describeStream } from './columns.ts';
 import { readPages, wholeOf } from './pages.ts';
 import { readStream } from './read.ts';
-import { HttpApiConfig } from './settings.ts';
+import { asManifest, HttpApiConfig } from './settings.ts';
 
 export const httpApiSource = defineSource<HttpApiConfig>({
   type: 'source',
@@ -19,11 +21,16 @@ export const httpApiSource = defineSource<HttpApiConfig>({
   config: HttpApiConfig,
   check,
   discover,
-  read: readStream,
+  read: (ctx, request) => {
+    const config = asManifest(ctx.config);
+    return config ? readManifestStream({ ...ctx, config }, request) : readStream(ctx, request);
+  },
 });
 
 /** The first page of the first stream: address, credentials, path and selector are then right. */
 async function check(ctx: Context): Promise<CheckResult> {
+  const config = asManifest(ctx.config);
+  if (config) return checkManifest({ ...ctx, config });
   const abort = new AbortController();
   const api = openApi({ ...ctx, signal: AbortSignal.any([ctx.signal, abort.signal]) }, { hurry: true });
   const [stream] = api.definition.streams;
@@ -42,7 +49,9 @@ async function check(ctx: Context): Promise<CheckResult> {
   }
 }
 
-async function discover(ctx: Context) {
+async function discover(ctx: Context): Promise<StreamSchema[]> {
+  const config = asManifest(ctx.config);
+  if (config) return discoverManifest({ ...ctx, config });
   const abort = new AbortController();
   const api = openApi({ ...ctx, signal: AbortSignal.any([ctx.signal, abort.signal]) }, { hurry: false });
   try {

@@ -1,0 +1,93 @@
+import { isObject, type Json, type JsonObject } from './references.ts';
+
+/** What a component is that does not say so itself, by the field that it stands in. */
+const DEFAULT_TYPES: Record<string, Record<string, string>> = {
+  DeclarativeSource: { check: 'CheckStream', spec: 'Spec', streams: 'DeclarativeStream' },
+  DeclarativeStream: { retriever: 'SimpleRetriever', schema_loader: 'JsonFileSchemaLoader' },
+  StateDelegatingStream: { full_refresh_stream: 'DeclarativeStream', incremental_stream: 'DeclarativeStream' },
+  SimpleRetriever: { paginator: 'NoPagination', record_selector: 'RecordSelector', requester: 'HttpRequester' },
+  HttpRequester: { error_handler: 'DefaultErrorHandler' },
+  SessionTokenAuthenticator: { login_requester: 'HttpRequester' },
+  DefaultPaginator: { page_size_option: 'RequestOption', decoder: 'JsonDecoder' },
+  CursorPagination: { decoder: 'JsonDecoder' },
+  RecordSelector: { extractor: 'DpathExtractor', record_filter: 'RecordFilter' },
+  DatetimeBasedCursor: {
+    start_datetime: 'MinMaxDatetime',
+    end_datetime: 'MinMaxDatetime',
+    start_time_option: 'RequestOption',
+    end_time_option: 'RequestOption',
+  },
+  ListPartitionRouter: { request_option: 'RequestOption' },
+  SubstreamPartitionRouter: { parent_stream_configs: 'ParentStreamConfig' },
+  CustomPartitionRouter: { parent_stream_configs: 'ParentStreamConfig' },
+  ParentStreamConfig: { stream: 'DeclarativeStream', request_option: 'RequestOption' },
+  AddFields: { fields: 'AddedFieldDefinition' },
+  CompositeErrorHandler: { error_handlers: 'DefaultErrorHandler' },
+  DefaultErrorHandler: { response_filters: 'HttpResponseFilter' },
+};
+
+/** A `class_name` without a type is somebody's Python. */
+const CUSTOM = 'CustomComponent';
+/** Copies that `$parameters` may make of shared parts. */
+const MOST_COMPONENTS = 100_000;
+
+/** A document that `$parameters` would blow up. */
+export class TooManyComponents extends Error {}
+
+/** Writes types and `$parameters` into all components, as Airbyte does: a field that is there and not empty stays. */
+export function propagate(document: JsonObject): JsonObject {
+  const budget = { left: MOST_COMPONENTS };
+  return component({ node: document, place: ['', 'source'], parameters: {}, budget });
+}
+
+interface Step {
+  node: JsonObject;
+  /** The type of what is around it, and the field. */
+  place: readonly [around: string, field: string];
+  parameters: JsonObject;
+  budget: { left: number };
+}
+
+function component({ node, place, parameters, budget }: Step): JsonObject {
+  budget.left -= 1;
+  if (budget.left < 0) throw new TooManyComponents(`The manifest has more than ${MOST_COMPONENTS} components`);
+  const { $parameters: own, ...found } = node;
+  if (isSchema(found)) return found;
+  const type = found.type ?? (found.class_name === undefined ? DEFAULT_TYPES[place[0]]?.[place[1]] : CUSTOM);
+  const known = { ...parameters, ...(isObject(own) ? own : {}) };
+  if (typeof type !== 'string') return nested(found, { place, parameters: known, budget });
+  const whole: JsonObject = { ...found, type };
+  for (const [name, value] of Object.entries(known)) if (isEmpty(whole[name])) whole[name] = value;
+  for (const [name, value] of Object.entries(whole)) {
+    // A parameter named like the field that it stands in would come back into itself.
+    const { [name]: _, ...below } = known;
+    const step = { place: [type, name] as const, parameters: below, budget };
+    whole[name] = within(value, step);
+  }
+  return Object.keys(known).length > 0 ? { ...whole, $parameters: known } : whole;
+}
+
+const within = (value: Json, step: Omit<Step, 'node'>): Json => {
+  if (Array.isArray(value)) return value.map((item) => (isObject(item) ? component({ ...step, node: item }) : item));
+  return isObject(value) ? component({ ...step, node: value }) : value;
+};
+
+/** No component itself, but it may hold some. */
+function nested(node: JsonObject, step: Omit<Step, 'node'>): JsonObject {
+  const entries = Object.entries(node).map(([name, value]): [string, Json] => {
+    const holds = isObject(value) && (value.type !== undefined || value.class_name !== undefined);
+    return [name, holds ? component({ ...step, place: ['', ''], node: value }) : value];
+  });
+  return Object.fromEntries(entries);
+}
+
+const isSchema = ({ type }: JsonObject) => type === 'object' || (Array.isArray(type) && type.includes('object'));
+
+const isEmpty = (value: Json | undefined) =>
+  value === undefined ||
+  value === null ||
+  value === '' ||
+  value === false ||
+  value === 0 ||
+  (Array.isArray(value) && value.length === 0) ||
+  (isObject(value) && Object.keys(value).length === 0);

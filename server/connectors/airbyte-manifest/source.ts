@@ -1,0 +1,81 @@
+import { type CheckResult, defineSource, type StreamSchema } from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
+import { describeStream } from './fields.ts';
+import { partsOf, readingOf } from './parts.ts';
+import { readStream } from './read.ts';
+import { type Context, openManifest, type Runtime } from './runtime.ts';
+import { AirbyteManifestConfig } from './settings.ts';
+
+export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
+  type: 'source',
+  name: 'airbyte_manifest',
+  display_name: 'Airbyte manifest',
+  description: "Streams of any of Airbyte's low-code connectors, by its manifest",
+  category: 'http',
+  version: '1.0.0',
+  release_stage: 'beta',
+  auth_methods: ['none', 'api_key', 'basic', 'oauth2'],
+  supported_sync_modes: ['full_refresh', 'incremental'],
+  pushdown: { masking: [], filters: false },
+  config: AirbyteManifestConfig,
+  check: checkManifest,
+  discover: discoverManifest,
+  read: readStream,
+});
+
+/** The first page of each stream that the manifest names for its check. */
+export async function checkManifest(ctx: Context): Promise<CheckResult> {
+  return await withEnd(ctx, { hurry: true }, async (runtime) => {
+    const { source, ctx: own } = runtime;
+    const names =
+      source.check.stream_names.length > 0
+        ? source.check.stream_names
+        : source.streams.slice(0, 1).map(({ name }) => name);
+    const checks: CheckResult['checks'] = [
+      { title: 'Manifest', status: 'passed', message: `${source.streams.length} streams` },
+    ];
+    for (const name of names) {
+      const stream = source.streams.find((one) => one.name === name);
+      if (!stream && own.config.skip_unsupported_streams) continue;
+      if (!stream)
+        throw new ConfigurationError('unknown_stream', `The manifest has no stream "${name}", which its check names`);
+      const count = await firstCount(runtime, name);
+      checks.push({ title: `First page of ${name}`, status: 'passed', message: `${count} records` });
+    }
+    return { checks };
+  });
+}
+
+async function firstCount(runtime: Runtime, name: string): Promise<number> {
+  const stream = runtime.source.streams.find((one) => one.name === name);
+  const parts = stream ? partsOf(readingOf({ ...runtime, concurrency: 1 }, stream, null)) : null;
+  if (!parts) return 0;
+  try {
+    for await (const { items } of parts) for await (const page of items) return page.records.length;
+    return 0;
+  } finally {
+    await parts.return(undefined);
+  }
+}
+
+export async function discoverManifest(ctx: Context): Promise<StreamSchema[]> {
+  return await withEnd(ctx, { hurry: false }, async (runtime) => {
+    const streams: StreamSchema[] = [];
+    for (const stream of runtime.source.streams) streams.push(await describeStream(runtime, stream));
+    return streams;
+  });
+}
+
+/** Ends what is still on its way when the work is done. */
+async function withEnd<Result>(
+  ctx: Context,
+  options: { hurry: boolean },
+  work: (runtime: Runtime) => Promise<Result>,
+): Promise<Result> {
+  const abort = new AbortController();
+  try {
+    return await work(openManifest({ ...ctx, signal: AbortSignal.any([ctx.signal, abort.signal]) }, options));
+  } finally {
+    abort.abort();
+  }
+}

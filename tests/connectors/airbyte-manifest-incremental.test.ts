@@ -1,0 +1,281 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { startHttpServer } from '../support/http-server.ts';
+import { discover, manifestOf, read, streamOf } from './manifest-support.ts';
+
+const server = startHttpServer();
+afterAll(() => server.close());
+interface Row {
+  id: number;
+  at: string | number | null;
+  of?: string;
+}
+let rows: Row[] = [];
+beforeEach(() => {
+  server.seen.length = 0;
+  rows = [
+    { id: 1, at: '2026-01-01T00:00:00Z' },
+    { id: 2, at: '2026-01-15T12:00:00Z' },
+    { id: 3, at: '2026-02-01T00:00:00Z' },
+    { id: 4, at: '2026-02-20T00:00:00Z' },
+  ];
+});
+const option = (field_name: string) => ({ type: 'RequestOption', inject_into: 'request_parameter', field_name });
+const properties = { id: { type: 'integer' }, at: { type: 'string', format: 'date-time' } };
+const ISO = '%Y-%m-%dT%H:%M:%SZ';
+const cursor = (more: object = {}) => ({
+  type: 'DatetimeBasedCursor',
+  cursor_field: 'at',
+  datetime_format: ISO,
+  start_datetime: '2026-01-01T00:00:00Z',
+  ...more,
+});
+const limits = { start_time_option: option('from'), end_time_option: option('to') };
+const settings = (incremental_sync: object, more: object = {}) => ({
+  manifest: manifestOf([streamOf('items', { url: server.url, properties, incremental_sync, ...more })]),
+});
+/** A service that takes its limits in, as most do. */
+const limited = () =>
+  server.on('/items', ({ query }) => {
+    const [from, to] = [Date.parse(query.from ?? ''), Date.parse(query.to ?? '')];
+    return Response.json(
+      rows.filter(({ at }) => at === null || (Date.parse(String(at)) >= from && Date.parse(String(at)) <= to)),
+    );
+  });
+const incremental = { sync_mode: 'incremental' as const };
+const windows = () => server.seen.map(({ query }) => [query.from, query.to]);
+
+describe('a read in steps', () => {
+  const stepped = settings(
+    cursor({
+      ...limits,
+      step: 'P1M',
+      cursor_granularity: 'PT1S',
+      end_datetime: { type: 'MinMaxDatetime', datetime: '2026-03-01', datetime_format: '%Y-%m-%d' },
+    }),
+  );
+
+  test('asks for windows that meet without a gap, and gives a state after each', async () => {
+    limited();
+    const { ids, state, batches } = await read(stepped, incremental);
+    expect(ids).toEqual(['1', '2', '3', '4']);
+    expect(windows()).toEqual([
+      ['2026-01-01T00:00:00Z', '2026-01-31T23:59:59Z'],
+      ['2026-02-01T00:00:00Z', '2026-03-01T00:00:00Z'],
+    ]);
+    expect(state).toMatchObject({ cursor: '2026-02-20 00:00:00.000000+00', complete: true });
+    expect(batches.filter((batch) => batch.state)[0]?.state).toMatchObject({
+      read_until: '2026-02-01 00:00:00.000000+00',
+      complete: false,
+    });
+  });
+
+  test('goes on from every state with exactly the rest', async () => {
+    limited();
+    const { batches } = await read(stepped, incremental);
+    for (const [at, { state }] of batches.entries()) {
+      if (!state) continue;
+      const before = batches.slice(0, at + 1).flatMap((batch) => batch.rows.map((row) => row[0]));
+      const rest = await read(stepped, { ...incremental, state: JSON.parse(JSON.stringify(state)) });
+      expect([...before, ...rest.ids]).toEqual(['1', '2', '3', '4']);
+    }
+  });
+
+  test('loses no row with the cursor that was the last, and doubles none', async () => {
+    limited();
+    const { state } = await read(stepped, incremental);
+    rows.push(
+      { id: 5, at: '2026-02-20T00:00:00Z' },
+      { id: 6, at: '2026-02-21T00:00:00Z' },
+      { id: 7, at: '2026-01-02T00:00:00Z' },
+    );
+    server.seen.length = 0;
+    const second = await read(stepped, { ...incremental, state });
+    expect(second.ids).toEqual(['5', '6']);
+    expect(windows()[0]?.[0]).toBe('2026-02-20T00:00:00Z');
+    expect((await read(stepped, { ...incremental, state: second.state })).ids).toEqual([]);
+  });
+
+  test('can be told a window, whose end is not in it', async () => {
+    limited();
+    const window = { start: '2026-01-10', end: '2026-02-01' };
+    expect((await read(stepped, { window })).ids).toEqual(['2']);
+    expect(windows()).toEqual([['2026-01-10T00:00:00Z', '2026-01-31T23:59:59Z']]);
+    expect((await discover(stepped))[0]).toMatchObject({
+      supports_date_window: true,
+      is_resumable: true,
+      default_cursor_field: ['at'],
+    });
+  });
+});
+
+describe('a cursor', () => {
+  test('is looked back from after a whole read', async () => {
+    limited();
+    const back = settings(cursor({ ...limits, lookback_window: "P{{ config.get('days', 10) }}D" }));
+    const { state } = await read(back, incremental);
+    server.seen.length = 0;
+    rows.push({ id: 8, at: '2026-02-15T00:00:00Z' });
+    expect((await read(back, { ...incremental, state })).ids).toEqual(['8']);
+    expect(windows()[0]?.[0]).toBe('2026-02-10T00:00:00Z');
+  });
+
+  test.each([
+    ['%s', (at: string) => Date.parse(at) / 1000, '1771545600'],
+    ['%ms', (at: string) => Date.parse(at), '1771545600000'],
+    ['%s_as_float', (at: string) => Date.parse(at) / 1000, '1771545600.0'],
+    [
+      '%d/%m/%Y %H:%M',
+      (at: string) => `${at.slice(8, 10)}/${at.slice(5, 7)}/${at.slice(0, 4)} ${at.slice(11, 16)}`,
+      '20/02/2026 00:00',
+    ],
+  ])('comes in the form %s', async (datetime_format, form, asked) => {
+    rows = rows.map((row) => ({ ...row, at: form(String(row.at)) }));
+    server.on('/items', () => Response.json(rows));
+    const formed = settings(
+      cursor({
+        datetime_format,
+        start_datetime: { type: 'MinMaxDatetime', datetime: '2026-01-01', datetime_format: '%Y-%m-%d' },
+        ...limits,
+      }),
+      {
+        properties: { id: { type: 'integer' }, at: { type: ['string', 'number'] } },
+      },
+    );
+    const { ids, state } = await read(formed, incremental);
+    expect(ids).toEqual(['1', '2', '3', '4']);
+    expect(state?.cursor).toBe('2026-02-20 00:00:00.000000+00');
+    server.seen.length = 0;
+    expect((await read(formed, { ...incremental, state })).ids).toEqual([]);
+    expect(windows()[0]?.[0]).toBe(asked);
+  });
+
+  test('that the service is never told of makes one request, its old rows left out here', async () => {
+    server.on('/items', () => Response.json(rows));
+    const untold = settings(cursor({ step: 'P1D', cursor_granularity: 'PT1S' }));
+    const { state } = await read(untold, incremental);
+    expect(server.seen).toHaveLength(1);
+    rows.push({ id: 9, at: '2026-02-20T00:00:00Z' });
+    expect((await read(untold, { ...incremental, state })).ids).toEqual(['9']);
+  });
+
+  test('ahead of the clock does not hide what comes before it', async () => {
+    limited();
+    const open = settings(cursor(limits));
+    server.on('/items', ({ query }) =>
+      Response.json(rows.filter(({ at }) => Date.parse(String(at)) >= Date.parse(query.from ?? ''))),
+    );
+    rows.push({ id: 10, at: '2030-01-01T00:00:00Z' });
+    const { state } = await read(open, incremental);
+    rows.push({ id: 11, at: '2026-12-01T00:00:00Z' });
+    expect((await read(open, { ...incremental, state })).ids).toEqual(['11']);
+  });
+
+  test('that is no time ends the read, rows without one pass', async () => {
+    rows = [{ id: 1, at: null }];
+    server.on('/items', () => Response.json(rows));
+    const open = settings(cursor(), { properties: { id: { type: 'integer' }, at: { type: 'string' } } });
+    expect((await read(open, incremental)).ids).toEqual(['1']);
+    rows = [{ id: 1, at: 'yesterday-ish' }];
+    await expect(read(open, incremental)).rejects.toMatchObject({ code: 'invalid_cursor' });
+  });
+
+  test('of a feed stops the pages where the last read was', async () => {
+    let asked = 0;
+    server.on('/items', ({ query }) => {
+      asked += 1;
+      const page = Number(query.page ?? 0);
+      return Response.json(rows.toReversed().slice(page, page + 1));
+    });
+    const paginator = {
+      type: 'DefaultPaginator',
+      pagination_strategy: { type: 'PageIncrement' },
+      page_token_option: option('page'),
+    };
+    const feed = settings(cursor({ is_data_feed: true }), { retriever: { paginator } });
+    const { ids, state } = await read(feed, incremental);
+    expect(ids).toEqual(['4', '3', '2', '1']);
+    asked = 0;
+    rows.push({ id: 5, at: '2026-03-01T00:00:00Z' });
+    expect((await read(feed, { ...incremental, state })).ids).toEqual(['5']);
+    expect(asked).toBeLessThan(5);
+  });
+});
+
+describe('partitions', () => {
+  const parents = { type: 'ListPartitionRouter', cursor_field: 'of', values: ['a', 'b'], request_option: option('of') };
+  const limitedByPart = () =>
+    server.on('/items', ({ query }) =>
+      Response.json(
+        rows.filter(({ at, of }) => of === query.of && Date.parse(String(at)) >= Date.parse(query.from ?? '')),
+      ),
+    );
+
+  test('have cursors of their own', async () => {
+    rows = [
+      { id: 1, at: '2026-01-01T00:00:00Z', of: 'a' },
+      { id: 2, at: '2026-03-01T00:00:00Z', of: 'b' },
+    ];
+    limitedByPart();
+    const parted = settings(cursor(limits), { retriever: { partition_router: parents } });
+    const { ids, state } = await read(parted, incremental);
+    expect(ids).toEqual(['1', '2']);
+    expect(Object.keys(state?.partitions as object)).toEqual(['{"of":"a"}', '{"of":"b"}']);
+    rows.push({ id: 3, at: '2026-02-01T00:00:00Z', of: 'a' }, { id: 4, at: '2026-02-01T00:00:00Z', of: 'b' });
+    server.seen.length = 0;
+    expect((await read(parted, { ...incremental, state })).ids).toEqual(['3']);
+    expect(server.seen.map(({ query }) => query.from)).toEqual(['2026-01-01T00:00:00Z', '2026-03-01T00:00:00Z']);
+  });
+
+  test('share one where the manifest says so', async () => {
+    rows = [
+      { id: 1, at: '2026-01-05T00:00:00Z', of: 'a' },
+      { id: 2, at: '2026-03-01T00:00:00Z', of: 'b' },
+    ];
+    limitedByPart();
+    const shared = settings(cursor({ ...limits, global_substream_cursor: true }), {
+      retriever: { partition_router: parents },
+    });
+    const { state } = await read(shared, incremental);
+    expect(state).toMatchObject({ shared: true, cursor: '2026-03-01 00:00:00.000000+00' });
+    server.seen.length = 0;
+    await read(shared, { ...incremental, state });
+    expect(server.seen.map(({ query }) => query.from)).toEqual(['2026-03-01T00:00:00Z', '2026-03-01T00:00:00Z']);
+  });
+
+  test('of a parent that changes: only its changed records are followed', async () => {
+    let orders: Row[] = [
+      { id: 1, at: '2026-01-01T00:00:00Z' },
+      { id: 2, at: '2026-01-02T00:00:00Z' },
+    ];
+    server.on('/orders', () => Response.json(orders));
+    server.on('/lines/*', ({ path }) =>
+      Response.json([{ id: Number(path.split('/').at(-1)), at: '2026-01-03T00:00:00Z' }]),
+    );
+    const order = streamOf('orders', { url: server.url, properties, incremental_sync: cursor() });
+    const router = {
+      type: 'SubstreamPartitionRouter',
+      parent_stream_configs: [
+        {
+          type: 'ParentStreamConfig',
+          stream: order,
+          parent_key: 'id',
+          partition_field: 'order',
+          incremental_dependency: true,
+        },
+      ],
+    };
+    const lines = streamOf('lines', {
+      url: server.url,
+      path: '/lines/{{ stream_partition.order }}',
+      properties,
+      incremental_sync: cursor(),
+      retriever: { partition_router: router },
+    });
+    const { ids, state } = await read({ manifest: manifestOf([lines]) }, incremental);
+    expect(ids).toEqual(['1', '2']);
+    orders = [...orders, { id: 3, at: '2026-01-04T00:00:00Z' }];
+    server.seen.length = 0;
+    expect((await read({ manifest: manifestOf([lines]) }, { ...incremental, state })).ids).toEqual(['3']);
+    expect(server.seen.map(({ path }) => path)).not.toContain('/lines/1');
+  });
+});

@@ -1,0 +1,264 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { json, startHttpServer } from '../support/http-server.ts';
+import { discover, manifestOf, read, streamOf } from './manifest-support.ts';
+
+const server = startHttpServer();
+afterAll(() => server.close());
+beforeEach(() => {
+  server.seen.length = 0;
+});
+const url = server.url;
+const option = (field_name: string) => ({ type: 'RequestOption', inject_into: 'request_parameter', field_name });
+const text = { type: ['null', 'string'] };
+const id = { id: { type: 'integer' } };
+
+describe('records', () => {
+  const transformed = async (record: object, transformations: object[], names: string[], selector = {}) => {
+    server.on('/items', json({ data: [record] }));
+    const properties = Object.fromEntries(names.map((name) => [name, {}]));
+    const extractor = { type: 'DpathExtractor', field_path: ['data'] };
+    const stream = streamOf('items', { url, properties, transformations, selector: { extractor, ...selector } });
+    return (await read({ manifest: manifestOf([stream]) })).rows;
+  };
+
+  test('get and lose fields', async () => {
+    const add = (path: string[], value: string, more = {}) => ({
+      type: 'AddFields',
+      fields: [{ path, value, ...more }],
+    });
+    const rows = await transformed(
+      { id: 5, code: '007', nested: { keep: 1, drop: 2 }, list: [{ x: 1, y: 2 }], empty: '' },
+      [
+        add(['double'], '{{ record.id * 2 }}'),
+        add(['text'], '{{ record.id }}', { value_type: 'string' }),
+        add(['nested', 'more'], "{{ record['code'] | hash('sha256') }}"),
+        { ...add(['never'], '1'), condition: '{{ record.id > 9 }}' },
+        {
+          type: 'RemoveFields',
+          field_pointers: [
+            ['nested', 'drop'],
+            ['list', '*', 'y'],
+          ],
+        },
+        { type: 'RemoveFields', field_pointers: [['**']], condition: "{{ property == '' }}" },
+      ],
+      ['id', 'double', 'text', 'nested', 'never', 'list', 'empty'],
+    );
+    const hash = new Bun.CryptoHasher('sha256').update('007').digest('hex');
+    expect(rows).toEqual([['5', '10', '"5"', `{"keep":1,"more":"${hash}"}`, null, '[{"x":1}]', null]]);
+  });
+
+  test.each([
+    [[{ type: 'KeysToLower' }], { AbC: 1 }, { abc: '1' }],
+    [
+      [{ type: 'KeysToSnakeCase' }],
+      { firstName: 1, 'HTTPCode 2': { innerKey: 1 } },
+      { first_name: '1', http_code_2: '{"inner_key":1}' },
+    ],
+    [[{ type: 'KeysReplace', old: ' ', new: '_' }], { 'a b': 1 }, { a_b: '1' }],
+    [[{ type: 'FlattenFields' }], { a: { b: 1, c: [2, 3] }, b: 4 }, { b: '4', 'a.b': '1', 'c.0': '2' }],
+    [
+      [{ type: 'DpathFlattenFields', field_path: ['a'], delete_origin_value: true }],
+      { a: { x: 1 }, y: 2 },
+      { x: '1', y: '2', a: null },
+    ],
+    [
+      [{ type: 'DpathFlattenFields', field_path: ['a'], replace_record: true }],
+      { a: { x: 1 }, y: 2 },
+      { x: '1', y: null },
+    ],
+  ])('%j', async (transformations, record, expected) => {
+    const names = Object.keys(expected);
+    expect(await transformed(record, transformations, names)).toEqual([Object.values(expected)] as never);
+  });
+
+  test('are picked by a path with stars, filtered before or after they are changed', async () => {
+    server.on('/items', json({ groups: [{ items: [{ id: 1 }, { id: 2 }] }, { items: [{ id: 3 }] }] }));
+    const extractor = { type: 'DpathExtractor', field_path: ['groups', '*', 'items'] };
+    const condition = { record_filter: { type: 'RecordFilter', condition: '{{ record.id > 1 }}' } };
+    const transformations = [{ type: 'AddFields', fields: [{ path: ['id'], value: '{{ record.id + 1 }}' }] }];
+    const ids = async (selector: object) =>
+      (
+        await read({
+          manifest: manifestOf([
+            streamOf('items', {
+              url,
+              properties: id,
+              transformations,
+              selector: { extractor, ...condition, ...selector },
+            }),
+          ]),
+        })
+      ).ids;
+    expect(await ids({})).toEqual(['3', '4']);
+    expect(await ids({ transform_before_filtering: true })).toEqual(['2', '3', '4']);
+  });
+
+  test('have the types of the schema, or those of the first records', async () => {
+    const body =
+      '[{"id":1234567890123456789,"at":"2026-01-31T10:00:00+02:00","day":"2026-01-31","n":"1.50","tags":["a"],"o":{"b":1}}]';
+    server.on('/items', () => new Response(body));
+    const properties = {
+      id: { type: 'integer' },
+      at: { type: ['null', 'string'], format: 'date-time' },
+      day: { type: 'string', format: 'date' },
+      n: { type: ['number', 'null'] },
+      tags: { type: 'array' },
+      o: { type: 'object' },
+    };
+    const declared = { manifest: manifestOf([streamOf('items', { url, properties, primary_key: ['id'] })]) };
+    expect((await read(declared)).rows).toEqual([
+      ['1234567890123456789', '2026-01-31 08:00:00.000000+00', '2026-01-31', '1.50', '["a"]', '{"b":1}'],
+    ]);
+    const [found] = await discover({ manifest: manifestOf([streamOf('items', { url })]) });
+    expect(found?.fields.map(({ path, type }) => [path[0], type])).toEqual([
+      ['id', 'integer'],
+      ['at', 'string'],
+      ['day', 'string'],
+      ['n', 'string'],
+      ['tags', 'array'],
+      ['o', 'json'],
+    ] as never);
+  });
+
+  test('whose values do not fit end the run, or are NULL with a warning when that is wanted', async () => {
+    server.on('/items', json([{ id: 'no number' }, { id: 2 }]));
+    const manifest = manifestOf([streamOf('items', { url, properties: id })]);
+    await expect(read({ manifest })).rejects.toMatchObject({ code: 'value_does_not_fit' });
+    const { ids, warnings } = await read({ manifest, unfitting_values: 'null' });
+    expect(ids).toEqual([null, '2']);
+    expect(warnings.join()).toContain('1 values of "id"');
+  });
+});
+
+describe('partitions', () => {
+  test('of lists: all pairs, each with its values in request and record', async () => {
+    server.on('/items', ({ query }) => Response.json([{ id: 1, of: `${query.a}${query.b}` }]));
+    const list = (cursor_field: string, values: unknown) => ({
+      type: 'ListPartitionRouter',
+      cursor_field,
+      values,
+      request_option: option(cursor_field),
+    });
+    const stream = streamOf('items', {
+      url,
+      properties: { of: text, part: text },
+      retriever: { partition_router: [list('a', ['x', 'y']), list('b', "{{ config['letters'] }}")] },
+      transformations: [
+        { type: 'AddFields', fields: [{ path: ['part'], value: '{{ stream_partition.a ~ stream_slice.b }}' }] },
+      ],
+    });
+    const { rows } = await read({ manifest: manifestOf([stream]), config: { letters: ['p', 'q'] } });
+    expect(rows).toEqual([
+      ['xp', 'xp'],
+      ['xq', 'xq'],
+      ['yp', 'yp'],
+      ['yq', 'yq'],
+    ]);
+  });
+
+  test('of parents and their parents, with more of their fields', async () => {
+    server.on('/orgs', json([{ id: 'o1', name: 'One' }, { id: 'o2', name: 'Two' }, { name: 'no id' }]));
+    server.on('/orgs/o1/teams', json([{ key: { id: 'a' } }, { key: { id: 'b' } }]));
+    server.on('/orgs/o2/teams', json([{ key: { id: 'c' } }]));
+    for (const team of ['a', 'b', 'c'])
+      server.on(`/teams/${team}`, ({ query }) => Response.json([{ id: `${team}-${query.org}-${query.name}` }]));
+    const parent = (stream: object | string, parent_key: string, partition_field: string, more = {}) => ({
+      partition_router: {
+        type: 'SubstreamPartitionRouter',
+        parent_stream_configs: [{ type: 'ParentStreamConfig', stream, parent_key, partition_field, ...more }],
+      },
+    });
+    const orgs = streamOf('orgs', { url, properties: { id: text } });
+    const teams = streamOf('teams', {
+      url,
+      path: '/orgs/{{ stream_partition.org }}/teams',
+      properties: { key: {} },
+      retriever: parent({ $ref: '#/definitions/orgs' }, 'id', 'org', { extra_fields: [['name']] }),
+      transformations: [
+        { type: 'AddFields', fields: [{ path: ['org_name'], value: "{{ stream_partition.extra_fields['name'] }}" }] },
+      ],
+    });
+    const members = streamOf('members', {
+      url,
+      path: "/teams/{{ stream_slice['team'] }}",
+      properties: { id: text },
+      requester: {
+        request_parameters: {
+          org: '{{ stream_partition.parent_slice.org }}',
+          name: "{{ stream_partition.extra_fields['org_name'] }}",
+        },
+      },
+      retriever: parent('#/definitions/teams', 'key/id', 'team', { extra_fields: [['org_name']] }),
+    });
+    const manifest = manifestOf([members], { definitions: { orgs, teams } });
+    expect((await read({ manifest })).ids).toEqual(['a-o1-One', 'b-o1-One', 'c-o2-Two']);
+  });
+});
+
+describe('errors', () => {
+  const failing = (error_handler: object, rest: object = {}) =>
+    read({ manifest: manifestOf([streamOf('items', { url, properties: id, requester: { error_handler } })]), ...rest });
+  const filter = (more: object) => ({ type: 'HttpResponseFilter', ...more });
+  const quick = { backoff_strategies: [{ type: 'ConstantBackoffStrategy', backoff_time_in_seconds: 0.001 }] };
+  const counting = (answer: (count: number) => Response) => {
+    let count = 0;
+    server.on('/items', () => answer((count += 1)));
+    return () => count;
+  };
+  const ok = () => Response.json([{ id: 1 }]);
+
+  test('are tried again so often, ignored, or end the run in the words of the manifest', async () => {
+    const asked = counting((count) => (count < 3 ? new Response('', { status: 418 }) : ok()));
+    const again = {
+      type: 'DefaultErrorHandler',
+      max_retries: 2,
+      response_filters: [filter({ http_codes: [418], action: 'RETRY' })],
+      ...quick,
+    };
+    expect((await failing(again)).ids).toEqual(['1']);
+    expect(asked()).toBe(3);
+    counting(() => new Response('', { status: 418 }));
+    await expect(failing({ ...again, max_retries: '{{ 1 }}' })).rejects.toMatchObject({ type: 'transient_error' });
+    server.on('/items', json({ error: { code: 'gone' } }, { status: 404 }));
+    const ignoring = filter({ predicate: "{{ response.error.code == 'gone' }}", action: 'IGNORE' });
+    expect((await failing({ type: 'DefaultErrorHandler', response_filters: [ignoring] })).ids).toEqual([]);
+    server.on('/items', json({ error: 'x' }, { status: 402 }));
+    const telling = filter({
+      http_codes: [402],
+      action: 'FAIL',
+      failure_type: 'config_error',
+      error_message: 'Pay first: {{ response.error }}',
+    });
+    await expect(failing({ type: 'DefaultErrorHandler', response_filters: [telling] })).rejects.toThrow('Pay first: x');
+  });
+
+  test('go through all handlers of a composite, and success can be none', async () => {
+    const composite = (...error_handlers: object[]) => ({ type: 'CompositeErrorHandler', error_handlers });
+    server.on('/items', json({}, { status: 403 }));
+    const first = { type: 'DefaultErrorHandler', ...quick };
+    expect(
+      (await failing(composite(first, { response_filters: [filter({ http_codes: [403], action: 'IGNORE' })] }))).ids,
+    ).toEqual([]);
+    await expect(failing(composite(first))).rejects.toMatchObject({ type: 'auth_error' });
+    const asked = counting((count) => (count < 2 ? Response.json({ busy: true }) : ok()));
+    const busy = { ...quick, response_filters: [filter({ predicate: "{{ 'busy' in response }}", action: 'RETRY' })] };
+    expect((await failing(composite(busy))).ids).toEqual(['1']);
+    expect(asked()).toBe(2);
+  });
+
+  test('wait as long as a header says, and longer waits are left to the engine', async () => {
+    const started = performance.now();
+    counting((count) => (count < 2 ? new Response('', { status: 429, headers: { 'x-wait': 'in 0.05 s' } }) : ok()));
+    const header = { type: 'WaitTimeFromHeader', header: 'X-Wait', regex: '([.\\d]+)' };
+    expect((await failing({ type: 'DefaultErrorHandler', backoff_strategies: [header] })).ids).toEqual(['1']);
+    expect(performance.now() - started).toBeGreaterThanOrEqual(49);
+    const at = String(Math.floor(Date.parse('2026-11-21T10:00:00Z') / 1000) + 86_400);
+    server.on('/items', () => new Response('', { status: 429, headers: { reset: at } }));
+    const until = failing({
+      type: 'DefaultErrorHandler',
+      backoff_strategies: [{ type: 'WaitUntilTimeFromHeader', header: 'reset' }],
+    });
+    await expect(until).rejects.toMatchObject({ type: 'rate_limited', until: new Date('2026-11-22T10:00:00Z') });
+  });
+});

@@ -1,5 +1,8 @@
 import { lazy } from 'react';
 
+const accountConnector = lazy(() => import('./pages/account-connectors/account-connector.tsx'));
+const newAccountConnector = lazy(() => import('./pages/account-connectors/new-account-connector.tsx'));
+
 /** Each page is a file of its own to the browser, loaded when it is first opened. The first match counts. */
 export const ROUTES = [
   { path: '/', page: lazy(() => import('./pages/overview/overview.tsx')) },
@@ -9,7 +12,17 @@ export const ROUTES = [
     path: '/console/connections/:connection_id/runs/:connection_run_id',
     page: lazy(() => import('./pages/run/run.tsx')),
   },
-  { path: '/console/profile', page: lazy(() => import('./pages/profile.tsx')) },
+  { path: '/console/connections/:connection_id', page: lazy(() => import('./pages/connection/connection.tsx')) },
+  { path: '/console/usage', page: lazy(() => import('./pages/usage/usage.tsx')) },
+  { path: '/console/users', page: lazy(() => import('./pages/users/users.tsx')) },
+  { path: '/console/roles', page: lazy(() => import('./pages/roles/roles.tsx')) },
+  { path: '/console/sources', page: lazy(() => import('./pages/account-connectors/sources.tsx')) },
+  { path: '/console/sources/new', page: newAccountConnector },
+  { path: '/console/sources/:account_connector_id', page: accountConnector },
+  { path: '/console/destinations/new', page: newAccountConnector },
+  { path: '/console/destinations/:account_connector_id', page: accountConnector },
+  { path: '/console/destinations', page: lazy(() => import('./pages/account-connectors/destinations.tsx')) },
+  { path: '/console/profile', page: lazy(() => import('./pages/profile/profile.tsx')) },
 ];
 
 export const NotFoundPage = lazy(() => import('./pages/not-found.tsx'));

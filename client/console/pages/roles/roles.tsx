@@ -1,0 +1,95 @@
+import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { ask, type Output } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Confirm } from '../../parts/confirm.tsx';
+import { plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+import { useOrder } from '../../use-order.ts';
+import { RoleDialog } from './role-dialog.tsx';
+
+export type Role = Output<'roles.list'>[number];
+
+/** Roles: the service's own, and those of the account. */
+export default function RolesPage() {
+  const roles = useQuery(ask('roles.list'));
+  const mayManage = useMay('roles.manage');
+  const [edited, setEdited] = useState<Role | 'new' | null>(null);
+  return (
+    <Page
+      title="Roles"
+      lead="Permissions under a name. Users may do what all of their roles allow together."
+      actions={
+        <Button
+          leftSection={<Icon name="add" size={16} />}
+          disabled={!mayManage}
+          title={mayManage ? undefined : 'Takes the permission roles.manage'}
+          onClick={() => setEdited('new')}
+        >
+          New role
+        </Button>
+      }
+    >
+      <Loaded query={roles}>
+        {(rows) => (
+          <div className="columns">
+            {rows.map((role) => (
+              <RoleCard key={role.id} role={role} mayManage={mayManage} edit={() => setEdited(role)} />
+            ))}
+          </div>
+        )}
+      </Loaded>
+      {edited && <RoleDialog role={edited === 'new' ? null : edited} onClose={() => setEdited(null)} />}
+    </Page>
+  );
+}
+
+function RoleCard({ role, mayManage, edit }: { role: Role; mayManage: boolean; edit: () => void }) {
+  const remove = useOrder('roles.delete', {
+    done: `The role ${role.name} was deleted`,
+    failed: `The role ${role.name} was not deleted`,
+    refresh: ['roles.list'],
+  });
+  const own = !role.is_system && mayManage;
+  return (
+    <Section
+      title={role.name}
+      lead={`${plural(role.users_count, 'user')}${role.description ? `. ${role.description}` : ''}`}
+      actions={
+        role.is_system ? (
+          <Status value="system" label="of the service" />
+        ) : (
+          own && (
+            <>
+              <Button size="xs" variant="default" onClick={edit} aria-label={`Edit ${role.name}`}>
+                Edit
+              </Button>
+              <Confirm
+                title={`Delete the role ${role.name}?`}
+                action="Delete"
+                onConfirm={() => remove.mutate({ role_id: role.id })}
+                trigger={(open) => (
+                  <Button size="xs" variant="subtle" color="red" onClick={open} aria-label={`Delete ${role.name}`}>
+                    Delete
+                  </Button>
+                )}
+              >
+                A role that somebody has cannot be deleted.
+              </Confirm>
+            </>
+          )
+        )
+      }
+    >
+      {role.permissions.length === 0 ? (
+        <p className="dimmed">Reads everything, changes nothing.</p>
+      ) : (
+        <p className="dimmed mono">{role.permissions.join(', ')}</p>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,90 @@
+import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { compact, count } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Section } from '../../parts/page.tsx';
+
+type Row = Output<'billing.connectionUsage'>[number];
+
+const PAGE = 25;
+
+/** Which connections the rows are of, most rows first. */
+export function ConnectionUsage({ start_date, end_date }: { start_date: string; end_date: string }) {
+  const [limit, setLimit] = useState(PAGE);
+  const usage = useQuery(ask('billing.connectionUsage', { start_date, end_date, limit }));
+  return (
+    <Section title="By connection" lead="Most rows first; the change is against as many days before">
+      <Loaded query={usage}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <p className="dimmed">Nothing was loaded in these days.</p>
+          ) : (
+            <div className="stack">
+              <Table rows={rows} />
+              {rows.length === limit && (
+                <div className="form-foot">
+                  <Button variant="default" onClick={() => setLimit(limit + PAGE)}>
+                    Show more
+                  </Button>
+                </div>
+              )}
+            </div>
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+const Table = ({ rows }: { rows: Row[] }) => (
+  <div className="table-frame">
+    <table className="table">
+      <thead>
+        <tr>
+          <th>Connection</th>
+          <th className="end">Rows</th>
+          <th className="end">Share</th>
+          <th className="end">Credits</th>
+          <th className="end">Runs</th>
+          <th className="end">Change</th>
+          <th>Largest streams</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.connection_id}>
+            <td>
+              {row.connection_deleted ? (
+                <>
+                  {row.connection_name} <span className="dimmed">(deleted)</span>
+                </>
+              ) : (
+                <Link href={`/console/connections/${row.connection_id}`}>{row.connection_name}</Link>
+              )}
+              <div className="dimmed">
+                {row.source_connector_name} <Icon name="arrow" size={12} /> {row.destination_connector_name}
+              </div>
+            </td>
+            <td className="end number">{count(row.rows_total)}</td>
+            <td className="end number">{row.percent_of_total} %</td>
+            <td className="end number">{count(row.credits_used)}</td>
+            <td className="end number">{count(row.runs)}</td>
+            <td className="end number">{changeOf(row.previous_period_change_percent)}</td>
+            <td className="dimmed">
+              {row.streams
+                .slice(0, 3)
+                .map(({ stream_name, rows: of }) => `${stream_name} ${compact(of)}`)
+                .join(', ')}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
+
+const changeOf = (percent: number | null) => (percent === null ? 'new' : `${percent > 0 ? '+' : ''}${percent} %`);

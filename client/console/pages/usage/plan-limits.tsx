@@ -1,0 +1,59 @@
+import { Progress } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { ask } from '../../api.ts';
+import { count, dayOf } from '../../parts/format.ts';
+import { Section } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+import type { Usage } from './usage.tsx';
+
+const NAMES: Record<string, string> = {
+  max_connections: 'Connections',
+  max_sources: 'Sources',
+  max_destinations: 'Destinations',
+  max_users: 'Users',
+  max_triggers: 'Triggers',
+  credits_included: 'Credits of the billing period',
+};
+const COLOURS = { ok: undefined, warning: 'yellow', reached: 'red' } as const;
+
+/** How much of the plan is used. A limit is refused with 402 when it is reached, so it is shown before. */
+export function PlanLimits({ usage }: { usage: Usage }) {
+  const plans = useQuery(ask('billing.plans'));
+  const plan = plans.data?.find(({ is_current }) => is_current);
+  const { start, end } = usage.billing_period;
+  const limited = usage.limits.filter(({ limit }) => limit !== null);
+  return (
+    <Section
+      title={plan ? `Plan: ${plan.name}` : 'Plan'}
+      lead={`${plan ? `${plan.description} ` : ''}Billing period ${dayOf(start)} to ${dayOf(end)}.`}
+    >
+      {usage.projection?.will_exceed && (
+        <p className="usage-warning">
+          At this pace the period ends at {count(usage.projection.credits_at_period_end)} credits, more than the plan
+          includes.
+        </p>
+      )}
+      {limited.length === 0 && <p className="dimmed">This plan has no limits.</p>}
+      <ul className="limits">
+        {usage.limits.map(({ key, limit, used, percent, status }) => (
+          <li key={key}>
+            <div className="between">
+              <span>{NAMES[key] ?? key}</span>
+              <span className="number">
+                {status !== 'ok' && <Status value={status === 'reached' ? 'failed' : 'warning'} label={status} />}{' '}
+                {count(used)} {limit === null ? '' : `of ${count(limit)}`}
+              </span>
+            </div>
+            {limit !== null && (
+              <Progress
+                value={Math.min(100, percent)}
+                color={COLOURS[status]}
+                aria-label={`${NAMES[key] ?? key}: ${percent} %`}
+              />
+            )}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

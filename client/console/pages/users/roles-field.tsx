@@ -1,0 +1,24 @@
+import { MultiSelect } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { ask } from '../../api.ts';
+
+interface RolesFieldProps {
+  value: string[];
+  onChange: (role_ids: string[]) => void;
+  description?: string;
+}
+
+export function RolesField({ value, onChange, description }: RolesFieldProps) {
+  const roles = useQuery(ask('roles.list'));
+  return (
+    <MultiSelect
+      label="Roles"
+      description={description}
+      placeholder={value.length === 0 ? 'Choose' : undefined}
+      data={(roles.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+      value={value}
+      onChange={onChange}
+      searchable
+    />
+  );
+}

@@ -1,0 +1,85 @@
+import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { ask, type Output } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Avatar } from '../../parts/avatar.tsx';
+import { plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+import { InviteDialog } from './invite-dialog.tsx';
+import { UserMenu } from './user-menu.tsx';
+
+export type User = Output<'users.list'>[number];
+
+/** Who works in the account, and what each may. */
+export default function UsersPage() {
+  const users = useQuery(ask('users.list'));
+  const mayManage = useMay('users.manage');
+  const [isInviting, setInviting] = useState(false);
+  return (
+    <Page
+      title="Users"
+      lead={users.data && plural(users.data.length, 'user')}
+      actions={
+        <Button
+          leftSection={<Icon name="add" size={16} />}
+          disabled={!mayManage}
+          title={mayManage ? undefined : 'Takes the permission users.manage'}
+          onClick={() => setInviting(true)}
+        >
+          Invite a user
+        </Button>
+      }
+    >
+      <Loaded query={users}>{(rows) => <Table users={rows} />}</Loaded>
+      {isInviting && <InviteDialog onClose={() => setInviting(false)} />}
+    </Page>
+  );
+}
+
+const Table = ({ users }: { users: User[] }) => (
+  <div className="card table-frame">
+    <table className="table">
+      <thead>
+        <tr>
+          <th>User</th>
+          <th>State</th>
+          <th>Roles</th>
+          <th>Last seen</th>
+          <th>
+            <span className="hidden">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {users.map((user) => (
+          <tr key={user.id}>
+            <td>
+              <div className="person">
+                <Avatar name={user.full_name} url={user.avatar_url} />
+                <div>
+                  {user.full_name} {user.is_me && <span className="dimmed">(you)</span>}
+                  <div className="dimmed">{user.email}</div>
+                </div>
+              </div>
+            </td>
+            <td>
+              <Status value={user.status} />
+            </td>
+            <td>{user.roles.map(({ name }) => name).join(', ') || <span className="dimmed">none</span>}</td>
+            <td>
+              <Ago at={user.last_api_request_at ?? user.last_login_at} never="never" />
+            </td>
+            <td className="end">
+              <UserMenu user={user} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);

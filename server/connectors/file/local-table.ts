@@ -28,7 +28,7 @@ export class LocalTable implements TableStore {
 
   async draft(to: string): Promise<Draft> {
     const { stream_id, fence } = this.target;
-    const from = `.${stream_id}.${fence}.${to.slice(to.indexOf('.') + 1)}`;
+    const from = `.${stream_id}.${fence}.${to}`;
     const path = join(this.folder, from);
     const stream = createWriteStream(path, { flags: 'wx' });
     await once(stream, 'open');

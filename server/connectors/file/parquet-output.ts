@@ -6,7 +6,7 @@ import { finished, pipeline } from 'node:stream/promises';
 import { DuckDBDataChunk, VARCHAR } from '@duckdb/node-api';
 import type { Cell, TargetColumn } from '../define.ts';
 import { DataError } from '../errors.ts';
-import { identifier, literal, openDuckDb } from './duckdb.ts';
+import { type DuckDb, identifier, literal, openDuckDb } from './duckdb.ts';
 import { pathOf, unnamedFile } from './local-copy.ts';
 import type { OutputFile } from './output.ts';
 import type { Draft } from './table-store.ts';
@@ -39,24 +39,10 @@ export async function openParquet(draft: Draft, columns: TargetColumn[]): Promis
     },
     async close() {
       appender.closeSync();
-      const select = columns
-        .map((column, at) => `${castOf(column, `c${at}`)} AS ${identifier(column.name)}`)
-        .join(', ');
-      const copy = draft.path === null ? await unnamedFile(dirname(spill)) : null;
       try {
-        await duck.connection.run(
-          `COPY (SELECT ${select} FROM cells) TO ${literal(copy ? pathOf(copy) : String(draft.path))}
-            (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
-        );
-        if (copy) await pipeline(createReadStream('', { fd: copy.fd, start: 0, autoClose: false }), draft.stream);
-        else await ended(draft.stream);
-      } catch (error) {
-        if (!/conversion|cast|convert|malformed/i.test(String(error))) throw error;
-        throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${String(error)}`, {
-          cause: error,
-        });
+        const values = columns.map((column, at) => castOf(column, `c${at}`));
+        await copyToParquet(duck, { values, from: 'cells', columns, draft });
       } finally {
-        await copy?.close();
         await end();
       }
       return draft.keep();
@@ -68,12 +54,40 @@ export async function openParquet(draft: Draft, columns: TargetColumn[]): Promis
   };
 }
 
+interface Copying {
+  /** SQL of the columns. */
+  values: string[];
+  from: string;
+  columns: TargetColumn[];
+  draft: Draft;
+}
+
+/** @throws DataError for a value that does not fit */
+export async function copyToParquet(duck: DuckDb, { values, from, columns, draft }: Copying): Promise<void> {
+  const select = columns.map(({ name }, at) => `${values[at]} AS ${identifier(name)}`).join(', ');
+  const copy = draft.path === null ? await unnamedFile(dirname(draft.scratch)) : null;
+  try {
+    await duck.connection.run(
+      `COPY (SELECT ${select} FROM ${from}) TO ${literal(copy ? pathOf(copy) : String(draft.path))}
+        (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+    );
+    if (copy) await pipeline(createReadStream('', { fd: copy.fd, start: 0, autoClose: false }), draft.stream);
+    else await ended(draft.stream);
+  } catch (error) {
+    if (!/conversion|cast|convert|malformed/i.test(String(error))) throw error;
+    const [said] = String(error).split('\n');
+    throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${said}`, { cause: error });
+  } finally {
+    await copy?.close();
+  }
+}
+
 async function ended(stream: Writable): Promise<void> {
   stream.end();
   await finished(stream);
 }
 
-function castOf({ type, source_type, dialect }: TargetColumn, column: string): string {
+export function castOf({ type, source_type, dialect }: TargetColumn, column: string): string {
   const cast = (to: string) => `CAST(${column} AS ${to})`;
   switch (type) {
     case 'integer':

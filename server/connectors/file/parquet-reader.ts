@@ -28,12 +28,12 @@ export const parquetReader: FileReader = {
     }
   },
 
-  rows: (ctx, found, request) => reading(ctx, found, (duck, file) => readRows(ctx, { duck, file, request })),
+  rows: (ctx, found, request) => withFile(ctx, found, (duck, file) => readRows(ctx, { duck, file, request })),
 };
 
 /** COPY text of a file, in pieces of whole lines, made by DuckDB itself: three times faster than by cells. */
 export const parquetLines = (ctx: SourceContext, found: FoundFile, request: LineRequest): AsyncGenerator<Lines> =>
-  reading(ctx, found, (duck, file) => readLines(ctx, { duck, file, request }));
+  withFile(ctx, found, (duck, file) => readLines(ctx, { duck, file, request }));
 
 export type LineRequest = Pick<FileRequest, 'columns' | 'known'>;
 export interface Lines {
@@ -42,7 +42,7 @@ export interface Lines {
 }
 
 /** Runs `read` over the file with an engine of its own, and leaves nothing open. */
-async function* reading<Part>(
+async function* withFile<Part>(
   ctx: SourceContext,
   found: FoundFile,
   read: (duck: DuckDb, file: FoundFile) => AsyncGenerator<Part>,

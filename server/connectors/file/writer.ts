@@ -1,5 +1,7 @@
 import type {
   Batch,
+  ByteFormat,
+  ByteStream,
   CommittedState,
   ConnectorContext,
   StreamState,
@@ -11,6 +13,7 @@ import { FencedError } from '../errors.ts';
 import type { CommitRecord } from './commit-log.ts';
 import { LocalTable } from './local-table.ts';
 import { endingOf, type OutputFile, openOutput } from './output.ts';
+import { segments, writeSegment } from './parquet-segments.ts';
 import { fileError, safeSegment } from './root.ts';
 import { Bucket } from './s3-client.ts';
 import { S3Table } from './s3-table.ts';
@@ -75,15 +78,51 @@ function claim(last: CommitRecord | null, target: WriteTarget): CommitRecord {
   return { ...base, ...stale, files: same ? base.files : 0, fence, publish: [], remove: [] };
 }
 
+interface Named {
+  draft: Draft;
+  name: string;
+}
+
 class FileWriter implements Writer {
-  private output: { file: OutputFile; draft: Draft; name: string } | null = null;
+  readonly byteFormats: ByteFormat[];
+  private output: (Named & { file: OutputFile }) | null = null;
+  /** Files that are whole, and their size. */
+  private kept: Named[] = [];
+  private keptBytes = 0;
   private rows = 0;
 
   constructor(
     private readonly ctx: DestinationContext,
     private readonly work: { target: WriteTarget; store: TableStore },
     readonly committed: CommittedState | null,
-  ) {}
+  ) {
+    // A line of one column may be empty, which DuckDB's reader would pass over.
+    const bytes = ctx.config.format === 'parquet' && work.target.columns.length > 1;
+    this.byteFormats = bytes ? ['pgcopy-text'] : [];
+  }
+
+  /** A file for each segment: while one is made, the next one comes in. */
+  async pipe(stream: ByteStream): Promise<void> {
+    await this.guard(async () => {
+      let making: Promise<number> = Promise.resolve(0);
+      try {
+        for await (const segment of segments(stream.chunks, `${this.ctx.filesRoot}/.spill`)) {
+          this.keptBytes += await making;
+          const named = await this.draft();
+          this.kept.push(named);
+          making = writeSegment(segment, named.draft, this.work.target.columns);
+          making.catch(() => {});
+        }
+      } finally {
+        await making.then(
+          (bytes) => (this.keptBytes += bytes),
+          () => {},
+        );
+      }
+      await making;
+      this.rows += stream.rows();
+    });
+  }
 
   async write(batch: Batch): Promise<void> {
     await this.guard(async () => {
@@ -102,23 +141,29 @@ class FileWriter implements Writer {
   async finish(state: StreamState | null): Promise<WriteCounts> {
     return this.guard(async () => {
       // A stream without rows replaces the old ones too, by a file that has only the columns.
-      if (this.work.target.mode === 'overwrite') this.output ??= await this.begin();
+      const empty = this.kept.length === 0;
+      if (empty && this.work.target.mode === 'overwrite') this.output ??= await this.begin();
       return this.commit(state, true);
     });
   }
 
   async abort(): Promise<void> {
-    const { output } = this;
-    this.output = null;
+    const { output, kept } = this;
+    [this.output, this.kept] = [null, []];
     await output?.file.discard();
+    for (const { draft } of kept) await draft.discard();
   }
 
   private async begin() {
+    const named = await this.draft();
+    return { ...named, file: await openOutput(named.draft, this.work.target.columns, this.ctx.config) };
+  }
+
+  private async draft(): Promise<Named> {
     const { target, store } = this.work;
-    const number = String(store.last?.files ?? 0).padStart(5, '0');
+    const number = String((store.last?.files ?? 0) + this.kept.length).padStart(5, '0');
     const name = `${target.stream_run_id}-${number}.${endingOf(this.ctx.config)}`;
-    const draft = await store.draft(name);
-    return { file: await openOutput(draft, target.columns, this.ctx.config), draft, name };
+    return { draft: await store.draft(name), name };
   }
 
   private counts(): WriteCounts {
@@ -129,12 +174,11 @@ class FileWriter implements Writer {
   private async commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
     const { target, store } = this.work;
     const last = store.last as CommitRecord;
-    const { output } = this;
     const counts = { ...this.counts() };
-    if (output) {
-      counts.bytes_loaded += await output.file.close();
-      counts.rows_loaded += this.rows;
-    }
+    if (this.output) this.keptBytes += await this.output.file.close();
+    const files = this.output ? [...this.kept, this.output] : this.kept;
+    counts.bytes_loaded += this.keptBytes;
+    counts.rows_loaded += this.rows;
     const replaced = finished && target.mode === 'overwrite' ? await store.files() : [];
     await store.append({
       fence: target.fence,
@@ -143,11 +187,11 @@ class FileWriter implements Writer {
       state_version: last.state_version + (state ? 1 : 0),
       finished,
       counts,
-      files: last.files + (output ? 1 : 0),
-      publish: output ? [output.draft.published()] : [],
-      remove: replaced.filter((name) => DATA_FILE.test(name) && name !== output?.name),
+      files: last.files + files.length,
+      publish: files.map(({ draft }) => draft.published()),
+      remove: replaced.filter((name) => DATA_FILE.test(name) && files.every((file) => file.name !== name)),
     });
-    [this.output, this.rows] = [null, 0];
+    [this.output, this.kept, this.keptBytes, this.rows] = [null, [], 0, 0];
     await store.apply();
     return counts;
   }

@@ -1,0 +1,89 @@
+import { afterAll, expect, test } from 'bun:test';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Cell } from '../../server/connectors/define.ts';
+import { fileDestination } from '../../server/connectors/file/destination.ts';
+import { fileSource } from '../../server/connectors/file/source.ts';
+import { encodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
+import { contextOf } from './fixtures.ts';
+import { readRows } from './reading.ts';
+import { s3Target, TWO } from './s3-target.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'data-pipelines-parquet-out-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** Sends rows as bytes, cut anywhere. */
+async function piped(path: string, rows: Iterable<Cell[][]>, columns = TWO) {
+  const context = contextOf(fileDestination, { filesRoot: root }, { settings: { path, format: 'parquet' } });
+  const writer = await fileDestination.open(context as never, s3Target({ fence: 1, columns }));
+  expect(writer.byteFormats).toEqual(['pgcopy-text']);
+  let count = 0;
+  async function* chunks() {
+    for (const batch of rows) {
+      count += batch.length;
+      const bytes = new TextEncoder().encode(encodeCopyText(batch, () => {}));
+      const cut = Math.floor(bytes.length / 3);
+      yield bytes.subarray(0, cut);
+      yield bytes.subarray(cut);
+    }
+  }
+  try {
+    await writer.pipe?.({ format: 'pgcopy-text', chunks: chunks(), rows: () => count });
+    return await writer.finish(null);
+  } catch (error) {
+    await writer.abort();
+    throw error;
+  }
+}
+
+const readBack = (path: string, names: string[]) =>
+  readRows(fileSource, contextOf(fileSource, { filesRoot: root }, { settings: { path: `${path}/t/*` } }), names);
+
+test('values come as bytes as they were: escapes, NULL beside the empty text, lines of any length', async () => {
+  const texts: Cell[] = [
+    '',
+    null,
+    '\\',
+    '\\N',
+    '\\t',
+    '\\\\t\t',
+    'a\tb\nc\r\n',
+    '"q" \'s\'',
+    'é 漢字 🦄',
+    '\b\f\v',
+    'NULL',
+  ];
+  const rows = texts.map((text, at): Cell[] => [String(at), text]);
+  await piped('hard', [rows]);
+  expect((await readBack('hard', ['id', 'text'])).toSorted((a, b) => Number(a[0]) - Number(b[0]))).toEqual(rows);
+  const wide: Cell[][] = [
+    ['1', `${'x'.repeat(3_000_000)}\\\n`],
+    ['2', 'short'],
+  ];
+  await piped('wide', [wide]);
+  expect(await readBack('wide', ['id', 'text'])).toEqual(wide);
+});
+
+test('a long stream becomes several files, which one commit makes visible', async () => {
+  const note = 'y'.repeat(1000);
+  function* batches() {
+    for (let batch = 0; batch < 80; batch += 1) {
+      yield Array.from({ length: 1000 }, (_, at): Cell[] => [String(batch * 1000 + at), note]);
+    }
+  }
+  const counts = await piped('long', batches());
+  expect(counts.rows_loaded).toBe(80_000);
+  expect(readdirSync(join(root, 'long/t')).toSorted()).toEqual(['run-1-00000.parquet', 'run-1-00001.parquet']);
+  const ids = (await readBack('long', ['id'])).map(([id]) => Number(id));
+  expect(new Set(ids).size).toBe(80_000);
+  expect(readdirSync(root).filter((name) => name.startsWith('.'))).toEqual([]);
+}, 30_000);
+
+test('a value that does not fit is a DataError without a path of this machine, and nothing stays', async () => {
+  const error = await piped('bad', [[['no number', 'x']]]).catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ code: 'value_does_not_fit' });
+  expect(String(error)).toContain('no number');
+  expect(String(error)).not.toContain('/dev/');
+  expect(readdirSync(join(root, 'bad/t'))).toEqual([]);
+});

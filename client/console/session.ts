@@ -16,25 +16,29 @@ const REASONS: Record<string, string> = {
 /** A sentence for people; null when nobody had been signed in. */
 export const reasonOf = (code: string): string | null => REASONS[code] ?? null;
 
-/** What the service said to a sign-in that it refused. */
-export class SignInError extends Error {
+/** What the service said to a request that does not go over the typed client. */
+export class ServiceError extends Error {
   constructor(
     message: string,
     readonly code: string,
     readonly request_id: string | null,
   ) {
     super(message);
-    this.name = 'SignInError';
+    this.name = 'ServiceError';
+  }
+
+  static async of(answer: Response): Promise<ServiceError> {
+    const { detail, code } = (await answer.json().catch(() => ({}))) as { detail?: unknown; code?: string };
+    const problem = Array.isArray(detail) ? (detail[0] as { msg?: string } | undefined)?.msg : detail;
+    const message = typeof problem === 'string' ? problem : `The service answered ${answer.status}`;
+    return new ServiceError(message, code ?? String(answer.status), answer.headers.get('x-request-id'));
   }
 }
 
-/** @throws SignInError */
+/** @throws ServiceError */
 export async function signIn(api_key: string): Promise<void> {
   const answer = await send('POST', { api_key });
-  if (answer.ok) return;
-  const body = (await answer.json().catch(() => ({}))) as { detail?: unknown; code?: string };
-  const message = typeof body.detail === 'string' ? body.detail : 'This is no API key';
-  throw new SignInError(message, body.code ?? String(answer.status), answer.headers.get('x-request-id'));
+  if (!answer.ok) throw await ServiceError.of(answer);
 }
 
 export async function signOut(): Promise<void> {
@@ -47,5 +51,5 @@ const send = (method: string, body?: object) =>
     headers: { ...CONSOLE_HEADERS, 'content-type': 'application/json' },
     body: body && JSON.stringify(body),
   }).catch(() => {
-    throw new SignInError('The service cannot be reached', 'network_error', null);
+    throw new ServiceError('The service cannot be reached', 'network_error', null);
   });

@@ -1,6 +1,6 @@
 import { Alert, Button } from '@mantine/core';
 import { isApiError } from '../../api.ts';
-import { SignInError } from '../session.ts';
+import { ServiceError } from '../session.ts';
 import { Icon } from './icon.tsx';
 
 /** What went wrong, in the service's words, with the code and the request id that its operator asks for. */
@@ -37,7 +37,7 @@ export function Failure({ error, title, retry }: { error: unknown; title?: strin
 }
 
 export function describe(error: unknown): { message: string; code: string | null; request_id: string | null } {
-  if (isApiError(error) || error instanceof SignInError) {
+  if (isApiError(error) || error instanceof ServiceError) {
     const message = error.code === 'network_error' ? 'The service cannot be reached' : error.message;
     return { message, code: error.code, request_id: error.request_id };
   }

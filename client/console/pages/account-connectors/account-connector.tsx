@@ -1,0 +1,120 @@
+import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useLocation, useParams } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Confirm } from '../../parts/confirm.tsx';
+import { plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+import { useOrder } from '../../use-order.ts';
+import { Checks } from './checks.tsx';
+import { ParametersSection } from './parameters-section.tsx';
+
+export type AccountConnector = Output<'account_connectors.get'>;
+
+/** One source or destination: its test, parameters, who uses it. */
+export default function AccountConnectorPage() {
+  const { account_connector_id = '' } = useParams();
+  const [location] = useLocation();
+  const connector_type = location.startsWith('/console/sources') ? 'source' : 'destination';
+  return <One key={account_connector_id} {...{ connector_type, account_connector_id }} />;
+}
+
+function One(of: { connector_type: 'source' | 'destination'; account_connector_id: string }) {
+  const connector = useQuery(ask('account_connectors.get', of));
+  return <Loaded query={connector}>{(data) => <Whole connector={data} />}</Loaded>;
+}
+
+function Whole({ connector }: { connector: AccountConnector }) {
+  const { id, connector_type, name, status, status_message } = connector;
+  const mayUpdate = useMay(`${connector_type}s.update`);
+  const entry = useQuery(
+    ask('connectors.get', {
+      connector_type,
+      connector_name: connector.connector_name,
+      connector_id: connector.connector_id,
+    }),
+  );
+  const login = useOrder('account_connectors.login', {
+    done: `${name} answers as it should`,
+    failed: `${name} was not reached`,
+  });
+  return (
+    <Page
+      title={name}
+      mark={<Status value={status} />}
+      back={{ href: `/console/${connector_type}s`, label: connector_type === 'source' ? 'Sources' : 'Destinations' }}
+      lead={`${connector.connector_display_name} ${connector.connector_version}${status_message ? ` · ${status_message}` : ''}`}
+      actions={
+        <Button
+          variant="default"
+          leftSection={<Icon name="refresh" size={16} />}
+          disabled={!mayUpdate}
+          loading={login.isPending}
+          onClick={() => login.mutate({ account_connector_id: id })}
+        >
+          Test
+        </Button>
+      }
+    >
+      <div className="columns">
+        <Checks connector={connector} />
+        <Users connector={connector} />
+      </div>
+      <Loaded query={entry}>{(known) => <ParametersSection connector={connector} entry={known} />}</Loaded>
+      <Deletion connector={connector} />
+    </Page>
+  );
+}
+
+function Users({ connector }: { connector: AccountConnector }) {
+  const all = useQuery(ask('connections.summaries'));
+  const side = connector.connector_type;
+  const users = (all.data ?? []).filter((connection) => connection[side].id === connector.id);
+  return (
+    <Section title="Used by" lead={plural(connector.connections_count, 'connection')}>
+      <ul className="lines">
+        {users.slice(0, 8).map(({ id, name, health, status }) => (
+          <li key={id}>
+            <Link href={`/console/connections/${id}`} className="grow">
+              {name}
+            </Link>
+            <Status value={status === 'active' ? health : status} />
+          </li>
+        ))}
+      </ul>
+      {users.length > 8 && <p className="dimmed">and {users.length - 8} more</p>}
+    </Section>
+  );
+}
+
+function Deletion({ connector }: { connector: AccountConnector }) {
+  const { id, connector_type, name, connections_count } = connector;
+  const mayDelete = useMay(`${connector_type}s.delete`);
+  const [, navigate] = useLocation();
+  const remove = useOrder('account_connectors.delete', {
+    done: `${name} was deleted`,
+    refresh: ['account_connectors.list'],
+    after: () => navigate(`/console/${connector_type}s`),
+  });
+  const isUsed = connections_count > 0;
+  return (
+    <Section title="Delete" lead={isUsed ? 'Only once no connection uses it.' : 'Its credentials are deleted with it.'}>
+      <Confirm
+        title={`Delete “${name}”?`}
+        action={`Delete the ${connector_type}`}
+        onConfirm={() => remove.mutate({ account_connector_id: id })}
+        trigger={(open) => (
+          <Button color="red" variant="light" disabled={!mayDelete || isUsed} loading={remove.isPending} onClick={open}>
+            Delete the {connector_type}
+          </Button>
+        )}
+      >
+        Its parameters and credentials go for good.
+      </Confirm>
+    </Section>
+  );
+}

@@ -1,0 +1,25 @@
+import type { Output } from '../../api.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Section } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+
+type Tested = Pick<Output<'account_connectors.get'>, 'last_test' | 'last_tested_at'>;
+
+/** The steps of the last test, and what each found. */
+export const Checks = ({ connector: { last_test, last_tested_at } }: { connector: Tested }) => (
+  <Section title="Last test" lead={<Ago at={last_tested_at} never="Never tested" />}>
+    {last_test && (
+      <ul className="lines">
+        {last_test.checks.map(({ title, status, message }) => (
+          <li key={title}>
+            <span className="grow">
+              <b>{title}</b>
+              {message && <span className="dimmed"> {message}</span>}
+            </span>
+            <Status value={status} />
+          </li>
+        ))}
+      </ul>
+    )}
+  </Section>
+);

@@ -1,0 +1,141 @@
+import { Button, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { useLocation } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { isApiError } from '../../../api.ts';
+import { Failure } from '../../parts/failure.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
+import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
+import { useOrder } from '../../use-order.ts';
+
+type Connector = Output<'connectors.list'>[number];
+
+/** A new source or destination: which system, then its parameters; it is tested as it is made. */
+export default function NewAccountConnectorPage() {
+  const [location, navigate] = useLocation();
+  const type = location.startsWith('/console/sources') ? 'source' : 'destination';
+  const [chosen, setChosen] = useState<Connector | null>(null);
+  return (
+    <Page
+      title={chosen ? `New ${type}: ${chosen.display_name}` : `New ${type}`}
+      back={{ href: `/console/${type}s`, label: type === 'source' ? 'Sources' : 'Destinations' }}
+      {...(chosen && {
+        actions: (
+          <Button variant="default" onClick={() => setChosen(null)}>
+            Another system
+          </Button>
+        ),
+      })}
+    >
+      {chosen ? (
+        <ConnectorMaker key={chosen.name} connector={chosen} onMade={({ id }) => navigate(`/console/${type}s/${id}`)} />
+      ) : (
+        <ConnectorChoice type={type} onChoose={setChosen} />
+      )}
+    </Page>
+  );
+}
+
+/** Every system of a kind, to be searched. */
+export function ConnectorChoice({
+  type,
+  onChoose,
+}: {
+  type: Connector['connector_type'];
+  onChoose: (connector: Connector) => void;
+}) {
+  const connectors = useQuery({ ...ask('connectors.list'), staleTime: Infinity });
+  const [text, setText] = useState('');
+  const wanted = text.trim().toLowerCase();
+  const fits = ({ connector_type, display_name, description, category }: Connector) =>
+    connector_type === type && `${display_name} ${description} ${category}`.toLowerCase().includes(wanted);
+  return (
+    <Loaded query={connectors}>
+      {(list) => (
+        <div className="stack">
+          <TextInput
+            type="search"
+            aria-label="Search systems"
+            placeholder="Search"
+            leftSection={<Icon name="search" size={16} />}
+            value={text}
+            onChange={(event) => setText(event.currentTarget.value)}
+          />
+          <ul className="connector-cards">
+            {list.filter(fits).map((connector) => (
+              <li key={connector.id}>
+                <button type="button" className="card connector-card" onClick={() => onChoose(connector)}>
+                  <span className="connector-mark" aria-hidden="true">
+                    {connector.display_name.slice(0, 2)}
+                  </span>
+                  <span className="grow">
+                    <b>{connector.display_name}</b>
+                    <span className="dimmed">{connector.description}</span>
+                  </span>
+                </button>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+interface ConnectorMakerProps {
+  connector: Connector;
+  onMade: (made: Output<'account_connectors.create'>) => void;
+}
+
+/** Name and parameters of an account connector that is still to be made. */
+export function ConnectorMaker({ connector, onMade }: ConnectorMakerProps) {
+  const form = useParameterForm(connector.parameters);
+  const [name, setName] = useState(connector.display_name);
+  const create = useOrder('account_connectors.create', { done: `${name} was made`, failed: null, after: onMade });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (!form.check() || name.trim() === '') return;
+    create.mutate(
+      {
+        name: name.trim(),
+        connector_type: connector.connector_type,
+        connector_name: connector.name,
+        parameters: form.changed(),
+      },
+      {
+        onError: (error) => {
+          const field = isApiError(error)
+            ? /^parameters\.(.+)$/.exec(String(error.context.field ?? ''))?.[1]
+            : undefined;
+          if (field) form.refuse({ [field]: error.message });
+        },
+      },
+    );
+  };
+  return (
+    <Section title="Parameters" lead={connector.description}>
+      <form className="stack" onSubmit={submit} noValidate>
+        <div className="fields">
+          <TextInput
+            label="Name"
+            withAsterisk
+            value={name}
+            error={name.trim() === '' ? 'A name is needed' : null}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+        </div>
+        <ParameterForm form={form} />
+        {create.error && <Failure title="It was not made" error={create.error} />}
+        <div className="form-foot">
+          <Button type="submit" loading={create.isPending}>
+            Test and make
+          </Button>
+        </div>
+      </form>
+    </Section>
+  );
+}

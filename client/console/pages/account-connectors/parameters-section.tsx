@@ -1,0 +1,70 @@
+import { Button, TextInput } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import type { Output } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Failure } from '../../parts/failure.tsx';
+import { Section } from '../../parts/page.tsx';
+import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
+import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
+import { useOrder } from '../../use-order.ts';
+import type { AccountConnector } from './account-connector.tsx';
+
+interface ParametersSectionProps {
+  connector: AccountConnector;
+  entry: Output<'connectors.get'>;
+}
+
+/** Name and parameters, each checked at the other side while it is typed; saved, the whole is tested anew. */
+export function ParametersSection(props: ParametersSectionProps) {
+  // After each save the form starts from what is stored now.
+  return <Form key={props.connector.revision} {...props} />;
+}
+
+function Form({ connector, entry }: ParametersSectionProps) {
+  const { id, connector_type, parameters: stored, revision } = connector;
+  const mayUpdate = useMay(`${connector_type}s.update`);
+  const [name, setName] = useState(connector.name);
+  const form = useParameterForm(entry.parameters, stored);
+  const update = useOrder('account_connectors.update', { done: 'Saved', failed: null });
+  const parameters = form.changed();
+  const isRenamed = name.trim() !== connector.name;
+  const isChanged = isRenamed || Object.keys(parameters).length > 0;
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    if (!form.check()) return;
+    update.mutate({
+      account_connector_id: id,
+      revision,
+      ...(isRenamed && { name: name.trim() }),
+      ...(Object.keys(parameters).length > 0 && { parameters }),
+    });
+  };
+  return (
+    <Section title="Parameters" lead={entry.description}>
+      <form className="stack" onSubmit={save} noValidate>
+        <div className="fields">
+          <TextInput
+            label="Name"
+            withAsterisk
+            value={name}
+            disabled={!mayUpdate}
+            error={name.trim() === '' ? 'A name is needed' : null}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+        </div>
+        <ParameterForm
+          form={form}
+          stored={stored}
+          account_connector_id={mayUpdate ? id : undefined}
+          disabled={!mayUpdate}
+        />
+        {update.error && <Failure title="The parameters were not saved" error={update.error} />}
+        <div className="form-foot">
+          <Button type="submit" loading={update.isPending} disabled={!mayUpdate || !isChanged || name.trim() === ''}>
+            Save and test
+          </Button>
+        </div>
+      </form>
+    </Section>
+  );
+}

@@ -1,0 +1,140 @@
+import { Button, Menu, Tabs } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useLocation, useParams, useSearchParams } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+import { useOrder } from '../../use-order.ts';
+import { stateOf } from '../connections/connection-list.tsx';
+import { RunsTab } from './runs-tab.tsx';
+import { SchemaChangesTab } from './schema-changes-tab.tsx';
+import { SettingsTab } from './settings-tab.tsx';
+import { StreamsTab } from './streams-tab.tsx';
+
+export type Connection = Output<'connections.get'>;
+
+/** One connection: its runs, streams, changes of its source, settings. The tab is in the address. */
+export default function ConnectionPage() {
+  const { connection_id = '' } = useParams();
+  const connection = useQuery({ ...ask('connections.get', { connection_id }), refetchInterval: 5_000 });
+  return <Loaded query={connection}>{(data) => <Whole connection={data} />}</Loaded>;
+}
+
+function Whole({ connection }: { connection: Connection }) {
+  const [search, setSearch] = useSearchParams();
+  const { id, source, destination, schedule, next_run_at } = connection;
+  const changed = connection.schema_change_status !== 'no_change';
+  return (
+    <Page
+      title={connection.name}
+      mark={<Status value={stateOf(connection)} />}
+      back={{ href: '/console/connections', label: 'Connections' }}
+      lead={
+        <>
+          <Link href={`/console/sources/${source.id}`}>{source.name}</Link> <Icon name="arrow" size={12} />{' '}
+          <Link href={`/console/destinations/${destination.id}`}>{destination.name}</Link> · {schedule.description}
+          {next_run_at && (
+            <>
+              , next <Ago at={next_run_at} />
+            </>
+          )}
+        </>
+      }
+      actions={<Actions connection={connection} />}
+    >
+      <Tabs
+        value={search.get('tab') ?? 'runs'}
+        onChange={(tab) => setSearch(tab === null || tab === 'runs' ? {} : { tab }, { replace: true })}
+        key={id}
+      >
+        <Tabs.List>
+          <Tabs.Tab value="runs">Runs</Tabs.Tab>
+          <Tabs.Tab value="streams">Streams</Tabs.Tab>
+          <Tabs.Tab value="changes" rightSection={changed && <Status value="warning" label="to review" />}>
+            Schema changes
+          </Tabs.Tab>
+          <Tabs.Tab value="settings">Settings</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="runs">
+          <RunsTab connection={connection} />
+        </Tabs.Panel>
+        <Tabs.Panel value="streams">
+          <StreamsTab connection={connection} />
+        </Tabs.Panel>
+        <Tabs.Panel value="changes">
+          <SchemaChangesTab connection={connection} />
+        </Tabs.Panel>
+        <Tabs.Panel value="settings">
+          <SettingsTab connection={connection} />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+function Actions({ connection }: { connection: Connection }) {
+  const { id, status, active_run_id } = connection;
+  const mayRun = useMay('connections.run');
+  const mayUpdate = useMay('connections.update');
+  const [, navigate] = useLocation();
+  const to = (run: string) => navigate(`/console/connections/${id}/runs/${run}`);
+  const run = useOrder('runs.run', {
+    done: 'The run was started',
+    after: (started) => started !== null && to(started),
+  });
+  const update = useOrder('connections.update');
+  const discover = useOrder('connections.updateCatalog', { done: 'The streams of the source are looked up anew' });
+  return (
+    <>
+      {active_run_id === null ? (
+        <Button
+          leftSection={<Icon name="play" size={16} />}
+          disabled={!mayRun}
+          loading={run.isPending}
+          onClick={() => run.mutate({ connection_id: id })}
+        >
+          Run now
+        </Button>
+      ) : (
+        <Button leftSection={<Icon name="clock" size={16} />} onClick={() => to(active_run_id)}>
+          Watch the run
+        </Button>
+      )}
+      <Button
+        component={Link}
+        href={`/console/connections/${id}/plan`}
+        variant="default"
+        leftSection={<Icon name="calendar" size={16} />}
+      >
+        Custom run
+      </Button>
+      <Menu position="bottom-end" shadow="md">
+        <Menu.Target>
+          <Button variant="default" aria-label="More actions" px="xs">
+            <Icon name="more" />
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item
+            leftSection={<Icon name={status === 'active' ? 'pause' : 'play'} size={16} />}
+            disabled={!mayUpdate || status === 'locked'}
+            onClick={() => update.mutate({ connection_id: id, status: status === 'active' ? 'paused' : 'active' })}
+          >
+            {status === 'active' ? 'Pause' : 'Resume'}
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<Icon name="refresh" size={16} />}
+            disabled={!mayUpdate}
+            onClick={() => discover.mutate({ connection_id: id })}
+          >
+            Look up the streams anew
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+    </>
+  );
+}

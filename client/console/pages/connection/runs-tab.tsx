@@ -1,0 +1,116 @@
+import { Button } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Bars } from '../../parts/bars.tsx';
+import { compact, count, duration } from '../../parts/format.ts';
+import { Empty } from '../../parts/empty.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Section } from '../../parts/page.tsx';
+import { Status, toneOf, wordsOf } from '../../parts/status.tsx';
+import type { Connection } from './connection.tsx';
+
+type Run = Output<'runs.list'>[number];
+
+const PAGE = 30;
+const CHARTED = 30;
+
+export function RunsTab({ connection }: { connection: Connection }) {
+  const [limit, setLimit] = useState(PAGE);
+  const runs = useQuery({
+    ...ask('runs.list', { connection_id: connection.id, limit }),
+    placeholderData: keepPreviousData,
+    refetchInterval: connection.active_run_id === null ? 10_000 : 2_000,
+  });
+  return (
+    <Loaded query={runs}>
+      {(list) =>
+        list.length === 0 ? (
+          <Empty icon="play" title="No run yet">
+            <p>Start one by “Run now”, or give the connection a schedule.</p>
+          </Empty>
+        ) : (
+          <div className="stack">
+            <Charts runs={list.slice(0, CHARTED).toReversed()} />
+            <section className="card" aria-label="Runs">
+              <RunTable runs={list} />
+              {list.length === limit && (
+                <Button variant="subtle" fullWidth loading={runs.isFetching} onClick={() => setLimit(limit + 2 * PAGE)}>
+                  Show older runs
+                </Button>
+              )}
+            </section>
+          </div>
+        )
+      }
+    </Loaded>
+  );
+}
+
+const Charts = ({ runs }: { runs: Run[] }) => (
+  <div className="columns">
+    <Section title="Duration" lead={`The last ${runs.length} runs`}>
+      <Bars
+        label="Duration of each run"
+        format={(value) => duration(Math.round(value))}
+        bars={runs.map((run) => bar(run, run.duration_ms ?? 0, duration(run.duration_ms)))}
+      />
+    </Section>
+    <Section title="Rows loaded" lead={`${count(runs.reduce((sum, run) => sum + run.rows_loaded, 0))} in all of them`}>
+      <Bars
+        label="Rows of each run"
+        format={compact}
+        bars={runs.map((run) => bar(run, run.rows_loaded, `${count(run.rows_loaded)} rows`))}
+      />
+    </Section>
+  </div>
+);
+
+const bar = ({ id, number, status }: Run, value: number, text: string) => ({
+  key: id,
+  label: `#${number}`,
+  title: `#${number} ${wordsOf(status)}: ${text}`,
+  parts: [{ value, tone: toneOf(status) }],
+});
+
+const RunTable = ({ runs }: { runs: Run[] }) => (
+  // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+  <div className="table-frame" tabIndex={0} role="region" aria-label="Table of runs">
+    <table className="table">
+      <thead>
+        <tr>
+          <th>Run</th>
+          <th>State</th>
+          <th>Started</th>
+          <th>By</th>
+          <th className="end">Duration</th>
+          <th className="end">Rows</th>
+          <th>What went wrong</th>
+        </tr>
+      </thead>
+      <tbody>
+        {runs.map((run) => (
+          <tr key={run.id}>
+            <td>
+              <Link href={`/console/connections/${run.connection_id}/runs/${run.id}`} className="number">
+                #{run.number}
+              </Link>
+            </td>
+            <td>
+              <Status value={run.status} />
+            </td>
+            <td className="dimmed nowrap">
+              <Ago at={run.started_at ?? run.created_at} />
+            </td>
+            <td className="dimmed nowrap">{run.triggered_by?.name ?? wordsOf(run.trigger_type)}</td>
+            <td className="end number nowrap">{duration(run.duration_ms)}</td>
+            <td className="end number">{count(run.rows_loaded)}</td>
+            <td className="dimmed">{run.error?.message ?? ''}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);

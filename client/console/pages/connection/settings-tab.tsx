@@ -1,0 +1,191 @@
+import { Button, NumberInput, Select, Switch, TagsInput, Textarea, TextInput } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { useLocation } from 'wouter';
+import type { Input } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Confirm } from '../../parts/confirm.tsx';
+import { Failure } from '../../parts/failure.tsx';
+import { Section } from '../../parts/page.tsx';
+import { type Schedule, ScheduleFields } from '../../schedule/schedule-fields.tsx';
+import { useOrder } from '../../use-order.ts';
+import type { Connection } from './connection.tsx';
+
+type Update = Omit<Input<'connections.update'>, 'connection_id'>;
+
+const POLICIES = [
+  { value: 'ignore', label: 'Ignore: review by hand' },
+  { value: 'propagate_columns', label: 'Take over new columns' },
+  { value: 'propagate_fully', label: 'Take over new columns and streams' },
+  { value: 'disable_connection', label: 'Stop the connection' },
+];
+
+export function SettingsTab({ connection }: { connection: Connection }) {
+  const mayUpdate = useMay('connections.update');
+  // Only what was changed is sent; what others change meanwhile is refused by the revision.
+  const [edits, setEdits] = useState<Update>({});
+  const [revision, setRevision] = useState(connection.revision);
+  const update = useOrder('connections.update', {
+    done: 'The settings were saved',
+    failed: null,
+    after: (saved) => {
+      setEdits({});
+      setRevision(saved.revision);
+    },
+  });
+  const now = { ...connection, ...edits } as Settings;
+  const set = (change: Update) => setEdits((before) => ({ ...before, ...change }));
+  const isChanged = Object.keys(edits).length > 0;
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    update.mutate({ connection_id: connection.id, ...edits, revision: isChanged ? revision : connection.revision });
+  };
+  return (
+    <div className="stack">
+      <form className="stack" onSubmit={save}>
+        <fieldset className="bare-fieldset stack" disabled={!mayUpdate}>
+          <Section title="Schedule">
+            <ScheduleFields
+              value={edits.schedule ?? scheduleOf(connection.schedule)}
+              onChange={(schedule) => set({ schedule })}
+            />
+          </Section>
+          <Section title="General">
+            <GeneralFields {...{ now, set }} />
+          </Section>
+          <Section title="Loading">
+            <LoadingFields {...{ now, set }} />
+          </Section>
+        </fieldset>
+        {update.error && <Failure title="The settings were not saved" error={update.error} />}
+        {isChanged && (
+          <div className="form-foot sticky-foot">
+            <Button variant="default" onClick={() => setEdits({})}>
+              Discard
+            </Button>
+            <Button type="submit" loading={update.isPending}>
+              Save
+            </Button>
+          </div>
+        )}
+      </form>
+      <Deletion connection={connection} />
+    </div>
+  );
+}
+
+/** Without what the service adds for reading. */
+const scheduleOf = ({ description: _told, next_runs: _ticks, ...schedule }: Connection['schedule']) =>
+  schedule as Schedule;
+
+type Settings = Pick<
+  Connection,
+  | 'name'
+  | 'tags'
+  | 'description'
+  | 'notify_on_failure'
+  | 'destination_schema'
+  | 'table_prefix'
+  | 'schema_change_policy'
+  | 'backfill_days'
+  | 'max_parallel_streams'
+  | 'start_date'
+>;
+
+interface FieldsProps {
+  now: Settings;
+  set: (change: Update) => void;
+}
+
+const GeneralFields = ({ now, set }: FieldsProps) => (
+  <div className="fields">
+    <TextInput
+      label="Name"
+      withAsterisk
+      value={now.name}
+      onChange={(event) => set({ name: event.currentTarget.value })}
+    />
+    <TagsInput label="Tags" placeholder="Enter after each" value={now.tags} onChange={(tags) => set({ tags })} />
+    <Textarea
+      className="wide"
+      label="Description"
+      autosize
+      minRows={2}
+      value={now.description ?? ''}
+      onChange={(event) => set({ description: event.currentTarget.value || null })}
+    />
+    <Switch
+      label="Tell of failures"
+      description="By the triggers of the account"
+      checked={now.notify_on_failure}
+      onChange={(event) => set({ notify_on_failure: event.currentTarget.checked })}
+    />
+  </div>
+);
+
+const LoadingFields = ({ now, set }: FieldsProps) => (
+  <div className="fields">
+    <TextInput
+      label="Schema at the destination"
+      value={now.destination_schema ?? ''}
+      onChange={(event) => set({ destination_schema: event.currentTarget.value || null })}
+    />
+    <TextInput
+      label="Prefix of tables"
+      value={now.table_prefix}
+      onChange={(event) => set({ table_prefix: event.currentTarget.value })}
+    />
+    <Select
+      label="When the source changes"
+      data={POLICIES}
+      value={now.schema_change_policy}
+      onChange={(policy) => set({ schema_change_policy: policy as Update['schema_change_policy'] })}
+    />
+    <NumberInput
+      label="Days read again"
+      description="Before the cursor, at each run"
+      min={0}
+      max={365}
+      value={now.backfill_days}
+      onChange={(days) => set({ backfill_days: Number(days) })}
+    />
+    <NumberInput
+      label="Streams side by side"
+      min={1}
+      max={50}
+      value={now.max_parallel_streams}
+      onChange={(streams) => set({ max_parallel_streams: Number(streams) })}
+    />
+    <TextInput
+      label="Data from"
+      type="date"
+      value={now.start_date ?? ''}
+      onChange={(event) => set({ start_date: event.currentTarget.value || null })}
+    />
+  </div>
+);
+
+function Deletion({ connection }: { connection: Connection }) {
+  const mayDelete = useMay('connections.delete');
+  const [, navigate] = useLocation();
+  const remove = useOrder('connections.delete', {
+    done: 'The connection was deleted',
+    refresh: ['connections.summaries'],
+    after: () => navigate('/console/connections'),
+  });
+  return (
+    <Section title="Delete" lead="Stops what is running. Rows that were loaded stay at the destination.">
+      <Confirm
+        title={`Delete “${connection.name}”?`}
+        action="Delete the connection"
+        onConfirm={() => remove.mutate({ connection_id: connection.id })}
+        trigger={(open) => (
+          <Button color="red" variant="light" disabled={!mayDelete} loading={remove.isPending} onClick={open}>
+            Delete the connection
+          </Button>
+        )}
+      >
+        Its schedule, settings and cursors go for good.
+      </Confirm>
+    </Section>
+  );
+}

@@ -1,0 +1,178 @@
+import { Button, Switch, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { ask, type Input } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Failure } from '../../parts/failure.tsx';
+import { compact, plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Section } from '../../parts/page.tsx';
+import { wordsOf } from '../../parts/status.tsx';
+import {
+  type CatalogItem,
+  type DestinationSyncMode,
+  type Stream,
+  type StreamEdit,
+  StreamEditor,
+} from '../../streams/stream-editor.tsx';
+import { useOrder } from '../../use-order.ts';
+import type { Connection } from './connection.tsx';
+import { CursorEditor } from './cursor-editor.tsx';
+
+type StreamRequest = NonNullable<Input<'connections.update'>['streams']>[number];
+
+/** What is loaded, and how: every stream with its modes, fields, filters and cursor. */
+export function StreamsTab({ connection }: { connection: Connection }) {
+  const catalog = useQuery(ask('account_connectors.catalog', { account_connector_id: connection.source_id }));
+  const destination = useQuery(
+    ask('connectors.get', { connector_type: 'destination', connector_name: connection.destination.connector_name }),
+  );
+  return (
+    <Loaded query={catalog}>
+      {(items) => (
+        <Streams
+          connection={connection}
+          catalog={items}
+          destination_modes={destination.data?.supported_destination_sync_modes ?? []}
+        />
+      )}
+    </Loaded>
+  );
+}
+
+const nameOf = ({ namespace, name }: { namespace: string | null; name: string }) =>
+  namespace === null ? name : `${namespace}.${name}`;
+
+interface StreamsProps {
+  connection: Connection;
+  catalog: CatalogItem[];
+  destination_modes: readonly DestinationSyncMode[];
+}
+
+function Streams({ connection, catalog, destination_modes }: StreamsProps) {
+  const mayUpdate = useMay('connections.update');
+  const [edits, setEdits] = useState<Record<string, StreamEdit>>({});
+  const [open, setOpen] = useState<string | null>(null);
+  const [text, setText] = useState('');
+  const update = useOrder('connections.update', {
+    done: 'The streams were saved',
+    failed: null,
+    after: () => setEdits({}),
+  });
+  const changed = connection.streams.filter(({ id }) => edits[id]);
+  const save = () =>
+    update.mutate({
+      connection_id: connection.id,
+      streams: changed.map(({ id, name, namespace }): StreamRequest => ({ name, namespace, ...edits[id] })),
+    });
+  const shown = connection.streams.filter((stream) => nameOf(stream).toLowerCase().includes(text.trim().toLowerCase()));
+  const selected = connection.streams.filter(({ id, selected: is }) => edits[id]?.selected ?? is).length;
+  return (
+    <Section
+      title="Streams"
+      lead={`${selected} of ${plural(connection.streams.length, 'stream')} selected`}
+      actions={
+        <TextInput
+          type="search"
+          aria-label="Search streams"
+          placeholder="Search"
+          leftSection={<Icon name="search" size={16} />}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+        />
+      }
+    >
+      <ul className="stream-list">
+        {shown.map((stream) => (
+          <li key={stream.id}>
+            <StreamLine
+              stream={{ ...stream, ...edits[stream.id] }}
+              isOpen={open === stream.id}
+              isChanged={edits[stream.id] !== undefined}
+              disabled={!mayUpdate}
+              toggle={() => setOpen(open === stream.id ? null : stream.id)}
+              select={(is) =>
+                setEdits((before) => ({ ...before, [stream.id]: { ...before[stream.id], selected: is } }))
+              }
+            />
+            {open === stream.id && (
+              <div className="stream-details">
+                <StreamEditor
+                  stream={{ ...stream, ...edits[stream.id] }}
+                  item={catalog.find((item) => nameOf(item) === nameOf(stream))}
+                  destination_modes={destination_modes}
+                  isReverse={connection.kind === 'reverse_etl'}
+                  disabled={!mayUpdate}
+                  onChange={(edit) =>
+                    setEdits((before) => ({ ...before, [stream.id]: { ...before[stream.id], ...edit } }))
+                  }
+                />
+                {stream.sync_mode === 'incremental' && <CursorEditor connection={connection} stream={stream} />}
+              </div>
+            )}
+          </li>
+        ))}
+      </ul>
+      {update.error && <Failure title="The streams were not saved" error={update.error} />}
+      {changed.length > 0 && (
+        <div className="form-foot sticky-foot">
+          <span className="dimmed grow">{plural(changed.length, 'stream')} changed</span>
+          <Button variant="default" onClick={() => setEdits({})}>
+            Discard
+          </Button>
+          <Button loading={update.isPending} onClick={save}>
+            Save
+          </Button>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+interface StreamLineProps {
+  stream: Stream;
+  isOpen: boolean;
+  isChanged: boolean;
+  disabled: boolean;
+  toggle: () => void;
+  select: (is: boolean) => void;
+}
+
+function StreamLine({ stream, isOpen, isChanged, disabled, toggle, select }: StreamLineProps) {
+  const name = nameOf(stream);
+  const left = stream.fields.filter((field) => field.selected === false).length;
+  const masked = stream.fields.filter(({ masking }) => masking !== undefined && masking !== 'none').length;
+  return (
+    <div className="stream-line">
+      <Switch
+        aria-label={`Load ${name}`}
+        checked={stream.selected}
+        disabled={disabled}
+        onChange={(event) => select(event.currentTarget.checked)}
+      />
+      <button type="button" className="stream-toggle" aria-expanded={isOpen} onClick={toggle}>
+        <span className="grow">
+          <b>{name}</b> {isChanged && <em className="redacted">changed</em>}
+          <span className="dimmed stream-how">
+            {wordsOf(stream.sync_mode)} · {wordsOf(stream.destination_sync_mode)}
+            {left > 0 && ` · ${plural(left, 'field')} left out`}
+            {masked > 0 && ` · ${masked} masked`}
+            {stream.filters.length > 0 && ` · ${plural(stream.filters.length, 'filter')}`}
+          </span>
+        </span>
+        <span className="dimmed stream-cursor">
+          {stream.cursor_value && (
+            <>
+              cursor <code>{stream.cursor_value}</code>
+            </>
+          )}
+        </span>
+        <span className="dimmed number">
+          {stream.row_count_last_run === null ? '' : `${compact(stream.row_count_last_run)} rows`}
+        </span>
+        <Icon name="down" size={16} />
+      </button>
+    </div>
+  );
+}

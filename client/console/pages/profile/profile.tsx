@@ -1,0 +1,85 @@
+import { Button, Select, TextInput } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { useMe } from '../../me.ts';
+import { Failure } from '../../parts/failure.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { signedOut, signOut } from '../../session.ts';
+import { useOrder } from '../../use-order.ts';
+import { ApiKeySection } from './api-key-section.tsx';
+import { AvatarUpload } from './avatar-upload.tsx';
+
+/** The user himself: who he is, his key, his picture. */
+export default function ProfilePage() {
+  const me = useMe();
+  const leave = async () => {
+    await signOut();
+    signedOut.set('not_authenticated');
+    // A fresh start: nothing of what was seen stays in the page.
+    window.location.assign('/');
+  };
+  return (
+    <Page
+      title="Profile"
+      lead={me.email}
+      actions={
+        <Button variant="default" leftSection={<Icon name="signOut" size={16} />} onClick={() => void leave()}>
+          Sign out
+        </Button>
+      }
+    >
+      <ApiKeySection />
+      <div className="columns">
+        <Person />
+        <Section title="Picture">
+          <AvatarUpload />
+        </Section>
+      </div>
+      <Section title="What you may do" lead={me.roles.map(({ name }) => name).join(', ') || 'No role'}>
+        <ul className="chips">
+          {me.permissions.map((permission) => (
+            <li key={permission}>
+              <code>{permission}</code>
+            </li>
+          ))}
+        </ul>
+      </Section>
+    </Page>
+  );
+}
+
+const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone')];
+
+function Person() {
+  const me = useMe();
+  const [name, setName] = useState(me.full_name);
+  const [timezone, setTimezone] = useState(me.timezone);
+  const update = useOrder('users.update', { done: 'Your profile was saved', failed: null });
+  const isChanged = name.trim() !== me.full_name || timezone !== me.timezone;
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    update.mutate({ user_id: me.id, full_name: name.trim(), timezone });
+  };
+  return (
+    <Section title="About you">
+      <form className="stack" onSubmit={save}>
+        <TextInput label="Name" withAsterisk value={name} onChange={(event) => setName(event.currentTarget.value)} />
+        <Select
+          label="Time zone"
+          data={ZONES}
+          searchable
+          limit={50}
+          value={timezone}
+          onChange={setTimezone}
+          placeholder="UTC"
+        />
+        {update.error && <Failure error={update.error} />}
+        <div className="form-foot">
+          <Button type="submit" disabled={!isChanged || name.trim() === ''} loading={update.isPending}>
+            Save
+          </Button>
+        </div>
+      </form>
+    </Section>
+  );
+}

@@ -1,0 +1,103 @@
+import { SegmentedControl, Select, TextInput } from '@mantine/core';
+import type { Input } from '../api.ts';
+
+export type Schedule = NonNullable<Input<'connections.update'>['schedule']>;
+
+const INTERVALS: [minutes: number, label: string][] = [
+  [5, 'Every 5 minutes'],
+  [15, 'Every 15 minutes'],
+  [30, 'Every 30 minutes'],
+  [60, 'Every hour'],
+  [120, 'Every 2 hours'],
+  [180, 'Every 3 hours'],
+  [360, 'Every 6 hours'],
+  [480, 'Every 8 hours'],
+  [720, 'Every 12 hours'],
+  [1440, 'Every day'],
+];
+const DAY_MINUTES = 1440;
+
+const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const ZONES = [...new Set(['UTC', here, ...Intl.supportedValuesOf('timeZone')])];
+
+interface ScheduleFieldsProps {
+  value: Schedule;
+  onChange: (value: Schedule) => void;
+  /** By field, as the service found it. */
+  problems?: Partial<Record<keyof Schedule, string>>;
+}
+
+/** When a connection runs: by hand, at an interval, or by cron. Fields of the other kinds are emptied. */
+export function ScheduleFields({ value, onChange, problems = {} }: ScheduleFieldsProps) {
+  const { type, interval_minutes, cron_expression, time_of_day, timezone } = value;
+  const choose = (next: string) =>
+    onChange({
+      type: next as Schedule['type'],
+      interval_minutes: next === 'interval' ? (interval_minutes ?? 60) : null,
+      cron_expression: next === 'cron' ? (cron_expression ?? '0 6 * * *') : null,
+      time_of_day: null,
+      timezone,
+    });
+  return (
+    <div className="stack">
+      <SegmentedControl
+        aria-label="Kind of schedule"
+        data={[
+          { value: 'manual', label: 'By hand' },
+          { value: 'interval', label: 'Interval' },
+          { value: 'cron', label: 'Cron' },
+        ]}
+        value={type}
+        onChange={choose}
+      />
+      {type !== 'manual' && (
+        <div className="fields">
+          {type === 'interval' && (
+            <Select
+              label="How often"
+              data={INTERVALS.map(([minutes, label]) => ({ value: String(minutes), label }))}
+              value={String(interval_minutes)}
+              error={problems.interval_minutes}
+              onChange={(minutes) => {
+                const interval = Number(minutes) as NonNullable<Schedule['interval_minutes']>;
+                onChange({
+                  ...value,
+                  interval_minutes: interval,
+                  time_of_day: interval === DAY_MINUTES ? time_of_day : null,
+                });
+              }}
+            />
+          )}
+          {type === 'interval' && interval_minutes === DAY_MINUTES && (
+            <TextInput
+              label="At"
+              type="time"
+              value={time_of_day ?? ''}
+              error={problems.time_of_day}
+              onChange={(event) => onChange({ ...value, time_of_day: event.currentTarget.value || null })}
+            />
+          )}
+          {type === 'cron' && (
+            <TextInput
+              label="Cron expression"
+              description="Minute, hour, day, month, weekday"
+              className="mono"
+              value={cron_expression ?? ''}
+              error={problems.cron_expression}
+              onChange={(event) => onChange({ ...value, cron_expression: event.currentTarget.value })}
+            />
+          )}
+          <Select
+            label="Time zone"
+            data={ZONES}
+            searchable
+            limit={50}
+            value={timezone ?? 'UTC'}
+            error={problems.timezone}
+            onChange={(zone) => onChange({ ...value, timezone: zone ?? 'UTC' })}
+          />
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,121 @@
+import { MultiSelect, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
+import type { Input, Output } from '../api.ts';
+import { wordsOf } from '../parts/status.tsx';
+import { FieldsEditor } from './fields-editor.tsx';
+import { FiltersEditor } from './filters-editor.tsx';
+import { MappingEditor } from './mapping-editor.tsx';
+
+export type CatalogItem = Output<'account_connectors.catalog'>[number];
+/** What a request says of a stream, without its name. */
+export type StreamEdit = Omit<NonNullable<Input<'connections.update'>['streams']>[number], 'name' | 'namespace'>;
+type Known = Output<'connections.get'>['streams'][number];
+export type Stream = Omit<Known, keyof StreamEdit> & {
+  [Key in keyof StreamEdit & keyof Known]-?: NonNullable<StreamEdit[Key]> | Known[Key];
+};
+export type DestinationSyncMode = Stream['destination_sync_mode'];
+
+interface StreamEditorProps {
+  stream: Stream;
+  /** As the source has it; gone when it is there no longer. */
+  item: CatalogItem | undefined;
+  destination_modes: readonly DestinationSyncMode[];
+  isReverse: boolean;
+  disabled: boolean;
+  onChange: (edit: StreamEdit) => void;
+}
+
+/** How one stream is loaded: modes, keys, fields, filters, and for reverse ETL the mapping. */
+export function StreamEditor(props: StreamEditorProps) {
+  const { stream, item, isReverse, disabled, onChange } = props;
+  return (
+    <fieldset className="bare-fieldset stack" disabled={disabled}>
+      <legend className="hidden">{stream.name}</legend>
+      {!item && <p className="stream-error">The source has this stream no longer.</p>}
+      <Modes {...props} />
+      {stream.dataset_sql !== null && (
+        <Textarea
+          label="Query"
+          className="mono"
+          autosize
+          minRows={3}
+          value={stream.dataset_sql}
+          onChange={(event) => onChange({ dataset_sql: event.currentTarget.value })}
+        />
+      )}
+      {isReverse ? (
+        <MappingEditor
+          mapping={stream.mapping ?? []}
+          fields={item?.fields ?? []}
+          onChange={(mapping) => onChange({ mapping })}
+        />
+      ) : (
+        item && <FieldsEditor fields={stream.fields} known={item.fields} onChange={(fields) => onChange({ fields })} />
+      )}
+      <FiltersEditor
+        filters={stream.filters}
+        fields={item?.fields ?? []}
+        onChange={(filters) => onChange({ filters })}
+      />
+    </fieldset>
+  );
+}
+
+const options = (values: readonly string[]) => values.map((value) => ({ value, label: wordsOf(value) }));
+const join = (path: readonly string[]) => path.join('.');
+
+function Modes({ stream, item, destination_modes, onChange }: StreamEditorProps) {
+  const paths = new Map((item?.fields ?? []).map(({ path }) => [join(path), path]));
+  const pathOf = (name: string) => paths.get(name) ?? [name];
+  const cursors = (item?.fields ?? [])
+    .filter(({ is_cursor_candidate }) => is_cursor_candidate)
+    .map(({ path }) => join(path));
+  const isIncremental = stream.sync_mode === 'incremental';
+  return (
+    <div className="fields">
+      <Select
+        label="Read"
+        data={options(item?.supported_sync_modes ?? [stream.sync_mode])}
+        value={stream.sync_mode}
+        onChange={(mode) => onChange({ sync_mode: mode as Stream['sync_mode'] })}
+      />
+      <Select
+        label="Write"
+        data={options(destination_modes.length > 0 ? destination_modes : [stream.destination_sync_mode])}
+        value={stream.destination_sync_mode}
+        onChange={(mode) => onChange({ destination_sync_mode: mode as DestinationSyncMode })}
+      />
+      {isIncremental && !item?.source_defined_cursor && (
+        <Select
+          label="Cursor"
+          description="The field that tells what is new"
+          data={cursors.length > 0 ? cursors : [...paths.keys()]}
+          value={stream.cursor_field ? join(stream.cursor_field) : null}
+          onChange={(name) => onChange({ cursor_field: name === null ? null : pathOf(name) })}
+        />
+      )}
+      <MultiSelect
+        label="Primary key"
+        data={[...paths.keys()]}
+        value={(stream.primary_key ?? []).map(join)}
+        disabled={Boolean(item?.source_defined_primary_key?.length)}
+        onChange={(names) => onChange({ primary_key: names.length === 0 ? null : names.map(pathOf) })}
+      />
+      <TextInput
+        label="Table at the destination"
+        placeholder={stream.name}
+        value={stream.destination_table ?? ''}
+        onChange={(event) => onChange({ destination_table: event.currentTarget.value || null })}
+      />
+      {isIncremental && (
+        <NumberInput
+          label="Days read again"
+          placeholder="As the connection"
+          min={0}
+          max={365}
+          value={stream.backfill_days ?? ''}
+          onChange={(days) => onChange({ backfill_days: days === '' ? null : Number(days) })}
+        />
+      )}
+    </div>
+  );
+}

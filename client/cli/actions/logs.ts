@@ -1,5 +1,5 @@
 import type { Cli } from '../context.ts';
-import { Refused } from '../exit.ts';
+import { type Outcome, Refused } from '../exit.ts';
 import type { Style } from '../style.ts';
 import { findRun } from './runs.ts';
 
@@ -37,7 +37,7 @@ export async function logs(cli: Cli, flags: LogFilter, wanted: string): Promise<
   const { id } = await findRun(await cli.api(), wanted);
   const side = flags.side ? `?connector_type=${flags.side}` : '';
   const answer = await cli.fetch(`/connection_runs/${id}/network_logs${side}`);
-  if (!answer.ok || !answer.body) throw new Refused('unavailable', `The log cannot be had: HTTP ${answer.status}`);
+  if (!answer.ok || !answer.body) throw await refusal(answer);
   const isMeant = filterOf(flags);
   let shown = 0;
   for await (const line of linesOf(answer.body)) {
@@ -51,6 +51,15 @@ export async function logs(cli: Cli, flags: LogFilter, wanted: string): Promise<
     cli.say(flags.json ? line : readable(cli.style, entry, flags.bodies));
   }
   if (shown === 0 && !flags.json) cli.note('Nothing of the kind was logged');
+}
+
+const OUTCOMES: Record<number, Outcome> = { 401: 'authentication', 403: 'authentication', 404: 'not_found' };
+
+async function refusal(answer: Response): Promise<Refused> {
+  const body = (await answer.json().catch(() => null)) as { detail: string; code: string } | null;
+  const told = body ? `${body.detail} (${body.code}, ` : `HTTP ${answer.status} (`;
+  const request = `request ${answer.headers.get('x-request-id') ?? 'unknown'})`;
+  return new Refused(OUTCOMES[answer.status] ?? 'unavailable', told + request);
 }
 
 /** The download may be several gzip members, which are one stream. */

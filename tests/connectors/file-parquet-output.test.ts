@@ -20,13 +20,15 @@ async function piped(path: string, rows: Iterable<Cell[][]>, columns = TWO) {
   expect(writer.byteFormats).toEqual(['pgcopy-text']);
   let count = 0;
   async function* chunks() {
+    let held: Uint8Array = new Uint8Array();
     for (const batch of rows) {
       count += batch.length;
       const bytes = new TextEncoder().encode(encodeCopyText(batch, () => {}));
       const cut = Math.floor(bytes.length / 3);
-      yield bytes.subarray(0, cut);
-      yield bytes.subarray(cut);
+      yield Buffer.concat([held, bytes.subarray(0, cut)]);
+      held = bytes.subarray(cut);
     }
+    yield held;
   }
   try {
     await writer.pipe?.({ format: 'pgcopy-text', chunks: chunks(), rows: () => count });

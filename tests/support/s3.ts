@@ -2,9 +2,12 @@ import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import S3rver from '@20minutes/s3rver';
+// @ts-expect-error -- it comes without types
+import S3rverUntyped from '@20minutes/s3rver';
 import { startFauxqs } from 'fauxqs';
 import { AwsClient } from 'aws4fetch';
+
+const S3rver = S3rverUntyped as new (options: object) => { run(): Promise<{ port: number }>; close(): Promise<void> };
 
 export interface S3Server {
   /** Settings of the connector `file` for the bucket `data`. */

@@ -1,3 +1,4 @@
+import type { Cell } from './define.ts';
 import type { RowChange } from './row-changes.ts';
 
 /**
@@ -27,6 +28,30 @@ export class StagedChanges {
     this.truncated = true;
     this.unchanged.clear();
   }
+}
+
+/**
+ * Leaves out rows that a later one of the same key makes meaningless, so that they need not be staged. Rows before one
+ * that leaves columns unchanged stay: it needs their values.
+ */
+export function withoutOverwritten(
+  rows: readonly Cell[][],
+  changes: readonly RowChange[],
+  key: readonly number[],
+): { rows: Cell[][]; changes: RowChange[] } {
+  const last = new Map<string, number>();
+  const overwritten = new Set<number>();
+  const [only] = key;
+  for (const [index, row] of rows.entries()) {
+    const text = key.length === 1 ? (row[only!] ?? '') : JSON.stringify(key.map((at) => row[at]));
+    const before = last.get(text);
+    const change = changes[index];
+    const whole = change?.operation !== 'upsert' || !change.unchanged?.length;
+    if (before !== undefined && whole) overwritten.add(before);
+    last.set(text, index);
+  }
+  const isKept = (_: unknown, index: number) => !overwritten.has(index);
+  return { rows: rows.filter(isKept), changes: changes.filter(isKept) };
 }
 
 export interface StagedRows {

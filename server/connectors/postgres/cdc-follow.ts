@@ -14,9 +14,9 @@ type Context = ConnectorContext<PostgresSourceConfig>;
 type Message = Pgoutput.Message & { bytes: number };
 
 /** A batch ends with the first commit after so much, or in the midst of a transaction after so many times as much. */
-const BATCH_ROWS = 5_000;
-const BATCH_BYTES = 256 * 1024;
-const OVERSIZE = 4;
+const BATCH_ROWS = 10_000;
+const BATCH_BYTES = 1024 * 1024;
+const OVERSIZE = 2;
 
 interface Reading {
   /** One for replication. */

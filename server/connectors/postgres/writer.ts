@@ -11,7 +11,7 @@ import type {
   Writer,
 } from '../define.ts';
 import { ConnectorError } from '../errors.ts';
-import { changeCell } from '../latest-changes.ts';
+import { changeCell, withoutOverwritten } from '../latest-changes.ts';
 import { UPSERT } from '../row-changes.ts';
 import type { CopyIn } from './copy-in.ts';
 import { encodeCopyText } from './copy-text.ts';
@@ -34,7 +34,8 @@ export class PgWriter implements Writer {
   #marked = false;
   /** Of the open transaction, not counting `#copy`. */
   #copied = { rows: 0, bytes: 0 };
-  #deletes = 0;
+  /** Rows that were taken without being copied, less those copied to be deleted. */
+  #uncopied = 0;
   #prepared: Awaited<ReturnType<Load['prepare']>> | null = null;
   #warned = false;
   readonly #rejects: Rejects | null;
@@ -84,22 +85,23 @@ export class PgWriter implements Writer {
   /** A truncate takes the rows before it back. */
   async #writeChanges(rows: Cell[][], changes: readonly RowChange[]): Promise<void> {
     if (!this.#prepared) await this.#prepare();
+    const from = changes.findLastIndex(({ operation }) => operation === 'truncate') + 1;
+    if (from > 0) {
+      await this.#endCopy();
+      await this.#load.truncate!(this.session);
+    }
+    const { columns, primary_key } = this.work.target;
+    const key = primary_key.map((name) => columns.findIndex((column) => column.name === name));
+    const kept = withoutOverwritten(rows.slice(from), changes.slice(from), key);
     const noted = this.#load.changes!();
-    let [from, deletes] = [0, 0];
-    for (const [index, row] of rows.entries()) {
-      const change = changes[index] ?? UPSERT;
-      if (change.operation === 'truncate') {
-        await this.#endCopy();
-        await this.#load.truncate!(this.session);
-        [from, deletes] = [index + 1, 0];
-        continue;
-      }
+    for (const [index, row] of kept.rows.entries()) {
+      const change = kept.changes[index] ?? UPSERT;
       noted.note(change);
-      if (change.operation === 'delete') deletes++;
       row.push(changeCell(change));
     }
-    this.#deletes += deletes;
-    if (from < rows.length) await this.#writeRows(from > 0 ? rows.slice(from) : rows, true);
+    if (kept.rows.length > 0) await this.#writeRows(kept.rows, true);
+    const upserts = changes.slice(from).filter(({ operation }) => operation === 'upsert').length;
+    this.#uncopied += upserts - kept.rows.length;
   }
 
   async #endCopy(): Promise<void> {
@@ -156,7 +158,7 @@ export class PgWriter implements Writer {
   async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
     const counts = { ...this.#counts };
     await this.#endCopy();
-    counts.rows_loaded += this.#copied.rows - this.#deletes;
+    counts.rows_loaded += this.#copied.rows + this.#uncopied;
     counts.bytes_loaded += this.#copied.bytes;
     if (this.#prepared) {
       const { updated, deleted } = await this.#load.complete(this.session);
@@ -166,7 +168,7 @@ export class PgWriter implements Writer {
     if (this.#rejects) counts.rows_rejected = this.#rejects.count;
     await this.work.state.record({ state, counts, finished });
     await this.session.query('commit', [], { slow: true });
-    [this.#prepared, this.#copied, this.#deletes, this.#counts] = [null, { rows: 0, bytes: 0 }, 0, counts];
+    [this.#prepared, this.#copied, this.#uncopied, this.#counts] = [null, { rows: 0, bytes: 0 }, 0, counts];
     return counts;
   }
 

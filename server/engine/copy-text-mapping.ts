@@ -1,5 +1,6 @@
 import type { LogicalType } from '../connectors/define.ts';
-import { filterTest, type Mask, maskerOf, type Salt } from './mapping.ts';
+import { filterTest } from './filter-test.ts';
+import { type Mask, type MaskKeys, maskerOf } from './mapping.ts';
 import type { TransferPlan } from './transfer-plan.ts';
 
 const TAB = 0x09;
@@ -31,10 +32,10 @@ export interface CopyTextMapper {
  * column masked: cells and back cost more CPU than both servers together, since every bytea and json value has escapes;
  * here only the touched cells are looked into.
  */
-export function createCopyTextMapper(plan: TransferPlan, salt: Salt): CopyTextMapper {
+export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTextMapper {
   const masks = new Map<number, Mask>();
   for (const [index, column] of plan.columns.entries()) {
-    const mask = maskerOf(column.masking, salt);
+    const mask = maskerOf(column.masking, keys);
     if (mask) masks.set(index, mask);
   }
   const tests = plan.filters.map(({ index, type, filter }) => ({ index, matches: filterTest(filter, type) }));

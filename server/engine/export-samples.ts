@@ -38,7 +38,7 @@ export async function addSamples(
       const stream = withCatalogChoices(UNSET, discovered, overrides);
       const plan = planTransfer({ source, schema, stream });
       const request = readRequest({ plan, schema, stream, state: null, window: null });
-      const map = createMapper(plan, deps.secrets.hasher(`mask:${row.account_id}`));
+      const map = createMapper(plan, deps.secrets.maskKeys(row.account_id));
       const names = plan.columns.map((column) => fieldName(column.field.path));
       for await (const batch of source.read(ctx, request)) {
         const { rows } = map({ ...batch, rows: batch.rows.slice(0, ROWS) });

@@ -1,10 +1,16 @@
-import type { Batch, Cell, Filter, LogicalType } from '../connectors/define.ts';
+import type { Batch, Cell } from '../connectors/define.ts';
 import { fieldChange } from './field-mapping.ts';
+import { filterTest } from './filter-test.ts';
 import { filterChanges } from './mapping-changes.ts';
 import type { PlannedColumn, TransferPlan } from './transfer-plan.ts';
 
-/** Keyed hash of a value under the account's salt, hexadecimal. */
-export type Salt = (value: string | Uint8Array) => string;
+/** The masks that need a key of the account. */
+export interface MaskKeys {
+  /** Keyed hash of a value, hexadecimal. */
+  salted: Mask;
+  /** lib/field-encryption.ts */
+  encrypted: Mask;
+}
 
 /** The text that stands for a redacted value; null stays null, so that its absence is still seen. */
 export const REDACTION = '***';
@@ -14,9 +20,9 @@ export const REDACTION = '***';
  * The results are the same as a source's pushdown gives (one table of tests runs over both). `history`: the destination
  * keeps every change as a row.
  */
-export function createMapper(plan: TransferPlan, salt: Salt, history = false): (batch: Batch) => Batch {
+export function createMapper(plan: TransferPlan, keys: MaskKeys, history = false): (batch: Batch) => Batch {
   const changes = plan.columns
-    .map((column, index) => ({ index, change: changeOf(column, salt) }))
+    .map((column, index) => ({ index, change: changeOf(column, keys) }))
     .filter((entry): entry is { index: number; change: (cell: Cell) => Cell } => entry.change !== null);
   const width = plan.columns.length;
   const tests = plan.filters.map(({ index, type, filter }) => ({ index, matches: filterTest(filter, type) }));
@@ -38,9 +44,9 @@ export function createMapper(plan: TransferPlan, salt: Salt, history = false): (
 }
 
 /** A value that the source has masked already is not looked into. */
-function changeOf({ mapping, masking, pushed }: PlannedColumn, salt: Salt): ((cell: Cell) => Cell) | null {
+function changeOf({ mapping, masking, pushed }: PlannedColumn, keys: MaskKeys): ((cell: Cell) => Cell) | null {
   const mapped = mapping && (pushed === 'none' || mapping.constant_value !== null) ? fieldChange(mapping) : null;
-  const mask = mapping?.constant_value == null ? maskerOf(masking, salt) : null;
+  const mask = mapping?.constant_value == null ? maskerOf(masking, keys) : null;
   const masked = mask && ((cell: Cell) => (cell === null ? null : mask(cell)));
   return mapped && masked ? (cell) => masked(mapped(cell)) : (mapped ?? masked);
 }
@@ -48,7 +54,7 @@ function changeOf({ mapping, masking, pushed }: PlannedColumn, salt: Salt): ((ce
 /** Takes a value as text or as its UTF-8 bytes; both give the same. */
 export type Mask = (cell: string | Uint8Array) => string;
 
-export function maskerOf(masking: string, salt: Salt): Mask | null {
+export function maskerOf(masking: string, keys: MaskKeys): Mask | null {
   switch (masking) {
     case 'none':
       return null;
@@ -56,57 +62,9 @@ export function maskerOf(masking: string, salt: Salt): Mask | null {
       return () => REDACTION;
     case 'hash_sha256':
       return (cell) => Bun.SHA256.hash(cell, 'hex');
+    case 'encrypt':
+      return keys.encrypted;
     default:
-      return salt;
+      return keys.salted;
   }
-}
-
-const NUMERIC: ReadonlySet<LogicalType> = new Set(['integer', 'number']);
-
-/** Null never matches, as in SQL, but for `is_null`. */
-export function filterTest(filter: Filter, type: LogicalType): (cell: Cell) => boolean {
-  const operand = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
-  const compare = NUMERIC.has(type)
-    ? (a: string, b: string) => compareNumbers(a, b)
-    : (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
-  const list = (Array.isArray(filter.value) ? filter.value : [filter.value]).map(operand);
-  const [first = '', second = ''] = list;
-  const known = (test: (cell: string) => boolean) => (cell: Cell) => cell !== null && test(cell);
-  switch (filter.operator) {
-    case 'is_null':
-      return (cell) => cell === null;
-    case 'is_not_null':
-      return (cell) => cell !== null;
-    case 'eq':
-      return known((cell) => compare(cell, first) === 0);
-    case 'ne':
-      return known((cell) => compare(cell, first) !== 0);
-    case 'gt':
-      return known((cell) => compare(cell, first) > 0);
-    case 'gte':
-      return known((cell) => compare(cell, first) >= 0);
-    case 'lt':
-      return known((cell) => compare(cell, first) < 0);
-    case 'lte':
-      return known((cell) => compare(cell, first) <= 0);
-    case 'between':
-      return known((cell) => compare(cell, first) >= 0 && compare(cell, second) <= 0);
-    case 'in':
-      return known((cell) => list.some((value) => compare(cell, value) === 0));
-    case 'not_in':
-      return known((cell) => list.every((value) => compare(cell, value) !== 0));
-    case 'contains':
-      return known((cell) => cell.includes(first));
-    case 'starts_with':
-      return known((cell) => cell.startsWith(first));
-  }
-}
-
-/** Exact for whole numbers of any size; others as doubles. */
-function compareNumbers(a: string, b: string): number {
-  if (/^-?\d+$/.test(a) && /^-?\d+$/.test(b)) {
-    const [x, y] = [BigInt(a), BigInt(b)];
-    return x === y ? 0 : x < y ? -1 : 1;
-  }
-  return Number(a) - Number(b);
 }

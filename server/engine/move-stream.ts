@@ -102,14 +102,12 @@ function byteFormat({ plan, source, writer, request }: Transfer): ByteFormat | n
   return shared.find((format) => format === 'pgcopy-text' && canMapCopyText(plan)) ?? null;
 }
 
-const maskPurpose = (claim: Attempt['claim']) => `mask:${claim.run.account_id}`;
-
 async function pipeBytes(input: Transfer, format: ByteFormat): Promise<null> {
   const { attempt, plan, source, sourceContext, writer, request } = input;
   const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
   const mapper = plan.untouched
     ? null
-    : createCopyTextMapper(plan, attempt.deps.secrets.hasher(maskPurpose(attempt.claim)));
+    : createCopyTextMapper(plan, attempt.deps.secrets.maskKeys(attempt.claim.run.account_id));
   let rows = 0;
   let sourceError: SideError | null = null;
   async function* counted() {
@@ -138,7 +136,7 @@ async function pumpBatches(input: Transfer): Promise<StreamState | null> {
   const { deps, claim } = attempt;
   const map = createMapper(
     plan,
-    deps.secrets.hasher(maskPurpose(claim)),
+    deps.secrets.maskKeys(claim.run.account_id),
     claim.stream.destination_sync_mode === 'append',
   );
   const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024);

@@ -156,7 +156,6 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
     ['type_incompatible', users({ path: ['active'], type: 'date' })],
     ['type_incompatible', users({ path: ['tags'], is_primary_key: true })],
     ['type_incompatible', users({ path: ['active'], is_cursor: true })],
-    ['unsupported_masking', users({ path: ['email'], masking: 'encrypt' })],
     ['ambiguous_cursor', users({ path: ['id'], is_cursor: true }, { path: ['created'], is_cursor: true })],
     ['duplicate_destination_column', users({ path: ['email'], destination_name: 'id' })],
     ['field_in_use', users({ path: ['id'], excluded: true })],

@@ -136,7 +136,6 @@ describe('POST /connections refused', () => {
     ['unknown_field', 'streams.0.primary_key', {}, one({ primary_key: [['nothing']] })],
     ['unknown_field', 'streams.0.fields', {}, one({ fields: [{ path: ['nothing'] }] })],
     ['unknown_field', 'streams.0.filters', {}, one({ filters: [{ field: 'nothing', operator: 'is_null' }] })],
-    ['unsupported_masking', 'streams.0.fields', {}, one({ fields: [{ path: ['name'], masking: 'encrypt' }] })],
     [
       'duplicate_destination_column',
       'streams.0.fields',

@@ -80,39 +80,31 @@ const typed = (type: TargetColumn['type'], source_type: string | null): TargetCo
 });
 
 /** From, a value, to, a value, and what both are afterwards. */
-const WIDER: [what: string, from: TargetColumn, before: string, to: TargetColumn, after: string, both: string[]][] = [
+const WIDER: [what: string, from: [TargetColumn, string], to: [TargetColumn, string], both: string[]][] = [
   [
     'small to big integers',
-    typed('integer', 'smallint'),
-    '7',
-    typed('integer', 'bigint'),
-    '5000000000',
+    [typed('integer', 'smallint'), '7'],
+    [typed('integer', 'bigint'), '5000000000'],
     ['7', '5000000000'],
   ],
   [
     'more digits',
-    typed('number', 'numeric(6,2)'),
-    '1.50',
-    typed('number', 'numeric(10,4)'),
-    '123456.7891',
+    [typed('number', 'numeric(6,2)'), '1.50'],
+    [typed('number', 'numeric(10,4)'), '123456.7891'],
     ['1.5', '123456.7891'],
   ],
-  ['integers to decimals', typed('integer', null), '7', typed('number', null), '7.25', ['7', '7.25']],
-  ['integers to texts', typed('integer', null), '7', typed('string', null), 'seven', ['7', 'seven']],
+  ['integers to decimals', [typed('integer', null), '7'], [typed('number', null), '7.25'], ['7', '7.25']],
+  ['integers to texts', [typed('integer', null), '7'], [typed('string', null), 'seven'], ['7', 'seven']],
   [
     'dates to moments',
-    typed('date', null),
-    '2026-01-31',
-    typed('timestamp', null),
-    '2026-02-01 10:00:00',
+    [typed('date', null), '2026-01-31'],
+    [typed('timestamp', null), '2026-02-01 10:00:00'],
     ['2026-01-31 00:00:00', '2026-02-01 10:00:00'],
   ],
   [
     'longer texts',
-    typed('string', 'character varying(3)'),
-    'abc',
-    typed('string', 'character varying(6)'),
-    'abcdef',
+    [typed('string', 'character varying(3)'), 'abc'],
+    [typed('string', 'character varying(6)'), 'abcdef'],
     ['abc', 'abcdef'],
   ],
 ];
@@ -150,14 +142,17 @@ describe.each(PLACES.filter(({ skip }) => !skip))('$name', ({ name, destination,
     previous: { type, source_type, dialect },
   });
 
-  test.each(WIDER)('%s: the column is widened, and keeps what it has', async (_what, old, before, now, after, both) => {
-    for (const mode of ['append', 'append_dedup'] as const) {
-      const table = `${name}_wide_${++counter}`;
-      await load(table, old, ['1', before], mode);
-      await load(table, known(now, old), ['2', after], mode);
-      expect(await valuesOf(table)).toEqual(both);
-    }
-  });
+  test.each(WIDER)(
+    '%s: the column is widened, and keeps what it has',
+    async (_what, [old, before], [now, after], both) => {
+      for (const mode of ['append', 'append_dedup'] as const) {
+        const table = `${name}_wide_${++counter}`;
+        await load(table, old, ['1', before], mode);
+        await load(table, known(now, old), ['2', after], mode);
+        expect(await valuesOf(table)).toEqual(both);
+      }
+    },
+  );
 
   test('a wider column takes narrower values as it is', async () => {
     const table = `${name}_narrow`;

@@ -2,10 +2,12 @@ import { describe, expect, test } from 'bun:test';
 import type { Cell, Field, LogicalType } from '../../server/connectors/define.ts';
 import { decodeCopyText, encodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
 import { createCopyTextMapper } from '../../server/engine/copy-text-mapping.ts';
+import { fieldCipher } from '../../server/lib/field-encryption.ts';
 import { createMapper } from '../../server/engine/mapping.ts';
 import type { TransferPlan } from '../../server/engine/transfer-plan.ts';
 
 const salt = (value: string | Uint8Array) => new Bun.CryptoHasher('sha256', 'salt').update(value).digest('hex');
+const KEYS = { salted: salt, encrypted: fieldCipher('a key of thirty-two characters..', 'account').encrypt };
 
 const NASTY = [
   '',
@@ -52,11 +54,11 @@ function planOf(maskings: string[], filters: TransferPlan['filters'] = [], extra
 }
 
 /** What the row lane makes of the same rows. */
-const byRows = (plan: TransferPlan) => createMapper(plan, salt)({ rows: rows(), bytes: 0 }).rows;
+const byRows = (plan: TransferPlan) => createMapper(plan, KEYS)({ rows: rows(), bytes: 0 }).rows;
 
 /** Through COPY text, in pieces of `size` bytes. */
 function byText(plan: TransferPlan, size: number): Cell[][] {
-  const mapper = createCopyTextMapper(plan, salt);
+  const mapper = createCopyTextMapper(plan, KEYS);
   const bytes = Buffer.from(encodeCopyText(rows(), () => {}));
   const mapped: Uint8Array[] = [];
   for (let at = 0; at < bytes.length; at += size) mapped.push(Buffer.from(mapper.map(bytes.subarray(at, at + size))));

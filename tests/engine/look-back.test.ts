@@ -91,7 +91,7 @@ describe.each(['append', 'append_dedup'] as const)('%s', (destination_sync_mode)
     const cursor = await cursorOf(made);
     await sql.unsafe(`delete from ${made.table} where id > 6`);
     for (const _ of [1, 2, 3]) await run(made);
-    expect(await cursorOf(made)).toBe(cursor!);
+    expect(await cursorOf(made)).toBe(cursor);
     await sql.unsafe(`insert into ${made.table} values (50, 'new', '2026-03-20')`);
     expect((await run(made)).rows_read).toBe(2);
   });

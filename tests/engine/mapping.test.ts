@@ -40,7 +40,7 @@ const plan = (stream: Record<string, unknown>) =>
   });
 const salt = (value: string | Uint8Array) => `salted:${String(value)}`;
 const run = (stream: Record<string, unknown>, rows: Cell[][]) =>
-  createMapper(plan(stream), salt)({ rows, bytes: 0 }).rows;
+  createMapper(plan(stream), { salted: salt, encrypted: salt })({ rows, bytes: 0 }).rows;
 const choice = (name: string, rest: object) => ({
   path: [name],
   selected: true,

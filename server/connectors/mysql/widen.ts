@@ -16,7 +16,7 @@ export function widens(from: string, to: string): boolean {
   const [old, now] = [bareName(from), bareName(to)];
   const [fromBytes, toBytes] = [INTEGERS[old], INTEGERS[now]];
   // Of a flag, 1 would stay 1 where `true` comes from now on.
-  if (/^tinyint\(1\)/.test(from)) return toBytes !== undefined && !isUnsigned(to);
+  if (from.startsWith('tinyint(1)')) return toBytes !== undefined && !isUnsigned(to);
   if (fromBytes && toBytes) {
     if (isUnsigned(from) === isUnsigned(to)) return toBytes >= fromBytes;
     return isUnsigned(from) && toBytes > fromBytes;

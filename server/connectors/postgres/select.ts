@@ -100,15 +100,19 @@ function filterCondition({ operator, value }: Filter, field: Field): string {
     case 'not_in':
       return values.length ? `${column} not in (${values.join(', ')})` : `${column} is not null`;
     case 'between':
-      return `${column} between ${first()} and ${need(values, 1, field)}`;
+      return `${column}${byBytes(field)} between ${first()} and ${need(values, 1, field)}`;
     case 'contains':
-      return `strpos(${text(field)}, ${first()}) > 0`;
+      return `(${column} is not null and strpos(${text(field)}, ${first()}) > 0)`;
     case 'starts_with':
-      return `left(${text(field)}, length(${first()})) = ${first()}`;
+      return `(${column} is not null and left(${text(field)}, length(${first()})) = ${first()})`;
     default:
-      return `${column} ${OPERATORS[operator]} ${first()}`;
+      return `${column}${'eq ne'.includes(operator) ? '' : byBytes(field)} ${OPERATORS[operator]} ${first()}`;
   }
 }
+
+/** Texts have an order of their own in every database; the engine's is that of their bytes. */
+const byBytes = ({ source_type }: Field) =>
+  /^(text|character varying|character)\b/.test(source_type ?? '') ? ' collate "C"' : '';
 
 function operand(value: unknown): string {
   if (value === null || value === undefined) return 'null';

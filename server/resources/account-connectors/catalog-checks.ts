@@ -16,7 +16,7 @@ export interface StreamPlace {
 
 /**
  * Checks the overrides of one stream as they are to be.
- * @throws ApiError 400 `type_incompatible`, `unsupported_masking`, `source_defined_cursor`, `ambiguous_cursor`,
+ * @throws ApiError 400 `type_incompatible`, `source_defined_cursor`, `ambiguous_cursor`,
  * `duplicate_destination_column`, `field_in_use`, each with `field` and `stream_name`.
  */
 export function checkOverrides(overrides: Overrides, { schema, field }: StreamPlace): void {
@@ -28,7 +28,6 @@ export function checkOverrides(overrides: Overrides, { schema, field }: StreamPl
     if (!override) continue;
     const reason = incompatibility(one, override);
     if (reason) throw refuse('type_incompatible', `"${name}": ${reason}`);
-    if (override.masking === 'encrypt') throw refuse('unsupported_masking', 'encrypt is not available');
     const decided = schema.source_defined_cursor && fieldName(schema.default_cursor_field ?? []) !== name;
     if (override.is_cursor && decided) throw refuse('source_defined_cursor', 'the source decides the cursor itself');
   }

@@ -9,6 +9,7 @@ import { ConnectionQuery, listConnections } from './list.ts';
 import { FieldMappingSourceConnectionSchema, listFieldMappingSources } from './field-mapping-sources.ts';
 import { ConnectionSchema, CreateConnectionRequest, UpdateConnectionRequest } from './schema.ts';
 import { reviewSchemaChanges } from './review-schema-changes.ts';
+import { previewSchedule, SchedulePreview, SchedulePreviewRequest } from './schedule-preview.ts';
 import {
   ConnectionSchemaChange,
   listSchemaChanges,
@@ -83,6 +84,10 @@ export const connectionsRouter = router({
     )
     .output(z.string())
     .mutation(({ ctx, input }) => updateCatalog(ctx, input)),
+  previewSchedule: read
+    .input(rpcInput(SchedulePreviewRequest))
+    .output(SchedulePreview)
+    .query(({ ctx, input }) => previewSchedule(ctx, input)),
   schemaChanges: read
     .input(rpcInput(SchemaChangesQuery))
     .output(z.array(ConnectionSchemaChange))

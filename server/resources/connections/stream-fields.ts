@@ -28,7 +28,6 @@ export function checkFields(settings: StreamSettings, place: StreamPlace): void 
   for (const choice of settings.fields) {
     const known = !choice.selected && place.stored?.fields.some((one) => same(one.path, choice.path));
     if (!known) demand('fields', choice.path);
-    if (choice.masking === 'encrypt') throw refuse('unsupported_masking', 'fields', 'encrypt is not available');
   }
   for (const filter of settings.filters) demand('filters', filter.field.split('.'));
   if (settings.cursor_field) demand('cursor_field', settings.cursor_field);

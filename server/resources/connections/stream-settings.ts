@@ -64,7 +64,7 @@ export function mergeSettings(
 /**
  * Checks settings against what the source has and the destination can.
  * @throws ApiError 400 `unsupported_sync_mode`, `cursor_required`, `primary_key_required`, `unknown_field`,
- * `duplicate_destination_column`, `unsupported_masking`, `reverse_etl_only`, `datasets_unsupported`, each with `field`.
+ * `duplicate_destination_column`, `reverse_etl_only`, `datasets_unsupported`, each with `field`.
  */
 export function checkSettings(settings: StreamSettings, place: StreamPlace): void {
   checkFields(settings, place);

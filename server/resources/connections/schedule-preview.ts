@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { checkSchedule, describeSchedule, nextTicks } from '../../engine/schedule.ts';
+import type { Ctx } from '../../procedure.ts';
+import { ConnectionSchedule, ConnectionScheduleRequest } from './schedule-schema.ts';
+
+export const SchedulePreviewRequest = z.strictObject({ schedule: ConnectionScheduleRequest });
+export const SchedulePreview = ConnectionSchedule.pick({ description: true, next_runs: true });
+
+const TICKS = 5;
+
+/** A schedule in words and its next runs, before anything has it. @throws ApiError 400 `invalid_cron`. */
+export function previewSchedule(
+  ctx: Ctx,
+  { schedule }: z.infer<typeof SchedulePreviewRequest>,
+): z.infer<typeof SchedulePreview> {
+  const now = ctx.deps.now();
+  checkSchedule(schedule, now);
+  const ticks = nextTicks(schedule, { anchor: now, after: now }, TICKS);
+  return { description: describeSchedule(schedule), next_runs: ticks.map((tick) => tick.toISOString()) };
+}

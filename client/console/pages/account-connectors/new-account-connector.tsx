@@ -3,7 +3,6 @@ import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation } from 'wouter';
 import { ask, type Output } from '../../api.ts';
-import { isApiError } from '../../../api.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
@@ -107,11 +106,9 @@ export function ConnectorMaker({ connector, onMade }: ConnectorMakerProps) {
         parameters: form.changed(),
       },
       {
-        onError: (error) => {
-          const field = isApiError(error)
-            ? /^parameters\.(.+)$/.exec(String(error.context.field ?? ''))?.[1]
-            : undefined;
-          if (field) form.refuse({ [field]: error.message });
+        onError: ({ message, context: { field: place } }) => {
+          const field = typeof place === 'string' ? /^parameters\.(.+)$/.exec(place)?.[1] : undefined;
+          if (field) form.refuse({ [field]: message });
         },
       },
     );

@@ -9,6 +9,7 @@ import { AccountConnectorCatalogItemSchema, UpdateAccountConnectorCatalogRequest
 import { ComparedParameters, differingParameters } from './compare.ts';
 import { createAccountConnector } from './create.ts';
 import { deleteAccountConnector } from './delete.ts';
+import { Discovery, orderCatalog, readDiscovery } from './discovery.ts';
 import { ExportSourceMetadataRequest, orderExport } from './export-metadata.ts';
 import { login } from './login.ts';
 import { dynamicPossibleValues } from './possible-values.ts';
@@ -105,6 +106,14 @@ export const accountConnectorsRouter = router({
     .input(rpcInput(CatalogQuery))
     .output(z.array(AccountConnectorCatalogItemSchema))
     .query(({ ctx, input }) => readCatalog(ctx, input)),
+  discovery: read
+    .input(rpcInput(CatalogQuery))
+    .output(Discovery)
+    .query(({ ctx, input }) => readDiscovery(ctx, input)),
+  discover: write(update)
+    .input(rpcInput(CatalogQuery))
+    .output(z.string())
+    .mutation(({ ctx, input }) => orderCatalog(ctx, input)),
   updateCatalog: write(update)
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/catalog', {

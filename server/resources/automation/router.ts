@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { rest } from '../../endpoint.ts';
 import { act, read, router, write } from '../../procedure.ts';
+import { rpcInput } from '../rpc-input.ts';
 import { Page } from '../wire.ts';
 import { caseProcedures } from './cases-router.ts';
 import { evaluateAutomatorRule } from './evaluate.ts';
 import { EvaluateRequest, EvaluateResponse } from './evaluate-schema.ts';
 import { listEvents } from './events.ts';
 import { EventQuery, EventSchema } from './events-schema.ts';
+import { readRuleLanguage, RuleLanguage } from './rule-language.ts';
 import { getTrigger, listTriggers } from './triggers-query.ts';
 import { CreateTriggerRequest, TriggerSchema, UpdateTriggerRequest } from './triggers-schema.ts';
 import { createTrigger, deleteTrigger, updateTrigger } from './triggers-write.ts';
@@ -27,6 +29,10 @@ export const automationRouter = router({
     )
     .output(EvaluateResponse)
     .mutation(({ ctx, input }) => evaluateAutomatorRule(ctx, input)),
+  ruleLanguage: read
+    .input(rpcInput(z.strictObject({})))
+    .output(RuleLanguage)
+    .query(() => readRuleLanguage()),
   listEvents: read
     .concat(
       rest('GET', '/automation/events', {

@@ -1,0 +1,58 @@
+import { and, desc, eq } from 'drizzle-orm';
+import { z } from 'zod';
+import { tasks } from '../../../db/schema/index.ts';
+import { badRequest } from '../../lib/errors.ts';
+import { type Ctx, requirePermission } from '../../procedure.ts';
+import { discoverCatalogTask } from '../discovery-task.ts';
+import { requireReadyConnectors } from '../start-run.ts';
+import { instant } from '../wire.ts';
+import { findAccountConnector } from './query.ts';
+
+/** The last discovery of a source, and what is known of its streams by now. */
+export const Discovery = z.object({
+  catalog_status: z.enum(['never', 'pending', 'ready', 'failed']),
+  catalog_refreshed_at: instant().nullable(),
+  task: z
+    .object({
+      id: z.string(),
+      status: z.enum(['queued', 'running', 'succeeded', 'failed']),
+      created_at: instant(),
+      finished_at: instant().nullable(),
+      error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    })
+    .nullable()
+    .meta({ description: 'Null when nobody has ordered a discovery.' }),
+});
+
+export async function readDiscovery(
+  ctx: Ctx,
+  input: { account_connector_id: string },
+): Promise<z.infer<typeof Discovery>> {
+  const row = await findAccountConnector(ctx, input.account_connector_id, false);
+  const [task] = await ctx.db
+    .select({
+      id: tasks.id,
+      status: tasks.status,
+      created_at: tasks.created_at,
+      finished_at: tasks.finished_at,
+      error: tasks.error,
+    })
+    .from(tasks)
+    .where(and(eq(tasks.account_connector_id, row.id), eq(tasks.kind, 'discover_catalog')))
+    .orderBy(desc(tasks.created_at), desc(tasks.id))
+    .limit(1);
+  const { catalog_status, catalog_refreshed_at } = row;
+  return { catalog_status, catalog_refreshed_at, task: task ?? null };
+}
+
+/**
+ * Discovers a source's streams anew, in the background; answers with the id of the task, or of the one under way.
+ * @throws ApiError 400 `discovery_not_supported` for a destination, `account_connector_not_ready`.
+ */
+export async function orderCatalog(ctx: Ctx, input: { account_connector_id: string }): Promise<string> {
+  const row = await findAccountConnector(ctx, input.account_connector_id, false);
+  requirePermission(ctx, `${row.connector_type}s.update`);
+  if (row.connector_type !== 'source') throw badRequest('discovery_not_supported', 'Only sources have streams');
+  await requireReadyConnectors(ctx, [row.id]);
+  return discoverCatalogTask(ctx, { account_connector_id: row.id, connection_id: null });
+}

@@ -14,13 +14,13 @@ export function widens(from: string, to: string): boolean {
   if (to === 'text') return isBuiltin(from);
   const [fromBytes, toBytes] = [INTEGERS[from], INTEGERS[to]];
   if (fromBytes && toBytes) return toBytes >= fromBytes;
-  if (fromBytes && /^numeric/.test(to)) return fitsNumeric({ whole: INTEGER_DIGITS[fromBytes]!, scale: 0 }, to);
+  if (fromBytes && to.startsWith('numeric')) return fitsNumeric({ whole: INTEGER_DIGITS[fromBytes]!, scale: 0 }, to);
   if (fromBytes) return to === 'double precision' && fromBytes < 8;
   if (from === 'numeric' || from === 'text') return false;
-  if (/^numeric/.test(from)) return /^numeric/.test(to) && fitsNumeric(digitsOf(from)!, to);
+  if (from.startsWith('numeric')) return to.startsWith('numeric') && fitsNumeric(digitsOf(from)!, to);
   if (from === 'real') return to === 'double precision';
-  if (/^character varying\(/.test(from)) {
-    return /^character varying/.test(to) && (lengthOf(to) ?? Infinity) >= lengthOf(from)!;
+  if (from.startsWith('character varying(')) {
+    return to.startsWith('character varying') && (lengthOf(to) ?? Infinity) >= lengthOf(from)!;
   }
   if (from === 'date') return TIMES.test(to) && to.startsWith('timestamp') && precisionOf(to) === null;
   if (!TIMES.test(from) || from.replace(/\(\d\)/, '') !== to.replace(/\(\d\)/, '')) return false;

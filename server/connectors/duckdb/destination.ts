@@ -7,12 +7,14 @@ import {
   type Writer,
   type WriteTarget,
 } from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
 import { safeSegment } from '../file/root.ts';
 import { Engine, execute } from './engine.ts';
 import { duckDbError, type Place } from './failures.ts';
 import { fileToWrite, writing } from './file-access.ts';
 import { DuckDbDestinationConfig } from './settings.ts';
 import { identifier, relation } from './sql.ts';
+import { isMerge } from './stage.ts';
 import { claimState, ensureStateTable } from './state-table.ts';
 import { checkTarget, ensureUniqueKey, findTable, placedTarget } from './tables.ts';
 import { DuckDbWriter, inTransaction } from './writer.ts';
@@ -28,7 +30,8 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['none'],
-  supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup'],
+  supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
+  applies_changes: true,
   config: DuckDbDestinationConfig,
   check,
   open,
@@ -69,9 +72,13 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
         await ensureStateTable(connection, placed.schema);
         const state = await claimState(connection, placed);
         const resolved = await placedTarget(connection, placed);
-        const isForeign = target.mode === 'append_dedup' && !state.known;
-        if (isForeign && (await findTable(connection, placed.schema, target.table))) {
-          await ensureUniqueKey(connection, resolved);
+        const found = await findTable(connection, placed.schema, target.table);
+        if (found && isMerge(resolved) && !state.known) await ensureUniqueKey(connection, resolved);
+        if (!found && target.mode === 'update') {
+          throw new ConfigurationError(
+            'table_missing',
+            `There is no table ${placed.schema}.${target.table}: update changes rows of a table that is there`,
+          );
         }
         return new DuckDbWriter(ctx, { engine, place, target: resolved, state });
       }),

@@ -1,6 +1,8 @@
 import { type DuckDBAppender, type DuckDBConnection, DuckDBDataChunk, VARCHAR } from '@duckdb/node-api';
 import type { Cell } from '../define.ts';
+import type { RowChange } from '../define.ts';
 import { DataError } from '../errors.ts';
+import { changeCell, StagedChanges, withoutOverwritten } from '../latest-changes.ts';
 import { execute, query } from './engine.ts';
 import type { Target } from './tables.ts';
 import { valueSql } from './types.ts';
@@ -10,6 +12,9 @@ const CHUNK_ROWS = 2048;
 /** An appender keeps what it was given outside of the engine's memory limit until it is flushed. */
 const FLUSH_BYTES = 8_000_000;
 const STAGE = 'temp.main.stage';
+
+/** Rows are brought to those with the same key. */
+export const isMerge = ({ mode }: Target) => mode !== 'append' && mode !== 'overwrite';
 
 /**
  * Cells that are not committed yet, as texts in a table of the engine's own memory: it spills to the disk and ends with
@@ -22,16 +27,48 @@ export class Stage {
   #unflushed = 0;
   rows = 0;
   bytes = 0;
+  /** Rows that were taken, whether or not they needed to be staged; deletes are none. */
+  loaded = 0;
+  /** Null: rows only, no changes. */
+  changes: StagedChanges | null = null;
+  readonly #key: number[];
 
   constructor(
     private readonly connection: DuckDBConnection,
     private readonly target: Target,
   ) {
-    this.#width = target.columns.length;
-    this.#chunk = DuckDBDataChunk.create(target.columns.map(() => VARCHAR));
+    this.#key = isMerge(target)
+      ? target.primary_key.map((name) => target.columns.findIndex((one) => one.name === name))
+      : [];
+    // What happened to a row stands behind its cells.
+    this.#width = target.columns.length + (isMerge(target) ? 1 : 0);
+    this.#chunk = DuckDBDataChunk.create(Array.from({ length: this.#width }, () => VARCHAR));
   }
 
   async add(rows: Cell[][], bytes: number): Promise<void> {
+    this.loaded += rows.length;
+    await this.#append(rows, bytes);
+  }
+
+  /** A truncate takes the rows before it back. */
+  async addChanges(rows: Cell[][], changes: readonly RowChange[], bytes: number): Promise<void> {
+    this.changes ??= new StagedChanges();
+    const from = changes.findLastIndex(({ operation }) => operation === 'truncate') + 1;
+    if (from > 0) {
+      this.close();
+      await this.#drop();
+      this.changes.truncate();
+    }
+    const kept = withoutOverwritten(rows.slice(from), changes.slice(from), this.#key);
+    for (const [index, change] of kept.changes.entries()) {
+      this.changes.note(change);
+      kept.rows[index]!.push(changeCell(change));
+    }
+    this.loaded += changes.slice(from).filter(({ operation }) => operation === 'upsert').length;
+    if (kept.rows.length > 0) await this.#append(kept.rows, bytes);
+  }
+
+  async #append(rows: Cell[][], bytes: number): Promise<void> {
     if (!this.#appender) {
       const columns = Array.from({ length: this.#width }, (_, at) => `c${at} VARCHAR`);
       await execute(this.connection, `CREATE OR REPLACE TEMP TABLE stage (${columns.join(', ')})`);
@@ -41,7 +78,7 @@ export class Stage {
       const part = rows.slice(from, from + CHUNK_ROWS);
       // One chunk for all: its memory is not JavaScript's, so nothing would hurry to collect many of them.
       this.#chunk.reset();
-      this.#chunk.setColumns(Array.from({ length: this.#width }, (_, at) => part.map((row) => row[at] as Cell)));
+      this.#chunk.setColumns(Array.from({ length: this.#width }, (_, at) => part.map((row) => row[at] ?? null)));
       this.#appender.appendDataChunk(this.#chunk);
     }
     this.rows += rows.length;
@@ -59,14 +96,20 @@ export class Stage {
   }
 
   async clear(): Promise<void> {
-    if (this.rows > 0) await execute(this.connection, `DROP TABLE IF EXISTS ${STAGE}`);
-    [this.rows, this.bytes] = [0, 0];
+    await this.#drop();
+    [this.bytes, this.loaded, this.changes] = [0, 0, null];
   }
 
-  /** A SELECT of the values `c0`, `c1`, … and the order of arrival, `seq`. */
+  async #drop(): Promise<void> {
+    if (this.rows > 0) await execute(this.connection, `DROP TABLE IF EXISTS ${STAGE}`);
+    this.rows = 0;
+  }
+
+  /** A SELECT of the values `c0`, `c1`, …, the order of arrival, `seq`, and with a merge what happened, `change`. */
   values(): string {
     const values = this.target.typed.map(({ type }, at) => `${valueSql(`c${at}`, type)} AS c${at}`);
-    return `SELECT ${values.join(', ')}, rowid AS seq FROM ${STAGE}`;
+    const change = isMerge(this.target) ? `, c${this.#width - 1} AS change` : '';
+    return `SELECT ${values.join(', ')}, rowid AS seq${change} FROM ${STAGE}`;
   }
 
   /** @throws DataError naming a row without a value in one of these columns. */

@@ -1,6 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { WriteTarget } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
+import { DELETED_AT } from '../row-changes.ts';
 import { DATABASE, execute, query } from './engine.ts';
 import { columnList, identifier, literal, relation } from './sql.ts';
 import { columnType } from './types.ts';
@@ -29,11 +30,14 @@ export function checkTarget(target: WriteTarget): void {
   }
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice) throw new ConfigurationError('duplicate_column', `Two fields would become the column "${twice}"`);
-  if (!['append', 'overwrite', 'append_dedup'].includes(target.mode)) {
-    throw new ConfigurationError('unsupported_sync_mode', `DuckDB does not write by ${target.mode}`);
+  if (!['append', 'overwrite'].includes(target.mode) && target.primary_key.length === 0) {
+    throw new ConfigurationError('primary_key_required', `${target.table} needs a primary key for ${target.mode}`);
   }
-  if (target.mode === 'append_dedup' && target.primary_key.length === 0) {
-    throw new ConfigurationError('primary_key_required', `${target.table} needs a primary key for append_dedup`);
+  if (target.mode === 'soft_delete' && names.includes(DELETED_AT)) {
+    throw new ConfigurationError(
+      'duplicate_column',
+      `The column ${DELETED_AT} is where soft_delete marks rows: give the field of this name another one`,
+    );
   }
 }
 
@@ -56,10 +60,16 @@ export async function findTable(
   return rows.length > 0 ? new Map(rows.map(([name, type]) => [(name ?? '').toLowerCase(), type ?? ''])) : null;
 }
 
-export async function createTable(connection: DuckDBConnection, { relation: table, typed }: Target): Promise<void> {
-  const columns = typed.map(({ name, type }) => `${identifier(name)} ${type}`);
+export async function createTable(connection: DuckDBConnection, target: Target): Promise<void> {
+  const { relation: table, typed, mode } = target;
+  const columns = [...typed, ...(mode === 'soft_delete' ? [DELETION] : [])].map(
+    ({ name, type }) => `${identifier(name)} ${type}`,
+  );
   await execute(connection, `CREATE TABLE ${table} (${columns.join(', ')})`);
 }
+
+/** What soft_delete marks rows in. */
+const DELETION = { name: DELETED_AT, type: 'TIMESTAMP WITH TIME ZONE' };
 
 /** The target with the types of its columns. Columns that the table lacks are added; rows there have no value for them. */
 export async function placedTarget(
@@ -74,7 +84,8 @@ export async function placedTarget(
     name: column.name,
     type: existing?.get(column.name.toLowerCase()) ?? columnType(column),
   }));
-  const missing = existing ? typed.filter(({ name }) => !existing.has(name.toLowerCase())) : [];
+  const wanted = [...typed, ...(target.mode === 'soft_delete' ? [DELETION] : [])];
+  const missing = existing ? wanted.filter(({ name }) => !existing.has(name.toLowerCase())) : [];
   for (const { name, type } of missing) {
     await execute(connection, `ALTER TABLE ${into} ADD COLUMN ${identifier(name)} ${type}`);
   }

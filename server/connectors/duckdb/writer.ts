@@ -5,7 +5,7 @@ import { duckDbError, isMisfit, type Place } from './failures.ts';
 import { writing } from './file-access.ts';
 import { loadStage } from './load.ts';
 import type { DuckDbDestinationConfig } from './settings.ts';
-import { Stage } from './stage.ts';
+import { isMerge, Stage } from './stage.ts';
 import type { StateRow } from './state-table.ts';
 import type { Target } from './tables.ts';
 
@@ -30,12 +30,18 @@ export class DuckDbWriter implements Writer {
   }
 
   async write(batch: Batch): Promise<void> {
-    await this.#guard(() => this.#stage.add(batch.rows, batch.bytes));
+    const { rows, changes, bytes } = batch;
+    await this.#guard(() =>
+      changes && isMerge(this.work.target)
+        ? this.#stage.addChanges(rows, changes, bytes)
+        : this.#stage.add(rows, bytes),
+    );
   }
 
-  /** The rows of an overwrite stay aside until the end: a part of them is nothing to go on from. */
+  /** The rows of an overwrite stay aside until the end: a part of them is nothing to go on from. So with a complete read. */
   async checkpoint(state: StreamState): Promise<WriteCounts> {
-    if (this.work.target.mode === 'overwrite') return this.#counts;
+    const { mode, complete } = this.work.target;
+    if (mode === 'overwrite' || (mode === 'soft_delete' && complete)) return this.#counts;
     return this.#guard(() => this.#commit(state, false));
   }
 
@@ -59,7 +65,7 @@ export class DuckDbWriter implements Writer {
     this.#stage.close();
     const counts = {
       ...this.#counts,
-      rows_loaded: this.#counts.rows_loaded + this.#stage.rows,
+      rows_loaded: this.#counts.rows_loaded + this.#stage.loaded,
       bytes_loaded: this.#counts.bytes_loaded + this.#stage.bytes,
     };
     const { connection } = engine;
@@ -67,8 +73,10 @@ export class DuckDbWriter implements Writer {
       inTransaction(connection, async () => {
         // First the fence: an attempt that was overtaken is to be told so and not what is wrong with its rows.
         await this.work.state.record({ state, counts, finished });
-        counts.rows_updated += await loadStage(connection, target, this.#stage);
-        if (counts.rows_updated > this.#counts.rows_updated) await this.work.state.record({ state, counts, finished });
+        const { updated, deleted } = await loadStage(connection, target, this.#stage);
+        counts.rows_updated += updated;
+        counts.rows_deleted += deleted;
+        if (updated + deleted > 0) await this.work.state.record({ state, counts, finished });
       }),
     );
     this.work.state.settle();

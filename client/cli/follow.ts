@@ -146,10 +146,14 @@ interface Rate {
   perSecond: number;
 }
 
+/** What is read is in the destination at the next commit; the end tells of what was loaded. */
+const moved = ({ rows_loaded, rows_read }: { rows_loaded: number; rows_read: number }) =>
+  Math.max(rows_loaded, rows_read);
+
 /** Rows a second between the last two looks that differ. */
 function measure(rates: Map<string, Rate>, { id, rows_loaded, rows_read }: StreamRun): void {
   const now = performance.now();
-  const rows = Math.max(rows_loaded, rows_read);
+  const rows = moved({ rows_loaded, rows_read });
   const before = rates.get(id);
   if (!before) rates.set(id, { at: now, rows, perSecond: 0 });
   else if (rows !== before.rows) {
@@ -168,10 +172,10 @@ function linesOf(cli: Cli, { run, stream_runs }: Progress, rates: Map<string, Ra
     const rate = rates.get(one.id)?.perSecond ?? 0;
     const speed = one.status === 'running' && rate > 0 ? `${number(Math.round(rate))} rows/s` : '';
     const cut = nameOf(one).length > name ? `${nameOf(one).slice(0, name - 1)}…` : nameOf(one);
-    return `${cut.padEnd(name)} ${bar(cli, one)} ${number(one.rows_loaded).padStart(13)} ${padded(cli, one.status, 12)} ${speed}`;
+    return `${cut.padEnd(name)} ${bar(cli, one)} ${number(moved(one)).padStart(13)} ${padded(cli, one.status, 12)} ${speed}`;
   });
   const more = stream_runs.length - shown.length;
-  const head = `Run #${run.number} ${colouredStatus(cli.style, run.status)} ${number(run.rows_loaded)} rows`;
+  const head = `Run #${run.number} ${colouredStatus(cli.style, run.status)} ${number(moved(run))} rows`;
   return [head, ...lines, ...(more > 0 ? [cli.style('dim', `and ${more} more streams`)] : [])];
 }
 

@@ -128,7 +128,26 @@ describe('records', () => {
     const { ids, warnings } = await read({ manifest, unfitting_values: 'null' });
     expect(ids).toEqual([null, '2']);
     expect(warnings.join()).toContain('1 values of "id"');
+    server.on('/items', json([{ at: 1_771_545_600 }]));
+    const timed = manifestOf([streamOf('items', { url, properties: { at: { type: 'string', format: 'date-time' } } })]);
+    await expect(read({ manifest: timed })).rejects.toMatchObject({ code: 'value_does_not_fit' });
   });
+});
+
+test.each([
+  ['{{ 1 <= record.id <= 9 }}', ['5']],
+  ['{{ 1 <= record.id <= 4 }}', []],
+  ['{{ record.name is none or record.name | length > 3 }}', ['5']],
+  ["{{ record.tags | selectattr('k', 'equalto', 'a') | map(attribute='v') | list == [1] }}", ['5']],
+  ['{% if record.id in [5, 6] %}true{% else %}false{% endif %}', ['5']],
+  ["{{ record.absent.deeper == 'x' }}", []],
+  ["{{ record.at | default('2026') >= '2026' and not record.tags[1:] }}", ['5']],
+])('the condition %s', async (condition, expected) => {
+  server.on('/items', json([{ id: 5, name: 'Zoë ☃', tags: [{ k: 'a', v: 1 }] }]));
+  const selector = { record_filter: { type: 'RecordFilter', condition } };
+  expect((await read({ manifest: manifestOf([streamOf('items', { url, properties: id, selector })]) })).ids).toEqual(
+    expected,
+  );
 });
 
 describe('partitions', () => {

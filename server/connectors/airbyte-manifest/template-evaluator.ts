@@ -137,6 +137,9 @@ export class Evaluator {
 
   #binary({ operator, left, right }: Extract<Node, { type: 'BinaryExpression' }>): unknown {
     const a = this.value(left);
+    // `1 <= x <= 9`: the parser sees the first comparison as the left side of the second.
+    if (isComparison(operator.value) && left.type === 'BinaryExpression' && isComparison(left.operator.value))
+      return truthy(a) ? operate(operator.value, this.value(left.right), this.value(right)) : false;
     if (operator.value === 'and') return truthy(a) ? this.value(right) : a;
     if (operator.value === 'or') return truthy(a) ? a : this.value(right);
     return operate(operator.value, a, this.value(right));
@@ -211,6 +214,8 @@ export class Evaluator {
     return { positional, named };
   }
 }
+
+const isComparison = (operator: string) => /^([<>]=?|==|!=)$/.test(operator);
 
 /** As in Jinja, `a.get` is the method even where the mapping has such an entry. */
 const METHODS = new Set(['get', 'items', 'keys', 'values']);

@@ -75,6 +75,7 @@ export function rowReader(stream: ColumnSource, { stream: schema, columns }: Rea
   };
 }
 
+const TIMES: ReadonlySet<LogicalType> = new Set(['date', 'timestamp', 'timestamp_tz', 'time']);
 const UNIX: Record<string, number> = { 'unix-time': 1_000_000, 'unix-time-ms': 1000 };
 
 function columnOf(stream: ColumnSource, name: string, type: LogicalType): Column {
@@ -89,7 +90,9 @@ function columnOf(stream: ColumnSource, name: string, type: LogicalType): Column
 
 /** Where a type was declared, numbers may come as texts, and an empty text is no value. */
 function declaredCell(value: unknown, type: LogicalType): Cell | undefined {
-  if (type === 'json' || type === 'array' || typeof value !== 'string') return jsonCell(value, type);
+  if (type === 'json' || type === 'array') return jsonCell(value, type);
+  // A bare number says no time: whether it counts seconds or days, nobody has said.
+  if (typeof value !== 'string') return TIMES.has(type) ? undefined : jsonCell(value, type);
   if (value === '') return null;
   const normalize = NORMALIZERS[type];
   return normalize ? normalize(value) : value;

@@ -1,3 +1,5 @@
+import { useElementSize } from '@mantine/hooks';
+
 export interface Bar {
   key: string;
   /** Under the axis, for some of the bars. */
@@ -17,7 +19,8 @@ interface BarsProps {
   height?: number;
 }
 
-const WIDTH = 600;
+/** Before it is measured. */
+const USUAL_WIDTH = 600;
 const RIGHT = 14;
 const LEFT = 46;
 const FOOT = 20;
@@ -25,18 +28,20 @@ const TOP = 8;
 
 /** A bar chart. Its numbers are a table for who does not see it. */
 export function Bars({ label, bars, format, height = 170 }: BarsProps) {
+  const { ref, width: measured } = useElementSize<HTMLElement>();
+  const whole = measured || USUAL_WIDTH;
   const top = niceTop(Math.max(0, ...bars.map(sum)));
   const plot = height - FOOT - TOP;
-  const step = (WIDTH - LEFT - RIGHT) / Math.max(1, bars.length);
+  const step = (whole - LEFT - RIGHT) / Math.max(1, bars.length);
   const width = Math.min(step * 0.72, 34);
   const y = (value: number) => TOP + plot * (1 - value / top);
-  const every = Math.ceil(bars.length / 7);
+  const every = Math.ceil(bars.length / Math.max(2, Math.floor(whole / 80)));
   return (
-    <figure className="chart">
-      <svg viewBox={`0 0 ${WIDTH} ${height}`} aria-hidden="true">
+    <figure className="chart" ref={ref}>
+      <svg viewBox={`0 0 ${whole} ${height}`} aria-hidden="true">
         {[0, 0.5, 1].map((part) => (
           <g key={part}>
-            <line className="chart-line" x1={LEFT} x2={WIDTH - RIGHT} y1={y(top * part)} y2={y(top * part)} />
+            <line className="chart-line" x1={LEFT} x2={whole - RIGHT} y1={y(top * part)} y2={y(top * part)} />
             <text className="chart-label" x={LEFT - 8} y={y(top * part) + 4} textAnchor="end">
               {format(top * part)}
             </text>

@@ -1,0 +1,217 @@
+import { describe, expect, test } from 'bun:test';
+import { eq, sql } from 'drizzle-orm';
+import { apiKeys, events, sessions, users } from '../../db/schema/index.ts';
+import { createApp } from '../../server/app.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+
+const context = await testDeps();
+const { deps } = context;
+const api = testApi(context);
+const app = createApp(deps);
+const CONSOLE = { 'x-requested-by': 'console', 'sec-fetch-site': 'same-origin', origin: 'http://localhost' };
+
+interface Sent {
+  method?: string;
+  body?: object;
+  headers?: Record<string, string>;
+}
+
+function send(path: string, { method = 'GET', body, headers = {} }: Sent = {}) {
+  const type = body === undefined ? {} : { 'content-type': 'application/json' };
+  const request = { method, headers: { ...type, ...headers }, ...(body && { body: JSON.stringify(body) }) };
+  return app.handle(new Request(`http://localhost${path}`, request));
+}
+
+const signIn = (api_key: unknown, headers: Record<string, string> = CONSOLE) =>
+  send('/console/session', { method: 'POST', body: { api_key }, headers });
+
+/** A user of his own with a key, and the cookie of his session. */
+async function session() {
+  const key = await api.keyWith([]);
+  const answer = await signIn(key);
+  const cookie = answer.headers.get('set-cookie')!.split(';')[0]!;
+  const [row] = await deps.db
+    .select()
+    .from(apiKeys)
+    .where(eq(apiKeys.hash, deps.secrets.hmac('api_key', key)));
+  return { key, cookie, row: row! };
+}
+
+const me = (cookie: string, headers: Record<string, string> = CONSOLE) =>
+  send('/trpc/users.me', { headers: { ...headers, cookie } });
+const codeOf = async (answer: Response) => {
+  const body = (await answer.json()) as { code?: string; error?: { data: { code: string } } };
+  return body.code ?? body.error?.data.code;
+};
+
+describe('signing in', () => {
+  test('sets a cookie that scripts and other sites do not get, and stores no more than its hash', async () => {
+    const answer = await signIn(context.api_key);
+    expect(answer.status).toBe(204);
+    const cookie = answer.headers.get('set-cookie')!;
+    expect(cookie).toMatch(/^session=[\w-]{43};/);
+    for (const attribute of ['HttpOnly', 'SameSite=Strict', 'Path=/', 'Max-Age=2592000']) {
+      expect(cookie).toInclude(attribute);
+    }
+    expect(cookie).not.toInclude('Secure');
+    const token = cookie.slice('session='.length, cookie.indexOf(';'));
+    expect(JSON.stringify(await deps.db.select().from(sessions))).not.toInclude(token);
+    const [user] = await deps.db.select().from(users).where(eq(users.id, context.user_id));
+    expect(user!.last_login_at).not.toBeNull();
+    const told = await deps.db.select().from(events).where(eq(events.event, 'user_logged_in'));
+    expect(told.at(-1)).toMatchObject({ user_id: context.user_id, payload: { role_names: ['Administrator'] } });
+  });
+
+  test('behind TLS the cookie is bound to host and TLS', async () => {
+    const config = { ...deps.config, PUBLIC_URL: 'https://pipelines.example.org' };
+    const secure = createApp({ ...deps, config });
+    const answer = await secure.handle(
+      new Request('http://localhost/console/session', {
+        method: 'POST',
+        headers: { ...CONSOLE, origin: 'https://pipelines.example.org', 'content-type': 'application/json' },
+        body: JSON.stringify({ api_key: context.api_key }),
+      }),
+    );
+    expect(answer.headers.get('set-cookie')).toMatch(/^__Host-session=.*Secure/);
+  });
+
+  test.each([
+    ['an unknown key', 'nobody-has-this-key-0123456789', 401, 'invalid_token'],
+    ['no key', '', 422, undefined],
+    ['a key that is no text', 5, 422, undefined],
+  ])('%s is refused and leaves no cookie', async (_, key, status, code) => {
+    const answer = await signIn(key);
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('set-cookie')).toBeNull();
+    if (code) expect(await codeOf(answer)).toBe(code);
+  });
+
+  test('an expired key is told as such', async () => {
+    const key = await api.keyWith([]);
+    const hash = deps.secrets.hmac('api_key', key);
+    await deps.db.update(apiKeys).set({ expires_at: sql`now()` }).where(eq(apiKeys.hash, hash));
+    expect(await codeOf(await signIn(key))).toBe('token_expired');
+  });
+
+  test.each([
+    ['another site', { ...CONSOLE, 'sec-fetch-site': 'cross-site' }],
+    ['another site of the same domain', { ...CONSOLE, 'sec-fetch-site': 'same-site' }],
+    ['another origin', { ...CONSOLE, origin: 'https://evil.example' }],
+    ['a form, which sets no header', { origin: 'http://localhost', 'sec-fetch-site': 'same-origin' }],
+  ])('%s cannot sign anybody in', async (_, headers) => {
+    const answer = await signIn(context.api_key, headers);
+    expect(answer.status).toBe(403);
+    expect(await codeOf(answer)).toBe('cross_site_request');
+  });
+
+  test('who fails again and again has to wait; a right key does not help him meanwhile', async () => {
+    const strict = createApp(deps);
+    const attempt = (api_key: string) =>
+      strict.handle(
+        new Request('http://localhost/console/session', {
+          method: 'POST',
+          headers: { ...CONSOLE, 'content-type': 'application/json' },
+          body: JSON.stringify({ api_key }),
+        }),
+      );
+    for (let time = 0; time < 20; time += 1)
+      expect((await attempt(`wrong-key-number-${time}-0123456789`)).status).toBe(401);
+    const refused = await attempt(context.api_key);
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toMatchObject({ code: 'too_many_sign_ins', retry_after_seconds: expect.any(Number) });
+  });
+});
+
+describe('a session', () => {
+  test('stands for its key on the tRPC face', async () => {
+    const { cookie, row } = await session();
+    const answer = await me(cookie);
+    expect(answer.status).toBe(200);
+    expect(((await answer.json()) as any).result.data.id).toBe(row.user_id);
+  });
+
+  test('counts for nothing on REST', async () => {
+    const { cookie } = await session();
+    for (const path of ['/users/me', '/connections', '/billing/plans']) {
+      expect((await send(path, { headers: { ...CONSOLE, cookie } })).status).toBe(401);
+    }
+    const answer = await send('/users/me/onboarding-state', {
+      method: 'PUT',
+      headers: { ...CONSOLE, cookie },
+      body: { completed_steps: [] },
+    });
+    expect(answer.status).toBe(401);
+  });
+
+  test('reads network logs, which tRPC cannot carry', async () => {
+    const { cookie } = await session();
+    const path = `/connection_runs/${Bun.randomUUIDv7()}/network_logs`;
+    expect((await send(path, { headers: { ...CONSOLE, cookie } })).status).toBe(404);
+    expect((await send(path, { headers: { cookie, 'sec-fetch-site': 'cross-site' } })).status).toBe(401);
+  });
+
+  test.each([
+    ['from another site', { 'sec-fetch-site': 'cross-site', 'x-requested-by': 'console' }],
+    ['from another origin', { origin: 'https://evil.example', 'x-requested-by': 'console' }],
+    ['without the header', { 'sec-fetch-site': 'same-origin' }],
+  ])('changes nothing %s', async (_, headers) => {
+    const { cookie } = await session();
+    const answer = await send('/trpc/users.rotateKey', { method: 'POST', body: {}, headers: { ...headers, cookie } });
+    expect(answer.status).toBe(401);
+    expect(await codeOf(answer)).toBe('not_authenticated');
+  });
+
+  test('changes what its user may with the header', async () => {
+    const { cookie, row } = await session();
+    const answer = await send(`/trpc/users.update`, {
+      method: 'POST',
+      headers: { ...CONSOLE, cookie },
+      body: { user_id: row.user_id, full_name: 'Ada King' },
+    });
+    expect(answer.status).toBe(200);
+  });
+
+  test('ends when its key is revoked, has expired, or its user is disabled', async () => {
+    const revoked = await session();
+    await deps.db.update(apiKeys).set({ revoked_at: sql`now()` }).where(eq(apiKeys.id, revoked.row.id));
+    expect(await codeOf(await me(revoked.cookie))).toBe('invalid_token');
+    const expired = await session();
+    await deps.db.update(apiKeys).set({ expires_at: sql`now()` }).where(eq(apiKeys.id, expired.row.id));
+    expect(await codeOf(await me(expired.cookie))).toBe('token_expired');
+    const disabled = await session();
+    await deps.db.update(users).set({ status: 'disabled' }).where(eq(users.id, disabled.row.user_id));
+    expect(await codeOf(await me(disabled.cookie))).toBe('invalid_token');
+  });
+
+  test('ends by itself, and its row goes with the next sign-in', async () => {
+    const { cookie, row } = await session();
+    await deps.db
+      .update(sessions)
+      .set({ expires_at: sql`now() - interval '1 second'` })
+      .where(eq(sessions.api_key_id, row.id));
+    expect(await codeOf(await me(cookie))).toBe('session_ended');
+    await session();
+    expect(await deps.db.select().from(sessions).where(eq(sessions.api_key_id, row.id))).toEqual([]);
+  });
+
+  test('ends by signing out, from the console alone', async () => {
+    const { cookie } = await session();
+    const elsewhere = await send('/console/session', {
+      method: 'DELETE',
+      headers: { cookie, 'sec-fetch-site': 'cross-site' },
+    });
+    expect(elsewhere.status).toBe(403);
+    expect((await me(cookie)).status).toBe(200);
+    const answer = await send('/console/session', { method: 'DELETE', headers: { ...CONSOLE, cookie } });
+    expect(answer.status).toBe(204);
+    expect(answer.headers.get('set-cookie')).toInclude('Max-Age=0');
+    expect(await codeOf(await me(cookie))).toBe('session_ended');
+  });
+
+  test('a key in the header comes before it', async () => {
+    const { cookie } = await session();
+    const answer = await me(cookie, { ...CONSOLE, authorization: `Bearer ${context.api_key}` });
+    expect(((await answer.json()) as any).result.data.id).toBe(context.user_id);
+  });
+});

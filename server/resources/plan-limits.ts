@@ -115,11 +115,11 @@ export async function checkActivation(ctx: Ctx, connection_id: string): Promise<
 /** @throws ApiError 402 `schedule_below_plan_minimum` when it fires more often than the plan allows. */
 export async function checkPlanSchedule(ctx: Ctx, schedule: Schedule): Promise<void> {
   const now = ctx.deps.now();
+  const current_value = shortestGapMinutes(schedule, now);
+  if (current_value === null) return;
   const { plan } = await readAccountPlan(ctx.db, ctx.principal.account_id, { now });
   const limit_value = plan.limits.min_schedule_interval_minutes;
-  if (limit_value === null) return;
-  const current_value = shortestGapMinutes(schedule, now);
-  if (current_value === null || current_value >= limit_value) return;
+  if (limit_value === null || current_value >= limit_value) return;
   throw paymentRequired('schedule_below_plan_minimum', `The plan allows a run every ${limit_value} minutes at most`, {
     limit: 'min_schedule_interval_minutes',
     limit_value,

@@ -41,7 +41,8 @@ async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & Usage
   const [connection] = await refuseDuplicateName('connection', inserting);
   if (!connection) throw new Error('an insert gave no row');
   await storeStreams(ctx, connection, { before: [], planned });
-  await emitConnectionEvent(ctx, 'connection_created', { connection, changed_fields: [] });
+  const ends = [sides.source, sides.destination];
+  await emitConnectionEvent(ctx, 'connection_created', { connection, changed_fields: [], ends });
   if (input.run_immediately) await startRunOf(ctx, connection, { trigger_type: 'api' });
   return connection.id;
 }

@@ -13,21 +13,21 @@ const SENTENCES: Partial<Record<EventKind, string>> = {
   connection_deleted: 'was deleted',
 };
 
+type End = Pick<typeof accountConnectors.$inferSelect, 'id' | 'name' | 'connector_name'>;
+
+interface ConnectionChange {
+  connection: ConnectionRow;
+  changed_fields: string[];
+  before?: object;
+  after?: object;
+  /** Its source and destination, where they have been read already. */
+  ends?: End[];
+}
+
 /** Reports a change of a connection by the caller, with the variables that rules may use. */
-export async function emitConnectionEvent(
-  ctx: Ctx,
-  event: EventKind,
-  change: { connection: ConnectionRow; changed_fields: string[]; before?: object; after?: object },
-): Promise<void> {
-  const { connection, ...facts } = change;
-  const ends = await ctx.db
-    .select({
-      id: accountConnectors.id,
-      name: accountConnectors.name,
-      connector_name: accountConnectors.connector_name,
-    })
-    .from(accountConnectors)
-    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
+export async function emitConnectionEvent(ctx: Ctx, event: EventKind, change: ConnectionChange): Promise<void> {
+  const { connection, ends: known, ...facts } = change;
+  const ends = known ?? (await endsOf(ctx, connection));
   const source = ends.find((end) => end.id === connection.source_id);
   const destination = ends.find((end) => end.id === connection.destination_id);
   await emit(ctx.db, {
@@ -54,3 +54,13 @@ export async function emitConnectionEvent(
     },
   });
 }
+
+const endsOf = (ctx: Ctx, connection: ConnectionRow): Promise<End[]> =>
+  ctx.db
+    .select({
+      id: accountConnectors.id,
+      name: accountConnectors.name,
+      connector_name: accountConnectors.connector_name,
+    })
+    .from(accountConnectors)
+    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));

@@ -168,6 +168,8 @@ describe('templates', () => {
     ["{{ record.get('__proto__') }}"],
     ['{{ record.list.map }}'],
     ['{{ namespace }}'],
+    ["{{ 'abc'.constructor() | string | length }}"],
+    ['{{ record.toString() | string | length }}'],
   ])('%s leads nowhere', async (value) => {
     const settings = { manifest: one({ transformations: [{ type: 'AddFields', fields: [{ path: ['id'], value }] }] }) };
     server.on('/items', json([{ id: 1, list: [] }]));

@@ -31,6 +31,7 @@ describe('records', () => {
       [
         add(['double'], '{{ record.id * 2 }}'),
         add(['text'], '{{ record.id }}', { value_type: 'string' }),
+        add(['code'], '{{ record.code }}'),
         add(['nested', 'more'], "{{ record['code'] | hash('sha256') }}"),
         { ...add(['never'], '1'), condition: '{{ record.id > 9 }}' },
         {
@@ -42,10 +43,10 @@ describe('records', () => {
         },
         { type: 'RemoveFields', field_pointers: [['**']], condition: "{{ property == '' }}" },
       ],
-      ['id', 'double', 'text', 'nested', 'never', 'list', 'empty'],
+      ['id', 'double', 'text', 'code', 'nested', 'never', 'list', 'empty'],
     );
     const hash = new Bun.CryptoHasher('sha256').update('007').digest('hex');
-    expect(rows).toEqual([['5', '10', '"5"', `{"keep":1,"more":"${hash}"}`, null, '[{"x":1}]', null]]);
+    expect(rows).toEqual([['5', '10', '"5"', '"007"', `{"keep":1,"more":"${hash}"}`, null, '[{"x":1}]', null]]);
   });
 
   test.each([

@@ -5,13 +5,14 @@ import {
   type Writer,
   type WriteTarget,
 } from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
 import { databases, serverCheck } from './check.ts';
 import { settleLeftover } from './load.ts';
 import { MysqlSession, withSession } from './session.ts';
 import { MysqlDestinationConfig } from './settings.ts';
 import { relation, shortHash } from './sql.ts';
 import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
-import { addMissingColumns, ensureUniqueKey, findTable, tableOptions } from './tables.ts';
+import { addDeletionColumn, addMissingColumns, ensureUniqueKey, findTable, tableOptions } from './tables.ts';
 import { checkTarget, resolveTarget } from './target.ts';
 import { widenColumns } from './widen.ts';
 import { MysqlWriter } from './writer.ts';
@@ -28,7 +29,8 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
   release_stage: 'beta',
   auth_methods: ['basic'],
   capabilities: { ssh_tunnel: true },
-  supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup'],
+  supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
+  applies_changes: true,
   config: MysqlDestinationConfig,
   check,
   possibleValues: { database: databases },
@@ -81,7 +83,16 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
         await addMissingColumns(session, placed, found);
         await widenColumns(session, placed, found);
       }
-      if (found && target.mode === 'append_dedup') await ensureUniqueKey(session, placed);
+      if (found && (target.mode === 'append_dedup' || target.mode === 'soft_delete')) {
+        await ensureUniqueKey(session, placed);
+      }
+      if (found && target.mode === 'soft_delete') await addDeletionColumn(session, placed, found);
+      if (!found && target.mode === 'update') {
+        throw new ConfigurationError(
+          'table_missing',
+          `There is no table ${schema}.${target.table}: update changes rows of a table that is there`,
+        );
+      }
       return { state: claimed, existing: found };
     });
     return new MysqlWriter(ctx, session, {

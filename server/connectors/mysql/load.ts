@@ -1,4 +1,5 @@
-import { mergeStage } from './merge.ts';
+import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
+import { mergeStage, type Stage } from './merge.ts';
 import type { MysqlSession } from './session.ts';
 import { columnList, derivedName, relation, shortHash } from './sql.ts';
 import type { PendingTable, StateRow } from './state-table.ts';
@@ -16,8 +17,14 @@ export interface Load {
   readonly incremental: boolean;
   /** Makes the table that takes the rows. @returns its quoted name. */
   prepare(): Promise<string>;
+  /** Takes changes: the column of the table of `prepare` that says what happened to a row; it comes last. */
+  readonly change?: string;
+  /** What was noted since `prepare`; asked for by the first batch that has changes. */
+  changes?(): StagedChanges;
+  /** Forgets the rows loaded since `prepare`, and has those of the table removed. */
+  truncate?(): Promise<void>;
   /** In the transaction: brings the rows into place. @returns rows that replaced others, and what is still to be done. */
-  complete(): Promise<{ updated: number; pending: PendingTable | null }>;
+  complete(): Promise<{ updated: number; deleted?: number; pending: PendingTable | null }>;
   /** After the commit: what no transaction can hold. */
   settle(): Promise<void>;
   /** The table that an attempt given up would leave. */
@@ -35,6 +42,8 @@ export function loadOf(work: Work): Load {
     case 'overwrite':
       return overwrite(work);
     case 'append_dedup':
+    case 'soft_delete':
+    case 'update':
       return merge(work);
     default:
       return append(work);
@@ -105,20 +114,36 @@ function overwrite({ session, target, state }: Work): Load {
 /** The stage is a temporary table: gone with the session whatever happens. */
 function merge({ session, target }: Work): Load {
   let present = target.existing !== null;
-  const taken = new Set(target.columns.map(({ name }) => name.toLowerCase()));
-  let sequence = '_seq';
-  while (taken.has(sequence) || taken.has(`_${sequence}`)) sequence = `_${sequence}`;
-  const stage = { relation: relation(target.schema, `stage_${shortHash(target.stream_id)}`), sequence };
+  const prefix = unusedPrefix(target.columns.map(({ name }) => name));
+  const name = `stage_${shortHash(target.stream_id)}`;
+  const stage: Stage = {
+    relation: relation(target.schema, name),
+    latest: relation(target.schema, `${name}_latest`),
+    sequence: `${prefix}seq`,
+    change: `${prefix}change`,
+    changes: null,
+    complete: target.complete === true && target.mode === 'soft_delete',
+  };
+  const changes = () => (stage.changes ??= new StagedChanges());
   return {
-    incremental: true,
+    // A part of a complete read would have the rest marked as deleted.
+    incremental: !stage.complete,
     leftover: null,
+    change: stage.change,
+    changes,
     async prepare() {
       if (!present) await createTable(session, target, target.table);
       present = true;
+      stage.changes = null;
       await createStage(session, target, stage);
       return stage.relation;
     },
-    complete: async () => ({ updated: await mergeStage(session, target, stage), pending: null }),
+    async truncate() {
+      // Not TRUNCATE, which would commit.
+      await session.query(`delete from ${stage.relation}`, { slow: true });
+      changes().truncate();
+    },
+    complete: async () => ({ ...(await mergeStage(session, target, stage)), pending: null }),
     settle: nothing,
   };
 }

@@ -1,5 +1,6 @@
 import type { WriteTarget } from '../define.ts';
 import { ConfigurationError, DataError } from '../errors.ts';
+import { DELETED_AT } from '../row-changes.ts';
 import { OTHER_CHARSET } from './cell-shapes.ts';
 import { columnTypes } from './column-types.ts';
 import { exactCollation, type ServerVersion } from './server-version.ts';
@@ -57,19 +58,29 @@ export const tableOptions = (version: ServerVersion) =>
 export async function createTable(session: MysqlSession, target: Target, name: string): Promise<void> {
   const key = target.mode === 'append' ? [] : target.primary_key;
   const parts = definitions(target.typed, key);
+  if (target.mode === 'soft_delete') parts.push(DELETION);
   if (key.length > 0) parts.push(`primary key (${columnList(key)})`);
   await session.query(
     `create table ${relation(target.schema, name)} (${parts.join(', ')}) ${tableOptions(session.version)}`,
   );
 }
 
-/** Gone with the session. `sequence`: the column that keeps the order of arrival. */
+/** What soft_delete marks rows in, in UTC. */
+const DELETION = `${identifier(DELETED_AT)} datetime(6) null`;
+
+export async function addDeletionColumn(session: MysqlSession, target: Placed, table: ExistingTable): Promise<void> {
+  if (table.types.has(DELETED_AT)) return;
+  await session.query(`alter table ${relation(target.schema, target.table)} add column ${DELETION}`, { slow: true });
+}
+
+/** Gone with the session. `sequence` keeps the order of arrival, `change` what happened to a row. */
 export async function createStage(
   session: MysqlSession,
   target: Target,
-  stage: { relation: string; sequence: string },
+  stage: { relation: string; sequence: string; change: string },
 ): Promise<void> {
   const parts = definitions(target.typed, target.primary_key);
+  parts.push(`${identifier(stage.change)} text null`);
   parts.push(`${identifier(stage.sequence)} bigint not null auto_increment primary key`);
   await session.query(`drop temporary table if exists ${stage.relation}`);
   await session.query(

@@ -1,5 +1,6 @@
 import type { WriteTarget } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
+import { DELETED_AT } from '../row-changes.ts';
 import { type Shape, shapeOf } from './cell-shapes.ts';
 import { columnTypes } from './column-types.ts';
 import type { ServerVersion } from './server-version.ts';
@@ -34,11 +35,14 @@ export function checkTarget(target: WriteTarget, schema: string): void {
     // Names of columns differ by more than upper and lower case here.
     throw new ConfigurationError('duplicate_column', `Two fields would become the column "${twice.name}"`);
   }
-  if (!['append', 'overwrite', 'append_dedup'].includes(target.mode)) {
-    throw new ConfigurationError('unsupported_sync_mode', `MySQL does not write by ${target.mode}`);
+  if (!['append', 'overwrite'].includes(target.mode) && target.primary_key.length === 0) {
+    throw new ConfigurationError('primary_key_required', `${target.table} needs a primary key for ${target.mode}`);
   }
-  if (target.mode === 'append_dedup' && target.primary_key.length === 0) {
-    throw new ConfigurationError('primary_key_required', `${target.table} needs a primary key for append_dedup`);
+  if (target.mode === 'soft_delete' && names.includes(DELETED_AT)) {
+    throw new ConfigurationError(
+      'duplicate_column',
+      `The column ${DELETED_AT} is where soft_delete marks rows: give the field of this name another one`,
+    );
   }
 }
 

@@ -1,5 +1,16 @@
-import type { Batch, CommittedState, ConnectorContext, StreamState, WriteCounts, Writer } from '../define.ts';
+import type {
+  Batch,
+  Cell,
+  CommittedState,
+  ConnectorContext,
+  RowChange,
+  StreamState,
+  WriteCounts,
+  Writer,
+} from '../define.ts';
 import { ConnectorError } from '../errors.ts';
+import { changeCell, withoutOverwritten } from '../latest-changes.ts';
+import { UPSERT } from '../row-changes.ts';
 import { type Load, loadOf } from './load.ts';
 import { RowLoader } from './row-loader.ts';
 import { MysqlSession, withSession } from './session.ts';
@@ -20,6 +31,8 @@ export class MysqlWriter implements Writer {
   readonly #loader: RowLoader;
   #counts: WriteCounts;
   #prepared = false;
+  /** Rows that were taken without being loaded, less those loaded to be deleted. */
+  #uncopied = 0;
   #done = false;
 
   constructor(
@@ -31,14 +44,40 @@ export class MysqlWriter implements Writer {
     this.committed = state.committed;
     this.#counts = state.counts;
     this.#load = loadOf({ session, target, state });
-    this.#loader = new RowLoader(session, { columns: target.typed, localInfile, table: target.relation });
+    const { change } = this.#load;
+    const columns = [...target.typed, ...(change ? [{ name: change, type: 'text', shape: 'text' as const }] : [])];
+    this.#loader = new RowLoader(session, { columns, localInfile, table: target.relation });
   }
 
   async write(batch: Batch): Promise<void> {
     await this.#guard(async () => {
       if (!this.#prepared) await this.#prepare();
-      await this.#loader.add(batch.rows);
+      if (!this.#load.change) return this.#loader.add(batch.rows);
+      if (batch.changes) return this.#writeChanges(batch.rows, batch.changes);
+      for (const row of batch.rows) row.push(null);
+      return this.#loader.add(batch.rows);
     });
+  }
+
+  /** A truncate takes the rows before it back. */
+  async #writeChanges(rows: Cell[][], changes: readonly RowChange[]): Promise<void> {
+    const from = changes.findLastIndex(({ operation }) => operation === 'truncate') + 1;
+    if (from > 0) {
+      await this.#loader.flush();
+      await this.#load.truncate!();
+    }
+    const { columns, primary_key } = this.work.target;
+    const key = primary_key.map((name) => columns.findIndex((column) => column.name === name));
+    const kept = withoutOverwritten(rows.slice(from), changes.slice(from), key);
+    const noted = this.#load.changes!();
+    for (const [index, row] of kept.rows.entries()) {
+      const change = kept.changes[index] ?? UPSERT;
+      noted.note(change);
+      row.push(changeCell(change));
+    }
+    const upserts = changes.slice(from).filter(({ operation }) => operation === 'upsert').length;
+    this.#uncopied += upserts - kept.rows.length;
+    if (kept.rows.length > 0) await this.#loader.add(kept.rows);
   }
 
   async checkpoint(state: StreamState): Promise<WriteCounts> {
@@ -78,17 +117,17 @@ export class MysqlWriter implements Writer {
     let pending = null;
     if (this.#prepared) {
       await this.#loader.flush();
-      counts.rows_loaded += this.#loader.rows;
+      counts.rows_loaded += this.#loader.rows + this.#uncopied;
       counts.bytes_loaded += this.#loader.bytes;
       const completed = await this.#load.complete();
       counts.rows_updated += completed.updated;
+      counts.rows_deleted += completed.deleted ?? 0;
       pending = completed.pending;
     } else await this.session.query('start transaction');
     await this.work.state.record({ state, counts, finished, pending });
     this.#done = finished;
     await this.session.query('commit', { slow: true });
-    this.#counts = counts;
-    this.#prepared = false;
+    [this.#counts, this.#prepared, this.#uncopied] = [counts, false, 0];
     await this.#load.settle();
     return counts;
   }

@@ -11,8 +11,17 @@ const COPY_DATA = 0x64;
 const COPY_DONE = 0x63;
 const ERROR_RESPONSE = 0x45;
 const HEADER = 5;
+/** What a copy in binary form begins with, in front of its first row; it ends with a message of two bytes. */
+const SIGNATURE_BYTES = 19;
+const TRAILER_BYTES = 2;
 /** The socket pauses above so many bytes that nobody has fetched yet. */
 const HIGH_WATER = 1024 * 1024;
+
+/** Copied bytes; `rows_end` is where in them the last row that ends in them does, 0 where none does. */
+export interface Piece {
+  bytes: Buffer;
+  rows_end: number;
+}
 
 /**
  * COPY … TO STDOUT. Yields the copied bytes without the protocol's framing, in pieces that end anywhere.
@@ -24,7 +33,7 @@ const HIGH_WATER = 1024 * 1024;
  * messages instead of a thousand.
  */
 export class CopyOut implements AsyncIterable<Buffer> {
-  readonly #queue: Buffer[] = [];
+  readonly #queue: Piece[] = [];
   #queued = 0;
   #messages = 0;
   #total: number | null = null;
@@ -37,12 +46,20 @@ export class CopyOut implements AsyncIterable<Buffer> {
   /** Bytes of the current message that are still to come, and whether they are copied data. */
   #left = 0;
   #isData = false;
+  /** Bytes of the current message that are left out. */
+  #skip = 0;
   #header = Buffer.alloc(HEADER);
   #headerBytes = 0;
 
   constructor(
     private readonly text: string,
-    private readonly options: { binary: boolean; settled(error: unknown): void; abandon(): void },
+    private readonly options: {
+      binary: boolean;
+      /** Rows alone: without what a copy in binary form begins and ends with. */
+      bare?: boolean;
+      settled(error: unknown): void;
+      abandon(): void;
+    },
   ) {}
 
   /** Exact after the end; before, the rows received so far. Binary ends with a message that is no row. */
@@ -68,16 +85,21 @@ export class CopyOut implements AsyncIterable<Buffer> {
     const length = chunk.length;
     let read = 0;
     let kept = 0;
+    let rowsEnd = 0;
     while (read < length) {
       if (this.#left > 0) {
-        const part = Math.min(this.#left, length - read);
+        let part = Math.min(this.#left, length - read);
         if (!this.#isData) this.#driver!(chunk.subarray(read, read + part));
-        else {
+        else if (this.#skip > 0) {
+          part = Math.min(part, this.#skip);
+          this.#skip -= part;
+        } else {
           if (kept !== read) chunk.copyWithin(kept, read, read + part);
           kept += part;
         }
         this.#left -= part;
         read += part;
+        if (this.#isData && this.#left === 0) rowsEnd = kept;
         continue;
       }
       let code = chunk[read]!;
@@ -102,14 +124,23 @@ export class CopyOut implements AsyncIterable<Buffer> {
         this.#isData = code === COPY_DATA;
         if (!this.#isData) this.#driver!(Buffer.from(this.#header));
       }
-      if (this.#isData) this.#messages++;
+      if (this.#isData) this.#beginRow();
     }
-    if (kept > 0) this.#push(chunk.subarray(0, kept));
+    if (kept > 0) this.#push({ bytes: chunk.subarray(0, kept), rows_end: rowsEnd });
   };
+
+  #beginRow() {
+    this.#messages++;
+    if (!this.options.bare) return;
+    const signature = this.#messages === 1 ? SIGNATURE_BYTES : 0;
+    // Without a row, both are in one message.
+    const trailer = this.#left === signature + TRAILER_BYTES ? TRAILER_BYTES : 0;
+    this.#skip = signature + trailer;
+  }
 
   /** The driver parses what comes after the last row: it tells us the end or the error. */
   #giveBack(rest: Buffer, last: Buffer | null) {
-    if (last) this.#push(last);
+    if (last) this.#push({ bytes: last, rows_end: last.length });
     const socket = this.#socket!;
     socket.removeListener('data', this.#receive);
     socket.on('data', this.#driver!);
@@ -117,10 +148,10 @@ export class CopyOut implements AsyncIterable<Buffer> {
     socket.resume();
   }
 
-  #push(payload: Buffer) {
-    this.#bytes += payload.length;
-    this.#queued += payload.length;
-    this.#queue.push(payload);
+  #push(piece: Piece) {
+    this.#bytes += piece.bytes.length;
+    this.#queued += piece.bytes.length;
+    this.#queue.push(piece);
     if (this.#queued >= HIGH_WATER) this.#socket!.pause();
     this.#wake?.();
   }
@@ -147,11 +178,15 @@ export class CopyOut implements AsyncIterable<Buffer> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    for await (const { bytes } of this.pieces()) yield bytes;
+  }
+
+  async *pieces(): AsyncGenerator<Piece> {
     try {
       for (;;) {
         const piece = this.#error ? undefined : this.#queue.shift();
         if (piece) {
-          this.#queued -= piece.length;
+          this.#queued -= piece.bytes.length;
           if (this.#queued < HIGH_WATER && this.#socket?.isPaused()) this.#socket.resume();
           yield piece;
         } else if (this.#error) throw this.#error;

@@ -1,20 +1,12 @@
 import { trackCursor } from '../cursor.ts';
 import type { Batch, Cell, ConnectorContext, ReadRequest, StreamState } from '../define.ts';
 import { decodeCopyText } from './copy-text.ts';
-import { datasetFields } from './datasets.ts';
-import {
-  conditions,
-  fieldByPath,
-  fromClause,
-  fullSelect,
-  orderBy,
-  resumeCondition,
-  selectList,
-  where,
-} from './select.ts';
+import { begin } from './read-transaction.ts';
+import { conditions, fieldByPath, fromClause, orderBy, resumeCondition, selectList, where } from './select.ts';
 import { PgSession } from './session.ts';
 import type { PostgresSourceConfig } from './settings.ts';
 import { identifier } from './sql.ts';
+import { copyTable, type RowBytes } from './table-copy.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
@@ -22,14 +14,6 @@ const BATCH_ROWS = 5_000;
 /** Texts of this size stay in the processor's cache: with 1 MB the codecs took some 15 % more CPU, and far more memory. */
 const BATCH_BYTES = 256 * 1024;
 const LINE_FEED = 0x0a;
-/** One snapshot for all statements of a read. */
-const BEGIN = 'begin isolation level repeatable read read only';
-
-/** Begins the transaction of a read. A query of the user's is looked at first: COPY would run several statements. */
-export async function begin(session: PgSession, { stream }: ReadRequest): Promise<void> {
-  await session.query(BEGIN);
-  if (stream.dataset_sql !== undefined) await datasetFields(session, { name: stream.name, sql: stream.dataset_sql });
-}
 
 /**
  * The row lane. A full refresh gives batches without state; with a cursor each batch carries the state after it.
@@ -37,12 +21,14 @@ export async function begin(session: PgSession, { stream }: ReadRequest): Promis
  * before they are through, so that they come once; later reads do not see them.
  */
 export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
+  if (request.sync_mode !== 'incremental' || !request.cursor_field) {
+    yield* batchesOf(copyTable(ctx, request, 'rows'));
+    return;
+  }
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     await begin(session, request);
-    if (request.sync_mode === 'incremental' && request.cursor_field) {
-      yield* readIncrement(ctx, { session, request, cursorField: request.cursor_field });
-    } else yield* batches(session, fullSelect(request, 'rows'));
+    yield* readIncrement(ctx, { session, request, cursorField: request.cursor_field });
   } catch (error) {
     throw session.translate(error);
   } finally {
@@ -95,9 +81,11 @@ function warnOfNulls(ctx: Context, { stream, cursor_field }: ReadRequest, rows: 
   );
 }
 
+export const batches = (session: PgSession, select: string): AsyncGenerator<Batch> =>
+  batchesOf(session.copyOut(`copy (${select}) to stdout`, { binary: false }));
+
 /** Fetches pieces until there is a batch of whole lines, and decodes it at once: far cheaper than line by line. */
-export async function* batches(session: PgSession, select: string): AsyncGenerator<Batch> {
-  const copy = session.copyOut(`copy (${select}) to stdout`, { binary: false });
+async function* batchesOf(copy: RowBytes): AsyncGenerator<Batch> {
   let pieces: Buffer[] = [];
   let bytes = 0;
   let decoded = 0;

@@ -19,9 +19,10 @@ export function fromClause({ stream }: ReadRequest): string {
   return stream.namespace === null ? identifier(stream.name) : relation(stream.namespace, stream.name);
 }
 
-/** The whole of a full refresh. */
-export function fullSelect(request: ReadRequest, form: SelectForm): string {
-  return `select ${selectList(request.columns, form)} from ${fromClause(request)}${where(conditions(request))}`;
+/** The whole of a full refresh, or the part of it for which `more` holds. */
+export function fullSelect(request: ReadRequest, form: SelectForm, more: string[] = []): string {
+  const parts = [...conditions(request), ...more];
+  return `select ${selectList(request.columns, form)} from ${fromClause(request)}${where(parts)}`;
 }
 
 export const where = (parts: string[]) => (parts.length ? ` where ${parts.join(' and ')}` : '');

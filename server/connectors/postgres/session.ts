@@ -78,10 +78,10 @@ export class PgSession extends DatabaseSession<Context> {
   }
 
   /** The statement's bytes as they come. Leaving the iteration early closes the session. */
-  copyOut(text: string, options: { binary: boolean }): CopyOut {
+  copyOut(text: string, options: { binary: boolean; bare?: boolean }): CopyOut {
     const pending = this.start('COPY', text);
     const copy: CopyOut = new CopyOut(text, {
-      binary: options.binary,
+      ...options,
       settled: (error) => this.settle(pending, error, copy.bytes()),
       abandon: () => this.abort(),
     });

@@ -33,6 +33,12 @@ export const PostgresSourceConfig = z.object({
       group: 'advanced',
       visible_when: { parameter: 'replication', equals: ['logical'] },
     }),
+  parallel_reads: z.int().min(1).max(16).default(2).meta({
+    label: 'Connections that read one table',
+    description:
+      'So many read a large table side by side, out of one snapshot; smaller ones, filtered ones and views are read by one',
+    group: 'advanced',
+  }),
   ...timeouts,
 });
 export type PostgresSourceConfig = z.infer<typeof PostgresSourceConfig>;

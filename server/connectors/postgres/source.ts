@@ -14,11 +14,13 @@ import { datasetStreams } from './datasets.ts';
 import { acknowledge } from './cdc-follow.ts';
 import { readChanges } from './cdc-read.ts';
 import { assertLogical } from './cdc-table.ts';
-import { begin, readRows } from './read.ts';
+import { begin } from './read-transaction.ts';
+import { readRows } from './read.ts';
 import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './replication-slots.ts';
-import { canBeBinary, conditions, fromClause, fullSelect, resumeCondition, where } from './select.ts';
+import { canBeBinary, conditions, fromClause, resumeCondition, where } from './select.ts';
 import { PgSession, withSession } from './session.ts';
 import { PostgresSourceConfig } from './settings.ts';
+import { copyTable } from './table-copy.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
@@ -130,23 +132,8 @@ async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Pro
   if (!byteFormats(request).includes(format)) {
     throw new ConfigurationError('unsupported_format', `These columns cannot be copied as ${format}`);
   }
-  const binary = format === 'pgcopy-binary';
-  const session = await PgSession.open(ctx, { phase: 'run' });
-  let rows = () => 0;
-  async function* chunks() {
-    try {
-      await begin(session, request);
-      const select = fullSelect(request, binary ? 'binary' : 'rows');
-      const out = session.copyOut(`copy (${select}) to stdout${binary ? ' (format binary)' : ''}`, { binary });
-      rows = () => out.rows();
-      yield* out;
-    } catch (error) {
-      throw session.translate(error);
-    } finally {
-      await session.close();
-    }
-  }
-  return { format, chunks: chunks(), rows: () => rows() };
+  const chunks = copyTable(ctx, request, format === 'pgcopy-binary' ? 'binary' : 'rows');
+  return { format, chunks, rows: () => chunks.rows() };
 }
 
 /** What the planner expects: it knows filters, partitions and views. */

@@ -1,0 +1,50 @@
+import type { ReadRequest } from '../define.ts';
+import { conditions } from './select.ts';
+import type { PgSession } from './session.ts';
+import { relation } from './sql.ts';
+
+/** A connection more has to be worth its while. */
+const BYTES_PER_READER = 16 * 1024 * 1024;
+/** Several for each reader, so that they end at about the same time though pages are filled unevenly. */
+const RANGES_PER_READER = 8;
+
+export interface Ranges {
+  /** Connections that are worth it, two at least. */
+  readers: number;
+  /** Conditions, in SQL. Every row fulfils exactly one of them. */
+  conditions: string[];
+}
+
+/**
+ * Cuts a table into ranges of its pages. Unlike ranges of a key they need no key, come evenly out of two numbers of the
+ * catalog, and each is one sequential piece of the file (a TID range scan, from PostgreSQL 14 on). Of a partitioned
+ * table every partition is cut at the same pages. Null: to be read as a whole, since it is small, no table of pages,
+ * or filtered (each range would do the filter's index scan anew).
+ */
+export async function rangesOf(session: PgSession, request: ReadRequest, readers: number): Promise<Ranges | null> {
+  const { namespace, name, dataset_sql } = request.stream;
+  if (readers < 2 || namespace === null || dataset_sql !== undefined || conditions(request).length > 0) return null;
+  const { rows } = await session.query(TABLE, [relation(namespace, name)]);
+  const [suitable, bytes, pages] = rows[0] ?? [];
+  if (suitable !== 't') return null;
+  const worthwhile = Math.min(readers, Math.floor(Number(bytes) / BYTES_PER_READER));
+  const count = Math.min(worthwhile * RANGES_PER_READER, Number(pages));
+  return worthwhile < 2 || count < 2 ? null : { readers: worthwhile, conditions: pageRanges(Number(pages), count) };
+}
+
+/** The last range has no end: pages that come later hold nothing that the snapshot sees, or a moved row that it does. */
+export function pageRanges(pages: number, count: number): string[] {
+  const start = (at: number) => `'(${Math.floor((at * pages) / count)},0)'::tid`;
+  return Array.from({ length: count }, (_, at) => {
+    const from = at === 0 ? [] : [`ctid >= ${start(at)}`];
+    const to = at === count - 1 ? [] : [`ctid < ${start(at + 1)}`];
+    return [...from, ...to].join(' and ');
+  });
+}
+
+const TABLE = `
+  select current_setting('server_version_num')::int >= 140000 and bool_and(relkind = 'r' and amname = 'heap'),
+         sum(pg_table_size(c.oid)), max(pg_relation_size(c.oid) / current_setting('block_size')::int)
+    from pg_class c left join pg_am a on a.oid = c.relam
+   where (c.oid = $1::regclass and c.relkind <> 'p')
+      or c.oid in (select relid from pg_partition_tree($1::regclass) where isleaf)`;

@@ -66,6 +66,11 @@ export interface ClientOptions {
  *   );
  * }
  * ```
+ * The account at one glance:
+ * ```ts
+ * const [days, runs] = await Promise.all([api.overview.activity.query({}), api.overview.recentRuns.query({})]);
+ * console.log(days.length, runs.map(({ status }) => status));
+ * ```
  * Custom runs, looked at before they start:
  * ```ts
  * const plan = await api.runs.preview.mutate({

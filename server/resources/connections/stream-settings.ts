@@ -18,7 +18,8 @@ export type StreamSettings = Required<Omit<ConnectionStreamRequest, 'name' | 'na
 
 /** The pairs that mean something; what of them works depends on both sides. */
 const PAIRS: Record<SyncMode, DestinationSyncMode[]> = {
-  full_refresh: ['append', 'overwrite'],
+  // With soft_delete a complete read marks the rows that it no longer has.
+  full_refresh: ['append', 'overwrite', 'soft_delete'],
   incremental: ['append', 'append_dedup', 'update', 'soft_delete'],
 };
 const NEEDS_KEY: DestinationSyncMode[] = ['append_dedup', 'update', 'soft_delete'];

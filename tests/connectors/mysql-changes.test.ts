@@ -50,7 +50,9 @@ const load = async (more: Partial<WriteTarget>, ...batches: Batch[]) => {
 };
 /** Texts, as the other destinations' tests have them. */
 const sql = async (text: string) =>
-  (await side.sql(text)).map((one) => Object.values(one).map((value) => (value === null ? null : `${value as string | number}`)));
+  (await side.sql(text)).map((one) =>
+    Object.values(one).map((value) => (value === null ? null : `${value as string | number}`)),
+  );
 const content = () => sql(`select id, name from ${table} order by id, name`);
 const codeOf = async (work: Promise<unknown>) => (await errorOf(work))?.code;
 

@@ -1,0 +1,199 @@
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { pageRanges } from '../../server/connectors/postgres/ranges.ts';
+import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import {
+  backends,
+  destinationConfig,
+  eventually,
+  moveStream,
+  requestOf,
+  sourceConfig,
+  streamNamed,
+  targetOf,
+  twoDatabases,
+} from './postgres-support.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(60_000);
+
+const sides = twoDatabases();
+const run = (sql: string) => sides.source.sql.unsafe(sql);
+const LANES = ['pgcopy-binary', 'pgcopy-text', 'rows'] as const;
+const copiesOf = ({ entries }: ReturnType<typeof sourceConfig>) => entries.filter(({ method }) => method === 'COPY');
+const linesOf = ({ entries }: ReturnType<typeof sourceConfig>) => entries.filter(({ method }) => method === 'CONNECT');
+
+/** Some 50 MB: pages without rows in the middle and at the end, rows of all sizes, one larger than any buffer. */
+beforeAll(async () => {
+  await run(`
+    create table big (id int primary key, note text, amount numeric, body bytea);
+    alter table big alter column note set storage external;
+    insert into big select g, case when g % 7 > 0 then repeat(md5(g::text), 1 + g % 79) end, g * 1.25, decode(md5(g::text), 'hex')
+      from generate_series(1, 50000) g;
+    delete from big where id between 20000 and 27000 or id > 48000;
+    update big set note = repeat('ä€😀\\\t', 400000) where id = 30000;
+    create table parts (id int, day date, note text) partition by range (day);
+    create table parts_2024 partition of parts for values from ('2024-01-01') to ('2025-01-01');
+    create table parts_2025 partition of parts for values from ('2025-01-01') to ('2027-01-01');
+    insert into parts select g, date '2024-01-01' + g % 1000, repeat(md5(g::text), 30) from generate_series(1, 55000) g;
+    create view seen as select * from big;
+    create table small as select g as id from generate_series(1, 1000) g`);
+});
+
+const CHECKSUM = (table: string) =>
+  `select count(*)::int as n, md5(string_agg(md5(t::text), '' order by id, t::text)) as sum from ${table} t`;
+
+describe('ranges of pages', () => {
+  test.each(LANES)('bring every row once: %s', async (lane) => {
+    for (const table of ['big', 'parts']) {
+      const stream = await streamNamed(sides.source, table);
+      const from = sourceConfig(sides.source, { parallel_reads: 3 });
+      const as = `${table}_${lane.replace('-', '_')}`;
+      const counts = await moveStream({
+        from: from.ctx,
+        to: destinationConfig(sides.destination).ctx,
+        request: requestOf(stream),
+        target: targetOf(stream, { table: as, stream_id: as }),
+        lane,
+      });
+      const [there] = await run(CHECKSUM(table));
+      expect((await sides.destination.sql.unsafe(CHECKSUM(as)))[0]).toEqual(there!);
+      expect(counts.rows_loaded).toBe(there!.n);
+      expect([linesOf(from).length, copiesOf(from).length]).toEqual([3, 24]);
+    }
+    await eventually(async () => (await backends(sides.source)) === 0);
+  });
+
+  test('the rows read are counted while they come, and exactly at the end', async () => {
+    const stream = await streamNamed(sides.source, 'big');
+    for (const format of ['pgcopy-binary', 'pgcopy-text'] as const) {
+      const copy = await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(stream), format);
+      const seen: number[] = [];
+      for await (const _ of copy.chunks) seen.push(copy.rows());
+      expect(copy.rows()).toBe(40_999);
+      expect(seen.length).toBeGreaterThan(50);
+      expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+    }
+  });
+
+  test('one connection reads what is small, filtered, a view, or all where the setting says so', async () => {
+    const lines = async (name: string, more: object, settings: object = {}) => {
+      const from = sourceConfig(sides.source, settings);
+      const copy = await postgresSource.copy!(
+        from.ctx,
+        requestOf(await streamNamed(sides.source, name), more),
+        'pgcopy-text',
+      );
+      for await (const _ of copy.chunks) continue;
+      return linesOf(from).length;
+    };
+    expect(await lines('small', {})).toBe(1);
+    expect(await lines('seen', {})).toBe(1);
+    expect(await lines('big', { filters: [{ field: 'id', operator: 'lt', value: 10 }] })).toBe(1);
+    expect(await lines('big', {}, { parallel_reads: 1 })).toBe(1);
+    expect(await lines('big', {})).toBe(2);
+  });
+
+  test('cut any number of pages without a gap', () => {
+    expect(pageRanges(5, 2)).toEqual([`ctid < '(2,0)'::tid`, `ctid >= '(2,0)'::tid`]);
+    expect(pageRanges(4_294_967_295, 3)[1]).toBe(`ctid >= '(1431655765,0)'::tid and ctid < '(2863311530,0)'::tid`);
+  });
+});
+
+describe('one snapshot for all connections', () => {
+  test('writers that move amounts about and rows to other pages change no sum', async () => {
+    await run(`create table accounts (id int primary key, amount int not null, note text) with (fillfactor = 100);
+      insert into accounts select g, 100, repeat(md5(g::text), 40) from generate_series(1, 30000) g`);
+    const writing = new AbortController();
+    const writers = [1, 2].map(async () => {
+      for (let moves = 0; !writing.signal.aborted || moves < 20; moves += 1) {
+        const [a, b] = [1 + Math.floor(Math.random() * 15_000), 15_001 + Math.floor(Math.random() * 15_000)];
+        await sides.source.sql.begin(async (sql) => {
+          await sql`update accounts set amount = amount - 1, note = note || 'x' where id = ${a}`;
+          await sql`update accounts set amount = amount + 1, note = note || 'x' where id = ${b}`;
+        });
+      }
+    });
+    const stream = await streamNamed(sides.source, 'accounts');
+    for (let round = 0; round < 6; round += 1) {
+      const from = sourceConfig(sides.source, { parallel_reads: 2 });
+      let sum = 0;
+      const ids = new Set<string | null>();
+      for await (const batch of postgresSource.read(from.ctx, requestOf(stream))) {
+        for (const [id, amount] of batch.rows) {
+          sum += Number(amount);
+          ids.add(id ?? null);
+        }
+      }
+      expect([sum, ids.size, linesOf(from).length]).toEqual([3_000_000, 30_000, 2]);
+    }
+    writing.abort();
+    await Promise.all(writers);
+  });
+
+  test('a TRUNCATE that comes in mid-read waits for all of them', async () => {
+    await run(`create table doomed as select * from big`);
+    const stream = await streamNamed(sides.source, 'doomed');
+    const copy = await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(stream), 'pgcopy-binary');
+    const chunks = copy.chunks[Symbol.asyncIterator]();
+    // The signature: nobody has asked for rows yet.
+    await chunks.next();
+    const truncated = run('truncate doomed').execute();
+    await eventually(
+      async () => (await run("select 1 from pg_locks where not granted and mode = 'AccessExclusiveLock'")).length > 0,
+    );
+    while (!(await chunks.next()).done) continue;
+    expect(copy.rows()).toBe(40_999);
+    await truncated;
+  });
+
+  test('connections that cannot be had are done without', async () => {
+    const from = sourceConfig(sides.source, { parallel_reads: 3, ssl_mode: 'disable' });
+    const { connect } = from.ctx;
+    let asked = 0;
+    from.ctx.connect = (to) => (++asked > 1 ? Promise.reject(new Error('too many connections')) : connect(to));
+    const stream = await streamNamed(sides.source, 'big');
+    const copy = await postgresSource.copy!(from.ctx, requestOf(stream), 'pgcopy-binary');
+    for await (const _ of copy.chunks) continue;
+    expect([copy.rows(), asked]).toEqual([40_999, 3]);
+  });
+});
+
+describe('an end on the way', () => {
+  const started = async () => {
+    const from = sourceConfig(sides.source, { parallel_reads: 3 });
+    const stream = await streamNamed(sides.source, 'big');
+    const copy = await postgresSource.copy!(from.ctx, requestOf(stream), 'pgcopy-binary');
+    const chunks = copy.chunks[Symbol.asyncIterator]();
+    await chunks.next();
+    expect(await backends(sides.source)).toBe(3);
+    return { ...from, chunks };
+  };
+  const noneLeft = () => eventually(async () => (await backends(sides.source)) === 0);
+
+  test('by a stop: every connection is let go of, and the reason comes out', async () => {
+    const { abort, chunks } = await started();
+    abort.abort(new Error('stop'));
+    const rest = async () => {
+      while (!(await chunks.next()).done) continue;
+    };
+    expect(rest()).rejects.toThrow('stop');
+    await noneLeft();
+  });
+
+  test('by a reader that leaves', async () => {
+    const { chunks } = await started();
+    await chunks.return!(undefined);
+    await noneLeft();
+  });
+
+  test('by the loss of one connection: its error comes out, and no other is left', async () => {
+    const { chunks } = await started();
+    await run(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'data-pipelines' order by backend_start desc limit 1`);
+    const rest = async () => {
+      while (!(await chunks.next()).done) continue;
+    };
+    expect(await rest().catch((error) => error.code)).toBe('connection_lost');
+    await noneLeft();
+  });
+});

@@ -9,7 +9,8 @@ interface Telling<N extends Name> {
   failed?: string | null;
   /** Reads that are asked anew, by name; everything when it is left out. */
   refresh?: readonly Name[];
-  after?: (output: Output<N>, input: Input<N>) => void;
+  /** Done before the reads are asked anew. */
+  after?: (output: Output<N>, input: Input<N>) => unknown;
 }
 
 /** A change from a button or form: tells how it went, and lets the pages ask anew for what it touched. */
@@ -22,7 +23,7 @@ export function useOrder<N extends Name>(
     ...order(name),
     onSuccess: async (output, input) => {
       if (done) notify(done);
-      after?.(output, input);
+      await after?.(output, input);
       await queries.invalidateQueries(
         refresh && { predicate: ({ queryKey: [asked] }) => refresh.some((one) => one === asked) },
       );

@@ -18,7 +18,7 @@ interface Sent {
 }
 
 function send(path: string, { method = 'GET', body, headers = {} }: Sent = {}) {
-  const type = body === undefined ? {} : { 'content-type': 'application/json' };
+  const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
   const request = { method, headers: { ...type, ...headers }, ...(body && { body: JSON.stringify(body) }) };
   return app.handle(new Request(`http://localhost${path}`, request));
 }

@@ -2,11 +2,11 @@ import { Alert, Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
-import { order } from '../api.ts';
+import { api } from '../api.ts';
 import { CopyField } from '../parts/copy-field.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { signedOut, signIn } from '../session.ts';
+import { signedOut, signIn, signOut } from '../session.ts';
 
 /** In the fragment, which no server sees. */
 const tokenOf = (hash: string) => new URLSearchParams(hash.slice(1)).get('token');
@@ -17,7 +17,13 @@ export function InvitationPage() {
   useEffect(() => {
     document.title = 'Invitation · Data pipelines';
   }, []);
-  const accepting = useMutation(order('users.acceptInvitation'));
+  const accepting = useMutation({
+    mutationFn: async (accepted: string) => {
+      // Whoever was signed in here gives way.
+      await signOut();
+      return api.users.acceptInvitation.mutate({ token: accepted });
+    },
+  });
   const made = accepting.data;
   return (
     <main className="sign-in">
@@ -37,7 +43,7 @@ export function InvitationPage() {
             <h1>You are invited</h1>
             <p className="dimmed">Accepting gives you an API key. It is shown once, and the link works once.</p>
             {accepting.error && <Failure title="The invitation was not accepted" error={accepting.error} />}
-            <Button fullWidth loading={accepting.isPending} onClick={() => accepting.mutate({ token })}>
+            <Button fullWidth loading={accepting.isPending} onClick={() => accepting.mutate(token)}>
               Accept the invitation
             </Button>
           </>

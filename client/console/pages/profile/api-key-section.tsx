@@ -11,7 +11,7 @@ import { Loaded } from '../../parts/loaded.tsx';
 import { notifyFailure } from '../../parts/notices.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Status } from '../../parts/status.tsx';
-import { signIn } from '../../session.ts';
+import { signedOut, signIn } from '../../session.ts';
 import { useOrder } from '../../use-order.ts';
 
 const SOON_DAYS = 14;
@@ -58,10 +58,13 @@ function Rotation() {
   const rotate = useOrder('users.rotateKey', {
     failed: 'The key was not replaced',
     refresh: ['users.me', 'users.listKeys'],
-    after: (fresh) => {
+    after: async (fresh) => {
       setMade(fresh);
       // The session goes over to the new key: it would end with the former one.
-      void signIn(fresh.api_key).catch((error: unknown) => notifyFailure('Sign in with the new key', error));
+      await signIn(fresh.api_key).then(
+        () => signedOut.set(null),
+        (error: unknown) => notifyFailure('Sign in with the new key', error),
+      );
     },
   });
   const close = () => {

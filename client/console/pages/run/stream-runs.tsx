@@ -32,7 +32,8 @@ function StreamRow({ stream }: { stream: StreamRun }) {
           <Status value={status} />
         </span>
         <span className="dimmed number">
-          {count(rows_loaded)} rows · {bytes(stream.bytes_loaded)} · {duration(stream.duration_ms)}
+          {isMoving ? `${count(stream.rows_read)} rows read` : `${count(rows_loaded)} rows`} ·{' '}
+          {bytes(stream.bytes_loaded)} · {duration(stream.duration_ms)}
           {isMoving && rate !== null && ` · ${compact(rate)} rows/s`}
         </span>
       </div>
@@ -67,15 +68,15 @@ function StreamRow({ stream }: { stream: StreamRun }) {
 }
 
 /** Rows a second, from one word of the service to the next. */
-function useRate({ rows_loaded, updated_at }: StreamRun): number | null {
-  const former = useRef({ rows: rows_loaded, at: Date.parse(updated_at) });
+function useRate({ rows_read, updated_at }: StreamRun): number | null {
+  const former = useRef({ rows: rows_read, at: Date.parse(updated_at) });
   const [rate, setRate] = useState<number | null>(null);
   useEffect(() => {
     const at = Date.parse(updated_at);
     const { rows, at: before } = former.current;
     if (at <= before) return;
-    setRate(Math.max(0, (1000 * (rows_loaded - rows)) / (at - before)));
-    former.current = { rows: rows_loaded, at };
-  }, [rows_loaded, updated_at]);
+    setRate(Math.max(0, (1000 * (rows_read - rows)) / (at - before)));
+    former.current = { rows: rows_read, at };
+  }, [rows_read, updated_at]);
   return rate;
 }

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'bun:test';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { createApp } from '../../server/app.ts';
+import { loadConsole } from '../../server/http/console-bundle.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+
+const context = await testDeps();
+const { raw } = testApi(context);
+const app = createApp(context.deps);
+const MOST_GZIPPED = 350_000;
+
+const page = async (path: string) => app.handle(new Request(`http://localhost${path}`));
+const asset = (path: string, encoding: string) =>
+  app.handle(new Request(`http://localhost${path}`, { headers: { 'accept-encoding': encoding } }));
+const assetsOf = (html: string) => [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path!);
+
+describe('the console', () => {
+  test('has 350 kB gzipped at the most, all of its pages together', async () => {
+    const { assets } = await loadConsole(context.deps);
+    const whole = [...assets.values()].reduce((sum, { gzip }) => sum + gzip.byteLength, 0);
+    expect(whole).toBeGreaterThan(50_000);
+    expect(whole).toBeLessThan(MOST_GZIPPED);
+  });
+
+  test('is split: a page is loaded when it is first opened', async () => {
+    const { assets, entry } = await loadConsole(context.deps);
+    const scripts = [...assets.keys()].filter((name) => name.endsWith('.js') && name !== entry.script);
+    expect(scripts.length).toBeGreaterThan(8);
+  });
+
+  test('is kept in DATA_DIR, where the next start finds it; a spoilt one is made anew', async () => {
+    const DATA_DIR = mkdtempSync(join(tmpdir(), 'data-pipelines-console-'));
+    const deps = { ...context.deps, config: { ...context.deps.config, DATA_DIR } };
+    const first = await loadConsole(deps);
+    const [kept] = readdirSync(join(DATA_DIR, 'console'));
+    expect(await loadConsole(deps)).toEqual(first);
+    rmSync(join(DATA_DIR, 'console', kept!, first.entry.script));
+    expect((await loadConsole(deps)).assets.size).toBe(first.assets.size);
+    rmSync(DATA_DIR, { recursive: true });
+  });
+
+  test('is served although nothing can be kept', async () => {
+    const deps = { ...context.deps, config: { ...context.deps.config, DATA_DIR: '/proc/nowhere' } };
+    expect((await loadConsole(deps)).assets.size).toBeGreaterThan(3);
+  });
+
+  test.each(['/', '/console', '/console/connections', '/console/connections/x/runs/y', '/invitation', '/cases/x'])(
+    '%s is a page of it, under a strict policy',
+    async (path) => {
+      const answer = await page(path);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('content-type')).toStartWith('text/html');
+      expect(answer.headers.get('cache-control')).toBe('no-cache');
+      const policy = answer.headers.get('content-security-policy')!;
+      expect(policy).not.toMatch(/unsafe|\*|https?:/);
+      for (const rule of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"]) {
+        expect(policy).toInclude(rule);
+      }
+      const html = await answer.text();
+      expect(html).not.toMatch(/<style|<script>| style=| on\w+=/);
+      expect(assetsOf(html)).toHaveLength(3);
+    },
+  );
+
+  test.each(['/connections', '/users', '/consoles', '/case', '/assets/none.js', '/anything'])(
+    '%s is none of its pages',
+    async (path) => {
+      const answer = await page(path);
+      expect([401, 404]).toContain(answer.status);
+      expect(answer.headers.get('content-type')).toStartWith('application/json');
+    },
+  );
+
+  test('its files are kept for good by browsers, and come compressed', async () => {
+    const paths = assetsOf(await (await page('/')).text());
+    for (const path of paths) {
+      const plain = await asset(path, 'identity');
+      expect(plain.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+      expect(plain.headers.get('content-encoding')).toBeNull();
+      expect(plain.headers.get('content-type')).toMatch(/^text\/(javascript|css)/);
+      const text = Buffer.from(await plain.arrayBuffer());
+      const [br, gzip] = await Promise.all([asset(path, 'gzip, br'), asset(path, 'gzip')]);
+      expect(br.headers.get('content-encoding')).toBe('br');
+      expect(gzip.headers.get('content-encoding')).toBe('gzip');
+      expect(brotliDecompressSync(Buffer.from(await br.arrayBuffer())).equals(text)).toBeTrue();
+      expect(gunzipSync(Buffer.from(await gzip.arrayBuffer())).equals(text)).toBeTrue();
+    }
+  });
+
+  test('takes nothing from the interface: what it asks for is still there', async () => {
+    expect((await raw('/connections')).status).toBe(200);
+  });
+});

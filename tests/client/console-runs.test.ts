@@ -1,0 +1,141 @@
+import { expect, test } from 'bun:test';
+import { startConsole } from '../support/console.ts';
+import { getRun, runEnded } from '../support/pipeline.ts';
+import { makerOf } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+
+const site = await startConsole();
+const { service, api } = site;
+const make = makerOf(api.call);
+const SECRET = 'a-token-that-nobody-may-see';
+
+async function pipeline(parameters: object) {
+  const source = await make.source(parameters);
+  return (await make.connection({ source_id: source.id, name: `Pipeline ${source.name}` })) as {
+    id: string;
+    name: string;
+  };
+}
+
+const numbersIn = (text: string) => Number(/([\d,]+) rows/.exec(text)?.[1]?.replaceAll(',', '') ?? 0);
+
+test('a run is started, watched at most a second behind, and seen to finish', async () => {
+  const connection = await pipeline({ rows: 4000, batch_rows: 100, batch_delay_ms: 120, streams: 2 });
+  const { page, complaints } = await site.signedIn();
+  await page.goto(`/console/connections/${connection.id}`);
+  await page.getByRole('button', { name: 'Run now' }).click();
+  await page.getByRole('heading', { name: 'Run #1' }).waitFor();
+  const run_id = new URL(page.url()).pathname.split('/').at(-1)!;
+  const line = page.locator('.stream-runs li').first();
+  const seen = new Set<number>();
+  await until(
+    async () => {
+      seen.add(numbersIn(await line.innerText()));
+      return [...seen].filter((rows) => rows > 0 && rows < 4000).length >= 2;
+    },
+    { timeout_ms: 20_000, what: 'two states between start and end' },
+  );
+  const ended = await runEnded(service, run_id);
+  const before = performance.now();
+  await page.locator('.page-title').getByText('succeeded').waitFor();
+  const behind = performance.now() - before;
+  expect(ended.status).toBe('succeeded');
+  expect(behind).toBeLessThan(1_000);
+  expect(numbersIn(await line.innerText())).toBe(4000);
+  await page.getByRole('button', { name: 'Run again' }).waitFor();
+  expect(complaints).toEqual([]);
+}, 90_000);
+
+test('a run is stopped', async () => {
+  const connection = await pipeline({ rows: 100_000, batch_rows: 10, batch_delay_ms: 100 });
+  const { page } = await site.signedIn();
+  await page.goto('/console/connections');
+  await page.getByRole('button', { name: `Actions for ${connection.name}` }).click();
+  await page.getByRole('menuitem', { name: 'Run now' }).click();
+  await page.getByText(`${connection.name} runs`).waitFor();
+  await page.getByRole('link', { name: connection.name }).click();
+  await page.getByRole('button', { name: 'Watch the run' }).click();
+  await page.getByRole('button', { name: 'Stop', exact: true }).click();
+  await page.locator('.page-title').getByText('stopped').waitFor({ timeout: 30_000 });
+  const run_id = new URL(page.url()).pathname.split('/').at(-1)!;
+  expect((await getRun(service, run_id)).status).toBe('stopped');
+}, 90_000);
+
+test('the network log is read, filtered, opened with its redactions, and downloaded', async () => {
+  const connection = await pipeline({ rows: 40, streams: 2, record_requests: true, token: SECRET });
+  const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
+  await runEnded(service, run_id);
+  const { page, complaints } = await site.signedIn();
+  await page.goto(`/console/connections/${connection.id}/runs/${run_id}`);
+  await page.getByRole('button', { name: 'Read the log' }).click();
+  const rows = page.locator('.log-row');
+  await rows.first().waitFor();
+  const told = page.getByRole('region', { name: 'Network log' }).getByRole('status');
+  expect(await told.innerText()).toMatch(/^8 requests/);
+  await page.getByRole('combobox', { name: 'Stream' }).click();
+  await page.getByRole('option', { name: 'stream_2' }).click();
+  await page.getByText('4 requests').waitFor();
+  await page.getByRole('searchbox', { name: 'Filter the log' }).fill('nothing-like-this');
+  await page.getByText('0 requests of 4').waitFor();
+  await page.getByRole('searchbox', { name: 'Filter the log' }).fill('stream_2');
+  await rows.first().click();
+  await page.locator('.log-details mark').first().waitFor();
+  expect(await page.locator('body').innerText()).not.toInclude(SECRET);
+  const downloading = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Download' }).click();
+  const path = await (await downloading).path();
+  const text = await new Response(Bun.spawn(['gzip', '-dc', path]).stdout).text();
+  expect(text.trim().split('\n').length).toBeGreaterThanOrEqual(8);
+  expect(text).not.toInclude(SECRET);
+  expect(complaints).toEqual([]);
+}, 90_000);
+
+test('a failed run is explained, with its code', async () => {
+  const connection = await pipeline({ rows: 10, fault: 'auth' });
+  const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
+  await runEnded(service, run_id);
+  const { page } = await site.signedIn();
+  await page.goto(`/console/connections/${connection.id}/runs/${run_id}`);
+  const alert = page.getByRole('alert').first();
+  await alert.waitFor();
+  expect(await alert.innerText()).toMatch(/credentials were refused[\s\S]*sample_auth/);
+}, 60_000);
+
+test('streams are deselected, masked and filtered, and saved', async () => {
+  const connection = await pipeline({ rows: 10, streams: 2 });
+  const { page, complaints } = await site.signedIn();
+  await page.goto(`/console/connections/${connection.id}?tab=streams`);
+  await page.getByRole('switch', { name: 'Load stream_2' }).press('Space');
+  await page.getByRole('button', { name: /^stream_1/ }).click();
+  await page.getByRole('combobox', { name: 'Masking of name' }).click();
+  await page.getByRole('option', { name: 'Hashed', exact: true }).click();
+  await page.getByRole('checkbox', { name: 'note' }).press('Space');
+  await page.getByRole('button', { name: 'Add a filter' }).click();
+  await page.getByRole('combobox', { name: 'Condition of the filter' }).click();
+  await page.getByRole('option', { name: 'is more than' }).click();
+  await page.getByRole('textbox', { name: 'Value of the filter' }).fill('5');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('The streams were saved').waitFor();
+  const { body } = await api.call('GET', `/connections/${connection.id}`);
+  const [first, second] = body.streams;
+  expect(second.selected).toBeFalse();
+  expect(first.fields).toContainEqual(expect.objectContaining({ path: ['name'], masking: 'hash_sha256' }));
+  expect(first.fields).toContainEqual(expect.objectContaining({ path: ['note'], selected: false }));
+  expect(first.filters).toEqual([{ field: 'id', operator: 'gt', value: '5' }]);
+  expect(complaints).toEqual([]);
+}, 90_000);
+
+test('the parameters of a source are checked while they are typed, saved, and tested anew', async () => {
+  const source = await make.source({ rows: 10 });
+  const { page } = await site.signedIn();
+  await page.goto(`/console/sources/${source.id}`);
+  const rows = page.getByRole('textbox', { name: 'Rows', exact: true });
+  await rows.fill('100000001');
+  await rows.blur();
+  await page.getByText('Should be 100000000 or less').waitFor();
+  await rows.fill('25');
+  await page.getByRole('button', { name: 'Save and test' }).click();
+  await page.getByText('Saved').waitFor();
+  const { body } = await api.call('GET', `/account_connectors/source/${source.id}`);
+  expect(body.parameters.rows).toBe(25);
+}, 60_000);

@@ -1,0 +1,152 @@
+import { expect, test } from 'bun:test';
+import { eq, sql } from 'drizzle-orm';
+import { apiKeys } from '../../db/schema/index.ts';
+import { signIn } from '../support/browser.ts';
+import { startConsole } from '../support/console.ts';
+import { makerOf } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+
+const site = await startConsole();
+const { service, api } = site;
+const make = makerOf(api.call);
+const ALL = ['connections.update', 'connections.run', 'sources.update'] as const;
+
+const keyOf = async (key: string) => {
+  const [row] = await service.deps.db
+    .select()
+    .from(apiKeys)
+    .where(eq(apiKeys.hash, service.deps.secrets.hmac('api_key', key)));
+  return row!;
+};
+
+test('a key signs in, a wrong one is told with code and request id, and signing out ends it', async () => {
+  const { page, complaints, context } = await site.browser();
+  await page.goto('/console/profile');
+  await page.getByRole('textbox', { name: 'API key' }).fill('nobody-has-this-key-0123456789');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  const alert = page.getByRole('alert');
+  await alert.waitFor();
+  expect(await alert.innerText()).toMatch(/The API key is not valid[\s\S]*invalid_token[\s\S]*request/);
+  expect(await page.getByRole('textbox', { name: 'API key' }).inputValue()).toBe('nobody-has-this-key-0123456789');
+  await signIn({ page }, service.api_key);
+  // Back at the page that was asked for.
+  expect(page.url()).toEndWith('/console/profile');
+  await page.getByRole('heading', { name: 'Profile' }).waitFor();
+  const [cookie] = await context.cookies();
+  expect(cookie).toMatchObject({ name: 'session', httpOnly: true, sameSite: 'Strict' });
+  expect(await page.evaluate('document.cookie')).toBe('');
+  expect(await page.evaluate('JSON.stringify(localStorage) + JSON.stringify(sessionStorage)')).not.toInclude(
+    service.api_key,
+  );
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('textbox', { name: 'API key' }).waitFor();
+  await page.reload();
+  await page.getByRole('textbox', { name: 'API key' }).waitFor();
+  expect(complaints).toEqual([]);
+}, 60_000);
+
+test('an expired key leads to sign-in with the reason; the page comes back with all that was typed', async () => {
+  const key = await api.keyWith([...ALL]);
+  const connection = await make.connection({ name: 'Before' });
+  const { page, complaints } = await site.signedIn({}, key);
+  await page.goto(`/console/connections/${connection.id}?tab=settings`);
+  await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Typed before the key expired');
+  await service.deps.db
+    .update(apiKeys)
+    .set({ expires_at: sql`now()` })
+    .where(eq(apiKeys.id, (await keyOf(key)).id));
+  await page.getByRole('button', { name: 'Save' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Sign in' });
+  await dialog.waitFor();
+  expect(await dialog.getByRole('status').innerText()).toInclude('Your API key has expired');
+  const fresh = sql`now() + interval '1 day'`;
+  await service.deps.db
+    .update(apiKeys)
+    .set({ expires_at: fresh })
+    .where(eq(apiKeys.id, (await keyOf(key)).id));
+  await signIn({ page }, key);
+  expect(await page.getByRole('textbox', { name: 'Name', exact: true }).inputValue()).toBe(
+    'Typed before the key expired',
+  );
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'Typed before the key expired' }).waitFor();
+  expect(complaints).toEqual([]);
+}, 60_000);
+
+test('a replaced key is shown once, signs the console in, and the former one can end at once', async () => {
+  const key = await api.keyWith([]);
+  const { page, complaints } = await site.signedIn({}, key);
+  await page.goto('/console/profile');
+  await page.getByText(/\d+ days? left/).waitFor();
+  await page.getByRole('button', { name: 'Rotate' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('combobox', { name: 'The present key' }).click();
+  await page.getByRole('option', { name: 'It ends at once' }).click();
+  await dialog.getByRole('button', { name: 'Replace the key' }).click();
+  const field = dialog.getByRole('textbox', { name: 'API key' });
+  await field.waitFor();
+  const made = await field.inputValue();
+  expect(made).toMatch(/^dpm_/);
+  expect((await api.as(key)('GET', '/users/me')).status).toBe(401);
+  expect((await api.as(made)('GET', '/users/me')).status).toBe(200);
+  await dialog.getByRole('button', { name: 'I have kept it' }).click();
+  await page.getByText(made.slice(0, 16)).first().waitFor();
+  await page.reload();
+  await page.getByRole('heading', { name: 'Profile' }).waitFor();
+  expect(await page.getByText(made).count()).toBe(0);
+  expect(complaints).toEqual([]);
+}, 60_000);
+
+test('an invitation is taken by its link: the key is shown once and signs in', async () => {
+  const { body } = await api.call('POST', '/users', { email: 'grace@example.org', full_name: 'Grace Hopper' });
+  const { page, complaints } = await site.browser();
+  await page.goto(body.invite_link);
+  await page.getByRole('button', { name: 'Accept the invitation' }).click();
+  const field = page.getByRole('textbox', { name: 'Your API key' });
+  await field.waitFor();
+  expect(await field.inputValue()).toMatch(/^dpm_/);
+  await page.getByRole('button', { name: /sign in/ }).click();
+  await page.locator('#main').waitFor();
+  await page.getByText('Grace Hopper').first().waitFor();
+  expect(new URL(page.url()).hash).toBe('');
+  await page.goto(body.invite_link);
+  await page.reload();
+  await page.getByRole('button', { name: 'Accept the invitation' }).click();
+  await page.getByText('invalid_invitation').waitFor();
+  expect(complaints).toEqual([]);
+}, 60_000);
+
+test('a lost connection is told, keeps what was typed, and recovers by itself', async () => {
+  const connection = await make.connection({ name: 'Reachable' });
+  const { page, context } = await site.signedIn();
+  await page.goto(`/console/connections/${connection.id}?tab=settings`);
+  await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Typed without a connection');
+  await context.setOffline(true);
+  const banner = page.getByText('The service cannot be reached.');
+  await banner.waitFor({ timeout: 20_000 });
+  await context.setOffline(false);
+  await banner.waitFor({ state: 'detached' });
+  expect(await page.getByRole('textbox', { name: 'Name', exact: true }).inputValue()).toBe(
+    'Typed without a connection',
+  );
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'Typed without a connection' }).waitFor();
+}, 60_000);
+
+test('a picture is uploaded, and one that is none is refused with the reason', async () => {
+  const { page } = await site.signedIn();
+  await page.goto('/console/profile');
+  const input = page.locator('input[type=file]');
+  await input.setInputFiles({ name: 'portrait.png', mimeType: 'image/png', buffer: Buffer.from('no picture') });
+  await page.getByText('The picture was not taken').waitFor();
+  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  await input.setInputFiles({ name: 'portrait.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') });
+  await until(async () => (await page.locator('.avatar img').count()) >= 2);
+}, 60_000);
+
+test('who may not, sees what he may not do, and is told by the service all the same', async () => {
+  const connection = await make.connection();
+  const { page } = await site.signedIn({}, await api.keyWith([]));
+  await page.goto(`/console/connections/${connection.id}`);
+  expect(await page.getByRole('button', { name: 'Run now' }).isDisabled()).toBeTrue();
+}, 60_000);

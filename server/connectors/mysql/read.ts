@@ -1,6 +1,7 @@
 import { trackCursor } from '../cursor.ts';
 import type { Batch, Cell, ConnectorContext, ReadRequest, StreamState } from '../define.ts';
 import { decodeCopyText } from '../postgres/copy-text.ts';
+import { asDescribed } from './datasets.ts';
 import { RowText } from './row-text.ts';
 import {
   conditions,
@@ -35,10 +36,11 @@ export async function beginSnapshot(session: MysqlSession): Promise<void> {
  * Rows whose cursor is NULL have no place in that order: the first read (no state) begins with them and gives no state
  * before they are through, so that they come once; later reads do not see them.
  */
-export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
+export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerator<Batch> {
   const session = await MysqlSession.open(ctx, { phase: 'run' });
   try {
     await beginSnapshot(session);
+    const request = await asDescribed(session, wanted);
     if (request.sync_mode === 'incremental' && request.cursor_field) {
       yield* readIncrement(ctx, { session, request, cursorField: request.cursor_field });
     } else {

@@ -1,3 +1,4 @@
+import { datasetClause } from '../datasets.ts';
 import type { Field, ReadColumn, ReadRequest } from '../define.ts';
 import { ConfigurationError, SchemaChangedError } from '../errors.ts';
 import { columnOf, isZeroDate, shownSql, textSql } from './cell-sql.ts';
@@ -34,8 +35,10 @@ function expression({ field, masking }: ReadColumn, keepZeroDates: boolean): str
   }
 }
 
-export const fromClause = ({ stream }: ReadRequest) =>
-  stream.namespace === null ? identifier(stream.name) : relation(stream.namespace, stream.name);
+export function fromClause({ stream }: ReadRequest): string {
+  if (stream.dataset_sql !== undefined) return datasetClause(stream.dataset_sql, 'q');
+  return stream.namespace === null ? identifier(stream.name) : relation(stream.namespace, stream.name);
+}
 
 export const where = (parts: string[]) => (parts.length ? ` where ${parts.join(' and ')}` : '');
 

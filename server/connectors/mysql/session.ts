@@ -3,8 +3,10 @@ import { Readable } from 'node:stream';
 import type { FailurePlace } from '../database-failures.ts';
 import { DatabaseSession, onSession, recordedConnect, type SessionFacts, sessionFacts } from '../database-session.ts';
 import type { ConnectorContext } from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
 import { connectClient, driverOf, farewell, killConnection } from './client.ts';
 import { connectorError } from './failures.ts';
+import type { ResultColumn } from './result-types.ts';
 import { RowStream } from './row-stream.ts';
 import type { RowText } from './row-text.ts';
 import { sessionSettings, type ServerVersion, versionOf } from './server-version.ts';
@@ -72,6 +74,11 @@ export class MysqlSession extends DatabaseSession<Context> {
     return this.recorded(this.start('QUERY', text), () => (slow ? this.#run(text) : this.inTime(this.#run(text))));
   }
 
+  /** The columns of a SELECT, which is not run. @throws ConfigurationError when values are left open in it. */
+  async describe(text: string): Promise<ResultColumn[]> {
+    return this.recorded(this.start('PREPARE', text), () => this.inTime(this.#prepare(text)));
+  }
+
   /** Runs one that carries rows: `data` is what LOAD DATA LOCAL asks for. */
   async load(text: string, data: Buffer | null): Promise<QueryResult> {
     const bytes = (data?.length ?? 0) + text.length;
@@ -97,6 +104,19 @@ export class MysqlSession extends DatabaseSession<Context> {
 
   protected override leave(): Promise<void> {
     return farewell(this.client);
+  }
+
+  #prepare(sql: string): Promise<ResultColumn[]> {
+    return new Promise((resolve, reject) => {
+      this.client.prepare(sql, (error, statement) => {
+        if (error) return reject(error);
+        const { columns, parameters } = statement as unknown as { columns: ResultColumn[]; parameters: unknown[] };
+        // The driver would keep it for ever.
+        this.client.unprepare(sql);
+        if (parameters.length === 0) return resolve(columns);
+        reject(new ConfigurationError('statement_refused', 'The query has a question mark where a value should be'));
+      });
+    });
   }
 
   #run(sql: string, data?: Buffer): Promise<QueryResult> {

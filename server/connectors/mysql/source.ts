@@ -1,3 +1,4 @@
+import { datasetsCheck } from '../datasets.ts';
 import {
   type ByteFormat,
   type ByteStream,
@@ -9,6 +10,7 @@ import {
 import { ConfigurationError } from '../errors.ts';
 import { countTables, discoverStreams } from './catalog.ts';
 import { databases, serverCheck } from './check.ts';
+import { asDescribed, datasetStreams } from './datasets.ts';
 import { beginSnapshot, fullRest, readRows, warnOfZeroDates } from './read.ts';
 import { RowText } from './row-text.ts';
 import { conditions, fromClause, resumeCondition, selection, where } from './select.ts';
@@ -28,14 +30,18 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['basic'],
-  capabilities: { ssh_tunnel: true },
+  capabilities: { datasets: true, ssh_tunnel: true },
   supported_sync_modes: ['full_refresh', 'incremental'],
   // Not salted hashes: the salt would have to be told to the source.
   pushdown: { masking: ['none', 'hash_sha256', 'redact'], filters: true },
   config: MysqlSourceConfig,
   check,
   possibleValues: { database: databases },
-  discover: (ctx) => withSession(ctx, { phase: 'setup' }, (session) => discoverStreams(session, ctx.config.database)),
+  discover: (ctx) =>
+    withSession(ctx, { phase: 'setup' }, async (session) => {
+      const tables = await discoverStreams(session, ctx.config.database);
+      return [...tables, ...(await datasetStreams(session, ctx.datasets ?? []))];
+    }),
   describe: (ctx, { name }) =>
     withSession(ctx, { phase: 'run' }, async (session) => {
       const found = await discoverStreams(session, ctx.config.database, name);
@@ -51,9 +57,11 @@ async function check(ctx: Context): Promise<CheckResult> {
   return withSession(ctx, { phase: 'setup' }, async (session) => {
     const server = serverCheck(session);
     const count = await countTables(session, ctx.config.database);
+    const datasets = await datasetStreams(session, ctx.datasets ?? []);
     return {
       checks: [
         ...server,
+        ...datasetsCheck(datasets),
         {
           title: 'Tables',
           status: count === 0 ? 'failed' : 'passed',
@@ -70,12 +78,16 @@ function byteFormats(request: ReadRequest): ByteFormat[] {
   return request.sync_mode === 'incremental' && request.cursor_field ? [] : ['pgcopy-text'];
 }
 
-async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Promise<ByteStream> {
-  if (!byteFormats(request).includes(format)) {
+async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Promise<ByteStream> {
+  if (!byteFormats(wanted).includes(format)) {
     throw new ConfigurationError('unsupported_format', `These columns cannot be copied as ${format}`);
   }
-  const { list, forms } = selection(request.columns, ctx.config.zero_dates === 'keep');
   const session = await MysqlSession.open(ctx, { phase: 'run' });
+  const request = await asDescribed(session, wanted).catch(async (error: unknown) => {
+    await session.close();
+    throw session.translate(error);
+  });
+  const { list, forms } = selection(request.columns, ctx.config.zero_dates === 'keep');
   const rows = new RowText(forms, { keepNul: false, size: PIECE_BYTES });
   async function* chunks() {
     try {
@@ -95,8 +107,9 @@ async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Pro
 }
 
 /** What the optimizer expects; it knows filters by an index. */
-async function estimate(ctx: Context, request: ReadRequest): Promise<number | null> {
+async function estimate(ctx: Context, wanted: ReadRequest): Promise<number | null> {
   return withSession(ctx, { phase: 'run' }, async (session) => {
+    const request = await asDescribed(session, wanted);
     const parts = [...conditions(request), ...resumeCondition(request)];
     const isMySql = session.version.flavor === 'MySQL';
     const explain = isMySql ? 'explain format = traditional' : 'explain';

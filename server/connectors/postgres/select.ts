@@ -1,7 +1,7 @@
+import { datasetClause } from '../datasets.ts';
 import type { Field, Filter, ReadColumn, ReadRequest } from '../define.ts';
 import { ConfigurationError, SchemaChangedError } from '../errors.ts';
 import { changeFieldOfRow } from './cdc-fields.ts';
-import { datasetClause } from './datasets.ts';
 import { columnList, identifier, literal, relation } from './sql.ts';
 import { hasPortableBinary } from './types.ts';
 
@@ -15,7 +15,7 @@ export function selectList(columns: readonly ReadColumn[], form: SelectForm): st
 }
 
 export function fromClause({ stream }: ReadRequest): string {
-  if (stream.dataset_sql !== undefined) return datasetClause(stream.dataset_sql);
+  if (stream.dataset_sql !== undefined) return datasetClause(stream.dataset_sql, 'q');
   return stream.namespace === null ? identifier(stream.name) : relation(stream.namespace, stream.name);
 }
 

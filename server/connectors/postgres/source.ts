@@ -1,3 +1,4 @@
+import { datasetsCheck } from '../datasets.ts';
 import {
   type ByteFormat,
   type ByteStream,
@@ -78,7 +79,8 @@ const lagOf = ({ config }: Context, bytes: number): LogLag => ({
 async function check(ctx: Context): Promise<CheckResult> {
   return withSession(ctx, { phase: 'setup' }, async (session) => {
     const server = await serverCheck(session);
-    const datasets = [...(await replicationCheck(ctx, session)), ...(await datasetCheck(ctx, session))];
+    const datasets = datasetsCheck(await datasetStreams(session, ctx.datasets ?? []));
+    const replication = await replicationCheck(ctx, session);
     const counts = await readableSchemas(session, ctx.config.schemas);
     const missing = ctx.config.schemas.filter((name) => !counts.has(name));
     const total = Array.from(counts.values()).reduce((sum, count) => sum + count, 0);
@@ -90,6 +92,7 @@ async function check(ctx: Context): Promise<CheckResult> {
     return {
       checks: [
         ...server,
+        ...replication,
         ...datasets,
         {
           title: 'Tables',
@@ -113,12 +116,6 @@ async function replicationCheck(ctx: Context, session: PgSession): Promise<Check
     return [{ title, status: 'failed', message: problem.message }];
   }
   return [{ title, status: 'passed', message: null }];
-}
-
-async function datasetCheck({ datasets = [] }: Context, session: PgSession): Promise<CheckResult['checks']> {
-  if (datasets.length === 0) return [];
-  await datasetStreams(session, datasets);
-  return [{ title: 'Datasets', status: 'passed', message: `${datasets.length} queries can be read` }];
 }
 
 /** Bytes carry no state, so a read by a cursor goes row by row. */

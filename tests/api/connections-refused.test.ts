@@ -117,7 +117,12 @@ describe('POST /connections refused', () => {
     ['unknown_stream', 'streams.0.name', {}, [{ name: 'nothing' }]],
     ['duplicate_stream', 'streams.1.name', {}, [{ name: 'stream_1' }, { name: 'stream_1' }]],
     ['unsupported_sync_mode', 'streams.0.sync_mode', KEYLESS, one({ sync_mode: 'incremental' })],
-    ['unsupported_sync_mode', 'streams.0.destination_sync_mode', {}, one({ destination_sync_mode: 'soft_delete' })],
+    [
+      'unsupported_sync_mode',
+      'streams.0.destination_sync_mode',
+      {},
+      one({ sync_mode: 'full_refresh', destination_sync_mode: 'update' }),
+    ],
     [
       'unsupported_sync_mode',
       'streams.0.destination_sync_mode',

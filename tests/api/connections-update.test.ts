@@ -176,7 +176,10 @@ describe('POST /connections/{connection_id}', () => {
   test.each([
     ['unknown_stream', { streams: [{ name: 'nothing' }] }],
     ['unknown_stream', { reset_cursor: [{ stream_id: UNKNOWN, value: null }] }],
-    ['unsupported_sync_mode', { streams: [{ name: 'stream_1', destination_sync_mode: 'soft_delete' }] }],
+    [
+      'unsupported_sync_mode',
+      { streams: [{ name: 'stream_1', sync_mode: 'full_refresh', destination_sync_mode: 'update' }] },
+    ],
     ['unknown_field', { streams: [{ name: 'stream_1', cursor_field: ['nothing'] }] }],
     ['duplicate_destination_table', { streams: [{ name: 'stream_1', destination_table: 'stream_2' }] }],
   ])('400: %s', async (code, body) => {

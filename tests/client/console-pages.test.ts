@@ -1,0 +1,151 @@
+import { describe, expect, test } from 'bun:test';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { startConsole } from '../support/console.ts';
+import { makeWorld } from '../support/console-world.ts';
+import { until } from '../support/until.ts';
+
+const site = await startConsole();
+const world = await makeWorld(site);
+const connection = `/console/connections/${world.connections['Shop to warehouse']}`;
+const runPage = ({ connection_id, id }: { connection_id: string; id: string }) =>
+  `/console/connections/${connection_id}/runs/${id}`;
+/** Where pictures of every page go, for people to look at; none are made without it. */
+const pictures = process.env.CONSOLE_PICTURES;
+if (pictures) mkdirSync(pictures, { recursive: true });
+const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+
+/** Every page: its address, what shows that it is there, and what is opened on it first. */
+const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) => Promise<void> }> = {
+  overview: { path: '/', shows: 'All connections' },
+  connections: { path: '/console/connections', shows: 'Nightly archive' },
+  connection: { path: connection, shows: 'Show older runs' },
+  streams: {
+    path: `${connection}?tab=streams`,
+    shows: 'orders',
+    open: async (page) => {
+      await page.getByRole('button', { name: /^orders/ }).click();
+      await page.getByText('Add a filter').waitFor();
+    },
+  },
+  'schema-changes': { path: `${connection}?tab=changes`, shows: 'Nothing to review' },
+  settings: { path: `${connection}?tab=settings`, shows: 'Delete the connection' },
+  run: {
+    path: runPage(world.run),
+    shows: 'Read the log',
+    open: async (page) => {
+      await page.getByRole('button', { name: 'Read the log' }).click();
+      await page.locator('.log-row').first().click();
+    },
+  },
+  'failed-run': { path: runPage(world.failed), shows: 'credentials were refused' },
+  sources: { path: '/console/sources', shows: 'Billing API' },
+  source: { path: `/console/sources/${world.source_id}`, shows: 'Save and test' },
+  'new-source': { path: '/console/sources/new', shows: 'PostgreSQL' },
+  destinations: { path: '/console/destinations', shows: 'Warehouse' },
+  destination: { path: `/console/destinations/${world.destination_id}`, shows: 'Save and test' },
+  profile: { path: '/console/profile', shows: 'What you may do' },
+  'not-found': { path: '/console/nothing', shows: 'There is nothing at this address' },
+};
+
+interface Violation {
+  id: string;
+  impact: string;
+  nodes: { html: string; failureSummary: string }[];
+}
+
+/** What axe finds of serious or critical faults, in short. It is evaluated, not loaded: the policy stays as it is. */
+async function faultsOf(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const violations = (await page.evaluate(
+    "axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)",
+  )) as Violation[];
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.slice(0, 3).map((node) => `${id}: ${node.html} ${node.failureSummary}`));
+}
+
+const VIEWS = [
+  { name: 'light', scheme: 'light', width: 1280, height: 860 },
+  { name: 'dark', scheme: 'dark', width: 1280, height: 860 },
+  { name: 'phone', scheme: 'light', width: 390, height: 844 },
+] as const;
+
+describe.each(VIEWS)('in $name', (view) => {
+  test('every page is there, without a serious fault, a complaint, or a scroll to the side', async () => {
+    const { page, complaints } = await site.signedIn(view);
+    const faults: Record<string, string[]> = {};
+    for (const [name, { path, shows, open }] of Object.entries(PAGES)) {
+      await page.goto(path);
+      await page.getByText(shows).first().waitFor();
+      await open?.(page);
+      await until(async () => (await page.locator('.mantine-Skeleton-root:visible').count()) === 0, { what: `${name} loaded` });
+      const found = await faultsOf(page);
+      const wide = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+      if (Number(wide) > 0) found.push(`${wide} px too wide`);
+      if (found.length > 0) faults[name] = found;
+      if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view.name}.png`), fullPage: true });
+    }
+    expect(faults).toEqual({});
+    expect(complaints).toEqual([]);
+  }, 180_000);
+
+  test('so is what stands before them', async () => {
+    const { page, complaints } = await site.browser(view);
+    for (const [name, path, shows] of [
+      ['sign-in', '/', 'API key'],
+      ['invitation', '/invitation#token=x', 'Accept the invitation'],
+      ['broken-invitation', '/invitation', 'This link is not whole'],
+    ] as const) {
+      await page.goto('about:blank');
+      await page.goto(`${site.address}${path}`);
+      await page.getByText(shows).first().waitFor();
+      expect(await faultsOf(page)).toEqual([]);
+      if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view.name}.png`) });
+    }
+    expect(complaints).toEqual([]);
+  }, 60_000);
+});
+
+test('everything is reached by keyboard: the way past the navigation, a menu, a dialog that gives the focus back', async () => {
+  const { page } = await site.signedIn();
+  await page.goto('/console/connections');
+  await page.getByText('Nightly archive').waitFor();
+  await page.keyboard.press('Tab');
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate('document.activeElement.id')).toBe('main');
+  const actions = page.getByRole('button', { name: 'Actions for Nightly archive' });
+  await actions.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('menuitem', { name: 'Resume' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('menuitem', { name: 'Resume' }).waitFor({ state: 'detached' });
+  await page.goto(`${connection}?tab=settings`);
+  const remove = page.getByRole('button', { name: 'Delete the connection' });
+  await remove.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await until(async () => (await page.evaluate('document.activeElement.textContent')) === 'Delete the connection');
+}, 60_000);
+
+test('on a phone the navigation is a drawer, which goes with the page that is chosen', async () => {
+  const { page } = await site.signedIn({ width: 390, height: 844 });
+  await page.getByRole('button', { name: 'Open the navigation' }).click();
+  await page.getByRole('dialog').getByRole('link', { name: 'Connections' }).click();
+  await page.getByRole('heading', { name: 'Connections', level: 1 }).waitFor();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+}, 60_000);
+
+test('the scheme that is chosen is there before the first paint, and stays', async () => {
+  const { page } = await site.signedIn({ scheme: 'light' });
+  await page.getByRole('button', { name: 'Switch to dark' }).click();
+  const scheme = 'document.documentElement.dataset.mantineColorScheme';
+  expect(await page.evaluate(scheme)).toBe('dark');
+  await page.goto('/console/profile', { waitUntil: 'commit' });
+  await page.locator('body').waitFor();
+  expect(await page.evaluate(scheme)).toBe('dark');
+}, 60_000);

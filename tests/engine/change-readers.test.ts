@@ -15,7 +15,7 @@ const worker = await startWorker(service.deps);
 const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
 const source = postgres(from.url, { max: 2, onnotice: () => {} });
 const destination = postgres(to.url, { max: 2, onnotice: () => {} });
-const made: Pipeline[] = [];
+
 afterAll(async () => {
   await worker.stop();
   const slots =
@@ -44,7 +44,7 @@ async function follow(table: string, choice: Partial<Parameters<typeof makePipel
       ...choice.stream,
     },
   });
-  made.push(pipeline);
+
   return pipeline;
 }
 
@@ -112,7 +112,7 @@ describe('a stream that follows a log', () => {
     ]);
     const { slot } = await slotOf(pipeline);
     const [same] =
-      await source`select ${slot!.confirmed}::text::pg_lsn = ${second.stream.cursor_after!}::text::pg_lsn as same`;
+      await source`select ${slot!.confirmed}::text::pg_lsn = ${second.stream.cursor_after}::text::pg_lsn as same`;
     expect(same!.same).toBe(true);
     expect(second.stream.log_lag_bytes).toBeGreaterThanOrEqual(0);
   });

@@ -58,9 +58,9 @@ interface Violation {
 /** What axe finds of serious or critical faults, in short. It is evaluated, not loaded: the policy stays as it is. */
 async function faultsOf(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
-  const violations = (await page.evaluate(
+  const violations = await page.evaluate<Violation[]>(
     "axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)",
-  )) as Violation[];
+  );
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.slice(0, 3).map((node) => `${id}: ${node.html} ${node.failureSummary}`));
@@ -80,10 +80,14 @@ describe.each(VIEWS)('in $name', (view) => {
       await page.goto(path);
       await page.getByText(shows).first().waitFor();
       await open?.(page);
-      await until(async () => (await page.locator('.mantine-Skeleton-root:visible').count()) === 0, { what: `${name} loaded` });
+      await until(async () => (await page.locator('.mantine-Skeleton-root:visible').count()) === 0, {
+        what: `${name} loaded`,
+      });
       const found = await faultsOf(page);
-      const wide = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
-      if (Number(wide) > 0) found.push(`${wide} px too wide`);
+      const wide = await page.evaluate<number>(
+        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+      );
+      if (wide > 0) found.push(`${wide} px too wide`);
       if (found.length > 0) faults[name] = found;
       if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view.name}.png`), fullPage: true });
     }

@@ -8,10 +8,12 @@ export const ROUTES = [
   { path: '/', page: lazy(() => import('./pages/overview/overview.tsx')) },
   { path: '/console', page: lazy(() => import('./pages/overview/overview.tsx')) },
   { path: '/console/connections', page: lazy(() => import('./pages/connections/connections.tsx')) },
+  { path: '/console/connections/new', page: lazy(() => import('./pages/wizard/wizard.tsx')) },
   {
     path: '/console/connections/:connection_id/runs/:connection_run_id',
     page: lazy(() => import('./pages/run/run.tsx')),
   },
+  { path: '/console/connections/:connection_id/plan', page: lazy(() => import('./pages/plan/plan.tsx')) },
   { path: '/console/connections/:connection_id', page: lazy(() => import('./pages/connection/connection.tsx')) },
   { path: '/console/usage', page: lazy(() => import('./pages/usage/usage.tsx')) },
   { path: '/console/users', page: lazy(() => import('./pages/users/users.tsx')) },

@@ -30,14 +30,17 @@ interface ScheduleFieldsProps {
 /** When a connection runs: by hand, at an interval, or by cron. Fields of the other kinds are emptied. */
 export function ScheduleFields({ value, onChange, problems = {} }: ScheduleFieldsProps) {
   const { type, interval_minutes, cron_expression, time_of_day, timezone } = value;
-  const choose = (next: string) =>
+  const kind = type === 'interval' && time_of_day ? 'daily' : type;
+  const choose = (next: string) => {
+    const isDaily = next === 'daily';
     onChange({
-      type: next as Schedule['type'],
-      interval_minutes: next === 'interval' ? (interval_minutes ?? 60) : null,
+      type: (isDaily ? 'interval' : next) as Schedule['type'],
+      interval_minutes: isDaily ? DAY_MINUTES : next === 'interval' ? 60 : null,
       cron_expression: next === 'cron' ? (cron_expression ?? '0 6 * * *') : null,
-      time_of_day: null,
+      time_of_day: isDaily ? '06:00' : null,
       timezone,
     });
+  };
   return (
     <div className="stack">
       <SegmentedControl
@@ -45,14 +48,15 @@ export function ScheduleFields({ value, onChange, problems = {} }: ScheduleField
         data={[
           { value: 'manual', label: 'By hand' },
           { value: 'interval', label: 'Interval' },
+          { value: 'daily', label: 'Daily' },
           { value: 'cron', label: 'Cron' },
         ]}
-        value={type}
+        value={kind}
         onChange={choose}
       />
       {type !== 'manual' && (
         <div className="fields">
-          {type === 'interval' && (
+          {kind === 'interval' && (
             <Select
               label="How often"
               data={INTERVALS.map(([minutes, label]) => ({ value: String(minutes), label }))}
@@ -60,28 +64,24 @@ export function ScheduleFields({ value, onChange, problems = {} }: ScheduleField
               error={problems.interval_minutes}
               onChange={(minutes) => {
                 const interval = Number(minutes) as NonNullable<Schedule['interval_minutes']>;
-                onChange({
-                  ...value,
-                  interval_minutes: interval,
-                  time_of_day: interval === DAY_MINUTES ? time_of_day : null,
-                });
+                onChange({ ...value, interval_minutes: interval, time_of_day: null });
               }}
             />
           )}
-          {type === 'interval' && interval_minutes === DAY_MINUTES && (
+          {kind === 'daily' && (
             <TextInput
               label="At"
               type="time"
               value={time_of_day ?? ''}
               error={problems.time_of_day}
-              onChange={(event) => onChange({ ...value, time_of_day: event.currentTarget.value || null })}
+              onChange={(event) => onChange({ ...value, time_of_day: event.currentTarget.value || '00:00' })}
             />
           )}
           {type === 'cron' && (
             <TextInput
               label="Cron expression"
               description="Minute, hour, day, month, weekday"
-              className="mono"
+              classNames={{ input: 'mono' }}
               value={cron_expression ?? ''}
               error={problems.cron_expression}
               onChange={(event) => onChange({ ...value, cron_expression: event.currentTarget.value })}

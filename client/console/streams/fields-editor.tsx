@@ -17,7 +17,7 @@ const TYPES = [
   'array',
   'binary',
 ];
-const MASKS = [
+export const MASKS = [
   { value: 'none', label: 'Not masked' },
   { value: 'hash_sha256', label: 'Hashed' },
   { value: 'hash_sha256_salted', label: 'Hashed, salted' },

@@ -11,6 +11,7 @@ import {
   CustomRunSplitOptions,
 } from './custom-schema.ts';
 import { launchPlan } from './launch.ts';
+import { PlanById, PlanProgress, readPlan } from './plan-progress.ts';
 import { previewCustomRun } from './preview.ts';
 import { FollowedRun, followRun, readRun, RunById, RunProgress } from './progress.ts';
 import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
@@ -48,6 +49,10 @@ export const runsRouter = router({
     .input(rpcInput(RunById))
     .output(RunProgress)
     .query(({ ctx, input }) => readRun(ctx, input)),
+  ofPlan: read
+    .input(rpcInput(PlanById))
+    .output(PlanProgress)
+    .query(({ ctx, input }) => readPlan(ctx, input)),
   progress: read.input(rpcInput(FollowedRun)).subscription(({ ctx, input, signal }) => followRun(ctx, input, signal!)),
   run: write('connections.run')
     .concat(

@@ -39,19 +39,31 @@ export default function NewAccountConnectorPage() {
   );
 }
 
+/** A chat can be told of a run, but takes no rows. */
+export const carriesRows = ({
+  connector_type,
+  supported_destination_sync_modes: modes,
+}: Pick<Connector, 'connector_type' | 'supported_destination_sync_modes'>) =>
+  connector_type === 'source' || modes.length > 0;
+
 /** Every system of a kind, to be searched. */
 export function ConnectorChoice({
   type,
+  forRows,
   onChoose,
 }: {
   type: Connector['connector_type'];
+  /** Without those that carry messages alone. */
+  forRows?: boolean;
   onChoose: (connector: Connector) => void;
 }) {
   const connectors = useQuery({ ...ask('connectors.list'), staleTime: Infinity });
   const [text, setText] = useState('');
   const wanted = text.trim().toLowerCase();
-  const fits = ({ connector_type, display_name, description, category }: Connector) =>
-    connector_type === type && `${display_name} ${description} ${category}`.toLowerCase().includes(wanted);
+  const fits = ({ connector_type, display_name, description, category, ...connector }: Connector) =>
+    connector_type === type &&
+    (forRows !== true || carriesRows({ connector_type, ...connector })) &&
+    `${display_name} ${description} ${category}`.toLowerCase().includes(wanted);
   return (
     <Loaded query={connectors}>
       {(list) => (

@@ -1,0 +1,138 @@
+import { Button, Progress } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { compact, duration, plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Section } from '../../parts/page.tsx';
+import { Status, toneOf } from '../../parts/status.tsx';
+import { useOrder } from '../../use-order.ts';
+import { ChunkCalendar, spanOf } from './chunk-calendar.tsx';
+
+type Progressing = Output<'runs.ofPlan'>;
+type Run = Progressing['runs'][number];
+
+const LIVE = new Set(['queued', 'running', 'retrying', 'stopping']);
+const FAILED = new Set(['failed', 'partially_succeeded', 'stopped']);
+const LOOK_MS = 1_000;
+
+interface LaunchedProps {
+  plan_id: string;
+  connection_id: string;
+  another: () => void;
+}
+
+/** The chunks of a custom run as they go on; those that failed can be run again. */
+export function Launched({ plan_id, another }: LaunchedProps) {
+  const progress = useQuery({
+    ...ask('runs.ofPlan', { plan_id }),
+    refetchInterval: ({ state }) => (state.data?.runs.some(({ status }) => LIVE.has(status)) ? LOOK_MS : 10_000),
+  });
+  return <Loaded query={progress}>{(data) => <Chunks progress={data} another={another} />}</Loaded>;
+}
+
+/** Of each chunk the newest run: it is what counts. */
+function newestOf(runs: Run[]): Run[] {
+  const newest = new Map<number, Run>();
+  for (const run of runs.toSorted((a, b) => a.number - b.number)) newest.set(run.chunk_index ?? 0, run);
+  return [...newest.values()].toSorted((a, b) => (a.chunk_index ?? 0) - (b.chunk_index ?? 0));
+}
+
+function Chunks({ progress: { plan, runs: all }, another }: { progress: Progressing; another: () => void }) {
+  const mayRun = useMay('connections.run');
+  const runs = newestOf(all);
+  const live = runs.filter(({ status }) => LIVE.has(status));
+  const failed = runs.filter(({ status }) => FAILED.has(status));
+  const ended = runs.length - live.length;
+  const byChunk = new Map(runs.map((run) => [run.chunk_index ?? 0, run]));
+  const rerun = useOrder('runs.rerun', { refresh: ['runs.ofPlan'] });
+  const stop = useOrder('runs.stop', { refresh: ['runs.ofPlan'] });
+  const unchosen = new Set(plan.chunks.filter(({ index }) => !byChunk.has(index)).map(({ index }) => index));
+  return (
+    <Section
+      title={live.length > 0 ? `${ended} of ${plural(runs.length, 'chunk')} done` : saidOf(runs.length, failed.length)}
+      lead={plan.parameters.reason ?? undefined}
+      actions={
+        <>
+          {live.length > 0 && (
+            <Button
+              variant="default"
+              disabled={!mayRun}
+              leftSection={<Icon name="stop" size={16} />}
+              onClick={() => live.forEach(({ id }) => stop.mutate({ connection_run_id: id }))}
+            >
+              Stop all
+            </Button>
+          )}
+          {failed.length > 0 && (
+            <Button
+              disabled={!mayRun}
+              loading={rerun.isPending}
+              leftSection={<Icon name="refresh" size={16} />}
+              onClick={() => failed.forEach(({ id }) => rerun.mutate({ connection_run_id: id }))}
+            >
+              Run {plural(failed.length, 'failed chunk')} again
+            </Button>
+          )}
+          <Button variant="default" onClick={another}>
+            Another custom run
+          </Button>
+        </>
+      }
+    >
+      <div className="stack">
+        <Progress
+          value={runs.length === 0 ? 0 : (100 * ended) / runs.length}
+          color={failed.length > 0 ? 'red' : 'teal'}
+          aria-label={`${ended} of ${runs.length} chunks done`}
+        />
+        <ChunkCalendar
+          chunks={plan.chunks}
+          left={unchosen}
+          toneOf={(index) => (byChunk.has(index) ? toneOf(byChunk.get(index)!.status) : undefined)}
+        />
+        {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+        <div className="table-frame" tabIndex={0} role="region" aria-label="Chunks">
+          <table className="table compact">
+            <thead>
+              <tr>
+                <th>Chunk</th>
+                <th>Days</th>
+                <th>State</th>
+                <th className="end">Rows</th>
+                <th className="end">Time</th>
+                <th>Run</th>
+              </tr>
+            </thead>
+            <tbody>
+              {runs.map((run) => (
+                <ChunkRow key={run.id} run={run} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </div>
+    </Section>
+  );
+}
+
+const saidOf = (chunks: number, failed: number) =>
+  failed === 0 ? `${plural(chunks, 'chunk')} loaded` : `${failed} of ${plural(chunks, 'chunk')} failed`;
+
+const ChunkRow = ({ run }: { run: Run }) => (
+  <tr>
+    <td className="number">{(run.chunk_index ?? 0) + 1}</td>
+    <td className="nowrap">{spanOf({ start_date: run.window_start, end_date: run.window_end })}</td>
+    <td>
+      <Status value={run.status} />
+      {run.error && <span className="stream-error"> {run.error.message}</span>}
+    </td>
+    <td className="end number">{compact(run.rows_loaded)}</td>
+    <td className="end number">{duration(run.duration_ms)}</td>
+    <td>
+      <Link href={`/console/connections/${run.connection_id}/runs/${run.id}`}>#{run.number}</Link>
+    </td>
+  </tr>
+);

@@ -1,0 +1,89 @@
+import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { ask } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Section } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+import { useOrder } from '../../use-order.ts';
+import type { AccountConnector } from '../account-connectors/account-connector.tsx';
+import { ParametersSection } from '../account-connectors/parameters-section.tsx';
+
+interface ChosenConnectorProps {
+  type: 'source' | 'destination';
+  id: string;
+}
+
+/** How the chosen side stood its last test; one that fails is put right here. */
+export function ChosenConnector({ type, id }: ChosenConnectorProps) {
+  const connector = useQuery(ask('account_connectors.get', { connector_type: type, account_connector_id: id }));
+  return <Loaded query={connector}>{(data) => <Tested connector={data} />}</Loaded>;
+}
+
+function Tested({ connector }: { connector: AccountConnector }) {
+  const { id, connector_type, name, status, status_message, last_test, last_tested_at } = connector;
+  const mayUpdate = useMay(`${connector_type}s.update`);
+  const login = useOrder('account_connectors.login', {
+    done: `${name} passed its test`,
+    failed: `${name} did not pass its test`,
+  });
+  const entry = useQuery(
+    ask('connectors.get', {
+      connector_type,
+      connector_name: connector.connector_name,
+      connector_id: connector.connector_id,
+    }),
+  );
+  return (
+    <Section
+      title={name}
+      lead={
+        <>
+          Tested <Ago at={last_tested_at} never="never" />
+        </>
+      }
+      actions={
+        <>
+          <Status value={status} />
+          <Button
+            variant="default"
+            size="xs"
+            leftSection={<Icon name="refresh" size={14} />}
+            disabled={!mayUpdate}
+            loading={login.isPending}
+            onClick={() => login.mutate({ account_connector_id: id })}
+          >
+            Test again
+          </Button>
+        </>
+      }
+    >
+      <div className="stack chosen-side">
+        {status_message && <p className="stream-error">{status_message}</p>}
+        {last_test && last_test.checks.length > 0 && (
+          <ul className="checks">
+            {last_test.checks.map((check) => (
+              <li key={check.title} data-status={check.status}>
+                <Icon
+                  name={check.status === 'passed' ? 'check' : check.status === 'failed' ? 'close' : 'more'}
+                  size={16}
+                />
+                <span>
+                  {check.title}
+                  <span className="hidden"> {check.status}</span>
+                  {check.message && <span className="dimmed"> {check.message}</span>}
+                </span>
+              </li>
+            ))}
+          </ul>
+        )}
+        <details className="fold" open={status !== 'active'}>
+          <summary>Parameters</summary>
+          <Loaded query={entry}>{(known) => <ParametersSection connector={connector} entry={known} />}</Loaded>
+        </details>
+      </div>
+    </Section>
+  );
+}

@@ -1,0 +1,148 @@
+import { Button, Switch, TextInput } from '@mantine/core';
+import type { FormEvent } from 'react';
+import { useLocation } from 'wouter';
+import { isApiError } from '../../../api.ts';
+import { Failure } from '../../parts/failure.tsx';
+import { compact, plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Section } from '../../parts/page.tsx';
+import { wordsOf } from '../../parts/status.tsx';
+import { refusedField } from '../../refused-field.ts';
+import { useSchedulePreview } from '../../schedule/schedule-preview.tsx';
+import { useOrder } from '../../use-order.ts';
+import type { DraftState } from './draft.ts';
+import { requestOf, type Row } from './proposal.ts';
+import type { StepName } from './steps.tsx';
+import type { Choices } from './use-choices.ts';
+
+interface ReviewStepProps {
+  draft: DraftState;
+  choices: Choices;
+  go: (step: StepName) => void;
+}
+
+/** All of it once more, a name, and then it is made. */
+export function ReviewStep({ draft: { draft, set, clear }, choices, go }: ReviewStepProps) {
+  const { source, destination, selected, edits } = choices;
+  const [, navigate] = useLocation();
+  const create = useOrder('connections.create', {
+    done: 'The connection was made',
+    failed: null,
+    after: ({ id, active_run_id }) => {
+      clear();
+      navigate(`/console/connections/${id}${active_run_id === null ? '' : `/runs/${active_run_id}`}`);
+    },
+  });
+  const name = draft.name ?? `${source?.name} to ${destination?.name}`;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (!source || !destination || name.trim() === '') return;
+    create.mutate({
+      name: name.trim(),
+      source_id: source.id,
+      destination_id: destination.id,
+      streams: selected.map((row) => requestOf(row, edits)),
+      schedule: draft.schedule,
+      ...(draft.destination_schema.trim() !== '' && { destination_schema: draft.destination_schema.trim() }),
+      ...(draft.table_prefix.trim() !== '' && { table_prefix: draft.table_prefix.trim() }),
+      run_immediately: draft.run_immediately,
+    });
+  };
+  const where = stepOf(refusedField(create.error));
+  const isTaken = isApiError(create.error) && /duplicate/.test(create.error.code) && where === null;
+  return (
+    <form className="stack" onSubmit={submit} noValidate>
+      <Summary {...{ choices, go }} />
+      <Section title="Name and place">
+        <div className="fields">
+          <TextInput
+            label="Name"
+            withAsterisk
+            value={name}
+            error={name.trim() === '' ? 'A name is needed' : isTaken ? create.error?.message : null}
+            onChange={(event) => set({ name: event.currentTarget.value })}
+          />
+          <TextInput
+            label="Schema at the destination"
+            placeholder="As the destination has it"
+            value={draft.destination_schema}
+            onChange={(event) => set({ destination_schema: event.currentTarget.value })}
+          />
+          <TextInput
+            label="Prefix of tables"
+            placeholder="None"
+            value={draft.table_prefix}
+            onChange={(event) => set({ table_prefix: event.currentTarget.value })}
+          />
+          <Switch
+            label="Start the first run at once"
+            checked={draft.run_immediately}
+            onChange={(event) => set({ run_immediately: event.currentTarget.checked })}
+          />
+        </div>
+      </Section>
+      {create.error && <Failure title="The connection was not made" error={create.error} />}
+      <div className="form-foot sticky-foot">
+        <span className="grow">
+          {where && (
+            <Button variant="light" size="xs" onClick={() => go(where)}>
+              To the step where it can be changed
+            </Button>
+          )}
+        </span>
+        <Button variant="default" onClick={() => go('schedule')}>
+          Back
+        </Button>
+        <Button type="submit" loading={create.isPending} leftSection={<Icon name="play" size={16} />}>
+          {draft.run_immediately ? 'Make and run' : 'Make the connection'}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** Where a field of the request is decided; null: here. */
+function stepOf(field: string): StepName | null {
+  if (field.startsWith('streams')) return 'streams';
+  if (field.startsWith('schedule')) return 'schedule';
+  if (field === 'source_id') return 'source';
+  return field === 'destination_id' ? 'destination' : null;
+}
+
+function Summary({ choices, go }: Pick<ReviewStepProps, 'choices' | 'go'>) {
+  const { source, destination, selected, draft } = choices;
+  const { preview } = useSchedulePreview(draft.schedule);
+  const lines: [step: StepName, label: string, value: string, more: string][] = [
+    ['source', 'Source', source?.name ?? '', source?.connector_display_name ?? ''],
+    ['streams', 'Streams', plural(selected.length, 'stream'), waysOf(selected)],
+    ['destination', 'Destination', destination?.name ?? '', destination?.connector_display_name ?? ''],
+    ['schedule', 'Schedule', preview?.description ?? '…', ''],
+  ];
+  return (
+    <Section title="What will be made">
+      <dl className="review">
+        {lines.map(([step, label, value, more]) => (
+          <div key={step}>
+            <dt>{label}</dt>
+            <dd>
+              <b>{value}</b> {more && <span className="dimmed">{more}</span>}
+            </dd>
+            <Button variant="subtle" size="compact-sm" aria-label={`Change: ${label}`} onClick={() => go(step)}>
+              Change
+            </Button>
+          </div>
+        ))}
+      </dl>
+    </Section>
+  );
+}
+
+/** `3 full refresh, overwrite; 2 incremental, append dedup` */
+function waysOf(rows: Row[]): string {
+  const counts = new Map<string, number>();
+  for (const { stream } of rows) {
+    const way = `${wordsOf(stream.sync_mode)}, ${wordsOf(stream.destination_sync_mode)}`;
+    counts.set(way, (counts.get(way) ?? 0) + 1);
+  }
+  return [...counts].map(([way, count]) => (counts.size === 1 ? way : `${compact(count)} ${way}`)).join('; ');
+}

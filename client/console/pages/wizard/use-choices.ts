@@ -1,0 +1,77 @@
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useMemo } from 'react';
+import { ask } from '../../api.ts';
+import type { Draft } from './draft.ts';
+import { rowsOf } from './proposal.ts';
+
+const PENDING_MS = 1_000;
+const NOBODY = '';
+
+/** What the service knows of what was chosen: both sides, and the streams of the source as they would be loaded. */
+export function useChoices(draft: Draft) {
+  const { source_id, destination_id } = draft;
+  const source = useSide('source', source_id);
+  const destination = useSide('destination', destination_id);
+  const known = useQuery({
+    ...ask('connectors.get', {
+      connector_type: 'destination',
+      connector_name: destination.data?.connector_name ?? NOBODY,
+    }),
+    enabled: destination.data !== undefined,
+    staleTime: Infinity,
+  });
+  const origin = useQuery({
+    ...ask('connectors.get', { connector_type: 'source', connector_name: source.data?.connector_name ?? NOBODY }),
+    enabled: source.data !== undefined,
+    staleTime: Infinity,
+  });
+  const discovery = useQuery({
+    ...ask('account_connectors.discovery', { account_connector_id: source_id ?? NOBODY }),
+    enabled: source_id !== null && source.data?.status === 'active',
+    refetchInterval: ({ state }) => (state.data?.catalog_status === 'pending' ? PENDING_MS : false),
+  });
+  const refreshed_at = discovery.data?.catalog_refreshed_at ?? null;
+  const catalog = useQuery({
+    ...ask('account_connectors.catalog', { account_connector_id: source_id ?? NOBODY }),
+    enabled: refreshed_at !== null,
+  });
+  const { refetch } = catalog;
+  useEffect(() => {
+    if (refreshed_at !== null) void refetch();
+  }, [refreshed_at, refetch]);
+  const edits = (source_id !== null && draft.streams[source_id]) || NO_EDITS;
+  const destination_modes = known.data?.supported_destination_sync_modes ?? NO_MODES;
+  const rows = useMemo(
+    () => rowsOf(catalog.data ?? [], { edits, destination: destination_modes }),
+    [catalog.data, edits, destination_modes],
+  );
+  const selected = useMemo(() => rows.filter(({ stream }) => stream.selected), [rows]);
+  return {
+    draft,
+    source: source_id === null ? undefined : source.data,
+    destination: destination_id === null ? undefined : destination.data,
+    discovery,
+    catalog,
+    edits,
+    rows,
+    selected,
+    problems: useMemo(() => selected.filter(({ problem }) => problem !== null), [selected]),
+    destination_modes,
+    /** Out of a database into an application: fields are mapped to those of its records. */
+    isReverse: SQL.has(origin.data?.category ?? '') && APPLICATIONS.has(known.data?.category ?? ''),
+    isLoading: source.isLoading || destination.isLoading || discovery.isLoading || catalog.isLoading,
+  };
+}
+export type Choices = ReturnType<typeof useChoices>;
+
+const NO_EDITS = {};
+const NO_MODES: never[] = [];
+const SQL = new Set(['database', 'warehouse']);
+const APPLICATIONS = new Set(['saas', 'ads', 'crm', 'chat', 'http']);
+
+const useSide = (connector_type: 'source' | 'destination', id: string | null) =>
+  useQuery({
+    ...ask('account_connectors.get', { connector_type, account_connector_id: id ?? NOBODY }),
+    enabled: id !== null,
+    retry: false,
+  });

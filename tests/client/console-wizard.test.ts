@@ -1,0 +1,200 @@
+import { afterAll, expect, test } from 'bun:test';
+import postgres from 'postgres';
+import { startConsole } from '../support/console.ts';
+import { createPlainDatabase } from '../support/database.ts';
+import { runEnded } from '../support/pipeline.ts';
+import { makerOf, postgresParameters } from '../support/resources.ts';
+import { shoot } from '../support/screenshots.ts';
+
+const site = await startConsole();
+const { service, api } = site;
+const make = makerOf(api.call);
+const warehouse = await createPlainDatabase();
+const wide = await createPlainDatabase();
+const tables = postgres(wide.url, { max: 1, onnotice: () => {} });
+await tables.unsafe(
+  Array.from(
+    { length: 1000 },
+    (_, n) => `create table t_${n} (id int primary key, email text, changed timestamptz)`,
+  ).join(';'),
+);
+await tables.end();
+afterAll(() => Promise.all([warehouse.drop(), wide.drop()]));
+const opened = await site.signedIn();
+const { page, complaints } = opened;
+
+const next = () => page.getByRole('button', { name: 'Next' }).click();
+const atStep = (name: string) => page.locator('.steps [aria-current=step]').getByText(name, { exact: true }).waitFor();
+const visible = () => page.locator('.wizard-panel:visible');
+const choose = (name: string) => visible().locator('label.connector-card').filter({ hasText: name }).first().click();
+/** What the service has of the one connection with this name. */
+const connectionNamed = async (name: string) => {
+  const { body } = await api.call('GET', '/connections');
+  return body.find((one: { name: string }) => one.name === name);
+};
+
+async function fillPostgres(url: string): Promise<void> {
+  const { host, port, database, username, password } = postgresParameters(url);
+  await visible().getByRole('textbox', { name: 'Host', exact: true }).fill(String(host));
+  await visible().getByRole('textbox', { name: 'Port' }).fill(String(port));
+  await visible().getByRole('textbox', { name: 'Database' }).fill(String(database));
+  await visible().getByRole('textbox', { name: 'User name' }).fill(String(username));
+  await visible().getByLabel('Password', { exact: true }).fill(String(password));
+}
+
+test('a pipeline from nothing: source, streams, destination, schedule, first run watched to its end', async () => {
+  await page.goto('/console/connections/new');
+  await atStep('Source');
+  expect(await page.getByRole('button', { name: 'Next' }).isDisabled()).toBe(true);
+  await shoot(page, 'wizard-gallery');
+  await visible().getByRole('searchbox', { name: 'Search systems' }).fill('demo');
+  await visible().locator('button.connector-card').first().click();
+  await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('Shop');
+  await visible().getByRole('textbox', { name: 'Rows' }).fill('500');
+  await visible().getByRole('button', { name: 'Test and make' }).click();
+  await visible().getByRole('radio', { name: 'Shop' }).waitFor();
+  await page.locator('.steps small').getByText('Shop').waitFor();
+  await shoot(page, 'wizard-source');
+  await next();
+
+  await atStep('Streams');
+  await visible().getByRole('checkbox', { name: 'Load orders' }).waitFor();
+  await visible()
+    .getByRole('button', { name: /^users/ })
+    .click();
+  await visible().getByRole('textbox', { name: 'Name of email at the destination' }).fill('contact');
+  await visible().getByRole('combobox', { name: 'Masking of email' }).click();
+  await page.getByRole('option', { name: 'Hashed', exact: true }).click();
+  await shoot(page, 'wizard-streams');
+  await visible()
+    .getByRole('button', { name: /^users/ })
+    .click();
+  await visible().getByRole('checkbox', { name: 'Load events' }).uncheck();
+  await next();
+
+  await atStep('Destination');
+  await visible().getByRole('searchbox', { name: 'Search systems' }).fill('PostgreSQL');
+  await visible().locator('button.connector-card').first().click();
+  await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('Warehouse');
+  await fillPostgres(warehouse.url);
+  await visible().getByRole('button', { name: 'Test and make' }).click();
+  await page.locator('.steps small').getByText('Warehouse').waitFor();
+  await shoot(page, 'wizard-destination');
+  await next();
+
+  await atStep('Schedule');
+  await visible().getByText('Cron', { exact: true }).click();
+  await visible().getByRole('textbox', { name: 'Cron expression' }).fill('30 6 * * 1-5');
+  await visible().locator('.schedule-preview').getByText('At 06:30, Monday through Friday').waitFor();
+  expect(await visible().locator('.schedule-preview time').count()).toBe(5);
+  await shoot(page, 'wizard-schedule');
+  await next();
+
+  await atStep('Review');
+  await visible().getByRole('textbox', { name: 'Schema at the destination' }).fill('shop');
+  await shoot(page, 'wizard-review');
+  await visible().getByRole('button', { name: 'Make and run' }).click();
+  await page.getByRole('heading', { name: 'Run #1' }).waitFor();
+  await page.locator('.page-title').getByText('succeeded').waitFor({ timeout: 30_000 });
+
+  const made = await connectionNamed('Shop to Warehouse');
+  expect(made.schedule).toMatchObject({ type: 'cron', cron_expression: '30 6 * * 1-5' });
+  expect(made.streams.find((one: { name: string }) => one.name === 'events').selected).toBe(false);
+  const sql = postgres(warehouse.url, { max: 1 });
+  const users = await sql`select contact from shop.users`;
+  await sql.end();
+  expect(users).toHaveLength(50);
+  expect(users[0]!.contact).toMatch(/^[0-9a-f]{64}$/);
+  expect(complaints).toEqual([]);
+}, 120_000);
+
+test('what was typed outlasts a step back, another page, a refusal, and a session that ends', async () => {
+  const source = await make.source({ streams: 3 });
+  const destination = await make.destination();
+  await make.connection({ name: 'Taken' });
+  await page.goto('/console/connections/new');
+  await choose(source.name);
+  await next();
+  await visible().getByRole('checkbox', { name: 'Load stream_2' }).uncheck();
+  await page.getByRole('link', { name: 'Overview' }).first().click();
+  await page.goto('/console/connections/new?step=streams');
+  await visible().getByRole('checkbox', { name: 'Load stream_2' }).waitFor();
+  expect(await visible().getByRole('checkbox', { name: 'Load stream_2' }).isChecked()).toBe(false);
+  await next();
+  await choose(destination.name);
+  await next();
+  await next();
+  await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('Taken');
+  await page.goBack();
+  await atStep('Schedule');
+  await next();
+  await visible().getByRole('button', { name: 'Make and run' }).click();
+  await visible().getByRole('alert').getByText('duplicate_name').waitFor();
+  await shoot(page, 'wizard-refused');
+  await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('After the session');
+
+  await page.context().clearCookies();
+  await visible().getByRole('button', { name: 'Make and run' }).click();
+  await page.getByRole('textbox', { name: 'API key' }).fill(service.api_key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('textbox', { name: 'API key' }).waitFor({ state: 'detached' });
+  expect(await visible().getByRole('textbox', { name: 'Name', exact: true }).inputValue()).toBe('After the session');
+  await visible().getByRole('button', { name: 'Make and run' }).click();
+  await page.getByRole('heading', { name: 'Run #1' }).waitFor();
+  const made = await connectionNamed('After the session');
+  const selected = made.streams.filter((one: { selected: boolean }) => one.selected);
+  expect(selected.map((one: { name: string }) => one.name)).toEqual(['stream_1', 'stream_3']);
+  await runEnded(service, new URL(page.url()).pathname.split('/').at(-1)!);
+}, 120_000);
+
+test('a source that fails its test is put right within the wizard', async () => {
+  await page.goto('/console/connections/new');
+  await visible().getByText('A new source').click();
+  await visible().getByRole('searchbox', { name: 'Search systems' }).fill('PostgreSQL');
+  await visible().locator('button.connector-card').first().click();
+  await visible().getByRole('button', { name: 'Test and make' }).click();
+  await visible().getByText('Host is needed').waitFor();
+  await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('Wide');
+  await fillPostgres(wide.url);
+  await visible().getByLabel('Password', { exact: true }).fill('wrong');
+  await visible().getByRole('button', { name: 'Test and make' }).click();
+  await visible().locator('.checks [data-status=failed]').waitFor();
+  expect(await page.getByRole('button', { name: 'Next' }).isDisabled()).toBe(true);
+  await shoot(page, 'wizard-failed-test');
+  await visible()
+    .getByLabel('Password', { exact: true })
+    .fill(String(postgresParameters(wide.url).password));
+  await visible().getByRole('button', { name: 'Save and test' }).click();
+  await visible().locator('.checks [data-status=failed]').waitFor({ state: 'detached' });
+  expect(await page.getByRole('button', { name: 'Next' }).isEnabled()).toBe(true);
+}, 60_000);
+
+test('a thousand streams: in the page are those in sight; many are set at once', async () => {
+  await next();
+  await visible().getByText('All 1000').waitFor({ timeout: 60_000 });
+  expect(await visible().locator('.stream-rows > li').count()).toBeLessThan(60);
+  await visible().getByRole('searchbox', { name: 'Search streams' }).fill('t_99');
+  await visible().getByText('11 streams of 11 in sight chosen').waitFor();
+  await visible().getByRole('button', { name: 'Set many at once' }).click();
+  const bulk = visible().getByRole('group', { name: 'Settings for many streams' });
+  await bulk.getByRole('combobox', { name: 'Read' }).click();
+  await page.getByRole('option', { name: 'incremental' }).click();
+  await bulk.getByRole('combobox', { name: 'Cursor' }).fill('changed');
+  await bulk.getByRole('combobox', { name: 'Mask a field' }).fill('email');
+  await page.keyboard.press('Escape');
+  await bulk.getByRole('combobox', { name: 'How it is masked' }).click();
+  await page.getByRole('option', { name: 'Blanked' }).click();
+  await shoot(page, 'wizard-bulk');
+  await bulk.getByRole('button', { name: 'Set for 11 streams' }).click();
+  const line = visible().getByRole('button', { name: /^public\.t_990/ });
+  expect(await line.innerText()).toContain('incremental, append dedup · by changed · 3 of 3 fields · 1 masked');
+  await visible().getByRole('searchbox', { name: 'Search streams' }).fill('');
+  await visible().getByText('1,000 streams of 1000 in sight chosen').waitFor();
+  const started = performance.now();
+  await visible()
+    .getByRole('checkbox', { name: /in sight chosen/ })
+    .uncheck();
+  await visible().getByText('0 streams of 1000 in sight chosen').waitFor();
+  expect(performance.now() - started).toBeLessThan(2_000);
+  expect(complaints).toEqual([]);
+}, 120_000);

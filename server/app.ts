@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia';
 import type { Deps } from './deps.ts';
 import { avatarPicture } from './http/avatar.ts';
-import { createConsole } from './http/console.ts';
+import { consoleRoutes } from './http/console.ts';
 import { docsFile, docsPage } from './http/docs.ts';
 import { createEdge, type Handler } from './http/edge.ts';
 import { exportFile } from './http/exports.ts';
@@ -36,7 +36,7 @@ export function createApp(deps: Deps) {
   for (const routes of [
     ...restRoutes(deps, served),
     ...Object.entries(pages).map(pageRoutes),
-    ...createConsole(deps).routes,
+    ...consoleRoutes(deps),
   ]) {
     const other = edge(routes.template, otherMethods(routes));
     // Each method by itself: a path without parameters must not fall through to one with, whatever the method.

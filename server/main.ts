@@ -71,7 +71,9 @@ async function serve(
   shutdown.onEnd(() => closeDeps(deps));
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
   const { createApp } = await import('./app.ts');
+  const { warmConsole } = await import('./http/console.ts');
   const app = listenOn(createApp(deps), config);
+  warmConsole(deps);
   shutdown.onEnd(async () => {
     // Answers on their way get a moment; an endless download must not keep the service from ending.
     await Promise.race([app.server?.stop(), Bun.sleep(5_000)]);
@@ -94,6 +96,7 @@ function listenOn(app: ReturnType<typeof import('./app.ts').createApp>, { HOST, 
 
 function greet(config: Config, at: { made: Bootstrapped; address: string }): void {
   say(`Data pipelines at ${at.address} (ready after ${Math.round(process.uptime() * 10) / 10} s)`);
+  say(`  web console: ${at.address}/`);
   say(`  reference of the API: ${at.address}/docs`);
   if (at.made.api_key)
     say(`  API key of ${config.BOOTSTRAP_EMAIL}, valid for 90 days, shown only now: ${at.made.api_key}`);

@@ -24,27 +24,32 @@ const POLICY = [
  */
 const PAGES = ['/', '/console', '/console/*', '/cases/:p1', '/invitation'];
 
-/** The web console: its pages, its files, and signing in and out. Bundled at the first request, or by `warm`. */
-export function createConsole(deps: Deps): { routes: PathRoutes[]; warm(): void } {
-  let loading: Promise<ConsoleBundle> | undefined;
-  const bundle = () =>
-    (loading ??= loadConsole(deps).catch((error: unknown) => {
-      loading = undefined;
-      throw error;
-    }));
-  const page: Handler = async () => new Response(pageOf((await bundle()).entry), { headers: PAGE_HEADERS });
+/** The web console: its pages, its files, and signing in and out. */
+export function consoleRoutes(deps: Deps): PathRoutes[] {
+  const page: Handler = async () => new Response(pageOf((await bundleOf(deps)).entry), { headers: PAGE_HEADERS });
   const session = new Map<string, Handler>([
     ['POST', signIn(deps)],
     ['DELETE', signOut(deps)],
   ]);
-  return {
-    routes: [
-      ...PAGES.map((pattern) => getRoute(pattern, page)),
-      getRoute('/assets/:p1', asset(bundle)),
-      { pattern: '/console/session', template: '/console/session', handlers: session },
-    ],
-    warm: () => void bundle().catch((error: unknown) => deps.log.error({ err: error }, 'the console has no bundle')),
-  };
+  return [
+    ...PAGES.map((pattern) => getRoute(pattern, page)),
+    getRoute('/assets/:p1', asset(deps)),
+    { pattern: '/console/session', template: '/console/session', handlers: session },
+  ];
+}
+
+/** Bundles the console ahead of the first request, beside whatever else is done. */
+export const warmConsole = (deps: Deps): void =>
+  void bundleOf(deps).catch((error: unknown) => deps.log.error({ err: error }, 'the console cannot be bundled'));
+
+const bundles = new WeakMap<Deps, Promise<ConsoleBundle>>();
+
+/** Loaded once; after a failure the next request tries again. */
+function bundleOf(deps: Deps): Promise<ConsoleBundle> {
+  const loading = bundles.get(deps) ?? loadConsole(deps);
+  bundles.set(deps, loading);
+  loading.catch(() => bundles.delete(deps));
+  return loading;
 }
 
 const getRoute = (pattern: string, handler: Handler): PathRoutes => ({
@@ -55,9 +60,9 @@ const getRoute = (pattern: string, handler: Handler): PathRoutes => ({
 
 /** Under a name that holds the hash of the content: never asked for again. */
 const asset =
-  (bundle: () => Promise<ConsoleBundle>): Handler =>
+  (deps: Deps): Handler =>
   async ({ request, params: [name = ''] }) => {
-    const found = (await bundle()).assets.get(name);
+    const found = (await bundleOf(deps)).assets.get(name);
     if (!found) throw new ApiError(404, 'not_found', 'Not Found');
     const accepted = request.headers.get('accept-encoding') ?? '';
     const encoding = /\bbr\b/.test(accepted) ? 'br' : /\bgzip\b/.test(accepted) ? 'gzip' : null;

@@ -31,7 +31,7 @@ export function HealthTiles({
       ))}
       <li>
         <div className="tile">
-          <span>Rows today (UTC)</span>
+          <span>Rows today</span>
           <b className="number">{today ? compact(today.rows_loaded) : '–'}</b>
         </div>
       </li>

@@ -1,5 +1,6 @@
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
+import { alone } from './advisory-lock.ts';
 import * as schema from './schema/index.ts';
 import { preparing } from './prepared-statements.ts';
 import type { Db } from './types.ts';
@@ -9,6 +10,8 @@ export interface Database {
   url: string;
   /** Calls `heard` for each NOTIFY on `channel`. A hint only: whoever listens must also look by himself now and then. */
   listen(channel: string, heard: (payload: string) => void): Promise<{ unlisten(): Promise<void> }>;
+  /** Does work alone among all processes that name the same lock. @throws the signal's reason */
+  alone<Result>(lock: { name: string; signal: AbortSignal }, work: () => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
 
@@ -27,6 +30,7 @@ export function openDatabase(url: string, options: { max?: number } = {}): Datab
       const { unlisten } = await client.listen(channel, heard);
       return { unlisten };
     },
+    alone: (lock, work) => alone(client, lock, work),
     close: () => client.end({ timeout: 5 }),
   };
 }

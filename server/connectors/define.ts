@@ -108,6 +108,14 @@ export interface ConnectorLog {
   warn(message: string, fields?: Record<string, unknown>): void;
 }
 
+/** A secret where it is stored. */
+export interface StoredSecret {
+  /** What stands there now, whoever replaced it; null: there is none like it, or the settings are others by now. */
+  current: string | null;
+  /** False: it could not be put in the place of the one that was used. */
+  replace(used: string, replacement: string): Promise<boolean>;
+}
+
 /** All that a connector is handed. There is no other way out to the network, the disk or the clock. */
 export interface ConnectorContext<Config> {
   config: Config;
@@ -127,10 +135,11 @@ export interface ConnectorContext<Config> {
   /** Queries that users made streams of; only for sources that say they take them. */
   datasets?: readonly Dataset[];
   /**
-   * Puts a secret in the place of another among the stored settings, e.g. a refresh token that the service replaced.
-   * False: there is none like it, or nothing is stored yet. Absent: nothing can be stored.
+   * Works with a secret that its service may replace, e.g. a refresh token, alone among all processes. Absent: nothing
+   * can be stored.
+   * @param given the secret as the settings had it when they were opened
    */
-  rotateSecret?(used: string, replacement: string): Promise<boolean>;
+  rotateSecret?<Result>(given: string, work: (stored: StoredSecret) => Promise<Result>): Promise<Result>;
   /** Tells users that the stream waits for quota; call before sleeping. */
   rateLimited(until: Date): void;
 }

@@ -85,7 +85,7 @@ export function openConnector(
       datasets: row.datasets,
       warn: hooks.warn,
       rateLimited: hooks.rateLimited,
-      rotateSecret: (used, replacement) => rotateSecret(deps, row.id, { used, replacement }),
+      rotateSecret: (given, work) => rotateSecret(deps, { row, given, signal: hooks.signal }, work),
     },
   };
 }

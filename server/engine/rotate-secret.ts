@@ -1,14 +1,58 @@
 import { eq } from 'drizzle-orm';
 import { accountConnectors } from '../../db/schema/index.ts';
+import type { StoredSecret } from '../connectors/define.ts';
 import type { Deps } from '../deps.ts';
-import { openSecrets, secretsContext } from './connector-context.ts';
+import { type AccountConnectorRow, openParameters, openSecrets, secretsContext } from './connector-context.ts';
+
+type Path = (string | number)[];
+
+interface Rotating {
+  /** The settings as they were opened. */
+  row: AccountConnectorRow;
+  given: string;
+  signal: AbortSignal;
+}
 
 /**
- * Puts a secret in the place of another among the stored secrets of an account connector, sealed anew. The row is
- * locked meanwhile, so that of two rotations none undoes the other.
- * @returns false when no such secret is stored (any more)
+ * Works with a secret of an account connector alone among all processes, so that a token which is good for one use is
+ * used once. What stands in its place by then is what counts, not what `row` had.
  */
-export const rotateSecret = (deps: Deps, id: string, { used, replacement }: { used: string; replacement: string }) =>
+export async function rotateSecret<Result>(
+  deps: Deps,
+  { row, given, signal }: Rotating,
+  work: (stored: StoredSecret) => Promise<Result>,
+): Promise<Result> {
+  const place = given === '' ? null : placeOf(openParameters(deps, row), given);
+  if (!place) return await work({ current: null, replace: async () => false });
+  return await deps.database.alone({ name: `secrets of ${row.id}`, signal }, async () => {
+    const [stored] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, row.id));
+    const current = stored ? currentAt(place, openParameters(deps, row), openParameters(deps, stored)) : null;
+    return await work({ current, replace: (used, replacement) => store(deps, row.id, { used, replacement }) });
+  });
+}
+
+/** Where a value stands in a tree; null: nowhere. */
+function placeOf(value: unknown, sought: string, path: Path = []): Path | null {
+  if (value === sought) return path;
+  if (typeof value !== 'object' || value === null) return null;
+  for (const [name, item] of Object.entries(value)) {
+    const found = placeOf(item, sought, [...path, Array.isArray(value) ? Number(name) : name]);
+    if (found) return found;
+  }
+  return null;
+}
+
+/** What stands at a place; null where anything else has changed: then it may be the secret of somebody else. */
+function currentAt(place: Path, before: unknown, now: unknown): string | null {
+  const read = (tree: unknown) =>
+    place.reduce<unknown>((node, part) => (node as Record<string, unknown> | null | undefined)?.[part], tree);
+  const [used, current] = [read(before), read(now)];
+  if (typeof used !== 'string' || typeof current !== 'string') return null;
+  return Bun.deepEquals(replaced(before, used, current), now) ? current : null;
+}
+
+/** The row is locked meanwhile, so that whoever changes other secrets of it is not undone. */
+const store = (deps: Deps, id: string, { used, replacement }: { used: string; replacement: string }) =>
   deps.db.transaction(async (tx): Promise<boolean> => {
     const [row] = await tx.select().from(accountConnectors).where(eq(accountConnectors.id, id)).for('update');
     if (!row || used === '') return false;

@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import type { StoredSecret } from '../../server/connectors/define.ts';
 import { inTurn, json, makeItems, type SeenRequest, startHttpServer } from '../support/http-server.ts';
 import { check, manifestOf, read, streamOf } from './manifest-support.ts';
 
@@ -235,7 +236,9 @@ describe('signing', () => {
       refresh_request_headers: { 'X-More': 'yes' },
     };
     const rotated: string[][] = [];
-    const rotateSecret = async (used: string, next: string) => rotated.push([used, next]) > 0;
+    const replace = async (used: string, next: string) => rotated.push([used, next]) > 0;
+    const rotateSecret = <Result>(current: string, work: (stored: StoredSecret) => Promise<Result>) =>
+      work({ current, replace });
     const settings = one({ requester: { authenticator } }, { secrets: { ...secrets, refresh: 'r1' } });
     const { ids, warnings } = await read(settings, { context: { rotateSecret } });
     expect(ids).toEqual(['1']);

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { accountConnectors } from '../../db/schema/index.ts';
@@ -93,22 +94,91 @@ describe.each(Object.keys(SOURCES) as (keyof typeof SOURCES)[])('%s', (name) => 
   });
 });
 
-describe('a secret', () => {
-  test('that is not stored is put nowhere, and of two rotations none undoes the other', async () => {
-    const made = await makePipeline(service, {
-      source: {
-        name: 'http_api',
-        parameters: { ...SOURCES.http_api('twice'), secrets: { client_secret: 'a', refresh: 'refresh-0' } },
-      },
-      destination: { name: 'sample', parameters: {} },
-    });
-    const rotate = (used: string, replacement: string) => rotateSecret(deps, made.source.id, { used, replacement });
-    expect(await rotate('unknown', 'x')).toBe(false);
-    expect(await rotate('', 'x')).toBe(false);
-    expect(await rotateSecret(deps, Bun.randomUUIDv7(), { used: 'a', replacement: 'x' })).toBe(false);
-    expect(await Promise.all([rotate('a', 'b'), rotate('refresh-0', 'r')])).toEqual([true, true]);
-    expect(openSecrets(deps, await rowOf(made.source.id))).toMatchObject({
-      secrets: { client_secret: 'b', refresh: 'r' },
-    });
+const stored = (name: string) =>
+  makePipeline(service, {
+    source: { name: 'http_api', parameters: SOURCES.http_api(name) },
+    destination: { name: 'sample', parameters: {} },
   });
+
+describe('a secret', () => {
+  const { signal } = new AbortController();
+
+  test('that is not stored is put nowhere, and of two rotations none undoes the other', async () => {
+    const { source: row } = await stored('twice');
+    const rotate = (given: string, next: string) =>
+      rotateSecret(deps, { row, given, signal }, async ({ current, replace }) => [current, await replace(given, next)]);
+    expect(await rotate('unknown', 'x')).toEqual([null, false]);
+    expect(await rotate('', 'x')).toEqual([null, false]);
+    const gone = { ...row, id: Bun.randomUUIDv7(), secrets: null, parameters: { a: 'cs' } };
+    expect(await rotateSecret(deps, { row: gone, given: 'cs', signal }, (one) => one.replace('cs', 'x'))).toBe(false);
+    expect(await Promise.all([rotate('cs', 'b'), rotate('refresh-0', 'r')])).toContainEqual(['cs', true]);
+    expect(openSecrets(deps, await rowOf(row.id))).toMatchObject({ secrets: { client_secret: 'b', refresh: 'r' } });
+  });
+
+  test('is the one that stands there now, unless anything else is another by now', async () => {
+    const { source: row } = await stored('now');
+    const seen = (given: string) => rotateSecret(deps, { row, given, signal }, async ({ current }) => current);
+    await rotateSecret(deps, { row, given: 'refresh-0', signal }, ({ replace }) => replace('refresh-0', 'refresh-1'));
+    expect(await seen('refresh-0')).toBe('refresh-1');
+    const parameters = { definition: 'another' };
+    await deps.db.update(accountConnectors).set({ parameters }).where(eq(accountConnectors.id, row.id));
+    expect(await seen('refresh-0')).toBeNull();
+  });
+
+  test('is waited for no longer than the read goes on', async () => {
+    const { source: row } = await stored('stopped');
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const holder = rotateSecret(deps, { row, given: 'refresh-0', signal }, async () => (begin(), await held));
+    await begun;
+    const abort = new AbortController();
+    const waiting = rotateSecret(deps, { row, given: 'refresh-0', signal: abort.signal }, async () => 'never');
+    abort.abort(new Error('stopped'));
+    await expect(waiting).rejects.toThrow('stopped');
+    letGo();
+    await holder;
+  });
+});
+
+test('two processes that refresh at the same moment use each refresh token once', async () => {
+  const { source: row } = await stored('processes');
+  let [count, opened] = [0, 0];
+  const asked = new Set<string>();
+  const { promise: both, resolve: isBoth } = Promise.withResolvers<void>();
+  server.on('/token/processes', async ({ body }) => {
+    const used = new URLSearchParams(body).get('refresh_token') ?? '';
+    const again = asked.has(used);
+    asked.add(used);
+    if (again) isBoth();
+    // Time for the other one to ask with the same token, if nothing keeps it from that.
+    if (count === 0) await Promise.race([both, Bun.sleep(1500)]);
+    if (again || used !== `refresh-${count}`) return Response.json({ error: 'used up' }, { status: 400 });
+    count += 1;
+    return Response.json({ access_token: `access-${count}`, refresh_token: `refresh-${count}`, expires_in: 3600 });
+  });
+  const { DATA_DIR, SECRET_KEY } = deps.config;
+  const script = join(import.meta.dir, '../support/check-connector.ts');
+  const env = { ...process.env, DATA_DIR, SECRET_KEY, EGRESS_ALLOW: new URL(server.url).host, LOG_LEVEL: 'silent' };
+  const children = [1, 2].map(() =>
+    Bun.spawn([process.execPath, script, service.url, row.id], { env, stdin: 'pipe', stdout: 'pipe' }),
+  );
+  const outputs = await Promise.all(
+    children.map(async ({ stdout }) => {
+      let text = '';
+      for await (const chunk of stdout.pipeThrough(new TextDecoderStream())) {
+        text += chunk;
+        if (text !== 'open\n') continue;
+        opened += 1;
+        if (opened < children.length) continue;
+        for (const { stdin } of children) {
+          stdin.write('go\n');
+          await stdin.end();
+        }
+      }
+      return text;
+    }),
+  );
+  expect(outputs).toEqual(['open\npassed\n', 'open\npassed\n']);
+  expect(count).toBe(2);
+  expect(openSecrets(deps, await rowOf(row.id))).toMatchObject({ secrets: { refresh: 'refresh-2' } });
 });

@@ -1,4 +1,4 @@
-import type { ConnectorContext } from '../define.ts';
+import type { ConnectorContext, StoredSecret } from '../define.ts';
 import { AuthenticationError, ConfigurationError, type ConnectorError } from '../errors.ts';
 import type { Signer } from './authentication.ts';
 import { networkError, serverMessage, statusError } from './failures.ts';
@@ -46,7 +46,7 @@ export interface Token {
 export class TokenSource {
   #token: Token | null = null;
   #pending: Promise<Token> | null = null;
-  /** Services may hand out a new refresh token with each access token; the old one is then worth nothing. */
+  /** A refresh token that took the place of the one in the settings, and could not be stored there. */
   refresh_token: string | null = null;
 
   async get(fetchToken: () => Promise<Token>): Promise<string> {
@@ -75,7 +75,11 @@ export const tokenSigner = (ctx: Context, oauth: TokenEndpoint): Signer => flowS
 /** Signs with a token that all who bring the same credentials share. */
 export function flowSigner(ctx: Context, flow: TokenFlow): Signer {
   const source = sources.get(flow.key, () => new TokenSource());
-  const fetchToken = () => requestToken(ctx, flow, source);
+  const given = flow.refresh_token;
+  const fetchToken = async () =>
+    given !== null && ctx.rotateSecret
+      ? await ctx.rotateSecret(given, (stored) => requestToken(ctx, flow, { source, stored }))
+      : await requestToken(ctx, flow, { source, stored: NOT_STORED });
   return {
     async current() {
       try {
@@ -121,9 +125,16 @@ function endpointFlow(oauth: TokenEndpoint): TokenFlow {
 
 const isAbort = (error: unknown) => !(error instanceof Error && 'retryable' in error);
 
-async function requestToken(ctx: Context, flow: TokenFlow, source: TokenSource): Promise<Token> {
+const NOT_STORED: StoredSecret = { current: null, replace: async () => false };
+
+interface Asking {
+  source: TokenSource;
+  stored: StoredSecret;
+}
+
+async function requestToken(ctx: Context, flow: TokenFlow, asking: Asking): Promise<Token> {
   for (let attempt = 1; ; attempt += 1) {
-    const { token, error } = await tryToken(ctx, flow, source);
+    const { token, error } = await tryToken(ctx, flow, asking);
     if (token) return token;
     if (!error.retryable || attempt >= ATTEMPTS) throw error;
     await pause(backoff(attempt, 0.5), ctx.signal);
@@ -132,17 +143,18 @@ async function requestToken(ctx: Context, flow: TokenFlow, source: TokenSource):
 
 type Tried = { token: Token; error: null } | { token: null; error: ConnectorError };
 
-async function tryToken(ctx: Context, flow: TokenFlow, source: TokenSource): Promise<Tried> {
+async function tryToken(ctx: Context, flow: TokenFlow, asking: Asking): Promise<Tried> {
   const url = URL.parse(flow.url);
   if (!url) throw new ConfigurationError('invalid_address', 'The address of the token endpoint is none');
-  const used = flow.refresh_token === null ? null : (source.refresh_token ?? flow.refresh_token);
+  const known = asking.source.refresh_token ?? asking.stored.current;
+  const used = flow.refresh_token === null ? null : (known ?? flow.refresh_token);
   const { headers, body } = flow.request(used);
   const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(TOKEN_TIMEOUT_MS)]);
   try {
     const init = { method: 'POST', headers: { accept: 'application/json', ...headers }, body, signal };
     const response = await ctx.fetch(url.href, { ...init, redirect: 'manual' });
     const text = await response.text();
-    if (response.ok) return { token: await takeToken(ctx, text, { flow, source, used }), error: null };
+    if (response.ok) return { token: await takeToken(ctx, text, { ...asking, flow, used }), error: null };
     const place = {
       where: `The token endpoint ${url.host}`,
       message: serverMessage(text, response.headers.get('content-type')),
@@ -156,13 +168,12 @@ async function tryToken(ctx: Context, flow: TokenFlow, source: TokenSource): Pro
   }
 }
 
-interface Taking {
+interface Taking extends Asking {
   flow: TokenFlow;
-  source: TokenSource;
   used: string | null;
 }
 
-async function takeToken(ctx: Context, text: string, { flow, source, used }: Taking): Promise<Token> {
+async function takeToken(ctx: Context, text: string, { flow, used, ...asking }: Taking): Promise<Token> {
   let answer: Record<string, unknown> = {};
   try {
     answer = JSON.parse(text) as Record<string, unknown>;
@@ -176,8 +187,7 @@ async function takeToken(ctx: Context, text: string, { flow, source, used }: Tak
   }
   const next = answer[names.refresh_token];
   if (used !== null && typeof next === 'string' && next !== '' && next !== used) {
-    source.refresh_token = next;
-    await keepRotated(ctx, used, next);
+    await keepRotated(ctx, { used, next }, asking);
   }
   const life = Number(answer[names.expires_in]) > 0 ? Number(answer[names.expires_in]) : LIFE_SECONDS;
   const early = Math.min(EARLY_SECONDS, life / 2);
@@ -185,9 +195,17 @@ async function takeToken(ctx: Context, text: string, { flow, source, used }: Tak
 }
 
 /** The old refresh token is worth nothing any more: the new one takes its place in the settings. */
-async function keepRotated(ctx: Context, used: string, next: string): Promise<void> {
-  const saved = await ctx.rotateSecret?.(used, next).catch(() => false);
-  if (saved) return;
+async function keepRotated(
+  ctx: Context,
+  { used, next }: { used: string; next: string },
+  { source, stored }: Asking,
+): Promise<void> {
+  // Known even if this process is stopped while it stores it.
+  source.refresh_token = next;
+  if (await stored.replace(used, next).catch(() => false)) {
+    source.refresh_token = null;
+    return;
+  }
   ctx.warn(
     'refresh_token_rotated',
     'The service replaces its refresh tokens, and the new one could not be stored: the one in the settings may be used up',

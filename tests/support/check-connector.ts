@@ -1,0 +1,27 @@
+import { eq } from 'drizzle-orm';
+import { accountConnectors } from '../../db/schema/index.ts';
+import { readConfig } from '../../server/config.ts';
+import { closeDeps, createDeps } from '../../server/deps.ts';
+import { openConnector } from '../../server/engine/connector-context.ts';
+
+// A process of its own that opens an account connector, waits for a line, and checks it. Prints what came of it.
+const [url = '', id = ''] = process.argv.slice(2);
+const deps = await createDeps(readConfig(process.env), url, 'worker');
+const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
+if (!row) throw new Error('no such account connector');
+const { connector, ctx } = openConnector(deps, row, {
+  recorder: { start: () => ({ done() {}, failed() {} }) },
+  signal: AbortSignal.timeout(60_000),
+  cleanUp: () => {},
+  warn: (code) => process.stdout.write(`${code}\n`),
+  rateLimited: () => {},
+});
+process.stdout.write('open\n');
+for await (const _ of console) break;
+const outcome = await connector.check(ctx as never).then(
+  () => 'passed',
+  (error: Error) => error.message,
+);
+process.stdout.write(`${outcome}\n`);
+await closeDeps(deps);
+process.exit(0);

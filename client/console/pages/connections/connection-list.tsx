@@ -1,5 +1,5 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { useLayoutEffect, useRef, useState } from 'react';
+import { memo, useLayoutEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import type { Output } from '../../api.ts';
 import { Ago } from '../../parts/ago.tsx';
@@ -54,7 +54,8 @@ export function ConnectionList({ connections }: { connections: Summary[] }) {
   );
 }
 
-function Row({ connection }: { connection: Summary }) {
+/** While the list is scrolled only the rows that come into sight are drawn. */
+const Row = memo(function ConnectionRow({ connection }: { connection: Summary }) {
   const { id, name, source, destination, recent_runs, last_run, next_run_at } = connection;
   return (
     <article className="connection">
@@ -80,7 +81,7 @@ function Row({ connection }: { connection: Summary }) {
       <ConnectionMenu connection={connection} />
     </article>
   );
-}
+});
 
 /** One word for status and health together: what keeps it from running comes first. */
 export const stateOf = ({ status, health }: Pick<Summary, 'status' | 'health'>): string =>

@@ -3,6 +3,7 @@ import { networkLogSegments } from '../../db/schema/index.ts';
 import type { PendingRequest, Recorder, RequestRecord, RequestTimings, ResponseRecord } from '../connectors/define.ts';
 import type { Deps } from '../deps.ts';
 import type { Redactor } from '../lib/redact.ts';
+import { FailedRequests } from './failed-requests.ts';
 
 const BODY_LIMIT = 64 * 1024;
 const SEGMENT_BYTES = 1024 * 1024;
@@ -31,6 +32,7 @@ export class NetworkLog implements Recorder {
   #written = 0;
   #dropped = 0;
   #oldest = 0;
+  #failed = new FailedRequests();
   #storing: Promise<void> = Promise.resolve();
 
   constructor(
@@ -91,9 +93,11 @@ export class NetworkLog implements Recorder {
         : null,
       duration_ms: entry.duration_ms,
       timings: entry.timings ?? null,
+      retry_of: this.#failed.repeatedBy(request),
       rate_limited: response?.status === 429,
       error: entry.error ?? null,
     };
+    this.#failed.ended(request, line.id, entry.error !== undefined || (response?.status ?? 0) >= 400);
     this.#push(JSON.stringify({ ...line, redactions: this.redactor.takeCount() }));
   }
 

@@ -135,10 +135,10 @@ export const VARIABLES_OF: Readonly<Record<EventKind, ReadonlySet<string>>> = Ob
 
 export const isEventKind = (name: string): name is EventKind => Object.hasOwn(EVENT_KINDS, name);
 
+type ToldEvent = Omit<EventRow, 'payload' | 'evaluation_attempts'> & { payload: Record<string, unknown> };
+
 /** An event's variables as JSON: what templates, groups and the tester show. */
-export function eventFacts(
-  event: Omit<EventRow, 'payload'> & { payload: Record<string, unknown> },
-): Record<string, unknown> {
+export function eventFacts(event: ToldEvent): Record<string, unknown> {
   const { connection_id, connection_run_id, stream_run_id, account_connector_id, user_id } = event;
   const references = { connection_id, connection_run_id, stream_run_id, account_connector_id, user_id };
   const { event: kind, category, severity, occurred_at, account_id, actor } = event;
@@ -154,4 +154,11 @@ export function eventFacts(
     actor_id: actor.id,
     actor_name: actor.name,
   };
+}
+
+/** What `payload` shows: every variable of the event's kind, null where it has none, and what else was written. */
+export function eventPayload(event: ToldEvent): Record<string, unknown> {
+  const facts = eventFacts(event);
+  const carried = isEventKind(event.event) ? [...VARIABLES_OF[event.event]] : [];
+  return { ...Object.fromEntries(carried.map((name) => [name, facts[name] ?? null])), ...event.payload };
 }

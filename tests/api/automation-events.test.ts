@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { emit, type NewEvent, SYSTEM_ACTOR } from '../../server/events/emit.ts';
+import { VARIABLES_OF } from '../../server/events/variables.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 
@@ -33,7 +34,7 @@ describe('GET /automation/events', () => {
       'connection_failed',
     ]);
     expect(answer.headers.get('x-total-count')).toBe(String(answer.body.length));
-    const { id, occurred_at, ...failed } = answer.body[2];
+    const { id, occurred_at, payload: _, ...failed } = answer.body[2];
     expect(id).toBeString();
     expect(occurred_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     expect(failed).toEqual({
@@ -49,12 +50,31 @@ describe('GET /automation/events', () => {
       account_connector_id: null,
       user_id: null,
       summary: 'It was connection_failed',
-      payload: { retry_count: 1 },
       matched_trigger_ids: [],
       case_ids: [],
       processing_status: 'received',
       causation_depth: 0,
     });
+  });
+
+  test('200: the payload has every variable that a rule may name, null where the event has none', async () => {
+    const [, , failed] = (await api.call('GET', '/automation/events')).body;
+    expect(new Set(Object.keys(failed.payload))).toEqual(new Set(VARIABLES_OF.connection_failed));
+    expect(failed.payload).toMatchObject({
+      event: 'connection_failed',
+      severity: 'high',
+      occurred_at: failed.occurred_at,
+      account_id: server.account_id,
+      actor_type: 'system',
+      actor_id: null,
+      connection_id: CONNECTION,
+      retry_count: 1,
+      rows_loaded_zscore: null,
+      changed_fields: null,
+    });
+    const rule = 'event == "connection_failed" && retry_count == 1 && rows_loaded == null';
+    const again = await api.call('POST', '/automation/evaluate_automator_rule', { rule, event: failed.payload });
+    expect(again.body).toMatchObject({ is_valid: true, result: true, unknown_variables: [] });
   });
 
   test('200: pages, the total stays', async () => {

@@ -31,7 +31,7 @@ describe('call_webhook', () => {
       event: 'connection_failed',
       trigger: { id: made.id, name: made.name, severity: 'warning' },
       case: { number: found?.number, status: 'open', url: `https://pipelines.example.test/cases/${found?.id}` },
-      payload: { connection_name: 'Orders' },
+      payload: { connection_name: 'Orders', event: 'connection_failed', rows_loaded_zscore: null },
     });
     const headers = Object.fromEntries(received!.headers);
     expect(headers).toMatchObject({

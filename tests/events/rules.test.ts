@@ -191,6 +191,10 @@ describe('an evaluation that fails is an error, not a crash', () => {
 });
 
 describe('a hostile rule is refused or ends within 5 ms', () => {
+  test('a name of every object is a name that there is not', () => {
+    expect(refusal('constructor == "a"').message).toBe('There is no variable constructor');
+  });
+
   test.each([
     ['deep nesting', `${'('.repeat(900)}true${')'.repeat(900)}`, 'limit_exceeded'],
     ['a long chain of negations', `${'!'.repeat(1900)}true`, 'limit_exceeded'],

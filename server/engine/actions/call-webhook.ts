@@ -3,6 +3,7 @@ import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../../events/actions/schema.ts';
 import { renderTemplate } from '../../events/templates.ts';
 import { openActionSecrets } from '../../events/triggers-secrets.ts';
+import { eventPayload } from '../../events/variables.ts';
 import { guardedFetch } from '../../lib/guarded-fetch.ts';
 import { EgressError } from '../../lib/net-guard.ts';
 import { passing, permanent, postponed } from './delivery-error.ts';
@@ -92,6 +93,6 @@ function bodyOf(deps: Deps, job: DeliveryJob, template: string | null): string {
       event_count: row.event_count,
       url: caseUrl(row, publicUrl),
     },
-    payload: event.payload,
+    payload: eventPayload(event),
   });
 }

@@ -50,7 +50,8 @@ export function compileRule(source: string): CompiledRule {
   const unknown = unknownVariables(parts.variables, named);
   if (unknown.length > 0) {
     const [name] = unknown;
-    const message = VARIABLES[name!] ? `${name} is no variable of ${kindNames(named)}` : `There is no variable ${name}`;
+    const isKnown = Object.hasOwn(VARIABLES, name!);
+    const message = isKnown ? `${name} is no variable of ${kindNames(named)}` : `There is no variable ${name}`;
     const error = new RefusedRule(
       'unknown_variable',
       message,

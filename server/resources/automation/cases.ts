@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { cases, caseTimeline, deliveries, events, triggers, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -8,12 +8,12 @@ import { actorOf, type Ctx } from '../../procedure.ts';
 import { countRows } from '../total-count.ts';
 import { isId } from '../wire.ts';
 import type { CaseQuery, CaseSchema } from './cases-schema.ts';
+import { presentEvent, shownEvent } from './events.ts';
 
 const MAX_DELIVERIES = 100;
 
 const acknowledger = alias(users, 'acknowledger');
 const resolver = alias(users, 'resolver');
-const { evaluation_attempts: _, ...shownEvent } = getTableColumns(events);
 
 const select = (db: Db) =>
   db
@@ -89,7 +89,11 @@ async function detailsOf(db: Db, { id, latest_event_ids }: CaseRecord['row']) {
       .orderBy(sql`${deliveries.status} = 'suppressed'`, desc(deliveries.id))
       .limit(MAX_DELIVERIES),
   ]);
-  return { latest_events, timeline: timeline as CaseSchema['timeline'], deliveries: made };
+  return {
+    latest_events: latest_events.map(presentEvent),
+    timeline: timeline as CaseSchema['timeline'],
+    deliveries: made,
+  };
 }
 
 const present = (

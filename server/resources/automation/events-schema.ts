@@ -40,7 +40,9 @@ export const EventSchema = z
     account_connector_id: reference(),
     user_id: reference(),
     summary: z.string(),
-    payload: z.record(z.string(), z.unknown()).meta({ description: 'The variables that rules may name.' }),
+    payload: z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'Every variable that a rule on this kind may name, null where the event has none.' }),
     matched_trigger_ids: z.array(z.string()),
     case_ids: z.array(z.string()),
     processing_status: z.enum(['received', 'evaluating', 'processed', 'failed']),

@@ -1,12 +1,18 @@
 import { and, desc, eq, getTableColumns, inArray, type SQL } from 'drizzle-orm';
 import { events } from '../../../db/schema/index.ts';
 import { EVENT_KINDS } from '../../events/kinds.ts';
+import { eventPayload, type EventRow } from '../../events/variables.ts';
 import type { Ctx } from '../../procedure.ts';
 import { countRows } from '../total-count.ts';
 import { isId } from '../wire.ts';
 import type { EventQuery, EventSchema } from './events-schema.ts';
 
-const { evaluation_attempts: _, ...shown } = getTableColumns(events);
+export const { evaluation_attempts: _, ...shownEvent } = getTableColumns(events);
+
+export const presentEvent = (row: Omit<EventRow, 'evaluation_attempts'>): EventSchema => ({
+  ...row,
+  payload: eventPayload(row),
+});
 
 /** The account's events, newest first; the header `X-Total-Count` says how many there are. */
 export async function listEvents(ctx: Ctx, query: EventQuery): Promise<EventSchema[]> {
@@ -15,7 +21,7 @@ export async function listEvents(ctx: Ctx, query: EventQuery): Promise<EventSche
     where === null
       ? []
       : ctx.db
-          .select(shown)
+          .select(shownEvent)
           .from(events)
           .where(where)
           .orderBy(desc(events.occurred_at), desc(events.id))
@@ -24,7 +30,7 @@ export async function listEvents(ctx: Ctx, query: EventQuery): Promise<EventSche
     where === null ? 0 : countRows(ctx.db, events, where),
   ]);
   ctx.setHeader('X-Total-Count', String(total));
-  return rows;
+  return rows.map(presentEvent);
 }
 
 /** Null when nothing can match: ids are opaque to clients, and one that is no UUID names nothing. */

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'bun:test';
+import { gunzipSync } from 'node:zlib';
+import { eq } from 'drizzle-orm';
+import { networkLogSegments, streamRuns } from '../../db/schema/index.ts';
+import { NetworkLog } from '../../server/engine/network-log.ts';
+import { createRedactor } from '../../server/lib/redact.ts';
+import { testDeps } from '../support/database.ts';
+import { makePipeline } from '../support/pipeline.ts';
+
+const service = await testDeps();
+const { deps, account_id } = service;
+const sample = { name: 'sample', parameters: {} };
+const pipeline = await makePipeline(service, { source: sample, destination: sample });
+const connection_run_id = await pipeline.start();
+const [stream] = await deps.db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, connection_run_id));
+
+const page = (number: number) => ({
+  method: 'GET',
+  url: 'https://api.example.com/items',
+  query: { page: String(number) },
+  headers: { authorization: `Bearer ${Bun.randomUUIDv7()}` },
+});
+
+/** The entries that the requests leave, as they are stored; a text stands for a request without an answer. */
+async function entriesOf(requests: [ReturnType<typeof page>, number | string][]) {
+  await deps.db.delete(networkLogSegments);
+  const identity = { account_id, connection_run_id, stream_run_id: stream!.id, stream_name: 'items', attempt: 1 };
+  const log = new NetworkLog(deps, { ...identity, connector_type: 'source' }, createRedactor([]));
+  for (const [request, outcome] of requests) {
+    const pending = log.start(request);
+    if (typeof outcome === 'string') pending.failed('request_failed', outcome);
+    else pending.done({ status: outcome });
+  }
+  await log.close();
+  const [segment] = await deps.db.select().from(networkLogSegments);
+  const bytes = (await deps.objects.get(segment!.object_key))!;
+  return gunzipSync(await new Response(bytes).arrayBuffer())
+    .toString()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+describe('an entry says which failed request it repeats', () => {
+  test('the last one that was the same, until it succeeds', async () => {
+    const entries = await entriesOf([
+      [page(1), 200],
+      [page(2), 429],
+      [page(2), 'reset'],
+      [page(2), 200],
+      [page(2), 200],
+    ]);
+    const [, limited, broken] = entries;
+    expect(entries.map((entry) => entry.retry_of)).toEqual([null, null, limited.id, broken.id, null]);
+  });
+
+  test('not another request that came after it', async () => {
+    const other = { ...page(2), method: 'POST' };
+    const entries = await entriesOf([
+      [page(2), 503],
+      [page(3), 200],
+      [other, 200],
+      [page(2), 200],
+    ]);
+    expect(entries.map((entry) => entry.retry_of)).toEqual([null, null, null, entries[0].id]);
+  });
+});

@@ -15,6 +15,7 @@ import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
 import type { Attempt } from './attempt.ts';
 import type { Claim } from './claims.ts';
 import { connectionFacts } from './run-events.ts';
+import { givesChanges, takesChanges } from './stream-defaults.ts';
 
 /** How often a log is looked at whose reader does not run. */
 export const LAG_SECONDS = 300;
@@ -23,13 +24,12 @@ type StreamRow = typeof connectionStreams.$inferSelect;
 
 /** Who reads the source's log for this stream; undefined: it is read without it, as custom runs do. */
 export function readerOf({ run, stream }: Claim, schema: StreamSchema): string | undefined {
-  const follows = schema.change_log === true && schema.dataset_sql === undefined && stream.sync_mode === 'incremental';
-  return follows && run.plan_id === null ? stream.id : undefined;
+  return givesChanges(schema, stream) && run.plan_id === null ? stream.id : undefined;
 }
 
 /** @throws ConfigurationError for a destination that would take a deleted row for one that is there. */
 export function refuseChanges(follows: boolean, { stream }: Claim, destination: AnyDestination): void {
-  if (!follows || stream.destination_sync_mode === 'append' || destination.applies_changes) return;
+  if (!follows || takesChanges(destination, stream.destination_sync_mode)) return;
   throw new ConfigurationError(
     'changes_unsupported',
     `${destination.display_name} cannot apply deletes: write ${stream.name} by append, which keeps each change as a row`,

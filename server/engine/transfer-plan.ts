@@ -12,6 +12,7 @@ import type {
 } from '../connectors/define.ts';
 import { SchemaChangedError } from '../connectors/errors.ts';
 import { type FieldMapping, mappedFields, mappedTarget } from './field-mapping.ts';
+import { givesChanges } from './stream-defaults.ts';
 
 /** A column from source to destination, and what of its transformation the engine has to do itself. */
 export interface PlannedColumn {
@@ -112,8 +113,9 @@ const mappedColumns = ({ source, schema, stream }: PlanInput, mappings: FieldMap
 export const keyPaths = (schema: StreamSchema, stream: StreamRow): string[][] =>
   stream.primary_key?.length ? stream.primary_key : (schema.source_defined_primary_key ?? []);
 
+/** A log has its own order, also where the stream was read by a cursor before. */
 export const cursorPath = (schema: StreamSchema, stream: StreamRow): string[] | null =>
-  stream.cursor_field ?? schema.default_cursor_field;
+  givesChanges(schema, stream) ? null : (stream.cursor_field ?? schema.default_cursor_field);
 
 function planColumn(source: AnySource, field: Field, choice: FieldChoice | undefined): PlannedColumn {
   const masking = choice?.masking ?? 'none';

@@ -166,7 +166,8 @@ async function fillGap(session: PgSession, request: ReadRequest, { row, columns,
   }
 }
 
-const AGAIN = "Reset the stream's cursor: the next run then reads the whole table again";
+/** What helps when the log does not lead on from the state. */
+export const AGAIN = "Reset the stream's cursor: the next run then reads the whole table again";
 
 /** @throws ConfigurationError when the log no longer has what comes after `from`. */
 async function assertKept({ session, request, name, from }: Reading): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Batch, Cell, ConnectorContext, ReadRequest } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
 import { TRUNCATE } from '../row-changes.ts';
-import { followLog, openReplication } from './cdc-follow.ts';
+import { AGAIN, followLog, openReplication } from './cdc-follow.ts';
 import { assertFollowable, assertLogical } from './cdc-table.ts';
 import { isLsn } from './lsn.ts';
 import { batches } from './read.ts';
@@ -32,7 +32,10 @@ export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGen
     if (from === null) yield* readSnapshot(ctx, { session, request, name });
     else if (isLsn(from)) yield* followLog(ctx, { session, request, name, from });
     else
-      throw new ConfigurationError('invalid_cursor', `"${from}" is no position in the log, such as 00000000/0195F1A8`);
+      throw new ConfigurationError(
+        'invalid_cursor',
+        `"${from}" is no position in the log, such as 00000000/0195F1A8. ${AGAIN}`,
+      );
   } catch (error) {
     throw session.translate(error);
   } finally {

@@ -6,7 +6,7 @@ import type {
   StreamSchema,
   SyncMode,
 } from '../../connectors/define.ts';
-import { bestDestinationMode } from '../../engine/stream-defaults.ts';
+import { bestDestinationMode, givesChanges, takesChanges } from '../../engine/stream-defaults.ts';
 import { badRequest } from '../../lib/errors.ts';
 import { checkFields } from './stream-fields.ts';
 import type { ConnectionField, ConnectionStreamRequest, StreamFilter } from './stream-schema.ts';
@@ -51,7 +51,8 @@ export function mergeSettings(
   const keyed = merged.primary_key !== null || place.stream.source_defined_primary_key !== null;
   if (!PAIRS[merged.sync_mode].includes(merged.destination_sync_mode)) {
     if (!wanted.destination_sync_mode) {
-      merged.destination_sync_mode = bestDestinationMode(merged.sync_mode, keyed, place.destination);
+      const reading = { stream: place.stream, sync_mode: merged.sync_mode, keyed };
+      merged.destination_sync_mode = bestDestinationMode(reading, place.destination);
     } else if (!wanted.sync_mode) {
       merged.sync_mode = merged.sync_mode === 'incremental' ? 'full_refresh' : 'incremental';
     }
@@ -65,7 +66,7 @@ export function mergeSettings(
 /**
  * Checks settings against what the source has and the destination can.
  * @throws ApiError 400 `unsupported_sync_mode`, `cursor_required`, `primary_key_required`, `unknown_field`,
- * `duplicate_destination_column`, `reverse_etl_only`, `datasets_unsupported`, each with `field`.
+ * `changes_unsupported`, `duplicate_destination_column`, `reverse_etl_only`, `datasets_unsupported`, each with `field`.
  */
 export function checkSettings(settings: StreamSettings, place: StreamPlace): void {
   checkFields(settings, place);
@@ -81,6 +82,10 @@ export function checkSettings(settings: StreamSettings, place: StreamPlace): voi
   if (!writable || !PAIRS[sync_mode].includes(destination_sync_mode)) {
     const why = writable ? `does not go with ${sync_mode}` : 'is not supported by the destination';
     throw refuse('unsupported_sync_mode', 'destination_sync_mode', `${destination_sync_mode} ${why}`);
+  }
+  if (givesChanges(stream, settings) && !takesChanges(destination, destination_sync_mode)) {
+    const why = `${destination.display_name} cannot apply deletes: write by append, which keeps each change as a row`;
+    throw refuse('changes_unsupported', 'destination_sync_mode', why);
   }
   if (sync_mode === 'incremental' && !settings.cursor_field?.length && !stream.source_defined_cursor) {
     throw refuse('cursor_required', 'cursor_field', 'an incremental sync needs a cursor_field');

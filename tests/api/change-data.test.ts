@@ -1,0 +1,278 @@
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import postgres from 'postgres';
+import { changeReaders } from '../../db/schema/index.ts';
+import { startWorker } from '../../server/engine/handlers.ts';
+import { type Cluster, startCluster } from '../bench/cluster.ts';
+import { testApi } from '../support/api.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { getStreamRuns, runEnded } from '../support/pipeline.ts';
+import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
+import { sshdMissing, startSshd } from '../support/sshd.ts';
+import { until } from '../support/until.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(120_000);
+
+const service = await testDeps();
+const { deps } = service;
+const { call } = testApi(service);
+const make = makerOf(call);
+const worker = await startWorker(deps);
+const sshd = await startSshd();
+const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const source = postgres(from.url, { max: 2, onnotice: () => {} });
+const target = postgres(to.url, { max: 2, onnotice: () => {} });
+const clusters: Cluster[] = [];
+
+afterAll(async () => {
+  await worker.stop();
+  const slots = await source`select slot_name from pg_replication_slots where database = current_database()`;
+  for (const { slot_name } of slots) await source`select pg_drop_replication_slot(${slot_name})`;
+  await Promise.all([source.end(), target.end()]);
+  await Promise.all([from.drop(), to.drop(), ...clusters.map((cluster) => cluster.stop())]);
+});
+
+// oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
+type Json = any;
+const show = async (side: string, id: string): Promise<Json> =>
+  (await call('GET', `/account_connectors/${side}/${id}`)).body;
+const destination = async (): Promise<string> =>
+  (await make.connector('destination', 'postgres', postgresParameters(to.url))).id;
+/** A source that follows the log, its streams known. */
+async function logSource(more: { url?: string; ssh_tunnel?: object } = {}): Promise<string> {
+  const { status, body } = await call('POST', '/account_connectors', {
+    name: uniqueName('log'),
+    connector_type: 'source',
+    connector_name: 'postgres',
+    parameters: { ...postgresParameters(more.url ?? from.url), replication: 'logical' },
+    ...(more.ssh_tunnel && { ssh_tunnel: more.ssh_tunnel }),
+  });
+  expect(status).toBe(201);
+  await until(async () => (await show('source', body.id)).catalog_status === 'ready', { timeout_ms: 60_000 });
+  return body.id;
+}
+const follow = async (table: string, more: { source_id?: string; stream?: object } = {}): Promise<Json> =>
+  make.connection({
+    source_id: more.source_id ?? (await logSource()),
+    destination_id: await destination(),
+    streams: [{ name: table, ...more.stream }],
+  });
+async function run(connection: Json, body?: object) {
+  const started = await call('POST', `/connections/${connection.id}/run`, body);
+  expect(started.status).toBe(200);
+  const ended = await runEnded(service, started.body, 90_000);
+  const [stream] = (await getStreamRuns(service, started.body)).filter(({ status }) => status !== 'skipped');
+  return { status: ended.status, stream: stream! };
+}
+const update = (connection: Json, body: object) => call('POST', `/connections/${connection.id}`, body);
+const streamOf = async (connection: Json): Promise<Json> =>
+  (await call('GET', `/connections/${connection.id}`)).body.streams.find((one: Json) => one.selected);
+const reset = async (connection: Json) =>
+  update(connection, { reset_cursor: [{ stream_id: (await streamOf(connection)).id, value: null }] });
+const slotName = (stream: Json) => `pipeline_${stream.id.replaceAll('-', '')}`;
+const kept = async (stream: Json, server = source) => {
+  const name = slotName(stream);
+  const [slot] = await server`select restart_lsn::text as at from pg_replication_slots where slot_name = ${name}`;
+  const [publication] = await server`select 1 from pg_publication where pubname = ${name}`;
+  return { slot: slot !== undefined, publication: publication !== undefined };
+};
+const isReleased = async (stream: Json) =>
+  (await deps.db.select().from(changeReaders).where(eq(changeReaders.stream_id, stream.id))).length === 0;
+const idsOf = async (table: string) =>
+  (await target.unsafe(`select id from ${table} order by id`)).map(({ id }) => id as number);
+const GONE = { slot: false, publication: false };
+const THERE = { slot: true, publication: true };
+
+describe('a destination that cannot apply changes', () => {
+  const httpDestination = async (): Promise<string> =>
+    (await make.connector('destination', 'http', { url: 'http://127.0.0.1:1/{{ table }}', check_method: 'none' })).id;
+
+  test('400: changes_unsupported when the connection is made, and when it is updated', async () => {
+    await source`create table pairs (id int primary key)`;
+    const ends = { source_id: await logSource(), destination_id: await httpDestination() };
+    const create = (stream: object) =>
+      call('POST', '/connections', {
+        name: uniqueName('pair'),
+        ...ends,
+        streams: [{ name: 'pairs', sync_mode: 'incremental', ...stream }],
+      });
+    const refused = await create({ destination_sync_mode: 'append_dedup' });
+    expect(refused.status).toBe(400);
+    expect(refused.body).toMatchObject({
+      code: 'changes_unsupported',
+      field: 'streams.0.destination_sync_mode',
+      stream_name: 'pairs',
+    });
+    const made = await create({});
+    expect(made.status).toBe(201);
+    expect(made.body.streams[0]).toMatchObject({ sync_mode: 'incremental', destination_sync_mode: 'append' });
+    const changed = await update(made.body, { streams: [{ name: 'pairs', destination_sync_mode: 'append_dedup' }] });
+    expect([changed.status, changed.body.code]).toEqual([400, 'changes_unsupported']);
+    expect((await streamOf(made.body)).destination_sync_mode).toBe('append');
+  });
+
+  test('is given rows of a cursor as ever', async () => {
+    await source`create table plain_pairs (id int primary key, at timestamptz not null)`;
+    const { id } = await make.connector('source', 'postgres', postgresParameters(from.url));
+    await until(async () => (await show('source', id)).catalog_status === 'ready', { timeout_ms: 60_000 });
+    const stream = { name: 'plain_pairs', sync_mode: 'incremental', cursor_field: ['at'] };
+    const made = await make.connection({
+      source_id: id,
+      destination_id: await httpDestination(),
+      streams: [{ ...stream, destination_sync_mode: 'append_dedup' }],
+    });
+    expect((await streamOf(made)).destination_sync_mode).toBe('append_dedup');
+  });
+});
+
+describe('custom runs of a stream that follows the log', () => {
+  test('read the table as it is and leave the slot alone; days cannot be chosen', async () => {
+    await source`create table customs (id int primary key, at timestamptz not null default now())`;
+    await source`insert into customs values (1), (2)`;
+    const connection = await follow('customs', { stream: { cursor_field: ['at'] } });
+    expect((await run(connection)).status).toBe('succeeded');
+    const stream = await streamOf(connection);
+    const before =
+      await source`select confirmed_flush_lsn from pg_replication_slots where slot_name = ${slotName(stream)}`;
+    await source`insert into customs values (3)`;
+    for (const mode of ['backfill', 'incremental', 'full_refresh']) {
+      const windowed = await call('POST', `/connections/${connection.id}/run`, { mode, start_date: '2026-01-01' });
+      const code = mode === 'full_refresh' ? 'invalid_window' : 'window_unsupported';
+      expect([mode, windowed.status, windowed.body.code]).toEqual([mode, 400, code]);
+      const custom = await run(connection, { mode, split: { unit: 'none' } });
+      expect([mode, custom.status, custom.stream.error, custom.stream.rows_read]).toEqual([mode, 'succeeded', null, 3]);
+    }
+    const after =
+      await source`select confirmed_flush_lsn from pg_replication_slots where slot_name = ${slotName(stream)}`;
+    expect([...after]).toEqual([...before]);
+    expect((await streamOf(connection)).cursor).toEqual(stream.cursor);
+    await source`delete from customs where id = 1`;
+    expect((await run(connection)).stream).toMatchObject({ status: 'succeeded', rows_deleted: 1 });
+    expect(await idsOf('customs')).toEqual([2, 3]);
+  });
+});
+
+describe('where the log does not lead on', () => {
+  test('a cursor reset to null reads the table again, and what it no longer has goes', async () => {
+    await source`create table resets (id int primary key)`;
+    await source`insert into resets values (1), (2)`;
+    const connection = await follow('resets');
+    await run(connection);
+    await target`insert into resets (id, _cdc_operation) values (77, 'read')`;
+    await source`delete from resets where id = 1`;
+    await source`insert into resets values (3)`;
+    expect((await reset(connection)).status).toBe(200);
+    expect((await run(connection)).stream).toMatchObject({ status: 'succeeded', cursor_before: null, rows_read: 3 });
+    expect(await idsOf('resets')).toEqual([2, 3]);
+    await source`insert into resets values (4)`;
+    expect((await run(connection)).stream).toMatchObject({ status: 'succeeded', rows_read: 1 });
+    expect(await idsOf('resets')).toEqual([2, 3, 4]);
+  });
+
+  test('a slot dropped by hand is named, and a reset helps', async () => {
+    await source`create table dropped (id int primary key)`;
+    const connection = await follow('dropped');
+    await run(connection);
+    await source`select pg_drop_replication_slot(${slotName(await streamOf(connection))})`;
+    await source`insert into dropped values (1)`;
+    const failed = await run(connection);
+    expect(failed.status).toBe('failed');
+    expect(failed.stream.error).toMatchObject({ code: 'replication_slot_missing', type: 'config_error' });
+    expect((failed.stream.error as Json).message).toContain("Reset the stream's cursor");
+    expect(failed.stream.attempt).toBe(1);
+    await reset(connection);
+    expect((await run(connection)).status).toBe('succeeded');
+    expect(await idsOf('dropped')).toEqual([1]);
+  });
+
+  test('a slot whose log the server threw away is told so; after a reset nothing is missing or left', async () => {
+    const settings = ['wal_level=logical', 'max_slot_wal_keep_size=16MB', 'max_wal_size=32MB', 'min_wal_size=32MB'];
+    const cluster = await startCluster(settings);
+    clusters.push(cluster);
+    const server = postgres(cluster.url('src'), { max: 1, onnotice: () => {} });
+    await server`create table overrun (id int primary key)`;
+    await server`insert into overrun values (1), (2)`;
+    const connection = await follow('overrun', { source_id: await logSource({ url: cluster.url('src') }) });
+    await run(connection);
+    const stream = await streamOf(connection);
+    await server`delete from overrun where id = 1`;
+    await server`insert into overrun values (3)`;
+    await server`create table filler as select repeat(md5(n::text), 20) as text from generate_series(1, 100000) n`;
+    await server`checkpoint`;
+    const [slot] = await server`select wal_status from pg_replication_slots where slot_name = ${slotName(stream)}`;
+    expect(slot?.wal_status).toBe('lost');
+    const failed = await run(connection);
+    expect(failed.stream.error).toMatchObject({ code: 'replication_slot_lost', type: 'config_error' });
+    expect((failed.stream.error as Json).message).toContain('max_slot_wal_keep_size');
+    expect((failed.stream.error as Json).message).toContain("Reset the stream's cursor");
+    expect(await idsOf('overrun')).toEqual([1, 2]);
+    // What a full refresh reads does not make the slot whole.
+    expect((await run(connection, { mode: 'full_refresh' })).status).toBe('succeeded');
+    expect((await run(connection)).stream.error).toMatchObject({ code: 'replication_slot_lost' });
+    await reset(connection);
+    expect((await run(connection)).status).toBe('succeeded');
+    expect(await idsOf('overrun')).toEqual([2, 3]);
+    await server`insert into overrun values (4)`;
+    expect((await run(connection)).stream).toMatchObject({ status: 'succeeded', rows_read: 1 });
+    await call('DELETE', `/connections/${connection.id}`);
+    await until(() => isReleased(stream), { timeout_ms: 30_000 });
+    expect(await kept(stream, server)).toEqual(GONE);
+    await server.end();
+  });
+});
+
+describe('slot and publication', () => {
+  test('go when the stream is deselected, and with the connection', async () => {
+    await source`create table leaving (id int primary key)`;
+    const source_id = await logSource();
+    const [one, two] = [
+      await follow('leaving', { source_id }),
+      await follow('leaving', { source_id, stream: { destination_table: 'leaving_too' } }),
+    ];
+    const streams: Json[] = [];
+    for (const connection of [one, two]) {
+      expect((await run(connection)).status).toBe('succeeded');
+      const stream = await streamOf(connection);
+      streams.push(stream);
+      expect(await kept(stream)).toEqual(THERE);
+    }
+    expect((await update(one, { streams: [{ name: 'leaving', selected: false }] })).status).toBe(200);
+    await until(() => isReleased(streams[0]), { timeout_ms: 30_000 });
+    expect([await kept(streams[0]), await kept(streams[1])]).toEqual([GONE, THERE]);
+    expect((await call('DELETE', `/connections/${two.id}`)).status).toBe(204);
+    await until(() => isReleased(streams[1]), { timeout_ms: 30_000 });
+    expect(await kept(streams[1])).toEqual(GONE);
+  });
+});
+
+describe.skipIf(sshdMissing !== null)('a log behind an SSH tunnel', () => {
+  test('is followed and let go of through it', async () => {
+    await source`create table tunnelled (id int primary key, note text)`;
+    await source`insert into tunnelled select g, md5(g::text) from generate_series(1, 5000) g`;
+    const { encrypted_private_key, public_key } = (await call('POST', '/account_connectors/generate_ssh_key')).body;
+    sshd.authorize(public_key);
+    const ssh_tunnel = { host: sshd.host, port: sshd.port, username: sshd.username, encrypted_private_key };
+    const connection = await follow('tunnelled', { source_id: await logSource({ ssh_tunnel }) });
+    expect((await run(connection)).stream).toMatchObject({ status: 'succeeded', rows_loaded: 5000 });
+    await source`update tunnelled set note = 'changed' where id <= 3000`;
+    await source`delete from tunnelled where id > 4000`;
+    const second = await run(connection);
+    expect(second.stream).toMatchObject({ status: 'succeeded', rows_updated: 3000, rows_deleted: 1000, warnings: [] });
+    const [sum] =
+      await target`select count(*)::int as n, count(*) filter (where note = 'changed')::int as changed from tunnelled`;
+    expect({ ...sum }).toEqual({ n: 4000, changed: 3000 });
+    await until(() => sshd.logins() === 0);
+    const stream = await streamOf(connection);
+    // Without its tunnel the source cannot be reached: that the slot goes shows that it goes through it.
+    await sshd.kill();
+    await call('DELETE', `/connections/${connection.id}`);
+    const failures = async () =>
+      (await deps.db.select().from(changeReaders).where(eq(changeReaders.stream_id, stream.id)))[0]?.failures ?? 0;
+    await until(async () => (await failures()) > 0, { timeout_ms: 30_000 });
+    expect(await kept(stream)).toEqual(THERE);
+    await sshd.restart('same');
+    await until(() => isReleased(stream), { timeout_ms: 60_000 });
+    expect(await kept(stream)).toEqual(GONE);
+  });
+});

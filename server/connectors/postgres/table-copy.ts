@@ -1,12 +1,12 @@
 import type { ConnectorContext, ReadRequest } from '../define.ts';
 import type { CopyOut, Piece } from './copy-out.ts';
-import { interleave } from './interleave.ts';
+import { Interleaved } from './interleave.ts';
 import { type Ranges, rangesOf } from './ranges.ts';
-import { BEGIN, begin } from './read-transaction.ts';
+import { begin } from './read-transaction.ts';
 import { fullSelect, type SelectForm } from './select.ts';
 import { PgSession } from './session.ts';
 import type { PostgresSourceConfig } from './settings.ts';
-import { literal, relation } from './sql.ts';
+import { holdTable, Snapshot } from './snapshot.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
@@ -15,8 +15,11 @@ export interface RowBytes extends AsyncIterable<Buffer> {
   rows(): number;
 }
 
+/** What a copy in binary form begins and ends with. */
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 const TRAILER = Buffer.from([0xff, 0xff]);
+/** Another connection joins when rows were waited for in so much of so long a time. */
+const WAITING = { share: 0.75, of_ms: 200 };
 
 /** A full refresh: by one connection, or by several out of one snapshot where the table is large. Leaves none open. */
 export function copyTable(ctx: Context, request: ReadRequest, form: SelectForm): RowBytes {
@@ -32,11 +35,14 @@ export function copyTable(ctx: Context, request: ReadRequest, form: SelectForm):
     const session = await PgSession.open(ctx, { phase: 'run' });
     try {
       const ranges = await rangesOf(session, request, ctx.config.parallel_reads);
-      // Before the snapshot: nobody may truncate or rewrite the table between the two.
       await begin(session, request);
-      if (ranges) await session.query(lockOf(request));
-      if (ranges) yield* readRanges(ctx, { session, request, form, ranges, start });
-      else yield* start(session, [], false);
+      if (!ranges) return yield* start(session, [], false);
+      // Before the snapshot: nobody may truncate or rewrite the table between the two.
+      await holdTable(session, request);
+      const copyRange = (own: PgSession, range: string) => start(own, [range], true);
+      if (form === 'binary') yield SIGNATURE;
+      yield* readRanges(ctx, { session, request, ranges, copyRange });
+      if (form === 'binary') yield TRAILER;
     } catch (error) {
       throw session.translate(error);
     } finally {
@@ -50,63 +56,39 @@ interface RangeRead {
   /** In its transaction, holding the table. */
   session: PgSession;
   request: ReadRequest;
-  form: SelectForm;
   ranges: Ranges;
-  start(session: PgSession, more: string[], bare: boolean): CopyOut;
+  copyRange(session: PgSession, range: string): CopyOut;
 }
 
-async function* readRanges(ctx: Context, read: RangeRead): AsyncGenerator<Buffer> {
-  const { session, form, ranges, start } = read;
-  const helpers = await openHelpers(ctx, read);
+/**
+ * Each connection takes the next range when it is through with one. There is one at first, and another one joins while
+ * rows are waited for: where the destination, or this machine, is what holds the rows up, more of them only cost.
+ */
+async function* readRanges(ctx: Context, { session, request, ranges, copyRange }: RangeRead): AsyncGenerator<Buffer> {
+  const snapshot = await Snapshot.of(ctx, session, request);
   const left = ranges.conditions.values();
+  const rows = new Interleaved();
   async function* pieces(own: PgSession): AsyncGenerator<Piece> {
     try {
-      for (const range of left) yield* start(own, [range], true).pieces();
+      for (const range of left) yield* copyRange(own, range).pieces();
     } catch (error) {
       throw own.translate(error);
     }
     // Others may be at it for long: an idle transaction holds the server's clean-up back.
     await own.close();
   }
+  let seen = { waited: 0, at: performance.now() };
+  const watch = setInterval(() => {
+    const now = { waited: rows.waited(), at: performance.now() };
+    const isWaiting = now.waited - seen.waited >= WAITING.share * (now.at - seen.at);
+    seen = now;
+    if (isWaiting && snapshot.readers < ranges.readers) snapshot.join((helper) => rows.add(pieces(helper)));
+  }, WAITING.of_ms);
   try {
-    if (form === 'binary') yield SIGNATURE;
-    yield* interleave([session, ...helpers].map(pieces));
-    if (form === 'binary') yield TRAILER;
+    rows.add(pieces(session));
+    yield* rows;
   } finally {
-    await Promise.all([session, ...helpers].map((one) => one.close()));
+    clearInterval(watch);
+    await snapshot.close();
   }
-}
-
-const lockOf = ({ stream }: ReadRequest) =>
-  `lock table ${relation(stream.namespace!, stream.name)} in access share mode`;
-
-/**
- * Connections that see what `session` sees. Each holds the table itself before a row is read: one that waited behind
- * an ALTER TABLE until the others are through would find a table without the rows of its snapshot. What does not come
- * about (no connection to be had, another server behind a balancer) is done without: the others read its part.
- */
-async function openHelpers(ctx: Context, { session, request, ranges }: RangeRead): Promise<PgSession[]> {
-  const { rows } = await session.query('select pg_export_snapshot()');
-  const [snapshot = null] = rows[0] ?? [];
-  const open = async () => {
-    const helper = await PgSession.open(ctx, { phase: 'run' });
-    try {
-      await helper.query(BEGIN);
-      await helper.query(`set transaction snapshot ${literal(snapshot ?? '')}`);
-      await helper.query(`${lockOf(request)} nowait`);
-      return helper;
-    } catch (error) {
-      await helper.close();
-      throw error;
-    }
-  };
-  const opened = await Promise.allSettled(Array.from({ length: ranges.readers - 1 }, open));
-  const helpers = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  const failed = opened.find((one) => one.status === 'rejected');
-  if (failed && ctx.signal.aborted) {
-    await Promise.all(helpers.map((helper) => helper.close()));
-    throw ctx.signal.reason;
-  }
-  if (failed) ctx.log.warn('a table is read by fewer connections', { reason: String(failed.reason) });
-  return helpers;
 }

@@ -1,0 +1,43 @@
+import { connect, createServer, type Socket } from 'node:net';
+
+/** In front of a server: what each connection gets from it comes at so many bytes a second at most. */
+export async function startSlowProxy(
+  to: { host: string; port: number },
+  bytesPerSecond: number,
+): Promise<{ port: number; stop(): void }> {
+  const open = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = connect(to.port, to.host);
+    let due = 0;
+    upstream.on('data', (chunk) => {
+      client.write(chunk);
+      due = Math.max(due, performance.now()) + (chunk.length / bytesPerSecond) * 1000;
+      const ahead = due - performance.now();
+      if (ahead < 5) return;
+      upstream.pause();
+      setTimeout(() => upstream.resume(), ahead);
+    });
+    client.on('data', (chunk) => upstream.write(chunk));
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      open.add(one);
+      one.on('error', () => other.destroy());
+      one.on('close', () => {
+        open.delete(one);
+        other.destroy();
+      });
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return {
+    port: address.port,
+    stop() {
+      server.close();
+      for (const socket of open) socket.destroy();
+    },
+  };
+}

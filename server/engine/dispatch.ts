@@ -12,7 +12,7 @@ import { LIVE_STREAM } from './states.ts';
 export async function dispatchStreams(
   db: Db,
   queue: Queue,
-  run: { id: string; connection_id: string },
+  run: { id: string; connection_id: string; account_id: string },
 ): Promise<boolean> {
   const [connection] = await db
     .select({ slots: connections.max_parallel_streams })
@@ -37,6 +37,6 @@ export async function dispatchStreams(
     .set({ dispatched_at: sql`clock_timestamp()` })
     .where(inArray(streamRuns.id, waiting))
     .returning({ id: streamRuns.id });
-  for (const { id } of next) await queue.send(db, executeStream, { stream_run_id: id });
+  for (const { id } of next) await queue.send(db, executeStream, { stream_run_id: id }, { account_id: run.account_id });
   return next.length > 0;
 }

@@ -109,8 +109,9 @@ async function insertStreamRuns(db: Db, queue: Queue, made: { run: RunRow; input
       })),
     )
     .returning({ id: streamRuns.id, dispatched_at: streamRuns.dispatched_at });
+  const options = { account_id: run.account_id };
   for (const row of rows) {
-    if (row.dispatched_at) await queue.send(db, executeStream, { stream_run_id: row.id });
+    if (row.dispatched_at) await queue.send(db, executeStream, { stream_run_id: row.id }, options);
   }
 }
 

@@ -41,7 +41,7 @@ export async function orderDiscovery(
     .values({ kind: 'discover_catalog', ...order })
     .returning({ id: tasks.id });
   if (!task) throw new Error('an insert gave no row');
-  await queue.send(db, executeTask, { task_id: task.id });
+  await queue.send(db, executeTask, { task_id: task.id }, { account_id: order.account_id });
   return task.id;
 }
 

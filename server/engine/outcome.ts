@@ -50,7 +50,8 @@ export async function endAttempt(
     if (outcome.kind === 'retry' && outcome.wait_until) {
       await emitStreamEvent(db, { event: 'stream_run_rate_limited', run, stream });
     }
-    await queue.send(db, executeStream, { stream_run_id: stream.id }, { start_after: resumeAt(outcome, stream) });
+    const options = { account_id: run.account_id, start_after: resumeAt(outcome, stream) };
+    await queue.send(db, executeStream, { stream_run_id: stream.id }, options);
   } else {
     await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
     await rememberRows(db, stream, outcome);

@@ -120,7 +120,7 @@ async function resendLost(deps: Deps): Promise<void> {
         .where(and(eq(streamRuns.id, id), inArray(streamRuns.status, HELD_STREAM)))
         .returning({ id: streamRuns.id });
       if (!run || !taken) return;
-      await deps.queue.send(tx, executeStream, { stream_run_id: id });
+      await deps.queue.send(tx, executeStream, { stream_run_id: id }, { account_id: run.account_id });
       await settleRun(tx, deps.queue, run);
     });
   }

@@ -7,6 +7,8 @@ import { ALL_JOBS, type JobDefinition } from './jobs.ts';
 export interface SendOptions {
   /** Not before this instant. */
   start_after?: Date;
+  /** Whose work it is, for jobs that are shared out among accounts. */
+  account_id?: string;
 }
 
 /** The queue. `send` is part of the caller's transaction when `db` is one. */
@@ -17,7 +19,10 @@ export interface Queue {
     payload: Payload,
     options?: SendOptions,
   ): Promise<void>;
-  /** Runs `handler` for each job, `concurrency` at once in this process. `signal` ends with the worker or the claim. */
+  /**
+   * Runs `handler` for each job, `concurrency` at once in this process; beside them, if the job is fair to accounts, one
+   * of an account that has none running anywhere. `signal` ends with the worker or the claim.
+   */
   work<Payload extends object>(
     job: JobDefinition<Payload>,
     concurrency: number,
@@ -55,16 +60,17 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
       await boss.send(job.name, job.payload.parse(payload), {
         db: fromDrizzle(db, sql),
         ...(sendOptions.start_after && { startAfter: sendOptions.start_after }),
+        ...(sendOptions.account_id !== undefined && { group: { id: sendOptions.account_id } }),
       });
     },
     async work(job, concurrency, handler) {
-      for (let slot = 0; slot < concurrency; slot += 1) {
+      for (const slot of slotsOf(job, concurrency)) {
         // One registration a slot: a slot that has just finished asks again at once. Left alone it would sleep out
         // its polling interval after every job (measured: 8 jobs/s with a backlog).
         let worker = '';
         worker = await boss.work(
           job.name,
-          { notifyPollingIntervalSeconds: 1, pollingIntervalSeconds: 1 },
+          { notifyPollingIntervalSeconds: 1, pollingIntervalSeconds: 1, ...slot },
           async (jobs) => {
             try {
               for (const one of jobs) {
@@ -83,6 +89,12 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
     },
   };
 }
+
+/** The spare slot takes no job of an account that has one running, in whatever process. */
+const slotsOf = (job: { fair_to_accounts: boolean }, concurrency: number) => [
+  ...Array.from({ length: concurrency }, () => ({})),
+  ...(job.fair_to_accounts ? [{ groupConcurrency: 1 }] : []),
+];
 
 async function declareQueue(boss: PgBoss, job: JobDefinition<object>): Promise<void> {
   const settings = {

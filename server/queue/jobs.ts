@@ -10,6 +10,8 @@ export interface JobDefinition<Payload> {
   heartbeat_seconds: number;
   /** Jobs that one worker process runs at once; null: WORKER_CONCURRENCY. */
   concurrency: number | null;
+  /** Nobody's jobs keep those of an account waiting that has none running; they are sent with its id. */
+  fair_to_accounts: boolean;
 }
 
 const define = <Payload>(definition: JobDefinition<Payload>) => definition;
@@ -21,6 +23,7 @@ export const executeStream = define({
   retry_limit: 50,
   heartbeat_seconds: 10,
   concurrency: null,
+  fair_to_accounts: true,
 });
 
 /** Runs a task row: catalog discovery, metadata export. */
@@ -30,6 +33,7 @@ export const executeTask = define({
   retry_limit: 2,
   heartbeat_seconds: 10,
   concurrency: 2,
+  fair_to_accounts: true,
 });
 
 /** Carries out one action of one firing. Handled by engine/deliver.ts, which also plans the further attempts. */
@@ -39,6 +43,7 @@ export const deliverAction = define({
   retry_limit: 50,
   heartbeat_seconds: 10,
   concurrency: 4,
+  fair_to_accounts: false,
 });
 
 export const ALL_JOBS = [executeStream, executeTask, deliverAction] as const;

@@ -22,6 +22,7 @@ export const NAVIGATION: { label: string; places: Place[] }[] = [
     places: [
       { label: 'Triggers', href: '/console/triggers', icon: 'trigger' },
       { label: 'Cases', href: '/console/cases', icon: 'case' },
+      { label: 'Events', href: '/console/events', icon: 'logs' },
     ],
   },
   {

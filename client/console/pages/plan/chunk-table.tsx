@@ -45,7 +45,7 @@ export function ChunkTable({ chunks, left, toggle }: ChunkTableProps) {
                 <td className="nowrap">{spanOf(chunk)}</td>
                 <td>
                   {chunk.action === 'run' ? (
-                    <Status value="queued" label="to be loaded" />
+                    <Status value="pending" label="to be loaded" />
                   ) : (
                     <Status value="skipped" label={`skipped: ${wordsOf(chunk.skip_reason ?? '')}`} />
                   )}

@@ -31,6 +31,7 @@ export function Decision({ connection, plan, isStale, again, onLaunched }: Decis
     if (!after.delete(index)) after.add(index);
     setLeft(after);
   };
+  const isOver = isStale || /^plan_(expired|stale)$/.test(launch.error?.code ?? '');
   const needsWord = plan.requires_confirmation && !isConfirmed;
   const submit = () =>
     launch.mutate({
@@ -63,7 +64,7 @@ export function Decision({ connection, plan, isStale, again, onLaunched }: Decis
           <span className="dimmed grow" role="status">
             {isStale ? 'The form was changed since' : plural(chosen.length, 'chunk') + ' chosen'}
           </span>
-          {isStale ? (
+          {isOver ? (
             <Button variant="default" onClick={again}>
               Plan anew
             </Button>
@@ -126,9 +127,19 @@ function Notices({ plan }: { plan: Plan }) {
           {message} <code>{code}</code>
         </Alert>
       ))}
-      {plan.warnings.map(({ code, message, stream_name }) => (
-        <Alert key={code + stream_name} color="yellow" icon={<Icon name="alert" />}>
-          {message}
+      {[...Map.groupBy(plan.warnings, ({ code }) => code)].map(([code, [first, ...others]]) => (
+        <Alert key={code} color="yellow" icon={<Icon name="alert" />}>
+          {first!.message}
+          {others.length > 0 && (
+            <details className="fold">
+              <summary>{plural(others.length, 'stream')} more</summary>
+              <ul>
+                {others.map(({ message, stream_name }) => (
+                  <li key={stream_name}>{message}</li>
+                ))}
+              </ul>
+            </details>
+          )}
         </Alert>
       ))}
       {undated.length > 0 && (

@@ -73,7 +73,7 @@ function Chunks({ progress: { plan, runs: all }, another }: { progress: Progress
               leftSection={<Icon name="refresh" size={16} />}
               onClick={() => failed.forEach(({ id }) => rerun.mutate({ connection_run_id: id }))}
             >
-              Run {plural(failed.length, 'failed chunk')} again
+              Run {plural(failed.length, 'chunk')} again
             </Button>
           )}
           <Button variant="default" onClick={another}>
@@ -119,7 +119,7 @@ function Chunks({ progress: { plan, runs: all }, another }: { progress: Progress
 }
 
 const saidOf = (chunks: number, failed: number) =>
-  failed === 0 ? `${plural(chunks, 'chunk')} loaded` : `${failed} of ${plural(chunks, 'chunk')} failed`;
+  failed === 0 ? `${plural(chunks, 'chunk')} loaded` : `${failed} of ${plural(chunks, 'chunk')} not loaded`;
 
 const ChunkRow = ({ run }: { run: Run }) => (
   <tr>

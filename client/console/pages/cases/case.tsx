@@ -1,0 +1,149 @@
+import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { plural } from '../../parts/format.ts';
+import { Icon, type IconName } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { Status, wordsOf } from '../../parts/status.tsx';
+import { useOrder } from '../../use-order.ts';
+import { EventLines } from '../events/event-lines.tsx';
+import { Severity } from '../triggers/severity.tsx';
+import { Deliveries } from './deliveries.tsx';
+
+export type Case = Output<'automation.getCase'>;
+type State = Case['status'];
+
+/** One case: what it is about, what was done, what was told to whom. Messages link to it by `/cases/{id}`. */
+export default function CasePage() {
+  const { case_id = '' } = useParams();
+  const found = useQuery({ ...ask('automation.getCase', { case_id }), refetchInterval: 5_000 });
+  return <Loaded query={found}>{(data) => <Whole one={data} />}</Loaded>;
+}
+
+const Whole = ({ one }: { one: Case }) => (
+  <Page
+    title={`#${one.number} ${one.title}`}
+    mark={
+      <>
+        <Status value={one.status} />
+        <Severity value={one.severity} />
+      </>
+    }
+    back={{ href: '/console/cases', label: 'Cases' }}
+    lead={
+      <>
+        Found by <Link href={`/console/triggers/${one.trigger_id}`}>{one.trigger_name}</Link>
+      </>
+    }
+    actions={<Actions one={one} />}
+  >
+    <Facts one={one} />
+    <div className="columns case-columns">
+      <Section title="Timeline">
+        <ol className="timeline">
+          {(one.timeline ?? []).map(({ at, type, actor, note }) => (
+            <li key={at + type} data-type={type}>
+              <b>{wordsOf(type)}</b> {actor?.name && <span>by {actor.name}</span>}{' '}
+              <span className="dimmed">
+                <Ago at={at} />
+              </span>
+              {note && <p className="dimmed">{note}</p>}
+            </li>
+          ))}
+        </ol>
+      </Section>
+      <Deliveries deliveries={one.deliveries ?? []} />
+    </div>
+    <Section title="Events" lead={`The newest of ${plural(one.event_count, 'event')}`}>
+      <EventLines events={one.latest_events ?? []} />
+    </Section>
+  </Page>
+);
+
+const Facts = ({ one }: { one: Case }) => (
+  <section className="card stack" aria-label="About it">
+    {one.last_error && <p className="stream-error">{one.last_error}</p>}
+    <dl className="facts">
+      <div>
+        <dt>Opened</dt>
+        <dd>
+          <Ago at={one.opened_at} />
+          {one.reopened_count > 0 && `, again ${plural(one.reopened_count, 'time')}`}
+        </dd>
+      </div>
+      <div>
+        <dt>Events</dt>
+        <dd>
+          {one.event_count}, last <Ago at={one.last_event_at} />
+        </dd>
+      </div>
+      {one.acknowledged_by && (
+        <div>
+          <dt>Acknowledged by</dt>
+          <dd>{one.acknowledged_by.name}</dd>
+        </div>
+      )}
+      {one.resolved_at && (
+        <div>
+          <dt>Resolved</dt>
+          <dd>
+            <Ago at={one.resolved_at} />{' '}
+            {one.resolved_by ? `by ${one.resolved_by.name}` : wordsOf(one.resolution ?? '')}
+          </dd>
+        </div>
+      )}
+      {one.connection_id && (
+        <div>
+          <dt>About</dt>
+          <dd>
+            <Link href={`/console/connections/${one.connection_id}`}>The connection</Link>
+          </dd>
+        </div>
+      )}
+      {Object.entries(one.group).map(([name, value]) => (
+        <div key={name}>
+          <dt>{wordsOf(name)}</dt>
+          <dd className="mono">{typeof value === 'string' ? value : JSON.stringify(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  </section>
+);
+
+const MOVES: Record<State, { to: State; label: string; icon: IconName }[]> = {
+  open: [
+    { to: 'acknowledged', label: 'Acknowledge', icon: 'profile' },
+    { to: 'suppressed', label: 'Suppress', icon: 'pause' },
+    { to: 'resolved', label: 'Resolve', icon: 'check' },
+  ],
+  acknowledged: [
+    { to: 'suppressed', label: 'Suppress', icon: 'pause' },
+    { to: 'resolved', label: 'Resolve', icon: 'check' },
+  ],
+  suppressed: [
+    { to: 'open', label: 'Reopen', icon: 'refresh' },
+    { to: 'resolved', label: 'Resolve', icon: 'check' },
+  ],
+  resolved: [{ to: 'open', label: 'Reopen', icon: 'refresh' }],
+};
+
+function Actions({ one }: { one: Case }) {
+  const may = useMay('cases.update');
+  const update = useOrder('automation.updateCase', { refresh: ['automation.getCase', 'automation.listCases'] });
+  return MOVES[one.status].map(({ to, label, icon }) => (
+    <Button
+      key={to}
+      variant={to === 'resolved' ? 'filled' : 'default'}
+      leftSection={<Icon name={icon} size={16} />}
+      disabled={!may || update.isPending}
+      loading={update.isPending && update.variables.status === to}
+      onClick={() => update.mutate({ case_id: one.id, status: to })}
+    >
+      {label}
+    </Button>
+  ));
+}

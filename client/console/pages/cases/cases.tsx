@@ -1,0 +1,102 @@
+import { Button, SegmentedControl } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useSearchParams } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Empty } from '../../parts/empty.tsx';
+import { plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Severity } from '../triggers/severity.tsx';
+
+type Case = Output<'automation.listCases'>[number];
+type State = Case['status'];
+
+const STATES: { value: State | 'all'; label: string }[] = [
+  { value: 'open', label: 'Open' },
+  { value: 'acknowledged', label: 'Acknowledged' },
+  { value: 'suppressed', label: 'Suppressed' },
+  { value: 'resolved', label: 'Resolved' },
+  { value: 'all', label: 'All' },
+];
+const PAGE = 50;
+
+/** What triggers have found. State and trigger are in the address. */
+export default function CasesPage() {
+  const [search, setSearch] = useSearchParams();
+  const status = (search.get('status') ?? 'open') as State | 'all';
+  const trigger_id = search.get('trigger') ?? undefined;
+  const [limit, setLimit] = useState(PAGE);
+  const cases = useQuery({
+    ...ask('automation.listCases', {
+      limit,
+      ...(status !== 'all' && { status }),
+      ...(trigger_id !== undefined && { trigger_id }),
+    }),
+    placeholderData: keepPreviousData,
+    refetchInterval: 10_000,
+  });
+  const choose = (value: string) =>
+    setSearch({ ...(value !== 'open' && { status: value }), ...(trigger_id !== undefined && { trigger: trigger_id }) });
+  return (
+    <Page title="Cases" lead="What the triggers have found, until it is over.">
+      <div className="row">
+        <SegmentedControl className="scrolls" aria-label="State" data={STATES} value={status} onChange={choose} />
+        {trigger_id !== undefined && (
+          <Button
+            size="xs"
+            variant="default"
+            rightSection={<Icon name="close" size={14} />}
+            onClick={() => setSearch(status === 'open' ? {} : { status })}
+          >
+            Of one trigger
+          </Button>
+        )}
+      </div>
+      <Loaded query={cases}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty icon="case" title={status === 'open' ? 'Nothing is open' : 'There is no such case'}>
+              <p>A case is opened when a trigger fires, and gathers what belongs to it.</p>
+            </Empty>
+          ) : (
+            <section className="card" aria-label="Cases">
+              <ul className="lines case-list">
+                {list.map((one) => (
+                  <li key={one.id}>
+                    <Line one={one} />
+                  </li>
+                ))}
+              </ul>
+              {list.length === limit && (
+                <Button variant="subtle" fullWidth loading={cases.isFetching} onClick={() => setLimit(limit + PAGE)}>
+                  Show older cases
+                </Button>
+              )}
+            </section>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+const Line = ({ one }: { one: Case }) => (
+  <>
+    <span className="grow">
+      <Link href={`/console/cases/${one.id}`}>
+        <b>
+          #{one.number} {one.title}
+        </b>
+      </Link>
+      <span className="dimmed case-facts">
+        {one.trigger_name} · {plural(one.event_count, 'event')} · last <Ago at={one.last_event_at} />
+      </span>
+    </span>
+    <Severity value={one.severity} />
+    <Status value={one.status} />
+  </>
+);

@@ -1,0 +1,61 @@
+import { useState } from 'react';
+import { Link } from 'wouter';
+import type { Output } from '../../api.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Severity } from '../triggers/severity.tsx';
+
+export type Event = Output<'automation.listEvents'>[number];
+
+/** Events, each to be opened for what it carries. */
+export function EventLines({ events }: { events: Event[] }) {
+  const [open, setOpen] = useState<string | null>(null);
+  return (
+    <ul className="events">
+      {events.map((event) => (
+        <li key={event.id}>
+          <button
+            type="button"
+            className="event"
+            aria-expanded={open === event.id}
+            onClick={() => setOpen(open === event.id ? null : event.id)}
+          >
+            <span className="grow">
+              <b>{event.summary}</b>
+              <span className="dimmed case-facts">
+                <code>{event.event}</code>
+                {event.actor.name && ` · ${event.actor.name}`}
+              </span>
+            </span>
+            <Severity value={event.severity} />
+            <span className="dimmed nowrap">
+              <Ago at={event.occurred_at} />
+            </span>
+            <Icon name="down" size={16} />
+          </button>
+          {open === event.id && <Details event={event} />}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const Details = ({ event }: { event: Event }) => (
+  <div className="event-details">
+    <div className="row">
+      {event.connection_id && <Link href={`/console/connections/${event.connection_id}`}>The connection</Link>}
+      {event.connection_id && event.connection_run_id && (
+        <Link href={`/console/connections/${event.connection_id}/runs/${event.connection_run_id}`}>The run</Link>
+      )}
+      {event.case_ids.map((id) => (
+        <Link key={id} href={`/console/cases/${id}`}>
+          Its case
+        </Link>
+      ))}
+    </div>
+    {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+    <pre className="code-block" tabIndex={0} aria-label="What the event carries">
+      {JSON.stringify(event.payload, null, 2)}
+    </pre>
+  </div>
+);

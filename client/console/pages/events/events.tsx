@@ -1,0 +1,118 @@
+import { Button, Select } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useSearchParams } from 'wouter';
+import { ask, type Input } from '../../api.ts';
+import { Empty } from '../../parts/empty.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page } from '../../parts/page.tsx';
+import { wordsOf } from '../../parts/status.tsx';
+import { EventLines } from './event-lines.tsx';
+
+type Filters = Pick<Exclude<Input<'automation.listEvents'>, void>, 'event' | 'category' | 'severity' | 'connection_id'>;
+
+const CATEGORIES = [
+  'connection',
+  'run',
+  'stream',
+  'schema',
+  'account_connector',
+  'user',
+  'role',
+  'api_key',
+  'billing',
+  'automation',
+];
+const SEVERITIES = ['critical', 'high', 'warning', 'info', 'low'];
+const PAGE = 50;
+const MOST = 1000;
+
+/** What has happened in the account, newest first. The filters are in the address. */
+export default function EventsPage() {
+  const [search, setSearch] = useSearchParams();
+  const [limit, setLimit] = useState(PAGE);
+  const filters = Object.fromEntries(
+    ['event', 'category', 'severity', 'connection_id'].flatMap((name) => {
+      const value = search.get(name);
+      return value === null ? [] : [[name, value]];
+    }),
+  ) as Filters;
+  const events = useQuery({
+    ...ask('automation.listEvents', { ...filters, limit }),
+    placeholderData: keepPreviousData,
+    refetchInterval: 10_000,
+  });
+  return (
+    <Page title="Events" lead="What has happened, newest first. Triggers look at the same.">
+      <FilterFields search={search} setSearch={(after) => (setLimit(PAGE), setSearch(after, { replace: true }))} />
+      <Loaded query={events}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty icon="search" title="No event is like that">
+              <Button variant="default" onClick={() => setSearch({}, { replace: true })}>
+                Show all
+              </Button>
+            </Empty>
+          ) : (
+            <section className="card" aria-label="Events">
+              <EventLines events={list} />
+              {list.length === limit && limit < MOST && (
+                <Button
+                  variant="subtle"
+                  fullWidth
+                  loading={events.isFetching}
+                  onClick={() => setLimit(Math.min(MOST, limit * 2))}
+                >
+                  Show older events
+                </Button>
+              )}
+            </section>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+interface FilterFieldsProps {
+  search: URLSearchParams;
+  setSearch: (after: URLSearchParams) => void;
+}
+
+const options = (values: readonly string[]) => values.map((value) => ({ value, label: wordsOf(value) }));
+
+function FilterFields({ search, setSearch }: FilterFieldsProps) {
+  const language = useQuery({ ...ask('automation.ruleLanguage'), staleTime: Infinity });
+  const connections = useQuery(ask('connections.summaries'));
+  const wanted = search.get('category');
+  const kinds = (language.data?.kinds ?? []).filter(({ category }) => wanted === null || category === wanted);
+  const choose = (name: string, value: string | null) => {
+    const after = new URLSearchParams(search);
+    if (value) after.set(name, value);
+    else after.delete(name);
+    // A kind belongs to its category.
+    if (name === 'category') after.delete('event');
+    setSearch(after);
+  };
+  const fields: [name: string, label: string, data: { value: string; label: string }[]][] = [
+    ['category', 'Every category', options(CATEGORIES)],
+    ['event', 'Every kind', options(kinds.map(({ event }) => event))],
+    ['severity', 'Every severity', options(SEVERITIES)],
+    ['connection_id', 'Every connection', (connections.data ?? []).map(({ id, name }) => ({ value: id, label: name }))],
+  ];
+  return (
+    <div className="event-filters">
+      {fields.map(([name, label, data]) => (
+        <Select
+          key={name}
+          aria-label={label}
+          data={[{ value: '', label }, ...data]}
+          searchable={data.length > 10}
+          limit={200}
+          value={search.get(name) ?? ''}
+          onChange={(value) => choose(name, value)}
+        />
+      ))}
+    </div>
+  );
+}

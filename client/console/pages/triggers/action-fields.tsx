@@ -1,0 +1,135 @@
+import { MultiSelect, NumberInput, Select, TagsInput, Textarea, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { ask } from '../../api.ts';
+import { ChatFields } from './chat-fields.tsx';
+import type { Action } from './trigger-draft.ts';
+
+type Of<Type extends Action['type']> = Extract<Action, { type: Type }>;
+interface FieldsProps<One extends Action> {
+  action: One;
+  onChange: (action: Action) => void;
+}
+
+/** The settings of one action. */
+export function ActionFields({ action, onChange }: FieldsProps<Action>) {
+  switch (action.type) {
+    case 'call_webhook':
+      return <WebhookFields action={action} onChange={onChange} />;
+    case 'send_email':
+      return <EmailFields action={action} onChange={onChange} />;
+    case 'send_chat_message':
+      return <ChatFields action={action} onChange={onChange} />;
+    case 'run_connection':
+      return <RunFields action={action} onChange={onChange} />;
+    case 'rerun_run':
+      return (
+        <NumberInput
+          className="fit"
+          label="Reruns in a row, at most"
+          min={1}
+          max={10}
+          value={action.max_reruns ?? 1}
+          onChange={(value) => onChange({ ...action, max_reruns: Number(value) || 1 })}
+        />
+      );
+    default:
+      return <p className="dimmed">The connection of the event. Its schedule rests until somebody resumes it.</p>;
+  }
+}
+
+const SECRET_MASK = '**********';
+
+const WebhookFields = ({ action, onChange }: FieldsProps<Of<'call_webhook'>>) => (
+  <div className="fields">
+    <TextInput
+      className="wide"
+      label="Address"
+      placeholder="https://example.org/hook"
+      withAsterisk
+      value={action.url}
+      onChange={(event) => onChange({ ...action, url: event.currentTarget.value })}
+    />
+    <TagsInput
+      label="Headers"
+      description="name: value, Enter after each"
+      value={Object.entries(action.headers ?? {}).map(([name, value]) => `${name}: ${value}`)}
+      onChange={(lines) => onChange({ ...action, headers: headersOf(lines) })}
+    />
+    <TextInput
+      label="Secret"
+      description="Signs the calls; whsec_… or any text of 16 characters"
+      type="password"
+      autoComplete="new-password"
+      placeholder={action.secret === SECRET_MASK ? 'Stored. Type to replace it' : 'None'}
+      value={action.secret === SECRET_MASK ? '' : (action.secret ?? '')}
+      onChange={(event) => onChange({ ...action, secret: event.currentTarget.value || null })}
+    />
+    <Textarea
+      className="wide"
+      label="Body"
+      description="JSON with {{ names }} in it; empty: event, trigger, case and payload"
+      classNames={{ input: 'mono' }}
+      autosize
+      minRows={2}
+      value={action.payload_template ?? ''}
+      onChange={(event) => onChange({ ...action, payload_template: event.currentTarget.value || null })}
+    />
+  </div>
+);
+
+const headersOf = (lines: string[]) =>
+  Object.fromEntries(
+    lines.map((line) => {
+      const [name = '', ...rest] = line.split(':');
+      return [name.trim(), rest.join(':').trim()];
+    }),
+  );
+
+function EmailFields({ action, onChange }: FieldsProps<Of<'send_email'>>) {
+  const users = useQuery(ask('users.list'));
+  return (
+    <div className="fields">
+      <MultiSelect
+        className="wide"
+        label="To"
+        description="Users of the account"
+        withAsterisk
+        searchable
+        data={(users.data ?? []).map(({ email, full_name }) => ({ value: email, label: `${full_name} <${email}>` }))}
+        value={action.recipients}
+        onChange={(recipients) => onChange({ ...action, recipients })}
+      />
+      <TextInput
+        className="wide"
+        label="Subject"
+        value={action.subject_template}
+        onChange={(event) => onChange({ ...action, subject_template: event.currentTarget.value })}
+      />
+      <Textarea
+        className="wide"
+        label="Text"
+        description="{{ name }} stands for a variable of the event, {{ case_url }} for the way to the case"
+        autosize
+        minRows={3}
+        value={action.body_template}
+        onChange={(event) => onChange({ ...action, body_template: event.currentTarget.value })}
+      />
+    </div>
+  );
+}
+
+function RunFields({ action, onChange }: FieldsProps<Of<'run_connection'>>) {
+  const connections = useQuery(ask('connections.summaries'));
+  return (
+    <Select
+      label="Which"
+      searchable
+      data={[
+        { value: '', label: 'The connection of the event' },
+        ...(connections.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
+      ]}
+      value={action.connection_id ?? ''}
+      onChange={(id) => onChange({ ...action, connection_id: id || null })}
+    />
+  );
+}

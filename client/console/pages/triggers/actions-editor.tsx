@@ -1,0 +1,107 @@
+import { Button, Menu } from '@mantine/core';
+import { Icon, type IconName } from '../../parts/icon.tsx';
+import { Section } from '../../parts/page.tsx';
+import { ActionFields } from './action-fields.tsx';
+import type { Action } from './trigger-draft.ts';
+
+export const ACTIONS: Record<Action['type'], { label: string; icon: IconName; make: () => Action }> = {
+  call_webhook: {
+    label: 'Call a webhook',
+    icon: 'arrow',
+    make: () => ({ type: 'call_webhook', url: '', headers: {}, secret: null, payload_template: null }),
+  },
+  send_email: {
+    label: 'Send an e-mail',
+    icon: 'logs',
+    make: () => ({
+      type: 'send_email',
+      recipients: [],
+      subject_template: '{{ trigger_name }}: {{ connection_name }}',
+      body_template: '{{ error_message }}\n\n{{ case_url }}',
+    }),
+  },
+  send_chat_message: {
+    label: 'Write into a chat',
+    icon: 'users',
+    make: () => ({
+      type: 'send_chat_message',
+      account_connector_id: '',
+      channel_id: '',
+      message_template: '*{{ trigger_name }}*: {{ connection_name }} {{ error_message }}\n{{ case_url }}',
+      thread_by_case: true,
+    }),
+  },
+  pause_connection: { label: 'Pause the connection', icon: 'pause', make: () => ({ type: 'pause_connection' }) },
+  run_connection: {
+    label: 'Run a connection',
+    icon: 'play',
+    make: () => ({ type: 'run_connection', connection_id: null }),
+  },
+  rerun_run: { label: 'Run the failed run again', icon: 'refresh', make: () => ({ type: 'rerun_run', max_reruns: 1 }) },
+};
+
+interface ActionsEditorProps {
+  actions: Action[];
+  /** The field that the service refused: `actions.0.url`. */
+  refused: string;
+  onChange: (actions: Action[]) => void;
+}
+
+/** What a trigger does, one after the other. */
+export function ActionsEditor({ actions, refused, onChange }: ActionsEditorProps) {
+  const add = (
+    <Menu shadow="md" position="bottom-start">
+      <Menu.Target>
+        <Button size="xs" variant="light" leftSection={<Icon name="add" size={14} />}>
+          Add an action
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {Object.values(ACTIONS).map(({ label, icon, make }) => (
+          <Menu.Item
+            key={label}
+            leftSection={<Icon name={icon} size={16} />}
+            onClick={() => onChange([...actions, make()])}
+          >
+            {label}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+  return (
+    <Section
+      title="What it does"
+      lead={actions.length === 0 ? 'At least one action is needed.' : undefined}
+      actions={add}
+    >
+      <ol className="actions">
+        {actions.map((action, index) => (
+          // Actions have nothing but their place.
+          // oxlint-disable-next-line react/no-array-index-key
+          <li key={`${index}-${action.type}`} data-refused={refused.startsWith(`actions.${index}`) || undefined}>
+            <div className="between">
+              <h3 className="row">
+                <Icon name={ACTIONS[action.type].icon} size={16} />
+                {ACTIONS[action.type].label}
+              </h3>
+              <Button
+                size="compact-xs"
+                variant="subtle"
+                color="gray"
+                aria-label={`Remove: ${ACTIONS[action.type].label}`}
+                onClick={() => onChange(actions.filter((_, at) => at !== index))}
+              >
+                Remove
+              </Button>
+            </div>
+            <ActionFields
+              action={action}
+              onChange={(changed) => onChange(actions.map((one, at) => (at === index ? changed : one)))}
+            />
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}

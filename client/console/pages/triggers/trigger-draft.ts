@@ -1,0 +1,86 @@
+import type { Input, Output } from '../../api.ts';
+
+export type Trigger = Output<'automation.getTrigger'>;
+type Create = Input<'automation.createTrigger'>;
+export type Action = Create['actions'][number];
+type CaseSettings = Trigger['case'];
+
+/** As it stands in the form. */
+export interface TriggerDraft {
+  name: string;
+  description: string;
+  rule: string;
+  event_types: string[];
+  severity: NonNullable<Create['severity']>;
+  threshold: number;
+  within_seconds: number;
+  posture: Trigger['posture'];
+  expect: string;
+  group_by: string[];
+  cooldown_seconds: number;
+  enabled: boolean;
+  case: CaseSettings;
+  actions: Action[];
+}
+
+export const newTrigger = (): TriggerDraft => ({
+  name: '',
+  description: '',
+  rule: 'event == "connection_failed"',
+  event_types: [],
+  severity: 'warning',
+  threshold: 1,
+  within_seconds: 0,
+  posture: 'reactive',
+  expect: '',
+  group_by: ['connection_id'],
+  cooldown_seconds: 0,
+  enabled: true,
+  case: {
+    open: true,
+    resolve_rule: null,
+    auto_resolve: true,
+    reopen_window_seconds: 86_400,
+    notify_on_resolve: false,
+    notify_every: null,
+  },
+  actions: [],
+});
+
+export const draftOf = (trigger: Trigger): TriggerDraft => ({
+  name: trigger.name,
+  description: trigger.description ?? '',
+  // A condition is edited as the rule that it means.
+  rule: trigger.rule ?? trigger.normalized_rule,
+  event_types: trigger.event_types ?? [],
+  severity: trigger.severity as TriggerDraft['severity'],
+  threshold: trigger.threshold,
+  within_seconds: trigger.within_seconds,
+  posture: trigger.posture,
+  expect: trigger.expect ?? '',
+  group_by: trigger.group_by,
+  cooldown_seconds: trigger.cooldown_seconds,
+  enabled: trigger.enabled,
+  case: trigger.case,
+  actions: trigger.actions as unknown as Action[],
+});
+
+export const requestOf = (draft: TriggerDraft): Create => ({
+  ...draft,
+  name: draft.name.trim(),
+  description: draft.description.trim() || null,
+  event_types: draft.event_types.length === 0 ? null : draft.event_types,
+  expect: draft.posture === 'proactive' ? draft.expect : null,
+});
+
+/** What differs from what is stored: of a system trigger nothing else may be sent. */
+export function changesOf(
+  draft: TriggerDraft,
+  stored: TriggerDraft,
+): Omit<Input<'automation.updateTrigger'>, 'trigger_id'> {
+  const [after, before] = [requestOf(draft), requestOf(stored)] as Record<string, unknown>[];
+  const changed = Object.entries(after!).filter(
+    ([name, value]) => JSON.stringify(value) !== JSON.stringify(before![name]),
+  );
+  return Object.fromEntries(changed);
+}

@@ -1,0 +1,169 @@
+import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { useLocation, useParams } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Confirm } from '../../parts/confirm.tsx';
+import { Failure } from '../../parts/failure.tsx';
+import { compact } from '../../parts/format.ts';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+import { refusedField } from '../../refused-field.ts';
+import { useOrder } from '../../use-order.ts';
+import { ActionsEditor } from './actions-editor.tsx';
+import { CaseFields, FiringFields, GeneralFields } from './trigger-fields.tsx';
+import { RuleEditor } from './rule-editor.tsx';
+import { RuleTester } from './rule-tester.tsx';
+import { changesOf, draftOf, newTrigger, requestOf, type Trigger, type TriggerDraft } from './trigger-draft.ts';
+
+export type Language = Output<'automation.ruleLanguage'>;
+
+/** One trigger, or a new one: its rule with a tester, when it fires, and what it does. */
+export default function TriggerPage() {
+  const { trigger_id = 'new' } = useParams();
+  const language = useQuery({ ...ask('automation.ruleLanguage'), staleTime: Infinity });
+  const trigger = useQuery({ ...ask('automation.getTrigger', { trigger_id }), enabled: trigger_id !== 'new' });
+  return (
+    <Loaded query={language}>
+      {(words) =>
+        trigger_id === 'new' ? (
+          <Editor key="new" trigger={null} language={words} />
+        ) : (
+          <Loaded query={trigger}>{(data) => <Editor key={data.id} trigger={data} language={words} />}</Loaded>
+        )
+      }
+    </Loaded>
+  );
+}
+
+function Editor({ trigger, language }: { trigger: Trigger | null; language: Language }) {
+  const [stored, setStored] = useState(() => (trigger ? draftOf(trigger) : newTrigger()));
+  const [draft, setDraft] = useState(stored);
+  const [isChecked, setChecked] = useState(false);
+  const [, navigate] = useLocation();
+  const may = useMay(trigger ? 'triggers.update' : 'triggers.create');
+  const set = (change: Partial<TriggerDraft>) => setDraft((before) => ({ ...before, ...change }));
+  const saved = (made: Trigger) => {
+    setStored(draftOf(made));
+    setDraft(draftOf(made));
+    if (!trigger) navigate(`/console/triggers/${made.id}`);
+  };
+  const create = useOrder('automation.createTrigger', { done: 'The trigger was made', failed: null, after: saved });
+  const update = useOrder('automation.updateTrigger', { done: 'The trigger was saved', failed: null, after: saved });
+  const { error, isPending } = trigger ? update : create;
+  const changes = changesOf(draft, stored);
+  const isChanged = Object.keys(changes).length > 0;
+  const isSystem = trigger?.is_system ?? false;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setChecked(true);
+    if (draft.name.trim() === '') return;
+    if (trigger) update.mutate({ trigger_id: trigger.id, ...changes });
+    else create.mutate(requestOf(draft));
+  };
+  const fields = { draft, set, refused: refusedField(error), message: error?.message ?? '', isChecked };
+  return (
+    <Page
+      title={trigger?.name ?? 'New trigger'}
+      mark={trigger && <Status value={trigger.enabled ? 'active' : 'paused'} label={trigger.enabled ? 'on' : 'off'} />}
+      back={{ href: '/console/triggers', label: 'Triggers' }}
+      lead={isSystem ? 'A system trigger: it can be switched off, and actions can be added.' : undefined}
+    >
+      {trigger && <Stats trigger={trigger} />}
+      <form className="stack" onSubmit={submit} noValidate>
+        <fieldset className="bare-fieldset stack" disabled={!may || isSystem}>
+          <GeneralFields {...fields} />
+          <Section title="When it matches" lead="An expression over the variables of an event.">
+            <RuleEditor language={language} rule={draft.rule} onChange={(rule) => set({ rule })} />
+          </Section>
+        </fieldset>
+        <RuleTester language={language} rule={draft.rule} />
+        <fieldset className="bare-fieldset stack" disabled={!may || isSystem}>
+          <FiringFields {...fields} language={language} />
+        </fieldset>
+        <fieldset className="bare-fieldset stack" disabled={!may}>
+          <ActionsEditor actions={draft.actions} refused={fields.refused} onChange={(actions) => set({ actions })} />
+        </fieldset>
+        <fieldset className="bare-fieldset stack" disabled={!may || isSystem}>
+          <CaseFields {...fields} />
+        </fieldset>
+        {error && <Failure title="The trigger was not saved" error={error} />}
+        {(isChanged || !trigger) && (
+          <div className="form-foot sticky-foot">
+            {trigger && (
+              <Button variant="default" onClick={() => setDraft(stored)}>
+                Discard
+              </Button>
+            )}
+            <Button type="submit" loading={isPending} disabled={!may || draft.actions.length === 0}>
+              {trigger ? 'Save' : 'Make the trigger'}
+            </Button>
+          </div>
+        )}
+      </form>
+      {trigger && !isSystem && <Deletion trigger={trigger} />}
+    </Page>
+  );
+}
+
+const Stats = ({ trigger }: { trigger: Trigger }) => (
+  <section className="card" aria-label="What it has done">
+    <dl className="facts">
+      <div>
+        <dt>State</dt>
+        <dd>
+          <Status
+            value={trigger.last_error ? 'failed' : trigger.state === 'triggered' ? 'warning' : 'active'}
+            label={trigger.state.replace('_', ' ')}
+          />
+        </dd>
+      </div>
+      <div>
+        <dt>Fired</dt>
+        <dd>
+          {compact(trigger.fire_count)} times, last <Ago at={trigger.last_fired_at} never="never" />
+        </dd>
+      </div>
+      <div>
+        <dt>Last looked at an event</dt>
+        <dd>
+          <Ago at={trigger.last_evaluated_at} never="never" />
+        </dd>
+      </div>
+      <div>
+        <dt>Open cases</dt>
+        <dd>{trigger.open_cases_count}</dd>
+      </div>
+    </dl>
+    {trigger.last_error && <p className="stream-error">{trigger.last_error}</p>}
+  </section>
+);
+
+function Deletion({ trigger }: { trigger: Trigger }) {
+  const [, navigate] = useLocation();
+  const may = useMay('triggers.delete');
+  const remove = useOrder('automation.deleteTrigger', {
+    done: 'The trigger was deleted',
+    refresh: ['automation.listTriggers'],
+    after: () => navigate('/console/triggers'),
+  });
+  return (
+    <Section title="Delete" lead="Its open cases are resolved.">
+      <Confirm
+        title={`Delete “${trigger.name}”?`}
+        action="Delete the trigger"
+        onConfirm={() => remove.mutate({ trigger_id: trigger.id })}
+        trigger={(open) => (
+          <Button color="red" variant="light" disabled={!may} loading={remove.isPending} onClick={open}>
+            Delete the trigger
+          </Button>
+        )}
+      >
+        Its rule, actions and counts go for good.
+      </Confirm>
+    </Section>
+  );
+}

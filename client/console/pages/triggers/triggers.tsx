@@ -1,0 +1,105 @@
+import { Button, Switch } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'wouter';
+import { ask, type Output } from '../../api.ts';
+import { useMay } from '../../me.ts';
+import { Ago } from '../../parts/ago.tsx';
+import { Empty } from '../../parts/empty.tsx';
+import { compact, plural } from '../../parts/format.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { Status } from '../../parts/status.tsx';
+import { useOrder } from '../../use-order.ts';
+import { Severity } from './severity.tsx';
+
+type Trigger = Output<'automation.listTriggers'>[number];
+
+/** What is done at which events: the account's own triggers, and those that every account has. */
+export default function TriggersPage() {
+  const triggers = useQuery({ ...ask('automation.listTriggers', { include_system: true }), refetchInterval: 15_000 });
+  const mayCreate = useMay('triggers.create');
+  const create = mayCreate && (
+    <Button component={Link} href="/console/triggers/new" leftSection={<Icon name="add" size={16} />}>
+      New trigger
+    </Button>
+  );
+  return (
+    <Page title="Triggers" lead="Who is told, or what is done, when something happens." actions={create}>
+      <Loaded query={triggers}>
+        {(all) => {
+          const own = all.filter(({ is_system }) => !is_system);
+          return (
+            <div className="stack">
+              {own.length === 0 ? (
+                <Empty icon="trigger" title="No trigger of your own yet">
+                  <p>A trigger watches the events, opens a case, tells people or programs, and can pause and rerun.</p>
+                  {create}
+                </Empty>
+              ) : (
+                <Section title="Your triggers">
+                  <List triggers={own} />
+                </Section>
+              )}
+              <Section title="System triggers" lead="Every account has them. Actions can be added; the rules stay.">
+                <List triggers={all.filter(({ is_system }) => is_system)} />
+              </Section>
+            </div>
+          );
+        }}
+      </Loaded>
+    </Page>
+  );
+}
+
+const List = ({ triggers }: { triggers: Trigger[] }) => (
+  <ul className="trigger-list">
+    {triggers.map((trigger) => (
+      <li key={trigger.id}>
+        <Line trigger={trigger} />
+      </li>
+    ))}
+  </ul>
+);
+
+function Line({ trigger }: { trigger: Trigger }) {
+  const { id, name, enabled, severity, normalized_rule, actions, state, fire_count, open_cases_count } = trigger;
+  const mayUpdate = useMay('triggers.update');
+  const update = useOrder('automation.updateTrigger', { refresh: ['automation.listTriggers'] });
+  return (
+    <>
+      <Switch
+        aria-label={`Enable ${name}`}
+        checked={enabled}
+        disabled={!mayUpdate || update.isPending}
+        onChange={(event) => update.mutate({ trigger_id: id, enabled: event.currentTarget.checked })}
+      />
+      <div className="grow trigger-words">
+        <div className="row">
+          <Link href={`/console/triggers/${id}`}>
+            <b>{name}</b>
+          </Link>
+          <Severity value={severity} />
+          {(state === 'errored' || state === 'auto_disabled') && (
+            <Status value="failed" label={state.replace('_', ' ')} />
+          )}
+        </div>
+        <code className="rule-line">{normalized_rule}</code>
+      </div>
+      <div className="trigger-facts dimmed">
+        <span>{actions.length === 0 ? 'opens a case' : plural(actions.length, 'action')}</span>
+        <span>
+          fired {fire_count === 1 ? 'once' : `${compact(fire_count)} times`}
+          {trigger.last_fired_at && (
+            <>
+              , <Ago at={trigger.last_fired_at} />
+            </>
+          )}
+        </span>
+        {open_cases_count > 0 && (
+          <Link href={`/console/cases?trigger=${id}`}>{plural(open_cases_count, 'open case')}</Link>
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,74 @@
+import { expect, test } from 'bun:test';
+import { startConsole } from '../support/console.ts';
+import { makerOf } from '../support/resources.ts';
+import { rpcQuery } from '../support/rpc.ts';
+import { shoot } from '../support/screenshots.ts';
+
+const site = await startConsole();
+const { api } = site;
+const make = makerOf(api.call);
+const { page, complaints } = await site.signedIn();
+const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+
+async function planned(source: object): Promise<string> {
+  const { id: source_id } = await make.source({ rows: 40, ...source });
+  const { id, streams } = await make.connection({ source_id });
+  expect(streams.length).toBeGreaterThan(0);
+  await page.goto(`/console/connections/${id}`);
+  await page.getByRole('link', { name: 'Custom run' }).click();
+  await page.getByRole('heading', { name: 'Custom run' }).waitFor();
+  return id;
+}
+
+test('a custom run: planned, seen on the calendar, a chunk taken out, launched, watched to its end', async () => {
+  await planned({ streams: 2 });
+  await page.getByRole('textbox', { name: 'From' }).fill(day(27));
+  await page.getByLabel('To, inclusive').fill(day(0));
+  await page.getByRole('button', { name: 'Show what it would do' }).click();
+  await page.getByText('A run for each chunk of days.').waitFor();
+  expect(await page.locator('.calendar [data-state=run]').count()).toBe(28);
+  await page.locator(`.calendar [data-day="${day(27)}"]`).click();
+  expect(await page.locator('.calendar [data-state=run]').count()).toBe(21);
+  await shoot(page, 'plan');
+  await page.getByRole('button', { name: 'Launch 3 chunks' }).click();
+  await page.getByText('3 chunks loaded').waitFor({ timeout: 30_000 });
+  await shoot(page, 'plan-launched');
+  const plan_id = new URL(page.url()).searchParams.get('plan')!;
+  const { result } = await rpcQuery(api.call, 'runs.ofPlan', { plan_id });
+  expect(result.runs.map((run: { status: string; chunk_index: number }) => [run.status, run.chunk_index])).toEqual([
+    ['succeeded', 3],
+    ['succeeded', 2],
+    ['succeeded', 1],
+  ]);
+  const other = await api.otherAccount();
+  expect(await rpcQuery(other.call, 'runs.ofPlan', { plan_id })).toMatchObject({ status: 404 });
+  await page.reload();
+  await page.getByText('3 chunks loaded').waitFor();
+  expect(complaints).toEqual([]);
+}, 90_000);
+
+test('what is refused is told at its place, and a plan that has gone stale has to be made anew', async () => {
+  await planned({});
+  await page.getByRole('textbox', { name: 'From' }).fill(day(1));
+  await page.getByLabel('To, inclusive').fill(day(5));
+  await page.getByRole('button', { name: 'Show what it would do' }).click();
+  await page.getByRole('alert').getByText('invalid_window').waitFor();
+  await page.getByRole('textbox', { name: 'From' }).fill(day(9));
+  await page.getByRole('button', { name: 'Show what it would do' }).click();
+  await page.getByRole('button', { name: 'Launch 1 chunk' }).waitFor();
+  await page.getByRole('textbox', { name: 'From' }).fill(day(19));
+  await page.getByText('The form was changed since').waitFor();
+  await page.getByRole('button', { name: 'Plan anew' }).click();
+  await page.getByRole('button', { name: /^Launch [23] chunks/ }).waitFor();
+}, 60_000);
+
+test('failed chunks are run again', async () => {
+  const id = await planned({ fault: 'data' });
+  await page.getByRole('button', { name: 'Show what it would do' }).click();
+  await page.getByRole('button', { name: /^Launch/ }).click();
+  await page.getByRole('button', { name: /^Run \d chunks? again/ }).waitFor({ timeout: 30_000 });
+  await shoot(page, 'plan-failed');
+  const before = (await api.call('GET', `/connections/${id}/runs`)).body.length;
+  await page.getByRole('button', { name: /^Run \d chunks? again/ }).click();
+  await page.getByRole('link', { name: `#${before + 1}` }).waitFor();
+}, 90_000);

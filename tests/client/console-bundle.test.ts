@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,9 @@ import { testDeps } from '../support/database.ts';
 const context = await testDeps();
 const { raw } = testApi(context);
 const app = createApp(context.deps);
+// Bundling takes a second, on a busy machine many.
+setDefaultTimeout(60_000);
+
 const MOST_GZIPPED = 350_000;
 
 const page = async (path: string) => app.handle(new Request(`http://localhost${path}`));

@@ -20,7 +20,7 @@ export async function refuseOverlap(
   if (blocking) throw runAlreadyActive(blocking.id);
 }
 
-export const runAlreadyActive = (connection_run_id: string | null) =>
+export const runAlreadyActive = (connection_run_id: string) =>
   badRequest('run_already_active', 'A run of this connection is active', { connection_run_id });
 
 interface LiveRun {

@@ -33,28 +33,30 @@ export interface StartRun {
 
 /**
  * Makes run row, stream runs, event and jobs in the caller's transaction; answers with the run's id. Whether the plan
- * allows it (`movementRefusal`) the caller has asked in this transaction.
+ * allows it (`movementRefusal`) the caller has asked in this transaction, and the connection he has locked, so that two
+ * starts see one another and numbers have no gaps.
  * @throws ApiError 400 `run_already_active` with `connection_run_id` when a plain run is live, or a custom one of these
  * streams.
  */
 export async function startRun(db: Db, queue: Queue, input: StartRun): Promise<string> {
-  // Locks the connection, so that numbers have no gaps and two starts see one another.
-  const [counter] = await db
-    .update(connections)
-    .set({ run_counter: sql`${connections.run_counter} + 1` })
-    .where(eq(connections.id, input.connection.id))
-    .returning({ number: connections.run_counter });
+  const { connection } = input;
+  await refuseSecondPlainRun(db, connection.id);
   await refuseOverlap(db, {
-    connection_id: input.connection.id,
+    connection_id: connection.id,
     stream_ids: input.streams.map((stream) => stream.id),
     windows: [EVERY_DAY],
     custom_only: true,
   });
+  const [counter] = await db
+    .update(connections)
+    .set({ run_counter: sql`${connections.run_counter} + 1` })
+    .where(eq(connections.id, connection.id))
+    .returning({ number: connections.run_counter });
   const [run] = await db
     .insert(connectionRuns)
     .values({
-      account_id: input.connection.account_id,
-      connection_id: input.connection.id,
+      account_id: connection.account_id,
+      connection_id: connection.id,
       number: counter?.number ?? 1,
       status: 'queued',
       run_type: input.run_type,
@@ -62,18 +64,21 @@ export async function startRun(db: Db, queue: Queue, input: StartRun): Promise<s
       triggered_by: input.actor.type === 'user' ? input.actor.id : null,
       rerun_of_run_id: input.rerun_of_run_id,
       causation_depth: input.causation_depth,
-      credits_reserved: await creditsToReserve(db, input.connection, new Date()),
+      credits_reserved: await creditsToReserve(db, connection, new Date()),
       queued_at: sql`clock_timestamp()`,
     })
-    .onConflictDoNothing()
     .returning();
-  if (!run) throw await livePlainRun(db, input.connection.id);
+  if (!run) throw new Error('a run was not stored');
   await insertStreamRuns(db, queue, { run, input });
   await emitRunEvent(db, { event: 'connection_run_queued', run, actor: input.actor });
   return run.id;
 }
 
-async function livePlainRun(db: Db, connection_id: string) {
+/**
+ * Looks, and does not leave it to the unique index: that would wait for a worker that is just ending the run, while the
+ * worker waits for the connection, which is locked here.
+ */
+async function refuseSecondPlainRun(db: Db, connection_id: string): Promise<void> {
   const [live] = await db
     .select({ id: connectionRuns.id })
     .from(connectionRuns)
@@ -84,7 +89,7 @@ async function livePlainRun(db: Db, connection_id: string) {
         inArray(connectionRuns.status, LIVE_RUN),
       ),
     );
-  return runAlreadyActive(live?.id ?? null);
+  if (live) throw runAlreadyActive(live.id);
 }
 
 async function insertStreamRuns(db: Db, queue: Queue, made: { run: RunRow; input: StartRun }): Promise<void> {

@@ -54,6 +54,21 @@ describe('POST /connections/{connection_id}/run', () => {
     expect((await call('GET', `/connections/${id}/runs`)).body).toHaveLength(1);
   });
 
+  test('400: run_already_active while a worker is just ending that run: neither waits for the other', async () => {
+    const { id, run } = await running();
+    await deps.db.transaction(async (worker) => {
+      await worker.update(connectionRuns).set({ status: 'succeeded' }).where(eq(connectionRuns.id, run));
+      const answer = await call('POST', `/connections/${id}/run`);
+      expect(answer.body).toMatchObject({ code: 'run_already_active', connection_run_id: run });
+      await worker
+        .update(connections)
+        .set({ last_succeeded_at: deps.now().toISOString() })
+        .where(eq(connections.id, id));
+    });
+    await start(id);
+    expect((await call('GET', `/connections/${id}/runs`)).body[0]).toMatchObject({ number: 2, status: 'queued' });
+  });
+
   test('400: account_connector_not_ready and no_streams_selected', async () => {
     const { id, source_id } = await make.connection();
     const codeOf = async () => (await call('POST', `/connections/${id}/run`)).body.code;

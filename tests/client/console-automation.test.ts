@@ -1,0 +1,158 @@
+import { expect, test } from 'bun:test';
+import { startConsole } from '../support/console.ts';
+import { runEnded } from '../support/pipeline.ts';
+import { makerOf } from '../support/resources.ts';
+import { shoot } from '../support/screenshots.ts';
+import { SLACK_TOKEN, slackChannel, slackServer } from '../support/slack-server.ts';
+import { until } from '../support/until.ts';
+import { webhookReceiver } from '../support/webhook-receiver.ts';
+
+const receiver = webhookReceiver();
+const slack = slackServer();
+slack.channels.push(slackChannel('C1', 'alerts'), slackChannel('C2', 'general'));
+const site = await startConsole({ EGRESS_ALLOW: [receiver.allow, slack.allow] });
+const { service, api } = site;
+const make = makerOf(api.call);
+const source = await make.source({ rows: 5, fault: 'data' });
+const failing = await make.connection({ source_id: source.id, name: 'Orders to warehouse' });
+await make.connector('destination', 'slack', { bot_token: SLACK_TOKEN, api_url: slack.api_url });
+const { page, complaints } = await site.signedIn();
+
+async function fail(): Promise<void> {
+  const { body } = await api.call('POST', `/connections/${failing.id}/run`);
+  expect((await runEnded(service, body)).status).toBe('failed');
+}
+
+test('a trigger: its rule put right, tried on past events, made, and fired', async () => {
+  await fail();
+  await page.goto('/console/triggers');
+  await page.getByText('Connection auto-disabled').waitFor();
+  await shoot(page, 'triggers');
+  await page.getByRole('link', { name: 'New trigger' }).first().click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('Failures of finance');
+  const rule = page.getByRole('textbox', { name: 'Rule', exact: true });
+  await rule.fill('event == "connection_failed"\n  && retry_cont > 3');
+  await page.getByText('Line 2, column 6').waitFor();
+  await page.getByText('unknown_variable').waitFor();
+  await shoot(page, 'trigger-error');
+  await rule.fill('event == "connection_failed" && ');
+  await page.getByRole('button', { name: 'connection_name' }).click();
+  await rule.press('End');
+  await rule.pressSequentially(' == "Orders to warehouse"');
+  expect(await rule.inputValue()).toBe('event == "connection_failed" && connection_name == "Orders to warehouse"');
+  await page.getByText('Can match connection failed').waitFor();
+  await page.getByText(/^1 of \d+ events match$/).waitFor();
+  await page.getByText('An event', { exact: true }).click();
+  await page.getByText('It matches', { exact: true }).waitFor();
+  await page
+    .getByRole('textbox', { name: 'Event', exact: true })
+    .fill('{"event": "connection_failed", "connection_name": "Another"}');
+  await page.getByText('It does not match').waitFor();
+  await page.getByRole('button', { name: 'Add an action' }).click();
+  await page.getByRole('menuitem', { name: 'Call a webhook' }).click();
+  await page.getByRole('textbox', { name: 'Address' }).fill('ftp://nowhere');
+  await page.getByRole('button', { name: 'Make the trigger' }).click();
+  await page.locator('.actions [data-refused]').waitFor();
+  await page.getByRole('textbox', { name: 'Address' }).fill(`${receiver.url}/failures`);
+  await shoot(page, 'trigger');
+  await page.getByRole('button', { name: 'Make the trigger' }).click();
+  await page.getByRole('heading', { name: 'Failures of finance', level: 1 }).waitFor();
+  await fail();
+  await until(() => receiver.to('/failures').length > 0, { timeout_ms: 15_000 });
+  await page.goto('/console/triggers');
+  await page.getByText('fired once').first().waitFor();
+  expect(complaints).toEqual([]);
+}, 90_000);
+
+test('a chat message goes into a channel that the chat itself names', async () => {
+  await page.goto('/console/triggers/new');
+  await page.getByRole('textbox', { name: 'Name' }).fill('Told in the chat');
+  await page.getByRole('button', { name: 'Add an action' }).click();
+  await page.getByRole('menuitem', { name: 'Write into a chat' }).click();
+  await page.getByRole('combobox', { name: 'Chat' }).click();
+  await page.getByRole('option').first().click();
+  await page.getByRole('combobox', { name: 'Channel' }).click();
+  await page.getByRole('option', { name: /#alerts/ }).click();
+  await page.getByRole('button', { name: 'Make the trigger' }).click();
+  await page.getByRole('heading', { name: 'Told in the chat', level: 1 }).waitFor();
+  const { body } = await api.call('GET', '/automation/triggers');
+  const made = body.find((one: { name: string }) => one.name === 'Told in the chat');
+  expect(made.actions).toMatchObject([{ type: 'send_chat_message', channel_id: 'C1' }]);
+  await page.getByRole('textbox', { name: 'Then silent for minutes' }).fill('30');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('The trigger was saved').waitFor();
+  await page.getByRole('button', { name: 'Delete the trigger' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete the trigger' }).click();
+  await page.getByRole('heading', { name: 'Triggers', level: 1 }).waitFor();
+  const after = await api.call('GET', `/automation/triggers/${made.id}`);
+  expect(after.status).toBe(404);
+}, 60_000);
+
+test('a case, by the link of its message: acknowledged, resolved, opened again', async () => {
+  const { body } = await api.call('GET', '/automation/cases');
+  const one = body.find((each: { trigger_name: string }) => each.trigger_name === 'Failures of finance');
+  await page.goto('/console/cases');
+  await page.getByText(`#${one.number}`).waitFor();
+  await shoot(page, 'cases');
+  await page.goto(`/cases/${one.id}`);
+  await page.locator('.timeline').getByText('opened').waitFor();
+  await page.getByText('Call a webhook').waitFor();
+  await page.getByText('delivered').first().waitFor();
+  const status = async () => (await api.call('GET', `/automation/cases/${one.id}`)).body.status;
+  for (const [button, state] of [
+    ['Acknowledge', 'acknowledged'],
+    ['Suppress', 'suppressed'],
+    ['Resolve', 'resolved'],
+    ['Reopen', 'open'],
+  ] as const) {
+    await page.getByRole('button', { name: button, exact: true }).click();
+    await page.locator('.page-title .status').getByText(state, { exact: true }).waitFor();
+    expect(await status()).toBe(state);
+  }
+  await shoot(page, 'case');
+  await page.locator('.event').first().click();
+  await page.getByRole('link', { name: 'The run' }).waitFor();
+  expect(complaints).toEqual([]);
+}, 60_000);
+
+test('events are narrowed down, and the address says how', async () => {
+  await page.goto('/console/events');
+  await page.locator('.event').nth(3).waitFor();
+  await shoot(page, 'events');
+  await page.getByRole('combobox', { name: 'Every category' }).click();
+  await page.getByRole('option', { name: 'run', exact: true }).click();
+  await page.getByRole('combobox', { name: 'Every kind' }).click();
+  await page.getByRole('option', { name: 'connection failed' }).click();
+  await until(async () => {
+    const kinds = await page.locator('.event code').allInnerTexts();
+    return kinds.length > 0 && kinds.every((kind) => kind === 'connection_failed');
+  });
+  expect(new URL(page.url()).search).toBe('?category=run&event=connection_failed');
+}, 60_000);
+
+test('a user is invited, comes in by the link, and may not do what his role does not say', async () => {
+  await page.goto('/console/users');
+  await page.getByRole('button', { name: 'Invite' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox', { name: 'E-mail' }).fill('ada@example.org');
+  await dialog.getByRole('textbox', { name: 'Name' }).fill('Ada');
+  await dialog.getByRole('button', { name: 'Invite' }).click();
+  const link = await dialog.getByRole('textbox', { name: 'Invitation' }).inputValue();
+  await shoot(page, 'users-invited');
+  await dialog.getByRole('button', { name: 'Done' }).click();
+  await page.getByText('ada@example.org').waitFor();
+  const guest = await site.browser();
+  await guest.page.goto(link);
+  await guest.page.getByRole('button', { name: 'Accept the invitation' }).click();
+  await until(async () => {
+    const { body } = await api.call('GET', '/users');
+    return body.find((one: { email: string }) => one.email === 'ada@example.org').status === 'active';
+  });
+  await guest.page.locator('.sign-in-card button').last().click();
+  await guest.page.getByRole('heading', { name: 'Overview' }).waitFor();
+  await guest.page.goto('/console/triggers');
+  await guest.page.getByText('Connection auto-disabled').waitFor();
+  expect(await guest.page.getByRole('link', { name: 'New trigger' }).count()).toBe(0);
+  await guest.page.goto('/console/connections/new');
+  await guest.page.getByText('You may not make connections').waitFor();
+}, 60_000);

@@ -3,7 +3,7 @@
  * (`parallel_reads`), through a proxy that limits the rate of each connection, and without it. Needs Debian's
  * postgresql-15.
  */
-import { startSlowProxy } from '../support/slow-proxy.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { startCluster } from './cluster.ts';
 import { report, type Times } from './report.ts';
 import { runToEnd, startService } from './service.ts';
@@ -14,7 +14,7 @@ const BYTES_PER_SECOND = 10_000_000;
 
 const cluster = await startCluster();
 const service = await startService();
-const proxy = await startSlowProxy(cluster, BYTES_PER_SECOND);
+const proxy = await startTcpProxy(cluster, { bytes_per_second: BYTES_PER_SECOND });
 try {
   cluster.psql(
     'src',

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { startSlowProxy } from '../support/slow-proxy.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { pageRanges } from '../../server/connectors/postgres/ranges.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import {
@@ -19,7 +19,7 @@ setDefaultTimeout(60_000);
 
 const sides = twoDatabases();
 const run = (sql: string) => sides.source.sql.unsafe(sql);
-let proxy: Awaited<ReturnType<typeof startSlowProxy>>;
+let proxy: Awaited<ReturnType<typeof startTcpProxy>>;
 afterAll(() => proxy?.stop());
 /** A server so slow that more connections are worth it: 16 MB/s for each. */
 const slowSource = (parallel_reads: number) =>
@@ -30,7 +30,7 @@ const linesOf = ({ entries }: ReturnType<typeof sourceConfig>) => entries.filter
 
 /** Some 50 MB: pages without rows in the middle and at the end, rows of all sizes, one larger than any buffer. */
 beforeAll(async () => {
-  proxy = await startSlowProxy(sides.source.server, 16_000_000);
+  proxy = await startTcpProxy(sides.source.server, { bytes_per_second: 16_000_000 });
   await run(`
     create table big (id int primary key, note text, amount numeric, body bytea);
     alter table big alter column note set storage external;

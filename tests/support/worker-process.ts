@@ -7,10 +7,15 @@ const MAIN = join(import.meta.dir, '../../server/main.ts');
 /** A worker in a process of its own on the test's database, as an operator would start one on another machine. */
 export const spawnWorker = (service: TestDeps, env: Record<string, string> = {}) => spawnPart(service, 'worker', env);
 
-/** The same for any part: `api` or `worker`. */
-export function spawnPart({ deps, url }: TestDeps, part: string, env: Record<string, string> = {}): Bun.Subprocess {
+/** The same for any part: `api` or `worker`. `on`: the command that runs it somewhere else. */
+export function spawnPart(
+  { deps, url }: Pick<TestDeps, 'deps' | 'url'>,
+  part: string,
+  env: Record<string, string> = {},
+  on: string[] = [],
+): Bun.Subprocess {
   const { DATA_DIR, SECRET_KEY, OBJECT_STORE_URL } = deps.config;
-  const child = Bun.spawn([process.execPath, MAIN, part], {
+  const child = Bun.spawn([...on, process.execPath, MAIN, part], {
     env: {
       ...process.env,
       DATABASE_URL: url,

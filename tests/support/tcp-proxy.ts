@@ -1,9 +1,9 @@
 import { connect, createServer, type Socket } from 'node:net';
 
-/** In front of a server: what each connection gets from it comes at so many bytes a second at most. */
-export async function startSlowProxy(
+/** In front of a server, at `host`: what each connection gets from it comes at so many bytes a second at most. */
+export async function startTcpProxy(
   to: { host: string; port: number },
-  bytesPerSecond: number,
+  { host = '127.0.0.1', bytes_per_second = Infinity } = {},
 ): Promise<{ port: number; stop(): void }> {
   const open = new Set<Socket>();
   const server = createServer((client) => {
@@ -11,7 +11,7 @@ export async function startSlowProxy(
     let due = 0;
     upstream.on('data', (chunk) => {
       client.write(chunk);
-      due = Math.max(due, performance.now()) + (chunk.length / bytesPerSecond) * 1000;
+      due = Math.max(due, performance.now()) + (chunk.length / bytes_per_second) * 1000;
       const ahead = due - performance.now();
       if (ahead < 5) return;
       upstream.pause();
@@ -30,7 +30,7 @@ export async function startSlowProxy(
       });
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
   return {

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import postgres from 'postgres';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { type Machine, makeMachines } from '../support/machines.ts';
+import { getStreamRuns, makePipeline, networkLog, runEnded } from '../support/pipeline.ts';
+import { startS3 } from '../support/s3.ts';
+import { until } from '../support/until.ts';
+import { spawnPart } from '../support/worker-process.ts';
+
+const s3 = await startS3();
+const { endpoint, access_key_id, secret_access_key } = s3.settings as Record<string, string>;
+const storeAt = (host: string) => `s3://${access_key_id}:${secret_access_key}@data/objects?endpoint=http://${host}`;
+const service = await testDeps({ config: { OBJECT_STORE_URL: storeAt(new URL(endpoint!).host) } });
+const target = await createPlainDatabase();
+const rows = postgres(target.url, { max: 2, onnotice: () => {} });
+const machines = makeMachines();
+const started: Bun.Subprocess[] = [];
+let database: { host: string; port: number };
+let store: { host: string; port: number };
+
+beforeAll(async () => {
+  database = await machines.reach(Number(new URL(service.url).port));
+  store = await machines.reach(Number(new URL(endpoint!).port));
+});
+afterAll(async () => {
+  for (const worker of started) worker.kill('SIGKILL');
+  await Promise.all(started.map((worker) => worker.exited));
+  machines.close();
+  await rows.end();
+  await target.drop();
+  await s3.close();
+});
+
+const STREAMS = 12;
+const ROWS = 120;
+
+/** A worker on a machine of its own: nothing is the same but the database, the store and the key. */
+function startWorker(): Bun.Subprocess & { machine: Machine } {
+  const machine = machines.make();
+  const url = new URL(service.url);
+  [url.hostname, url.port] = [database.host, String(database.port)];
+  const worker = spawnPart(
+    service,
+    'worker',
+    {
+      DATABASE_URL: url.href,
+      DATA_DIR: machine.data_dir,
+      OBJECT_STORE_URL: storeAt(`${store.host}:${store.port}`),
+      WORKER_CONCURRENCY: '3',
+    },
+    machine.on,
+  );
+  started.push(worker);
+  return Object.assign(worker, { machine });
+}
+
+/** A run of twelve streams, each of some six seconds, into tables of one database that the machines can reach. */
+async function startRun(prefix: string) {
+  const { username, password, pathname } = new URL(target.url);
+  const made = await makePipeline(service, {
+    source: {
+      name: 'sample',
+      parameters: {
+        rows: ROWS,
+        streams: STREAMS,
+        batch_rows: 2,
+        batch_delay_ms: 100,
+        value_bytes: 20_000,
+        record_requests: true,
+      },
+    },
+    destination: {
+      name: 'postgres',
+      parameters: { ...database, username, password: decodeURIComponent(password), database: pathname.slice(1) },
+    },
+    stream: { sync_mode: 'incremental' },
+    connection: { max_parallel_streams: STREAMS, table_prefix: prefix },
+  });
+  const id = await made.start();
+  const streams = () => getStreamRuns(service, id);
+  return { id, streams, running: async () => (await streams()).filter(({ status }) => status === 'running').length };
+}
+
+async function expectEveryRowOnce(prefix: string): Promise<void> {
+  for (let n = 1; n <= STREAMS; n += 1) {
+    const [found] = await rows.unsafe(
+      `select count(*)::int n, count(distinct id)::int ids, min(id)::int low, max(id)::int high from ${prefix}stream_${n}`,
+    );
+    expect({ ...found }).toEqual({ n: ROWS, ids: ROWS, low: 1, high: ROWS });
+  }
+}
+
+test(`several machines share a run; one is killed, one leaves, one comes in the middle of it (${machines.isolated ? 'network namespaces' : 'plain processes'})`, async () => {
+  const [first, second] = [startWorker(), startWorker()];
+  const run = await startRun('shared_');
+  // More than one machine may hold, spare slot included: so both have some.
+  await until(async () => (await run.running()) >= 6, { timeout_ms: 40_000 });
+  first.kill('SIGKILL');
+  await first.exited;
+  const third = startWorker();
+  await until(async () => (await run.streams()).some(({ attempt }) => attempt === 2), { timeout_ms: 40_000 });
+  second.kill('SIGTERM');
+  await second.exited;
+  expect((await runEnded(service, run.id, 120_000)).status).toBe('succeeded');
+
+  const streams = await run.streams();
+  expect(streams.map(({ rows_loaded }) => rows_loaded)).toEqual(Array.from({ length: STREAMS }, () => ROWS));
+  expect(streams.some(({ attempt }) => attempt > 1)).toBeTrue();
+  await expectEveryRowOnce('shared_');
+  // The requests of every worker, also of the one that left, are to be had without any of their disks.
+  const told = new Set((await networkLog(service, run.id)).map(({ stream_name }) => stream_name));
+  expect(told.size).toBe(STREAMS);
+  for (const { machine } of [first, second, third]) expect(machine.files()).toEqual([]);
+}, 240_000);
+
+test.skipIf(!machines.isolated)(
+  'a machine that the network has lost for a while neither holds a run up nor doubles a row when it is back',
+  async () => {
+    const [first, second] = [startWorker(), startWorker()];
+    const run = await startRun('cut_');
+    await until(async () => (await run.running()) >= 6, { timeout_ms: 40_000 });
+    first.machine.cable('down');
+    await until(async () => (await run.streams()).some(({ attempt }) => attempt === 2), { timeout_ms: 60_000 });
+    // It goes on as if nothing had happened, with all that it had sent; its fence is lower by now.
+    first.machine.cable('up');
+    expect((await runEnded(service, run.id, 120_000)).status).toBe('succeeded');
+    await expectEveryRowOnce('cut_');
+    const streams = await run.streams();
+    expect(streams.map(({ rows_loaded }) => rows_loaded)).toEqual(Array.from({ length: STREAMS }, () => ROWS));
+    for (const worker of [first, second]) worker.kill('SIGKILL');
+  },
+  240_000,
+);

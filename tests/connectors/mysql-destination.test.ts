@@ -139,6 +139,29 @@ describeMysql('append', () => {
     await side.sql('set global local_infile = 1');
   });
 
+  test.each([
+    ['int', 'number', '1.5'],
+    ['bigint unsigned', 'number', '15e-1'],
+    ['int', 'string', '12 apples'],
+    ["enum('a', 'b')", 'string', '1'],
+    ["set('a', 'b')", 'string', '3'],
+    ['bit(16)', 'string', '41'],
+    ['varbinary(9)', 'binary', '\\x00zz'],
+    ['year', 'integer', '9999'],
+    ['decimal(5,2)', 'number', '1.239'],
+    ['date', 'string', '2024-01-31 and more'],
+  ] as const)('what the server would make another value of is refused: %s of %s %s', async (type, given, cell) => {
+    for (const allowed of [1, 0]) {
+      await side.sql(`set global local_infile = ${allowed}`);
+      const name = `${table}_${allowed}`;
+      await side.sql(`create table ${name} (id bigint, name ${type})`);
+      const columns = [column('id', 'integer'), column('name', given)];
+      const error = await errorOf(load({ columns, table: name, stream_id: name }, batchOf([['1', cell]])));
+      expect(error).toBeInstanceOf(DataError);
+    }
+    await side.sql('set global local_infile = 1');
+  });
+
   test('a table without transactions and a view are refused', async () => {
     await side.sql(`create table ${table} (id int) engine = MyISAM; create view view_${table} as select 1 as id`);
     expect((await errorOf(open()))!.code).toBe('not_transactional');

@@ -12,6 +12,7 @@ import { safeSegment } from '../file/root.ts';
 import { Engine, execute } from './engine.ts';
 import { duckDbError, type Place } from './failures.ts';
 import { fileToWrite, writing } from './file-access.ts';
+import { ensureRejectedTable } from './rejects.ts';
 import { DuckDbDestinationConfig } from './settings.ts';
 import { identifier, relation } from './sql.ts';
 import { isMerge } from './stage.ts';
@@ -32,6 +33,7 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
   auth_methods: ['none'],
   supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
   applies_changes: true,
+  keeps_rejects: true,
   config: DuckDbDestinationConfig,
   check,
   open,
@@ -70,6 +72,7 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
     return writing(ctx, { engine, ...place }, () =>
       inTransaction(connection, async () => {
         await ensureStateTable(connection, placed.schema);
+        if (target.rejects) await ensureRejectedTable(connection, placed.schema);
         const state = await claimState(connection, placed);
         const resolved = await placedTarget(connection, placed);
         const found = await findTable(connection, placed.schema, target.table);

@@ -9,6 +9,9 @@ export const isLocked = (error: unknown) => /Could not set lock on file/.test(te
 export const isMisfit = (error: unknown) =>
   /^(Conversion|Out of Range|Invalid Input) Error|malformed json/i.test(textOf(error));
 
+/** A rule of the table. */
+export const isViolation = (error: unknown) => textOf(error).startsWith('Constraint Error');
+
 export interface Place {
   /** Whole: DuckDB names it, users are not told. */
   path: string;

@@ -1,7 +1,6 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { execute } from './engine.ts';
 import { merge } from './merge.ts';
-import { columnList } from './sql.ts';
 import { isMerge, type Stage } from './stage.ts';
 import { createTable, findTable, type Target } from './tables.ts';
 
@@ -17,10 +16,6 @@ export async function loadStage(connection: DuckDBConnection, target: Target, st
   if (there && target.mode === 'overwrite') await execute(connection, `DROP TABLE ${target.relation}`);
   if (!there || target.mode === 'overwrite') await createTable(connection, target);
   if (isMerge(target)) return merge(connection, target, stage);
-  if (stage.rows > 0) {
-    const columns = target.typed.map((_, at) => `c${at}`).join(', ');
-    const names = columnList(target.typed.map(({ name }) => name));
-    await execute(connection, `INSERT INTO ${target.relation} (${names}) SELECT ${columns} FROM (${stage.values()})`);
-  }
+  await stage.insert();
   return { updated: 0, deleted: 0 };
 }

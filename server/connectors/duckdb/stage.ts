@@ -4,6 +4,7 @@ import type { RowChange } from '../define.ts';
 import { DataError } from '../errors.ts';
 import { changeCell, StagedChanges, withoutOverwritten } from '../latest-changes.ts';
 import { execute, query } from './engine.ts';
+import { columnList } from './sql.ts';
 import type { Target } from './tables.ts';
 import { valueSql } from './types.ts';
 
@@ -11,7 +12,7 @@ import { valueSql } from './types.ts';
 const CHUNK_ROWS = 2048;
 /** An appender keeps what it was given outside of the engine's memory limit until it is flushed. */
 const FLUSH_BYTES = 8_000_000;
-const STAGE = 'temp.main.stage';
+export const STAGE = 'temp.main.stage';
 
 /** Rows are brought to those with the same key. */
 export const isMerge = ({ mode }: Target) => mode !== 'append' && mode !== 'overwrite';
@@ -25,6 +26,7 @@ export class Stage {
   readonly #chunk: DuckDBDataChunk;
   readonly #width: number;
   #unflushed = 0;
+  #last: number | null = null;
   rows = 0;
   bytes = 0;
   /** Rows that were taken, whether or not they needed to be staged; deletes are none. */
@@ -89,6 +91,33 @@ export class Stage {
     this.#unflushed = 0;
   }
 
+  /** Runs `work` with the rows up to one alone, as if the others were not there. */
+  async upTo<Result>(last: number, work: () => Promise<Result>): Promise<Result> {
+    this.#last = last;
+    try {
+      return await work();
+    } finally {
+      this.#last = null;
+    }
+  }
+
+  /** Brings the rows into the table, in the open transaction. */
+  async insert(): Promise<void> {
+    if (this.rows === 0) return;
+    const columns = this.target.typed.map((_, at) => `c${at}`).join(', ');
+    const names = columnList(this.target.typed.map(({ name }) => name));
+    const values = `SELECT ${columns} FROM (${this.values()})`;
+    await execute(this.connection, `INSERT INTO ${this.target.relation} (${names}) ${values}`);
+  }
+
+  /** Takes rows out that are not to be loaded. */
+  async remove(where: string): Promise<void> {
+    const upserts = isMerge(this.target) ? `AND coalesce(c${this.#width - 1}, '') <> 'd'` : '';
+    const [row] = await query(this.connection, `SELECT count(*) FROM ${STAGE} WHERE ${where} ${upserts}`);
+    this.loaded -= Number(row?.[0]);
+    this.rows -= await execute(this.connection, `DELETE FROM ${STAGE} WHERE ${where}`);
+  }
+
   /** What was added can be selected from now on. */
   close(): void {
     this.#appender?.closeSync();
@@ -101,7 +130,7 @@ export class Stage {
   }
 
   async #drop(): Promise<void> {
-    if (this.rows > 0) await execute(this.connection, `DROP TABLE IF EXISTS ${STAGE}`);
+    await execute(this.connection, `DROP TABLE IF EXISTS ${STAGE}`);
     this.rows = 0;
   }
 
@@ -109,7 +138,8 @@ export class Stage {
   values(): string {
     const values = this.target.typed.map(({ type }, at) => `${valueSql(`c${at}`, type)} AS c${at}`);
     const change = isMerge(this.target) ? `, c${this.#width - 1} AS change` : '';
-    return `SELECT ${values.join(', ')}, rowid AS seq${change} FROM ${STAGE}`;
+    const limit = this.#last === null ? '' : ` WHERE rowid <= ${this.#last}`;
+    return `SELECT ${values.join(', ')}, rowid AS seq${change} FROM ${STAGE}${limit}`;
   }
 
   /** @throws DataError naming a row without a value in one of these columns. */

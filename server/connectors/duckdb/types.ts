@@ -60,6 +60,8 @@ export function valueSql(cell: string, type: string): string {
   if (type === 'VARCHAR') return cell;
   if (type === 'BLOB') return `unhex(substr(${cell}, 3))`;
   if (isNested(type)) return `CAST(CAST(${cell} AS JSON) AS ${type})`;
+  // DuckDB would round what is no whole number.
+  if (/INT(EGER)?$/.test(type)) return `CAST(translate(${cell}, '.eE', 'xxx') AS ${type})`;
   if (!isDate(logicalType(type))) return `CAST(${cell} AS ${type})`;
   const bc = `regexp_replace(${cell}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2')`;
   return `CAST(CASE WHEN ${cell} LIKE '% BC' THEN ${bc} ELSE ${cell} END AS ${type})`;

@@ -1,9 +1,11 @@
 import type { Batch, CommittedState, ConnectorContext, StreamState, WriteCounts, Writer } from '../define.ts';
 import { ConnectorError } from '../errors.ts';
+import { RejectCount } from '../rejects.ts';
 import { type Engine, execute } from './engine.ts';
 import { duckDbError, isMisfit, type Place } from './failures.ts';
 import { writing } from './file-access.ts';
 import { loadStage } from './load.ts';
+import { DuckDbRejects } from './rejects.ts';
 import type { DuckDbDestinationConfig } from './settings.ts';
 import { isMerge, Stage } from './stage.ts';
 import type { StateRow } from './state-table.ts';
@@ -16,6 +18,7 @@ import type { Target } from './tables.ts';
 export class DuckDbWriter implements Writer {
   readonly committed: CommittedState | null;
   readonly #stage: Stage;
+  readonly #rejects: DuckDbRejects | null;
   #counts: WriteCounts;
   #closed = false;
 
@@ -25,7 +28,12 @@ export class DuckDbWriter implements Writer {
   ) {
     this.committed = work.state.committed;
     this.#counts = work.state.counts;
-    this.#stage = new Stage(work.engine.connection, work.target);
+    const { target, engine } = work;
+    this.#stage = new Stage(engine.connection, target);
+    const count = this.#counts.rows_rejected ?? 0;
+    const rejected = target.rejects ? new RejectCount(target, { ...target.rejects, count }) : null;
+    this.#rejects =
+      rejected && new DuckDbRejects({ connection: engine.connection, target, stage: this.#stage }, rejected);
     ctx.signal.addEventListener('abort', this.#interrupt, { once: true });
   }
 
@@ -47,6 +55,7 @@ export class DuckDbWriter implements Writer {
 
   async finish(state: StreamState | null): Promise<WriteCounts> {
     const counts = await this.#guard(() => this.#commit(state, true));
+    this.#rejects?.rejected.warn(this.ctx, this.work.target.schema);
     await this.abort();
     return counts;
   }
@@ -61,27 +70,44 @@ export class DuckDbWriter implements Writer {
   }
 
   async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
-    const { engine, place, target } = this.work;
+    const { engine } = this.work;
     this.#stage.close();
+    await this.#rejects?.takeMisfits();
+    this.#counts = await writing(this.ctx, { engine, ...this.work.place }, () => this.#bringIn(state, finished));
+    this.work.state.settle();
+    await this.#stage.clear();
+    await this.#rejects?.clear();
+    return this.#counts;
+  }
+
+  /** Again without each row that breaks a rule of the table, where such rows are kept. */
+  async #bringIn(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
+    const { engine, target } = this.work;
+    const load = () => loadStage(engine.connection, target, this.#stage);
+    while (true) {
+      try {
+        return await inTransaction(engine.connection, () => this.#load(state, finished));
+      } catch (error) {
+        if (!(await this.#rejects?.takeViolation(error, load))) throw error;
+      }
+    }
+  }
+
+  async #load(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
+    const { engine, target } = this.work;
     const counts = {
       ...this.#counts,
       rows_loaded: this.#counts.rows_loaded + this.#stage.loaded,
       bytes_loaded: this.#counts.bytes_loaded + this.#stage.bytes,
     };
-    const { connection } = engine;
-    await writing(this.ctx, { engine, ...place }, () =>
-      inTransaction(connection, async () => {
-        // First the fence: an attempt that was overtaken is to be told so and not what is wrong with its rows.
-        await this.work.state.record({ state, counts, finished });
-        const { updated, deleted } = await loadStage(connection, target, this.#stage);
-        counts.rows_updated += updated;
-        counts.rows_deleted += deleted;
-        if (updated + deleted > 0) await this.work.state.record({ state, counts, finished });
-      }),
-    );
-    this.work.state.settle();
-    this.#counts = counts;
-    await this.#stage.clear();
+    if (this.#rejects) counts.rows_rejected = this.#rejects.rejected.count;
+    // First the fence: an attempt that was overtaken is to be told so and not what is wrong with its rows.
+    await this.work.state.record({ state, counts, finished });
+    const { updated, deleted } = await loadStage(engine.connection, target, this.#stage);
+    await this.#rejects?.commit();
+    counts.rows_updated += updated;
+    counts.rows_deleted += deleted;
+    if (updated + deleted > 0) await this.work.state.record({ state, counts, finished });
     return counts;
   }
 

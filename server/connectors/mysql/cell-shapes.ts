@@ -1,23 +1,41 @@
 import type { Cell, TargetColumn } from '../define.ts';
+import { DataError } from '../errors.ts';
 import { microsOf, timestampText } from '../timestamp-text.ts';
 import { bareName, isCharacter } from './types.ts';
 
 /** Behind the type of a column whose texts are not utf8mb4. */
 export const OTHER_CHARSET = ' character set ';
 
-/** What has to be made of a cell for the column that takes it. `parsed`: text that the server has to convert. */
-export type Shape = 'text' | 'parsed' | 'flag' | 'bits' | 'instant' | 'bytes';
+/**
+ * What has to be made of a cell for the column that takes it. `parsed`: text that the server has to convert; `label`: one
+ * of an ENUM or SET that has no numbers among them.
+ */
+export type Shape = 'text' | 'parsed' | 'whole' | 'label' | 'flag' | 'bits' | 'instant' | 'bytes';
 
 /** `type`: of the destination's column, as COLUMN_TYPE has it. Columns of text take cells as they are. */
 export function shapeOf(column: Pick<TargetColumn, 'type'>, type: string): Shape {
   if (type.includes(OTHER_CHARSET)) return 'parsed';
-  if (isCharacter(type) || /^(json|enum|set)/.test(type)) return 'text';
+  if (isCharacter(type) || type.startsWith('json')) return 'text';
+  if (/^(enum|set)/.test(type)) return /'\d+'/.test(type) ? 'text' : 'label';
   // Of these the server takes bytes for the value itself and not for its text.
   if (/^(uuid|inet4|inet6)$/.test(type)) return 'parsed';
   if (bareName(type) === 'bit') return 'bits';
   if (column.type === 'boolean') return 'flag';
+  if (bareName(type).endsWith('int')) return 'whole';
   if (column.type === 'timestamp_tz') return 'instant';
   return column.type === 'binary' ? 'bytes' : 'text';
+}
+
+/** What the server would round without a word. @throws DataError */
+export function wholeText(cell: string): string {
+  if (/[.eE]/.test(cell)) throw new DataError('invalid_value', `"${cell.slice(0, 100)}" is no whole number`);
+  return cell;
+}
+
+/** What the server would take for the place of a label, or for several at once. @throws DataError */
+export function labelText(cell: string): string {
+  if (/^\s*\d+\s*$/.test(cell)) throw new DataError('invalid_value', `"${cell.slice(0, 100)}" is none of the labels`);
+  return cell;
 }
 
 export const flagText = (cell: string) => (cell === 'true' ? '1' : cell === 'false' ? '0' : cell);
@@ -32,13 +50,18 @@ export function instantText(cell: string): string {
 /** `true`, `false` or binary digits to binary digits. */
 export const bitsText = (cell: string) => flagText(cell);
 
-/** What a text holds of bytes: `\x…`, or else its UTF-8. */
-export const bytesOfCell = (cell: string) =>
-  cell.startsWith('\\x') ? Buffer.from(cell.slice(2), 'hex') : Buffer.from(cell, 'utf8');
+/** What a text holds of bytes: `\\x…`, or else its UTF-8. @throws DataError */
+export function bytesOfCell(cell: string): Buffer {
+  if (!cell.startsWith('\\x')) return Buffer.from(cell, 'utf8');
+  const bytes = Buffer.from(cell.slice(2), 'hex');
+  // What is no hexadecimal digit ends it without a word.
+  if (bytes.length * 2 === cell.length - 2) return bytes;
+  throw new DataError('invalid_value', `"${cell.slice(0, 100)}" is no hexadecimal form of bytes`);
+}
 
-/** Binary digits as bytes, highest first. */
+/** Binary digits as bytes, highest first. Anything else the server would take for the bytes. @throws DataError */
 export function packBits(digits: string): Buffer {
-  if (!/^[01]+$/.test(digits)) return Buffer.from(digits, 'utf8');
+  if (!/^[01]+$/.test(digits)) throw new DataError('invalid_value', `"${digits.slice(0, 100)}" is no row of bits`);
   const padded = digits.padStart(Math.ceil(digits.length / 8) * 8, '0');
   return Buffer.from(padded.match(/.{8}/g)!.map((byte) => Number.parseInt(byte, 2)));
 }

@@ -8,6 +8,7 @@ import {
 import { ConfigurationError } from '../errors.ts';
 import { databases, serverCheck } from './check.ts';
 import { settleLeftover } from './load.ts';
+import { ensureRejectedTable } from './rejects.ts';
 import { MysqlSession, withSession } from './session.ts';
 import { MysqlDestinationConfig } from './settings.ts';
 import { relation, shortHash } from './sql.ts';
@@ -31,6 +32,7 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
   capabilities: { ssh_tunnel: true },
   supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
   applies_changes: true,
+  keeps_rejects: true,
   config: MysqlDestinationConfig,
   check,
   possibleValues: { database: databases },
@@ -76,6 +78,7 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
     const localInfile = await allowsLocalInfile(session);
     const { state, existing } = await lockDefinitions(session, schema, async () => {
       await ensureStateTable(session, schema);
+      if (target.rejects) await ensureRejectedTable(session, schema);
       const claimed = await claimState(session, placed);
       await settleLeftover(session, schema, claimed);
       const found = await findTable(session, schema, target.table);

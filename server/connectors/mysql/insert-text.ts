@@ -1,5 +1,15 @@
 import type { Cell } from '../define.ts';
-import { bitsText, bytesOfCell, flagText, instantText, type Rows, type Shape } from './cell-shapes.ts';
+import {
+  bitsText,
+  bytesOfCell,
+  flagText,
+  instantText,
+  labelText,
+  packBits,
+  type Rows,
+  type Shape,
+  wholeText,
+} from './cell-shapes.ts';
 import { literal } from './sql.ts';
 
 /** Rows behind VALUES, in pieces of about `limit` characters, none of them empty. */
@@ -19,12 +29,16 @@ function cellLiteral(cell: Cell, shape: Shape): string {
   switch (shape) {
     case 'flag':
       return literal(flagText(cell));
+    case 'whole':
+      return literal(wholeText(cell));
+    case 'label':
+      return literal(labelText(cell));
     case 'instant':
       return literal(instantText(cell));
     case 'bytes':
       return `x'${bytesOfCell(cell).toString('hex')}'`;
     case 'bits':
-      return /^[01]+$/.test(bitsText(cell)) ? `b'${bitsText(cell)}'` : literal(cell);
+      return `x'${packBits(bitsText(cell)).toString('hex')}'`;
     default:
       return literal(cell);
   }

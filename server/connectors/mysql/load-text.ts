@@ -1,4 +1,14 @@
-import { bitsText, bytesOfCell, flagText, instantText, packBits, type Rows, type Shape } from './cell-shapes.ts';
+import {
+  bitsText,
+  bytesOfCell,
+  flagText,
+  instantText,
+  labelText,
+  packBits,
+  type Rows,
+  type Shape,
+  wholeText,
+} from './cell-shapes.ts';
 
 const NEEDS_ESCAPE = /[\\\n\t\0]/;
 const ESCAPED: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\t': '\\t', '\0': '\\0' };
@@ -36,11 +46,18 @@ function fieldText(cell: string, shape: Shape, binary: boolean): string {
       return flagText(cell);
     case 'instant':
       return instantText(cell);
+    case 'whole':
+      return wholeText(cell);
     case 'bits':
       return packBits(bitsText(cell)).toString('latin1');
     case 'bytes':
       return bytesOfCell(cell).toString('latin1');
+    case 'label':
+      return plainText(labelText(cell), binary);
     default:
-      return binary && NOT_ASCII.test(cell) ? Buffer.from(cell, 'utf8').toString('latin1') : cell;
+      return plainText(cell, binary);
   }
 }
+
+const plainText = (text: string, binary: boolean) =>
+  binary && NOT_ASCII.test(text) ? Buffer.from(text, 'utf8').toString('latin1') : text;

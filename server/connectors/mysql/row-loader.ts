@@ -1,5 +1,6 @@
 import type { Cell } from '../define.ts';
 import { ConnectorError } from '../errors.ts';
+import type { Copied } from '../rejects.ts';
 import { warningError } from './failures.ts';
 import { encodeInserts } from './insert-text.ts';
 import { encodeLoadText, type LoadText } from './load-text.ts';
@@ -48,11 +49,18 @@ export class RowLoader {
   }
 
   async add(rows: readonly Cell[][]): Promise<void> {
-    if (!this.into.localInfile) return this.#insert(rows);
+    if (!this.into.localInfile) return this.count(await this.#insert(rows, this.#rows));
     const text = encodeLoadText(rows, this.#shapes);
     this.#waiting.push(text);
     this.#waitingBytes += text.bytes.length;
     if (this.#waitingBytes >= PIECE_BYTES) await this.flush();
+  }
+
+  /** Brings them in by themselves, without counting: errors name the row among these. */
+  async load(rows: readonly Cell[][]): Promise<Copied> {
+    if (!this.into.localInfile) return this.#insert(rows, 0);
+    const { bytes, charset } = encodeLoadText(rows, this.#shapes);
+    return this.#loadData(bytes, charset, 0);
   }
 
   async flush(): Promise<void> {
@@ -63,9 +71,19 @@ export class RowLoader {
       this.#waitingBytes,
     );
     [this.#waiting, this.#waitingBytes] = [[], 0];
-    const statement = `load data local infile 'rows' into table ${this.into.table} character set ${first.charset}
-      fields terminated by '\\t' escaped by '\\\\' lines terminated by '\\n' ${this.#fields(first.charset)}`;
-    await this.#run(statement, data);
+    this.count(await this.#loadData(data, first.charset, this.#rows));
+  }
+
+  /** Rows of `load` that stay. */
+  count({ rows, bytes }: Copied): void {
+    this.#rows += rows;
+    this.#bytes += bytes;
+  }
+
+  #loadData(data: Buffer, charset: LoadText['charset'], before: number): Promise<Copied> {
+    const statement = `load data local infile 'rows' into table ${this.into.table} character set ${charset}
+      fields terminated by '\\t' escaped by '\\\\' lines terminated by '\\n' ${this.#fields(charset)}`;
+    return this.#run(statement, data, before);
   }
 
   #fields(charset: LoadText['charset']): string {
@@ -78,30 +96,35 @@ export class RowLoader {
     return `(${fields.join(', ')}) set ${parsed.join(', ')}`;
   }
 
-  async #insert(rows: readonly Cell[][]): Promise<void> {
+  async #insert(rows: readonly Cell[][], before: number): Promise<Copied> {
+    const total = { rows: 0, bytes: 0 };
     for (const values of encodeInserts(rows, this.#shapes, INSERT_CHARACTERS)) {
-      await this.#run(`insert into ${this.into.table} (${this.#columns}) values ${values}`, null);
+      const statement = `insert into ${this.into.table} (${this.#columns}) values ${values}`;
+      const loaded = await this.#run(statement, null, before + total.rows);
+      total.rows += loaded.rows;
+      total.bytes += loaded.bytes;
     }
+    return total;
   }
 
-  async #run(statement: string, data: Buffer | null): Promise<void> {
+  /** `before`: rows of the same count that came before this statement. */
+  async #run(statement: string, data: Buffer | null, before: number): Promise<Copied> {
     const { count, warnings } = await this.session.load(statement, data).catch((error: unknown) => {
-      throw this.#placed(error);
+      throw placed(error, before);
     });
     if (warnings > 0) {
       const { rows } = await this.session.query('show warnings limit 1');
       const [[, number, message] = []] = rows;
-      throw this.#placed(warningError(Number(number), message ?? 'a value does not fit'));
+      throw placed(warningError(Number(number), message ?? 'a value does not fit'), before);
     }
-    this.#rows += count;
-    this.#bytes += data?.length ?? statement.length;
+    return { rows: count, bytes: data?.length ?? statement.length };
   }
+}
 
-  /** The server counts the rows of a statement, users those of the stream. */
-  #placed(error: unknown): unknown {
-    if (!(error instanceof ConnectorError) || !/ at row \d+/.test(error.message)) return error;
-    const message = error.message.replace(/ at row (\d+)/, (_, row) => ` at row ${Number(row) + this.#rows}`);
-    const type = error.constructor as new (code: string, message: string) => ConnectorError;
-    return new type(error.code, message);
-  }
+/** The server counts the rows of a statement, users those of the stream. */
+function placed(error: unknown, before: number): unknown {
+  if (!(error instanceof ConnectorError) || !/ at row \d+/.test(error.message)) return error;
+  const message = error.message.replace(/ at row (\d+)/, (_, row) => ` at row ${Number(row) + before}`);
+  const type = error.constructor as new (code: string, message: string) => ConnectorError;
+  return new type(error.code, message);
 }

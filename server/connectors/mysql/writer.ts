@@ -10,8 +10,10 @@ import type {
 } from '../define.ts';
 import { ConnectorError } from '../errors.ts';
 import { changeCell, withoutOverwritten } from '../latest-changes.ts';
+import { RejectCount } from '../rejects.ts';
 import { UPSERT } from '../row-changes.ts';
 import { type Load, loadOf } from './load.ts';
+import { MysqlRejects } from './rejects.ts';
 import { RowLoader } from './row-loader.ts';
 import { MysqlSession, withSession } from './session.ts';
 import type { MysqlDestinationConfig } from './settings.ts';
@@ -29,6 +31,7 @@ export class MysqlWriter implements Writer {
   readonly committed: CommittedState | null;
   readonly #load: Load;
   readonly #loader: RowLoader;
+  readonly #rejects: MysqlRejects | null;
   #counts: WriteCounts;
   #prepared = false;
   /** Rows that were taken without being loaded, less those loaded to be deleted. */
@@ -47,16 +50,23 @@ export class MysqlWriter implements Writer {
     const { change } = this.#load;
     const columns = [...target.typed, ...(change ? [{ name: change, type: 'text', shape: 'text' as const }] : [])];
     this.#loader = new RowLoader(session, { columns, localInfile, table: target.relation });
+    const count = state.counts.rows_rejected ?? 0;
+    const rejected = target.rejects ? new RejectCount(target, { ...target.rejects, count }) : null;
+    this.#rejects = rejected && new MysqlRejects({ session, target }, rejected, this.#loader);
   }
 
   async write(batch: Batch): Promise<void> {
     await this.#guard(async () => {
       if (!this.#prepared) await this.#prepare();
-      if (!this.#load.change) return this.#loader.add(batch.rows);
+      if (!this.#load.change) return this.#add(batch.rows);
       if (batch.changes) return this.#writeChanges(batch.rows, batch.changes);
       for (const row of batch.rows) row.push(null);
-      return this.#loader.add(batch.rows);
+      return this.#add(batch.rows);
     });
+  }
+
+  #add(rows: Cell[][]): Promise<void> {
+    return this.#rejects ? this.#rejects.add(rows) : this.#loader.add(rows);
   }
 
   /** A truncate takes the rows before it back. */
@@ -77,7 +87,7 @@ export class MysqlWriter implements Writer {
     }
     const upserts = changes.slice(from).filter(({ operation }) => operation === 'upsert').length;
     this.#uncopied += upserts - kept.rows.length;
-    if (kept.rows.length > 0) await this.#loader.add(kept.rows);
+    if (kept.rows.length > 0) await this.#add(kept.rows);
   }
 
   async checkpoint(state: StreamState): Promise<WriteCounts> {
@@ -89,7 +99,9 @@ export class MysqlWriter implements Writer {
     const counts = await this.#guard(async () => {
       // Also a stream without rows makes, or empties, its table.
       if (!this.#prepared) await this.#prepare();
-      return this.#commit(state, true);
+      const committed = await this.#commit(state, true);
+      this.#rejects?.rejected.warn(this.ctx, this.work.target.schema);
+      return committed;
     });
     await this.session.close();
     return counts;
@@ -109,6 +121,7 @@ export class MysqlWriter implements Writer {
   async #prepare() {
     this.#prepared = true;
     this.#loader.restart(await this.#load.prepare());
+    await this.#rejects?.prepare();
     await this.session.query('start transaction');
   }
 
@@ -124,6 +137,10 @@ export class MysqlWriter implements Writer {
       counts.rows_deleted += completed.deleted ?? 0;
       pending = completed.pending;
     } else await this.session.query('start transaction');
+    if (this.#rejects) {
+      counts.rows_rejected = this.#rejects.rejected.count;
+      if (this.#prepared) await this.#rejects.commit();
+    }
     await this.work.state.record({ state, counts, finished, pending });
     this.#done = finished;
     await this.session.query('commit', { slow: true });

@@ -12,11 +12,12 @@ import type {
 } from '../define.ts';
 import { ConnectorError } from '../errors.ts';
 import { changeCell, withoutOverwritten } from '../latest-changes.ts';
+import { RejectCount, type Rejects } from '../rejects.ts';
 import { UPSERT } from '../row-changes.ts';
 import type { CopyIn } from './copy-in.ts';
 import { encodeCopyText } from './copy-text.ts';
 import { type Load, loadOf } from './load.ts';
-import { REJECTED_TABLE, Rejects } from './rejects.ts';
+import { rejectsOf } from './rejects.ts';
 import type { PgSession } from './session.ts';
 import type { PostgresDestinationConfig } from './settings.ts';
 import { columnList } from './sql.ts';
@@ -51,7 +52,8 @@ export class PgWriter implements Writer {
     this.byteFormats = rejects ? [] : acceptedFormats(work.target);
     this.#counts = work.state.counts;
     const count = this.#counts.rows_rejected ?? 0;
-    this.#rejects = rejects ? new Rejects(session, work.target, { ...rejects, count }) : null;
+    const rejected = rejects ? new RejectCount(work.target, { ...rejects, count }) : null;
+    this.#rejects = rejected && rejectsOf({ session, target: work.target, rejected }, this.#copyAtOnce);
     this.#load = loadOf(work.target);
   }
 
@@ -73,14 +75,16 @@ export class PgWriter implements Writer {
   /** Each batch is a COPY of its own. */
   async #writeChecked(rows: Cell[][], rejects: Rejects): Promise<void> {
     if (!this.#prepared) await this.#prepare();
-    const copied = await rejects.load(rows, async (some) => {
-      const copy = await this.#begin('');
-      await copy.write(Buffer.from(encodeCopyText(some, this.#warnOfNul)));
-      return { rows: await copy.end(), bytes: copy.bytes() };
-    });
+    const copied = await rejects.load(rows);
     this.#copied.rows += copied.rows;
     this.#copied.bytes += copied.bytes;
   }
+
+  readonly #copyAtOnce = async (rows: Cell[][]) => {
+    const copy = await this.#begin('');
+    await copy.write(Buffer.from(encodeCopyText(rows, this.#warnOfNul)));
+    return { rows: await copy.end(), bytes: copy.bytes() };
+  };
 
   /** A truncate takes the rows before it back. */
   async #writeChanges(rows: Cell[][], changes: readonly RowChange[]): Promise<void> {
@@ -128,7 +132,7 @@ export class PgWriter implements Writer {
       // Also a stream without rows makes, or empties, its table.
       if (!this.#prepared) await this.#prepare();
       const committed = await this.#commit(state, true);
-      this.#warnOfRejects();
+      this.#rejects?.rejected.warn(this.ctx, this.work.target.schema);
       return committed;
     });
     await this.session.close();
@@ -165,7 +169,7 @@ export class PgWriter implements Writer {
       counts.rows_updated += updated;
       counts.rows_deleted += deleted;
     } else await this.session.query('begin');
-    if (this.#rejects) counts.rows_rejected = this.#rejects.count;
+    if (this.#rejects) counts.rows_rejected = this.#rejects.rejected.count;
     await this.work.state.record({ state, counts, finished });
     await this.session.query('commit', [], { slow: true });
     [this.#prepared, this.#copied, this.#uncopied, this.#counts] = [null, { rows: 0, bytes: 0 }, 0, counts];
@@ -179,17 +183,6 @@ export class PgWriter implements Writer {
       // Errors of the stream being piped are the source's own and pass as they are.
       throw error instanceof ConnectorError ? error : this.session.translate(error);
     }
-  }
-
-  #warnOfRejects(): void {
-    const { count = 0, reason = null } = this.#rejects ?? {};
-    if (count === 0) return;
-    const { schema, table } = this.work.target;
-    const last = reason === null ? '' : `; the last one: ${reason}`;
-    this.ctx.warn(
-      'rows_rejected',
-      `${count} rows of ${table} could not be loaded and are in ${schema}.${REJECTED_TABLE}${last}`,
-    );
   }
 
   readonly #warnOfNul = () => {

@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+import type { ConnectorContext, Writer, WriteTarget } from '../../server/connectors/define.ts';
+import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
+import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/settings.ts';
+import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
+import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
+import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
+import { contextOf as contextOfAny } from './fixtures.ts';
+import { destinationConfig as mysqlConfig, type MysqlSide } from './mysql-support.ts';
+import { destinationConfig as postgresConfig, type twoDatabases } from './postgres-support.ts';
+
+/** A database that keeps what it cannot load. */
+export interface RejectingPlace {
+  open(target: WriteTarget): Promise<{ writer: Writer; warnings: string[] }>;
+  /** The values of the first column, in order, empty texts for NULL. */
+  values(query: string): Promise<string[]>;
+  run(statement: string): Promise<unknown>;
+  /** In what the database says of a text that is no date, and of a table's rule. */
+  words: { date: string; rule: string };
+  rowAsText: string;
+  before?(): Promise<unknown>;
+  after?(): Promise<unknown>;
+}
+
+export function postgresPlace(sides: ReturnType<typeof twoDatabases>): RejectingPlace {
+  return {
+    async open(target) {
+      const { ctx, warnings } = postgresConfig(sides.destination);
+      return { writer: await postgresDestination.open(ctx, target), warnings };
+    },
+    values: async (query) =>
+      (await sides.destination.sql.unsafe(query)).map((row) => String(Object.values(row)[0] ?? '')),
+    run: (statement) => sides.destination.sql.unsafe(statement),
+    rowAsText: '"row"::text',
+    words: { date: 'invalid input syntax for type date', rule: 'constraint' },
+  };
+}
+
+/** `loads`: by LOAD DATA, or else by INSERTs. */
+export function mysqlPlace(side: MysqlSide, loads: boolean): RejectingPlace {
+  return {
+    async open(target) {
+      const { ctx, warnings } = mysqlConfig(side);
+      return { writer: await mysqlDestination.open(ctx, target), warnings };
+    },
+    values: async (query) => (await side.sql(query)).map((row) => `${(Object.values(row)[0] as string | null) ?? ''}`),
+    run: (statement) => side.sql(statement),
+    rowAsText: 'cast(`row` as char)',
+    words: { date: loads ? 'Data truncated for column' : 'Incorrect date value', rule: 'CONSTRAINT' },
+    before: () => side.sql(`set global local_infile = ${loads ? 1 : 0}`),
+    after: () => side.sql('set global local_infile = 1'),
+  };
+}
+
+export async function duckDbPlace(): Promise<RejectingPlace> {
+  const folder = await duckDbFolder();
+  const file = join(folder.filesRoot, 'data.duckdb');
+  return {
+    async open(target) {
+      const warnings: string[] = [];
+      const ctx = contextOfAny(duckDbDestination, folder, { settings: { path: 'data.duckdb' } });
+      ctx.warn = (code) => void warnings.push(code);
+      return {
+        writer: await duckDbDestination.open(ctx as ConnectorContext<DuckDbDestinationConfig>, target),
+        warnings,
+      };
+    },
+    values: async (query) => (await onDuckDb(file, query)).map(([value]) => value ?? ''),
+    run: (statement) => onDuckDb(file, ...statement.split(';')),
+    rowAsText: '"row"::text',
+    words: { date: 'which is no DATE', rule: 'constraint' },
+    after: folder.close,
+  };
+}

@@ -30,10 +30,12 @@ try {
   }
   const show = (values: number[]) =>
     `${median(values).toFixed(0)} ms (${values.map((one) => one.toFixed(0)).join(' ')})`;
-  console.log(
-    `${median(firstRow) <= 150 ? 'reached' : 'MISSED '} POST to first row read, median of ${RUNS}: ${show(firstRow)}, goal 150`,
-  );
-  console.log(`POST to succeeded, median of ${RUNS}: ${show(whole)}`);
+  const tell = (what: string, values: number[], goal: number) =>
+    console.log(
+      `${median(values) <= goal ? 'reached' : 'MISSED '} ${what}, median of ${RUNS}: ${show(values)}, goal ${goal}`,
+    );
+  tell('POST to first row read', firstRow, 150);
+  tell('POST to succeeded', whole, 400);
 } finally {
   await service.stop();
   await cluster.stop();

@@ -11,6 +11,8 @@ export interface Service {
   api_key: string;
   data_dir: string;
   call<Answer>(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** One more worker on the same queue, once it takes jobs. Needs DATABASE_URL in the service's environment. */
+  startWorker(): Promise<{ stop(): Promise<void> }>;
   /** Peak resident memory of the worker process so far, in MB; from the kernel. */
   workerPeakMb(): number;
   stop(): Promise<void>;
@@ -19,19 +21,17 @@ export interface Service {
 export async function startService(env: Record<string, string> = {}): Promise<Service> {
   const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
   const port = await freePort();
-  const child = Bun.spawn(['bun', join(import.meta.dir, '../../server/main.ts'), 'all'], {
-    env: {
-      ...process.env,
-      PORT: String(port),
-      DATA_DIR: dataDir,
-      BOOTSTRAP_API_KEY: KEY,
-      DEMO: '0',
-      LOG_LEVEL: 'warn',
-      ...env,
-    },
-    stdout: 'ignore',
-    stderr: 'inherit',
-  });
+  const main = join(import.meta.dir, '../../server/main.ts');
+  const settings = {
+    ...process.env,
+    PORT: String(port),
+    DATA_DIR: dataDir,
+    BOOTSTRAP_API_KEY: KEY,
+    DEMO: '0',
+    LOG_LEVEL: 'warn',
+    ...env,
+  };
+  const child = Bun.spawn(['bun', main, 'all'], { env: settings, stdout: 'ignore', stderr: 'inherit' });
   const url = `http://127.0.0.1:${port}`;
   const deadline = Date.now() + 60_000;
   while (
@@ -55,6 +55,30 @@ export async function startService(env: Record<string, string> = {}): Promise<Se
       });
       if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
       return (answer.status === 204 ? null : await answer.json()) as Answer;
+    },
+    async startWorker() {
+      const worker = Bun.spawn(['bun', main, 'worker'], {
+        env: { ...settings, LOG_LEVEL: 'info' },
+        stdout: 'ignore',
+        stderr: 'pipe',
+      });
+      const log = worker.stderr.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
+      let said = '';
+      while (!said.includes('worker ready')) {
+        const { done, value } = await log.next();
+        if (done) throw new Error(`the worker did not start: ${said}`);
+        said += value;
+      }
+      // Left unread, a full pipe would block it.
+      const drained = (async () => {
+        while (!(await log.next()).done) continue;
+      })();
+      return {
+        async stop() {
+          worker.kill('SIGTERM');
+          await Promise.all([worker.exited, drained]);
+        },
+      };
     },
     workerPeakMb: () => peakMb(workerPid(child.pid)),
     async stop() {

@@ -47,6 +47,8 @@ function startWorker(): Bun.Subprocess & { machine: Machine } {
       DATA_DIR: machine.data_dir,
       OBJECT_STORE_URL: storeAt(`${store.host}:${store.port}`),
       WORKER_CONCURRENCY: '3',
+      // Of a lost network there is much to say.
+      LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     },
     machine.on,
   );

@@ -19,14 +19,19 @@ export async function alone<Result>(
     const session = await client.reserve();
     try {
       const [row] = await session`select pg_try_advisory_lock(hashtextextended(${name}, 0)) as mine`;
-      if (row?.mine === true) {
-        // A connection that is gone has let go of its locks.
-        const letGo = () => session`select pg_advisory_unlock(hashtextextended(${name}, 0))`.catch(() => {});
-        return await work().finally(letGo);
-      }
+      if (row?.mine === true) return await locked(session, name, work);
     } finally {
       session.release();
     }
     await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
+  }
+}
+
+async function locked<Result>(session: Sql, name: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } finally {
+    // A connection that is gone has let go of its locks.
+    await session`select pg_advisory_unlock(hashtextextended(${name}, 0))`.catch(() => {});
   }
 }

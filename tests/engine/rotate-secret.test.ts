@@ -171,7 +171,7 @@ test('two processes that refresh at the same moment use each refresh token once'
         opened += 1;
         if (opened < children.length) continue;
         for (const { stdin } of children) {
-          stdin.write('go\n');
+          void stdin.write('go\n');
           await stdin.end();
         }
       }

@@ -63,7 +63,12 @@ const OAuth = z.object({
   refresh_request_body: z.record(z.string(), templates).default({}),
   refresh_request_headers: z.record(z.string(), templates).default({}),
   use_profile_assertion: z.literal(false).optional(),
-  refresh_token_updater: z.unknown().optional(),
+  refresh_token_updater: z
+    .object({
+      refresh_token_name: z.string().default('refresh_token'),
+      refresh_token_config_path: path.default(['credentials', 'refresh_token']),
+    })
+    .nullish(),
 });
 const SessionToken = z.object({
   type: z.literal('SessionTokenAuthenticator'),
@@ -71,6 +76,7 @@ const SessionToken = z.object({
     return HttpRequester;
   },
   session_token_path: path,
+  decoder: z.object({ type: z.literal('JsonDecoder') }).nullish(),
   expiration_duration: z.string().optional(),
   request_authentication: z.discriminatedUnion('type', [
     z.object({ type: z.literal('ApiKey'), inject_into: SignatureOption }),
@@ -138,7 +144,33 @@ const CompositeHandler: z.ZodType<CompositeHandler> & z.ZodObject = z.object({
 }) as never;
 const ErrorHandler = z.discriminatedUnion('type', [DefaultHandler, CompositeHandler]) as z.ZodType<ErrorHandler>;
 
-const Decoder = z.object({ type: z.literal('JsonDecoder') });
+const FLAT = [
+  z.object({ type: z.literal('JsonDecoder') }),
+  z.object({ type: z.literal('JsonlDecoder') }),
+  z.object({ type: z.literal('IterableDecoder') }),
+  z.object({
+    type: z.literal('CsvDecoder'),
+    // Answers are read as UTF-8.
+    encoding: z
+      .string()
+      .regex(/^utf-?8(-sig)?$/i, { error: 'another encoding than UTF-8 is not supported' })
+      .default('utf-8'),
+    delimiter: z.string().min(1).default(','),
+    set_values_to_none: z.array(z.string()).nullish(),
+  }),
+] as const;
+export type Decoder = z.infer<(typeof FLAT)[number]> | { type: 'GzipDecoder'; decoder: Decoder };
+export const Decoder = z.discriminatedUnion('type', [
+  ...FLAT,
+  z.object({
+    type: z.literal('GzipDecoder'),
+    get decoder(): z.ZodType<Decoder> {
+      return Decoder;
+    },
+  }),
+]) as unknown as z.ZodType<Decoder>;
+/** Queries for columns that the manifest picks piece by piece. */
+const refused = (what: string) => z.undefined({ error: `${what} is not supported` }).optional();
 
 export interface HttpRequester {
   type: 'HttpRequester';
@@ -175,6 +207,8 @@ export const HttpRequester = z.object({
   request_body_json: entries.nullish(),
   request_body_data: entries.nullish(),
   request_body: RequestBody.nullish(),
+  query_properties: refused('query_properties'),
+  fetch_properties_from_endpoint: refused('fetch_properties_from_endpoint'),
   $parameters: z.record(z.string(), z.unknown()).optional(),
 }) as unknown as z.ZodType<HttpRequester>;
 
@@ -195,7 +229,7 @@ const Strategy = z.discriminatedUnion('type', [
     cursor_value: template,
     stop_condition: template.nullish(),
     page_size: numeric.nullish(),
-    decoder: Decoder.optional(),
+    decoder: Decoder.nullish(),
   }),
 ]);
 export const Paginator = z.discriminatedUnion('type', [
@@ -207,9 +241,8 @@ export const Paginator = z.discriminatedUnion('type', [
     page_token_option: z
       .discriminatedUnion('type', [RequestOption, z.object({ type: z.literal('RequestPath') })])
       .nullish(),
-    decoder: Decoder.optional(),
+    decoder: Decoder.nullish(),
   }),
 ]);
 export type Paginator = z.infer<typeof Paginator>;
 export type PaginationStrategy = z.infer<typeof Strategy>;
-export const JsonDecoder = Decoder;

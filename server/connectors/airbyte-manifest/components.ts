@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { HttpRequester, JsonDecoder, Paginator, RequestOption, template } from './components-request.ts';
+import { Decoder, HttpRequester, Paginator, RequestOption, template } from './components-request.ts';
 
 const parameters = z.record(z.string(), z.unknown()).optional();
 /** Nobody's Python runs here, and what nobody wrote down is not guessed. */
-const refused = (what: string) => z.undefined({ error: `${what} is not supported` }).optional();
-const oneOrMore = <Item extends z.ZodType>(item: Item) => z.union([z.array(item), item.transform((one) => [one])]);
+export const refused = (what: string) => z.undefined({ error: `${what} is not supported` }).optional();
+export const oneOrMore = <Item extends z.ZodType>(item: Item) =>
+  z.union([z.array(item), item.transform((one) => [one])]);
 const fieldPath = z.array(template);
 
 const AddFields = z.object({
@@ -37,28 +38,29 @@ export const Transformation = z.discriminatedUnion('type', [
     field_path: fieldPath,
     delete_origin_value: z.boolean().default(false),
     replace_record: z.boolean().default(false),
-    key_transformation: refused('key_transformation'),
+    key_transformation: z.object({ prefix: template.nullish(), suffix: template.nullish() }).nullish(),
     $parameters: parameters,
   }),
 ]);
 export type Transformation = z.infer<typeof Transformation>;
 
+const RecordFilter = z.object({
+  type: z.literal('RecordFilter'),
+  condition: template.default(''),
+  $parameters: parameters,
+});
 const RecordSelector = z.object({
   type: z.literal('RecordSelector'),
   extractor: z.discriminatedUnion('type', [
     z.object({
       type: z.literal('DpathExtractor'),
       field_path: fieldPath,
-      decoder: JsonDecoder.optional(),
+      decoder: Decoder.nullish(),
       record_expander: refused('record_expander'),
       $parameters: parameters,
     }),
   ]),
-  record_filter: z
-    .discriminatedUnion('type', [
-      z.object({ type: z.literal('RecordFilter'), condition: template.default(''), $parameters: parameters }),
-    ])
-    .nullish(),
+  record_filter: z.discriminatedUnion('type', [RecordFilter]).nullish(),
   transform_before_filtering: z.boolean().optional(),
   schema_normalization: z.union([z.enum(['None', 'Default']), z.null()]).optional(),
 });
@@ -91,6 +93,8 @@ const DatetimeCursor = z.object({
   partition_field_start: template.nullish(),
   partition_field_end: template.nullish(),
   is_client_side_incremental: z.boolean().nullish(),
+  is_compare_strictly: z.boolean().nullish(),
+  clamping: refused('clamping'),
   is_data_feed: z.boolean().nullish(),
   global_substream_cursor: z.boolean().nullish(),
   $parameters: parameters,
@@ -106,15 +110,15 @@ const ListRouter = z.object({
 });
 const ParentStreamConfig = z.object({
   type: z.literal('ParentStreamConfig'),
-  get stream(): z.ZodType<DeclarativeStream> {
-    return DeclarativeStream;
+  get stream(): z.ZodType<AnyStream> {
+    return AnyStream;
   },
   parent_key: template,
   partition_field: template,
   request_option: RequestOption.nullish(),
   incremental_dependency: z.boolean().nullish(),
   extra_fields: z.array(z.array(template)).nullish(),
-  lazy_read_pointer: refused('lazy_read_pointer'),
+  lazy_read_pointer: z.tuple([], { error: 'lazy_read_pointer is not supported' }).nullish(),
   $parameters: parameters,
 });
 export type ParentStreamConfig = z.infer<typeof ParentStreamConfig>;
@@ -125,21 +129,56 @@ const SubstreamRouter = z.object({
 export const Router = z.discriminatedUnion('type', [ListRouter, SubstreamRouter]);
 export type Router = z.infer<typeof Router>;
 
-const Retriever = z.object({
+export const Retriever = z.object({
   type: z.literal('SimpleRetriever'),
   requester: z.discriminatedUnion('type', [HttpRequester as unknown as z.ZodObject]) as unknown as typeof HttpRequester,
   record_selector: RecordSelector,
   paginator: Paginator.nullish(),
   partition_router: oneOrMore(Router).nullish(),
   ignore_stream_slicer_parameters_on_paginated_requests: z.boolean().default(false),
-  decoder: z.discriminatedUnion('type', [JsonDecoder]).nullish(),
+  decoder: Decoder.nullish(),
   request_window_splitting: refused('request_window_splitting'),
   pagination_reset: refused('pagination_reset'),
   $parameters: parameters,
 });
 export type Retriever = z.infer<typeof Retriever>;
 
+const ItemType: z.ZodType<ItemType> = z.union([
+  z.string(),
+  z.object({
+    field_type: z.string(),
+    get items(): z.ZodType<ItemType | undefined> {
+      return ItemType.optional();
+    },
+  }),
+]);
+/** A type of a dynamic schema; of an array with that of its items. */
+export type ItemType = string | { field_type: string; items?: ItemType | undefined };
+const DynamicSchema = z.object({
+  type: z.literal('DynamicSchemaLoader'),
+  retriever: z.discriminatedUnion('type', [Retriever]),
+  schema_filter: z.discriminatedUnion('type', [RecordFilter]).nullish(),
+  schema_transformations: z.array(Transformation).default([]),
+  schema_type_identifier: z.object({
+    schema_pointer: fieldPath.default([]),
+    key_pointer: fieldPath,
+    type_pointer: fieldPath.nullish(),
+    types_mapping: z
+      .array(
+        z.object({
+          target_type: z.union([ItemType, z.array(z.string())]),
+          current_type: z.union([z.string(), z.array(z.string())]),
+          condition: template.nullish(),
+        }),
+      )
+      .default([]),
+    $parameters: parameters,
+  }),
+  $parameters: parameters,
+});
+export type DynamicSchema = z.infer<typeof DynamicSchema>;
 const SchemaLoader = z.discriminatedUnion('type', [
+  DynamicSchema,
   z.object({ type: z.literal('InlineSchemaLoader'), schema: z.record(z.string(), z.unknown()).optional() }),
   // The file is no part of the document: the records tell their types instead.
   z.object({ type: z.literal('JsonFileSchemaLoader') }),
@@ -173,43 +212,31 @@ const DeclarativeStream = z.object({
   $parameters: parameters,
 }) as unknown as z.ZodType<DeclarativeStream>;
 
-const Rate = z.object({ limit: z.union([z.number(), template]), interval: template });
-const Budget = z.object({
-  type: z.literal('HTTPAPIBudget'),
-  policies: z.array(
-    z.discriminatedUnion('type', [
-      z.object({ type: z.literal('FixedWindowCallRatePolicy'), period: template, call_limit: z.number() }),
-      z.object({ type: z.literal('MovingWindowCallRatePolicy'), rates: z.array(Rate).min(1) }),
-      z.object({ type: z.literal('UnlimitedCallRatePolicy') }),
-    ]),
-  ),
-});
+/** One stream that is read whole at first, and by another way from what that found on. */
+export interface StateDelegatingStream {
+  type: 'StateDelegatingStream';
+  name: string;
+  full_refresh_stream: DeclarativeStream;
+  incremental_stream: DeclarativeStream;
+  /** What is older than that is no longer told by the incremental stream. */
+  api_retention_period?: string | null | undefined;
+  $parameters?: Record<string, unknown> | undefined;
+}
+const StateDelegatingStream = z
+  .object({
+    type: z.literal('StateDelegatingStream'),
+    name: z.string().min(1).max(255),
+    full_refresh_stream: DeclarativeStream,
+    incremental_stream: DeclarativeStream,
+    api_retention_period: template.nullish(),
+    $parameters: parameters,
+  })
+  .refine(({ name, full_refresh_stream: full, incremental_stream: rest }) => full.name === name && rest.name === name, {
+    error: 'both streams need the name of the whole',
+  }) as unknown as z.ZodType<StateDelegatingStream>;
 
-export const DeclarativeSource = z.object({
-  type: z.literal('DeclarativeSource'),
-  version: z.union([z.string(), z.number()]),
-  check: z.discriminatedUnion('type', [
-    z.object({ type: z.literal('CheckStream'), stream_names: z.array(z.string()).default([]) }),
-  ]),
-  streams: z
-    .array(
-      z.discriminatedUnion('type', [
-        DeclarativeStream as unknown as z.ZodObject,
-      ]) as unknown as typeof DeclarativeStream,
-    )
-    .min(1)
-    .max(1000),
-  dynamic_streams: refused('dynamic_streams'),
-  stream_groups: refused('stream_groups'),
-  spec: z
-    .object({
-      connection_specification: z.record(z.string(), z.unknown()),
-      config_normalization_rules: refused('config_normalization_rules'),
-    })
-    .optional(),
-  api_budget: Budget.optional(),
-  concurrency_level: z
-    .object({ default_concurrency: z.union([z.number(), template]), max_concurrency: z.number().optional() })
-    .optional(),
-});
-export type DeclarativeSource = z.infer<typeof DeclarativeSource>;
+export type AnyStream = DeclarativeStream | StateDelegatingStream;
+export const AnyStream = z.discriminatedUnion('type', [
+  DeclarativeStream as unknown as z.ZodObject,
+  StateDelegatingStream as unknown as z.ZodObject,
+]) as unknown as z.ZodType<AnyStream>;

@@ -1,7 +1,9 @@
 import type { Field, LogicalType, StreamSchema } from '../define.ts';
 import { typesIn } from '../http-api/columns.ts';
 import { widenType } from '../json-cells.ts';
-import type { DeclarativeStream } from './components.ts';
+import type { AnyStream, DeclarativeStream } from './components.ts';
+import { isIncremental } from './delegation.ts';
+import { dynamicProperties } from './dynamic-schema.ts';
 import { partsOf, readingOf } from './parts.ts';
 import type { ManifestRecord } from './records.ts';
 import type { Runtime } from './runtime.ts';
@@ -9,7 +11,7 @@ import type { Runtime } from './runtime.ts';
 /** Records that tell the types where the manifest does not. */
 const SAMPLE = 1000;
 
-interface Property {
+export interface Property {
   type?: string | string[];
   format?: string;
   airbyte_type?: string;
@@ -17,22 +19,40 @@ interface Property {
   anyOf?: Property[];
 }
 
-/** The properties that the manifest's schemas give. */
-export function schemaOf({ schema_loader }: DeclarativeStream): Record<string, Property> {
-  const all = schema_loader.map((loader) => ('schema' in loader ? loader.schema?.properties : undefined) ?? {});
-  return Object.assign({}, ...all) as Record<string, Property>;
+/** The properties that the manifest's schemas give, or have the service tell; the first loader counts most. */
+async function schemaOf(
+  runtime: Runtime,
+  { name, schema_loader }: DeclarativeStream,
+): Promise<Record<string, Property>> {
+  const found: Record<string, Property> = {};
+  for (const loader of schema_loader.toReversed()) {
+    if (loader.type === 'DynamicSchemaLoader') Object.assign(found, await dynamicProperties(runtime, name, loader));
+    if (loader.type === 'InlineSchemaLoader') Object.assign(found, loader.schema?.properties);
+  }
+  return found;
+}
+
+/** The columns whose types the manifest or the service says; of the others any value is taken. */
+export function declaredColumns({ schema_loader }: DeclarativeStream, all: string[]): Set<string> {
+  if (schema_loader.some(({ type }) => type === 'DynamicSchemaLoader')) return new Set(all);
+  return new Set(
+    schema_loader.flatMap((loader) =>
+      loader.type === 'InlineSchemaLoader' ? Object.keys(loader.schema?.properties ?? {}) : [],
+    ),
+  );
 }
 
 /** A stream as the catalog has it. */
-export async function describeStream(runtime: Runtime, stream: DeclarativeStream): Promise<StreamSchema> {
-  const declared = Object.entries(schemaOf(stream)).map(([name, property]) => [name, typeOf(property)] as const);
-  const reading = readingOf(runtime, stream, null);
-  const cursor = reading.cursor?.field ?? null;
+export async function describeStream(runtime: Runtime, whole: AnyStream): Promise<StreamSchema> {
+  const reading = readingOf(runtime, whole, null);
+  const { stream } = reading;
+  const properties = await schemaOf(runtime, stream);
+  const declared = Object.entries(properties).map(([name, property]) => [name, typeOf(property)] as const);
+  const cursor = isIncremental(whole) ? (reading.cursor?.field ?? null) : null;
   const types =
     declared.length > 0 ? new Map<string, LogicalType>(declared) : typesIn(await sample(runtime, stream), cursor);
   const key = keyOf(stream);
   for (const name of [...key, ...(cursor === null ? [] : [cursor])]) types.set(name, types.get(name) ?? 'string');
-  const properties = schemaOf(stream);
   const fields = Array.from(
     types,
     ([name, type]): Field => ({

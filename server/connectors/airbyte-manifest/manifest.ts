@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument } from 'yaml';
-import type { z } from 'zod';
-import { DeclarativeSource } from './components.ts';
+import { DeclarativeSource } from './components-source.ts';
+import { plainIssues } from './issues.ts';
 import { propagate, TooManyComponents } from './parameters.ts';
 import { expandedSize, isObject, type Json, type JsonObject, ReferenceError, resolveReferences } from './references.ts';
 
@@ -66,47 +66,40 @@ function parse(text: string): ParsedManifest {
   }
 }
 
+const LISTS = ['streams', 'dynamic_streams'] as const;
+
 function understand(document: JsonObject): Manifest {
-  const streams = Array.isArray(document.streams) ? document.streams : [];
-  const result = DeclarativeSource.safeParse({ ...document, streams });
+  const result = DeclarativeSource.safeParse(document);
   const specification =
     isObject(document.spec) && isObject(document.spec.connection_specification)
       ? document.spec.connection_specification
       : null;
-  const issues = result.success ? [] : result.error.issues.flatMap((issue) => plainIssues(issue, []));
+  const issues = result.success ? [] : result.error.issues.flatMap((issue) => plainIssues(issue));
   const unsupported = issues.map(({ path, message }) => ({
     place: placeOf(path),
     what: wordsOf(document, path, message),
   }));
-  const bad = new Set(
-    issues.filter(({ path }) => path[0] === 'streams' && path.length > 1).map(({ path }) => Number(path[1])),
-  );
-  const rest = streams.filter((_, index) => !bad.has(index));
-  const usable = result.success ? result : DeclarativeSource.safeParse({ ...document, streams: rest });
-  const nameOf = (stream: Json | undefined) =>
-    isObject(stream) && typeof stream.name === 'string' ? stream.name : '?';
-  return {
-    source: usable.success ? usable.data : null,
-    specification,
-    unsupported,
-    left_out: [...bad].map((index) => nameOf(streams[index])),
-  };
+  const { rest, left_out } = withoutThose(document, issues);
+  const usable = result.success ? result : DeclarativeSource.safeParse(rest);
+  const isEmpty = LISTS.every((list) => !(usable.data?.[list].length ?? 0));
+  return { source: usable.success && !isEmpty ? usable.data : null, specification, unsupported, left_out };
 }
 
-interface Plain {
-  path: PropertyKey[];
-  message: string;
+/** The document without the streams that something was said against. */
+function withoutThose(document: JsonObject, issues: { path: PropertyKey[] }[]) {
+  const rest = { ...document };
+  const left_out: string[] = [];
+  for (const list of LISTS) {
+    const all = document[list];
+    if (!Array.isArray(all)) continue;
+    const bad = new Set(issues.filter(({ path }) => path[0] === list && path.length > 1).map(({ path }) => path[1]));
+    rest[list] = all.filter((_, index) => !bad.has(index));
+    left_out.push(...all.filter((_, index) => bad.has(index)).map(nameOf));
+  }
+  return { rest, left_out };
 }
 
-/** Of alternatives, the one that the value was meant for: that which does not stumble over its very kind. */
-function plainIssues(issue: z.core.$ZodIssue, before: PropertyKey[]): Plain[] {
-  const path = [...before, ...issue.path];
-  if (issue.code !== 'invalid_union' || issue.errors.length === 0) return [{ path, message: issue.message }];
-  const meant = issue.errors.find(
-    (branch) => !branch.some((one) => one.path.length === 0 && one.code === 'invalid_type'),
-  );
-  return (meant ?? issue.errors[0] ?? []).flatMap((one) => plainIssues(one, path));
-}
+const nameOf = (stream: Json) => (isObject(stream) && typeof stream.name === 'string' ? stream.name : '?');
 
 const placeOf = (path: readonly PropertyKey[]) =>
   path

@@ -1,5 +1,6 @@
-import { type Fetched, parseAnswer, prefetched } from '../http-api/page-stream.ts';
+import { type Fetched, prefetched } from '../http-api/page-stream.ts';
 import type { DeclarativeStream } from './components.ts';
+import { decoded } from './decode.ts';
 import { createPager, type Position } from './paginator.ts';
 import type { Partition } from './partitions.ts';
 import { extract, type ManifestRecord, select } from './records.ts';
@@ -47,6 +48,7 @@ export function pagesOf(
   const { templates, ctx } = runtime;
   const { retriever, transformations } = stream;
   const { requester, record_selector: selector } = retriever;
+  const decoder = retriever.decoder ?? selector.extractor.decoder;
   const slice = { ...runtime.scope, ...sliceOf(part, cursor) };
   const asked = { ...slice, parameters: requester.$parameters ?? {} };
   const selecting = {
@@ -73,13 +75,13 @@ export function pagesOf(
     const heard = await client.send({ call, handler: requester.error_handler, judging: { templates, scope } });
     const page: Page = { records: [], bytes: heard?.answer.bytes ?? 0, index: position.index, part };
     if (!heard) return { page, next: null };
-    const json = parseAnswer(stream.name, heard.answer);
-    const found = extract(selecting, json);
+    const { bodies, response } = decoded(decoder, stream.name, heard.answer);
+    const found = extract(selecting, bodies);
     const count = found.length;
     // What the paginator looks at is the record as it came, whatever becomes of it.
     const last = found.at(-1) ?? null;
     page.records = select(selecting, found);
-    const seen = { heard: { answer: heard.answer, json: () => json ?? {} }, count, last };
+    const seen = { heard: { answer: heard.answer, json: () => response }, count, last };
     const isOver =
       cursor?.definition.is_data_feed === true && part.from !== null && reachesBelow(page.records, cursor, part.from);
     return { page, next: isOver ? null : pager.next(position, seen) };

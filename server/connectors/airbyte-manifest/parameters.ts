@@ -2,8 +2,17 @@ import { isObject, type Json, type JsonObject } from './references.ts';
 
 /** What a component is that does not say so itself, by the field that it stands in. */
 const DEFAULT_TYPES: Record<string, Record<string, string>> = {
-  DeclarativeSource: { check: 'CheckStream', spec: 'Spec', streams: 'DeclarativeStream' },
+  DeclarativeSource: {
+    check: 'CheckStream',
+    spec: 'Spec',
+    streams: 'DeclarativeStream',
+    dynamic_streams: 'DynamicDeclarativeStream',
+  },
   DeclarativeStream: { retriever: 'SimpleRetriever', schema_loader: 'JsonFileSchemaLoader' },
+  DynamicDeclarativeStream: { stream_template: 'DeclarativeStream', components_resolver: 'ConfigComponentsResolver' },
+  HttpComponentsResolver: { retriever: 'SimpleRetriever', components_mapping: 'ComponentMappingDefinition' },
+  ConfigComponentsResolver: { stream_config: 'StreamConfig', components_mapping: 'ComponentMappingDefinition' },
+  DynamicSchemaLoader: { retriever: 'SimpleRetriever', schema_filter: 'RecordFilter' },
   StateDelegatingStream: { full_refresh_stream: 'DeclarativeStream', incremental_stream: 'DeclarativeStream' },
   SimpleRetriever: { paginator: 'NoPagination', record_selector: 'RecordSelector', requester: 'HttpRequester' },
   HttpRequester: { error_handler: 'DefaultErrorHandler' },
@@ -36,9 +45,10 @@ export class TooManyComponents extends Error {}
 
 /** Writes types and `$parameters` into all components, as Airbyte does: a field that is there and not empty stays. */
 export function propagate(document: JsonObject): JsonObject {
-  const budget = { left: MOST_COMPONENTS };
-  return component({ node: document, place: ['', 'source'], parameters: {}, budget });
+  return component({ node: document, place: ['', 'source'], parameters: {}, budget: mostComponents() });
 }
+
+export const mostComponents = () => ({ left: MOST_COMPONENTS });
 
 interface Step {
   node: JsonObject;
@@ -46,22 +56,25 @@ interface Step {
   place: readonly [around: string, field: string];
   parameters: JsonObject;
   budget: { left: number };
+  /** Parameters of what is around a component count more than its own, unless they are empty. */
+  parentsWin?: boolean;
 }
 
-function component({ node, place, parameters, budget }: Step): JsonObject {
+export function component({ node, place, parameters, budget, parentsWin = false }: Step): JsonObject {
   budget.left -= 1;
   if (budget.left < 0) throw new TooManyComponents(`The manifest has more than ${MOST_COMPONENTS} components`);
   const { $parameters: own, ...found } = node;
   if (isSchema(found)) return found;
   const type = found.type ?? (found.class_name === undefined ? DEFAULT_TYPES[place[0]]?.[place[1]] : CUSTOM);
-  const known = { ...parameters, ...(isObject(own) ? own : {}) };
-  if (typeof type !== 'string') return nested(found, { place, parameters: known, budget });
+  const mine = isObject(own) ? own : {};
+  const known = parentsWin ? { ...mine, ...filled(parameters) } : { ...parameters, ...mine };
+  if (typeof type !== 'string') return nested(found, { place, parameters: known, budget, parentsWin });
   const whole: JsonObject = { ...found, type };
   for (const [name, value] of Object.entries(known)) if (isEmpty(whole[name])) whole[name] = value;
   for (const [name, value] of Object.entries(whole)) {
     // A parameter named like the field that it stands in would come back into itself.
     const { [name]: _, ...below } = known;
-    const step = { place: [type, name] as const, parameters: below, budget };
+    const step = { place: [type, name] as const, parameters: below, budget, parentsWin };
     whole[name] = within(value, step);
   }
   return Object.keys(known).length > 0 ? { ...whole, $parameters: known } : whole;
@@ -80,6 +93,9 @@ function nested(node: JsonObject, step: Omit<Step, 'node'>): JsonObject {
   });
   return Object.fromEntries(entries);
 }
+
+const filled = (parameters: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(parameters).filter(([, value]) => !isEmpty(value)));
 
 const isSchema = ({ type }: JsonObject) => type === 'object' || (Array.isArray(type) && type.includes('object'));
 

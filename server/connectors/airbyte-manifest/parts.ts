@@ -1,6 +1,7 @@
 import type { ReadRequest, StreamState } from '../define.ts';
 import { ahead } from '../http-api/page-stream.ts';
-import type { DeclarativeStream, ParentStreamConfig } from './components.ts';
+import type { AnyStream, DeclarativeStream, ParentStreamConfig, Retriever } from './components.ts';
+import { chosenStream, isIncremental } from './delegation.ts';
 import { type Page, type Part, pagesOf } from './pages.ts';
 import { type Partition, partitionKey, partitionsOf } from './partitions.ts';
 import type { ManifestRecord } from './records.ts';
@@ -19,15 +20,25 @@ export interface Reading {
 /** @param state null: from the start */
 export function readingOf(
   runtime: Runtime,
-  stream: DeclarativeStream,
+  whole: AnyStream,
   state: StreamState | null,
   window: ReadRequest['window'] = null,
 ): Reading {
+  const { stream, state: from, note } = chosenStream(runtime, whole, state);
   const { incremental_sync: definition, retriever } = stream;
   const cursor = definition ? new Cursor(definition, runtime.templates, runtime.scope, runtime.ctx.now) : null;
   const partitioned = (retriever.partition_router ?? []).length > 0;
-  const options = { partitioned, shared: definition?.global_substream_cursor === true, begun: runtime.ctx.now() };
-  return { runtime, stream, cursor, state: new ReadingState(state, options), window };
+  const options = { partitioned, shared: definition?.global_substream_cursor === true, begun: runtime.ctx.now(), note };
+  return { runtime, stream, cursor, state: new ReadingState(from, options), window };
+}
+
+/** A retriever that serves no stream of its own, with all that it gives. */
+export function readingBy(runtime: Runtime, name: string, retriever: Retriever): Reading {
+  return readingOf(
+    runtime,
+    { type: 'DeclarativeStream', name, retriever, schema_loader: [], transformations: [] },
+    null,
+  );
 }
 
 /** The parts of a read, in order, the pages of the next ones already on their way. */
@@ -57,8 +68,7 @@ async function* readParents(
   config: ParentStreamConfig,
 ): AsyncGenerator<{ record: ManifestRecord; partition: Partition }> {
   const { stream, incremental_dependency } = config;
-  const follows =
-    incremental_dependency === true && stream.incremental_sync !== undefined && stream.incremental_sync !== null;
+  const follows = incremental_dependency === true && isIncremental(stream);
   const known = follows && child.window === null ? (child.state.parents[stream.name] ?? null) : null;
   const reading = readingOf(child.runtime, stream, known);
   for await (const { of: part, items } of partsOf(reading)) {

@@ -4,10 +4,12 @@ import { DataError } from '../errors.ts';
 import { inBatches } from '../http-api/batches.ts';
 import { type ColumnSource, type RowReader, rowReader, warnOfUnknown } from '../http-api/rows.ts';
 import type { DeclarativeStream } from './components.ts';
-import { schemaOf } from './fields.ts';
+import { isIncremental } from './delegation.ts';
+import { declaredColumns } from './fields.ts';
 import type { Page, Part } from './pages.ts';
 import { partsOf, progressAfter, type Reading, readingOf } from './parts.ts';
-import { type Context, openManifest, streamOf } from './runtime.ts';
+import { type Context, openManifest } from './runtime.ts';
+import { streamOf } from './streams.ts';
 
 /** A state after each of the first parts, later one a second: it holds all partitions. */
 const EARLY_STATES = 100;
@@ -22,12 +24,12 @@ export async function* readStream(ctx: Context, request: ReadRequest): AsyncGene
   ctx.signal.addEventListener('abort', stop, { once: true });
   try {
     const runtime = openManifest({ ...ctx, signal: abort.signal }, { hurry: false });
-    const stream = streamOf(runtime, request.stream.name);
-    const misfits = new Map<string, number>();
-    const columns = columnSource(ctx, stream, misfits);
-    const reader = rowReader(columns, request);
-    const goesOn = request.sync_mode === 'incremental' && Boolean(stream.incremental_sync);
+    const stream = await streamOf(runtime, request.stream.name);
+    const goesOn = request.sync_mode === 'incremental' && isIncremental(stream);
     const reading = readingOf(runtime, stream, goesOn ? request.state : null, request.window);
+    const misfits = new Map<string, number>();
+    const columns = columnSource(ctx, { stream: reading.stream, request }, misfits);
+    const reader = rowReader(columns, request);
     yield* new StreamRead(reading, { reader, request, goesOn }).batches();
     warnOfUnknown(ctx, stream.name, reader.unknown);
     for (const [field, count] of misfits)
@@ -41,14 +43,21 @@ export async function* readStream(ctx: Context, request: ReadRequest): AsyncGene
   }
 }
 
-function columnSource(ctx: Context, stream: DeclarativeStream, misfits: Map<string, number>): ColumnSource {
-  const properties = schemaOf(stream);
+function columnSource(
+  ctx: Context,
+  { stream, request }: { stream: DeclarativeStream; request: ReadRequest },
+  misfits: Map<string, number>,
+): ColumnSource {
+  const declared = declaredColumns(
+    stream,
+    request.stream.fields.map(({ path }) => path[0] ?? ''),
+  );
   return {
     name: stream.name,
     remedy:
       'The schema of the manifest says otherwise: give the field another type there, or set unfitting_values to null',
     format: () => null,
-    isDeclared: (column) => Object.hasOwn(properties, column),
+    isDeclared: (column) => declared.has(column),
     ...(ctx.config.unfitting_values === 'null' && {
       misfit: (column: string) => void misfits.set(column, (misfits.get(column) ?? 0) + 1),
     }),

@@ -15,8 +15,12 @@ export interface Selecting {
 }
 
 /** What of an answer the records are, before filters: the list at the path, or the one thing that stands there. */
-export function extract({ selector, templates, scope }: Selecting, json: unknown): ManifestRecord[] {
+export function extract({ selector, templates, scope }: Selecting, bodies: unknown[]): ManifestRecord[] {
   const path = selector.extractor.field_path.map((part) => templates.text(part, scope) ?? part);
+  return bodies.flatMap((body) => recordsAt(body, path));
+}
+
+function recordsAt(json: unknown, path: readonly string[]): ManifestRecord[] {
   const found = path.includes('*') ? allAtPath(json, path).flat() : atPath(json, path);
   if (found === null || found === undefined || found === '' || found === false) return [];
   const items: unknown[] = Array.isArray(found) ? found : [found];
@@ -35,6 +39,8 @@ export function select(selecting: Selecting, records: ManifestRecord[]): Manifes
 }
 
 function kept({ selector, templates, scope }: Selecting, records: ManifestRecord[]): ManifestRecord[] {
-  const condition = selector.record_filter?.condition;
-  return condition ? records.filter((record) => templates.truth(condition, { ...scope, record })) : records;
+  const { condition, $parameters } = selector.record_filter ?? {};
+  if (!condition) return records;
+  const own = $parameters ? { ...scope, parameters: $parameters } : scope;
+  return records.filter((record) => templates.truth(condition, { ...own, record }));
 }

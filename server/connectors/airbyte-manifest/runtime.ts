@@ -1,14 +1,16 @@
 import type { ConnectorContext } from '../define.ts';
-import { ConfigurationError, SchemaChangedError } from '../errors.ts';
+import { ConfigurationError } from '../errors.ts';
 import { Pace, Shared, sharedKey } from '../http-api/pacing.ts';
 import { ManifestClient } from './client.ts';
-import type { DeclarativeSource, DeclarativeStream } from './components.ts';
+import { normalizedConfig } from './config-rules.ts';
+import type { DeclarativeSource } from './components-source.ts';
 import type { HttpRequester, SessionTokenAuthenticator } from './components-request.ts';
 import { parseManifest, type Unsupported } from './manifest.ts';
 import { parseSpan } from './python-time.ts';
 import { buildCall } from './request.ts';
 import { type AirbyteManifestConfig, configOf } from './settings.ts';
 import { createSigner } from './signers.ts';
+import type { FoundStream } from './streams.ts';
 import { checkConfig } from './specification.ts';
 import { type Scope, Templates } from './template.ts';
 import { numberOf } from './template-values.ts';
@@ -27,6 +29,8 @@ export interface Runtime {
   concurrency: number;
   hurry: boolean;
   clients: Map<unknown, ManifestClient>;
+  /** All streams, once somebody has asked for them. */
+  found: Promise<FoundStream[]> | null;
 }
 
 const paces = new Shared<Pace>();
@@ -41,7 +45,9 @@ export function openManifest(ctx: Context, options: { hurry: boolean }): Runtime
   const { source, unsupported, specification, left_out } = manifest;
   if (!source || (unsupported.length > 0 && !ctx.config.skip_unsupported_streams)) throw unsupportedError(unsupported);
   if (left_out.length > 0) ctx.log.info('streams are left out', { left_out });
-  const { config } = checkConfig(specification, configOf(ctx.config));
+  const templates = new Templates(() => ctx.now());
+  const checked = checkConfig(specification, configOf(ctx.config));
+  const config = normalizedConfig(source, checked.config, templates);
   const scope = {
     config,
     parameters: {},
@@ -50,13 +56,12 @@ export function openManifest(ctx: Context, options: { hurry: boolean }): Runtime
     stream_interval: {},
     stream_partition: {},
   };
-  const templates = new Templates(() => ctx.now());
   const origins = new Set<string>();
   const concurrency = concurrencyOf(source, templates, scope);
-  return { ctx, source, templates, scope, origins, concurrency, hurry: options.hurry, clients: new Map() };
+  return { ctx, source, templates, scope, origins, concurrency, hurry: options.hurry, clients: new Map(), found: null };
 }
 
-function unsupportedError(unsupported: Unsupported[]): ConfigurationError {
+export function unsupportedError(unsupported: Unsupported[]): ConfigurationError {
   const places = unsupported.map(({ place, what }) => `${place}: ${what}`).join('; ');
   const count = unsupported.length === 1 ? 'one place' : `${unsupported.length} places`;
   return new ConfigurationError(
@@ -122,10 +127,4 @@ async function logIn(runtime: Runtime, { login_requester: requester }: SessionTo
 function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
-}
-
-export function streamOf({ source }: Runtime, name: string): DeclarativeStream {
-  const stream = source.streams.find((one) => one.name === name);
-  if (!stream) throw new SchemaChangedError('stream_missing', `The manifest has no stream "${name}" any more`);
-  return stream;
 }

@@ -85,7 +85,7 @@ function oauthSigner(oauth: OAuthAuthenticator, signing: Signing): Signer {
     return fixed(() => ({ authorization }));
   }
   const grant = needed(signing, oauth.grant_type);
-  const given = grant === 'refresh_token' ? needed(signing, oauth.refresh_token ?? '') : null;
+  const given = grant === 'refresh_token' ? refreshTokenOf(oauth, signing) : null;
   const more = templates.nested(oauth.refresh_request_body, scope) as Record<string, unknown>;
   const headers = lowered(templates.nested(oauth.refresh_request_headers, scope) as Record<string, unknown>);
   const asJson = headers['content-type']?.includes('json') ?? false;
@@ -109,11 +109,20 @@ function oauthSigner(oauth: OAuthAuthenticator, signing: Signing): Signer {
     names: {
       access_token: needed(signing, oauth.access_token_name),
       expires_in: needed(signing, oauth.expires_in_name),
-      refresh_token: needed(signing, oauth.refresh_token_name),
+      refresh_token: oauth.refresh_token_updater?.refresh_token_name ?? needed(signing, oauth.refresh_token_name),
     },
     sign: (token: string) => ({ authorization: `Bearer ${token}` }),
   };
   return flowSigner(ctx, flow);
+}
+
+/** Tokens that are replaced have a place of their own in the configuration. */
+function refreshTokenOf(
+  { refresh_token, refresh_token_updater: updater }: OAuthAuthenticator,
+  signing: Signing,
+): string {
+  const found = updater ? atPath(signing.scope.config, updater.refresh_token_config_path) : null;
+  return typeof found === 'string' && found !== '' ? found : needed(signing, refresh_token ?? '');
 }
 
 const present = (fields: Record<string, unknown>) =>

@@ -4,6 +4,7 @@ import { describeStream } from './fields.ts';
 import { partsOf, readingOf } from './parts.ts';
 import { readStream } from './read.ts';
 import { type Context, openManifest, type Runtime } from './runtime.ts';
+import { type FoundStream, streamOf, streamsOf } from './streams.ts';
 import { AirbyteManifestConfig } from './settings.ts';
 
 export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
@@ -26,18 +27,12 @@ export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
 /** The first page of each stream that the manifest names for its check. */
 export async function checkManifest(ctx: Context): Promise<CheckResult> {
   return await withEnd(ctx, { hurry: true }, async (runtime) => {
-    const { source, ctx: own } = runtime;
-    const names =
-      source.check.stream_names.length > 0
-        ? source.check.stream_names
-        : source.streams.slice(0, 1).map(({ name }) => name);
-    const checks: CheckResult['checks'] = [
-      { title: 'Manifest', status: 'passed', message: `${source.streams.length} streams` },
-    ];
-    for (const name of names) {
-      const stream = source.streams.find((one) => one.name === name);
-      if (!stream && own.config.skip_unsupported_streams) continue;
-      if (!stream)
+    const found = await streamsOf(runtime);
+    const checks: CheckResult['checks'] = [{ title: 'Manifest', status: 'passed', message: `${found.length} streams` }];
+    for (const name of checkedNames(runtime, found)) {
+      const isThere = found.some(({ stream }) => stream.name === name);
+      if (!isThere && ctx.config.skip_unsupported_streams) continue;
+      if (!isThere)
         throw new ConfigurationError('unknown_stream', `The manifest has no stream "${name}", which its check names`);
       const count = await firstCount(runtime, name);
       checks.push({ title: `First page of ${name}`, status: 'passed', message: `${count} records` });
@@ -46,10 +41,23 @@ export async function checkManifest(ctx: Context): Promise<CheckResult> {
   });
 }
 
+function checkedNames({ source: { check } }: Runtime, found: FoundStream[]): string[] {
+  const first = (count: number, isMeant: (one: FoundStream) => boolean) =>
+    found
+      .filter(isMeant)
+      .slice(0, count)
+      .map(({ stream }) => stream.name);
+  if (check.type === 'CheckDynamicStream') return first(check.stream_count, ({ template }) => template !== null);
+  const dynamic = check.dynamic_streams_check_configs.flatMap(({ dynamic_stream_name, stream_count }) =>
+    first(stream_count, ({ template }) => template === dynamic_stream_name),
+  );
+  const names = [...check.stream_names, ...dynamic];
+  return names.length > 0 ? names : first(1, () => true);
+}
+
 async function firstCount(runtime: Runtime, name: string): Promise<number> {
-  const stream = runtime.source.streams.find((one) => one.name === name);
-  const parts = stream ? partsOf(readingOf({ ...runtime, concurrency: 1 }, stream, null)) : null;
-  if (!parts) return 0;
+  const stream = await streamOf(runtime, name);
+  const parts = partsOf(readingOf({ ...runtime, concurrency: 1 }, stream, null));
   try {
     for await (const { items } of parts) for await (const page of items) return page.records.length;
     return 0;
@@ -61,7 +69,7 @@ async function firstCount(runtime: Runtime, name: string): Promise<number> {
 export async function discoverManifest(ctx: Context): Promise<StreamSchema[]> {
   return await withEnd(ctx, { hurry: false }, async (runtime) => {
     const streams: StreamSchema[] = [];
-    for (const stream of runtime.source.streams) streams.push(await describeStream(runtime, stream));
+    for (const { stream } of await streamsOf(runtime)) streams.push(await describeStream(runtime, stream));
     return streams;
   });
 }

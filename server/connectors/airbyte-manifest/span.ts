@@ -115,7 +115,7 @@ export class Cursor {
     until: number,
     { sliced, window }: { sliced: boolean; window: boolean },
   ): Generator<Interval> {
-    if (from > until || (window && from === until)) return;
+    if (from > until || (window && from === until) || this.#isEmpty(from, until)) return;
     const granularity = this.definition.cursor_granularity ? this.#span(this.definition.cursor_granularity).micros : 0;
     const step = this.#text(this.definition.step);
     const length = step === null ? null : this.#span(step);
@@ -126,13 +126,19 @@ export class Cursor {
     }
     for (let at = from; ; ) {
       const next = new PyTime(at).plus(length, 1).micros;
-      if (next >= until) {
+      if (next >= until || this.#isEmpty(next, last)) {
         yield { start: at, end: last, next: until, is_last: true };
         return;
       }
       yield { start: at, end: next - granularity, next, is_last: false };
       at = next;
     }
+  }
+
+  /** Services that take a start before its end alone are not asked for anything else. */
+  #isEmpty(start: number, end: number): boolean {
+    const { is_compare_strictly, datetime_format: format } = this.definition;
+    return is_compare_strictly === true && strftime(new PyTime(start), format) === strftime(new PyTime(end), format);
   }
 
   #moment({ datetime, ...limits }: Moment): number {

@@ -17,7 +17,7 @@ export class ReadingState {
 
   constructor(
     state: StreamState | null,
-    private readonly options: { partitioned: boolean; shared: boolean; begun: Date },
+    private readonly options: { partitioned: boolean; shared: boolean; begun: Date; note: Record<string, unknown> },
   ) {
     this.#isShared = options.shared || state?.shared === true;
     this.parents = { ...(state?.parents as Record<string, StreamState> | undefined) };
@@ -59,9 +59,10 @@ export class ReadingState {
   state(isFinished: boolean, shown: (normal: string) => string): StreamState | null {
     const cursor = this.#highest === null ? null : shown(this.#highest);
     const parents = isFinished && Object.keys(this.parents).length > 0 ? { parents: this.parents } : {};
-    if (!this.options.partitioned) return { ...this.#all, cursor };
-    if (this.#isShared) return isFinished ? { ...this.#all, cursor, shared: true, ...parents } : null;
-    return { cursor, complete: isFinished, partitions: Object.fromEntries(this.#parts), ...parents };
+    const { note } = this.options;
+    if (!this.options.partitioned) return { ...this.#all, cursor, ...note };
+    if (this.#isShared) return isFinished ? { ...this.#all, cursor, shared: true, ...parents, ...note } : null;
+    return { cursor, complete: isFinished, partitions: Object.fromEntries(this.#parts), ...parents, ...note };
   }
 }
 
@@ -75,7 +76,7 @@ function progressOf(value: unknown): Progress {
   };
 }
 
-function normalOf(text: string): string {
+export function normalOf(text: string): string {
   const micros = /^-?\d{9,}$/.test(text) ? Number(text) * 1_000_000 : microsOf(text);
   if (Number.isFinite(micros)) return timestampText(micros);
   throw new ConfigurationError('invalid_cursor', `"${text.slice(0, 100)}" is no value of the cursor`);

@@ -9,6 +9,7 @@ import { isMapping, TemplateError, truthy, UndefinedError } from './template-val
 /** The variables that templates may name. */
 const VARIABLES =
   'config parameters stream_slice stream_interval stream_partition next_page_token record response headers ' +
+  'components_values stream_template_config raw_schema ' +
   'last_record last_page_size last_page_token_value property';
 const KNOWN = new Set<string>([
   ...VARIABLES.split(' '),

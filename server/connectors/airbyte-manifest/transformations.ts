@@ -3,7 +3,7 @@ import type { Transformation } from './components.ts';
 import type { ManifestRecord, Selecting } from './records.ts';
 import { atPath, setAtPath } from './paths.ts';
 import { pyText } from './python-literal.ts';
-import type { Scope } from './template.ts';
+import type { Scope, Templates } from './template.ts';
 import { isMapping, numberOf, truthy } from './template-values.ts';
 
 type Of<Type> = Extract<Transformation, { type: Type }>;
@@ -54,7 +54,7 @@ function addFields(
   const scope = scopeOf(tools, record, $parameters);
   if (condition && !templates.truth(condition, scope)) return record;
   for (const { path, value, value_type } of fields) {
-    const found = typeof value === 'string' ? added(value, value_type, { tools, scope }) : value;
+    const found = typeof value === 'string' ? typedValue(value, value_type, { templates, scope }) : value;
     setAtPath(
       record,
       path.map((part) => templates.text(part, scope) ?? part),
@@ -64,9 +64,14 @@ function addFields(
   return record;
 }
 
-function added(value: string, type: string | undefined, { tools, scope }: { tools: Tools; scope: Scope }): unknown {
-  if (type === 'string') return tools.templates.text(value, scope);
-  const found = tools.templates.value(value, scope);
+/** What a template gives, as the type that is asked for. @throws DataError when it is none */
+export function typedValue(
+  value: string,
+  type: string | undefined,
+  { templates, scope }: { templates: Templates; scope: Scope },
+): unknown {
+  if (type === 'string') return templates.text(value, scope);
+  const found = templates.value(value, scope);
   if (type === undefined || found === null) return found;
   if (type === 'boolean') return typeof found === 'boolean' ? found : truthy(found);
   const number = numberOf(found);
@@ -168,7 +173,18 @@ function spread(one: Of<'DpathFlattenFields'>, record: ManifestRecord, tools: To
   const path = one.field_path.map((part) => tools.templates.text(part, scope) ?? part);
   const found = atPath(record, path);
   if (!isMapping(found)) return record;
-  if (one.replace_record) return found;
+  const fields = renamed(found, affixed(one, tools, scope));
+  if (one.replace_record) return fields;
   if (one.delete_origin_value) remove(record, path, () => true);
-  return { ...record, ...found };
+  return { ...record, ...fields };
+}
+
+function affixed(
+  { key_transformation }: Of<'DpathFlattenFields'>,
+  { templates }: Tools,
+  scope: Scope,
+): (name: string) => string {
+  const text = (template: string | null | undefined) => (template ? (templates.text(template, scope) ?? '') : '');
+  const [prefix, suffix] = [text(key_transformation?.prefix), text(key_transformation?.suffix)];
+  return (name) => `${prefix}${name}${suffix}`;
 }

@@ -1,0 +1,162 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { json, startHttpServer } from '../support/http-server.ts';
+import { check, discover, manifestOf, read, streamOf } from './manifest-support.ts';
+
+const server = startHttpServer();
+afterAll(() => server.close());
+beforeEach(() => {
+  server.seen.length = 0;
+});
+const { url } = server;
+const id = { id: { type: 'integer' } };
+const text = { type: ['null', 'string'] };
+const one = (more: object, rest: object = {}) => ({
+  manifest: manifestOf([streamOf('items', { url, properties: id, ...more })]),
+  ...rest,
+});
+
+describe('an answer', () => {
+  const rowsOf = async (body: string | Uint8Array, decoder: object, more: object = {}) => {
+    server.on('/items', () => new Response(body as never));
+    return (await read(one({ retriever: { decoder }, ...more }))).rows;
+  };
+  const ab = { properties: { a: text, b: text } };
+
+  test('of JSON Lines, the records of each picked by the path', async () => {
+    const selector = { extractor: { type: 'DpathExtractor', field_path: ['items'] } };
+    const lines = '{"items":[{"id":1},{"id":2}]}\r\n\n{"items":[{"id":1234567890123456789}]}';
+    const decoder = { type: 'JsonlDecoder' };
+    expect(await rowsOf(lines, decoder, { selector })).toEqual([['1'], ['2'], ['1234567890123456789']]);
+    await expect(rowsOf('{"id":1}\n{"id', decoder)).rejects.toThrow('/items, line 2 is no JSON');
+  });
+
+  test('of CSV, with its own delimiter and words for nothing', async () => {
+    const decoder = { type: 'CsvDecoder', delimiter: '\\t', set_values_to_none: ['-'] };
+    const csv = '\uFEFFa\tb\r\n"x ""1""\n2"\t-\r\n\ty\r\nz\r\n';
+    expect(await rowsOf(csv, decoder, ab)).toEqual([
+      ['x "1"\n2', null],
+      ['', 'y'],
+      ['z', null],
+    ]);
+    expect(await rowsOf('a,b\n1,2', { type: 'CsvDecoder' }, ab)).toEqual([['1', '2']]);
+    await expect(rowsOf('a,b\n"1,2', { type: 'CsvDecoder' }, ab)).rejects.toMatchObject({ code: 'malformed_csv' });
+  });
+
+  test('of lines, or of anything within gzip', async () => {
+    const record = { properties: { record: text } };
+    expect(await rowsOf('x\ny\n', { type: 'IterableDecoder' }, record)).toEqual([['x'], ['y']]);
+    const gzip = { type: 'GzipDecoder', decoder: { type: 'CsvDecoder' } };
+    expect(await rowsOf(gzipSync('a,b\n1,2\n'), gzip, ab)).toEqual([['1', '2']]);
+  });
+
+  test('that is a list is looked into item by item', async () => {
+    const selector = { extractor: { type: 'DpathExtractor', field_path: ['item'] } };
+    const body = '[{"item":{"id":1}},{"item":[{"id":2},{"id":3}]},{}]';
+    expect(await rowsOf(body, { type: 'JsonDecoder' }, { selector })).toEqual([['1'], ['2'], ['3']]);
+  });
+
+  test.each([
+    [{ retriever: { decoder: { type: 'XmlDecoder' } } }, 'retriever.decoder: XmlDecoder is not supported'],
+    [{ retriever: { decoder: { type: 'CsvDecoder', encoding: 'latin-1' } } }, 'another encoding than UTF-8'],
+    [{ requester: { query_properties: { type: 'QueryProperties', property_list: ['a'] } } }, 'query_properties is not'],
+  ])('in a form that is not supported is refused before it is asked for: %j', async (more, message) => {
+    await expect(check(one(more))).rejects.toThrow(message);
+    expect(server.seen).toEqual([]);
+  });
+});
+
+test('fields that are spread get a prefix and a suffix', async () => {
+  server.on('/items', json([{ inner: { id: 1 } }]));
+  const key_transformation = { type: 'KeyTransformation', prefix: 'p_', suffix: '{{ config.end }}' };
+  const transformations = [{ type: 'DpathFlattenFields', field_path: ['inner'], key_transformation }];
+  const settings = one({ transformations, properties: { p_id_x: { type: 'integer' } } }, { config: { end: '_x' } });
+  expect((await read(settings)).rows).toEqual([['1']]);
+});
+
+test('the first of several schemas counts where they disagree', async () => {
+  const loader = (properties: object) => ({ type: 'InlineSchemaLoader', schema: { type: 'object', properties } });
+  const schema_loader = [loader({ a: { type: 'integer' } }), loader({ a: text, b: text })];
+  const [found] = await discover(one({ properties: null, schema_loader }));
+  expect(found?.fields.map(({ path, type }) => [path[0], type])).toEqual([
+    ['a', 'integer'],
+    ['b', 'string'],
+  ]);
+});
+
+test('a service that wants a start before its end is not asked for an empty time', async () => {
+  server.on('/items', json([]));
+  const option = (field_name: string) => ({ type: 'RequestOption', inject_into: 'request_parameter', field_name });
+  const incremental_sync = {
+    type: 'DatetimeBasedCursor',
+    cursor_field: 'day',
+    datetime_format: '%Y-%m-%d',
+    start_datetime: '2026-01-01',
+    end_datetime: '2026-01-05',
+    step: 'P2D',
+    cursor_granularity: 'P1D',
+    start_time_option: option('from'),
+    end_time_option: option('to'),
+  };
+  const asked = async (more: object) => {
+    server.seen.length = 0;
+    await read(one({ properties: { ...id, day: text }, incremental_sync: { ...incremental_sync, ...more } }));
+    return server.seen.map(({ query }) => [query.from, query.to]);
+  };
+  const usual = [
+    ['2026-01-01', '2026-01-02'],
+    ['2026-01-03', '2026-01-05'],
+  ];
+  expect(await asked({ end_datetime: '2026-01-05' })).toEqual(usual);
+  expect(await asked({ start_datetime: '2026-01-05' })).toEqual([['2026-01-05', '2026-01-05']]);
+  expect(await asked({ start_datetime: '2026-01-05', is_compare_strictly: true })).toEqual([]);
+});
+
+test('an older configuration is brought into the newest form', async () => {
+  server.on('/items', ({ headers }) => Response.json(headers.authorization === 'Bearer k-new' ? [{ id: 1 }] : []));
+  const fields = (path: string[], value: string) => ({ type: 'ConfigAddFields', fields: [{ path, value }] });
+  const rules = {
+    type: 'ConfigNormalizationRules',
+    config_migrations: [
+      {
+        type: 'ConfigMigration',
+        transformations: [
+          { ...fields(['credentials', 'key'], "{{ config['key'] }}"), condition: "{{ config.get('key') }}" },
+          { type: 'ConfigRemoveFields', field_pointers: [['key']] },
+        ],
+      },
+    ],
+    transformations: [{ type: 'ConfigRemapField', field_path: ['mode'], map: { old: 'new' } }],
+  };
+  const api_token = "{{ config['credentials']['key'] }}-{{ config['mode'] }}{{ config['key'] }}";
+  const stream = streamOf('items', {
+    url,
+    properties: id,
+    requester: { authenticator: { type: 'BearerAuthenticator', api_token } },
+  });
+  const spec = { type: 'Spec', connection_specification: {}, config_normalization_rules: rules };
+  const manifest = manifestOf([stream], { spec });
+  expect((await read({ manifest, config: { key: 'k', mode: 'old' } })).ids).toEqual(['1']);
+  expect((await read({ manifest, config: { credentials: { key: 'k' }, mode: 'new' } })).ids).toEqual(['1']);
+});
+
+test('a refresh token that is replaced is taken from its own place in the configuration', async () => {
+  const used: (string | null)[] = [];
+  server.on('/token', ({ body }) => {
+    used.push(new URLSearchParams(body).get('refresh'));
+    return Response.json({ access_token: 'a', next: 'r2' });
+  });
+  server.on('/items', json([{ id: 1 }]));
+  const authenticator = {
+    type: 'OAuthAuthenticator',
+    token_refresh_endpoint: `${url}/token`,
+    refresh_token_name: 'refresh',
+    refresh_token_updater: { refresh_token_name: 'next' },
+  };
+  const replaced: string[] = [];
+  const stored = { current: null, replace: async (_: string, next: string) => replaced.push(next) > 0 };
+  const settings = one({ requester: { authenticator } }, { secrets: { credentials: { refresh_token: 'r1' } } });
+  const rotateSecret = <Result>(_: string, work: (secret: typeof stored) => Promise<Result>) => work(stored);
+  expect((await read(settings, { context: { rotateSecret } })).ids).toEqual(['1']);
+  expect([used, replaced]).toEqual([['r1'], ['r2']]);
+});

@@ -215,7 +215,7 @@ describe('POST /users/me/avatar', () => {
 
 describe('GET /avatars/{id}', () => {
   test('404 for what no upload made', async () => {
-    for (const id of ['x', '0'.repeat(32), '..%2F..%2Fsecret.key', '%2e%2e', '']) {
+    for (const id of ['x', '0'.repeat(32), '..%2F..%2Fsecret.key', '..%2f', '']) {
       expect((await app.handle(new Request(`http://localhost/avatars/${id}`))).status).toBe(404);
     }
   });

@@ -95,7 +95,7 @@ function freeText(told: Schema, name: string): fc.Arbitrary<string> {
     case 'uri':
       return fc.webUrl();
   }
-  if (told.pattern) return fc.stringMatching(new RegExp(told.pattern), { maxLength: 40 });
+  if (told.pattern) return fc.stringMatching(new RegExp(told.pattern), { maxLength: 80 });
   if (name === 'timezone') return fc.constantFrom('UTC', 'Europe/Berlin', 'Mars/Olympus');
   if (name === 'rule')
     return fc.constantFrom('event == "connection_failed"', 'retry_count > 3', '1 +', 'x.matches("a")');

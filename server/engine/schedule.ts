@@ -1,6 +1,6 @@
-import { Cron } from 'croner';
 import cronstrue from 'cronstrue';
 import { badRequest } from '../lib/errors.ts';
+import { cronTicks, parseCron } from './cron-ticks.ts';
 
 /** A schedule as the connection's row keeps it. */
 export interface Schedule {
@@ -32,9 +32,6 @@ function cronOf(schedule: Schedule): string | null {
   return `${Number(minute)} ${Number(hour)} * * *`;
 }
 
-const parse = (expression: string, timezone: string) =>
-  new Cron(expression, { timezone, mode: '5-part', paused: true });
-
 /**
  * Refuses a cron expression that is no 5-field Unix cron, or that never fires.
  * @throws ApiError 400 `invalid_cron` with `field`.
@@ -48,7 +45,7 @@ export function checkSchedule(schedule: Schedule, now: Date): void {
   }
   let first: Date | null;
   try {
-    first = parse(expression, schedule.timezone).nextRun(now);
+    first = parseCron(expression, schedule.timezone).nextRun(now);
   } catch (error) {
     throw refuse(error instanceof Error ? error.message.replace(/^CronPattern: /, '') : 'Invalid cron expression');
   }
@@ -58,12 +55,11 @@ export function checkSchedule(schedule: Schedule, now: Date): void {
 /**
  * The next `count` ticks after `after`, ascending; none for a manual schedule. Interval ticks stand on the grid
  * `anchor + n × interval`, so neither a late tick nor a manual run shifts them; pass the last known tick as `anchor`,
- * or the instant at which the schedule was set. An hour that the clock skips fires at the next valid instant, an hour
- * that it repeats fires once.
+ * or the instant at which the schedule was set.
  */
 export function nextTicks(schedule: Schedule, from: { anchor: Date; after: Date }, count: number): Date[] {
   const expression = cronOf(schedule);
-  if (expression !== null) return parse(expression, schedule.timezone).nextRuns(count, from.after);
+  if (expression !== null) return cronTicks(expression, schedule.timezone, { after: from.after, count });
   if (schedule.type !== 'interval' || schedule.interval_minutes === null) return [];
   const step = schedule.interval_minutes * MINUTE;
   const passed = Math.floor((from.after.getTime() - from.anchor.getTime()) / step);

@@ -119,7 +119,8 @@ describe('POST /connections', () => {
 
   test('201: a schedule tells when it fires and in words', async () => {
     const schedule = { type: 'cron', cron_expression: '30 6 * * 1-5', timezone: 'Europe/Berlin' };
-    const { body } = await create({ ...(await sides()), schedule });
+    const spaced = { ...schedule, cron_expression: `  ${schedule.cron_expression} ` };
+    const { body } = await create({ ...(await sides()), schedule: spaced });
     expect(body.schedule).toMatchObject({ ...schedule, description: expect.stringContaining('06:30') });
     expect(body.schedule.next_runs).toHaveLength(5);
     expect(body.next_run_at).toBe(body.schedule.next_runs[0]);

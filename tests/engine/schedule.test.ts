@@ -42,6 +42,27 @@ describe('a cron schedule', () => {
     ]);
   });
 
+  test.each([
+    // Several times within the hour that is skipped fire together, when it is over.
+    ['15,45 2 * * *', 'Europe/Berlin', '2027-03-27T12:00Z', '03-28T01:00 03-29T00:15 03-29T00:45'],
+    ['*/30 2 * * *', 'Europe/Berlin', '2027-03-27T12:00Z', '03-28T01:00 03-29T00:00 03-29T00:30'],
+    ['0 2,3 * * *', 'Europe/Berlin', '2027-03-27T12:00Z', '03-28T01:00 03-29T00:00 03-29T01:00'],
+    ['15,45 2 * * *', 'Europe/Berlin', '2027-10-30T12:00Z', '10-31T00:15 10-31T00:45 11-01T01:15'],
+    ['15,45 2 * * *', 'Europe/Berlin', '2027-10-31T00:50Z', '11-01T01:15 11-01T01:45 11-02T01:15'],
+    ['30 1,2,3 * * *', 'Europe/Berlin', '2027-10-30T23:45Z', '10-31T00:30 10-31T02:30 11-01T00:30'],
+    ['0 */2 * * *', 'Europe/Berlin', '2027-10-30T22:00Z', '10-31T00:00 10-31T03:00 10-31T05:00'],
+    // Half an hour is repeated here, by a clock that is 10:30 or 11:00 ahead.
+    ['15,45 1 * * *', 'Australia/Lord_Howe', '2027-04-03T12:00Z', '04-03T14:15 04-03T14:45 04-04T14:45'],
+    ['20,50 2 * * *', 'Australia/Lord_Howe', '2027-10-02T12:00Z', '10-02T15:30 10-02T15:50 10-03T15:20'],
+    // Every hour is every hour, whatever the clock says.
+    ['30 * * * *', 'Europe/Berlin', '2027-10-31T00:00Z', '10-31T00:30 10-31T01:30 10-31T02:30'],
+    ['59 23 31 12 *', 'Pacific/Kiritimati', '2027-12-31T09:58Z', '12-31T09:59 12-31T09:59 12-31T09:59'],
+    ['0 0 29 2 *', 'Asia/Kolkata', '2027-01-01T00:00Z', '02-28T18:30 02-28T18:30 02-28T18:30'],
+  ])('%s in %s after %s', (expression, timezone, after, expected) => {
+    const found = ticks(cron(expression, timezone), after).map((tick) => tick.slice(5, 16));
+    expect(found.join(' ')).toBe(expected);
+  });
+
   test('takes day of month or day of week, as Unix does', () => {
     expect(ticks(cron('0 0 13 * 5'), '2026-11-10T00:00:00Z', { count: 2 })).toEqual([
       '2026-11-13T00:00:00.000Z',

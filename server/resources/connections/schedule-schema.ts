@@ -8,7 +8,10 @@ const DAY_MINUTES = 1440;
 const type = () => z.enum(['manual', 'interval', 'cron']);
 const fields = {
   interval_minutes: z.literal([...INTERVALS]).nullable(),
-  cron_expression: text(1, 200).nullable().meta({ description: 'Unix cron of five fields; no Quartz, no seconds.' }),
+  cron_expression: text(1, 200)
+    .trim()
+    .nullable()
+    .meta({ description: 'Unix cron of five fields; no Quartz, no seconds.' }),
   timezone: timeZone(),
   time_of_day: z
     .string()

@@ -89,3 +89,26 @@ test('a value that does not fit is a DataError without a path of this machine, a
   expect(String(error)).not.toContain('/dev/');
   expect(readdirSync(join(root, 'bad/t'))).toEqual([]);
 });
+
+test('rows of megabytes take no more memory than narrow ones: several row groups, in their order', async () => {
+  const context = contextOf(
+    fileDestination,
+    { filesRoot: root },
+    { settings: { path: 'megabytes', format: 'parquet' } },
+  );
+  const writer = await fileDestination.open(context as never, s3Target({ fence: 1, columns: TWO }));
+  // More than an engine may take, and all of it in what DuckDB would read at once.
+  const wide = (id: number) => `${id} ${'x'.repeat(5_000_000)}`;
+  for (let id = 0; id < 60; id += 1) {
+    await writer.write({ rows: [[String(id), wide(id)]], bytes: 5_000_000 });
+  }
+  await writer.write({ rows: [['60', null]], bytes: 2 });
+  expect(await writer.finish(null)).toMatchObject({ rows_loaded: 61 });
+  const found = await readBack(
+    'megabytes',
+    TWO.map(({ name }) => name),
+  );
+  expect(found.map(([id]) => id)).toEqual(Array.from({ length: 61 }, (_, id) => String(id)));
+  expect(found[59]?.[1]).toBe(wide(59));
+  expect(found[60]?.[1]).toBeNull();
+}, 120_000);

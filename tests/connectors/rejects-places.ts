@@ -43,7 +43,7 @@ export function mysqlPlace(side: MysqlSide, loads: boolean): RejectingPlace {
       const { ctx, warnings } = mysqlConfig(side);
       return { writer: await mysqlDestination.open(ctx, target), warnings };
     },
-    values: async (query) => (await side.sql(query)).map((row) => `${(Object.values(row)[0] as string | null) ?? ''}`),
+    values: async (query) => (await side.sql(query)).map((row) => Object.values(row).map(String)[0] ?? ''),
     run: (statement) => side.sql(statement),
     rowAsText: 'cast(`row` as char)',
     words: { date: loads ? 'Data truncated for column' : 'Incorrect date value', rule: 'CONSTRAINT' },

@@ -3,25 +3,19 @@ import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
-import { DuckDBDataChunk, VARCHAR } from '@duckdb/node-api';
-import type { Cell, TargetColumn } from '../define.ts';
+import type { TargetColumn } from '../define.ts';
 import { DataError } from '../errors.ts';
 import { type DuckDb, identifier, literal, openDuckDb } from './duckdb.ts';
 import { pathOf, unnamedFile } from './local-copy.ts';
 import type { OutputFile } from './output.ts';
 import type { Draft } from './table-store.ts';
+import { TextTables } from './text-tables.ts';
 
-/** What one chunk of DuckDB holds. */
-const CHUNK_ROWS = 2048;
-
-/** Gathers the cells as text in a table of DuckDB, which spills to the disk, and casts them when the file is ended. */
+/** Gathers the cells as text in DuckDB, which spills to the disk, and casts them when the file is ended. */
 export async function openParquet(draft: Draft, columns: TargetColumn[]): Promise<OutputFile> {
   const spill = draft.scratch;
   const duck = await openDuckDb(spill);
-  const names = columns.map((_, at) => `c${at}`);
-  await duck.connection.run(`CREATE TABLE cells (${names.map((name) => `${name} VARCHAR`).join(', ')})`);
-  const appender = await duck.connection.createAppender('cells');
-  const types = columns.map(() => VARCHAR);
+  const tables = new TextTables(duck.connection, columns.length);
   let open = true;
   const end = async () => {
     if (open) duck.close();
@@ -29,19 +23,11 @@ export async function openParquet(draft: Draft, columns: TargetColumn[]): Promis
     await rm(spill, { recursive: true, force: true });
   };
   return {
-    async write(rows) {
-      for (let from = 0; from < rows.length; from += CHUNK_ROWS) {
-        const part = rows.slice(from, from + CHUNK_ROWS);
-        const chunk = DuckDBDataChunk.create(types);
-        chunk.setColumns(columns.map((_, at) => part.map((row) => row[at] as Cell)));
-        appender.appendDataChunk(chunk);
-      }
-    },
+    write: (rows) => tables.add(rows),
     async close() {
-      appender.closeSync();
       try {
         const values = columns.map((column, at) => castOf(column, `c${at}`));
-        await copyToParquet(duck, { values, from: 'cells', columns, draft });
+        await copyToParquet(duck, { values, columns, draft, ...(await tables.end()) });
       } finally {
         await end();
       }
@@ -58,18 +44,23 @@ interface Copying {
   /** SQL of the columns. */
   values: string[];
   from: string;
+  /** At most, in a row group; absent: DuckDB's own. */
+  group_rows?: number;
   columns: TargetColumn[];
   draft: Draft;
 }
 
 /** @throws DataError for a value that does not fit */
-export async function copyToParquet(duck: DuckDb, { values, from, columns, draft }: Copying): Promise<void> {
+export async function copyToParquet(
+  duck: DuckDb,
+  { values, from, group_rows, columns, draft }: Copying,
+): Promise<void> {
   const select = columns.map(({ name }, at) => `${values[at]} AS ${identifier(name)}`).join(', ');
   const copy = draft.path === null ? await unnamedFile(dirname(draft.scratch)) : null;
   try {
     await duck.connection.run(
       `COPY (SELECT ${select} FROM ${from}) TO ${literal(copy ? pathOf(copy) : String(draft.path))}
-        (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+        (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false${group_rows ? `, ROW_GROUP_SIZE ${group_rows}` : ''})`,
     );
     if (copy) await pipeline(createReadStream('', { fd: copy.fd, start: 0, autoClose: false }), draft.stream);
     else await ended(draft.stream);

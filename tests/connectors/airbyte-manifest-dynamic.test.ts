@@ -264,20 +264,27 @@ describe('streams made of a template', () => {
   test('of parameters of the manifest, and others on a condition', async () => {
     const resolver = {
       type: 'ParametrizedComponentsResolver',
-      stream_parameters: { list_of_parameters_for_stream: [{ name: 'x', size: 5 }, { name: 'y' }] },
+      stream_parameters: {
+        list_of_parameters_for_stream: [{ name: '1.10', size: 5 }, { name: '2024' }, { name: 'a: b' }],
+      },
       components_mapping: [
         map('name', '{{ components_values.name }}'),
         map('retriever/requester/path', '/{{ components_values.name }}'),
+        map('retriever/requester/http_method', '{{ components_values.method }}', {
+          condition: '{{ components_values.method }}',
+        }),
       ],
     };
     const streams = [
       { type: 'ConditionalStreams', condition: '{{ config.all }}', streams: [streamOf('more', { url, properties })] },
       streamOf('always', { url, properties }),
     ];
-    const manifest = source([dynamic(resolver)], { streams });
+    const template = streamOf('a template', { url, properties });
+    const made = { ...dynamic(resolver), stream_template: template };
+    const manifest = source([made], { streams });
     const names = async (config: object) => (await discover({ manifest, config } as never)).map(({ name }) => name);
-    expect(await names({ all: true })).toEqual(['more', 'always', 'x', 'y']);
-    expect(await names({ all: false })).toEqual(['always', 'x', 'y']);
+    expect(await names({ all: true })).toEqual(['more', 'always', '1.10', '2024', 'a: b']);
+    expect(await names({ all: false })).toEqual(['always', '1.10', '2024', 'a: b']);
   });
 
   test('are refused before anything is asked when the template needs what is not supported', async () => {

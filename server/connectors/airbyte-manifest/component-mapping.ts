@@ -1,6 +1,5 @@
 import { parse } from 'yaml';
 import type { Mapping } from './components-source.ts';
-import { pyText } from './python-literal.ts';
 import { isObject, type Json, type JsonObject } from './references.ts';
 import type { Scope, Templates } from './template.ts';
 import { isMapping, truthy } from './template-values.ts';
@@ -15,13 +14,22 @@ export function mapped(
   let made = template;
   for (const { field_path, value, value_type, condition, create_or_update } of mappings) {
     if (condition && !templates.truth(condition, scope)) continue;
-    const found = typedValue(value, value_type ?? undefined, { templates, scope }) as Json;
+    const found: Found = {
+      value: typedValue(value, value_type ?? undefined, { templates, scope }) as Json,
+      text: templates.text(value, scope) ?? '',
+    };
     const path = field_path.map((part) => templates.text(part, scope) ?? part);
     const { node, count } = updated(made, path, found);
     if (count > 0) made = node as JsonObject;
-    else if (create_or_update && truthy(found)) made = created(made, path, found) as JsonObject;
+    else if (create_or_update && truthy(found.value)) made = created(made, path, found.value) as JsonObject;
   }
   return made;
+}
+
+interface Found {
+  value: Json;
+  /** As the template writes it: `1.10` is no number then. */
+  text: string;
 }
 
 interface Updated {
@@ -30,16 +38,16 @@ interface Updated {
 }
 
 /** Puts a value where there is one already; `*` is any one name, `**` any number of them. */
-function updated(node: Json, path: readonly string[], value: Json): Updated {
+function updated(node: Json, path: readonly string[], found: Found): Updated {
   const [part, ...rest] = path;
-  if (part === undefined) return { node: fitting(node, value), count: 1 };
+  if (part === undefined) return { node: fitting(node, found), count: 1 };
   if (typeof node !== 'object' || node === null) return { node, count: 0 };
   const copy = (Array.isArray(node) ? [...node] : { ...node }) as JsonObject;
   let count = 0;
   const put = (name: string, deeper: readonly string[]) => {
-    const found = updated(copy[name] as Json, deeper, value);
-    copy[name] = found.node;
-    count += found.count;
+    const below = updated(copy[name] as Json, deeper, found);
+    copy[name] = below.node;
+    count += below.count;
   };
   for (const name of Object.keys(copy)) {
     if (part === '**') {
@@ -52,9 +60,9 @@ function updated(node: Json, path: readonly string[], value: Json): Updated {
 
 const matches = (part: string | undefined, name: string) => part === '*' || part === name;
 
-/** A text of the template stays a text; in the place of anything else, YAML is what it says. */
-function fitting(before: Json, value: Json): Json {
-  if (typeof before === 'string' && before !== '') return typeof value === 'object' ? value : pyText(value);
+/** A text of the template stays a text; in the place of anything else, and of an empty one, YAML is what it says. */
+function fitting(before: Json, { value, text }: Found): Json {
+  if (typeof before === 'string' && typeof value !== 'object') return before === '' ? structured(text) : text;
   return typeof value === 'string' ? structured(value) : value;
 }
 

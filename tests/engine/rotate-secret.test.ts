@@ -157,7 +157,7 @@ test('two processes that refresh at the same moment use each refresh token once'
     return Response.json({ access_token: `access-${count}`, refresh_token: `refresh-${count}`, expires_in: 3600 });
   });
   const { DATA_DIR, SECRET_KEY } = deps.config;
-  const script = join(import.meta.dir, '../support/check-connector.ts');
+  const script = join(import.meta.dir, '../support/hold-connector.ts');
   const env = { ...process.env, DATA_DIR, SECRET_KEY, EGRESS_ALLOW: new URL(server.url).host, LOG_LEVEL: 'silent' };
   const children = [1, 2].map(() =>
     Bun.spawn([process.execPath, script, service.url, row.id], { env, stdin: 'pipe', stdout: 'pipe' }),

@@ -5,8 +5,8 @@ import { relation } from './sql.ts';
 
 /** A connection more has to be worth its while. */
 const BYTES_PER_READER = 16 * 1024 * 1024;
-/** Several for each reader, so that they end at about the same time though pages are filled unevenly. */
-const RANGES_PER_READER = 8;
+/** The smallest range of a table is one of so many for each reader. */
+const FINEST = 16;
 
 export interface Ranges {
   /** Connections that are worth it, two at least. */
@@ -28,17 +28,25 @@ export async function rangesOf(session: PgSession, request: ReadRequest, readers
   const [suitable, bytes, pages] = rows[0] ?? [];
   if (suitable !== 't') return null;
   const worthwhile = Math.min(readers, Math.floor(Number(bytes) / BYTES_PER_READER));
-  const count = Math.min(worthwhile * RANGES_PER_READER, Number(pages));
-  return worthwhile < 2 || count < 2 ? null : { readers: worthwhile, conditions: pageRanges(Number(pages), count) };
+  return worthwhile < 2 ? null : { readers: worthwhile, conditions: pageRanges(Number(pages), worthwhile) };
 }
 
-/** The last range has no end: pages that come later hold nothing that the snapshot sees, or a moved row that it does. */
-export function pageRanges(pages: number, count: number): string[] {
-  const start = (at: number) => `'(${Math.floor((at * pages) / count)},0)'::tid`;
-  return Array.from({ length: count }, (_, at) => {
-    const from = at === 0 ? [] : [`ctid >= ${start(at)}`];
-    const to = at === count - 1 ? [] : [`ctid < ${start(at + 1)}`];
-    return [...from, ...to].join(' and ');
+/**
+ * Large ranges first, ever smaller ones after them, each half of a reader's share of what is left: few statements, and
+ * all readers end at about the same time though they begin at different ones and pages are filled unevenly. The last
+ * range has no end: the table may have grown since its pages were counted.
+ */
+export function pageRanges(pages: number, readers: number): string[] {
+  const smallest = Math.max(1, Math.ceil(pages / (readers * FINEST)));
+  const starts = [0];
+  for (let start = 0, left = pages; left > smallest; starts.push(start)) {
+    const size = Math.max(smallest, Math.ceil(left / (2 * readers)));
+    start += size;
+    left -= size;
+  }
+  return starts.map((start, at) => {
+    const end = starts[at + 1];
+    return `ctid >= '(${start},0)'${end === undefined ? '' : ` and ctid < '(${end},0)'`}`;
   });
 }
 

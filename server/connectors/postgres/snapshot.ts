@@ -46,7 +46,8 @@ export class Snapshot {
     this.#open().then(
       (session) => this.#handOver(session, use),
       (error: unknown) => {
-        if (!this.#closed) this.ctx.log.warn('a table is read by fewer connections', { reason: String(error) });
+        if (!this.#closed && !this.ctx.signal.aborted)
+          this.ctx.log.warn('a table is read by fewer connections', { reason: String(error) });
       },
     );
   }

@@ -8,6 +8,17 @@ import { until } from '../support/until.ts';
 
 const site = await startConsole();
 const world = await makeWorld(site);
+const { body: trigger } = await site.api.call('POST', '/automation/triggers', {
+  name: 'Tell the night shift',
+  rule: 'event == "connection_failed" && retry_count > 3',
+  threshold: 2,
+  within_seconds: 3600,
+  group_by: ['connection_id'],
+  actions: [{ type: 'call_webhook', url: 'https://example.org/hook' }],
+});
+const cases = async () => (await site.api.call('GET', '/automation/cases')).body;
+await until(async () => (await cases()).length > 0, { what: 'the case of the failed run' });
+const [opened] = await cases();
 const connection = `/console/connections/${world.connections['Shop to warehouse']}`;
 const runPage = ({ connection_id, id }: { connection_id: string; id: string }) =>
   `/console/connections/${connection_id}/runs/${id}`;
@@ -46,6 +57,61 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
   destinations: { path: '/console/destinations', shows: 'Warehouse' },
   destination: { path: `/console/destinations/${world.destination_id}`, shows: 'Save and test' },
   profile: { path: '/console/profile', shows: 'What you may do' },
+  wizard: {
+    path: '/console/connections/new',
+    shows: 'New connection',
+    open: async (page) => {
+      await page.locator('label.connector-card', { hasText: 'Shop' }).click();
+      await page.getByText('Test again').waitFor();
+    },
+  },
+  'wizard-streams': {
+    path: '/console/connections/new',
+    shows: 'New connection',
+    open: async (page) => {
+      await page.locator('label.connector-card', { hasText: 'Shop' }).click();
+      await page.getByRole('button', { name: 'Next' }).click();
+      await page.getByRole('button', { name: 'Set many at once' }).click();
+      await page.getByRole('button', { name: /^users/ }).click();
+    },
+  },
+  plan: {
+    path: `${connection}/plan`,
+    shows: 'What it should do',
+    open: async (page) => {
+      await page.getByRole('button', { name: 'Show what it would do' }).click();
+      await page.getByText('chunks chosen').waitFor();
+      await page.getByText('More: order').click();
+    },
+  },
+  triggers: { path: '/console/triggers', shows: 'Tell the night shift' },
+  trigger: { path: `/console/triggers/${trigger.id}`, shows: 'Call a webhook' },
+  'new-trigger': {
+    path: '/console/triggers/new',
+    shows: 'What it does',
+    open: async (page) => {
+      await page.getByRole('button', { name: 'Add an action' }).click();
+      await page.getByRole('menuitem', { name: 'Send an e-mail' }).click();
+    },
+  },
+  cases: { path: '/console/cases', shows: 'Legacy CRM' },
+  case: { path: `/cases/${opened.id}`, shows: 'Timeline' },
+  events: {
+    path: '/console/events',
+    shows: 'connection_failed',
+    open: (page) => page.locator('.event').first().click(),
+  },
+  usage: { path: '/console/usage', shows: 'By connection' },
+  users: { path: '/console/users', shows: 'admin@localhost' },
+  'invite-user': {
+    path: '/console/users',
+    shows: 'admin@localhost',
+    open: async (page) => {
+      await page.getByRole('button', { name: 'Invite' }).first().click();
+      await page.getByRole('dialog').getByRole('textbox', { name: 'E-mail' }).waitFor();
+    },
+  },
+  roles: { path: '/console/roles', shows: 'Viewer' },
   'not-found': { path: '/console/nothing', shows: 'There is nothing at this address' },
 };
 

@@ -100,11 +100,11 @@ const Facts = ({ one }: { one: Case }) => (
         <div>
           <dt>About</dt>
           <dd>
-            <Link href={`/console/connections/${one.connection_id}`}>The connection</Link>
+            <Link href={`/console/connections/${one.connection_id}`}>{connectionOf(one)}</Link>
           </dd>
         </div>
       )}
-      {Object.entries(one.group).map(([name, value]) => (
+      {groupOf(one).map(([name, value]) => (
         <div key={name}>
           <dt>{wordsOf(name)}</dt>
           <dd className="mono">{typeof value === 'string' ? value : JSON.stringify(value)}</dd>
@@ -113,6 +113,16 @@ const Facts = ({ one }: { one: Case }) => (
     </dl>
   </section>
 );
+
+/** Its name when the last event came; the case itself knows the id alone. */
+function connectionOf({ latest_events }: Case): string {
+  const name = latest_events?.[0]?.payload.connection_name;
+  return typeof name === 'string' ? name : 'The connection';
+}
+
+/** What the trigger tells its cases apart by, but for the connection, which is linked. */
+const groupOf = ({ group, connection_id }: Case) =>
+  Object.entries(group).filter(([, value]) => value !== connection_id);
 
 const MOVES: Record<State, { to: State; label: string; icon: IconName }[]> = {
   open: [

@@ -1,5 +1,5 @@
 import { Alert, Button, Checkbox } from '@mantine/core';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import type { Output } from '../../api.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { compact, duration, plural } from '../../parts/format.ts';
@@ -41,9 +41,11 @@ export function Decision({ connection, plan, isStale, again, onLaunched }: Decis
       confirm: plan.requires_confirmation,
       ...(left.size > 0 && { chunk_indexes: chosen.map(({ index }) => index) }),
     });
+  const top = useRef<HTMLDivElement>(null);
+  useEffect(() => top.current?.scrollIntoView({ block: 'nearest' }), []);
   return (
     <Section title="What it would do" lead={TOLD[plan.decision]}>
-      <div className="stack">
+      <div className="stack" ref={top}>
         <Facts plan={plan} chosen={chosen.length} />
         <Notices plan={plan} />
         <ChunkCalendar chunks={plan.chunks} left={left} toggle={toggle} />

@@ -191,7 +191,7 @@ const MoreFields = ({ draft, set, options, isWhole }: FieldsProps & { isWhole: b
     />
     <Select
       label="When a chunk fails"
-      data={labelled(['stop', 'continue'], { stop: 'The rest waits', continue: 'The rest goes on' })}
+      data={labelled(['stop', 'continue'], { stop: 'The rest is not started', continue: 'The rest goes on' })}
       value={draft.on_chunk_failure}
       onChange={(value) => set({ on_chunk_failure: value as PlanDraft['on_chunk_failure'] })}
     />

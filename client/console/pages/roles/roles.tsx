@@ -8,7 +8,7 @@ import { plural } from '../../parts/format.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
 import { Page, Section } from '../../parts/page.tsx';
-import { Status } from '../../parts/status.tsx';
+import { Status, wordsOf } from '../../parts/status.tsx';
 import { useOrder } from '../../use-order.ts';
 import { RoleDialog } from './role-dialog.tsx';
 
@@ -48,6 +48,9 @@ export default function RolesPage() {
   );
 }
 
+/** `connections` of `connections.create`. */
+const objectOf = (permission: string) => permission.split('.')[0] ?? permission;
+
 function RoleCard({ role, mayManage, edit }: { role: Role; mayManage: boolean; edit: () => void }) {
   const remove = useOrder('roles.delete', {
     done: `The role ${role.name} was deleted`,
@@ -58,7 +61,7 @@ function RoleCard({ role, mayManage, edit }: { role: Role; mayManage: boolean; e
   return (
     <Section
       title={role.name}
-      lead={`${plural(role.users_count, 'user')}${role.description ? `. ${role.description}` : ''}`}
+      lead={`${role.users_count === 0 ? 'Nobody has it' : plural(role.users_count, 'user')}${role.description ? `. ${role.description}` : ''}`}
       actions={
         role.is_system ? (
           <Status value="system" label="of the service" />
@@ -88,7 +91,14 @@ function RoleCard({ role, mayManage, edit }: { role: Role; mayManage: boolean; e
       {role.permissions.length === 0 ? (
         <p className="dimmed">Reads everything, changes nothing.</p>
       ) : (
-        <p className="dimmed mono">{role.permissions.join(', ')}</p>
+        <dl className="role-permissions">
+          {[...Map.groupBy(role.permissions, objectOf)].map(([object, permissions]) => (
+            <div key={object}>
+              <dt>{wordsOf(object)}</dt>
+              <dd>{permissions.map((one) => one.slice(object.length + 1)).join(', ')}</dd>
+            </div>
+          ))}
+        </dl>
       )}
     </Section>
   );

@@ -44,11 +44,12 @@ interface ActionsEditorProps {
   actions: Action[];
   /** The field that the service refused: `actions.0.url`. */
   refused: string;
+  message: string;
   onChange: (actions: Action[]) => void;
 }
 
 /** What a trigger does, one after the other. */
-export function ActionsEditor({ actions, refused, onChange }: ActionsEditorProps) {
+export function ActionsEditor({ actions, refused, message, onChange }: ActionsEditorProps) {
   const add = (
     <Menu shadow="md" position="bottom-start">
       <Menu.Target>
@@ -95,6 +96,7 @@ export function ActionsEditor({ actions, refused, onChange }: ActionsEditorProps
                 Remove
               </Button>
             </div>
+            {refused.startsWith(`actions.${index}`) && <p className="stream-error">{message}</p>}
             <ActionFields
               action={action}
               onChange={(changed) => onChange(actions.map((one, at) => (at === index ? changed : one)))}

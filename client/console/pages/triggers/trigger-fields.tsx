@@ -53,8 +53,8 @@ export function FiringFields({ draft, set, refused, message, language }: FieldsP
           className="fit"
           aria-label="Posture"
           data={[
-            { value: 'reactive', label: 'When something happens' },
-            { value: 'proactive', label: 'When something does not happen' },
+            { value: 'reactive', label: 'When it happens' },
+            { value: 'proactive', label: 'When it is missing' },
           ]}
           value={draft.posture}
           onChange={(posture) =>

@@ -85,12 +85,21 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
           <FiringFields {...fields} language={language} />
         </fieldset>
         <fieldset className="bare-fieldset stack" disabled={!may}>
-          <ActionsEditor actions={draft.actions} refused={fields.refused} onChange={(actions) => set({ actions })} />
+          <ActionsEditor
+            actions={draft.actions}
+            refused={fields.refused}
+            message={fields.message}
+            onChange={(actions) => set({ actions })}
+          />
         </fieldset>
         <fieldset className="bare-fieldset stack" disabled={!may || isSystem}>
           <CaseFields {...fields} />
         </fieldset>
-        {error && <Failure title="The trigger was not saved" error={error} />}
+        {error && (
+          <div ref={(shown) => shown?.scrollIntoView({ block: 'center' })}>
+            <Failure title="The trigger was not saved" error={error} />
+          </div>
+        )}
         {(isChanged || !trigger) && (
           <div className="form-foot sticky-foot">
             {trigger && (

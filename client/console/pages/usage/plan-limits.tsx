@@ -25,7 +25,7 @@ export function PlanLimits({ usage }: { usage: Usage }) {
   return (
     <Section
       title={plan ? `Plan: ${plan.name}` : 'Plan'}
-      lead={`${plan ? `${plan.description} ` : ''}Billing period ${dayOf(start)} to ${dayOf(end)}.`}
+      lead={`${plan ? `${plan.description.replace(/\.?$/, '.')} ` : ''}Billing period ${dayOf(start)} to ${dayOf(end)}.`}
     >
       {usage.projection?.will_exceed && (
         <p className="usage-warning">
@@ -33,7 +33,7 @@ export function PlanLimits({ usage }: { usage: Usage }) {
           includes.
         </p>
       )}
-      {limited.length === 0 && <p className="dimmed">This plan has no limits.</p>}
+      {limited.length === 0 && <p className="dimmed unlimited">This plan has no limits.</p>}
       <ul className="limits">
         {usage.limits.map(({ key, limit, used, percent, status }) => (
           <li key={key}>

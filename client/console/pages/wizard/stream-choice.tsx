@@ -40,7 +40,7 @@ export function StreamChoice({ choices, setEdits, found }: StreamChoiceProps) {
       <Finder {...{ text, setText, shown, setShown, choices, found }} />
       <div className="between stream-bar">
         <Checkbox
-          label={<span role="status">{`${plural(chosen.length, 'stream')} of ${inSight.length} in sight chosen`}</span>}
+          label={`${plural(chosen.length, 'stream')} of ${inSight.length} in sight chosen`}
           checked={inSight.length > 0 && chosen.length === inSight.length}
           indeterminate={chosen.length > 0 && chosen.length < inSight.length}
           disabled={inSight.length === 0}

@@ -144,7 +144,7 @@ async function pumpBatches(input: Transfer): Promise<StreamState | null> {
   let state = request.state && notBefore(request.state, input.floor);
   for await (const batch of prefetch(() => fromSource(source.read(sourceContext, request)))) {
     attempt.signal.throwIfAborted();
-    attempt.saw(batch.rows.length, batch.bytes);
+    attempt.saw(countRows(batch), batch.bytes);
     const mapped: Batch = map(batch);
     if (mapped.rows.length > 0) await onSide('destination', () => writer.write(mapped));
     const due = pace.due(batch.bytes);
@@ -160,6 +160,10 @@ async function pumpBatches(input: Transfer): Promise<StreamState | null> {
   }
   return incremental ? state : null;
 }
+
+/** That all rows are gone is no row. */
+const countRows = ({ rows, changes }: Batch) =>
+  changes ? changes.filter(({ operation }) => operation !== 'truncate').length : rows.length;
 
 /** After a commit of the destination: the control plane's own note of it. */
 async function record(input: Transfer, state: StreamState | null, counts: Awaited<ReturnType<Writer['finish']>>) {

@@ -163,7 +163,7 @@ describe('where the log does not lead on', () => {
     await source`delete from resets where id = 1`;
     await source`insert into resets values (3)`;
     expect((await reset(connection)).status).toBe(200);
-    expect((await run(connection)).stream).toMatchObject({ status: 'succeeded', cursor_before: null, rows_read: 3 });
+    expect((await run(connection)).stream).toMatchObject({ status: 'succeeded', cursor_before: null, rows_read: 2 });
     expect(await idsOf('resets')).toEqual([2, 3]);
     await source`insert into resets values (4)`;
     expect((await run(connection)).stream).toMatchObject({ status: 'succeeded', rows_read: 1 });

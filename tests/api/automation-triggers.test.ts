@@ -78,7 +78,7 @@ describe('POST /automation/triggers', () => {
       error_count: 0,
       last_error: null,
       open_cases_count: 0,
-      created_by: server.user_id,
+      created_by: { id: server.user_id, name: expect.any(String), email: expect.any(String) },
     });
     expect(created_at).toBe(updated_at);
     expect(await kindsOf(id)).toEqual(['trigger_created']);

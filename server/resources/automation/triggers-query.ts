@@ -1,14 +1,13 @@
 import { and, count, desc, eq, getTableColumns, isNull, sql } from 'drizzle-orm';
-import { triggers } from '../../../db/schema/index.ts';
+import { triggers, users } from '../../../db/schema/index.ts';
 import { caseSettings, type TriggerRow } from '../../events/triggers.ts';
 import { notFound } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import { isId, type Page } from '../wire.ts';
 import type { TriggerSchema } from './triggers-schema.ts';
 
-// Written out: a select from one table alone names its columns without the table.
 const open_cases_count = sql<number>`(select count(*)::int from cases c
-  where c.trigger_id = "triggers"."id" and c.status in ('open', 'acknowledged', 'suppressed'))`;
+  where c.trigger_id = ${triggers.id} and c.status in ('open', 'acknowledged', 'suppressed'))`;
 
 const {
   secrets: _secrets,
@@ -17,11 +16,11 @@ const {
   deleted_at: _deleted_at,
   ...shownColumns
 } = getTableColumns(triggers);
-const columns = { ...shownColumns, open_cases_count };
+const created_by = { id: users.id, name: users.full_name, email: users.email };
+const columns = { ...shownColumns, open_cases_count, created_by };
 
-type TriggerRecord = Omit<TriggerRow, 'secrets' | 'system_key' | 'consecutive_errors' | 'deleted_at'> & {
-  open_cases_count: number;
-};
+type TriggerRecord = Omit<TriggerRow, 'secrets' | 'system_key' | 'consecutive_errors' | 'deleted_at' | 'created_by'> &
+  Pick<TriggerSchema, 'open_cases_count' | 'created_by'>;
 
 const owned = (ctx: Ctx, trigger_id: string) =>
   and(eq(triggers.id, trigger_id), eq(triggers.account_id, ctx.principal.account_id), isNull(triggers.deleted_at));
@@ -36,6 +35,7 @@ export async function listTriggers(ctx: Ctx, query: Page & { include_system: boo
   const page = ctx.db
     .select(columns)
     .from(triggers)
+    .leftJoin(users, eq(users.id, triggers.created_by))
     .where(where)
     .orderBy(desc(triggers.created_at), desc(triggers.id))
     .offset(query.offset)
@@ -50,7 +50,11 @@ export async function listTriggers(ctx: Ctx, query: Page & { include_system: boo
 
 export async function getTrigger(ctx: Ctx, input: { trigger_id: string }): Promise<TriggerSchema> {
   const [row] = isId(input.trigger_id)
-    ? await ctx.db.select(columns).from(triggers).where(owned(ctx, input.trigger_id))
+    ? await ctx.db
+        .select(columns)
+        .from(triggers)
+        .leftJoin(users, eq(users.id, triggers.created_by))
+        .where(owned(ctx, input.trigger_id))
     : [];
   if (!row) throw notFound('Trigger');
   return present(row);

@@ -3,7 +3,7 @@ import { TriggerAction } from '../../events/actions/schema.ts';
 import { RuleCondition } from '../../events/rules/condition.ts';
 import { MAX_SOURCE_LENGTH } from '../../events/rules/language.ts';
 import { matchesAnyKind } from '../../events/triggers-kinds.ts';
-import { instant, name, text } from '../wire.ts';
+import { instant, name, text, UserReference } from '../wire.ts';
 import { Severity } from './events-schema.ts';
 
 const rule = () => text(1, MAX_SOURCE_LENGTH);
@@ -129,7 +129,7 @@ export const TriggerSchema = z
     error_count: z.number(),
     last_error: z.string().nullable(),
     open_cases_count: z.number(),
-    created_by: z.string().nullable(),
+    created_by: UserReference.nullable(),
     created_at: instant(),
     updated_at: instant(),
   })

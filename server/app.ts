@@ -47,8 +47,7 @@ export function createApp(deps: Deps) {
     app.all(routes.pattern, other, { parse: 'none' });
   }
   app.all(`${TRPC_PATH}/*`, edge(TRPC_PATH, trpcHandler(deps)), { parse: 'none' });
-  const unknown = edge('unknown', ({ request }) => {
-    if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
+  const unknown = edge('unknown', () => {
     throw new ApiError(404, 'not_found', 'Not Found');
   });
   const broken = (error: unknown) =>

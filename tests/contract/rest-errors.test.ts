@@ -59,8 +59,8 @@ describe('403', () => {
 });
 
 describe('paths and methods', () => {
-  test('an unknown path is 404 in JSON', async () => {
-    const answer = await send('GET', '/nothing/here');
+  test.each(['GET', 'POST', 'OPTIONS'])('an unknown path is 404 in JSON: %s', async (method) => {
+    const answer = await send(method, '/nothing/here');
     expect(answer.status).toBe(404);
     expect(answer.json).toEqual({ detail: 'Not Found', code: 'not_found' });
   });

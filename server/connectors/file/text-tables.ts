@@ -6,9 +6,9 @@ const CHUNK_ROWS = 2048;
 /** An appender keeps what it was given outside of the engine's memory limit until it is flushed. */
 const FLUSH_BYTES = 8 << 20;
 /** Rows of which a chunk would be larger go into tables of this size, since DuckDB reads no chunk over two tables. */
-const TABLE_BYTES = 32 << 20;
+const TABLE_BYTES = 16 << 20;
 /** Of Parquet, in memory until it is whole. */
-const GROUP_BYTES = 32 << 20;
+const GROUP_BYTES = 16 << 20;
 const GROUP_ROWS = 122_880;
 
 /**

@@ -42,7 +42,10 @@ export function Decision({ connection, plan, isStale, again, onLaunched }: Decis
       ...(left.size > 0 && { chunk_indexes: chosen.map(({ index }) => index) }),
     });
   const top = useRef<HTMLDivElement>(null);
-  useEffect(() => top.current?.scrollIntoView({ block: 'nearest' }), []);
+  // Braces: Chromium answers with a promise, which React would call as a clean-up.
+  useEffect(() => {
+    top.current?.scrollIntoView({ block: 'nearest' });
+  }, []);
   return (
     <Section title="What it would do" lead={TOLD[plan.decision]}>
       <div className="stack" ref={top}>

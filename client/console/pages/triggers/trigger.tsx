@@ -96,7 +96,7 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
           <CaseFields {...fields} />
         </fieldset>
         {error && (
-          <div ref={(shown) => shown?.scrollIntoView({ block: 'center' })}>
+          <div ref={intoView}>
             <Failure title="The trigger was not saved" error={error} />
           </div>
         )}
@@ -117,6 +117,9 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
     </Page>
   );
 }
+
+/** Chromium answers with a promise, which React would call as a clean-up. */
+const intoView = (shown: HTMLElement | null) => void shown?.scrollIntoView({ block: 'center' });
 
 const Stats = ({ trigger }: { trigger: Trigger }) => (
   <section className="card" aria-label="What it has done">

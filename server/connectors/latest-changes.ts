@@ -1,5 +1,5 @@
 import type { Cell } from './define.ts';
-import type { RowChange } from './row-changes.ts';
+import { type RowChange, UPSERT } from './row-changes.ts';
 
 /**
  * How a stage keeps what happened to a row, in one column of text: null or '' for a whole upsert, `d` for a delete,
@@ -52,6 +52,25 @@ export function withoutOverwritten(
   }
   const isKept = (_: unknown, index: number) => !overwritten.has(index);
   return { rows: rows.filter(isKept), changes: changes.filter(isKept) };
+}
+
+/**
+ * The rows of a batch as a stage takes them: noted, with what happened behind the cells, without the overwritten ones.
+ * `uncopied`: rows that were taken without being staged, less those staged to be deleted.
+ */
+export function rowsToStage(
+  rows: readonly Cell[][],
+  changes: readonly RowChange[],
+  { key, noted }: { key: readonly number[]; noted: StagedChanges },
+): { rows: Cell[][]; uncopied: number } {
+  const kept = withoutOverwritten(rows, changes, key);
+  for (const [index, row] of kept.rows.entries()) {
+    const change = kept.changes[index] ?? UPSERT;
+    noted.note(change);
+    row.push(changeCell(change));
+  }
+  const upserts = changes.filter(({ operation }) => operation === 'upsert').length;
+  return { rows: kept.rows, uncopied: upserts - kept.rows.length };
 }
 
 export interface StagedRows {

@@ -9,9 +9,8 @@ import type {
   Writer,
 } from '../define.ts';
 import { ConnectorError } from '../errors.ts';
-import { changeCell, withoutOverwritten } from '../latest-changes.ts';
+import { rowsToStage } from '../latest-changes.ts';
 import { RejectCount } from '../rejects.ts';
-import { UPSERT } from '../row-changes.ts';
 import { type Load, loadOf } from './load.ts';
 import { MysqlRejects } from './rejects.ts';
 import { RowLoader } from './row-loader.ts';
@@ -78,16 +77,9 @@ export class MysqlWriter implements Writer {
     }
     const { columns, primary_key } = this.work.target;
     const key = primary_key.map((name) => columns.findIndex((column) => column.name === name));
-    const kept = withoutOverwritten(rows.slice(from), changes.slice(from), key);
-    const noted = this.#load.changes!();
-    for (const [index, row] of kept.rows.entries()) {
-      const change = kept.changes[index] ?? UPSERT;
-      noted.note(change);
-      row.push(changeCell(change));
-    }
-    const upserts = changes.slice(from).filter(({ operation }) => operation === 'upsert').length;
-    this.#uncopied += upserts - kept.rows.length;
+    const kept = rowsToStage(rows.slice(from), changes.slice(from), { key, noted: this.#load.changes!() });
     if (kept.rows.length > 0) await this.#add(kept.rows);
+    this.#uncopied += kept.uncopied;
   }
 
   async checkpoint(state: StreamState): Promise<WriteCounts> {

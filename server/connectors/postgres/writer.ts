@@ -11,9 +11,8 @@ import type {
   Writer,
 } from '../define.ts';
 import { ConnectorError } from '../errors.ts';
-import { changeCell, withoutOverwritten } from '../latest-changes.ts';
+import { rowsToStage } from '../latest-changes.ts';
 import { RejectCount, type Rejects } from '../rejects.ts';
-import { UPSERT } from '../row-changes.ts';
 import type { CopyIn } from './copy-in.ts';
 import { encodeCopyText } from './copy-text.ts';
 import { type Load, loadOf } from './load.ts';
@@ -96,16 +95,9 @@ export class PgWriter implements Writer {
     }
     const { columns, primary_key } = this.work.target;
     const key = primary_key.map((name) => columns.findIndex((column) => column.name === name));
-    const kept = withoutOverwritten(rows.slice(from), changes.slice(from), key);
-    const noted = this.#load.changes!();
-    for (const [index, row] of kept.rows.entries()) {
-      const change = kept.changes[index] ?? UPSERT;
-      noted.note(change);
-      row.push(changeCell(change));
-    }
+    const kept = rowsToStage(rows.slice(from), changes.slice(from), { key, noted: this.#load.changes!() });
     if (kept.rows.length > 0) await this.#writeRows(kept.rows, true);
-    const upserts = changes.slice(from).filter(({ operation }) => operation === 'upsert').length;
-    this.#uncopied += upserts - kept.rows.length;
+    this.#uncopied += kept.uncopied;
   }
 
   async #endCopy(): Promise<void> {

@@ -5,6 +5,7 @@ import { createPlainDatabase } from '../support/database.ts';
 import { runEnded } from '../support/pipeline.ts';
 import { makerOf, postgresParameters } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
+import { until } from '../support/until.ts';
 
 const site = await startConsole();
 const { service, api } = site;
@@ -146,6 +147,35 @@ test('what was typed outlasts a step back, another page, a refusal, and a sessio
   expect(selected.map((one: { name: string }) => one.name)).toEqual(['stream_1', 'stream_3']);
   await runEnded(service, new URL(page.url()).pathname.split('/').at(-1)!);
 }, 120_000);
+
+test('by keyboard alone: a source, a stream left out, and the way back', async () => {
+  await page.goto('/console/connections/new');
+  await page.evaluate('sessionStorage.clear()');
+  await page.reload();
+  const first = visible().getByRole('group', { name: 'Source' }).getByRole('radio').first();
+  await first.waitFor({ state: 'attached' });
+  await first.focus();
+  await page.keyboard.press('Space');
+  await page.locator('.wizard-choices [data-chosen]').waitFor();
+  await until(() => page.getByRole('button', { name: 'Next' }).isEnabled());
+  await page.getByRole('button', { name: 'Next' }).focus();
+  await page.keyboard.press('Enter');
+  await atStep('Streams');
+  // The step that comes has the focus, so that Tab goes on from there.
+  await until(() => page.evaluate<boolean>("document.activeElement.classList.contains('wizard-panel')"));
+  const stream = visible()
+    .getByRole('checkbox', { name: /^Load / })
+    .first();
+  await stream.focus();
+  await page.keyboard.press('Space');
+  expect(await stream.isChecked()).toBe(false);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await visible().getByRole('button', { name: 'Add a filter' }).waitFor();
+  await page.getByRole('button', { name: 'Back' }).focus();
+  await page.keyboard.press('Enter');
+  await atStep('Source');
+}, 60_000);
 
 test('a source that fails its test is put right within the wizard', async () => {
   await page.goto('/console/connections/new');

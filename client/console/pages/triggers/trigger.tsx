@@ -119,7 +119,9 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
 }
 
 /** Chromium answers with a promise, which React would call as a clean-up. */
-const intoView = (shown: HTMLElement | null) => void shown?.scrollIntoView({ block: 'center' });
+const intoView = (shown: HTMLElement | null): void => {
+  shown?.scrollIntoView({ block: 'center' });
+};
 
 const Stats = ({ trigger }: { trigger: Trigger }) => (
   <section className="card" aria-label="What it has done">

@@ -88,6 +88,31 @@ test('a chat message goes into a channel that the chat itself names', async () =
   expect(after.status).toBe(404);
 }, 60_000);
 
+test('a system trigger gets an action; a proactive one waits for what should follow', async () => {
+  await page.goto('/console/triggers');
+  await page.getByRole('link', { name: 'Connection auto-disabled' }).click();
+  await page.getByRole('button', { name: 'Add an action' }).click();
+  await page.getByRole('menuitem', { name: 'Pause the connection' }).click();
+  expect(await page.getByRole('textbox', { name: 'Rule', exact: true }).isDisabled()).toBe(true);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('The trigger was saved').waitFor();
+  await page.goto('/console/triggers/new');
+  await page.getByRole('textbox', { name: 'Name' }).fill('The load does not end');
+  await page.getByText('When it is missing').click();
+  await page.getByRole('textbox', { name: 'The event that must follow' }).fill('event == "connection_succeeded"');
+  await page.getByRole('button', { name: 'Add an action' }).click();
+  await page.getByRole('menuitem', { name: 'Run the failed run again' }).click();
+  await page.getByRole('button', { name: 'Make the trigger' }).click();
+  await page.getByRole('heading', { name: 'The load does not end', level: 1 }).waitFor();
+  const { body } = await api.call('GET', '/automation/triggers');
+  expect(body.find((one: { name: string }) => one.name === 'The load does not end')).toMatchObject({
+    posture: 'proactive',
+    expect: 'event == "connection_succeeded"',
+    within_seconds: 3600,
+    actions: [{ type: 'rerun_run', max_reruns: 1 }],
+  });
+}, 60_000);
+
 test('a case, by the link of its message: acknowledged, resolved, opened again', async () => {
   const { body } = await api.call('GET', '/automation/cases');
   const one = body.find((each: { trigger_name: string }) => each.trigger_name === 'Failures of finance');

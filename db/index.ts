@@ -15,12 +15,23 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/**
+ * For the server: a machine that the network has lost would hold the locks of its transaction for as long as TCP is
+ * patient, which is hours.
+ */
+const GONE_AFTER_20_S = {
+  tcp_keepalives_idle: 10,
+  tcp_keepalives_interval: 5,
+  tcp_keepalives_count: 2,
+  tcp_user_timeout: 20_000,
+};
+
 /** Opens a pool on the control database. `url`: postgres://user:password@host:port/database. */
 export function openDatabase(url: string, options: { max?: number } = {}): Database {
   const client = postgres(url, {
     max: options.max ?? 10,
     onnotice: () => {},
-    connection: { application_name: 'data-pipelines' },
+    connection: { application_name: 'data-pipelines', ...GONE_AFTER_20_S },
     connect_timeout: 10,
   });
   return {

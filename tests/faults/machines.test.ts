@@ -122,7 +122,7 @@ test.skipIf(!machines.isolated)(
     const run = await startRun('cut_');
     await until(async () => (await run.running()) >= 6, { timeout_ms: 40_000 });
     first.machine.cable('down');
-    await until(async () => (await run.streams()).some(({ attempt }) => attempt === 2), { timeout_ms: 60_000 });
+    await until(async () => (await run.streams()).some(({ attempt }) => attempt === 2), { timeout_ms: 90_000 });
     // It goes on as if nothing had happened, with all that it had sent; its fence is lower by now.
     first.machine.cable('up');
     expect((await runEnded(service, run.id, 120_000)).status).toBe('succeeded');

@@ -7,6 +7,7 @@ import type { Deps } from '../deps.ts';
 import { createRedactor } from '../lib/redact.ts';
 import { type CatalogDiff, storeCatalog } from './catalog.ts';
 import { type AccountConnectorRow, type ConnectorHooks, openConnector, secretsOf } from './connector-context.ts';
+import { watchTunnel } from './tunnel-check.ts';
 
 export { type AccountConnectorRow, openParameters, secretsContext } from './connector-context.ts';
 export type { CatalogDiff } from './catalog.ts';
@@ -18,26 +19,29 @@ const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 /** Checks and discoveries belong to no run, so there is no network log for them. */
 const UNRECORDED: Recorder = { start: () => SILENT };
 
-/**
- * Runs the connector's real check, 20 s at the most. Never throws for what the other side does: it is in `error`.
- * `host_key_fingerprint`: of an SSH server that was not known before, for the caller to store.
- */
-export async function testAccountConnector(
-  deps: Deps,
-  row: AccountConnectorRow,
-): Promise<{ result: CheckResult; error: ConnectorError | null; host_key_fingerprint: string | null }> {
+/** `host_key_fingerprint`: of an SSH server that was not known before, for the caller to store. */
+export interface TestResult {
+  result: CheckResult;
+  error: ConnectorError | null;
+  host_key_fingerprint: string | null;
+}
+
+/** Runs the connector's real check, 20 s at the most. Never throws for what the other side does: it is in `error`. */
+export async function testAccountConnector(deps: Deps, row: AccountConnectorRow): Promise<TestResult> {
+  const tunnel = watchTunnel();
   let host_key_fingerprint: string | null = null;
   const hostKey = (fingerprint: string) => {
     host_key_fingerprint = fingerprint;
   };
   try {
     const work = ({ connector, ctx }: Opened) => connector.check(ctx);
-    const result = await useConnector(deps, row, { ms: CHECK_MS, hostKey }, work);
-    return { result, error: null, host_key_fingerprint };
+    const hooks = { ms: CHECK_MS, hostKey, recorder: tunnel.recorder };
+    const { checks } = await useConnector(deps, row, hooks, work);
+    return { result: { checks: tunnel.steps(null, checks) }, error: null, host_key_fingerprint };
   } catch (thrown) {
     const error = presentable(deps, row, thrown);
     const checks = [{ title: 'Connection', status: 'failed' as const, message: error.message }];
-    return { result: { checks }, error, host_key_fingerprint };
+    return { result: { checks: tunnel.steps(error, checks) }, error, host_key_fingerprint };
   }
 }
 
@@ -98,7 +102,7 @@ export const withConnector = <Result>(
 async function useConnector<Result>(
   deps: Deps,
   row: AccountConnectorRow,
-  { ms, hostKey }: { ms: number } & Pick<ConnectorHooks, 'hostKey'>,
+  { ms, hostKey, recorder = UNRECORDED }: { ms: number } & Partial<Pick<ConnectorHooks, 'hostKey' | 'recorder'>>,
   work: (opened: Opened) => Promise<Result>,
 ): Promise<Result> {
   const abort = new AbortController();
@@ -111,7 +115,7 @@ async function useConnector<Result>(
   const cleanUps: (() => Promise<void>)[] = [];
   const cleanUp = (end: () => Promise<void>) => void cleanUps.push(end);
   const { signal } = abort;
-  const hooks = { recorder: UNRECORDED, signal, cleanUp, hostKey, warn: () => {}, rateLimited: () => {} };
+  const hooks = { recorder, signal, cleanUp, hostKey, warn: () => {}, rateLimited: () => {} };
   try {
     return await Promise.race([work(openConnector(deps, row, hooks)), late.promise]);
   } finally {

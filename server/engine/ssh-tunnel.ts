@@ -26,6 +26,17 @@ export interface TunnelOptions {
   signal: AbortSignal;
 }
 
+/** Nothing goes through until somebody says that the server's new key is right. */
+export class HostKeyChangedError extends ConfigurationError {
+  /** @param shown `SHA256:…` of the key that was not taken. */
+  constructor(
+    readonly shown: string,
+    message: string,
+  ) {
+    super('ssh_host_key_changed', message);
+  }
+}
+
 const KEEPALIVE_MS = 10_000;
 const KEEPALIVES_MISSED = 3;
 /** How long connections that go through have for their good-byes, and the other side for ours. */
@@ -184,8 +195,8 @@ function loginError(
   { server, shown, known }: { server: string; shown: string; known: string | null },
 ): ConnectorError {
   if (known !== null && shown !== '' && shown !== known) {
-    return new ConfigurationError(
-      'ssh_host_key_changed',
+    return new HostKeyChangedError(
+      shown,
       `The SSH server ${server} shows the host key ${shown} and not ${known}. It may be another server. ` +
         'If the change is right, set ssh_tunnel.host_key_fingerprint to the new one, or to null to take what it shows',
     );

@@ -18,6 +18,8 @@ export interface StoredTunnel extends Record<string, unknown> {
   encrypted_private_key: string;
   /** Of the server's key; none until the first login. */
   host_key_fingerprint?: string | null;
+  /** Of another key that the server showed at the last test. */
+  refused_host_key_fingerprint?: string | null;
 }
 
 interface TunnelledRow {

@@ -221,6 +221,7 @@ describe('ssh_tunnel of a source or destination', () => {
       public_key,
       fingerprint,
       host_key_fingerprint: null,
+      refused_host_key_fingerprint: null,
     });
   });
 });

@@ -57,6 +57,11 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     const { status, body } = await create('destination', to.url, await tunnel());
     expect(status).toBe(201);
     expect(body).toMatchObject({ status: 'active', last_test: { status: 'passed' } });
+    const steps = body.last_test.checks.map(({ title, status }: { title: string; status: string }) => [title, status]);
+    expect(steps.slice(0, 2)).toEqual([
+      ['SSH tunnel', 'passed'],
+      ['Connection', 'passed'],
+    ]);
     expect(body.ssh_tunnel).toMatchObject({ host: sshd.host, host_key_fingerprint: sshd.fingerprint });
     const values = await call('GET', `/account_connectors/${body.id}/dynamic_possible_values/database`);
     expect(JSON.stringify(values.body)).toContain(new URL(to.url).pathname.slice(1));
@@ -92,10 +97,25 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     const { host, port, username } = await tunnel();
     const { body } = await create('destination', to.url, { host, port, username, private_key });
     expect(body).toMatchObject({ status: 'broken', status_reason: 'ssh_login_refused' });
+    expect(body.last_test.checks).toMatchObject([
+      { title: 'SSH tunnel', status: 'failed' },
+      { title: 'Connection', status: 'skipped' },
+    ]);
     expect(body.ssh_tunnel.host_key_fingerprint).toBeNull();
     const well = await create('destination', to.url, await tunnel());
     await update(well.body.id, { ssh_tunnel: { private_key } });
     expect(await show('destination', well.body.id)).toMatchObject({ status_reason: 'ssh_login_refused' });
+  });
+
+  test('is told apart from the database behind it, which the SSH server does not reach', async () => {
+    const nobody = to.url.replace(/:\d+\//, ':1/');
+    const { body } = await create('destination', nobody, await tunnel());
+    expect(body).toMatchObject({ status: 'broken', status_reason: 'connection_refused' });
+    expect(body.last_test.checks).toMatchObject([
+      { title: 'SSH tunnel', status: 'passed', message: `Logged in at ${sshd.host}:${sshd.port}` },
+      { title: 'Connection', status: 'failed' },
+    ]);
+    expect(body.ssh_tunnel.host_key_fingerprint).toBe(sshd.fingerprint);
   });
 
   test('is refused when its SSH server shows another key, until that is forgotten or told', async () => {
@@ -107,12 +127,24 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     expect(refused.status).toBe(400);
     expect(refused.body).toMatchObject({ code: 'upstream_error', upstream_code: 'ssh_host_key_changed' });
     expect(refused.body.detail).toContain(before);
+    const shown = async () => (await show('destination', body.id)).ssh_tunnel.refused_host_key_fingerprint;
+    expect(await shown()).toBe(sshd.fingerprint);
     const forgotten = await update(body.id, { ssh_tunnel: { host_key_fingerprint: null } });
     expect(forgotten.body).toMatchObject({ status: 'active' });
     expect(forgotten.body.ssh_tunnel.host_key_fingerprint).toBe(sshd.fingerprint);
+    expect(await shown()).toBeNull();
     const told = await create('destination', to.url, await tunnel({ host_key_fingerprint: before }));
     expect(told.body).toMatchObject({ status_reason: 'ssh_host_key_changed' });
-    expect(told.body.ssh_tunnel.host_key_fingerprint).toBe(before);
+    expect(told.body.ssh_tunnel).toMatchObject({
+      host_key_fingerprint: before,
+      refused_host_key_fingerprint: sshd.fingerprint,
+    });
+    const right = sshd.fingerprint;
+    await sshd.restart('new');
+    await update(told.body.id, { ssh_tunnel: { host_key_fingerprint: right } });
+    expect((await show('destination', told.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBe(sshd.fingerprint);
+    await update(told.body.id, { ssh_tunnel: { host_key_fingerprint: sshd.fingerprint } });
+    expect((await show('destination', told.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBeNull();
   });
 });
 

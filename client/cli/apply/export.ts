@@ -41,6 +41,7 @@ function connectorBody(one: Current['sources'][number]): Body {
   ]);
   const {
     host_key_fingerprint: _seen,
+    refused_host_key_fingerprint: _refused,
     fingerprint: _fingerprint,
     public_key: _public,
     ...tunnel

@@ -48,6 +48,10 @@ export const AccountConnectorSchema = z
           .string()
           .nullable()
           .meta({ description: 'Of the SSH server; null until the first login, which notes the key that it shows.' }),
+        refused_host_key_fingerprint: z.string().nullable().meta({
+          description:
+            'Of another key that the SSH server showed at the last test, which was refused: set host_key_fingerprint to it if the change is right.',
+        }),
       })
       .nullable(),
     connections_count: z.number(),

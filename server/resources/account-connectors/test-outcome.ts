@@ -1,5 +1,7 @@
-import { type AccountConnectorRow, testAccountConnector } from '../../engine/account-connectors.ts';
 import type { ConnectorError } from '../../connectors/errors.ts';
+import { type AccountConnectorRow, testAccountConnector, type TestResult } from '../../engine/account-connectors.ts';
+import { HostKeyChangedError } from '../../engine/ssh-tunnel.ts';
+import type { StoredTunnel } from '../../engine/stored-tunnel.ts';
 import type { EventKind } from '../../events/kinds.ts';
 import type { Ctx } from '../../procedure.ts';
 
@@ -26,9 +28,21 @@ export async function testRow(
     ...statusAfter(row, { passed, message, code: error?.code ?? 'check_failed', auth: error?.type === 'auth_error' }),
     last_test: { status: passed ? ('passed' as const) : ('failed' as const), checks: result.checks },
     last_tested_at: ctx.deps.now().toISOString(),
-    ...(host_key_fingerprint !== null && { ssh_tunnel: { ...row.ssh_tunnel, host_key_fingerprint } }),
+    ...hostKeysAfter(row, { host_key_fingerprint, error }),
   };
   return { outcome, error, passed, message };
+}
+
+/** What a test tells of the SSH server's key: the first that it showed, or another one than that, which was refused. */
+function hostKeysAfter(
+  { ssh_tunnel }: Pick<AccountConnectorRow, 'ssh_tunnel'>,
+  { host_key_fingerprint, error }: Pick<TestResult, 'host_key_fingerprint' | 'error'>,
+): Pick<TestOutcome, 'ssh_tunnel'> {
+  const { refused_host_key_fingerprint: before = null, ...tunnel } = (ssh_tunnel ?? {}) as StoredTunnel;
+  const refused_host_key_fingerprint = error instanceof HostKeyChangedError ? error.shown : null;
+  if (host_key_fingerprint === null && refused_host_key_fingerprint === before) return {};
+  const first = host_key_fingerprint !== null && { host_key_fingerprint };
+  return { ssh_tunnel: { ...tunnel, ...first, ...(refused_host_key_fingerprint && { refused_host_key_fingerprint }) } };
 }
 
 type Status = Pick<AccountConnectorRow, 'status' | 'status_reason' | 'status_message' | 'failure_streak'>;

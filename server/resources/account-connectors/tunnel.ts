@@ -70,6 +70,8 @@ export function presentTunnel(stored: Record<string, unknown> | null): AccountCo
     public_key,
     fingerprint,
     host_key_fingerprint = null,
+    refused_host_key_fingerprint = null,
   } = stored as StoredTunnel;
-  return { enabled, host, port, username, public_key, fingerprint, host_key_fingerprint };
+  const host_keys = { host_key_fingerprint, refused_host_key_fingerprint };
+  return { enabled, host, port, username, public_key, fingerprint, ...host_keys };
 }

@@ -7,6 +7,7 @@ const TAB = 0x09;
 const LINE_FEED = 0x0a;
 const BACKSLASH = 0x5c;
 const LETTER_N = 0x4e;
+const EMPTY = new Uint8Array(0);
 const UNESCAPED: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
 
 /** Types whose COPY text is the canonical form of a cell; a boolean, for one, is `t` there and `true` here. */
@@ -43,11 +44,16 @@ export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTe
   const last = plan.extra.length > 0 || tests.length > 0 ? width + plan.extra.length - 1 : Math.max(...masks.keys());
   const ends = new Int32Array(last + 1);
   const masked = [...masks].toSorted(([a], [b]) => a - b);
-  let carry = Buffer.alloc(0);
+  /** Of a line that has not ended yet: joined once, when it has. */
+  let carry: Buffer[] = [];
   const cut = plan.extra.length > 0;
   const simple = !cut && tests.length === 0;
   return {
     map(piece) {
+      if (!piece.includes(LINE_FEED)) {
+        carry.push(Buffer.from(piece));
+        return EMPTY;
+      }
       const input = joined(carry, piece);
       const whole = input.lastIndexOf(LINE_FEED) + 1;
       const out: Output = { bytes: Buffer.allocUnsafe(whole + 4096), length: 0 };
@@ -69,14 +75,14 @@ export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTe
         start = end + 1;
       }
       if (simple) append(out, input, { from, to: whole });
-      carry = Buffer.from(input.subarray(whole));
+      carry = whole < input.length ? [Buffer.from(input.subarray(whole))] : [];
       return out.bytes.subarray(0, out.length);
     },
   };
 }
 
-const joined = (carry: Buffer, piece: Uint8Array) =>
-  carry.length > 0 ? Buffer.concat([carry, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+const joined = (carry: readonly Buffer[], piece: Uint8Array) =>
+  carry.length > 0 ? Buffer.concat([...carry, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
 
 interface Output {
   bytes: Buffer;

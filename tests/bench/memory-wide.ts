@@ -1,77 +1,101 @@
 /**
- * `bun tests/bench/memory-wide.ts [megabytes]`: peak memory of the worker process for the same bytes as rows of 1 kB, of
- * 100 kB and with a cell of 5 MB, on each lane, each run in a service of its own.
+ * `bun tests/bench/memory-wide.ts [megabytes] [lane]`: peak memory of the worker process for the same bytes as rows of
+ * 1 kB, of 100 kB and with a cell of 5 MB, on each lane (or those whose name contains `lane`), each run in a service of
+ * its own. Needs Debian's postgresql-15 and mariadb-server.
  */
-import { mkdirSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startMariaDb } from '../support/mariadb.ts';
 import { startCluster } from './cluster.ts';
 import { runToEnd, startService } from './service.ts';
+import { giveFiles, type Kind, makeWide } from './wide-rows.ts';
 
 const BYTES = Number(process.argv[2] ?? 200) * 1_000_000;
+const WANTED = process.argv[3] ?? '';
 const WIDTHS = { '1 kB': 1_000, '100 kB': 100_000, '5 MB': 5_000_000 };
 /** A cell is held as what came, as text and as what goes; the engines of files have a limit of their own beside that. */
 const GOALS = { database: 300, file: 900 };
-const HASHED = [{ path: ['id'], masking: 'hash_sha256_salted' }];
+/** Looks at the id alone: the lane of bytes, in which lines are looked into. */
+const HASHED = { fields: [{ path: ['id'], masking: 'hash_sha256_salted' }] };
+/** Bytes carry no state, so this is the lane of rows. */
+const ROWS = { sync_mode: 'incremental' };
 
 type End = [connector: string, parameters: object];
 interface Lane {
-  from: End;
+  from: Kind;
   to: End;
-  fields: object[];
-  goal: number;
+  stream?: object;
+  goal?: number;
 }
 
 const cluster = await startCluster();
-const { host, port, username, password } = cluster;
-const database = (name: string): End => [
-  'postgres',
-  { host, port, database: name, username, password, ssl_mode: 'disable' },
-];
-const files = (format: string): End => ['file', { path: `out-${format}`, format }];
-const [src, dst, csv]: End[] = [database('src'), database('dst'), ['file', { path: 't.csv' }]];
-const LANES: Record<string, Lane> = {
-  'pg to pg, bytes': { from: src!, to: dst!, fields: [], goal: GOALS.database },
-  'pg to pg, rows': { from: src!, to: dst!, fields: HASHED, goal: GOALS.database },
-  'csv to pg, bytes': { from: csv!, to: dst!, fields: [], goal: GOALS.database },
-  'csv to pg, rows': { from: csv!, to: dst!, fields: HASHED, goal: GOALS.database },
-  'pg to jsonl': { from: src!, to: files('jsonl'), fields: HASHED, goal: GOALS.database },
-  'pg to parquet': { from: src!, to: files('parquet'), fields: HASHED, goal: GOALS.file },
+const mariadb = await startMariaDb(['--max-allowed-packet=64M', '--innodb-log-file-size=512M']);
+await mariadb.sql('create database wide');
+const folder = mkdtempSync(join(tmpdir(), 'data-pipelines-wide-'));
+const access = ({ host, port, username, password }: typeof cluster | typeof mariadb) => ({
+  ...{ host, port, username, password, ssl_mode: 'disable' },
+});
+const SOURCES: Record<Kind, End> = {
+  postgres: ['postgres', { ...access(cluster), database: 'src' }],
+  csv: ['file', { path: 't.csv' }],
+  jsonl: ['file', { path: 't.jsonl' }],
+  sqlite: ['sqlite', { path: 't.sqlite' }],
+  mysql: ['mysql', { ...access(mariadb), database: 'wide' }],
+  duckdb: ['duckdb', { path: 't.duckdb' }],
 };
+const pg: End = ['postgres', { ...access(cluster), database: 'dst' }];
+const duckdb: End = ['duckdb', { path: 'out.duckdb' }];
+const files = (format: string): End => ['file', { path: `out-${format}`, format }];
+const LANES: Record<string, Lane> = {
+  'pg to pg, bytes': { from: 'postgres', to: pg },
+  'pg to pg, masked bytes': { from: 'postgres', to: pg, stream: HASHED },
+  'csv to pg, bytes': { from: 'csv', to: pg },
+  'csv to pg, masked bytes': { from: 'csv', to: pg, stream: HASHED },
+  'csv to pg, rows': { from: 'csv', to: pg, stream: ROWS },
+  'jsonl to pg': { from: 'jsonl', to: pg },
+  'jsonl to pg, incremental': { from: 'jsonl', to: pg, stream: ROWS },
+  'sqlite to pg': { from: 'sqlite', to: pg },
+  'mysql to pg, bytes': { from: 'mysql', to: pg },
+  'mysql to mysql': { from: 'mysql', to: SOURCES.mysql, stream: HASHED },
+  'pg to mysql': { from: 'postgres', to: SOURCES.mysql },
+  'duckdb to pg': { from: 'duckdb', to: pg, goal: GOALS.file },
+  'pg to duckdb': { from: 'postgres', to: duckdb, goal: GOALS.file },
+  'pg to jsonl': { from: 'postgres', to: files('jsonl'), stream: HASHED },
+  'pg to parquet': { from: 'postgres', to: files('parquet'), stream: HASHED, goal: GOALS.file },
+};
+const lanes = Object.entries(LANES).filter(([name]) => name.includes(WANTED));
+const kinds = new Set(lanes.map(([, { from }]) => from));
 try {
   const peaks: Record<string, number[]> = {};
   for (const width of Object.values(WIDTHS)) {
-    // Texts of hexadecimal digits, which PostgreSQL does not store compressed here.
-    cluster.psql(
-      'src',
-      `drop table if exists t; create table t (id bigint, note text); alter table t alter note set storage external;
-       insert into t select i, left(repeat(md5(i::text), ${Math.ceil(width / 32)}), ${width})
-         from generate_series(1, ${Math.ceil(BYTES / width)}) i`,
-    );
-    for (const [name, lane] of Object.entries(LANES)) (peaks[name] ??= []).push(await peakOf(lane));
+    await makeWide({ cluster, mariadb, folder }, kinds, { width, rows: Math.ceil(BYTES / width) });
+    for (const [name, lane] of lanes) (peaks[name] ??= []).push(await peakOf(lane));
   }
   for (const [name, found] of Object.entries(peaks)) {
-    const { goal } = LANES[name]!;
+    const goal = LANES[name]!.goal ?? GOALS.database;
     const shown = Object.keys(WIDTHS).map((width, at) => `${width} ${found[at]} MB`);
     console.log(
       `${Math.max(...found) < goal ? 'reached' : 'MISSED '} ${name}: ${shown.join(', ')} (goal below ${goal} MB)`,
     );
   }
 } finally {
+  await mariadb.stop();
   await cluster.stop();
+  rmSync(folder, { recursive: true });
 }
 
-async function peakOf({ from, to, fields }: Lane): Promise<number> {
+async function peakOf({ from, to, stream }: Lane): Promise<number> {
   const service = await startService();
   try {
-    const folder = join(service.data_dir, 'files');
-    mkdirSync(folder, { recursive: true });
-    if (from === csv) cluster.time(`psql -qX $SRC -c "\\copy t to '${join(folder, 't.csv')}' (format csv, header)"`);
+    giveFiles(folder, service.data_dir);
     cluster.psql('dst', 'drop table if exists wide_t');
+    await mariadb.sql('drop table if exists wide_t', 'wide');
     const end = async (connector_type: string, [connector_name, parameters]: End) => {
       const body = { name: connector_type, connector_type, connector_name, parameters };
       return (await service.call<{ id: string }>('POST', '/account_connectors', body)).id;
     };
-    const stream = {
+    const whole = {
       name: 't',
       sync_mode: 'full_refresh',
       destination_sync_mode: 'append',
@@ -79,9 +103,9 @@ async function peakOf({ from, to, fields }: Lane): Promise<number> {
     };
     const connection = await service.call<{ id: string }>('POST', '/connections', {
       name: 'wide',
-      source_id: await end('source', from),
+      source_id: await end('source', SOURCES[from]),
       destination_id: await end('destination', to),
-      streams: [{ ...stream, fields }],
+      streams: [{ ...whole, ...stream }],
     });
     await runToEnd(service, connection.id);
     return service.workerPeakMb();

@@ -168,6 +168,35 @@ test('text that is not UTF-8 is a DataError', async () => {
   expect(await rowsOf({ path, encoding: 'windows-1252' })).toEqual([['1', 'café']]);
 });
 
+test('rows that go over many chunks are read the same by cells, by bytes and as JSON Lines, one after the other', async () => {
+  // A text with line ends in every chunk, one without any, and short ones around them.
+  const lines = 'a "quoted", line\n'.repeat(200_000);
+  const bare = '0123456789abcdef'.repeat(250_000);
+  const notes = ['first', lines, 'between', bare, lines.repeat(2), bare, 'last'];
+  const quoted = notes.map((note, id) => `${id},"${note.replaceAll('"', '""')}"\n`);
+  put('wide.csv', `id,note\n${quoted.join('')}`);
+  put('wide.jsonl', notes.map((note, id) => `${JSON.stringify({ id, note })}\n`).join(''));
+  const hash = (rows: (string | null)[][]) => rows.map(([id, note]) => [id, Bun.hash(note ?? '')]);
+  const expected = notes.map((note, id) => [String(id), Bun.hash(note)]);
+  expect(hash(await rowsOf({ path: 'wide.csv' }))).toEqual(expected);
+  expect(hash(await copiedRowsOf({ path: 'wide.csv' }))).toEqual(expected);
+  expect(hash(await rowsOf({ path: 'wide.jsonl' }))).toEqual(expected);
+});
+
+test.each(['csv', 'jsonl'])('a record of more than 64 MB is a DataError: %s', async (format) => {
+  const endless = `${'0123456789abcdef\n'.repeat(4_200_000)}`;
+  const record = format === 'csv' ? `1,"${endless}` : `{"id":1,"note":"${endless.replaceAll('\n', '')}`;
+  put(`endless.${format}`, `${format === 'csv' ? 'id,note\n' : ''}${record}`);
+  await expect(rowsOf({ path: `endless.${format}` })).rejects.toMatchObject({ code: 'record_too_long' });
+});
+
+test('discovery looks at no more than 32 MB of a file with wide rows', async () => {
+  const wide = 'x'.repeat(1_000_000);
+  const rows = Array.from({ length: 60 }, (_, id) => `${id < 50 ? id : 'no number'},${wide}\n`);
+  put('sampled.csv', `id,note\n${rows.join('')}`);
+  expect(await typesOf('sampled.csv')).toEqual({ id: 'integer', note: 'string' });
+});
+
 test('JSON Lines keep every digit, nested ones too, and the union of their keys', async () => {
   const path = put(
     'big.jsonl',

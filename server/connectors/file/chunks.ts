@@ -33,6 +33,13 @@ export async function* textChunks(
   yield decode();
 }
 
+/**
+ * Whether a record may be there to its end, after a chunk that has line ends or not. A record begins anew with each
+ * look, so one that goes over many chunks gets few: `looked` is how much of it there was at the last one.
+ */
+export const isWorthALook = ({ held, looked, ends }: { held: number; looked: number; ends: boolean }): boolean =>
+  held > RECORD_LIMIT || (ends && held >= looked * 1.5);
+
 /** @throws DataError once a record is longer than any sane one. */
 export function checkRecordLength(file: FoundFile, length: number, line: number): void {
   if (length <= RECORD_LIMIT) return;

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import type { ByteFormat, ByteStream, ReadRequest } from '../define.ts';
 import { DataError } from '../errors.ts';
 import { encodeCopyText } from '../postgres/copy-text.ts';
-import { byteChunks, checkRecordLength } from './chunks.ts';
-import { type CopyPlan, firstRecord, MisfitError, type Transcoded, transcodeCsv } from './csv-copy.ts';
+import { byteChunks, checkRecordLength, isWorthALook } from './chunks.ts';
+import { type CopyPlan, firstRecord, MisfitError, type Transcoded, Transcoder } from './csv-copy.ts';
 import { CsvSyntaxError } from './csv-parser.ts';
 import { CSV_DIALECT, csvReader, dialectOf, headerOfFile, malformed, misfit } from './csv-reader.ts';
 import { placeName } from './find-files.ts';
@@ -92,6 +92,8 @@ async function* transcodeFile(
   let held = 0;
   let line = 1;
   let head = true;
+  const transcoder = new Transcoder(plan);
+  /** Null: no record is there to its end. */
   const take = (end: number): Uint8Array | null => {
     let from = 0;
     if (head) {
@@ -102,7 +104,7 @@ async function* transcodeFile(
       line += record.lines;
       head = false;
     }
-    const done = transcodeAt(file, line, () => transcodeCsv(buffer.subarray(from), end - from, plan));
+    const done = transcodeAt(file, line, () => transcoder.run(buffer.subarray(from), end - from));
     if (!isUtf8(buffer.subarray(0, from + done.read))) {
       throw new DataError('invalid_encoding', `${file.name}: the text is not utf-8`);
     }
@@ -111,15 +113,18 @@ async function* transcodeFile(
     line += done.lines;
     buffer.copyWithin(0, from + done.read, end);
     held = end - from - done.read;
-    return done.rows > 0 ? done.output : null;
+    return done.read > 0 ? done.output : null;
   };
+  let looked = 0;
   for await (const chunk of byteChunks(file, ctx.signal)) {
-    checkRecordLength(file, held, line);
     buffer = withRoom(buffer, held, chunk.length);
     buffer.set(chunk, held);
     held += chunk.length;
+    if (!isWorthALook({ held, looked, ends: chunk.includes(NEWLINE) })) continue;
     const output = take(held);
-    if (output) yield output;
+    looked = output ? 0 : held;
+    if (output?.length) yield output;
+    else checkRecordLength(file, held, line);
   }
   if (held === 0) return;
   if (buffer[held - 1] !== NEWLINE) {
@@ -128,7 +133,7 @@ async function* transcodeFile(
     held += ending.length;
   }
   const output = take(held);
-  if (output) yield output;
+  if (output?.length) yield output;
   if (held > 0) throw new DataError('malformed_csv', `${file.name}, line ${line}: a quote is never closed`);
 }
 

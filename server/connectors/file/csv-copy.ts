@@ -6,6 +6,7 @@ const TAB = 9;
 const NEWLINE = 10;
 const RETURN = 13;
 const BACKSLASH = 92;
+const EMPTY: Uint8Array = new Uint8Array(0);
 const ESCAPED: Record<number, number> = { 9: 116, 10: 110, 13: 114, 92: 92 };
 
 /** What a transcoder must know of a file. Delimiter and quote are ASCII, the text is UTF-8, NULL is an unquoted nothing. */
@@ -38,50 +39,53 @@ export class MisfitError extends Error {
   }
 }
 
+/** Bytes and lines of the first record, whatever is in it; null when it is not there to its end. */
+export function firstRecord(input: Uint8Array, end: number, plan: CopyPlan): { read: number; lines: number } | null {
+  return new Transcoder({ ...plan, columns: plan.columns.map(() => null) }).first(input, end);
+}
+
 /**
  * CSV bytes to the bytes of PostgreSQL's COPY text, without making strings of them: several times faster than by cells,
  * with the same rules (tests compare the two). `input[end]` must exist: it is overwritten to mark the end.
- * @throws CsvSyntaxError, MisfitError
  */
-export function transcodeCsv(input: Uint8Array, end: number, plan: CopyPlan): Transcoded {
-  return new Transcoder(input, end, plan).run();
-}
-
-/** Bytes and lines of the first record, whatever is in it; null when it is not there to its end. */
-export function firstRecord(input: Uint8Array, end: number, plan: CopyPlan): { read: number; lines: number } | null {
-  return new Transcoder(input, end, { ...plan, columns: plan.columns.map(() => null) }).first();
-}
-
-class Transcoder {
-  private readonly output: Uint8Array;
-  private readonly checks: (ByteCheck | null)[];
+export class Transcoder {
+  private input = EMPTY;
+  private end = 0;
+  /** Used again and again: room for the worst case each time was more than all else that a run held. */
+  private output = EMPTY;
+  private checks: (ByteCheck | null)[] = [];
   private at = 0;
   private to = 0;
   private rows = 0;
   private lines = 0;
   private nuls = 0;
 
-  constructor(
-    private readonly input: Uint8Array,
-    private readonly end: number,
-    private readonly plan: CopyPlan,
-  ) {
-    // An empty cell of one delimiter becomes a backslash, an N and a tab; nothing grows more than that.
-    this.output = new Uint8Array(end * 3 + 3);
-    this.checks = plan.columns.map((column) => column && byteCheck(column.type, this.output));
-    input[end] = NEWLINE;
-  }
+  constructor(private readonly plan: CopyPlan) {}
 
-  run(): Transcoded {
+  /** @throws CsvSyntaxError, MisfitError */
+  run(input: Uint8Array, end: number): Transcoded {
+    this.begin(input, end);
     let read = 0;
     let written = 0;
-    while (this.at < this.end && this.record()) [read, written] = [this.at, this.to];
+    while (this.at < end && this.record()) [read, written] = [this.at, this.to];
     const { rows, lines, nuls } = this;
-    return { output: this.output.subarray(0, written), read, rows, lines, nuls };
+    return { output: this.output.slice(0, written), read, rows, lines, nuls };
   }
 
-  first(): { read: number; lines: number } | null {
+  first(input: Uint8Array, end: number): { read: number; lines: number } | null {
+    this.begin(input, end);
     return this.record() ? { read: this.at, lines: this.lines } : null;
+  }
+
+  private begin(input: Uint8Array, end: number): void {
+    [this.input, this.end] = [input, end];
+    [this.at, this.to, this.rows, this.lines, this.nuls] = [0, 0, 0, 0, 0];
+    input[end] = NEWLINE;
+    // An empty cell of one delimiter becomes a backslash, an N and a tab; nothing grows more than that.
+    const most = input.length * 3;
+    if (most <= this.output.length) return;
+    this.output = new Uint8Array(most);
+    this.checks = this.plan.columns.map((column) => column && byteCheck(column.type, this.output));
   }
 
   /** False when the record is not in the input to its end. */

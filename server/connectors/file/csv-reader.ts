@@ -1,12 +1,13 @@
 import type { Cell } from '../define.ts';
 import { ConfigurationError, DataError, SchemaChangedError } from '../errors.ts';
 import { NORMALIZERS, TypeInference } from './cell-types.ts';
-import { checkRecordLength, textChunks } from './chunks.ts';
+import { checkRecordLength, isWorthALook, textChunks } from './chunks.ts';
 import { CsvSyntaxError, linesIn, parseCsv } from './csv-parser.ts';
 import {
   BATCH_ROWS,
   type FileColumn,
   type FileReader,
+  SAMPLE_BYTES,
   SAMPLE_ROWS,
   type SourceContext,
   warnOfNewColumns,
@@ -30,14 +31,16 @@ export const csvReader: FileReader = {
   async columns(ctx, file) {
     const inferred = new Map<string, TypeInference>();
     let seen = 0;
-    for await (const { header, rows } of records(ctx, file)) {
+    let bytesSeen = 0;
+    for await (const { header, rows, bytes } of records(ctx, file)) {
       for (const name of header) if (!inferred.has(name)) inferred.set(name, new TypeInference());
       const types = [...inferred.values()];
       for (const row of rows.slice(0, SAMPLE_ROWS - seen)) {
         if (row.length === header.length) for (const [at, cell] of row.entries()) types[at]?.add(cell);
       }
       seen += rows.length;
-      if (seen >= SAMPLE_ROWS) break;
+      bytesSeen += bytes;
+      if (seen >= SAMPLE_ROWS || bytesSeen >= SAMPLE_BYTES) break;
     }
     const columns = [...inferred].map(([name, types]) => ({ name, type: types.result() }));
     return columns.map((column) => ({ ...column, source_type: null, dialect: CSV_DIALECT, nullable: true }));
@@ -79,8 +82,12 @@ async function* records(ctx: SourceContext, file: FoundFile): AsyncGenerator<Rec
     const bodyLine = dialect.header ? first + linesOf(rows[0] as Cell[]) : first;
     return { header, rows: body, line: bodyLine, bytes: rest, crlf: crlf ?? false };
   };
+  let looked = 0;
   for await (const chunk of textChunks(file, ctx.config.encoding, ctx.signal)) {
-    const found = take(pending + chunk);
+    pending += chunk;
+    if (!isWorthALook({ held: pending.length, looked, ends: chunk.includes('\n') })) continue;
+    const found = take(pending);
+    looked = found?.bytes ? 0 : pending.length;
     if (found) yield found;
     checkRecordLength(file, pending.length, line);
   }

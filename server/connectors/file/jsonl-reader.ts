@@ -7,6 +7,7 @@ import {
   BATCH_ROWS,
   type FileColumn,
   type FileReader,
+  SAMPLE_BYTES,
   SAMPLE_ROWS,
   type SourceContext,
   warnOfNewColumns,
@@ -24,7 +25,8 @@ export const jsonlReader: FileReader = {
   async columns(ctx, file) {
     const types = new Map<string, LogicalType | null>();
     let seen = 0;
-    for await (const { lines, line } of lineGroups(ctx, file)) {
+    let bytesSeen = 0;
+    for await (const { lines, line, bytes } of lineGroups(ctx, file)) {
       for (const [at, text] of lines.entries()) {
         if (text.trim() === '') continue;
         for (const [name, value] of Object.entries(objectOf(file, text, line + at))) {
@@ -32,7 +34,8 @@ export const jsonlReader: FileReader = {
         }
         if (++seen >= SAMPLE_ROWS) break;
       }
-      if (seen >= SAMPLE_ROWS) break;
+      bytesSeen += bytes;
+      if (seen >= SAMPLE_ROWS || bytesSeen >= SAMPLE_BYTES) break;
     }
     const columns = [...types].map(([name, type]) => ({ name, type: type ?? 'string' }));
     return columns.map((column) => ({ ...column, source_type: null, dialect: null, nullable: true }));
@@ -65,13 +68,17 @@ async function* lineGroups(ctx: SourceContext, file: FoundFile): AsyncGenerator<
   let pending = '';
   let line = 1;
   for await (const chunk of textChunks(file, ctx.config.encoding, ctx.signal)) {
-    const text = pending + chunk;
-    const end = text.lastIndexOf('\n');
-    pending = text.slice(end + 1);
-    checkRecordLength(file, pending.length, line);
-    if (end < 0) continue;
-    const lines = text.slice(0, end).split('\n');
-    yield { lines, line, bytes: end };
+    const end = chunk.lastIndexOf('\n');
+    if (end < 0) {
+      // Looked into only when it is whole: each look would make a copy of all of it.
+      pending += chunk;
+      checkRecordLength(file, pending.length, line);
+      continue;
+    }
+    const text = pending + chunk.slice(0, end);
+    pending = chunk.slice(end + 1);
+    const lines = text.split('\n');
+    yield { lines, line, bytes: text.length };
     line += lines.length;
   }
   if (pending !== '') yield { lines: [pending], line, bytes: pending.length };

@@ -41,8 +41,9 @@ export function warnOfNewColumns(
   ctx.warn('new_columns', `${file.name} has columns that the catalog does not know: ${added.slice(0, 20).join(', ')}`);
 }
 
-/** Rows that discovery looks at, in each file that it opens. */
+/** What discovery looks at, in each file that it opens: so many rows, or what text there is of wide ones. */
 export const SAMPLE_ROWS = 10_000;
+export const SAMPLE_BYTES = 32 << 20;
 export const BATCH_ROWS = 5_000;
 
 const ENDINGS: [RegExp, FileFormat][] = [

@@ -1,11 +1,14 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
+import { join } from 'node:path';
 import postgres from 'postgres';
 import { connectionStreams } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/engine/handlers.ts';
 import { daysBefore } from '../../server/engine/look-back.ts';
+import { onDuckDb } from '../connectors/duckdb-places.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
-import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
+import { mariaDbMissing, testMariaDb } from '../support/mariadb.ts';
+import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 
 const service = await testDeps({ role: 'worker', config: { RETRY_BACKOFF_SECONDS: 0 } });
@@ -29,28 +32,56 @@ test.each([
   expect(daysBefore(cursor, 3)).toBe(expected);
 });
 
+type Destination = 'postgres' | 'mysql' | 'duckdb' | 'file';
+const DESTINATIONS = (['postgres', 'mysql', 'duckdb'] as const).filter((one) => one !== 'mysql' || !mariaDbMissing);
+
+async function settingsOf(destination: Destination, table: string) {
+  switch (destination) {
+    case 'postgres':
+      return postgresParameters(database.url);
+    case 'mysql': {
+      const server = await testMariaDb();
+      const { host, port, username, password } = server;
+      return { host, port, username, password, database: await server.database(), ssl_mode: 'disable' };
+    }
+    case 'duckdb':
+      return { path: `${table}.duckdb` };
+    case 'file':
+      return { path: table, format: 'jsonl' };
+  }
+}
+
 let counter = 0;
 async function pipeline(
   stream: Partial<typeof connectionStreams.$inferInsert>,
-  options: { days?: number; destination?: string; type?: string } = {},
+  options: { days?: number; destination?: Destination; type?: string } = {},
 ) {
   const table = `t${++counter}`;
-  const type = options.type ?? 'timestamptz';
+  const { type = 'timestamptz', destination = 'postgres' } = options;
   await sql.unsafe(`create table ${table} (id int primary key, note text, at ${type} not null);
     insert into ${table} select i, 'first', '2026-03-01'::${type} + make_interval(days => i) from generate_series(0, 9) i`);
+  const parameters = await settingsOf(destination, table);
   const made = await makePipeline(service, {
     source: { name: 'postgres', parameters: postgresParameters(database.url) },
-    destination:
-      options.destination === 'file'
-        ? { name: 'file', parameters: { path: table, format: 'jsonl' } }
-        : { name: 'postgres', parameters: postgresParameters(database.url) },
+    destination: { name: destination, parameters },
     only: [table],
-    connection: { destination_schema: 'copy', backfill_days: options.days ?? 3 },
+    connection: { destination_schema: destination === 'mysql' ? null : 'copy', backfill_days: options.days ?? 3 },
     stream: { sync_mode: 'incremental', cursor_field: ['at'], primary_key: [['id']], ...stream },
   });
-  return { ...made, table };
+  const rows = async (): Promise<unknown[][]> => {
+    const query = (schema: string) => `select id, note from ${schema}.${table}`;
+    if (destination === 'duckdb') {
+      return onDuckDb(join(service.deps.config.DATA_DIR, 'files', `${table}.duckdb`), query('copy'));
+    }
+    const found =
+      'database' in parameters && destination === 'mysql'
+        ? await (await testMariaDb()).sql(query(String(parameters.database)))
+        : await sql.unsafe(query('copy'));
+    return found.map(({ id, note }) => [id, note]);
+  };
+  return { ...made, table, rows };
 }
-type Made = Pipeline & { table: string };
+type Made = Awaited<ReturnType<typeof pipeline>>;
 
 async function run(made: Made) {
   const id = await made.start();
@@ -64,8 +95,10 @@ const cursorOf = async ({ connection }: Made) => {
     .where(eq(connectionStreams.connection_id, connection.id));
   return row!.state?.cursor;
 };
-const copied = async ({ table }: Made) =>
-  (await sql.unsafe(`select id, note from copy.${table} order by id, note`)).map(({ id, note }) => `${id} ${note}`);
+const copied = async (made: Made) =>
+  (await made.rows())
+    .map(([id, note]) => `${String(id)} ${String(note)}`)
+    .toSorted((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10) || (a < b ? -1 : 1));
 
 /** One row within three days of the cursor and one before change, and one comes late; the cursor of none of them grows. */
 const late = ({ table }: Made) =>
@@ -73,9 +106,10 @@ const late = ({ table }: Made) =>
     insert into ${table} values (99, 'late', '2026-03-08')`);
 const WITH_LATE = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((id) => `${id} ${id === 7 ? 'second' : 'first'}`);
 
-describe.each(['append', 'append_dedup'] as const)('%s', (destination_sync_mode) => {
+const MODES = (['append', 'append_dedup'] as const).flatMap((mode) => DESTINATIONS.map((one) => [mode, one] as const));
+describe.each(MODES)('%s into %s', (destination_sync_mode, destination) => {
   test('reads the last days again, takes in what came late, and doubles nothing', async () => {
-    const made = await pipeline({ destination_sync_mode });
+    const made = await pipeline({ destination_sync_mode }, { destination });
     await run(made);
     await late(made);
     // Days 6 to 9 and the late one.
@@ -86,7 +120,7 @@ describe.each(['append', 'append_dedup'] as const)('%s', (destination_sync_mode)
   });
 
   test('never moves its cursor back, though the last days are empty now', async () => {
-    const made = await pipeline({ destination_sync_mode });
+    const made = await pipeline({ destination_sync_mode }, { destination });
     await run(made);
     const cursor = await cursorOf(made);
     await sql.unsafe(`delete from ${made.table} where id > 6`);
@@ -97,7 +131,7 @@ describe.each(['append', 'append_dedup'] as const)('%s', (destination_sync_mode)
   });
 
   test('a date as the cursor', async () => {
-    const made = await pipeline({ destination_sync_mode }, { type: 'date' });
+    const made = await pipeline({ destination_sync_mode }, { destination, type: 'date' });
     await run(made);
     await late(made);
     expect((await run(made)).rows_read).toBe(5);
@@ -105,7 +139,7 @@ describe.each(['append', 'append_dedup'] as const)('%s', (destination_sync_mode)
   });
 
   test('days of the stream go before those of the connection', async () => {
-    const made = await pipeline({ destination_sync_mode, backfill_days: 0 });
+    const made = await pipeline({ destination_sync_mode, backfill_days: 0 }, { destination });
     await run(made);
     await late(made);
     expect((await run(made)).rows_read).toBe(0);

@@ -33,6 +33,7 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
   auth_methods: ['none'],
   supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
   applies_changes: true,
+  replaces_windows: true,
   keeps_rejects: true,
   config: DuckDbDestinationConfig,
   check,

@@ -3,6 +3,7 @@ import { execute } from './engine.ts';
 import { merge } from './merge.ts';
 import { isMerge, type Stage } from './stage.ts';
 import { createTable, findTable, type Target } from './tables.ts';
+import { deleteWindow } from './window.ts';
 
 /** What was there before and is changed, or gone or marked as such. */
 export interface Loaded {
@@ -16,6 +17,7 @@ export async function loadStage(connection: DuckDBConnection, target: Target, st
   if (there && target.mode === 'overwrite') await execute(connection, `DROP TABLE ${target.relation}`);
   if (!there || target.mode === 'overwrite') await createTable(connection, target);
   if (isMerge(target)) return merge(connection, target, stage);
+  const deleted = target.replace_window ? await deleteWindow(connection, target, target.replace_window) : 0;
   await stage.insert();
-  return { updated: 0, deleted: 0 };
+  return { updated: 0, deleted };
 }

@@ -46,10 +46,10 @@ export class DuckDbWriter implements Writer {
     );
   }
 
-  /** The rows of an overwrite stay aside until the end: a part of them is nothing to go on from. So with a complete read. */
+  /** The rows of an overwrite stay aside until the end: a part of them is nothing to go on from. So with a complete read and a window. */
   async checkpoint(state: StreamState): Promise<WriteCounts> {
-    const { mode, complete } = this.work.target;
-    if (mode === 'overwrite' || (mode === 'soft_delete' && complete)) return this.#counts;
+    const { mode, complete, replace_window } = this.work.target;
+    if (mode === 'overwrite' || replace_window || (mode === 'soft_delete' && complete)) return this.#counts;
     return this.#guard(() => this.#commit(state, false));
   }
 

@@ -13,7 +13,14 @@ import { MysqlSession, withSession } from './session.ts';
 import { MysqlDestinationConfig } from './settings.ts';
 import { relation, shortHash } from './sql.ts';
 import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
-import { addDeletionColumn, addMissingColumns, ensureUniqueKey, findTable, tableOptions } from './tables.ts';
+import {
+  addDeletionColumn,
+  addMissingColumns,
+  createTable,
+  ensureUniqueKey,
+  findTable,
+  tableOptions,
+} from './tables.ts';
 import { checkTarget, resolveTarget } from './target.ts';
 import { widenColumns } from './widen.ts';
 import { MysqlWriter } from './writer.ts';
@@ -32,6 +39,7 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
   capabilities: { ssh_tunnel: true },
   supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
   applies_changes: true,
+  replaces_windows: true,
   keeps_rejects: true,
   config: MysqlDestinationConfig,
   check,
@@ -81,7 +89,7 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
       if (target.rejects) await ensureRejectedTable(session, schema);
       const claimed = await claimState(session, placed);
       await settleLeftover(session, schema, claimed);
-      const found = await findTable(session, schema, target.table);
+      let found = await findTable(session, schema, target.table);
       if (found && target.mode !== 'overwrite') {
         await addMissingColumns(session, placed, found);
         await widenColumns(session, placed, found);
@@ -95,6 +103,11 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
           'table_missing',
           `There is no table ${schema}.${target.table}: update changes rows of a table that is there`,
         );
+      }
+      // Chunks side by side have to make it.
+      if (!found && target.replace_window) {
+        await createTable(session, resolveTarget(placed, null, session.version), target.table);
+        found = await findTable(session, schema, target.table);
       }
       return { state: claimed, existing: found };
     });

@@ -1,5 +1,6 @@
 import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
 import { mergeStage, type Stage } from './merge.ts';
+import { replaceWindow } from './replace-window.ts';
 import type { MysqlSession } from './session.ts';
 import { columnList, derivedName, relation, shortHash } from './sql.ts';
 import type { PendingTable, StateRow } from './state-table.ts';
@@ -31,7 +32,7 @@ export interface Load {
   readonly leftover: string | null;
 }
 
-interface Work {
+export interface Work {
   session: MysqlSession;
   target: Target;
   state: StateRow;
@@ -46,7 +47,7 @@ export function loadOf(work: Work): Load {
     case 'update':
       return merge(work);
     default:
-      return append(work);
+      return work.target.replace_window ? replaceWindow(work, work.target.replace_window) : append(work);
   }
 }
 

@@ -1,4 +1,4 @@
-import { eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, sql } from 'drizzle-orm';
 import { accountConnectors, catalogStreams, connections } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamSchema } from '../connectors/define.ts';
@@ -20,11 +20,7 @@ const keyOf = (stream: { namespace: string | null; name: string }) => JSON.strin
  * in one transaction of the caller.
  */
 export async function storeCatalog(db: Db, row: AccountConnectorRow, found: StreamSchema[]): Promise<CatalogDiff> {
-  await db
-    .select({ id: accountConnectors.id })
-    .from(accountConnectors)
-    .where(eq(accountConnectors.id, row.id))
-    .for('update');
+  await lockSource(db, row);
   const known = await db.select().from(catalogStreams).where(eq(catalogStreams.account_connector_id, row.id));
   const byKey = new Map(known.map((stream) => [keyOf(stream), stream]));
   const first = known.length === 0;
@@ -43,6 +39,29 @@ export async function storeCatalog(db: Db, row: AccountConnectorRow, found: Stre
   await markRefreshed(db, row);
   return { ...summarize(drifts.flatMap(({ changes }) => changes)), breaking };
 }
+
+/** The same for one stream, which a run has met as it is now; nothing is said of the others. */
+export async function storeStream(db: Db, row: AccountConnectorRow, stream: StreamSchema): Promise<void> {
+  await lockSource(db, row);
+  const [before] = await db
+    .select()
+    .from(catalogStreams)
+    .where(
+      and(
+        eq(catalogStreams.account_connector_id, row.id),
+        eq(catalogStreams.name, stream.name),
+        sql`${catalogStreams.namespace} is not distinct from ${stream.namespace}`,
+      ),
+    );
+  const drift = driftOf(before, stream);
+  if (!drift) return;
+  await upsertStream(db, { row, stream, before, change: changeOf(drift) });
+  await applyDrift(db, row, [drift]);
+}
+
+/** Two that find changes at once see one another's. */
+const lockSource = (db: Db, { id }: AccountConnectorRow) =>
+  db.select({ id: accountConnectors.id }).from(accountConnectors).where(eq(accountConnectors.id, id)).for('update');
 
 type Change = CatalogRow['change_status'];
 

@@ -1,43 +1,72 @@
-import type { connectionStreams } from '../../db/schema/index.ts';
+import { eq } from 'drizzle-orm';
+import { connectionStreams } from '../../db/schema/index.ts';
 import type { AnySource, ConnectorContext, StreamSchema } from '../connectors/define.ts';
 import { SchemaChangedError } from '../connectors/errors.ts';
 import type { Attempt } from './attempt.ts';
-import { onSide } from './failures.ts';
+import { storeStream } from './catalog.ts';
+import type { Claim } from './claims.ts';
+import { onSide, SideError } from './failures.ts';
 import { loadStream } from './load-stream.ts';
-import { rediscover } from './order-discovery.ts';
 import { applyOverrides } from './overrides.ts';
 import { changeName, diffStream, factText, type SchemaChange } from './schema-diff.ts';
+import { readChanges } from './schema-drift.ts';
 import { judge } from './schema-policy.ts';
 import { fieldName } from './transfer-plan.ts';
 
 type StreamRow = typeof connectionStreams.$inferSelect;
+type Loaded = { schema: StreamSchema; stream: StreamRow };
 
 /**
- * The claimed stream as `loadStream` gives it, with the types that its fields have at the source now. What is new there
- * is left to the discovery that this orders, and so to the connection's policy.
- * @throws SideError of the source with a SchemaChangedError that names what the stream cannot do without.
+ * The claimed stream as `loadStream` gives it, brought up to date with the source before anything is read: what is new
+ * there goes the way of the connection's policy first, so that no value is passed over by a cursor or an
+ * acknowledgement before its column is taken over.
+ * @throws SideError of the source with a SchemaChangedError that names what the stream cannot do without, or what has to
+ * be reviewed first (`schema_change_unreviewed`): the stream stays where it is.
  */
 export async function loadCurrentStream(
   attempt: Attempt,
   source: AnySource,
   ctx: ConnectorContext<unknown>,
-): Promise<{ schema: StreamSchema; stream: StreamRow }> {
+): Promise<Loaded> {
   const { deps, claim } = attempt;
-  const { schema, stream, overrides } = await loadStream(deps, claim);
-  if (!source.describe || schema.dataset_sql !== undefined) return { schema, stream };
-  const found = await onSide('source', () => source.describe!(ctx, schema));
+  const known = await loadStream(deps, claim);
+  const current = await upToDate(attempt, known, async () => source.describe?.(ctx, known.schema, stateOf(claim)));
+  await onSide('source', () => refuseUnreviewed(attempt, current));
+  return current;
+}
+
+const stateOf = ({ stream }: Claim) => (stream.sync_mode === 'incremental' ? stream.state : null);
+
+async function upToDate(
+  { deps, claim }: Attempt,
+  { schema, stream, overrides }: Awaited<ReturnType<typeof loadStream>>,
+  describe: () => Promise<StreamSchema | null | undefined>,
+): Promise<Loaded> {
+  const found = schema.dataset_sql === undefined ? await onSide('source', describe) : undefined;
+  if (found === undefined) return { schema, stream };
   const live = found && applyOverrides(found, overrides);
   const changes = diffStream(schema, live);
   if (changes.length === 0) return { schema, stream };
   const broken = changes.filter((change) => judge(change, stream) === 'breaking');
-  if (broken.length > 0 || !live) await onSide('source', () => Promise.reject(asError(schema, broken)));
-  await rediscover(deps, claim);
-  return { schema: withLiveTypes(schema, live!), stream };
+  if (broken.length > 0 || !found) throw new SideError('source', asError(schema, broken));
+  await deps.db.transaction((tx) => storeStream(tx, claim.source, found));
+  const [row] = await deps.db
+    .select({ fields: connectionStreams.fields })
+    .from(connectionStreams)
+    .where(eq(connectionStreams.id, stream.id));
+  return loadStream(deps, { source: claim.source, stream: { ...claim.stream, ...row } });
 }
 
-function withLiveTypes(schema: StreamSchema, live: StreamSchema): StreamSchema {
-  const fields = schema.fields.flatMap((field) => live.fields.filter((one) => Bun.deepEquals(one.path, field.path)));
-  return { ...schema, fields };
+/** Changes that a user has yet to decide about: a run that went on would leave behind what he may want. */
+async function refuseUnreviewed({ deps, claim }: Attempt, { schema, stream }: Loaded): Promise<void> {
+  const any = claim.connection.schema_change_policy === 'disable_connection';
+  const waiting = (await readChanges(deps.db, claim.connection.id)).filter(
+    (change) =>
+      change.stream_name === schema.name &&
+      change.namespace === schema.namespace &&
+      (any || judge(change, stream) === 'breaking'),
+  );
+  if (waiting.length > 0) throw asError(schema, waiting, 'schema_change_unreviewed');
 }
 
 const CODES: Partial<Record<ReturnType<typeof changeName>, string>> = {
@@ -45,14 +74,14 @@ const CODES: Partial<Record<ReturnType<typeof changeName>, string>> = {
   field_removed: 'field_missing',
 };
 
-function asError({ name }: StreamSchema, changes: SchemaChange[]): SchemaChangedError {
-  const [first] = changes;
-  const code = (first && CODES[changeName(first)]) ?? 'incompatible_change';
+function asError({ name }: StreamSchema, changes: SchemaChange[], code = codeOf(changes)): SchemaChangedError {
   return new SchemaChangedError(
     code,
     `${name} has changed at the source: ${changes.map(sentence).join('; ')}. Review the changes of the connection`,
   );
 }
+
+const codeOf = ([first]: SchemaChange[]) => (first && CODES[changeName(first)]) ?? 'incompatible_change';
 
 function sentence({ subject, field_path, before, after }: SchemaChange): string {
   const [old, now] = [factText(before), factText(after)];
@@ -61,6 +90,7 @@ function sentence({ subject, field_path, before, after }: SchemaChange): string 
       return 'it is gone';
     case 'field': {
       const name = fieldName(field_path ?? []);
+      if (before === null) return `the field ${name} is new`;
       return after === null ? `the field ${name} is gone` : `the field ${name} is ${now} and was ${old}`;
     }
     default:

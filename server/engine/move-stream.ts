@@ -14,7 +14,7 @@ import { ClaimLost } from './attempt.ts';
 import { acknowledgeChanges, noteReader, readerOf, refuseChanges } from './change-readers.ts';
 import { CheckpointPace } from './checkpoint.ts';
 import { recordCheckpoint } from './claims.ts';
-import { recordColumns, targetColumns } from './loaded-columns.ts';
+import { recordColumns, targetColumns, tellOfNewColumns } from './loaded-columns.ts';
 import { openConnector } from './connector-context.ts';
 import { canMapCopyText, createCopyTextMapper } from './copy-text-mapping.ts';
 import { fromSource, onSide, SideError } from './failures.ts';
@@ -51,6 +51,7 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const source = from.connector as AnySource;
   const { schema, stream } = await loadCurrentStream(attempt, source, from.ctx);
   const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
+  tellOfNewColumns(attempt, schema, plan);
   const destination = to.connector as AnyDestination;
   const window = windowFor(attempt, hasDateCursor(schema, stream));
   const about = { claim, schema, stream, destination };

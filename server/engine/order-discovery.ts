@@ -45,18 +45,6 @@ export async function orderDiscovery(
   return task.id;
 }
 
-/** Of a run: nobody in particular wants to know. */
-const orderFor = ({ source, connection }: Pick<Claim, 'source' | 'connection'>) => ({
-  account_id: connection.account_id,
-  account_connector_id: source.id,
-  connection_id: connection.id,
-  created_by: null,
-});
-
-/** A run has seen that its stream is not what the catalog says. */
-export const rediscover = (deps: Deps, claim: Claim): Promise<string> =>
-  deps.db.transaction((tx) => orderDiscovery(tx, deps.queue, orderFor(claim)));
-
 /** After a stream has failed: when that was for a change of the source, the catalog has to hear of it. */
 export async function rediscoverChanged(
   db: Db,
@@ -64,7 +52,13 @@ export async function rediscoverChanged(
   { claim, error }: { claim: Claim; error: StoredRunError },
 ): Promise<void> {
   if (error.type !== 'schema_changed' || error.origin !== 'source') return;
-  await orderDiscovery(db, queue, orderFor(claim));
+  const { source, connection } = claim;
+  await orderDiscovery(db, queue, {
+    account_id: connection.account_id,
+    account_connector_id: source.id,
+    connection_id: connection.id,
+    created_by: null,
+  });
 }
 
 /** Beside a scheduled run: new streams are seen by a discovery alone. */

@@ -6,8 +6,8 @@ import { startWorker } from '../../server/engine/handlers.ts';
 import { type Cluster, startCluster } from '../bench/cluster.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
-import { getStreamRuns, runEnded } from '../support/pipeline.ts';
-import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
+import { followedTables } from '../support/followed-tables.ts';
+import { postgresParameters, uniqueName } from '../support/resources.ts';
 import { sshdMissing, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 
@@ -17,13 +17,17 @@ setDefaultTimeout(120_000);
 const service = await testDeps();
 const { deps } = service;
 const { call } = testApi(service);
-const make = makerOf(call);
 const worker = await startWorker(deps);
 const sshd = await startSshd();
 const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
 const source = postgres(from.url, { max: 2, onnotice: () => {} });
 const target = postgres(to.url, { max: 2, onnotice: () => {} });
 const clusters: Cluster[] = [];
+const { make, show, logSource, follow, run, update, streamOf, reset } = followedTables(service, {
+  call,
+  from: from.url,
+  to: to.url,
+});
 
 afterAll(async () => {
   await worker.stop();
@@ -35,41 +39,6 @@ afterAll(async () => {
 
 // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
 type Json = any;
-const show = async (side: string, id: string): Promise<Json> =>
-  (await call('GET', `/account_connectors/${side}/${id}`)).body;
-const destination = async (): Promise<string> =>
-  (await make.connector('destination', 'postgres', postgresParameters(to.url))).id;
-/** A source that follows the log, its streams known. */
-async function logSource(more: { url?: string; ssh_tunnel?: object } = {}): Promise<string> {
-  const { status, body } = await call('POST', '/account_connectors', {
-    name: uniqueName('log'),
-    connector_type: 'source',
-    connector_name: 'postgres',
-    parameters: { ...postgresParameters(more.url ?? from.url), replication: 'logical' },
-    ...(more.ssh_tunnel && { ssh_tunnel: more.ssh_tunnel }),
-  });
-  expect(status).toBe(201);
-  await until(async () => (await show('source', body.id)).catalog_status === 'ready', { timeout_ms: 60_000 });
-  return body.id;
-}
-const follow = async (table: string, more: { source_id?: string; stream?: object } = {}): Promise<Json> =>
-  make.connection({
-    source_id: more.source_id ?? (await logSource()),
-    destination_id: await destination(),
-    streams: [{ name: table, ...more.stream }],
-  });
-async function run(connection: Json, body?: object) {
-  const started = await call('POST', `/connections/${connection.id}/run`, body);
-  expect(started.status).toBe(200);
-  const ended = await runEnded(service, started.body, 90_000);
-  const [stream] = (await getStreamRuns(service, started.body)).filter(({ status }) => status !== 'skipped');
-  return { status: ended.status, stream: stream! };
-}
-const update = (connection: Json, body: object) => call('POST', `/connections/${connection.id}`, body);
-const streamOf = async (connection: Json): Promise<Json> =>
-  (await call('GET', `/connections/${connection.id}`)).body.streams.find((one: Json) => one.selected);
-const reset = async (connection: Json) =>
-  update(connection, { reset_cursor: [{ stream_id: (await streamOf(connection)).id, value: null }] });
 const slotName = (stream: Json) => `pipeline_${stream.id.replaceAll('-', '')}`;
 const kept = async (stream: Json, server = source) => {
   const name = slotName(stream);

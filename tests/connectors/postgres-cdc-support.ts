@@ -27,6 +27,8 @@ export interface Follower {
   ): Promise<{ rows_loaded: number; rows_updated: number; rows_deleted: number; batches: Batch[] }>;
   read(more?: Partial<ReadRequest>): Promise<Batch[]>;
   warnings: string[];
+  /** Somebody else's statements, run to their end in the very moment before the next run sends one like `before`. */
+  meanwhile: { before: RegExp; sql: string } | null;
 }
 
 /** Two databases and readers of the log of one; what they leave on the server goes after each test. */
@@ -39,6 +41,22 @@ export function followers() {
   afterEach(async () => {
     for (const id of made.splice(0)) await postgresSource.release!(context().ctx, id);
   });
+
+  /** By another program, so that it is done before anything else here goes on. */
+  const interrupt = ({ ctx }: ReturnType<typeof context>, follower: Follower) => {
+    const { start } = ctx.recorder;
+    ctx.recorder.start = (request) => {
+      const { meanwhile } = follower;
+      if (meanwhile?.before.test(request.body ?? '')) {
+        follower.meanwhile = null;
+        const { host, port, database, username, password } = sides.source.server;
+        const url = `postgres://${username}:${encodeURIComponent(password)}@${host}:${port}/${database}`;
+        const done = Bun.spawnSync(['psql', '-qX', '-v', 'ON_ERROR_STOP=1', url, '-c', meanwhile.sql]);
+        if (!done.success) throw new Error(`psql: ${done.stderr.toString()}`);
+      }
+      return start(request);
+    };
+  };
 
   const discovered = async (table: string) => {
     const stream = (await postgresSource.discover(context().ctx)).find(({ name }) => name === table);
@@ -63,6 +81,7 @@ export function followers() {
       reader_id,
       state: null,
       warnings: [],
+      meanwhile: null,
       async read(more = {}) {
         const source = context();
         const batches: Batch[] = [];
@@ -84,6 +103,7 @@ export function followers() {
           }),
         );
         const source = context();
+        interrupt(source, follower);
         const batches: Batch[] = [];
         let state = follower.state;
         try {

@@ -1,14 +1,15 @@
 import { type Pgoutput, PgoutputPlugin } from 'pg-logical-replication';
 import type { Batch, ConnectorContext, ReadRequest, StreamState } from '../define.ts';
 import { ConfigurationError, ConnectorError, RetryableError } from '../errors.ts';
-import { ChangeRows, cellOf, type Gap } from './cdc-rows.ts';
+import { fillGaps } from './cdc-gaps.ts';
+import { ChangeRows } from './cdc-rows.ts';
+import { AGAIN, changedMeanwhile, isAsNow, shapeOf, type TableShape } from './cdc-table.ts';
 import { fullLsn, lsnValue } from './lsn.ts';
 import type { ReplicationStream } from './replication-stream.ts';
 import { findSlot, freeSlot, setUpError } from './replication-slots.ts';
-import { fromClause } from './select.ts';
 import { PgSession, withSession } from './session.ts';
 import type { PostgresSourceConfig } from './settings.ts';
-import { columnList, identifier, literal } from './sql.ts';
+import { identifier, literal } from './sql.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 type Message = Pgoutput.Message & { bytes: number };
@@ -22,6 +23,8 @@ interface Reading {
   /** One for replication. */
   session: PgSession;
   request: ReadRequest;
+  /** The table when the read began. */
+  shape: TableShape;
   name: string;
   from: string;
 }
@@ -90,19 +93,18 @@ async function* untilTarget(
   const { request, stream, target } = reading;
   const collected = new ChangeRows(request);
   const take = async (state?: StreamState): Promise<Batch> => {
-    if (collected.gaps.length > 0) await fillGaps(ctx, request, collected.gaps);
+    await fillGaps(ctx, request, collected.gaps);
     return { ...collected.take(), state };
   };
   const isFull = (times: number) =>
     collected.rows.length >= BATCH_ROWS * times || collected.bytes >= BATCH_BYTES * times;
-  const warned = new Set<string>();
+  let told: Pgoutput.MessageRelation | null = null;
   let open = false;
   for (;;) {
     const { messages, position } = await stream.next();
     for (const message of messages) {
       collected.bytes += message.bytes;
       if (message.tag === 'begin') open = true;
-      else if (message.tag === 'relation') warnOfColumns(ctx, { request, message, warned });
       else if (message.tag === 'commit') {
         open = false;
         const cursor = message.commitEndLsn!;
@@ -110,6 +112,12 @@ async function* untilTarget(
         if (done || isFull(1)) yield await take({ cursor });
         if (done) return;
       } else if (isFull(OVERSIZE)) yield await take();
+      // Partitions are told of as well, but changes in the words of the table that they are of.
+      if ('relation' in message && message.relation !== told) {
+        told = message.relation;
+        if (!isAsNow(told.columns, reading.shape)) await assertOlder(ctx, reading);
+        collected.tellBy(told);
+      }
       collect(collected, message);
     }
     if (open || position === null || lsnValue(position) < target) continue;
@@ -135,39 +143,15 @@ function collect(collected: ChangeRows, message: Message): void {
   }
 }
 
-/** What the log has may be older than the catalog: columns that it lacks are told to be unchanged. New ones are noted. */
-function warnOfColumns(
-  ctx: Context,
-  { request, message, warned }: { request: ReadRequest; message: Pgoutput.MessageRelation; warned: Set<string> },
-): void {
-  const known = new Set(request.stream.fields.map(({ path }) => path[0]));
-  const news = message.columns.map(({ name }) => name).filter((name) => !known.has(name) && !warned.has(name));
-  for (const name of news) warned.add(name);
-  if (news.length === 0) return;
-  ctx.warn('new_columns', `${request.stream.name} has columns that the catalog does not know yet: ${news.join(', ')}`);
+/**
+ * The log tells of the table as it was with each change. Older than what this read knows it by: then what is lacking is
+ * asked for. But where the table is not what it was when the read began, what comes may be of its new form.
+ * @throws RetryableError `table_changed`
+ */
+async function assertOlder(ctx: Context, { request, shape }: Reading): Promise<void> {
+  const now = await withSession(ctx, { phase: 'run' }, (session) => shapeOf(session, request));
+  if (now.fingerprint !== shape.fingerprint) throw changedMeanwhile(request.stream.name);
 }
-
-/** Rows whose key changed and whose large values did not: those are asked for, under the new key. */
-const fillGaps = (ctx: Context, request: ReadRequest, gaps: Gap[]) =>
-  withSession(ctx, { phase: 'run' }, async (session) => {
-    for (const gap of gaps) await fillGap(session, request, gap);
-  });
-
-async function fillGap(session: PgSession, request: ReadRequest, { row, columns, key }: Gap): Promise<void> {
-  const fields = columns.map((index) => request.columns[index]!.field);
-  const where = key.map(({ column, value }) => `${identifier(column)} = ${literal(value)}`).join(' and ');
-  const { rows } = await session.query(
-    `select ${columnList(fields.map(({ path }) => path[0]!))} from ${fromClause(request)} where ${where}`,
-  );
-  // Gone again already: what became of it comes later in the log.
-  const [found] = rows;
-  for (const [place, index] of columns.entries()) {
-    row[index] = cellOf(found?.[place], fields[place]!.type === 'boolean');
-  }
-}
-
-/** What helps when the log does not lead on from the state. */
-export const AGAIN = "Reset the stream's cursor: the next run then reads the whole table again";
 
 /** @throws ConfigurationError when the log no longer has what comes after `from`. */
 async function assertKept({ session, request, name, from }: Reading): Promise<void> {

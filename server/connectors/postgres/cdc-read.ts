@@ -1,13 +1,14 @@
 import type { Batch, Cell, ConnectorContext, ReadRequest } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
 import { TRUNCATE } from '../row-changes.ts';
-import { AGAIN, followLog, openReplication } from './cdc-follow.ts';
-import { assertFollowable, assertLogical } from './cdc-table.ts';
+import { followLog, openReplication } from './cdc-follow.ts';
+import { AGAIN, assertFollowable, assertLogical, changedMeanwhile, shapeOf, type TableShape } from './cdc-table.ts';
 import { isLsn } from './lsn.ts';
 import { batches } from './read.ts';
 import { createPublication, createSlot, dropSlot, setUpError, slotName } from './replication-slots.ts';
 import { fullSelect } from './select.ts';
 import { PgSession } from './session.ts';
+import { holdTable } from './snapshot.ts';
 import type { PostgresSourceConfig } from './settings.ts';
 import { literal } from './sql.ts';
 
@@ -27,10 +28,10 @@ export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGen
   const session = from === null ? await PgSession.open(ctx, { phase: 'run' }) : await openReplication(ctx);
   try {
     await assertLogical(session);
-    await assertFollowable(session, request);
+    const shape = await assertFollowable(session, request);
     const name = slotName(request.reader_id!);
-    if (from === null) yield* readSnapshot(ctx, { session, request, name });
-    else if (isLsn(from)) yield* followLog(ctx, { session, request, name, from });
+    if (from === null) yield* readSnapshot(ctx, { session, request, shape, name });
+    else if (isLsn(from)) yield* followLog(ctx, { session, request, shape, name, from });
     else
       throw new ConfigurationError(
         'invalid_cursor',
@@ -43,11 +44,17 @@ export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGen
   }
 }
 
-async function* readSnapshot(
-  ctx: Context,
-  { session, request, name }: { session: PgSession; request: ReadRequest; name: string },
-): AsyncGenerator<Batch> {
-  const start = await beginSnapshot(ctx, { session, request, name }).catch((error) => {
+interface Reading {
+  session: PgSession;
+  request: ReadRequest;
+  /** The table when the read began. */
+  shape: TableShape;
+  name: string;
+}
+
+async function* readSnapshot(ctx: Context, reading: Reading): AsyncGenerator<Batch> {
+  const { session, request } = reading;
+  const start = await beginSnapshot(ctx, reading).catch((error) => {
     throw setUpError(error);
   });
   // Rows that are there from before and are not in the snapshot are gone, whatever became of the log in between.
@@ -57,10 +64,7 @@ async function* readSnapshot(
 }
 
 /** Slot and publication of an attempt that did not get to its end are made anew: its snapshot is gone. */
-async function beginSnapshot(
-  ctx: Context,
-  { session, request, name }: { session: PgSession; request: ReadRequest; name: string },
-): Promise<string> {
+async function beginSnapshot(ctx: Context, { session, request, shape, name }: Reading): Promise<string> {
   const { namespace, name: table } = request.stream;
   await dropSlot(session, name);
   // Before the slot: the log is decoded by the publications of its own time.
@@ -74,6 +78,11 @@ async function beginSnapshot(
     const { start, snapshot } = await createSlot(replication, name);
     await session.query('begin isolation level repeatable read read only');
     await session.query(`set transaction snapshot ${literal(snapshot)}`);
+    await holdTable(session, request);
+    // Not by the session, which sees the past: a table written anew since looks empty there, and a new column's values
+    // are neither in the columns that are read nor in the log that begins here.
+    const now = await shapeOf(replication, request);
+    if (now.fingerprint !== shape.fingerprint) throw changedMeanwhile(table);
     return start;
   } finally {
     clearTimeout(waiting);

@@ -1,7 +1,10 @@
 import type { Pgoutput } from 'pg-logical-replication';
 import type { Cell, ReadRequest, RowChange } from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
 import { DELETE, TRUNCATE, UPSERT } from '../row-changes.ts';
 import { type ChangeFacts, factName } from './cdc-fields.ts';
+import { cellOf, type Gap } from './cdc-gaps.ts';
+import { AGAIN } from './cdc-table.ts';
 
 /** Values of a row by column, as texts; undefined: the log does not have it. */
 type Values = Record<string, string | null | undefined>;
@@ -13,14 +16,6 @@ interface Column {
   key: boolean;
 }
 
-/** A row that lacks values because they did not change, under a key that the destination does not know yet. */
-export interface Gap {
-  row: Cell[];
-  /** Indexes of the columns. */
-  columns: number[];
-  key: { column: string; value: string }[];
-}
-
 /** Collects the changes of one table as rows of the request's columns. */
 export class ChangeRows {
   rows: Cell[][] = [];
@@ -30,8 +25,12 @@ export class ChangeRows {
   readonly #columns: Column[];
   readonly #key: string[];
   #committed: Pick<ChangeFacts, '_cdc_committed_at' | '_cdc_lsn'> = { _cdc_committed_at: null, _cdc_lsn: null };
+  /** Of what the log tells at the moment: indexes of the columns that it does not have at all. */
+  #absent: readonly number[] = [];
+  #untold: readonly string[] = [];
 
-  constructor({ columns, primary_key }: ReadRequest) {
+  constructor(private readonly request: ReadRequest) {
+    const { columns, primary_key } = request;
     this.#key = primary_key.map((path) => path[0]!);
     this.#columns = columns.map(({ field }) => ({
       name: field.path[0]!,
@@ -41,31 +40,40 @@ export class ChangeRows {
     }));
   }
 
+  /** What follows is told of in these words: the table as it was when it was changed, which may be another by now. */
+  tellBy({ columns, keyColumns }: Pick<Pgoutput.MessageRelation, 'columns' | 'keyColumns'>): void {
+    const names = new Set(columns.map(({ name }) => name));
+    this.#absent = this.#columns.flatMap(({ name, fact }, index) => (fact === null && !names.has(name) ? [index] : []));
+    this.#untold = this.#key.filter((name) => !keyColumns.includes(name));
+  }
+
   begin({ commitLsn, commitTime }: Pgoutput.MessageBegin): void {
     this.#committed = { _cdc_committed_at: instantText(commitTime as bigint), _cdc_lsn: commitLsn };
   }
 
   insert(message: Pgoutput.MessageInsert): void {
     this.#push(message.new, 'insert', UPSERT);
+    this.#ask(message.new, this.#absent);
   }
 
   /** A changed key is the end of one row and the beginning of another. */
   update(message: Pgoutput.MessageUpdate): void {
+    this.#assertTold();
     const old: Values | null = message.key ?? message.old;
     const values: Values = message.new;
     const moved = old !== null && this.#key.some((name) => old[name] !== undefined && old[name] !== values[name]);
     if (moved) this.#push(old, 'delete', DELETE);
-    const unchanged = this.#columns.flatMap(({ name, fact }, index) =>
+    const lacking = this.#columns.flatMap(({ name, fact }, index) =>
       fact === null && values[name] === undefined ? [index] : [],
     );
-    if (unchanged.length === 0) return this.#push(values, 'update', UPSERT);
-    if (!moved) return this.#push(values, 'update', { operation: 'upsert', unchanged });
-    this.#push(values, 'update', UPSERT);
-    const key = this.#key.map((column) => ({ column, value: values[column] ?? '' }));
-    this.gaps.push({ row: this.rows.at(-1)!, columns: unchanged, key });
+    // What the destination has under the same key stays as it is there.
+    const unchanged = moved ? [] : lacking.filter((index) => !this.#absent.includes(index));
+    this.#push(values, 'update', unchanged.length === 0 ? UPSERT : { operation: 'upsert', unchanged });
+    this.#ask(values, moved ? lacking : this.#absent);
   }
 
   delete({ key, old }: Pgoutput.MessageDelete): void {
+    this.#assertTold();
     this.#push(key ?? old ?? {}, 'delete', DELETE);
   }
 
@@ -80,6 +88,26 @@ export class ChangeRows {
     return { rows, changes, bytes };
   }
 
+  /** The row that was pushed last lacks values. Without a key nobody could say which row that is. */
+  #ask(values: Values, columns: readonly number[]): void {
+    if (columns.length === 0 || this.#key.length === 0) return;
+    const untold = this.#key.filter((name) => values[name] === undefined);
+    if (untold.length > 0) this.#fail(untold);
+    const key = this.#key.flatMap((name) => values[name] ?? []);
+    if (key.length === this.#key.length) this.gaps.push({ row: this.rows.at(-1)!, columns: [...columns], key });
+  }
+
+  #assertTold(): void {
+    if (this.#untold.length > 0) this.#fail(this.#untold);
+  }
+
+  #fail(untold: readonly string[]): never {
+    throw new ConfigurationError(
+      'replica_identity_insufficient',
+      `${this.request.stream.name} had another key or replica identity for a while: the log does not tell ${untold.join(', ')} of rows that were changed then. ${AGAIN}`,
+    );
+  }
+
   #push(values: Values, operation: string, change: RowChange): void {
     const facts: ChangeFacts = { _cdc_operation: operation, ...this.#committed };
     const cells: Cell[] = [];
@@ -88,11 +116,6 @@ export class ChangeRows {
     this.changes.push(change);
   }
 }
-
-export const cellOf = (value: string | null | undefined, boolean: boolean): Cell => {
-  if (value == null) return null;
-  return boolean ? (value === 't' ? 'true' : 'false') : value;
-};
 
 /** Microseconds since 1970, as PostgreSQL writes them in UTC. */
 function instantText(micros: bigint): string {

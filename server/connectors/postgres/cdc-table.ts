@@ -1,8 +1,11 @@
 import type { ReadRequest } from '../define.ts';
-import { ConfigurationError, SchemaChangedError } from '../errors.ts';
+import { ConfigurationError, RetryableError, SchemaChangedError } from '../errors.ts';
 import { factName } from './cdc-fields.ts';
 import type { PgSession } from './session.ts';
 import { literal } from './sql.ts';
+
+/** What helps when the log does not lead on from the state. */
+export const AGAIN = "Reset the stream's cursor: the next run then reads the whole table again";
 
 /** @throws ConfigurationError for a server whose log has not what is needed. */
 export async function assertLogical(session: PgSession): Promise<void> {
@@ -22,32 +25,41 @@ export async function assertLogical(session: PgSession): Promise<void> {
   }
 }
 
+/** A column as the log tells of it. */
+export interface LoggedColumn {
+  name: string;
+  typeOid: number;
+  typeMod: number;
+}
+
+/** A table as it is at one moment. */
+export interface TableShape {
+  /** Those that the log has, in its order. */
+  columns: LoggedColumn[];
+  /** Differs whenever the table is not what it was: other columns, another identity, another table of its name. */
+  fingerprint: string;
+}
+
+interface Found extends LoggedColumn {
+  type: string;
+  /** The log tells it of rows that are deleted. */
+  told: boolean;
+  readable: boolean;
+}
+
 /**
  * Looks whether the table is still what the catalog says, and tells of each deleted row which one it was.
- * @throws SchemaChangedError, ConfigurationError `replica_identity_missing`.
+ * @throws SchemaChangedError, RetryableError `table_changed` where the catalog has to be brought up to date first,
+ * ConfigurationError `replica_identity_missing`.
  */
-export async function assertFollowable(session: PgSession, request: ReadRequest): Promise<void> {
-  const { namespace, name } = request.stream;
-  // Only types of the system are then written without their schema, as in the catalog.
-  await session.query("begin read only; set local search_path = ''");
-  const { rows } = await session.query(
-    `select a.attname, format_type(a.atttypid, a.atttypmod), c.relreplident,
-            case c.relreplident when 'f' then true when 'd' then a.attnum = any(pk.indkey)
-                                when 'i' then a.attnum = any(ri.indkey) else false end
-       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-       left join pg_index pk on pk.indrelid = c.oid and pk.indisprimary
-       left join pg_index ri on ri.indrelid = c.oid and ri.indisreplident
-      where n.nspname = ${literal(namespace ?? '')} and c.relname = ${literal(name)}`,
-  );
-  await session.query('commit');
-  if (rows.length === 0)
-    throw new SchemaChangedError('table_missing', `There is no table ${namespace}.${name} any more`);
-  const columns = new Map(rows.map(([column, type]) => [column!, type!]));
+export async function assertFollowable(session: PgSession, request: ReadRequest): Promise<TableShape> {
+  const { name } = request.stream;
+  const { found, shape } = await lookAt(session, request);
+  const columns = new Map(found.map((column) => [column.name, column]));
   for (const { field } of request.columns) {
     if (factName(field)) continue;
     const column = field.path[0]!;
-    const type = columns.get(column);
+    const type = columns.get(column)?.type;
     if (type === undefined) throw new SchemaChangedError('column_missing', `${name} has no column ${column} any more`);
     if (type !== field.source_type) {
       throw new SchemaChangedError(
@@ -56,18 +68,69 @@ export async function assertFollowable(session: PgSession, request: ReadRequest)
       );
     }
   }
-  assertIdentity(request, new Set(rows.filter((row) => row[3] === 't').map(([column]) => column!)));
+  const known = new Set(request.stream.fields.map(({ path }) => path[0]));
+  if (found.some((column) => column.readable && !known.has(column.name))) throw changedMeanwhile(name);
+  assertIdentity(request, new Set(found.filter(({ told }) => told).map((column) => column.name)));
+  return shape;
 }
+
+/** The table as it is now, whatever the session's transaction sees. */
+export const shapeOf = async (session: PgSession, request: ReadRequest): Promise<TableShape> =>
+  (await lookAt(session, request)).shape;
+
+/** Another attempt takes the table as it is by then, by the connection's policy; nothing of this one is kept. */
+export const changedMeanwhile = (table: string) =>
+  new RetryableError('table_changed', `${table} was changed while it was read: it is looked at again`);
+
+async function lookAt(session: PgSession, request: ReadRequest): Promise<{ found: Found[]; shape: TableShape }> {
+  const { namespace, name } = request.stream;
+  // Only types of the system are then written without their schema, as in the catalog.
+  await session.query("begin read only; set local search_path = ''");
+  const { rows } = await session.query(
+    `select a.attname, a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
+            case c.relreplident when 'f' then true when 'd' then a.attnum = any(pk.indkey)
+                                when 'i' then a.attnum = any(ri.indkey) else false end,
+            has_column_privilege(c.oid, a.attnum, 'select'), c.oid, pg_relation_filenode(c.oid)
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+       left join pg_index pk on pk.indrelid = c.oid and pk.indisprimary
+       left join pg_index ri on ri.indrelid = c.oid and ri.indisreplident
+      where n.nspname = ${literal(namespace ?? '')} and c.relname = ${literal(name)}
+      order by a.attnum`,
+  );
+  await session.query('commit');
+  if (rows.length === 0)
+    throw new SchemaChangedError('table_missing', `There is no table ${namespace}.${name} any more`);
+  const found = rows.map(([column, oid, modifier, type, told, readable]) => ({
+    name: column!,
+    typeOid: Number(oid),
+    typeMod: Number(modifier),
+    type: type!,
+    told: told === 't',
+    readable: readable === 't',
+  }));
+  return { found, shape: { columns: found, fingerprint: JSON.stringify(rows) } };
+}
+
+/** The log's own words for a table are those of now. */
+export const isAsNow = (columns: readonly LoggedColumn[], shape: TableShape): boolean =>
+  columns.length === shape.columns.length &&
+  columns.every((one, at) => {
+    const now = shape.columns[at];
+    // The driver reads numbers of types with a sign.
+    return one.name === now?.name && one.typeOid >>> 0 === now.typeOid && one.typeMod === now.typeMod;
+  });
+
+export const identityMissing = (table: string) =>
+  new ConfigurationError(
+    'replica_identity_missing',
+    `${table} has no primary key, or REPLICA IDENTITY NOTHING: the log does not tell which row is deleted. ` +
+      'Give it a primary key, or run ALTER TABLE … REPLICA IDENTITY FULL',
+  );
 
 /** What the log tells of a row that is deleted or changed. */
 function assertIdentity({ stream, primary_key }: ReadRequest, told: ReadonlySet<string>): void {
-  if (told.size === 0) {
-    throw new ConfigurationError(
-      'replica_identity_missing',
-      `${stream.name} has no primary key, or REPLICA IDENTITY NOTHING: the log does not tell which row is deleted. ` +
-        'Give it a primary key, or run ALTER TABLE … REPLICA IDENTITY FULL',
-    );
-  }
+  if (told.size === 0) throw identityMissing(stream.name);
   const untold = primary_key.map((path) => path[0]!).filter((column) => !told.has(column));
   if (untold.length > 0) {
     throw new ConfigurationError(

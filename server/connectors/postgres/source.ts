@@ -14,7 +14,8 @@ import { databases, serverCheck } from './check.ts';
 import { datasetStreams } from './datasets.ts';
 import { acknowledge } from './cdc-follow.ts';
 import { readChanges } from './cdc-read.ts';
-import { assertLogical } from './cdc-table.ts';
+import { assertLogical, identityMissing } from './cdc-table.ts';
+import { canCopyIncrement, copyIncrement } from './copy-increment.ts';
 import { begin } from './read-transaction.ts';
 import { readRows } from './read.ts';
 import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './replication-slots.ts';
@@ -49,9 +50,13 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
       }),
   },
   discover: (ctx) => withSession(ctx, { phase: 'setup' }, (session) => discoverStreams(ctx, session)),
-  describe: (ctx, { namespace, name }) =>
+  describe: (ctx, stream) =>
     withSession(ctx, { phase: 'run' }, async (session) => {
-      const [found] = await discoverStreams(ctx, session, { namespace: namespace ?? '', name });
+      const [found] = await discoverStreams(ctx, session, { namespace: stream.namespace ?? '', name: stream.name });
+      // In the words of who has to mend it, not as columns of the log that are gone.
+      if (found && stream.change_log && !found.change_log && ctx.config.replication === 'logical') {
+        throw identityMissing(stream.name);
+      }
       return found ?? null;
     }),
   read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
@@ -118,17 +123,19 @@ async function replicationCheck(ctx: Context, session: PgSession): Promise<Check
   return [{ title, status: 'passed', message: null }];
 }
 
-/** Bytes carry no state, so a read by a cursor goes row by row. */
 function byteFormats(request: ReadRequest): ByteFormat[] {
   if (request.reader_id !== undefined) return [];
-  if (request.sync_mode === 'incremental' && request.cursor_field) return [];
+  if (isIncrement(request)) return canCopyIncrement(request) ? ['pgcopy-text'] : [];
   return canBeBinary(request.columns) ? ['pgcopy-binary', 'pgcopy-text'] : ['pgcopy-text'];
 }
+
+const isIncrement = ({ sync_mode, cursor_field }: ReadRequest) => sync_mode === 'incremental' && cursor_field !== null;
 
 async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Promise<ByteStream> {
   if (!byteFormats(request).includes(format)) {
     throw new ConfigurationError('unsupported_format', `These columns cannot be copied as ${format}`);
   }
+  if (isIncrement(request)) return copyIncrement(ctx, request);
   const chunks = copyTable(ctx, request, format === 'pgcopy-binary' ? 'binary' : 'rows');
   return { format, chunks, rows: () => chunks.rows() };
 }

@@ -1,6 +1,6 @@
 import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from '../support/free-port.ts';
 
 const BIN = '/usr/lib/postgresql/15/bin';
 
@@ -91,13 +91,4 @@ function systemUser(name: string): { uid: number; gid: number } {
   const [, , uid, gid] = line?.split(':') ?? [];
   if (!uid || !gid) throw new Error(`there is no user ${name}`);
   return { uid: Number(uid), gid: Number(gid) };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { watchOver } from './watchdog.ts';
 
 const LISTEN = `
 const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
@@ -12,6 +13,7 @@ const MOST_WAITING = 10_000;
  */
 export async function blackHole(): Promise<{ port: number; stop(): void }> {
   const child = Bun.spawn([process.execPath, '-e', LISTEN], { stdio: ['ignore', 'pipe', 'inherit'] });
+  watchOver(child);
   const { value } = await child.stdout.getReader().read();
   const port = Number(new TextDecoder().decode(value).trim());
   child.kill('SIGSTOP');

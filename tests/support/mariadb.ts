@@ -1,10 +1,11 @@
 import { chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { selfSigned } from './certificates.ts';
+import { freePort } from './free-port.ts';
 import { isAlive } from './processes.ts';
 import { until } from './until.ts';
+import { watchOver } from './watchdog.ts';
 
 /**
  * A MariaDB of Debian's package mariadb-server, with a data folder of its own on a free port of loopback; one for all
@@ -57,7 +58,7 @@ export async function startMariaDb(settings: string[] = []): Promise<MariaDb & {
       multipleStatements: true,
     });
   const child = spawnServer({ home, user, port, access, settings });
-  const watchdog = spawnWatchdog(child.pid, home);
+  watchOver(child, home);
   const ready = async () => {
     if (child.exitCode !== null) throw new Error(`MariaDB ended: ${readFileSync(`${home}/log`, 'utf8')}`);
     return connect().then(
@@ -83,7 +84,6 @@ export async function startMariaDb(settings: string[] = []): Promise<MariaDb & {
   const stop = async () => {
     child.kill('SIGKILL');
     await child.exited;
-    watchdog.kill('SIGKILL');
     rmSync(home, { recursive: true, force: true });
   };
   return { ...access, port, ca, sql, database, stop };
@@ -167,19 +167,6 @@ function systemUser(): { uid: number; gid: number } {
   return { uid: Number(uid), gid: Number(gid) };
 }
 
-/** Its standard input closes with this process, however that ends: then the server and its files go, too. */
-function spawnWatchdog(pid: number, home: string): Bun.Subprocess {
-  // Who ends this process ends its children as well, this one too early.
-  const script =
-    'trap "" TERM INT HUP; cat > /dev/null; kill -KILL "$0"; while kill -0 "$0" 2>/dev/null; do sleep 0.1; done; rm -rf "$1"';
-  const child = Bun.spawn(['/bin/sh', '-c', script, String(pid), home], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  });
-  child.unref();
-  return child;
-}
-
 /** Folders of processes that were killed together with their watchdog. */
 function removeOrphans(): void {
   const prefix = basename(FOLDERS);
@@ -187,13 +174,4 @@ function removeOrphans(): void {
     const pid = Number.parseInt(name.slice(prefix.length), 10);
     if (!isAlive(pid)) rmSync(join('/tmp', name), { recursive: true, force: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const socket = createServer();
-  await new Promise<void>((resolve) => socket.listen(0, '127.0.0.1', resolve));
-  const address = socket.address();
-  await new Promise((resolve) => socket.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }

@@ -1,9 +1,10 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll } from 'bun:test';
 import { generateSshKey } from '../../server/lib/ssh-keys.ts';
+import { freePort } from './free-port.ts';
 import { until } from './until.ts';
+import { watchOver } from './watchdog.ts';
 
 /** An sshd of Debian's package openssh-server on a free port of loopback, with keys of its own. Gone with the tests of the file. */
 export interface Sshd {
@@ -66,6 +67,7 @@ export async function startSshd(settings: string[] = []): Promise<Sshd> {
       child = Bun.spawn([program, '-D', '-e', '-f', paths.config], {
         stdio: ['ignore', 'ignore', process.env.TEST_SSHD_LOG ? 'inherit' : 'ignore'],
       });
+      watchOver(child, home);
       await until(() => listens(port));
     },
   };
@@ -133,11 +135,3 @@ const listens = (port: number) =>
     },
     () => false,
   );
-
-async function freePort(): Promise<number> {
-  const socket = createServer();
-  await new Promise<void>((resolve) => socket.listen(0, '127.0.0.1', resolve));
-  const { port } = socket.address() as { port: number };
-  await new Promise((resolve) => socket.close(resolve));
-  return port;
-}

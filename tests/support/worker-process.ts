@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll } from 'bun:test';
 import type { TestDeps } from './database.ts';
+import { watchOver } from './watchdog.ts';
 
 const MAIN = join(import.meta.dir, '../../server/main.ts');
 
@@ -32,6 +33,7 @@ export function spawnPart(
     stdout: 'ignore',
     stderr: 'inherit',
   });
+  watchOver(child);
   afterAll(() => child.kill('SIGKILL'));
   return child;
 }

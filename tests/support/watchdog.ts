@@ -1,0 +1,15 @@
+/**
+ * Ends a child, and removes its folder, when this process ends, however that is: the watchdog's standard input closes
+ * with it. A child that stands still (SIGSTOP) is ended, too. The watchdog leaves with the child.
+ */
+export function watchOver(child: Bun.Subprocess, folder = ''): void {
+  // Who ends this process ends its children as well, this one too early.
+  const script =
+    'trap "" TERM INT HUP; cat > /dev/null; kill -KILL "$0"; while kill -0 "$0" 2>/dev/null; do sleep 0.1; done; [ -z "$1" ] || rm -rf "$1"';
+  const watchdog = Bun.spawn(['/bin/sh', '-c', script, String(child.pid), folder], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  watchdog.unref();
+  void child.exited.then(() => watchdog.kill('SIGKILL'));
+}

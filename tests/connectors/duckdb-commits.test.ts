@@ -1,12 +1,14 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import { content, duckDbTarget, errorOf, load, open, place, row, sql } from './duckdb-target.ts';
+import { watchOver } from '../support/watchdog.ts';
+import { duckDbTarget } from './duckdb-target.ts';
 import { batchOf } from './postgres-support.ts';
+import { errorOf, row } from './writing.ts';
 
 // The machine may be busy with other tests.
 setDefaultTimeout(30_000);
 
-duckDbTarget();
+const { content, filesRoot, load, open, sql } = duckDbTarget();
 
 describe('who may commit', () => {
   test('rows and state become visible together at each checkpoint, not before', async () => {
@@ -59,7 +61,7 @@ describe('who may commit', () => {
 
   test('a process that dies in a commit leaves the last one', async () => {
     await load({}, batchOf([row(1, 'kept')]));
-    const path = join(place.filesRoot, 'data.duckdb');
+    const path = join(filesRoot(), 'data.duckdb');
     const child = Bun.spawn(
       [
         'bun',
@@ -72,6 +74,7 @@ describe('who may commit', () => {
       ],
       { stdout: 'pipe', cwd: join(import.meta.dir, '../..') },
     );
+    watchOver(child);
     await child.stdout.getReader().read();
     child.kill('SIGKILL');
     await child.exited;
@@ -84,7 +87,7 @@ describe('who may commit', () => {
 
   test('a file that another process has open is waited for', async () => {
     await load({}, batchOf([row(1, 'a')]));
-    const path = join(place.filesRoot, 'data.duckdb');
+    const path = join(filesRoot(), 'data.duckdb');
     const child = Bun.spawn(
       [
         'bun',
@@ -96,6 +99,7 @@ describe('who may commit', () => {
       ],
       { stdout: 'pipe', stdin: 'pipe', cwd: join(import.meta.dir, '../..') },
     );
+    watchOver(child);
     await child.stdout.getReader().read();
     let done = false;
     const loaded = load({ fence: 2 }, batchOf([row(2, 'b')])).finally(() => (done = true));

@@ -6,6 +6,8 @@ import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { type MariaDb, mariaDbMissing, testMariaDb } from '../support/mariadb.ts';
 import { contextOf } from './postgres-support.ts';
 
+export { errorOf } from './writing.ts';
+
 /** Skipped, which is said, where there is no MariaDB. */
 export const describeMysql = describe.skipIf(mariaDbMissing !== null);
 
@@ -62,9 +64,3 @@ export const threads = (side: MysqlSide, command?: string) =>
   side.server
     .sql(`select info from information_schema.processlist where db = '${side.database}'`)
     .then((rows) => rows.filter(({ info }) => command === undefined || String(info).includes(command)).length);
-
-export const errorOf = (work: Promise<unknown>) =>
-  work.then(
-    () => null,
-    (error: unknown) => error as Error & { code: string },
-  );

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test, setDefaultTimeout } from 'bun:test';
 import { ConfigurationError, DataError } from '../../server/connectors/errors.ts';
 import { batchOf, column, eventually } from './postgres-support.ts';
-import { COLUMNS, targetTables } from './postgres-target-tables.ts';
+import { targetTables } from './postgres-target-tables.ts';
+import { COLUMNS } from './writing.ts';
 
 // The machine may be busy with other tests.
 setDefaultTimeout(30_000);

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { TargetColumn, WriteTarget } from '../../server/connectors/define.ts';
 import { backends, batchOf, column, destinationConfig, eventually } from './postgres-support.ts';
-import { COLUMNS, targetTables } from './postgres-target-tables.ts';
+import { targetTables } from './postgres-target-tables.ts';
+import { COLUMNS } from './writing.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 
 // The machine may be busy with other tests.

@@ -1,0 +1,279 @@
+import { describe, expect, test } from 'bun:test';
+import type { Cell, RowChange } from '../../server/connectors/define.ts';
+import { ConfigurationError } from '../../server/connectors/errors.ts';
+import { DELETE, TRUNCATE, UPSERT } from '../../server/connectors/row-changes.ts';
+import { batchOf, column } from './postgres-support.ts';
+import { targetPlaces } from './target-places.ts';
+import { errorOf, row, writingTo } from './writing.ts';
+
+type Entry = [Cell[], RowChange];
+const without = (...unchanged: number[]): RowChange => ({ operation: 'upsert', unchanged });
+const changesOf = (...entries: Entry[]) => ({
+  ...batchOf(entries.map(([cells]) => cells)),
+  changes: entries.map(([, change]) => change),
+});
+const NONE: Cell[] = [null, null, null];
+const [second, third, fourth] = ['second', 'third', 'fourth'].map((stream_run_id, index) => ({
+  stream_run_id,
+  fence: index + 2,
+}));
+
+/** What happened to some keys, all at once and in pieces that a key's changes are spread over. */
+const LAST_WINS: [how: string, batches: Entry[][]][] = [
+  [
+    'in one batch',
+    [
+      [
+        [row(1, null), DELETE],
+        [row(2, 'newer', '2024-01-01'), UPSERT],
+        [row(2, 'newest', '2023-01-01'), UPSERT],
+        [row(3, null), DELETE],
+        [row(3, 'back'), UPSERT],
+        [row(4, 'short'), UPSERT],
+        [row(4, null), DELETE],
+        [row(5, 'new'), UPSERT],
+      ],
+    ],
+  ],
+  [
+    'in several',
+    [
+      [
+        [row(1, null), DELETE],
+        [row(2, 'newer', '2024-01-01'), UPSERT],
+        [row(3, null), DELETE],
+      ],
+      [
+        [row(2, 'newest', '2023-01-01'), UPSERT],
+        [row(3, 'back'), UPSERT],
+        [row(4, 'short'), UPSERT],
+      ],
+      [
+        [row(4, null), DELETE],
+        [row(5, 'new'), UPSERT],
+      ],
+    ],
+  ],
+];
+
+for (const place of targetPlaces()) {
+  describe.skipIf(place.skip)(place.name, () => {
+    const { open, load, tableName } = writingTo(place.open);
+    const all = (columns: string) => place.rows(`select ${columns} from ${tableName()} t order by id, name`);
+    const content = () => all('id, name');
+    const marked = () => all("id, name, case when _deleted_at is null then 'there' else 'deleted' end");
+
+    describe('append_dedup', () => {
+      const mode = 'append_dedup' as const;
+      const start = (...names: string[]) => load({ mode }, batchOf(names.map((name, index) => row(index + 1, name))));
+
+      test.each(LAST_WINS)(
+        'the last change of a key wins, in the order of arrival, whatever a cursor says: %s',
+        async (_how, batches) => {
+          await start('a', 'b', 'c');
+          const counts = await load(
+            { mode, ...second, cursor_column: 'at' },
+            // A writer may add to the rows that it is given.
+            ...structuredClone(batches).map((entries) => changesOf(...entries)),
+          );
+          expect(await content()).toEqual([
+            ['2', 'newest'],
+            ['3', 'back'],
+            ['5', 'new'],
+          ]);
+          expect(counts).toMatchObject({ rows_loaded: 5, rows_updated: 2, rows_deleted: 1 });
+        },
+      );
+
+      test('columns left unchanged keep what the stage or else the table has; a row that is not there is not made', async () => {
+        await load({ mode }, batchOf([row(1, 'kept', '2024-01-01'), row(2, 'old', '2024-01-01')]));
+        await load(
+          { mode, ...second },
+          changesOf(
+            [row(1, null, '2024-02-01'), without(1)],
+            [row(2, 'staged', '2024-02-01'), UPSERT],
+            [row(2, null, '2024-03-01'), without(1)],
+            [row(2, 'again', null), without(2)],
+            [row(3, null, '2024-02-01'), without(1)],
+            [row(4, 'made', '2024-01-01'), UPSERT],
+            [row(4, null, null), without(1)],
+            [row(5, 'first', '2024-01-01'), UPSERT],
+            [row(5, null), DELETE],
+            [row(5, 'second', '2024-01-01'), UPSERT],
+            [row(5, null, '2024-05-01'), without(1)],
+          ),
+        );
+        expect(await all('id, name, extract(month from t.at)')).toEqual([
+          ['1', 'kept', '2'],
+          ['2', 'again', '3'],
+          ['4', 'made', null],
+          ['5', 'second', '5'],
+        ]);
+      });
+
+      test('a truncate removes the rows of the table and of the stage, not those after it', async () => {
+        await start('a', 'b', 'c');
+        const counts = await load(
+          { mode, ...second },
+          changesOf([row(4, 'lost'), UPSERT], [row(9, null), DELETE]),
+          changesOf([row(5, 'lost'), UPSERT], [NONE, TRUNCATE], [row(2, 'b'), UPSERT], [row(6, 'f'), UPSERT]),
+          changesOf([row(6, 'g'), UPSERT]),
+        );
+        expect(await content()).toEqual([
+          ['2', 'b'],
+          ['6', 'g'],
+        ]);
+        expect(counts).toMatchObject({ rows_deleted: 2, rows_updated: 0 });
+      });
+
+      test('a truncate with nothing after it empties the table, with its state', async () => {
+        await start('a', 'b');
+        const writer = await open({ mode, ...second });
+        await writer.write(changesOf([row(7, 'lost'), UPSERT], [NONE, TRUNCATE]));
+        expect(await writer.checkpoint({ cursor: '7' })).toMatchObject({ rows_loaded: 0, rows_deleted: 2 });
+        expect(await content()).toEqual([]);
+        await writer.write(changesOf([row(1, 'after'), UPSERT]));
+        await writer.finish({ cursor: '8' });
+        expect(await content()).toEqual([['1', 'after']]);
+        const last = await open({ mode, ...third });
+        expect(last.committed).toMatchObject({ state: { cursor: '8' } });
+        await last.write(changesOf([NONE, TRUNCATE]));
+        expect(await last.finish({ cursor: '9' })).toMatchObject({ rows_deleted: 1 });
+        expect(await content()).toEqual([]);
+      });
+
+      test('rows with changes and rows without go into one commit', async () => {
+        await start('a', 'b');
+        await load(
+          { mode, ...second },
+          batchOf([row(3, 'plain')]),
+          changesOf([row(1, null), DELETE], [row(3, null), DELETE]),
+          batchOf([row(4, 'plain')]),
+        );
+        expect(await content()).toEqual([
+          ['2', 'b'],
+          ['4', 'plain'],
+        ]);
+      });
+    });
+
+    test('append keeps each change as one more row', async () => {
+      const counts = await load(
+        {},
+        changesOf([row(1, 'a'), UPSERT], [row(1, null), DELETE], [NONE, TRUNCATE], [row(1, null), without(1)]),
+      );
+      expect((await content()).length).toBe(4);
+      expect(counts).toMatchObject({ rows_loaded: 4, rows_deleted: 0 });
+    });
+
+    describe('soft_delete', () => {
+      const mode = 'soft_delete' as const;
+
+      test('deletes and truncates mark rows, once; a row that comes back is marked no more', async () => {
+        await load({ mode }, batchOf([row(1, 'a'), row(2, 'b'), row(3, 'c')]));
+        const deleted = await load({ mode, ...second }, changesOf([row(1, null), DELETE], [row(2, null), DELETE]));
+        expect(deleted).toMatchObject({ rows_deleted: 2 });
+        expect(await marked()).toEqual([
+          ['1', 'a', 'deleted'],
+          ['2', 'b', 'deleted'],
+          ['3', 'c', 'there'],
+        ]);
+        const [since] = await all('_deleted_at');
+        const counts = await load(
+          { mode, ...third },
+          changesOf([row(2, 'b'), UPSERT], [row(1, null), DELETE], [row(3, null, '2024-01-01'), without(1)]),
+        );
+        expect(counts).toMatchObject({ rows_deleted: 0, rows_updated: 2 });
+        expect(await marked()).toEqual([
+          ['1', 'a', 'deleted'],
+          ['2', 'b', 'there'],
+          ['3', 'c', 'there'],
+        ]);
+        await load({ mode, ...fourth }, changesOf([NONE, TRUNCATE], [row(3, 'c'), UPSERT]));
+        expect(await marked()).toEqual([
+          ['1', 'a', 'deleted'],
+          ['2', 'b', 'deleted'],
+          ['3', 'c', 'there'],
+        ]);
+        expect((await all('_deleted_at'))[0]).toEqual(since);
+      });
+
+      test('a complete read marks the rows that it has not; a table that was there gets the column', async () => {
+        await place.run(`create table ${tableName()} (name text, id bigint primary key)`);
+        await place.run(`insert into ${tableName()} values ('x', 1), ('y', 2)`);
+        const counts = await load({ mode, complete: true }, batchOf([row(2, 'y'), row(3, 'z')]));
+        expect(counts).toMatchObject({ rows_deleted: 1, rows_updated: 0, rows_loaded: 2 });
+        expect(await marked()).toEqual([
+          ['1', 'x', 'deleted'],
+          ['2', 'y', 'there'],
+          ['3', 'z', 'there'],
+        ]);
+        // Read by a cursor, a row that is not among the new ones is still there.
+        await load({ mode, ...second }, batchOf([row(3, 'zz')]));
+        expect(await marked()).toEqual([
+          ['1', 'x', 'deleted'],
+          ['2', 'y', 'there'],
+          ['3', 'zz', 'there'],
+        ]);
+      });
+
+      test('a part of a complete read is not committed', async () => {
+        await load({}, batchOf([row(1, 'x'), row(2, 'y')]));
+        const writer = await open({ mode, complete: true, ...second });
+        await writer.write(batchOf([row(2, 'y'), row(3, 'z')]));
+        expect(await writer.checkpoint({ cursor: '1' })).toMatchObject({ rows_loaded: 0 });
+        expect(await writer.finish(null)).toMatchObject({ rows_deleted: 1, rows_updated: 0, rows_loaded: 2 });
+        expect(await marked()).toEqual([
+          ['1', 'x', 'deleted'],
+          ['2', 'y', 'there'],
+          ['3', 'z', 'there'],
+        ]);
+      });
+
+      test('a field of the name of the mark is refused', async () => {
+        const columns = [column('_deleted_at', 'string')];
+        const error = await errorOf(open({ mode, columns, primary_key: ['_deleted_at'] }));
+        expect(error).toBeInstanceOf(ConfigurationError);
+        expect(error!.code).toBe('duplicate_column');
+      });
+    });
+
+    describe('update', () => {
+      const mode = 'update' as const;
+
+      test('changes rows that are there, makes none and deletes none', async () => {
+        await load({}, batchOf([row(1, 'a'), row(2, 'b'), row(3, 'c')]));
+        const counts = await load(
+          { mode, ...second },
+          changesOf(
+            [row(1, 'changed'), UPSERT],
+            [row(2, null), DELETE],
+            [row(3, 'c'), UPSERT],
+            [row(4, 'new'), UPSERT],
+          ),
+        );
+        expect(await content()).toEqual([
+          ['1', 'changed'],
+          ['2', 'b'],
+          ['3', 'c'],
+        ]);
+        expect(counts).toMatchObject({ rows_updated: 1, rows_deleted: 0 });
+        await load({ mode, ...third }, batchOf([row(2, 'plain'), row(5, 'new')]));
+        expect(await content()).toEqual([
+          ['1', 'changed'],
+          ['2', 'plain'],
+          ['3', 'c'],
+        ]);
+      });
+
+      test.each([
+        ['a table that is not there', {}, 'table_missing'],
+        ['a stream without a key', { primary_key: [] }, 'primary_key_required'],
+      ])('%s is an error', async (_what, more, code) => {
+        const error = await errorOf(open({ mode, ...more }));
+        expect(error).toBeInstanceOf(ConfigurationError);
+        expect(error!.code).toBe(code);
+      });
+    });
+  });
+}

@@ -1,0 +1,71 @@
+import { join } from 'node:path';
+import type { Cell, ConnectorContext, Writer, WriteTarget } from '../../server/connectors/define.ts';
+import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
+import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/settings.ts';
+import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
+import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
+import { mariaDbMissing } from '../support/mariadb.ts';
+import { temporaryFolder } from '../support/postgres.ts';
+import { onDuckDb } from './duckdb-places.ts';
+import { contextOf } from './fixtures.ts';
+import { destinationConfig as mysqlContext, mysqlDatabase } from './mysql-support.ts';
+import { destinationConfig as postgresContext, twoDatabases } from './postgres-support.ts';
+
+/** A database that takes rows by every mode. */
+export interface TargetPlace {
+  name: string;
+  skip: boolean;
+  open(target: WriteTarget): Promise<Writer>;
+  /** The rows of a query, cells as texts. */
+  rows(query: string): Promise<Cell[][]>;
+  run(statement: string): Promise<unknown>;
+  /** What it says of a second row that has no `id`, its key. */
+  missingKey: RegExp;
+  /** Whether making a table is part of a transaction. */
+  makesTablesInTransactions: boolean;
+}
+
+type Value = string | number | boolean | Date | null;
+const asTexts = (found: Iterable<object>): Cell[][] =>
+  [...found].map((one) => Object.values(one).map((value: Value) => (value === null ? null : String(value))));
+
+/** Call it at the top of a file. */
+export function targetPlaces(): TargetPlace[] {
+  const sides = twoDatabases();
+  const mysql = mysqlDatabase();
+  const filesRoot = temporaryFolder();
+  const path = 'data.duckdb';
+  const onFile = (...statements: string[]) => onDuckDb(join(filesRoot, path), ...statements);
+  return [
+    {
+      name: 'postgres',
+      skip: false,
+      open: (target) => postgresDestination.open(postgresContext(sides.destination).ctx, target),
+      rows: async (query) => asTexts(await sides.destination.sql.unsafe(query)),
+      run: (statement) => sides.destination.sql.unsafe(statement),
+      missingKey: /row 2, column id/,
+      makesTablesInTransactions: true,
+    },
+    {
+      name: 'mysql',
+      skip: mariaDbMissing !== null,
+      open: (target) => mysqlDestination.open(mysqlContext(mysql).ctx, target),
+      rows: async (query) => asTexts(await mysql.sql(query)),
+      run: (statement) => mysql.sql(statement),
+      missingKey: /'id' at row 2/,
+      makesTablesInTransactions: false,
+    },
+    {
+      name: 'duckdb',
+      skip: false,
+      open: (target) => {
+        const ctx = contextOf(duckDbDestination, { filesRoot }, { settings: { path } });
+        return duckDbDestination.open(ctx as ConnectorContext<DuckDbDestinationConfig>, target);
+      },
+      rows: onFile,
+      run: onFile,
+      missingKey: /: row 2 has no id, which is its key$/,
+      makesTablesInTransactions: true,
+    },
+  ];
+}

@@ -1,11 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import {
-  ConfigurationError,
-  DataError,
-  RetryableError,
-  SchemaChangedError,
-  TimeoutError,
-} from '../../server/connectors/errors.ts';
+import type { ConnectorContext } from '../../server/connectors/define.ts';
+import { ConfigurationError, DataError, RetryableError } from '../../server/connectors/errors.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { connectorError } from '../../server/connectors/mysql/failures.ts';
 import { withSession } from '../../server/connectors/mysql/session.ts';
@@ -13,7 +8,8 @@ import type { MysqlSourceConfig } from '../../server/connectors/mysql/settings.t
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { describeMysql, destinationConfig, mysqlDatabase, sourceConfig, threads } from './mysql-support.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
-import { column, eventually, targetOf } from './postgres-support.ts';
+import { column, eventually, targetOf, type TestContext } from './postgres-support.ts';
+import { testServerErrors } from './server-errors.ts';
 import { errorOf, testUnreachable, withListener } from './unreachable.ts';
 
 // The machine may be busy with other tests.
@@ -34,8 +30,8 @@ afterAll(async () => {
 });
 
 const check = (more: Partial<MysqlSourceConfig>) => mysqlSource.check(sourceConfig(side, more).ctx);
-const failing = (sql: string, more: Partial<MysqlSourceConfig> = {}) =>
-  errorOf(withSession(sourceConfig(side, more).ctx, { phase: 'run' }, (session) => session.query(sql)));
+const query = (ctx: ConnectorContext<MysqlSourceConfig>, sql: string) =>
+  withSession(ctx, { phase: 'run' }, (session) => session.query(sql));
 
 describeMysql('the check', () => {
   test('passes, and tells version, tables and how rows are loaded', async () => {
@@ -54,7 +50,7 @@ describeMysql('the check', () => {
 
   testUnreachable({
     check,
-    run: (wrong) => withSession(sourceConfig(side, wrong).ctx, { phase: 'run' }, (one) => one.query('select 1')),
+    run: (wrong) => query(sourceConfig(side, wrong).ctx, 'select 1'),
     stoppable: (wrong) => {
       const { ctx, abort } = sourceConfig(side, wrong);
       return { checking: mysqlSource.check(ctx), abort };
@@ -112,59 +108,39 @@ describeMysql('TLS', () => {
 });
 
 describeMysql('errors of the server', () => {
-  test.each<[string, string, new (...args: never[]) => Error, string]>([
-    ['a missing table', 'select * from absent', SchemaChangedError, 'table_missing'],
-    ['a missing column', 'select absent from secret', SchemaChangedError, 'column_missing'],
-    ['a deadlock', "signal sqlstate '40001' set mysql_errno = 1213", RetryableError, 'deadlock'],
-    ['a lock that nobody lets go', "signal sqlstate 'HY000' set mysql_errno = 1205", RetryableError, 'lock_timeout'],
-    ['a full disk', "signal sqlstate 'HY000' set mysql_errno = 1021", RetryableError, 'server_out_of_resources'],
-    ['a lost connection', 'kill connection_id()', RetryableError, 'connection_lost'],
-    ['a read-only server', "signal sqlstate 'HY000' set mysql_errno = 1290", ConfigurationError, 'read_only_server'],
-    ['a malformed value', "insert into secret values ('x', 1)", DataError, 'invalid_value'],
-    ['a value out of range', 'insert into secret values (1, 1000)', DataError, 'value_out_of_range'],
-    ['a null value', 'insert into secret values (null, 1)', DataError, 'null_value'],
-    ['a syntax error', 'selec', ConfigurationError, 'statement_refused'],
-  ])('%s', async (_, sql, type, code) => {
-    const error = await failing(sql);
-    expect(error).toBeInstanceOf(type);
-    expect(error.code).toBe(code);
+  testServerErrors({
+    context: (more) => sourceConfig(side, more) as TestContext<never>,
+    query,
+    limited,
+    sleeping: 'select sleep(30)',
+    ending: 'kill connection_id()',
+    connectorError,
+    own: [
+      ['a deadlock', "signal sqlstate '40001' set mysql_errno = 1213", RetryableError, 'deadlock'],
+      ['a lock that nobody lets go', "signal sqlstate 'HY000' set mysql_errno = 1205", RetryableError, 'lock_timeout'],
+      ['a full disk', "signal sqlstate 'HY000' set mysql_errno = 1021", RetryableError, 'server_out_of_resources'],
+      ['a read-only server', "signal sqlstate 'HY000' set mysql_errno = 1290", ConfigurationError, 'read_only_server'],
+      ['a malformed value', "insert into secret values ('x', 1)", DataError, 'invalid_value'],
+      ['a value out of range', 'insert into secret values (1, 1000)', DataError, 'value_out_of_range'],
+      ['a null value', 'insert into secret values (null, 1)', DataError, 'null_value'],
+    ],
   });
 
-  test('a right that is missing', async () => {
-    const error = await failing('select * from secret', limited);
-    expect(error).toBeInstanceOf(ConfigurationError);
-    expect(error.code).toBe('permission_denied');
+  test('a destination without the right to create says so', async () => {
     const stream = { namespace: null, name: 't', fields: [], source_defined_primary_key: null } as never;
     const wanted = { ...targetOf(stream), columns: [column('id', 'integer')] };
     const opening = mysqlDestination.open(destinationConfig(side, limited).ctx, wanted);
     expect((await errorOf(opening)).code).toBe('permission_denied');
   });
 
-  test('a statement longer than the time it has', async () => {
-    const error = await failing('select sleep(30)', { statement_timeout_seconds: 1 });
-    expect(error).toBeInstanceOf(TimeoutError);
-    expect(error.code).toBe('statement_timeout');
-  });
-
   test('a connection killed from outside is worth another attempt', async () => {
-    const broken = failing('select sleep(20)');
+    const broken = errorOf(query(sourceConfig(side).ctx, 'select sleep(20)'));
     await eventually(async () => (await threads(side, 'sleep(20)')) > 0);
     const [one] = await side.server.sql(
       `select id from information_schema.processlist where db = '${side.database}' and info = 'select sleep(20)'`,
     );
     await side.server.sql(`kill ${String(one!.id)}`);
     expect(await broken).toBeInstanceOf(RetryableError);
-  });
-
-  test('a failed statement is recorded with its code', async () => {
-    const { ctx, entries } = sourceConfig(side);
-    await errorOf(withSession(ctx, { phase: 'run' }, (session) => session.query('select * from absent')));
-    expect(entries.at(-1)).toMatchObject({ method: 'QUERY', body: 'select * from absent', code: 'table_missing' });
-  });
-
-  test('an error that nobody knows stays what it is', () => {
-    const bug = new TypeError('x is not a function');
-    expect(connectorError(bug, { server: 'host:1', phase: 'run' })).toBe(bug);
   });
 });
 

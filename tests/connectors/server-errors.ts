@@ -1,0 +1,74 @@
+import { expect, test } from 'bun:test';
+import {
+  ConfigurationError,
+  type ConnectorError,
+  RetryableError,
+  SchemaChangedError,
+  TimeoutError,
+} from '../../server/connectors/errors.ts';
+import type { Entry, TestContext } from './postgres-support.ts';
+import { errorOf } from './unreachable.ts';
+
+type Told = [what: string, sql: string, type: new (...args: never[]) => Error, code: string];
+
+export interface Serving {
+  /** A context with the good settings but for these. */
+  context(more: { username?: string; password?: string; statement_timeout_seconds?: number }): TestContext<never>;
+  /** One statement in a run. */
+  query(ctx: TestContext<never>['ctx'], sql: string): Promise<unknown>;
+  /** A user who may not read the table `secret`, which has no column `absent`. */
+  limited: { username: string; password: string };
+  /** Statements: one that takes half a minute, one that ends its own connection. */
+  sleeping: string;
+  ending: string;
+  connectorError(error: unknown, place: { server: string; phase: 'run' }): unknown;
+  /** Other statements that the server refuses, and what is made of it. */
+  own: Told[];
+}
+
+const SAME: Told[] = [
+  ['a missing table', 'select * from absent', SchemaChangedError, 'table_missing'],
+  ['a missing column', 'select absent from secret', SchemaChangedError, 'column_missing'],
+  ['a syntax error', 'selec', ConfigurationError, 'statement_refused'],
+];
+
+/** What every database connector makes of what its server refuses. */
+export function testServerErrors({ context, query, limited, sleeping, ending, connectorError, own }: Serving): void {
+  const failing = (sql: string, more = {}): Promise<ConnectorError> => errorOf(query(context(more).ctx, sql));
+
+  test.each<Told>([...SAME, ['a lost connection', ending, RetryableError, 'connection_lost'], ...own])(
+    '%s',
+    async (_, sql, type, code) => {
+      const error = await failing(sql);
+      expect(error).toBeInstanceOf(type);
+      expect(error.code).toBe(code);
+    },
+  );
+
+  test('a right that is missing', async () => {
+    const error = await failing('select * from secret', limited);
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(error.code).toBe('permission_denied');
+  });
+
+  test('a statement longer than the time it has', async () => {
+    const error = await failing(sleeping, { statement_timeout_seconds: 1 });
+    expect(error).toBeInstanceOf(TimeoutError);
+    expect(error.code).toBe('statement_timeout');
+  });
+
+  test('a failed statement is recorded with its code', async () => {
+    const { ctx, entries } = context({});
+    await errorOf(query(ctx, 'select * from absent'));
+    expect(entries.at(-1) as Entry).toMatchObject({
+      method: 'QUERY',
+      body: 'select * from absent',
+      code: 'table_missing',
+    });
+  });
+
+  test('an error that nobody knows stays what it is', () => {
+    const bug = new TypeError('x is not a function');
+    expect(connectorError(bug, { server: 'host:1', phase: 'run' })).toBe(bug);
+  });
+}

@@ -92,7 +92,7 @@ export class Rejects {
       const bad = await this.#loadGood(rest, { named: this.into.rowOf(tried.error), add });
       const alone = rest.length === 1 ? tried : await this.#try(rest.slice(bad, bad + 1));
       if (alone.copied) add(alone.copied);
-      else await this.#keep(rest[bad]!, this.into.reasonOf(alone.known));
+      else await this.keep(rest[bad]!, alone.known);
       // Who stages changes takes off as many rows as there are deletes, be they good or bad.
       if (!alone.copied && rest[bad]![this.#columns.length] === 'd') total.rows += 1;
       rest = rest.slice(bad + 1);
@@ -149,7 +149,9 @@ export class Rejects {
     return good;
   }
 
-  async #keep(row: Cell[], reason: string): Promise<void> {
+  /** @throws DataError `too_many_rejected_rows` */
+  async keep(row: Cell[], error: DataError, prefix = ''): Promise<void> {
+    const reason = prefix + this.into.reasonOf(error);
     this.rejected.add(1, reason);
     const cells = this.#columns.map((name, index) => [name, row[index] ?? null]);
     await this.into.keep(JSON.stringify(Object.fromEntries(cells)), reason);

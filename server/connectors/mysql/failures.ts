@@ -22,6 +22,7 @@ const readOnly = as(ConfigurationError, 'read_only_server');
 const exhausted = as(RetryableError, 'server_out_of_resources');
 const invalid = as(DataError, 'invalid_value');
 const changed = as(SchemaChangedError, 'table_missing');
+const unreferenced = as(DataError, 'foreign_key_violation');
 const broken = as(DataError, 'constraint_violation');
 
 /** By the server's error number; those from 1900 to 1999 and from 4000 on are MariaDB's own, the 3000s MySQL's. */
@@ -74,9 +75,11 @@ const BY_NUMBER: Record<number, Make> = {
   1370: denied,
   1406: as(DataError, 'value_too_long'),
   1411: invalid,
-  1451: broken,
-  1452: broken,
+  1451: unreferenced,
+  1452: unreferenced,
   1524: as(AuthenticationError, 'login_refused'),
+  // What a trigger raises.
+  1644: broken,
   1698: as(AuthenticationError, 'password_wrong'),
   1792: readOnly,
   1820: as(AuthenticationError, 'password_expired'),

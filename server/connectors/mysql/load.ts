@@ -1,5 +1,7 @@
 import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
-import { mergeStage, type Stage } from './merge.ts';
+import type { Rejects } from '../rejects.ts';
+import type { Stage } from './merge.ts';
+import { mergeRows } from './merge-rejects.ts';
 import { replaceWindow } from './replace-window.ts';
 import type { MysqlSession } from './session.ts';
 import { columnList, derivedName, relation, shortHash } from './sql.ts';
@@ -24,12 +26,22 @@ export interface Load {
   changes?(): StagedChanges;
   /** Forgets the rows loaded since `prepare`, and has those of the table removed. */
   truncate?(): Promise<void>;
-  /** In the transaction: brings the rows into place. @returns rows that replaced others, and what is still to be done. */
-  complete(): Promise<{ updated: number; deleted?: number; pending: PendingTable | null }>;
+  /**
+   * In the transaction: brings the rows into place. `rejects`: where to put those that cannot be.
+   * @returns rows that replaced others, loaded ones that were rejected, and what is still to be done
+   */
+  complete(rejects: Rejects | null): Promise<Completed>;
   /** After the commit: what no transaction can hold. */
   settle(): Promise<void>;
   /** The table that an attempt given up would leave. */
   readonly leftover: string | null;
+}
+
+interface Completed {
+  updated: number;
+  deleted?: number;
+  rejected?: number;
+  pending: PendingTable | null;
 }
 
 export interface Work {
@@ -120,6 +132,7 @@ function merge({ session, target }: Work): Load {
   const stage: Stage = {
     relation: relation(target.schema, name),
     latest: relation(target.schema, `${name}_latest`),
+    aside: relation(target.schema, `${name}_all`),
     sequence: `${prefix}seq`,
     change: `${prefix}change`,
     changes: null,
@@ -144,7 +157,7 @@ function merge({ session, target }: Work): Load {
       await session.query(`delete from ${stage.relation}`, { slow: true });
       changes().truncate();
     },
-    complete: async () => ({ ...(await mergeStage(session, target, stage)), pending: null }),
+    complete: async (rejects) => ({ ...(await mergeRows({ session, target, stage }, rejects)), pending: null }),
     settle: nothing,
   };
 }

@@ -9,6 +9,8 @@ export interface Stage {
   relation: string;
   /** A table beside it for the last change of each key. */
   latest: string;
+  /** Where the rows are put when the stage has to be merged in parts (merge-rejects.ts). */
+  aside: string;
   /** The column that keeps the order of arrival. */
   sequence: string;
   /** The column that says what happened to a row (latest-changes.ts). */
@@ -46,10 +48,7 @@ export async function mergeStage(
   const counts = { updated: 0, deleted: 0 };
   const same = sameKey(target);
   if (target.mode !== 'update') {
-    if (changes?.truncated || stage.complete) {
-      const missing = `not exists (select 1 from ${stage.latest} as s where ${same})`;
-      counts.deleted += (await run(remove(target, '', missing))).count;
-    }
+    if (changes?.truncated || stage.complete) counts.deleted += await removeMissing(session, target, stage.latest);
     if (changes?.deletes) {
       const gone = remove(target, `join ${stage.latest} as s on ${same}`, `s.${prefix}what = 'd'`);
       counts.deleted += (await run(gone)).count;
@@ -66,6 +65,12 @@ export async function mergeStage(
   }
   await run(`drop temporary table ${stage.latest}`);
   return counts;
+}
+
+/** Removes the rows of the table that have no row of their key in a temporary table. @returns how many. */
+export async function removeMissing(session: MysqlSession, target: Target, from: string): Promise<number> {
+  const missing = `not exists (select 1 from ${from} as s where ${sameKey(target)})`;
+  return (await session.query(remove(target, '', missing), { slow: true })).count;
 }
 
 const prefixOf = (target: Target, stage: Stage) =>

@@ -29,7 +29,7 @@ export async function ensureRejectedTable(session: MysqlSession, schema: string)
  * defines before that would commit them too early.
  */
 export class MysqlRejects {
-  readonly #rejects: Rejects;
+  readonly rejects: Rejects;
   readonly #waiting: string;
   #prepared = false;
   #kept = 0;
@@ -42,7 +42,7 @@ export class MysqlRejects {
     const { session, target } = work;
     this.#waiting = relation(target.schema, `rejected_${shortHash(target.stream_id)}`);
     const into = { session, load: loader.load.bind(loader), rowOf, reasonOf, keep: this.#keep };
-    this.#rejects = new Rejects(rejected, into, target);
+    this.rejects = new Rejects(rejected, into, target);
   }
 
   /** Before the transaction that `add` and `commit` are called in. */
@@ -55,7 +55,7 @@ export class MysqlRejects {
   }
 
   async add(rows: Parameters<Rejects['load']>[0]): Promise<void> {
-    this.loader.count(await this.#rejects.load(rows));
+    this.loader.count(await this.rejects.load(rows));
   }
 
   async commit(): Promise<void> {

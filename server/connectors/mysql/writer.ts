@@ -124,7 +124,8 @@ export class MysqlWriter implements Writer {
       await this.#loader.flush();
       counts.rows_loaded += this.#loader.rows + this.#uncopied;
       counts.bytes_loaded += this.#loader.bytes;
-      const completed = await this.#load.complete();
+      const completed = await this.#load.complete(this.#rejects?.rejects ?? null);
+      counts.rows_loaded -= completed.rejected ?? 0;
       counts.rows_updated += completed.updated;
       counts.rows_deleted += completed.deleted ?? 0;
       pending = completed.pending;

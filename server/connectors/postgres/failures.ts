@@ -14,6 +14,7 @@ interface DriverError extends Error {
   where?: string;
   column?: string;
   constraint?: string;
+  detail?: string;
 }
 
 const config = (code: string): Make => as(ConfigurationError, code);
@@ -44,7 +45,10 @@ const BY_STATE: Record<string, Make> = {
   '40001': retry('serialization_failure'),
   '40P01': retry('deadlock'),
   '23502': data('null_value'),
+  '23503': data('foreign_key_violation'),
   '23505': data('duplicate_key'),
+  // What a trigger raises.
+  P0001: data('constraint_violation'),
   '08': retry('connection_lost'),
   '40': retry('transaction_rolled_back'),
   '53': retry('server_out_of_resources'),
@@ -71,7 +75,29 @@ function serverError(error: DriverError, state: string): ConnectorError {
   const text = describe(error);
   if (state === '57014' && /timeout/i.test(error.message)) return new TimeoutError('statement_timeout', text);
   const make = BY_STATE[state] ?? BY_STATE[state.slice(0, 2)];
-  return make ? make(text) : new ConnectorError('server_error', `${text} (${state})`);
+  const known = make ? make(text) : new ConnectorError('server_error', `${text} (${state})`);
+  if (error.detail) details.set(known, error.detail);
+  return known;
+}
+
+/** Not in the errors themselves, which are shown and logged: they repeat whole rows. */
+const details = new WeakMap<ConnectorError, string>();
+
+/**
+ * `id = 3` where the server told of the row that it refused what its key is, else an empty text.
+ * @param table `columns`: all that it has, in its order
+ */
+export function refusedKey(
+  error: ConnectorError,
+  { key, columns }: { key: readonly string[]; columns: readonly string[] },
+) {
+  const detail = details.get(error) ?? '';
+  const [, names, keyed] = /^Key \((.+?)\)=\((.*?)\)/s.exec(detail) ?? [];
+  if (names === key.join(', ')) return key.length === 1 ? `${names} = ${keyed}` : `(${names}) = (${keyed})`;
+  const values = /^Failing row contains \((?!.*\) = \()(.*)\)\.$/s.exec(detail)?.[1]?.split(', ');
+  // Otherwise some value has a comma itself, and nobody can tell which.
+  if (values?.length !== columns.length) return '';
+  return key.map((name) => `${name} = ${values[columns.indexOf(name)]}`).join(', ');
 }
 
 /** The server's `detail` and the values in its `where` are left out: they repeat whole rows. */

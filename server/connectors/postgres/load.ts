@@ -1,5 +1,7 @@
 import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
-import { mergeStage, type Stage } from './merge.ts';
+import type { Rejects } from '../rejects.ts';
+import type { Stage } from './merge.ts';
+import { mergeRows } from './merge-rejects.ts';
 import { deleteWindow } from './replace-window.ts';
 import type { PgSession } from './session.ts';
 import { derivedName, identifier, relation, shortHash } from './sql.ts';
@@ -19,8 +21,14 @@ export interface Load {
   changes?(): StagedChanges;
   /** Forgets the rows copied since `prepare`, and has those of the table removed. */
   truncate?(session: PgSession): Promise<void>;
-  /** Brings the copied rows into place. @returns rows that replaced others, and rows that are gone. */
-  complete(session: PgSession): Promise<{ updated: number; deleted: number }>;
+  /**
+   * Brings the copied rows into place. `rejects`: where to put those that cannot be.
+   * @returns rows that replaced others, rows that are gone, and those of the copied ones that were rejected
+   */
+  complete(
+    session: PgSession,
+    rejects: Rejects | null,
+  ): Promise<{ updated: number; deleted: number; rejected?: number }>;
 }
 
 export function loadOf(target: Target): Load {
@@ -101,6 +109,6 @@ function merge(target: Target): Load {
       await session.query(`truncate ${identifier(stage.name)}`);
       changes().truncate();
     },
-    complete: (session) => mergeStage(session, target, stage),
+    complete: (session, rejects) => mergeRows({ session, target, stage }, rejects),
   };
 }

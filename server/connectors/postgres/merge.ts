@@ -34,6 +34,12 @@ export async function mergeStage(
   return { updated, deleted };
 }
 
+/** Removes the rows of the table that have no row of their key in the stage. @returns how many. */
+export async function removeMissing(session: PgSession, target: Target, { name }: { name: string }): Promise<number> {
+  const missing = `not exists (select from ${identifier(name)} s where ${sameKey(target)})`;
+  return (await session.query(remove(target, missing), [], { slow: true })).count;
+}
+
 const soft = ({ mode }: Target) => mode === 'soft_delete';
 const deletedAt = identifier(DELETED_AT);
 

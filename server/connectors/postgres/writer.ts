@@ -157,7 +157,8 @@ export class PgWriter implements Writer {
     counts.rows_loaded += this.#copied.rows + this.#uncopied;
     counts.bytes_loaded += this.#copied.bytes;
     if (this.#prepared) {
-      const { updated, deleted } = await this.#load.complete(this.session);
+      const { updated, deleted, rejected = 0 } = await this.#load.complete(this.session, this.#rejects);
+      counts.rows_loaded -= rejected;
       counts.rows_updated += updated;
       counts.rows_deleted += deleted;
     } else await this.session.query('begin');

@@ -1,0 +1,104 @@
+import { DataError } from '../errors.ts';
+import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
+import { type DividedStage, isOfPart, type Merged, mergeGood } from '../merge-rejects.ts';
+import type { Rejects } from '../rejects.ts';
+import { mergeStage, removeMissing, type Stage } from './merge.ts';
+import type { MysqlSession } from './session.ts';
+import { columnList, identifier } from './sql.ts';
+import { tableOptions } from './tables.ts';
+import type { Column, Target } from './target.ts';
+
+interface Work {
+  session: MysqlSession;
+  target: Target;
+  stage: Stage;
+}
+
+/**
+ * `mergeStage`; where rejected rows are kept, what breaks a rule of the table goes to them and all else is merged. Until
+ * something fails that costs a savepoint.
+ * @returns `rejected`: rows that were counted as loaded when they were staged
+ */
+export async function mergeRows(work: Work, rejects: Rejects | null): Promise<Merged & { rejected?: number }> {
+  const { session, target, stage } = work;
+  if (!rejects) {
+    return mergeStage(session, target, stage).catch((error: unknown) => {
+      if (!(error instanceof DataError)) throw error;
+      throw new DataError(error.code, `${error.message} (table ${target.schema}.${target.table})`);
+    });
+  }
+  await session.query('savepoint before_merge');
+  try {
+    const merged = await mergeStage(session, target, stage);
+    await session.query('release savepoint before_merge');
+    return merged;
+  } catch (error) {
+    if (!(error instanceof DataError)) throw error;
+    await session.query('rollback to savepoint before_merge');
+  }
+  const { divided, gone } = await divide(work);
+  const merged = await mergeGood(divided, rejects);
+  return { ...merged, deleted: merged.deleted + gone };
+}
+
+/** Sets the rows of the stage aside, numbered by their keys, and removes what no staged row speaks of. */
+async function divide({ session, target, stage }: Work): Promise<{ divided: DividedStage; gone: number }> {
+  const names = target.columns.map(({ name }) => name);
+  const prefix = unusedPrefix([...names, stage.change, stage.sequence]);
+  const place = identifier(`${prefix}place`);
+  const [sequence, change] = [identifier(stage.sequence), identifier(stage.change)];
+  const staged = columnList([...names, stage.change, stage.sequence]);
+  const first = `min(${sequence}) over (partition by ${columnList(target.primary_key)}) as ${prefix}first`;
+  const run = (text: string) => session.query(text, { slow: true });
+  await run(`drop temporary table if exists ${stage.aside}`);
+  await run(
+    `create temporary table ${stage.aside} (key (${place}), key (${sequence})) ${tableOptions(session.version)}
+     as select ${staged}, dense_rank() over (order by ${prefix}first) - 1 as ${place}
+       from (select ${staged}, ${first} from ${stage.relation}) as firsts`,
+  );
+  const { rows } = await session.query(`select coalesce(max(${place}) + 1, 0) from ${stage.aside}`);
+  const { changes } = stage;
+  const part: Stage = {
+    ...stage,
+    complete: false,
+    changes: changes && Object.assign(new StagedChanges(), changes, { truncated: false }),
+  };
+  const removes = target.mode !== 'update' && (stage.complete || changes?.truncated);
+  const gone = removes ? await removeMissing(session, target, stage.aside) : 0;
+  const divided: DividedStage = {
+    session,
+    keys: Number(rows[0]?.[0]),
+    async take(what) {
+      const which = 'sequence' in what ? `${sequence} = ${what.sequence}` : isOfPart(place, what);
+      // Not TRUNCATE, which would commit.
+      await run(`delete from ${stage.relation}`);
+      await run(`insert into ${stage.relation} (${staged}) select ${staged} from ${stage.aside} where ${which}`);
+    },
+    merge: () => mergeStage(session, target, part),
+    async rowsOf(key) {
+      const cells = target.typed.map(textOf).join(', ');
+      const text = `select ${sequence}, coalesce(${change}, '') = 'd', ${cells} from ${stage.aside}
+        where ${place} = ${key} order by ${sequence}`;
+      const found = await session.query(text);
+      return found.rows.map(([at, isDelete, ...row]) => ({ sequence: at!, isDelete: isDelete === '1', cells: row }));
+    },
+  };
+  return { divided, gone };
+}
+
+/** What the cell was, of the value that a column took of it. */
+function textOf({ name, shape }: Column): string {
+  const column = identifier(name);
+  switch (shape) {
+    case 'bytes':
+      return `concat('\\\\x', lower(hex(${column})))`;
+    case 'bits':
+      return `bin(${column} + 0)`;
+    case 'flag':
+      return `case ${column} when 0 then 'false' when 1 then 'true' end`;
+    case 'instant':
+      return `concat(${column}, '+00')`;
+    default:
+      return `convert(${column} using utf8mb4)`;
+  }
+}

@@ -7,22 +7,41 @@ import { pathOf, unnamedFile } from './local-copy.ts';
 import { castOf, copyToParquet, openParquet } from './parquet-output.ts';
 import type { Draft } from './table-store.ts';
 
-/** Text of one Parquet file: so memory and disk are bounded however long the stream is and however wide its rows. */
-const SEGMENT_BYTES = 64 << 20;
+/** What comes for one Parquet file: so memory and disk are bounded however long the stream is and however wide its rows. */
+export const SEGMENT_BYTES = 64 << 20;
 /** What DuckDB's reader takes by itself. */
 const LONGEST_LINE = 2_000_000;
 const NEWLINE = 10;
 
-/** Whole lines of COPY text, in a file that has no name. */
+/** Rows of one Parquet file. Whoever takes it closes it. */
 export interface Segment {
+  /** @returns the file's size. @throws DataError for a value that does not fit */
+  write(draft: Draft): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Whole lines of COPY text, in a file that has no name. */
+interface Lines {
   handle: FileHandle;
   /** Whether a line is too long for DuckDB's reader. */
   wide: boolean;
 }
 
-/** Cuts a stream between lines. Whoever takes a segment closes it. */
-export async function* segments(chunks: AsyncIterable<Uint8Array>, scratch: string): AsyncGenerator<Segment> {
-  let open: (Segment & { bytes: number; line: number }) | null = null;
+/** Cuts COPY text between lines. */
+export async function* textSegments(
+  chunks: AsyncIterable<Uint8Array>,
+  { scratch, columns }: { scratch: string; columns: TargetColumn[] },
+): AsyncGenerator<Segment> {
+  for await (const { handle, wide } of lineFiles(chunks, scratch)) {
+    yield {
+      write: (draft) => (wide ? writeWide(handle, draft, columns) : writeRead(handle, draft, columns)),
+      close: () => handle.close(),
+    };
+  }
+}
+
+async function* lineFiles(chunks: AsyncIterable<Uint8Array>, scratch: string): AsyncGenerator<Lines> {
+  let open: (Lines & { bytes: number; line: number }) | null = null;
   try {
     for await (const chunk of chunks) {
       open ??= { handle: await unnamedFile(dirname(scratch)), wide: false, bytes: 0, line: 0 };
@@ -59,15 +78,6 @@ function longestLine(bytes: Uint8Array, segment: { wide: boolean; line: number }
     }
     begun = end + 1;
     if (begun >= bytes.length) return 0;
-  }
-}
-
-/** One Parquet file of a segment. @returns its size. @throws DataError for a value that does not fit */
-export async function writeSegment({ handle, wide }: Segment, draft: Draft, columns: TargetColumn[]): Promise<number> {
-  try {
-    return await (wide ? writeWide(handle, draft, columns) : writeRead(handle, draft, columns));
-  } finally {
-    await handle.close();
   }
 }
 

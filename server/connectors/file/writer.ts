@@ -5,6 +5,7 @@ import type {
   CommittedState,
   ConnectorContext,
   StreamState,
+  TargetColumn,
   WriteCounts,
   Writer,
   WriteTarget,
@@ -13,7 +14,8 @@ import { FencedError } from '../errors.ts';
 import type { CommitRecord } from './commit-log.ts';
 import { LocalTable } from './local-table.ts';
 import { endingOf, type OutputFile, openOutput } from './output.ts';
-import { segments, writeSegment } from './parquet-segments.ts';
+import { binarySegments, isBinaryColumn } from './parquet-binary.ts';
+import { type Segment, textSegments } from './parquet-segments.ts';
 import { fileError, safeSegment } from './root.ts';
 import { Bucket } from './s3-client.ts';
 import { S3Table } from './s3-table.ts';
@@ -78,6 +80,12 @@ function claim(last: CommitRecord | null, target: WriteTarget): CommitRecord {
   return { ...base, ...stale, files: same ? base.files : 0, fence, publish: [], remove: [] };
 }
 
+function parquetFormats(columns: TargetColumn[]): ByteFormat[] {
+  // A line of one column may be empty, which DuckDB's reader would pass over.
+  const text: ByteFormat[] = columns.length > 1 ? ['pgcopy-text'] : [];
+  return columns.every(isBinaryColumn) ? ['pgcopy-binary', ...text] : text;
+}
+
 interface Named {
   draft: Draft;
   name: string;
@@ -96,32 +104,42 @@ class FileWriter implements Writer {
     private readonly work: { target: WriteTarget; store: TableStore },
     readonly committed: CommittedState | null,
   ) {
-    // A line of one column may be empty, which DuckDB's reader would pass over.
-    const bytes = ctx.config.format === 'parquet' && work.target.columns.length > 1;
-    this.byteFormats = bytes ? ['pgcopy-text'] : [];
+    this.byteFormats = ctx.config.format === 'parquet' ? parquetFormats(work.target.columns) : [];
   }
 
   /** A file for each segment: while one is made, the next one comes in. */
-  async pipe(stream: ByteStream): Promise<void> {
+  async pipe({ format, chunks, rows }: ByteStream): Promise<void> {
+    const { columns } = this.work.target;
     await this.guard(async () => {
-      let making: Promise<number> = Promise.resolve(0);
+      const segments =
+        format === 'pgcopy-binary'
+          ? binarySegments(chunks, columns)
+          : textSegments(chunks, { scratch: `${this.ctx.filesRoot}/.spill`, columns });
+      let making: Promise<void> = Promise.resolve();
       try {
-        for await (const segment of segments(stream.chunks, `${this.ctx.filesRoot}/.spill`)) {
-          this.keptBytes += await making;
-          const named = await this.draft();
-          this.kept.push(named);
-          making = writeSegment(segment, named.draft, this.work.target.columns);
+        for await (const segment of segments) {
+          const before = making;
+          making = this.make(segment, before);
           making.catch(() => {});
+          await before;
         }
       } finally {
-        await making.then(
-          (bytes) => (this.keptBytes += bytes),
-          () => {},
-        );
+        await making.catch(() => {});
       }
       await making;
-      this.rows += stream.rows();
+      this.rows += rows();
     });
+  }
+
+  private async make(segment: Segment, before: Promise<void>): Promise<void> {
+    try {
+      await before;
+      const named = await this.draft();
+      this.kept.push(named);
+      this.keptBytes += await segment.write(named.draft);
+    } finally {
+      await segment.close();
+    }
   }
 
   async write(batch: Batch): Promise<void> {

@@ -1,0 +1,71 @@
+import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api';
+
+/** What one chunk of DuckDB holds, and what it reads at once. */
+export const CHUNK_ROWS = 2048;
+/** An appender keeps what it was given outside of the engine's memory limit until it is flushed. */
+export const FLUSH_BYTES = 8 << 20;
+/** Rows of which a chunk would be larger go into tables of this size, since DuckDB reads no chunk over two tables. */
+const TABLE_BYTES = 16 << 20;
+/** Of Parquet, in memory until it is whole. */
+const GROUP_BYTES = 16 << 20;
+const GROUP_ROWS = 122_880;
+
+/**
+ * Rows in the order of their arrival, in tables of DuckDB that spill to the disk: mostly one, more where rows are wide,
+ * so that whoever reads them needs little memory whatever their width.
+ */
+export class ChunkTables {
+  #appender: DuckDBAppender | null = null;
+  #tables = 0;
+  #rows = 0;
+  #bytes = 0;
+  #unflushed = 0;
+  #widest = 1;
+
+  /** @param types of the columns, which are called `c0`, `c1`, … */
+  constructor(
+    private readonly connection: DuckDBConnection,
+    private readonly types: readonly string[],
+  ) {}
+
+  /** @param bytes of its values, about */
+  async append(chunk: DuckDBDataChunk, bytes: number): Promise<void> {
+    this.#appender ??= await this.#begin();
+    this.#appender.appendDataChunk(chunk);
+    this.#rows += chunk.rowCount;
+    this.#bytes += bytes;
+    this.#unflushed += bytes;
+    this.#endFull();
+  }
+
+  /** Ends the last table. @returns what to select the columns from, and how many rows a group may have. */
+  async end(): Promise<{ from: string; group_rows: number }> {
+    if (this.#tables === 0) this.#appender = await this.#begin();
+    this.#close();
+    const tables = Array.from({ length: this.#tables }, (_, at) => `SELECT * FROM cells_${at}`);
+    const group_rows = Math.min(GROUP_ROWS, Math.max(1, Math.floor(GROUP_BYTES / this.#widest)));
+    return { from: `(${tables.join(' UNION ALL ')})`, group_rows };
+  }
+
+  async #begin(): Promise<DuckDBAppender> {
+    const name = `cells_${this.#tables}`;
+    this.#tables += 1;
+    const columns = this.types.map((type, at) => `c${at} ${type}`);
+    await this.connection.run(`CREATE TABLE ${name} (${columns.join(', ')})`);
+    return this.connection.createAppender(name);
+  }
+
+  #endFull(): void {
+    if (this.#unflushed < FLUSH_BYTES) return;
+    this.#appender?.flushSync();
+    this.#unflushed = 0;
+    const chunkBytes = (this.#bytes / this.#rows) * CHUNK_ROWS;
+    if (this.#bytes >= TABLE_BYTES && chunkBytes >= TABLE_BYTES) this.#close();
+  }
+
+  #close(): void {
+    this.#appender?.closeSync();
+    this.#widest = Math.max(this.#widest, this.#bytes / Math.max(1, this.#rows));
+    [this.#appender, this.#rows, this.#bytes, this.#unflushed] = [null, 0, 0, 0];
+  }
+}

@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ByteFormat, ConnectorContext } from '../../server/connectors/define.ts';
+import { fileDestination } from '../../server/connectors/file/destination.ts';
+import { openDuckDb } from '../../server/connectors/file/duckdb.ts';
+import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { contextOf } from './fixtures.ts';
+import { requestOf, sourceConfig, streamNamed, targetOf, twoDatabases } from './postgres-support.ts';
+
+// The machine may be busy with other tests.
+setDefaultTimeout(60_000);
+
+const sides = twoDatabases();
+const root = mkdtempSync(join(tmpdir(), 'data-pipelines-parquet-binary-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const TYPES: Record<string, string[]> = {
+  smallint: ['-32768', '32767', '-1'],
+  integer: ['-2147483648', '2147483647', '-1'],
+  bigint: ['-9223372036854775808', '9223372036854775807', '-1', '4294967296'],
+  oid: ['4294967295', '0'],
+  'numeric(3,1)': ['-99.9', '0.1', '10'],
+  'numeric(9,0)': ['-999999999', '10000', '0'],
+  'numeric(12,2)': ['-0.01', '9999999999.99', '0.00', '10000.10'],
+  'numeric(18,3)': ['-999999999999999.999', '9007199254740.993', '0.001', '100000000'],
+  'numeric(38,9)': [
+    '12345678901234567890123456789.123456789',
+    '-0.000000001',
+    '-99999999999999999999999999999.999999999',
+  ],
+  real: ['1.1', 'NaN', '-Infinity', '1e-38'],
+  'double precision': ['0.1', '-0', '1.7976931348623157e308', 'NaN', 'Infinity'],
+  boolean: ['true', 'false'],
+  text: ['', '\\N', 'twelve bytes', 'thirteen byte', 'a\tb\nc\rd\\te', 'ä€😀𐍈\u{10FFFD}', 'x'.repeat(100_000)],
+  'character varying(20)': ['', 'trailing  ', 'ünïcödé'],
+  'character(6)': ['ab', ''],
+  name: ['a name'],
+  bytea: ['\\x', '\\x00ff5c0a0d09', `\\x${'de'.repeat(5000)}`],
+  date: ['2024-02-29', '1969-12-31', 'infinity', '-infinity', '0001-01-01'],
+  'time without time zone': ['23:59:59.999999', '00:00:00'],
+  'timestamp without time zone': ['2024-12-31 23:59:59.999999', '1969-12-31 23:59:59', 'infinity', '-infinity'],
+  'timestamp(3) without time zone': ['2024-12-31 23:59:59.123'],
+  'timestamp with time zone': ['2024-12-31 23:59:59.123456+05:30', '-infinity', 'infinity', '1883-11-18 12:03:57+00'],
+  json: ['{"a" :  1, "a": 2}', '12345678901234567890.10', 'null'],
+  jsonb: ['{"big": 12345678901234567890123, "f": 1.10}', '[]'],
+  uuid: [
+    'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11',
+    '00000000-0000-0000-0000-000000000000',
+    'ffffffff-ffff-ffff-0000-ffffffffffff',
+  ],
+};
+
+const destination = (path: string) =>
+  contextOf(fileDestination, { filesRoot: root }, { settings: { path, format: 'parquet' } }) as ConnectorContext<never>;
+
+/** The whole of a table into Parquet files, in pieces of `piece` bytes. */
+async function moved(table: string, { format, piece }: { format: ByteFormat; piece: number }) {
+  const stream = await streamNamed(sides.source, table);
+  const request = requestOf(stream);
+  const path = `${table}-${format}-${piece}`;
+  const writer = await fileDestination.open(destination(path), targetOf(stream));
+  const source = await postgresSource.copy!(sourceConfig(sides.source).ctx, request, format);
+  async function* chunks() {
+    for await (const chunk of source.chunks) {
+      for (let at = 0; at < chunk.length; at += piece) yield chunk.subarray(at, at + piece);
+    }
+  }
+  try {
+    expect(writer.byteFormats).toEqual(['pgcopy-binary', 'pgcopy-text']);
+    await writer.pipe!({ format, chunks: chunks(), rows: source.rows });
+    const counts = await writer.finish(null);
+    return { files: join(root, path, table, '*.parquet'), counts, folder: join(root, path, table) };
+  } catch (error) {
+    await writer.abort();
+    throw error;
+  }
+}
+
+async function rowsOf(sql: string) {
+  const duck = await openDuckDb();
+  try {
+    return (await duck.connection.runAndReadAll(sql)).getRowsJson();
+  } finally {
+    duck.close();
+  }
+}
+
+const typesOf = async (files: string) =>
+  (await rowsOf(`DESCRIBE FROM read_parquet('${files}')`)).map(([name, type]) => [name, type]);
+
+beforeAll(async () => {
+  const { sql } = sides.source;
+  const types = Object.keys(TYPES);
+  const columns = types.map((type, index) => `c${index} ${type}`).join(', ');
+  await sql.unsafe(`create table everything (id integer, ${columns})`);
+  const most = Math.max(...Object.values(TYPES).map((values) => values.length));
+  for (let row = 0; row <= most; row += 1) {
+    const values = Object.entries(TYPES).map(([type, of]) =>
+      of[row] === undefined ? 'null' : `'${of[row]}'::${type}`,
+    );
+    await sql.unsafe(`insert into everything values (${row}, ${values.join(', ')})`);
+  }
+  // NULLs and values in any order, over several chunks.
+  const mixed = types.map((type, at) => `case when (g * ${at + 3}) % 7 > 1 then '${TYPES[type]![0]}'::${type} end`);
+  await sql.unsafe(`insert into everything select g, ${mixed.join(', ')} from generate_series(1000, 6000) g`);
+});
+
+test('each value and type in binary form is the same as by text, wherever the bytes are cut', async () => {
+  const text = await moved('everything', { format: 'pgcopy-text', piece: 1 << 20 });
+  const types = await typesOf(text.files);
+  for (const piece of [1 << 20, 1009]) {
+    const binary = await moved('everything', { format: 'pgcopy-binary', piece });
+    expect(await typesOf(binary.files)).toEqual(types);
+    const [a, b] = [binary, text].map(({ files }) => `FROM read_parquet('${files}')`);
+    expect(await rowsOf(`(${a} EXCEPT ALL ${b}) UNION ALL (${b} EXCEPT ALL ${a})`)).toEqual([]);
+    expect(binary.counts.rows_loaded).toBe(text.counts.rows_loaded);
+    expect(await rowsOf(`SELECT count(*)::INTEGER ${a}`)).toEqual([[text.counts.rows_loaded]]);
+  }
+});
+
+test('dates before the common era, which DuckDB does not read as text', async () => {
+  await sides.source.sql.unsafe(`create table ancient as select 1 as id, '0044-03-15 BC'::date as d,
+    '4713-01-01 00:00:00+00 BC'::timestamptz as t, '24:00:00'::time as n`);
+  const { files } = await moved('ancient', { format: 'pgcopy-binary', piece: 100 });
+  expect(await rowsOf(`SELECT * FROM read_parquet('${files}')`)).toEqual([
+    [1, '0044-03-15 (BC)', '4713-01-01 (BC) 00:00:00+00', '24:00:00'].map((cell) => (cell === 1 ? '1' : cell)),
+  ]);
+});
+
+test('a table without a row, and one of a single column that may be empty', async () => {
+  await sides.source.sql.unsafe(
+    `create table single (t text); insert into single select '' from generate_series(1, 3000)`,
+  );
+  const stream = await streamNamed(sides.source, 'single');
+  const writer = await fileDestination.open(destination('single'), targetOf(stream));
+  expect(writer.byteFormats).toEqual(['pgcopy-binary']);
+  await writer.abort();
+  await sides.source.sql.unsafe('create table nothing (id int, t text)');
+  const { counts, folder } = await moved('nothing', { format: 'pgcopy-binary', piece: 5 });
+  expect(counts.rows_loaded).toBe(0);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test('types without a reader go as text', async () => {
+  await sides.source.sql.unsafe(`create table others as select 1 as id, 1.5::numeric as n, '{1,2}'::int[] as a`);
+  const stream = await streamNamed(sides.source, 'others');
+  const writer = await fileDestination.open(destination('others'), targetOf(stream));
+  expect(writer.byteFormats).toEqual(['pgcopy-text']);
+  await writer.abort();
+});
+
+test('a value that no Parquet column holds is named with its row and column, and nothing stays', async () => {
+  await sides.source.sql.unsafe(`create table misfit as select g as id, 1.5::numeric(9,2) as amount from generate_series(1, 5000) g;
+    update misfit set amount = 'NaN' where id = 4321;
+    create table late as select 1 as id, '294276-12-31 23:59:59'::timestamp as at`);
+  const error = await moved('misfit', { format: 'pgcopy-binary', piece: 65536 }).catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ code: 'value_does_not_fit' });
+  expect(String(error)).toMatch(/row \d+, column "amount"/);
+  expect(readdirSync(join(root, 'misfit-pgcopy-binary-65536', 'misfit'))).toEqual([]);
+  await expect(moved('late', { format: 'pgcopy-binary', piece: 65536 })).rejects.toMatchObject({
+    code: 'value_does_not_fit',
+  });
+});
+
+test('a long stream becomes several files, rows of megabytes too', async () => {
+  await sides.source.sql.unsafe(`create table wide as select g as id, repeat(md5(g::text), 100000) as t from generate_series(1, 30) g;
+    create table long as select g as id, repeat(md5(g::text), 30) as t from generate_series(1, 80000) g`);
+  for (const table of ['wide', 'long']) {
+    const { files, folder } = await moved(table, { format: 'pgcopy-binary', piece: 65536 });
+    expect(readdirSync(folder).length).toBe(2);
+    const expected = `count(*) = (SELECT count(DISTINCT id) FROM read_parquet('${files}'))`;
+    const of = table === 'wide' ? 100_000 : 30;
+    expect(
+      await rowsOf(
+        `SELECT count(*)::INTEGER, ${expected}, bool_and(t = repeat(md5(id::VARCHAR), ${of})) FROM read_parquet('${files}')`,
+      ),
+    ).toEqual([[table === 'wide' ? 30 : 80_000, true, true]]);
+  }
+  expect(readdirSync(root).filter((name) => name.startsWith('.'))).toEqual([]);
+});

@@ -26,14 +26,19 @@ const GONE_AFTER_20_S = {
   tcp_user_timeout: 20_000,
 };
 
+/** Held by one process at the same time; who wants one more waits for a connection. */
+const MOST_LOCKS = 5;
+
 /** Opens a pool on the control database. `url`: postgres://user:password@host:port/database. */
 export function openDatabase(url: string, options: { max?: number } = {}): Database {
-  const client = postgres(url, {
-    max: options.max ?? 10,
+  const settings = {
     onnotice: () => {},
     connection: { application_name: 'data-pipelines', ...GONE_AFTER_20_S },
     connect_timeout: 10,
-  });
+  };
+  const client = postgres(url, { ...settings, max: options.max ?? 10 });
+  // A pool apart: what is done under a lock needs a connection too, and would wait for ever where locks held them all.
+  const locks = postgres(url, { ...settings, max: MOST_LOCKS, idle_timeout: 20 });
   return {
     db: drizzle(preparing(client), { schema }),
     url,
@@ -41,7 +46,9 @@ export function openDatabase(url: string, options: { max?: number } = {}): Datab
       const { unlisten } = await client.listen(channel, heard);
       return { unlisten };
     },
-    alone: (lock, work) => alone(client, lock, work),
-    close: () => client.end({ timeout: 5 }),
+    alone: (lock, work) => alone(locks, lock, work),
+    close: async () => {
+      await Promise.all([client, locks].map((pool) => pool.end({ timeout: 5 })));
+    },
   };
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { accountConnectors } from '../../db/schema/index.ts';
 import { openSecrets } from '../../server/engine/connector-context.ts';
 import { startWorker } from '../../server/engine/handlers.ts';
@@ -140,6 +140,17 @@ describe('a secret', () => {
     await expect(waiting).rejects.toThrow('stopped');
     letGo();
     await holder;
+  });
+
+  test('leaves connections to work with, however many secrets are worked with at once', async () => {
+    const names = Array.from({ length: 40 }, (_, index) => `one of many ${index}`);
+    const work = async (name: string) => {
+      const [row] = await deps.db.execute<{ name: string }>(sql`select ${name} as name`);
+      return row?.name;
+    };
+    expect(await Promise.all(names.map((name) => deps.database.alone({ name, signal }, () => work(name))))).toEqual(
+      names,
+    );
   });
 });
 

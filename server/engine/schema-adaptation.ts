@@ -26,6 +26,8 @@ export interface Adaptation {
   fields: Map<string, FieldChoice[]>;
   /** The news break it. */
   breaking: boolean;
+  /** Values that the rows loaded so far do not have, or those loaded from now on will not. */
+  missing: { taken: boolean; left_out: boolean };
 }
 
 interface Given {
@@ -55,6 +57,10 @@ export function planAdaptation(given: Given): Adaptation {
     new_streams: connection.kind === 'elt' ? streamsOf(taken, drifts) : [],
     fields: changedFields(rows, { waiting, pending }),
     breaking: pending.some((change) => change.breaking && news.some((one) => sameThing(one, change))),
+    missing: {
+      taken: taken.some((change) => isAddition(change) && isUnderWay(rowOf(change))),
+      left_out: pending.some((change) => isAddition(change) && isUnderWay(rowOf(change))),
+    },
   };
 }
 
@@ -93,6 +99,9 @@ const streamsOf = (taken: SchemaChange[], drifts: StreamDrift[]) =>
     .filter((schema) => taken.some((change) => change.subject === 'stream' && isOf(change, schema)));
 
 const isAddition = ({ subject, before }: SchemaChange) => subject === 'field' && before === null;
+
+/** Its next read goes on behind rows that were read without a field. */
+const isUnderWay = (row: StreamRow | undefined) => row?.sync_mode === 'incremental' && row.state !== null;
 
 /** Fields that wait are left out; those that do so no more are free again. */
 function changedFields(

@@ -135,13 +135,24 @@ async function report(
       event,
       actor: SYSTEM_ACTOR,
       resource: { type: 'connection', id: connection.id, name: connection.name },
-      summary: `The source of ${connection.name} ${what}${summaryText(summary)}`,
+      summary: `The source of ${connection.name} ${what}${summaryText(summary)}${missingText(connection, plan)}`,
       connection_id: connection.id,
       account_connector_id: source.id,
       payload,
     });
   }
 }
+
+/** What of new fields does not arrive by itself. */
+function missingText({ schema_change_policy }: ConnectionRow, { missing }: Adaptation): string {
+  const taken = '. Rows loaded before have no value in what was added until they change or are read again';
+  // A connection that stops leaves nothing behind.
+  const left = schema_change_policy === 'disable_connection' ? '' : LEFT_OUT;
+  return `${missing.taken ? taken : ''}${missing.left_out ? left : ''}`;
+}
+
+const LEFT_OUT =
+  '. Fields that wait for a review are left out: what comes in them until then is loaded only if it is read again';
 
 async function disableBy(db: Db, { id, schema_change_policy }: ConnectionRow, plan: Adaptation): Promise<void> {
   const by_policy = schema_change_policy === 'disable_connection' && plan.pending.length > 0;

@@ -1,10 +1,11 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import postgres from 'postgres';
 import { startWorker } from '../../server/engine/handlers.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { followedTables } from '../support/followed-tables.ts';
 import { rpc, rpcQuery } from '../support/rpc.ts';
+import { until } from '../support/until.ts';
 
 // The machine may be busy with other tests.
 setDefaultTimeout(120_000);
@@ -17,10 +18,13 @@ const source = postgres(from.url, { max: 2, onnotice: () => {} });
 const target = postgres(to.url, { max: 2, onnotice: () => {} });
 const { logSource, follow, run, reset } = followedTables(service, { call, from: from.url, to: to.url });
 
-afterAll(async () => {
-  await worker.stop();
+// A server has ten, for all tests that run on it.
+afterEach(async () => {
   const slots = await source`select slot_name from pg_replication_slots where database = current_database()`;
   for (const { slot_name } of slots) await source`select pg_drop_replication_slot(${slot_name})`;
+});
+afterAll(async () => {
+  await worker.stop();
   await Promise.all([source.end(), target.end()]);
   await Promise.all([from.drop(), to.drop()]);
 });
@@ -132,5 +136,129 @@ describe('a column that is added, with the first value in it', () => {
     expect((await review(connection, 'accept')).result).toMatchObject({ status: 'active' });
     expect(await run(connection)).toMatchObject({ status: 'succeeded', stream: { rows_updated: 1 } });
     expect((await rows(table, 'id, extra'))[2]).toEqual([3, 8]);
+  });
+});
+
+describe('what a stream cannot do without', () => {
+  /** A run that fails without having moved the log on, as often as it is tried. */
+  async function refused({ connection }: { connection: Json }, code: string) {
+    const before = await slotOf(connection);
+    const failed = await run(connection);
+    expect([failed.status, failed.stream.error?.code]).toEqual(['failed', code]);
+    await until(async () => (await get(connection)).schema_change_status === 'breaking');
+    const again = await run(connection);
+    expect([again.status, again.stream.error?.type]).toEqual(['failed', 'schema_changed']);
+    expect(await slotOf(connection)).toEqual(before);
+    return failed.stream.error!.message;
+  }
+  const accept = async (connection: Json) =>
+    expect((await review(connection, 'accept')).result).toMatchObject({ status: 'active' });
+
+  test('a column is renamed: what was changed under both names arrives under the new one', async () => {
+    const made = await shop();
+    const { connection, table } = made;
+    await sql(`update ${table} set note = 'old name' where id = 1; alter table ${table} rename column note to remark;
+      update ${table} set remark = 'new name' where id = 2`);
+    expect(await refused(made, 'field_missing')).toContain('the field note is gone');
+    await accept(connection);
+    const second = await run(connection);
+    expect([second.status, codes(second)]).toEqual(['succeeded', ['columns_added']]);
+    expect(await rows(table, 'id, remark')).toEqual([
+      [1, 'old name'],
+      [2, 'new name'],
+      [3, null],
+    ]);
+  });
+
+  test('a column goes: after the review the changes from before and after arrive without it', async () => {
+    const made = await shop();
+    const { connection, table } = made;
+    await sql(`update ${table} set total = 11, note = 'x' where id = 1; alter table ${table} drop column note;
+      update ${table} set total = 22 where id = 2; delete from ${table} where id = 3`);
+    await refused(made, 'field_missing');
+    await accept(connection);
+    expect((await run(connection)).status).toBe('succeeded');
+    expect(await rows(table, 'id, total')).toEqual([
+      [1, 11],
+      [2, 22],
+    ]);
+  });
+
+  test('a wider type is taken over in place; a narrower one waits for a review', async () => {
+    const made = await shop();
+    const { connection, table } = made;
+    await sql(`update ${table} set total = 11 where id = 1; alter table ${table} alter column total type bigint;
+      update ${table} set total = 5000000000 where id = 2`);
+    expect(await run(connection)).toMatchObject({ status: 'succeeded', stream: { rows_updated: 2, warnings: [] } });
+    expect(await rows(table, 'total::text, pg_typeof(total)::text')).toEqual([
+      ['11', 'bigint'],
+      ['30', 'bigint'],
+      ['5000000000', 'bigint'],
+    ]);
+    await sql(`update ${table} set note = '7'; update ${table} set note = 'no number' where id = 3; update ${table} set note = '8' where id = 3;
+      alter table ${table} alter column note type int using note::int; update ${table} set note = 9 where id = 1`);
+    expect(await refused(made, 'incompatible_change')).toContain('the field note is integer and was text');
+    await accept(connection);
+    expect((await run(connection)).status).toBe('succeeded');
+    expect(await rows(table, 'id, note')).toEqual([
+      [1, '9'],
+      [2, '7'],
+      [3, '8'],
+    ]);
+  });
+
+  test('another primary key: refused before anything is merged by the wrong one', async () => {
+    const made = await shop({ columns: 'id int primary key, total int not null, note text' });
+    await sql(`update ${made.table} set note = 'x' where id = 1;
+      alter table ${made.table} drop constraint orders_pkey; alter table ${made.table} add primary key (total)`);
+    expect(await refused(made, 'incompatible_change')).toContain('its primary key is total and was id');
+    expect(await pending(made.connection)).toMatchObject([{ change: 'primary_key_changed', breaking: true }]);
+    expect(await rows(made.table, 'note')).toEqual([['n1'], ['n2'], ['n3']]);
+  });
+
+  test('a table that was made anew under its name: said, and read again after a reset', async () => {
+    const { connection, table } = await shop();
+    await sql(`update ${table} set note = 'lost with it' where id = 1; drop table ${table};
+      create table ${table} (id int primary key, total int, note text, extra int); insert into ${table} values (7, 70, 'n7', 1)`);
+    const failed = await run(connection);
+    expect(failed.stream.error).toMatchObject({ code: 'publication_missing', type: 'config_error' });
+    expect(failed.stream.error!.message).toContain("Reset the stream's cursor");
+    await reset(connection);
+    expect((await run(connection)).status).toBe('succeeded');
+    expect(await rows(table, 'id, note, extra')).toEqual([[7, 'n7', 1]]);
+  });
+
+  test('the replica identity is taken away and given back: nothing is lost', async () => {
+    const { connection, table } = await shop();
+    await sql(`update ${table} set note = 'x' where id = 1; alter table ${table} replica identity nothing;
+      insert into ${table} values (4, 40, 'n4')`);
+    const before = await slotOf(connection);
+    const failed = await run(connection);
+    expect(failed.stream.error).toMatchObject({ code: 'replica_identity_missing', type: 'config_error' });
+    expect(await slotOf(connection)).toEqual(before);
+    await sql(`alter table ${table} replica identity full; delete from ${table} where id = 2`);
+    expect((await run(connection)).status).toBe('succeeded');
+    expect(await rows(table, 'id, note')).toEqual([
+      [1, 'x'],
+      [3, 'n3'],
+      [4, 'n4'],
+    ]);
+  });
+
+  test('several changes between two runs', async () => {
+    const { connection, table } = await shop();
+    await sql(`alter table ${table} add column a int; update ${table} set a = 1 where id = 1;
+      alter table ${table} rename column a to b; update ${table} set b = 2 where id = 2;
+      alter table ${table} alter column b type text; update ${table} set b = 'three' where id = 3;
+      alter table ${table} add column gone int; update ${table} set gone = 4; alter table ${table} drop column gone;
+      alter table ${table} alter column total type numeric(12, 2); update ${table} set total = 1.25 where id = 1;
+      truncate ${table}; insert into ${table} (id, b) values (5, 'five')`);
+    expect(await run(connection)).toMatchObject({ status: 'succeeded', stream: { attempt: 1 } });
+    await sql(`insert into ${table} values (6, 6.5, 'n6', 'six')`);
+    expect((await run(connection)).status).toBe('succeeded');
+    expect(await rows(table, 'id, total::text, note, b')).toEqual([
+      [5, null, null, 'five'],
+      [6, '6.50', 'n6', 'six'],
+    ]);
   });
 });

@@ -20,7 +20,7 @@ const BATCH_BYTES = 1024 * 1024;
 const OVERSIZE = 2;
 
 interface Reading {
-  /** One for replication. */
+  /** For statements; closed before the log comes, which may take hours. */
   session: PgSession;
   request: ReadRequest;
   /** The table when the read began. */
@@ -29,18 +29,26 @@ interface Reading {
   from: string;
 }
 
-/** The changes after `from`, up to where the log is now. Batches that end with a commit carry the state after it. */
+/**
+ * The changes after `from`, up to where the log is now. Batches that end with a commit carry the state after it. The log
+ * comes by a session that has never looked at the table: what a server knows of it for a statement stays with the
+ * session, and older rows would be decoded as if they were of the table's form of today.
+ */
 export async function* followLog(ctx: Context, reading: Reading): AsyncGenerator<Batch> {
   const { session, name, from } = reading;
   await assertKept(reading);
   const target = await endOfLog(session);
   await freeSlot(session, name);
+  await session.close();
+  const replication = await openReplication(ctx);
   try {
-    const stream = session.replicate(startReplication(name, from));
+    const stream = replication.replicate(startReplication(name, from));
     yield* untilTarget(ctx, { ...reading, stream, target });
     await stream.end();
   } catch (error) {
-    throw lostError(session.translate(error), reading);
+    throw lostError(replication.translate(error), reading);
+  } finally {
+    await replication.close();
   }
 }
 
@@ -56,6 +64,7 @@ async function endOfLog(session: PgSession): Promise<bigint> {
   return lsnValue(rows[0]![0]!);
 }
 
+/** A session that can stream the log. */
 export const openReplication = (ctx: Context) =>
   PgSession.open(ctx, { phase: 'run', replication: 'database' }).catch((error) => {
     throw setUpError(error);

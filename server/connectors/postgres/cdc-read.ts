@@ -24,12 +24,11 @@ const PATIENCE_MS = 10_000;
  */
 export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
   const from = request.state?.cursor ?? null;
-  // A session of the replication protocol takes statements as well, as long as nothing is streamed.
-  const session = from === null ? await PgSession.open(ctx, { phase: 'run' }) : await openReplication(ctx);
+  const name = slotName(request.reader_id!);
+  const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     await assertLogical(session);
     const shape = await assertFollowable(session, request);
-    const name = slotName(request.reader_id!);
     if (from === null) yield* readSnapshot(ctx, { session, request, shape, name });
     else if (isLsn(from)) yield* followLog(ctx, { session, request, shape, name, from });
     else

@@ -232,10 +232,17 @@ describe('what breaks a connection', () => {
       'schema_changed',
     ]);
     expect(events[0].payload).toMatchObject({ breaking: true, fields_removed: [`${made.name}.orders.note`] });
+    const ticksOf = async () => {
+      const [row] = await service.deps.db.select().from(connections).where(eq(connections.id, made.id));
+      return Date.parse(row!.ticking_since);
+    };
+    const before = await ticksOf();
     expect((await review(made.id, 'accept')).result).toMatchObject({
       status: 'active',
       schema_change_status: 'no_change',
     });
+    // What it missed while it was disabled is not late.
+    expect(await ticksOf()).toBeGreaterThan(before);
     expect(await run(made.id)).toMatchObject({ status: 'succeeded', streams_succeeded: 2 });
   });
 
@@ -327,13 +334,32 @@ describe('a run that meets the change first', () => {
     expect(await pending(made.id)).toHaveLength(1);
   });
 
-  test('goes on without a new column, which the next one has', async () => {
+  test('takes a new column over before it reads, and tells of it as a discovery would', async () => {
     const made = await shop();
     await sql.unsafe(`alter table ${made.name}.orders add column paid boolean default true`);
     expect(await run(made.id)).toMatchObject({ status: 'succeeded' });
-    await until(async () => (await eventsOf(made.id, 'schema_changed')).length === 1);
-    expect(await run(made.id)).toMatchObject({ status: 'succeeded' });
     expect((await sql.unsafe(`select paid from ${made.name}_copy.orders`))[0]).toEqual({ paid: true } as never);
+    const events = await eventsOf(made.id, 'schema_changed');
+    expect(events.map((one: { payload: object }) => one.payload)).toMatchObject([
+      { fields_added: [`${made.name}.orders.paid`], breaking: false },
+    ]);
+    expect(await refresh(made.id)).toMatchObject({ streams_updated: [], fields_added: [] });
+    expect(await eventsOf(made.id, 'schema_changed')).toHaveLength(1);
+  });
+
+  test('is the last one where any change stops the connection, and loads nothing', async () => {
+    const made = await shop({ schema_change_policy: 'disable_connection', streams: [{ name: 'orders' }] });
+    await sql.unsafe(`alter table ${made.name}.orders add column paid boolean`);
+    const ended = await run(made.id);
+    expect(ended).toMatchObject({
+      status: 'failed',
+      error: { type: 'schema_changed', code: 'schema_change_unreviewed', retryable: false },
+    });
+    expect(await get(made.id)).toMatchObject({ status: 'auto_disabled', status_reason: 'schema_change_policy' });
+    expect((await review(made.id, 'ignore')).result).toMatchObject({ status: 'active' });
+    expect(await run(made.id)).toMatchObject({ status: 'succeeded' });
+    const { columns } = await sql.unsafe(`select * from ${made.name}_copy.orders`);
+    expect(columns.map(({ name }) => name)).not.toContain('paid');
   });
 
   test('widens what it appends to, at once', async () => {

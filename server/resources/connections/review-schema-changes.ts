@@ -1,7 +1,6 @@
 import { eq, inArray, sql } from 'drizzle-orm';
 import { connectionStreams, connections, schemaChanges } from '../../../db/schema/index.ts';
 import type { StreamSchema } from '../../connectors/define.ts';
-import { nextRunAt } from '../../engine/schedule.ts';
 import { changeName, type SchemaChange } from '../../engine/schema-diff.ts';
 import { readChanges } from '../../engine/schema-drift.ts';
 import { isCursor } from '../../engine/schema-policy.ts';
@@ -17,6 +16,7 @@ import { getConnection } from './service.ts';
 import { readStreams, storeStreams } from './store-streams.ts';
 import { planStreams, streamKey } from './stream-selection.ts';
 import { settingsOf, type StreamRow } from './stream-settings.ts';
+import { tickingFrom } from './ticking.ts';
 import { connectorPair, refuseWhileRunning, VERSIONS_AHEAD } from './update-streams.ts';
 
 type WaitingChange = SchemaChange & { breaking: boolean };
@@ -114,7 +114,7 @@ async function storeReview(ctx: Ctx, connection: ConnectionRow): Promise<void> {
     await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
     await checkActivation(ctx, connection.id);
   }
-  const now = ctx.deps.now();
+  const { schedule } = connection;
   const [changed] = await ctx.db
     .update(connections)
     .set({
@@ -125,7 +125,7 @@ async function storeReview(ctx: Ctx, connection: ConnectionRow): Promise<void> {
         status: 'active',
         status_reason: null,
         consecutive_failures: 0,
-        next_run_at: nextRunAt(connection.schedule, { anchor: now, after: now }),
+        ...tickingFrom(ctx.deps.now(), { status: 'active', schedule }),
       }),
     })
     .where(eq(connections.id, connection.id))

@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { connections } from '../../../db/schema/index.ts';
-import { checkSchedule, nextRunAt } from '../../engine/schedule.ts';
+import { checkSchedule } from '../../engine/schedule.ts';
 import { badRequest } from '../../lib/errors.ts';
 import type { Ctx } from '../../procedure.ts';
 import { refuseDuplicateName } from '../duplicate-name.ts';
@@ -11,6 +11,7 @@ import { emitConnectionEvent } from './events.ts';
 import { refuseUnkeptRejects } from './rejected-rows.ts';
 import type { ConnectionSchema, UpdateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
+import { tickingFrom } from './ticking.ts';
 import { connectorPair, updateStreams } from './update-streams.ts';
 
 /** The columns that a request sets as they are. */
@@ -87,10 +88,7 @@ function scheduleChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConne
   const now = ctx.deps.now();
   const schedule = input.schedule ?? connection.schedule;
   if (input.schedule) checkSchedule(input.schedule, now);
-  const next = () => ({
-    next_run_at: connection.status === 'active' ? nextRunAt(schedule, { anchor: now, after: now }) : null,
-    ticking_since: now.toISOString(),
-  });
+  const next = () => tickingFrom(now, { status: connection.status, schedule });
   if (!Bun.deepEquals(schedule, connection.schedule)) return { schedule, ...next() };
   const on = connection.next_run_at !== null;
   const shouldBeOn = connection.status === 'active' && schedule.type !== 'manual';

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { differences } from '../../client/cli/apply/difference.ts';
 import { createApp } from '../../server/app.ts';
 import { startWorker } from '../../server/engine/handlers.ts';
 import { testApi } from '../support/api.ts';
@@ -62,6 +63,23 @@ describe('apply', () => {
     expect(await sources()).toEqual([]);
   });
 
+  test('--dry-run --json is one document, which has no secret of what would be made', async () => {
+    const { code, out } = await apply(PIPELINES, '--dry-run', '--json');
+    expect(code).toBe(1);
+    const told = JSON.parse(out);
+    expect(told).toMatchObject({ file: 'pipelines.yaml', dry_run: true, unchanged: 0 });
+    const step = (kind: string, name: string) => ({ action: 'create', kind, name, status: 'planned', id: null });
+    expect(told.steps).toMatchObject([
+      step('sources', 'Shop'),
+      step('destinations', 'Warehouse'),
+      step('connections', 'Shop to warehouse'),
+      step('triggers', 'Stop what keeps failing'),
+    ]);
+    expect(out).not.toContain('the first token');
+    expect((await apply(PIPELINES, '--json')).code).toBe(2);
+    expect(await sources()).toEqual([]);
+  });
+
   test('without --yes, and nobody to ask, nothing is done: 2', async () => {
     expect((await apply(PIPELINES)).code).toBe(2);
     expect(await sources()).toEqual([]);
@@ -92,7 +110,26 @@ describe('apply', () => {
     expect(out).toContain('schedule.cron_expression: "0 6 * * *" → "30 7 * * *"');
     expect(out).toContain('0 to create, 2 to change, 0 to delete, 2 unchanged');
     expect((await connection()).schedule.cron_expression).toBe('30 7 * * *');
-    expect((await apply(changed, '--yes')).out).toContain('No change');
+    const again = await apply(changed, '--yes', '--json');
+    expect({ ...again, out: JSON.parse(again.out) }).toEqual({
+      code: 0,
+      err: '',
+      out: { file: 'pipelines.yaml', dry_run: false, unchanged: 4, steps: [] },
+    });
+  });
+
+  test('--json tells what was changed, by what, and the id', async () => {
+    const { code, out, err } = await apply(PIPELINES.replace('retry_count > 3', 'retry_count > 4'), '--yes', '--json');
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    const [trigger] = (await call('GET', '/automation/triggers')).body;
+    const [first, second] = JSON.parse(out).steps;
+    expect(first).toMatchObject({
+      action: 'update',
+      kind: 'connections',
+      status: 'done',
+      changes: [{ path: 'schedule.cron_expression', from: '30 7 * * *', to: '0 6 * * *' }],
+    });
+    expect(second).toMatchObject({ action: 'update', kind: 'triggers', id: trigger.id, status: 'done', error: null });
   });
 
   test('a secret of another value is a change, though nobody can see it, and is not shown', async () => {
@@ -104,6 +141,18 @@ describe('apply', () => {
     expect((await cli.run(text, { env: other })).out).toContain('No change');
     expect((await cli.run(text, { env: secrets })).out).toContain('1 to change');
     expect((await cli.run([...text, '--rotate-secrets'], { env: secrets })).out).toContain('1 to change');
+  });
+
+  test('a private key or a secret that comes to what is there is not shown', async () => {
+    const webhook = '      - { type: call_webhook, url: https://example.org/hook, secret: a secret of many letters }\n';
+    const { out } = await apply(`${PIPELINES}${webhook}`, '--dry-run');
+    expect(out).toContain('"secret":"**********"');
+    expect(out).not.toContain('many letters');
+    const tunnel = { host: 'bastion', username: 'me', private_key: 'a key of many letters' };
+    const [change] = differences({ ssh_tunnel: tunnel }, { ssh_tunnel: null });
+    expect(change).toEqual({ path: 'ssh_tunnel', from: null, to: { ...tunnel, private_key: '**********' } });
+    const step = differences({ actions: [{ name: 'a', secret: 'b' }] }, { actions: [{ name: 'a' }] });
+    expect(JSON.stringify(step)).not.toContain('"b"');
   });
 
   test('streams that the file names no more are deselected', async () => {
@@ -172,6 +221,12 @@ describe('what cannot be is told with its place', () => {
     const { code, err } = await apply(text, '--yes');
     expect(code).toBe(1);
     expect(err).toContain('was not kept');
+    const told = JSON.parse((await apply(text, '--yes', '--json')).out);
+    expect(told.steps).toMatchObject([
+      { name: 'Broken', status: 'failed', id: null, error: expect.stringContaining('was not kept') },
+      ...told.steps.slice(1),
+    ]);
+    expect(told.steps.slice(1).every(({ status }: { status: string }) => status === 'planned')).toBe(true);
     expect((await sources()).map(({ name }: { name: string }) => name)).toEqual(['Shop']);
   });
 });

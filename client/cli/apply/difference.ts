@@ -11,6 +11,17 @@ export interface Change {
 const isObject = (value: unknown): value is Body =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** What no answer shows, whether it is about to be stored or is compared. */
+export const SECRET_KEYS = ['private_key', 'encrypted_private_key', 'secret'];
+
+/** As it may be shown. */
+function hidden(value: unknown, path: string): unknown {
+  if (SECRET_KEYS.some((key) => path === key || path.endsWith(`.${key}`))) return MASK;
+  if (Array.isArray(value)) return value.map((element) => hidden(element, path));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, hidden(inner, key)]));
+}
+
 /** By what the elements of a list are told apart; the others by their place. */
 export const identityOf = (element: unknown): string | null => {
   if (!isObject(element)) return null;
@@ -31,20 +42,22 @@ export function differences(wanted: unknown, actual: unknown, path = ''): Change
     );
   }
   if (Array.isArray(wanted) && Array.isArray(actual)) return listDifferences(wanted, actual, path);
-  return (wanted ?? null) === (actual ?? null) ? [] : [{ path, from: actual ?? null, to: wanted }];
+  return (wanted ?? null) === (actual ?? null) ? [] : [{ path, from: actual ?? null, to: hidden(wanted, path) }];
 }
 
 function listDifferences(wanted: unknown[], actual: unknown[], path: string): Change[] {
   const names = wanted.map(identityOf);
   if (names.includes(null)) {
-    if (wanted.length !== actual.length) return [{ path, from: actual, to: wanted }];
+    if (wanted.length !== actual.length) return [{ path, from: actual, to: hidden(wanted, path) }];
     return wanted.flatMap((element, at) => differences(element, actual[at], `${path}[${at}]`));
   }
   const known = new Map(actual.map((element) => [identityOf(element), element]));
   const changed = wanted.flatMap((element, at) => {
     const name = names[at]!;
     const place = `${path}.${name.replace(/^\./, '')}`;
-    return known.has(name) ? differences(element, known.get(name), place) : [{ path: place, from: null, to: element }];
+    return known.has(name)
+      ? differences(element, known.get(name), place)
+      : [{ path: place, from: null, to: hidden(element, place) }];
   });
   const gone = [...known].filter(([name]) => !names.includes(name));
   return [

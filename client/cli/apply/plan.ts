@@ -1,7 +1,7 @@
 import { type ApiClient, isApiError } from '../../api.ts';
 import { UsageError } from '../exit.ts';
 import { type Current, findNamed } from './current.ts';
-import { type Change, differences, identityOf, MASK } from './difference.ts';
+import { type Change, differences, identityOf, MASK, SECRET_KEYS } from './difference.ts';
 import { type Body, KINDS, type Kind, type Path, type Wanted } from './document.ts';
 
 /** One thing to do. */
@@ -14,8 +14,6 @@ export interface Planning {
   prune: boolean;
   rotateSecrets: boolean;
 }
-
-const PRIVATE_KEYS = ['private_key', 'encrypted_private_key'];
 
 /** What must be done, in the order in which it can be. @throws UsageError with the place of what cannot be. */
 export async function makePlan(
@@ -126,8 +124,8 @@ function tunnelChanges(wanted: unknown, actual: unknown, rotate: boolean): Chang
   if (wanted === undefined) return [];
   if (wanted === null || actual === null || typeof wanted !== 'object')
     return differences(wanted, actual, 'ssh_tunnel');
-  const visible = Object.fromEntries(Object.entries(wanted).filter(([key]) => !PRIVATE_KEYS.includes(key)));
-  const isRotated = rotate && PRIVATE_KEYS.some((key) => key in wanted);
+  const visible = Object.fromEntries(Object.entries(wanted).filter(([key]) => !SECRET_KEYS.includes(key)));
+  const isRotated = rotate && SECRET_KEYS.some((key) => key in wanted);
   return [
     ...differences(visible, actual, 'ssh_tunnel'),
     ...(isRotated ? [{ path: 'ssh_tunnel.private_key', from: MASK, to: MASK }] : []),

@@ -9,6 +9,7 @@ export const apply = buildCommand<Applying, [], Cli>({
     flags: {
       file: { kind: 'parsed', parse: String, brief: 'The file; - is standard input', placeholder: 'path' },
       yes,
+      json: switchFlag('The steps and what became of each, as JSON; asks nothing'),
       dryRun: switchFlag('Show what would change; exit code 1 when something would'),
       prune: switchFlag('Delete what the file does not name'),
       rotateSecrets: switchFlag('Send every secret again, those that cannot be compared as well'),

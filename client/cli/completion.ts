@@ -4,6 +4,7 @@ const NAME = 'data-pipelines';
 /** Asks the program itself what could come next: hidden from help. */
 export const COMPLETE = '__complete';
 
+/** Where the program has nothing to propose, each proposes files. */
 const SCRIPTS = {
   bash: `_data_pipelines() {
   local line
@@ -13,13 +14,19 @@ const SCRIPTS = {
 complete -o default -F _data_pipelines ${NAME}`,
   zsh: `_data_pipelines() {
   local -a found
-  found=("\${(@f)$(${NAME} ${COMPLETE} "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  compadd -- $found
+  found=(\${(f)"$(${NAME} ${COMPLETE} "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  if (( $#found )); then compadd -- $found; else _files; fi
 }
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
 compdef _data_pipelines ${NAME}`,
   fish: `function __data_pipelines
   set -l words (commandline -opc) (commandline -ct)
-  ${NAME} ${COMPLETE} $words[2..-1] 2>/dev/null
+  set -l found (${NAME} ${COMPLETE} $words[2..-1] 2>/dev/null)
+  if set -q found[1]
+    printf '%s\\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
 end
 complete -c ${NAME} -f -a '(__data_pipelines)'`,
 };

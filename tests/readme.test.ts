@@ -81,7 +81,7 @@ describe('the README', () => {
     const told = promised(scripts.join('\n'));
     expect(told.length).toBeGreaterThan(6);
     expect(lines.map((line, at) => line.slice(0, told[at]?.length ?? 0) || line)).toEqual(told);
-  }, 60_000);
+  });
 });
 
 function existsBelow(path: string): boolean {

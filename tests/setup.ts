@@ -4,8 +4,8 @@ import { stopTestServer } from './support/postgres.ts';
 
 checkExactAnswers();
 
-// The first test that needs the database waits for its server and its template, on a busy machine for seconds.
-setDefaultTimeout(30_000);
+// Ends what hangs, tests and hooks alike. What has to be quick says so by an `expect`: a machine may be busy.
+setDefaultTimeout(180_000);
 
 // Registered in the preload, so it runs once, after the last test file of this process.
 afterAll(stopTestServer);

@@ -253,7 +253,7 @@ describe('GET /billing/usage/aggregated', () => {
       }),
       { numRuns: 30 },
     );
-  }, 60_000);
+  });
 });
 
 describe('GET /billing/usage/connection-usage', () => {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, afterEach, describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
 import { startWorker } from '../../server/engine/handlers.ts';
 import { testApi } from '../support/api.ts';
@@ -6,9 +6,6 @@ import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { followedTables } from '../support/followed-tables.ts';
 import { rpc, rpcQuery } from '../support/rpc.ts';
 import { until } from '../support/until.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(120_000);
 
 const service = await testDeps({ config: { RETRY_BACKOFF_SECONDS: 0 } });
 const { call } = testApi(service);

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { changeReaders } from '../../db/schema/index.ts';
@@ -10,9 +10,6 @@ import { followedTables } from '../support/followed-tables.ts';
 import { postgresParameters, uniqueName } from '../support/resources.ts';
 import { sshdMissing, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(120_000);
 
 const service = await testDeps();
 const { deps } = service;
@@ -84,7 +81,7 @@ describe('a destination that cannot apply changes', () => {
   test('is given rows of a cursor as ever', async () => {
     await source`create table plain_pairs (id int primary key, at timestamptz not null)`;
     const { id } = await make.connector('source', 'postgres', postgresParameters(from.url));
-    await until(async () => (await show('source', id)).catalog_status === 'ready', { timeout_ms: 60_000 });
+    await until(async () => (await show('source', id)).catalog_status === 'ready');
     const stream = { name: 'plain_pairs', sync_mode: 'incremental', cursor_field: ['at'] };
     const made = await make.connection({
       source_id: id,
@@ -185,7 +182,7 @@ describe('where the log does not lead on', () => {
     await server`insert into overrun values (4)`;
     expect((await run(connection)).stream).toMatchObject({ status: 'succeeded', rows_read: 1 });
     await call('DELETE', `/connections/${connection.id}`);
-    await until(() => isReleased(stream), { timeout_ms: 30_000 });
+    await until(() => isReleased(stream));
     expect(await kept(stream, server)).toEqual(GONE);
     await server.end();
   });
@@ -207,10 +204,10 @@ describe('slot and publication', () => {
       expect(await kept(stream)).toEqual(THERE);
     }
     expect((await update(one, { streams: [{ name: 'leaving', selected: false }] })).status).toBe(200);
-    await until(() => isReleased(streams[0]), { timeout_ms: 30_000 });
+    await until(() => isReleased(streams[0]));
     expect([await kept(streams[0]), await kept(streams[1])]).toEqual([GONE, THERE]);
     expect((await call('DELETE', `/connections/${two.id}`)).status).toBe(204);
-    await until(() => isReleased(streams[1]), { timeout_ms: 30_000 });
+    await until(() => isReleased(streams[1]));
     expect(await kept(streams[1])).toEqual(GONE);
   });
 });
@@ -238,10 +235,10 @@ describe.skipIf(sshdMissing !== null)('a log behind an SSH tunnel', () => {
     await call('DELETE', `/connections/${connection.id}`);
     const failures = async () =>
       (await deps.db.select().from(changeReaders).where(eq(changeReaders.stream_id, stream.id)))[0]?.failures ?? 0;
-    await until(async () => (await failures()) > 0, { timeout_ms: 30_000 });
+    await until(async () => (await failures()) > 0);
     expect(await kept(stream)).toEqual(THERE);
     await sshd.restart('same');
-    await until(() => isReleased(stream), { timeout_ms: 60_000 });
+    await until(() => isReleased(stream));
     expect(await kept(stream)).toEqual(GONE);
   });
 });

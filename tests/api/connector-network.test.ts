@@ -1,9 +1,7 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { postgresParameters, uniqueName } from '../support/resources.ts';
-
-setDefaultTimeout(30_000);
 
 const service = await testDeps();
 const warehouse = await createPlainDatabase();

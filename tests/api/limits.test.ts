@@ -295,7 +295,7 @@ describe('events of limits', () => {
       ['plan_limit_warning', 'max_connections', 80],
       ['plan_limit_reached', 'max_connections', 100],
     ]);
-  }, 30_000);
+  });
 });
 
 describe('billing.changePlan', () => {

@@ -1,10 +1,7 @@
-import { describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { trackCursor } from '../../server/connectors/cursor.ts';
 import type { Cell, StreamState } from '../../server/connectors/define.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 /** The source as it grows: each step is the table of that time, ascending by cursor (column 0). */
 const byCursor = (rows: Cell[][]) => [...rows].sort((a, b) => Number(a[0]) - Number(b[0]));

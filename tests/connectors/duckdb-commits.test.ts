@@ -1,12 +1,9 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { watchOver } from '../support/watchdog.ts';
 import { duckDbTarget } from './duckdb-target.ts';
 import { batchOf } from './postgres-support.ts';
 import { errorOf, row } from './writing.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const { content, filesRoot, load, open, sql } = duckDbTarget();
 

@@ -1,13 +1,10 @@
-import { expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf, duckDbTarget } from './duckdb-target.ts';
 import { batchOf, column } from './postgres-support.ts';
 import { errorOf, row } from './writing.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const { filesRoot, load, open, sql } = duckDbTarget();
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConnectorContext, StreamSchema } from '../../server/connectors/define.ts';
@@ -8,9 +8,6 @@ import { ConnectorError } from '../../server/connectors/errors.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
 import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 let place: Awaited<ReturnType<typeof duckDbFolder>>;
 beforeEach(async () => {

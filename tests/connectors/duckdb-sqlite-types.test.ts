@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type {
   AnyDestination,
@@ -17,9 +17,6 @@ import { contextOf } from './fixtures.ts';
 import { targetOf, twoDatabases } from './postgres-support.ts';
 import { readBatches, requestOf } from './reading.ts';
 import { type SqlitePlace, sqlitePlace } from './sqlite-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const sides = twoDatabases();
 let folder: Awaited<ReturnType<typeof duckDbFolder>>;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +8,6 @@ import { openDuckDb } from '../../server/connectors/file/duckdb.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { contextOf } from './fixtures.ts';
 import { requestOf, sourceConfig, streamNamed, targetOf, twoDatabases } from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(60_000);
 
 const sides = twoDatabases();
 const root = mkdtempSync(join(tmpdir(), 'data-pipelines-parquet-binary-'));

@@ -80,7 +80,7 @@ test('a long stream becomes several files, which one commit makes visible', asyn
   const ids = (await readBack('long', ['id'])).map(([id]) => Number(id));
   expect(new Set(ids).size).toBe(80_000);
   expect(readdirSync(root).filter((name) => name.startsWith('.'))).toEqual([]);
-}, 30_000);
+});
 
 test('a value that does not fit is a DataError without a path of this machine, and nothing stays', async () => {
   const error = await piped('bad', [[['no number', 'x']]]).catch((reason: unknown) => reason);
@@ -111,4 +111,4 @@ test('rows of megabytes take no more memory than narrow ones: several row groups
   expect(found.map(([id]) => id)).toEqual(Array.from({ length: 61 }, (_, id) => String(id)));
   expect(found[59]?.[1]).toBe(wide(59));
   expect(found[60]?.[1]).toBeNull();
-}, 120_000);
+});

@@ -117,7 +117,7 @@ describe('every row is there once', () => {
         expect(await s3.keys(`${here.path}/_pipeline_state/`)).toHaveLength(1);
         here.cleanUp();
       }
-    }, 60_000);
+    });
   }
 
   test('if another attempt comes at any moment of one that lives on', async () => {
@@ -145,7 +145,7 @@ describe('every row is there once', () => {
       expect(await s3.keys(`${here.path}/_pipeline_state/`)).toHaveLength(1);
       here.cleanUp();
     }
-  }, 60_000);
+  });
 });
 
 test('every row is there once if two attempts go on in any order: one stops, the other comes in half and waits for it', async () => {
@@ -181,7 +181,7 @@ test('every row is there once if two attempts go on in any order: one stops, the
       here.cleanUp();
     }
   }
-}, 120_000);
+});
 
 test('an overwrite that dies leaves the old rows or the new ones, and the next attempt the new ones', async () => {
   for (let dies = 1; ; dies += 1) {
@@ -206,7 +206,7 @@ test('an overwrite that dies leaves the old rows or the new ones, and the next a
     if (!died) break;
     expect(dies).toBeLessThan(40);
   }
-}, 60_000);
+});
 
 test('a committed upload that the store has dropped is told once, and no attempt after that is stuck', async () => {
   const here = place();

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Batch, Cell, RowChange, WriteTarget } from '../../server/connectors/define.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { mysqlDatabase } from './mysql-support.ts';
 import { batchOf, column, targetOf, twoDatabases } from './postgres-support.ts';
 import { mysqlPlace, postgresPlace, type RejectingPlace } from './rejects-places.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(60_000);
 
 const sides = twoDatabases();
 const side = mysqlDatabase();

@@ -1,11 +1,8 @@
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, test } from 'bun:test';
 import type { Cell, Dataset, Filter, StreamState } from '../../server/connectors/define.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { describeMysql, errorOf, mysqlDatabase, readAll, sourceConfig } from './mysql-support.ts';
 import { requestOf } from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(60_000);
 
 const side = mysqlDatabase();
 const contextWith = (datasets: Dataset[]) => ({ ...sourceConfig(side).ctx, datasets });

@@ -1,12 +1,10 @@
-import { beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { ConfigurationError, DataError, FencedError } from '../../server/connectors/errors.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { describeMysql, destinationConfig, mysqlDatabase, threads } from './mysql-support.ts';
-import { batchOf, column, eventually } from './postgres-support.ts';
+import { until } from '../support/until.ts';
+import { batchOf, column } from './postgres-support.ts';
 import { COLUMNS, errorOf, row, writingTo } from './writing.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(60_000);
 
 const side = mysqlDatabase();
 const { load, open, tableName, target } = writingTo((wanted) =>
@@ -158,9 +156,9 @@ describeMysql('overwrite', () => {
     await writer.write(batchOf([row(2, 'new')]));
     // A reader in a transaction holds the swap up; the connection is lost while it waits.
     const reader = side.sql(`start transaction; select * from ${table}; select sleep(3); commit`);
-    await eventually(async () => (await threads(side, 'sleep')) > 0);
+    await until(async () => (await threads(side, 'sleep')) > 0);
     const finishing = errorOf(writer.finish(null));
-    await eventually(async () => (await threads(side, 'rename table')) > 0);
+    await until(async () => (await threads(side, 'rename table')) > 0);
     const [waiting] = await side.server.sql(
       `select id from information_schema.processlist where db = '${side.database}' and info like 'rename table%'`,
     );
@@ -261,9 +259,9 @@ describeMysql('fences and aborts', () => {
     const { ctx, abort } = destinationConfig(side);
     const writer = await mysqlDestination.open(ctx, target({ fence: 2 }));
     const locking = side.sql(`lock tables ${table} write; select sleep(5)`);
-    await eventually(async () => (await threads(side, 'sleep')) > 0);
+    await until(async () => (await threads(side, 'sleep')) > 0);
     const writing = errorOf(writer.write(batchOf([row(2, 'b')])).then(() => writer.finish(null)));
-    await eventually(async () => (await threads(side, 'load data')) > 0);
+    await until(async () => (await threads(side, 'load data')) > 0);
     const reason = new Error('stop');
     const begun = performance.now();
     abort.abort(reason);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { ConnectorContext } from '../../server/connectors/define.ts';
 import { ConfigurationError, DataError, RetryableError } from '../../server/connectors/errors.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
@@ -8,12 +8,10 @@ import type { MysqlSourceConfig } from '../../server/connectors/mysql/settings.t
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { describeMysql, destinationConfig, mysqlDatabase, sourceConfig, threads } from './mysql-support.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
-import { column, eventually, targetOf, type TestContext } from './postgres-support.ts';
+import { until } from '../support/until.ts';
+import { column, targetOf, type TestContext } from './postgres-support.ts';
 import { testServerErrors } from './server-errors.ts';
 import { errorOf, testUnreachable, withListener } from './unreachable.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const user = `limited_${crypto.randomUUID().slice(0, 8)}`;
 const limited = { username: user, password: 'right' };
@@ -135,7 +133,7 @@ describeMysql('errors of the server', () => {
 
   test('a connection killed from outside is worth another attempt', async () => {
     const broken = errorOf(query(sourceConfig(side).ctx, 'select sleep(20)'));
-    await eventually(async () => (await threads(side, 'sleep(20)')) > 0);
+    await until(async () => (await threads(side, 'sleep(20)')) > 0);
     const [one] = await side.server.sql(
       `select id from information_schema.processlist where db = '${side.database}' and info = 'select sleep(20)'`,
     );

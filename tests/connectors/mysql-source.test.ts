@@ -1,13 +1,11 @@
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import type { Cell, Filter, Masking, StreamState } from '../../server/connectors/define.ts';
 import { SchemaChangedError } from '../../server/connectors/errors.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { describeMysql, errorOf, mysqlDatabase, readAll, sourceConfig, streamNamed, threads } from './mysql-support.ts';
-import { eventually, requestOf } from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(60_000);
+import { until } from '../support/until.ts';
+import { requestOf } from './postgres-support.ts';
 
 const side = mysqlDatabase();
 const ids = (rows: Cell[][]) => rows.map(([id]) => Number(id)).toSorted((a, b) => a - b);
@@ -258,13 +256,13 @@ describeMysql('one snapshot, one end', () => {
           ? readAll(ctx, requestOf(stream))
           : Array.fromAsync((await mysqlSource.copy!(ctx, requestOf(stream), 'pgcopy-text')).chunks),
       );
-      await eventually(async () => (await threads(side, 'select `id`')) > 0);
+      await until(async () => (await threads(side, 'select `id`')) > 0);
       const reason = new Error('stop');
       const begun = performance.now();
       abort.abort(reason);
       expect(await reading).toBe(reason as never);
       expect(performance.now() - begun).toBeLessThan(100);
-      await eventually(async () => (await threads(side)) === 0);
+      await until(async () => (await threads(side)) === 0);
       expect(performance.now() - begun).toBeLessThan(2_000);
     }
   });

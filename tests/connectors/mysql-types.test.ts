@@ -1,4 +1,4 @@
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, test } from 'bun:test';
 import type { WriteTarget } from '../../server/connectors/define.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
@@ -12,9 +12,6 @@ import {
   streamNamed,
 } from './mysql-support.ts';
 import { destinationConfig as postgresConfig, requestOf, targetOf, twoDatabases } from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(60_000);
 
 const mysql = mysqlDatabase();
 const postgres = twoDatabases();

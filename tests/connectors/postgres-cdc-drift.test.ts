@@ -1,9 +1,6 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { slotName } from '../../server/connectors/postgres/replication-slots.ts';
 import { type Follower, followers } from './postgres-cdc-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(90_000);
 
 const { sides, follow, both } = followers();
 const sql = (text: string) => sides.source.sql.unsafe(text);

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import type { Batch } from '../../server/connectors/define.ts';
 import { ConfigurationError, SchemaChangedError } from '../../server/connectors/errors.ts';
 import { slotName } from '../../server/connectors/postgres/replication-slots.ts';
@@ -6,9 +6,6 @@ import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { type Cluster, startCluster } from '../bench/cluster.ts';
 import { followers } from './postgres-cdc-support.ts';
 import { requestOf, sourceConfig } from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(90_000);
 
 const { sides, follow, discovered } = followers();
 const sql = (text: string) => sides.source.sql.unsafe(text);

@@ -1,13 +1,10 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
 import { slotName } from '../../server/connectors/postgres/replication-slots.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { until } from '../support/until.ts';
 import { followers } from './postgres-cdc-support.ts';
 import { requestOf } from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(90_000);
 
 const { sides, follow, both, context, discovered } = followers();
 const sql = (text: string) => sides.source.sql.unsafe(text);

@@ -1,9 +1,6 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { followers } from './postgres-cdc-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(60_000);
 
 const { sides, follow, both, context, discovered } = followers();
 const sql = (text: string) => sides.source.sql.unsafe(text);

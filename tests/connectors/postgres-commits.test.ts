@@ -1,11 +1,9 @@
-import { describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { DataError, FencedError } from '../../server/connectors/errors.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
-import { backends, batchOf, destinationConfig, eventually } from './postgres-support.ts';
+import { until } from '../support/until.ts';
+import { backends, batchOf, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const { sides, target, open, row, load, content, exists, errorOf } = targetTables();
 describe('who may commit', () => {
@@ -65,7 +63,7 @@ describe('nothing half done stays', () => {
       await writer.abort();
       await writer.abort();
     }
-    await eventually(async () => (await backends(sides.destination)) === 0);
+    await until(async () => (await backends(sides.destination)) === 0);
     expect(await exists()).toBe(false);
     const left = await sides.destination
       .sql`select relname from pg_class where relname like ${'%\\_\\_new%'} or relname like ${'stage%'}`;
@@ -105,7 +103,7 @@ describe('nothing half done stays', () => {
     abort.abort(reason);
     expect(await errorOf(writer.write(batchOf([row(2, 'b')])))).toBe(reason as never);
     await writer.abort();
-    await eventually(async () => (await backends(sides.destination)) === 0);
+    await until(async () => (await backends(sides.destination)) === 0);
     expect(await exists()).toBe(false);
   });
 });

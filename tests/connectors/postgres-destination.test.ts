@@ -1,11 +1,8 @@
-import { beforeEach, describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { batchOf, column, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
 import { COLUMNS } from './writing.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const { sides, target, open, row, load, content, exists, errorOf, tableName } = targetTables();
 let table = '';

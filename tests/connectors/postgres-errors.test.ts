@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { ConnectorContext } from '../../server/connectors/define.ts';
 import { ConfigurationError, DataError, RetryableError } from '../../server/connectors/errors.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
@@ -19,9 +19,6 @@ import {
 } from './postgres-support.ts';
 import { testServerErrors } from './server-errors.ts';
 import { errorOf, testUnreachable, withListener } from './unreachable.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const role = `limited_${crypto.randomUUID().slice(0, 8)}`;
 const limited = { username: role, password: 'right' };

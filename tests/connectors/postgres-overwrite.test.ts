@@ -1,11 +1,9 @@
-import { beforeEach, describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { ConfigurationError, DataError } from '../../server/connectors/errors.ts';
-import { batchOf, column, eventually } from './postgres-support.ts';
+import { until } from '../support/until.ts';
+import { batchOf, column } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
 import { COLUMNS } from './writing.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const { sides, open, row, load, content, errorOf, tableName } = targetTables();
 let table = '';
@@ -101,7 +99,7 @@ describe('overwrite', () => {
     await sides.destination.sql.begin(async (sql) => {
       await sql.unsafe(`select * from ${table}`);
       finished = writer.finish(null);
-      await eventually(async () => (await sides.destination.sql`select 1 from pg_locks where not granted`).length > 0);
+      await until(async () => (await sides.destination.sql`select 1 from pg_locks where not granted`).length > 0);
       expect([...(await sql.unsafe(`select name from ${table}`))]).toEqual([{ name: 'old' }] as never);
     });
     await finished;

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { pageRanges } from '../../server/connectors/postgres/ranges.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { until } from '../support/until.ts';
 import {
   backends,
   destinationConfig,
-  eventually,
   moveStream,
   requestOf,
   sourceConfig,
@@ -13,9 +13,6 @@ import {
   targetOf,
   twoDatabases,
 } from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(60_000);
 
 const sides = twoDatabases();
 const run = (sql: string) => sides.source.sql.unsafe(sql);
@@ -73,7 +70,7 @@ describe('ranges of pages', () => {
       expect(linesOf(from).length).toBe(3);
       expect(copiesOf(from).length).toBeGreaterThan(12);
     }
-    await eventually(async () => (await backends(sides.source)) === 0);
+    await until(async () => (await backends(sides.source)) === 0);
   });
 
   test('the rows read are counted while they come, and exactly at the end', async () => {
@@ -169,7 +166,7 @@ describe('one snapshot for all connections', () => {
     const chunks = copy.chunks[Symbol.asyncIterator]();
     await untilReaders(chunks, 2);
     const truncated = run('truncate doomed').execute();
-    await eventually(
+    await until(
       async () => (await run("select 1 from pg_locks where not granted and mode = 'AccessExclusiveLock'")).length > 0,
     );
     while (!(await chunks.next()).done) continue;
@@ -198,7 +195,7 @@ describe('an end on the way', () => {
     await untilReaders(chunks, 2);
     return { ...from, chunks };
   };
-  const noneLeft = () => eventually(async () => (await backends(sides.source)) === 0);
+  const noneLeft = () => until(async () => (await backends(sides.source)) === 0);
 
   test('by a stop: every connection is let go of, and the reason comes out', async () => {
     const { abort, chunks } = await started();

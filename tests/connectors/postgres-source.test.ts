@@ -1,11 +1,8 @@
-import { beforeAll, describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import type { Cell, Filter, Masking } from '../../server/connectors/define.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { readAll, requestOf, sourceConfig, streamNamed, twoDatabases } from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const sides = twoDatabases();
 const run = (sql: string) => sides.source.sql.unsafe(sql);

@@ -19,6 +19,8 @@ import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { directConnect } from '../../server/engine/connector-connect.ts';
 import { createPlainDatabase, type TestDatabase } from '../support/database.ts';
 
+export { until as eventually } from '../support/until.ts';
+
 export interface Entry extends RequestRecord {
   status?: number | null;
   code?: string;
@@ -180,15 +182,6 @@ export async function readAll(ctx: ConnectorContext<PostgresSourceConfig>, reque
     state = batch.state ?? state;
   }
   return { rows, state };
-}
-
-/** Looks again and again, up to twenty seconds. */
-export async function eventually(holds: () => Promise<boolean>): Promise<void> {
-  const start = performance.now();
-  while (!(await holds())) {
-    if (performance.now() - start > 20_000) throw new Error('it never came true');
-    await Bun.sleep(5);
-  }
 }
 
 /** How many connections of the connectors a database has; `state` as in pg_stat_activity. */

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import {
@@ -11,9 +11,6 @@ import {
   targetOf,
   twoDatabases,
 } from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const sides = twoDatabases();
 

@@ -1,12 +1,10 @@
-import { beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import type { TargetColumn, WriteTarget } from '../../server/connectors/define.ts';
-import { backends, batchOf, column, destinationConfig, eventually } from './postgres-support.ts';
+import { until } from '../support/until.ts';
+import { backends, batchOf, column, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
 import { COLUMNS } from './writing.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const { sides, target, open, row, load, content, errorOf, tableName } = targetTables();
 const DAY = { column: 'at', start: '2025-01-02', end: '2025-01-03' };
@@ -141,7 +139,7 @@ describe('the old rows of a window stay', () => {
     await stopped.write(batchOf([at(7, 'new', '02 01:00:00')]));
     abort.abort(new Error('stop'));
     await stopped.abort();
-    await eventually(async () => (await backends(sides.destination)) === 0);
+    await until(async () => (await backends(sides.destination)) === 0);
     expect(await content()).toEqual(all);
     expect((await errorOf(load(chunk(), batchOf([['x', 'new', null]]))))!.code).toBe('invalid_value');
     expect(await content()).toEqual(all);

@@ -63,4 +63,4 @@ test('the example of the README compiles, checks, discovers and reads', async ()
   } finally {
     await server.stop(true);
   }
-}, 60_000);
+});

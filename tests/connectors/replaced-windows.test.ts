@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { AnyDestination, Batch, ConnectorContext, Writer, WriteTarget } from '../../server/connectors/define.ts';
 import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
@@ -10,9 +10,7 @@ import { contextOf } from './fixtures.ts';
 import { destinationConfig, errorOf, mysqlDatabase } from './mysql-support.ts';
 import { batchOf, column } from './postgres-support.ts';
 
-// The machine may be busy with other tests. PostgreSQL's own are in postgres-windows.test.ts.
-setDefaultTimeout(60_000);
-
+// PostgreSQL's own are in postgres-windows.test.ts.
 const mysql = mysqlDatabase();
 let folder: Awaited<ReturnType<typeof duckDbFolder>>;
 beforeAll(async () => {

@@ -203,7 +203,7 @@ test('a database that stays locked is worth another attempt', async () => {
   place.write.run('create table t (id integer)');
   place.write.run('begin exclusive');
   expect(await codeOf(sqliteSource.check(place.context()))).toBe('transient_error database_locked');
-}, 20_000);
+});
 
 test('each fault has its own error', async () => {
   await Bun.write(join(place.filesRoot, 'text.db'), 'this is no database '.repeat(100));

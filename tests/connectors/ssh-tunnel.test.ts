@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, test } from 'bun:test';
 import {
   AuthenticationError,
   ConfigurationError,
@@ -26,9 +26,6 @@ import {
   twoDatabases,
 } from './postgres-support.ts';
 import { describeTunnel, through } from './tunnel-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
 
 const sides = twoDatabases();
 const mysqlSide = my.mysqlDatabase();

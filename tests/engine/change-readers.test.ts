@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { and, eq, sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors, changeReaders, connectionStreams, connections, events } from '../../db/schema/index.ts';
@@ -7,8 +7,6 @@ import { lookAtChangeReaders } from '../../server/engine/watch-change-readers.ts
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { until } from '../support/until.ts';
-
-setDefaultTimeout(60_000);
 
 const service = await testDeps();
 const worker = await startWorker(service.deps);
@@ -186,7 +184,7 @@ describe('what the source keeps', () => {
     const select = (selected: boolean) =>
       db.update(connectionStreams).set({ selected }).where(eq(connectionStreams.connection_id, pipeline.connection.id));
     await select(false);
-    await until(async () => (await readerRow(pipeline)) === undefined, { timeout_ms: 20_000 });
+    await until(async () => (await readerRow(pipeline)) === undefined);
     expect(await slotOf(pipeline)).toEqual({ slot: undefined, publication: undefined });
     expect((await streamOf(pipeline)).state).toBeNull();
     await source.unsafe('delete from released where id = 1; insert into released values (3)');
@@ -197,7 +195,7 @@ describe('what the source keeps', () => {
       .update(connections)
       .set({ deleted_at: new Date().toISOString() })
       .where(eq(connections.id, pipeline.connection.id));
-    await until(async () => (await readerRow(pipeline)) === undefined, { timeout_ms: 20_000 });
+    await until(async () => (await readerRow(pipeline)) === undefined);
     expect(await slotOf(pipeline)).toEqual({ slot: undefined, publication: undefined });
   });
 
@@ -216,7 +214,7 @@ describe('what the source keeps', () => {
       .update(connections)
       .set({ deleted_at: new Date().toISOString() })
       .where(eq(connections.id, pipeline.connection.id));
-    await until(async () => ((await readerRow(pipeline))?.failures ?? 0) >= 1, { timeout_ms: 20_000 });
+    await until(async () => ((await readerRow(pipeline))?.failures ?? 0) >= 1);
     while (((await readerRow(pipeline))?.failures ?? 0) < 4) await lookNow(pipeline);
     expect((await readerRow(pipeline))?.error).toContain('Cannot reach');
     const [told, ...more] = await eventsOf(pipeline, 'change_log_not_released');

@@ -52,7 +52,7 @@ test('a worker killed while it brings changes costs none and doubles none, in a 
   for (const pipeline of pipelines) {
     const id = await pipeline.start();
     const stream = async () => (await getStreamRuns(service, id))[0]!;
-    await until(async () => (await stream()).rows_read > 0, { timeout_ms: 30_000 });
+    await until(async () => (await stream()).rows_read > 0);
     worker.kill('SIGKILL');
     await worker.exited;
     worker = spawnWorker(service);
@@ -73,4 +73,4 @@ test('a worker killed while it brings changes costs none and doubles none, in a 
     count(distinct (_cdc_lsn, id))::int as changes from append_moved`;
   expect(history).toMatchObject({ read: 20_000, deleted: 60 });
   expect(history!.changes).toBe(20_000 + history!.updated + 60);
-}, 180_000);
+});

@@ -38,7 +38,7 @@ test('an account alone has all slots: streams of a run side by side, as many as 
   );
   expect(Math.max(...seen)).toBe(3);
   for (const worker of workers) worker.kill('SIGKILL');
-}, 60_000);
+});
 
 test('a thousand queued streams of one account do not keep another account waiting', async () => {
   const endless = { rows: 1_000_000, streams: 500, batch_rows: 1, batch_delay_ms: 200 };
@@ -51,7 +51,7 @@ test('a thousand queued streams of one account do not keep another account waiti
     await large.start();
   }
   const workers = [1, 2].map(() => spawnWorker(service, { WORKER_CONCURRENCY: '2' }));
-  await until(async () => (await streamsOf(service.account_id, 'running')) >= 4, { timeout_ms: 30_000 });
+  await until(async () => (await streamsOf(service.account_id, 'running')) >= 4);
 
   const { account_id } = await testApi(service).otherAccount();
   const small = await makePipeline(
@@ -60,7 +60,7 @@ test('a thousand queued streams of one account do not keep another account waiti
   );
   const begun = performance.now();
   const id = await small.start();
-  await until(async () => (await getRun(service, id)).started_at !== null, { timeout_ms: 10_000 });
+  await until(async () => (await getRun(service, id)).started_at !== null);
   expect(performance.now() - begun).toBeLessThan(10_000);
   expect((await runEnded(service, id)).status).toBe('succeeded');
   expect(await getStreamRuns(service, id)).toMatchObject([1, 2, 3].map(() => ({ rows_loaded: 20, attempt: 1 })));
@@ -68,4 +68,4 @@ test('a thousand queued streams of one account do not keep another account waiti
   expect(await streamsOf(service.account_id, 'pending')).toBeGreaterThanOrEqual(994);
   expect(await streamsOf(service.account_id, 'running')).toBeGreaterThanOrEqual(4);
   for (const worker of workers) worker.kill('SIGKILL');
-}, 90_000);
+});

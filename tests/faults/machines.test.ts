@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import postgres from 'postgres';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { type Machine, makeMachines } from '../support/machines.ts';
@@ -22,9 +22,12 @@ beforeAll(async () => {
   database = await machines.reach(Number(new URL(service.url).port));
   store = await machines.reach(Number(new URL(endpoint!).port));
 });
-afterAll(async () => {
+// One that stayed would take streams of the next test, and leave none to the machine that is lost there.
+afterEach(async () => {
   for (const worker of started) worker.kill('SIGKILL');
-  await Promise.all(started.map((worker) => worker.exited));
+  await Promise.all(started.splice(0).map((worker) => worker.exited));
+});
+afterAll(async () => {
   machines.close();
   await rows.end();
   await target.drop();
@@ -96,7 +99,7 @@ test(`several machines share a run; one is killed, one leaves, one comes in the 
   const [first, second] = [startWorker(), startWorker()];
   const run = await startRun('shared_');
   // More than one machine may hold, spare slot included: so both have some.
-  await until(async () => (await run.running()) >= 6, { timeout_ms: 40_000 });
+  await until(async () => (await run.running()) >= 6);
   first.kill('SIGKILL');
   await first.exited;
   const third = startWorker();
@@ -118,9 +121,9 @@ test(`several machines share a run; one is killed, one leaves, one comes in the 
 test.skipIf(!machines.isolated)(
   'a machine that the network has lost for a while neither holds a run up nor doubles a row when it is back',
   async () => {
-    const [first, second] = [startWorker(), startWorker()];
+    const [first] = [startWorker(), startWorker()];
     const run = await startRun('cut_');
-    await until(async () => (await run.running()) >= 6, { timeout_ms: 40_000 });
+    await until(async () => (await run.running()) >= 6);
     first.machine.cable('down');
     await until(async () => (await run.streams()).some(({ attempt }) => attempt === 2), { timeout_ms: 90_000 });
     // It goes on as if nothing had happened, with all that it had sent; its fence is lower by now.
@@ -129,7 +132,6 @@ test.skipIf(!machines.isolated)(
     await expectEveryRowOnce('cut_');
     const streams = await run.streams();
     expect(streams.map(({ rows_loaded }) => rows_loaded)).toEqual(Array.from({ length: STREAMS }, () => ROWS));
-    for (const worker of [first, second]) worker.kill('SIGKILL');
   },
   240_000,
 );

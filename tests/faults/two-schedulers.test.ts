@@ -51,4 +51,4 @@ test('two API and two worker processes at once fire each tick once, tick after t
     .where(eq(connections.id, made[0] ?? ''));
   expect(Date.parse(next?.next_run_at ?? '')).toBeGreaterThan(Date.now());
   for (const part of parts) part.kill('SIGKILL');
-}, 180_000);
+});

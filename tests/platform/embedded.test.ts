@@ -145,7 +145,7 @@ test('processes that start at once share one server, and the last one out stops 
   expect(await show(two.url, 'port')).toBe(new URL(two.url).port);
   await two.end();
   expect(existsSync(join(data, 'postmaster.pid'))).toBeFalse();
-}, 20_000);
+});
 
 test('a DATA_DIR that was deleted gets empty databases that work, not old ones whose keys are lost', async () => {
   const lost = join(folder, 'lost');
@@ -159,14 +159,14 @@ test('a DATA_DIR that was deleted gets empty databases that work, not old ones w
   const [row] = await ask(second.url('pipelines'), (sql) => sql`select to_regclass('old')::text as old`);
   expect(row?.old).toBeNull();
   await second.stop();
-}, 20_000);
+});
 
 test('an ephemeral server and its files go with the process, even with one that is killed', async () => {
   const other = await holder(join(folder, 'ephemeral'), 'ephemeral');
   const { pid, data } = await look(other.url);
   other.child.kill('SIGKILL');
   await until(() => !isAlive(pid) && !existsSync(dirname(data)));
-}, 20_000);
+});
 
 test('the cluster of a temporary DATA_DIR that is gone is removed by a later start', async () => {
   const gone = join(folder, 'gone');
@@ -177,4 +177,4 @@ test('the cluster of a temporary DATA_DIR that is gone is removed by a later sta
   const second = await startEmbeddedPostgres({ dataDir });
   expect(existsSync(data)).toBeFalse();
   await second.stop();
-}, 20_000);
+});

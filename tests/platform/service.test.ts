@@ -58,7 +58,7 @@ test('the first start tells the API key, the next ones do not; a signal ends eve
   expect(second.said).not.toInclude('dpm_');
   second.child.kill('SIGTERM');
   expect(await second.child.exited).toBe(0);
-}, 60_000);
+});
 
 test('one Ctrl-C that arrives several times, as under npx, still takes the database down', async () => {
   const { child } = await startService();
@@ -69,7 +69,7 @@ test('one Ctrl-C that arrives several times, as under npx, still takes the datab
   child.kill('SIGTERM');
   expect(await child.exited).toBe(0);
   expect(isAlive(running)).toBeFalse();
-}, 60_000);
+});
 
 test.each([
   [['all'], { PORT: 'x' }, 'PORT must be a whole number from 0 to 65535'],
@@ -102,7 +102,7 @@ test('a second checkout takes another port when the usual one is taken; a chosen
   } finally {
     await taken?.stop(true);
   }
-}, 60_000);
+});
 
 /** Null: somebody else has it, which serves as well. */
 function holdPort(port: number) {

@@ -46,7 +46,7 @@ describe('the supervised worker', () => {
     await worker.stop();
     expect(isAlive(second)).toBeFalse();
     expect(worker.pid()).toBeNull();
-  }, 20_000);
+  });
 
   test('ends by itself when its parent was killed', async () => {
     const script = join(import.meta.dir, '../support/hold-worker.ts');
@@ -57,5 +57,5 @@ describe('the supervised worker', () => {
     parent.kill('SIGKILL');
     await parent.exited;
     await until(() => !isAlive(pid));
-  }, 20_000);
+  });
 });

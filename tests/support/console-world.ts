@@ -57,7 +57,7 @@ export async function makeWorld({ service, api }: Console): Promise<World> {
   const ran = async (name: string) => {
     const connection_id = ids[name]!;
     const { body } = await api.call('POST', `/connections/${connection_id}/run`);
-    await runEnded(service, body, 60_000);
+    await runEnded(service, body);
     return { connection_id, id: body as string };
   };
   const world = { connections: ids, source_id: sources['Shop']!, destination_id };

@@ -33,7 +33,7 @@ export async function deliveringService(config: Partial<Config>) {
     settled: async (trigger: { id: string }, count = 1) => {
       const waiting = new Set(['pending', 'retrying']);
       const ended = async () => (await deliveriesOf(trigger)).filter(({ status }) => !waiting.has(status));
-      await until(async () => (await ended()).length >= count, { timeout_ms: 20_000 });
+      await until(async () => (await ended()).length >= count);
       return deliveriesOf(trigger);
     },
   };

@@ -30,7 +30,7 @@ export function followedTables(service: TestDeps, { call, from, to }: { call: Ca
       ...(more.ssh_tunnel && { ssh_tunnel: more.ssh_tunnel }),
     });
     expect(status).toBe(201);
-    await until(async () => (await show('source', body.id)).catalog_status === 'ready', { timeout_ms: 60_000 });
+    await until(async () => (await show('source', body.id)).catalog_status === 'ready');
     return body.id;
   }
 

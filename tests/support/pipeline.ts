@@ -133,7 +133,7 @@ export const getStreamRuns = ({ deps }: TestDeps, run_id: string) =>
   deps.db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, run_id)).orderBy(streamRuns.stream_name);
 
 /** Waits for a run's end and gives it. */
-export async function runEnded(test: TestDeps, run_id: string, timeout_ms = 30_000) {
+export async function runEnded(test: TestDeps, run_id: string, timeout_ms?: number) {
   await until(async () => !LIVE_RUN.includes((await getRun(test, run_id)).status), { timeout_ms });
   return getRun(test, run_id);
 }

@@ -187,8 +187,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   /** What `read` and `copy` do themselves; the engine does the rest row by row. */
   pushdown: { masking: Masking[]; filters: boolean };
   discover(ctx: ConnectorContext<Config>): Promise<StreamSchema[]>;
-  /** One stream of the catalog as it is now, at little cost, before a read `from` there on. Null: it is gone. */
-  describe?(ctx: ConnectorContext<Config>, stream: StreamSchema, from: StreamState | null): Promise<StreamSchema | null>;
+  /** One stream of the catalog as it is now, at little cost, before a read that begins `at`. Null: it is gone. */
+  describe?(ctx: ConnectorContext<Config>, stream: StreamSchema, at: StreamState | null): Promise<StreamSchema | null>;
   read(ctx: ConnectorContext<Config>, request: ReadRequest): AsyncIterable<Batch>;
   /** Byte formats that `copy` can give for these columns, best first; empty: rows only. */
   byteFormats?(request: ReadRequest): ByteFormat[];

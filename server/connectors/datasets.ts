@@ -45,10 +45,10 @@ export const datasetStream = ({ name, sql }: Dataset, fields: Field[]): StreamSc
   dataset_sql: sql,
 });
 
-export const datasetsCheck = (streams: readonly StreamSchema[]): CheckResult['checks'] =>
-  streams.length === 0
+export const datasetsCheck = (datasets: readonly unknown[]): CheckResult['checks'] =>
+  datasets.length === 0
     ? []
-    : [{ title: 'Datasets', status: 'passed', message: `${streams.length} queries can be read` }];
+    : [{ title: 'Datasets', status: 'passed', message: `${datasets.length} queries can be read` }];
 
 /**
  * The request with the fields as the query gives them now: its tables may have changed since it was discovered.

@@ -139,18 +139,25 @@ const PLACES: Place[] = [
   },
 ];
 
-describe.each(PLACES.filter(({ skip }) => !skip))('$name', ({ source, ctx, fill }) => {
+const QUERY = { name: 'asked', sql: 'select t.* from things t -- all of them' };
+/** A query is filled by its table's tests. */
+const KINDS = PLACES.filter(({ skip }) => !skip).flatMap((place) => [
+  { ...place, kind: 'table', stream: 'things' },
+  { ...place, kind: 'query', stream: QUERY.name, fill: async () => {} },
+]);
+
+describe.each(KINDS)('$name, a $kind', ({ source, ctx, fill, stream: wanted }) => {
   let schema: StreamSchema;
   beforeAll(async () => {
     await fill();
-    schema = (await source.discover(ctx())).find(({ name }) => name === 'things')!;
+    schema = (await source.discover({ ...ctx(), datasets: [QUERY] })).find(({ name }) => name === wanted)!;
   });
   /** The source does what it can, or nothing: then all is left to the engine. */
   const WAYS: AnySource[] = [source, { ...source, pushdown: { masking: [], filters: false } }];
 
   async function read(way: AnySource, settings: { fields?: object[]; filters?: Filter[] }): Promise<Cell[][]> {
     const stream = {
-      name: 'things',
+      name: schema.name,
       namespace: schema.namespace,
       sync_mode: 'full_refresh',
       fields: (settings.fields ?? []).map((one) => ({

@@ -1,13 +1,15 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { trackCursor } from '../cursor.ts';
+import { datasetClause } from '../datasets.ts';
 import type { Batch, Cell, ConnectorContext, Field, ReadRequest, StreamState } from '../define.ts';
 import { ConfigurationError, SchemaChangedError } from '../errors.ts';
-import { microsOf, timestampText } from '../timestamp-text.ts';
+import { asDescribed } from './datasets.ts';
 import { duckDbError } from './failures.ts';
 import { existingFile, reading } from './file-access.ts';
 import type { DuckDbSourceConfig } from './settings.ts';
 import { identifier, literal, relation } from './sql.ts';
 import { cellSql, isDate, valueSql } from './types.ts';
+import { limits } from './window.ts';
 
 type Context = ConnectorContext<DuckDbSourceConfig>;
 
@@ -19,14 +21,17 @@ const BATCH_BYTES = 1_000_000;
  * NULL have no place in that order: the first read (no state) begins with them and gives no state before they are
  * through, so that they come once; later reads do not see them.
  */
-export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
-  if (request.columns.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
+export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerator<Batch> {
+  if (wanted.columns.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
   const file = await existingFile(ctx);
-  const isIncremental = request.sync_mode === 'incremental' && request.cursor_field !== null;
   try {
-    yield* reading(ctx, file, (connection) =>
-      isIncremental ? readIncrement(ctx, connection, request) : batches(ctx, connection, selectText(request, {})),
-    );
+    yield* reading(ctx, file, async function* (connection) {
+      const request = await asDescribed({ connection, place: file }, wanted);
+      const isIncremental = request.sync_mode === 'incremental' && request.cursor_field !== null;
+      yield* isIncremental
+        ? readIncrement(ctx, connection, request)
+        : batches(ctx, connection, selectText(request, {}));
+    });
   } catch (error) {
     ctx.signal.throwIfAborted();
     throw duckDbError(error, file);
@@ -86,9 +91,11 @@ function selectText(request: ReadRequest, more: { cursor?: Field; where?: string
   const conditions = [...windowConditions(request), ...(where ? [where] : [])].join(' AND ');
   const keys = request.primary_key.map((path) => `t.${identifier(path[0] ?? '')}`);
   const order = cursor && ordered ? ` ORDER BY ${[columnOf(cursor), ...keys].join(', ')}` : '';
-  const from = `${relation(request.stream.namespace ?? 'main', request.stream.name)} t`;
-  return `SELECT ${columns.join(', ')} FROM ${from}${conditions && ` WHERE ${conditions}`}${order}`;
+  return `SELECT ${columns.join(', ')} FROM ${fromClause(request)}${conditions && ` WHERE ${conditions}`}${order}`;
 }
+
+const fromClause = ({ stream: { namespace, name, dataset_sql } }: ReadRequest) =>
+  dataset_sql === undefined ? `${relation(namespace ?? 'main', name)} t` : datasetClause(dataset_sql, 't');
 
 function windowConditions(request: ReadRequest): string[] {
   const { window } = request;
@@ -97,17 +104,7 @@ function windowConditions(request: ReadRequest): string[] {
   if (!isDate(field.type)) {
     throw new ConfigurationError('window_needs_dates', `${field.path[0]} is no date, so no days can be chosen by it`);
   }
-  const bound = (operator: string, value: string | null) => {
-    if (value === null) return [];
-    const micros = microsOf(value);
-    if (Number.isNaN(micros)) throw new ConfigurationError('invalid_window', `"${value}" is no date or timestamp`);
-    const text = timestampText(micros);
-    const zoned = field.type === 'timestamp_tz';
-    return [
-      `${columnOf(field)} ${operator} ${zoned ? 'TIMESTAMPTZ' : 'TIMESTAMP'} ${literal(zoned ? text : text.slice(0, -3))}`,
-    ];
-  };
-  return [...bound('>=', window.start), ...bound('<', window.end)];
+  return limits({ column: columnOf(field), isZoned: field.type === 'timestamp_tz' }, window);
 }
 
 async function* batches(ctx: Context, connection: DuckDBConnection, select: string): AsyncGenerator<Batch> {

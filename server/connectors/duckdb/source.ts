@@ -1,6 +1,7 @@
-import type { DuckDBConnection } from '@duckdb/node-api';
+import { datasetsCheck } from '../datasets.ts';
 import { type CheckResult, type ConnectorContext, defineSource, type ReadRequest } from '../define.ts';
 import { discoverStreams } from './catalog.ts';
+import { datasetStreams, type Opened } from './datasets.ts';
 import { DATABASE, query } from './engine.ts';
 import { duckDbError } from './failures.ts';
 import { existingFile, reading } from './file-access.ts';
@@ -19,30 +20,37 @@ export const duckDbSource = defineSource<DuckDbSourceConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['none'],
+  capabilities: { datasets: true },
   supported_sync_modes: ['full_refresh', 'incremental'],
   pushdown: { masking: [], filters: false },
   config: DuckDbSourceConfig,
-  check: (ctx) => once(ctx, (connection) => checkTables(ctx, connection)),
+  check: (ctx) => once(ctx, (opened) => checkTables(ctx, opened)),
   possibleValues: {
     schemas: (ctx) =>
-      once(ctx, async (connection) => {
+      once(ctx, async ({ connection }) => {
         const streams = await discoverStreams(connection, []);
         return Object.fromEntries(streams.map(({ namespace }) => [namespace ?? '', namespace ?? '']));
       }),
   },
-  discover: (ctx) => once(ctx, (connection) => discoverStreams(connection, ctx.config.schemas)),
+  discover: (ctx) =>
+    once(ctx, async (opened) => [
+      ...(await discoverStreams(opened.connection, ctx.config.schemas)),
+      ...(await datasetStreams(opened, ctx.datasets)),
+    ]),
   describe: (ctx, stream) =>
-    once(ctx, async (connection) => {
+    once(ctx, async ({ connection }) => {
       const found = await discoverStreams(connection, [stream.namespace ?? 'main']);
       return found.find(({ name }) => name === stream.name) ?? null;
     }),
   read: readRows,
-  estimate: (ctx, request) => once(ctx, (connection) => estimatedRows(connection, request)),
+  estimate: (ctx, request) => once(ctx, (opened) => estimatedRows(opened, request)),
 });
 
-async function checkTables(ctx: Context, connection: DuckDBConnection): Promise<CheckResult> {
+async function checkTables(ctx: Context, opened: Opened): Promise<CheckResult> {
+  const { connection } = opened;
   const [[version] = []] = await query(connection, 'select version()');
   const streams = await discoverStreams(connection, ctx.config.schemas);
+  const datasets = await datasetStreams(opened, ctx.datasets);
   const found = new Set(streams.map(({ namespace }) => namespace));
   const missing = ctx.config.schemas.filter((schema) => !found.has(schema));
   const problem =
@@ -54,6 +62,7 @@ async function checkTables(ctx: Context, connection: DuckDBConnection): Promise<
   return {
     checks: [
       { title: 'Database', status: 'passed', message: `DuckDB ${version}` },
+      ...datasetsCheck(datasets),
       {
         title: 'Tables',
         status: problem ? 'failed' : 'passed',
@@ -63,8 +72,9 @@ async function checkTables(ctx: Context, connection: DuckDBConnection): Promise<
   };
 }
 
-/** Null for views. */
-async function estimatedRows(connection: DuckDBConnection, { stream }: ReadRequest): Promise<number | null> {
+/** Null for views and queries. */
+async function estimatedRows({ connection }: Opened, { stream }: ReadRequest): Promise<number | null> {
+  if (stream.dataset_sql !== undefined) return null;
   const [row] = await query(
     connection,
     `select estimated_size from duckdb_tables() where database_name = '${DATABASE}'
@@ -73,11 +83,11 @@ async function estimatedRows(connection: DuckDBConnection, { stream }: ReadReque
   return row?.[0] == null ? null : Number(row[0]);
 }
 
-async function once<Result>(ctx: Context, work: (connection: DuckDBConnection) => Promise<Result>): Promise<Result> {
+async function once<Result>(ctx: Context, work: (opened: Opened) => Promise<Result>): Promise<Result> {
   const file = await existingFile(ctx);
   try {
     const results = reading(ctx, file, async function* (connection) {
-      yield await work(connection);
+      yield await work({ connection, place: file });
     });
     for await (const result of results) return result;
     throw new Error('the database was not opened');

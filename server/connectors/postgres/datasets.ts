@@ -1,5 +1,6 @@
 import { datasetClause, datasetField, datasetStream, describedFields } from '../datasets.ts';
 import type { Dataset, Field, StreamSchema } from '../define.ts';
+import { ConfigurationError } from '../errors.ts';
 import type { PgSession } from './session.ts';
 import { DIALECT, isCursorType, logicalType } from './types.ts';
 
@@ -9,7 +10,7 @@ import { DIALECT, isCursorType, logicalType } from './types.ts';
  */
 export async function datasetFields(session: PgSession, dataset: Dataset): Promise<Field[]> {
   return describedFields(dataset, async () => {
-    const columns = await session.describe(`select * from ${datasetClause(dataset.sql, 'q')} limit 0`);
+    const columns = await session.describe(`select * from ${datasetClause(dataset.sql, 'q')} limit 0`).catch(refuse);
     const list = (values: number[]) => `{${values.join(',')}}`;
     const { rows } = await session.query(
       `select format_type(t.oid, c.modifier), case when t.typtype = 'd' then format_type(t.typbasetype, t.typtypmod) end
@@ -28,6 +29,12 @@ export async function datasetFields(session: PgSession, dataset: Dataset): Promi
       });
     });
   });
+}
+
+/** What the server says of a value left open is a fault of the protocol to it, which is tried again elsewhere. */
+function refuse(error: Error): never {
+  if (!/bind message supplies 0 parameters/.test(error.message)) throw error;
+  throw new ConfigurationError('statement_refused', 'The query has a parameter where a value should be');
 }
 
 /** Datasets as streams without a namespace. */

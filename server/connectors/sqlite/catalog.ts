@@ -1,12 +1,9 @@
 import type { Database } from 'bun:sqlite';
 import type { Field, LogicalType, StreamSchema } from '../define.ts';
-import { breathe, type Context, identifier } from './database.ts';
+import { type Context, identifier } from './database.ts';
 import { sqliteError } from './failures.ts';
-import { candidatesOf, isCursorType, isDate, isUndeclared, shownType } from './types.ts';
-
-/** Of an integer that SQLite shifts bits in. */
-const BITS = 60;
-const TURN_ROWS = 5_000;
+import { fittingTypes } from './fitting-types.ts';
+import { candidatesOf, isCursorType, isDate, shownType } from './types.ts';
 
 interface Column {
   name: string;
@@ -46,10 +43,28 @@ export async function discoverStreams(ctx: Context, database: Database): Promise
   return streams;
 }
 
-async function streamOf(ctx: Context, database: Database, { name, kind }: Table): Promise<StreamSchema> {
+/**
+ * A stream with the columns that it has now. Those that are known keep their types, which a read holds every value to:
+ * the table is looked through only for others. Null: it is gone.
+ */
+export async function describeStream(ctx: Context, database: Database, known: StreamSchema) {
+  const table = tablesOf(database).find(({ name }) => name === known.name);
+  return table ? streamOf(ctx, database, { ...table, known: known.fields }) : null;
+}
+
+async function streamOf(
+  ctx: Context,
+  database: Database,
+  { name, kind, known = [] }: Table & { known?: Field[] },
+): Promise<StreamSchema> {
   const columns = columnsOf(database, name);
-  const types = await fittingTypes(ctx, database, { table: name, columns });
-  const fields = columns.map((column, at) => fieldOf(column, types[at] as LogicalType));
+  const types = new Map(known.map(({ path, type }) => [path[0], type]));
+  const added = columns.filter((column) => !types.has(column.name));
+  const typed = added.map((column) => ({ ...column, candidates: candidatesOf(column.declared) }));
+  const found =
+    added.length > 0 ? await fittingTypes(ctx, database, { from: `${identifier(name)} t`, columns: typed }) : [];
+  for (const [at, column] of added.entries()) types.set(column.name, found[at] as LogicalType);
+  const fields = columns.map((column) => fieldOf(column, types.get(column.name) as LogicalType));
   const key = columns.filter((column) => column.key > 0).toSorted((a, b) => a.key - b.key);
   const cursors = fields.filter((field) => field.is_cursor_candidate);
   const usual = cursors.find(
@@ -76,44 +91,6 @@ function columnsOf(database: Database, table: string): Column[] {
     .query('select name, type, "notnull", pk from pragma_table_xinfo(?) where hidden <> 1 order by cid')
     .values(table) as [string, string, bigint, bigint][];
   return rows.map(([name, declared, notNull, key]) => ({ name, declared, notNull: notNull === 1n, key: Number(key) }));
-}
-
-/** Reads the whole table once: one bit for each type that a column might have and one value does not. */
-async function fittingTypes(
-  ctx: Context,
-  database: Database,
-  { table, columns }: { table: string; columns: Column[] },
-): Promise<LogicalType[]> {
-  const checks = columns.flatMap(({ name, declared }, at) => {
-    const column = `t.${identifier(name)}`;
-    const found = candidatesOf(declared).map(({ misfit }, rank) => ({ at, rank, sql: misfit(column) }));
-    // Nothing is known of a column without a type and without values.
-    return isUndeclared(declared) ? [...found, { at, rank: -1, sql: 'true' }] : found;
-  });
-  const words = Array.from({ length: Math.ceil(checks.length / BITS) }, (_, word) =>
-    checks.slice(word * BITS, (word + 1) * BITS).map(({ at, sql }, bit) => {
-      const column = `t.${identifier((columns[at] as Column).name)}`;
-      return `((${column} is not null and ${sql}) << ${bit})`;
-    }),
-  );
-  const seen = words.map(() => 0n);
-  const select = words.map((word, at) => `${word.join(' | ')} as w${at}`).join(', ') || '1 as w0';
-  let rows = 0;
-  const statement = database.prepare<Record<string, bigint>, []>(`select ${select} from ${identifier(table)} t`);
-  for (const row of statement.iterate()) {
-    for (let word = 0; word < seen.length; word++) seen[word] = (seen[word] as bigint) | (row[`w${word}`] as bigint);
-    rows += 1;
-    if (rows % TURN_ROWS > 0) continue;
-    await breathe();
-    ctx.signal.throwIfAborted();
-  }
-  const isSet = (check: number) => (((seen[Math.floor(check / BITS)] as bigint) >> BigInt(check % BITS)) & 1n) === 1n;
-  return columns.map(({ declared }, at) => {
-    const own = checks.flatMap((check, index) => (check.at === at ? [{ ...check, set: isSet(index) }] : []));
-    if (own.some(({ rank, set }) => rank === -1 && !set)) return 'string';
-    const fit = own.find(({ rank, set }) => rank >= 0 && !set);
-    return fit ? (candidatesOf(declared)[fit.rank]?.type ?? 'string') : 'string';
-  });
 }
 
 const fieldOf = ({ name, declared, notNull, key }: Column, type: LogicalType): Field => ({

@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite';
-import type { ConnectorContext } from '../define.ts';
+import { datasetClause } from '../datasets.ts';
+import type { ConnectorContext, StreamSchema } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
 import { findFiles } from '../file/root.ts';
 import { isBusy, sqliteError } from './failures.ts';
@@ -12,6 +13,10 @@ const LOCK_WAIT_MS = 5_000;
 const LOCK_POLL_MS = 20;
 
 export const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
+
+/** Where a stream's rows are, under the name `t`. */
+export const fromClause = ({ name, dataset_sql }: StreamSchema) =>
+  dataset_sql === undefined ? `${identifier(name)} t` : datasetClause(dataset_sql, 't');
 
 /** The caller's turn ends: SQLite works in this thread, so others would wait for all of a scan. */
 export const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite';
 import type { Field, ReadRequest } from '../define.ts';
 import { ConfigurationError, SchemaChangedError } from '../errors.ts';
 import { microsOf, timestampText } from '../timestamp-text.ts';
-import { identifier } from './database.ts';
+import { fromClause, identifier } from './database.ts';
 import { isDate } from './types.ts';
 
 const DAY_MICROS = 86_400_000_000;
@@ -44,7 +44,7 @@ export function windowConditions(database: Database, request: ReadRequest): Cond
   }
   const column = columnOf(field);
   const row = database
-    .query(`select ${column} from ${identifier(stream.name)} t where ${column} is not null limit 1`)
+    .query(`select ${column} from ${fromClause(stream)} where ${column} is not null limit 1`)
     .values()[0];
   const sample = String(row?.[0] ?? '');
   const bound = (operator: string, value: string | null): Condition[] =>

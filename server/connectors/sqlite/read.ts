@@ -2,7 +2,8 @@ import type { Database } from 'bun:sqlite';
 import { trackCursor } from '../cursor.ts';
 import type { Batch, Cell, Field, ReadRequest, StreamState } from '../define.ts';
 import { ConfigurationError, SchemaChangedError } from '../errors.ts';
-import { breathe, type Context, identifier, withSnapshot } from './database.ts';
+import { breathe, type Context, fromClause, identifier, withSnapshot } from './database.ts';
+import { checkDataset } from './datasets.ts';
 import { type Condition, columnOf, cursorField, resumeCondition, windowConditions } from './position.ts';
 import { cellOf, isDate, type SqliteValue, textOf } from './types.ts';
 
@@ -16,11 +17,13 @@ const BATCH_BYTES = 1_000_000;
  */
 export function readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
   if (request.columns.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
-  return withSnapshot(ctx, (database) =>
-    request.sync_mode === 'incremental' && request.cursor_field
+  const { name, dataset_sql: sql } = request.stream;
+  return withSnapshot(ctx, async function* (database) {
+    if (sql !== undefined) await checkDataset(ctx, database, { name, sql });
+    yield* request.sync_mode === 'incremental' && request.cursor_field
       ? readIncrement(ctx, database, request)
-      : batches(ctx, database, { request, where: windowConditions(database, request) }),
-  );
+      : batches(ctx, database, { request, where: windowConditions(database, request) });
+  });
 }
 
 async function* readIncrement(ctx: Context, database: Database, request: ReadRequest): AsyncGenerator<Batch> {
@@ -77,7 +80,7 @@ function selectText({ request, where, cursor, ordered }: Selection): string {
   const exact = cursor && (cursor.type === 'string' || isDate(cursor.type)) ? ' collate binary' : '';
   const keys = request.primary_key.map((path) => `t.${identifier(path[0] ?? '')}`);
   const order = cursor && ordered ? ` order by ${[`${columnOf(cursor)}${exact}`, ...keys].join(', ')}` : '';
-  return `select ${columns.join(', ')} from ${identifier(request.stream.name)} t${conditions && ` where ${conditions}`}${order}`;
+  return `select ${columns.join(', ')} from ${fromClause(request.stream)}${conditions && ` where ${conditions}`}${order}`;
 }
 
 async function* batches(ctx: Context, database: Database, selection: Selection): AsyncGenerator<Batch> {

@@ -1,7 +1,10 @@
 import type { Database } from 'bun:sqlite';
-import { type CheckResult, defineSource, type ReadRequest } from '../define.ts';
-import { discoverStreams, tablesOf } from './catalog.ts';
+import { datasetsCheck, datasetStream } from '../datasets.ts';
+import { type CheckResult, defineSource, type ReadRequest, type StreamSchema } from '../define.ts';
+import { describeApart, readApart } from './apart.ts';
+import { describeStream, discoverStreams, tablesOf } from './catalog.ts';
 import { type Context, identifier, withSnapshot } from './database.ts';
+import { checkDataset } from './datasets.ts';
 import { readRows } from './read.ts';
 import { SqliteSourceConfig } from './settings.ts';
 
@@ -14,30 +17,45 @@ export const sqliteSource = defineSource<SqliteSourceConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['none'],
+  capabilities: { datasets: true },
   supported_sync_modes: ['full_refresh', 'incremental'],
   // SQLite compares values of different kinds in its own ways: the engine filters as it does everywhere else.
   pushdown: { masking: [], filters: false },
   config: SqliteSourceConfig,
-  check: (ctx) => once(ctx, async (database) => checkTables(database)),
-  discover: (ctx) => once(ctx, (database) => discoverStreams(ctx, database)),
-  read: readRows,
+  check: (ctx) => once(ctx, (database) => checkStreams(ctx, database)),
+  discover: async (ctx) => [
+    ...(await once(ctx, (database) => discoverStreams(ctx, database))),
+    ...(await datasetStreams(ctx)),
+  ],
+  describe: (ctx, stream) => once(ctx, (database) => describeStream(ctx, database, stream)),
+  read: (ctx, request) => (request.stream.dataset_sql === undefined ? readRows : readApart)(ctx, request),
   estimate: (ctx, request) => once(ctx, async (database) => estimatedRows(database, request)),
 });
 
-function checkTables(database: Database): CheckResult {
+async function datasetStreams(ctx: Context): Promise<StreamSchema[]> {
+  const streams: StreamSchema[] = [];
+  for (const dataset of ctx.datasets ?? []) streams.push(datasetStream(dataset, await describeApart(ctx, dataset)));
+  return streams;
+}
+
+async function checkStreams(ctx: Context, database: Database): Promise<CheckResult> {
+  const { datasets = [] } = ctx;
+  for (const dataset of datasets) await checkDataset(ctx, database, dataset);
   const count = tablesOf(database).length;
   const version = database.query('select sqlite_version()').values()[0]?.[0];
   const tables = count === 0 ? 'There is no table or view' : `${count} tables and views can be read`;
   return {
     checks: [
       { title: 'Database', status: 'passed', message: `SQLite ${String(version)}` },
+      ...datasetsCheck(datasets),
       { title: 'Tables', status: count === 0 ? 'failed' : 'passed', message: tables },
     ],
   };
 }
 
-/** The highest rowid is found at once, a count only by reading all. Null where there are none, as in views. */
+/** The highest rowid is found at once, a count only by reading all. Null where there are none, as in views and queries. */
 function estimatedRows(database: Database, { stream }: ReadRequest): number | null {
+  if (stream.dataset_sql !== undefined) return null;
   try {
     const row = database.query(`select max(t.rowid) from ${identifier(stream.name)} t`).values()[0];
     return row?.[0] == null ? null : Number(row[0]);

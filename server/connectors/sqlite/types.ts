@@ -69,6 +69,9 @@ export function candidatesOf(declared: string): Candidate[] {
   return isUndeclared(type) ? [INTEGER, NUMBER, BINARY] : [NUMBER];
 }
 
+/** What a column that a query works out may be. */
+export const COMPUTED: Candidate[] = [INTEGER, NUMBER, BINARY, DATE, ...TIMESTAMPS];
+
 export const isUndeclared = (declared: string) => /^(ANY)?$/i.test(declared);
 
 /** SQLite's numbers with a point are doubles, whatever a DECIMAL(10,2) promises: others would round them. */
@@ -79,8 +82,8 @@ export const shownType = (declared: string, type: LogicalType): string | null =>
 
 const DATES: ReadonlySet<LogicalType> = new Set(['date', 'timestamp', 'timestamp_tz']);
 export const isDate = (type: LogicalType) => DATES.has(type);
-export const isCursorType = (type: LogicalType, declared: string) =>
-  (isDate(type) || type === 'integer' || type === 'number') && !isUndeclared(declared);
+export const isOrdered = (type: LogicalType) => isDate(type) || type === 'integer' || type === 'number';
+export const isCursorType = (type: LogicalType, declared: string) => isOrdered(type) && !isUndeclared(declared);
 
 export function doubleText(value: number): string {
   return Object.is(value, -0) ? '-0' : String(value);

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import { accountConnectors, events } from '../../db/schema/index.ts';
 import { openParameters } from '../../server/engine/account-connectors.ts';
+import { accountConnectorsOf } from '../support/account-connectors.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
@@ -19,22 +20,7 @@ const warehouse = await createPlainDatabase();
 const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 const TOKEN = 'a-very-secret-token';
 
-const create = (body: object, query = '') =>
-  call('POST', `/account_connectors${query}`, {
-    name: uniqueName('sample'),
-    connector_type: 'source',
-    connector_name: 'sample',
-    ...body,
-  });
-const rowOf = async (id: string) => {
-  const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
-  if (!row) throw new Error(`no row ${id}`);
-  return row;
-};
-const eventsOf = async (id: string) => {
-  const rows = await deps.db.select().from(events).where(eq(events.account_connector_id, id)).orderBy(events.id);
-  return rows.map((row) => row.event);
-};
+const { create, rowOf, eventsOf } = accountConnectorsOf(service, call);
 
 describe('POST /account_connectors/{account_connector_id}', () => {
   const update = (id: string, body: object) => call('POST', `/account_connectors/${id}`, body);

@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
-import { accountConnectors, events } from '../../db/schema/index.ts';
+import { accountConnectorsOf } from '../support/account-connectors.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
-import { makerOf, uniqueName } from '../support/resources.ts';
+import { makerOf } from '../support/resources.ts';
 
 const service = await testDeps();
-const { deps } = service;
 const api = testApi(service);
 const { call, anonymous } = api;
 const make = makerOf(call);
@@ -17,22 +15,7 @@ const foreign = await makerOf(other.call).source();
 const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 const TOKEN = 'a-very-secret-token';
 
-const create = (body: object, query = '') =>
-  call('POST', `/account_connectors${query}`, {
-    name: uniqueName('sample'),
-    connector_type: 'source',
-    connector_name: 'sample',
-    ...body,
-  });
-const rowOf = async (id: string) => {
-  const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
-  if (!row) throw new Error(`no row ${id}`);
-  return row;
-};
-const eventsOf = async (id: string) => {
-  const rows = await deps.db.select().from(events).where(eq(events.account_connector_id, id)).orderBy(events.id);
-  return rows.map((row) => row.event);
-};
+const { create, rowOf, eventsOf } = accountConnectorsOf(service, call);
 
 describe('GET /account_connectors', () => {
   test('200: newest first, and only what the filters ask for', async () => {

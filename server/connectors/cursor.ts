@@ -3,7 +3,8 @@ import type { Cell, StreamState } from './define.ts';
 
 /**
  * Where an incremental read stands. `boundary` has a hash of each row already read whose cursor equals `cursor`
- * (one entry a row, so equal rows are counted): a read that goes on asks for `>= cursor` and leaves those out.
+ * (one entry a row, so equal rows are counted): a read that goes on asks for `>= cursor` and leaves those out. With each
+ * hash goes the number of its cells: a row is still known when columns have come behind those that it had.
  */
 export interface CursorState extends StreamState {
   boundary: string[];
@@ -31,30 +32,22 @@ export function trackCursor(options: {
   state: StreamState | null;
 }): CursorTracker {
   const { cursorIndex, keyIndexes } = options;
-  const seen = seenBefore(options.state);
+  const earlier = new EarlierRows(options.state, cursorIndex);
   const resumed = options.state?.cursor ?? null;
   let cursor = resumed;
   let boundary = boundaryOf(options.state);
-  const hash = (row: Cell[]) => rowHash(keyIndexes.length ? keyIndexes.map((index) => row[index] ?? null) : row);
-  const isNew = (row: Cell[]) => {
-    if (seen.size === 0 || row[cursorIndex] !== resumed) return true;
-    const key = hash(row);
-    const count = seen.get(key);
-    if (!count) return true;
-    if (count === 1) seen.delete(key);
-    else seen.set(key, count - 1);
-    return false;
-  };
+  const cells = (row: Cell[]) => (keyIndexes.length ? keyIndexes.map((index) => row[index] ?? null) : row);
+  const isNew = (row: Cell[]) => row[cursorIndex] !== resumed || !earlier.take(cells(row));
   return {
     next(rows) {
-      const fresh = seen.size > 0 ? rows.filter(isNew) : rows;
+      const fresh = earlier.isEmpty ? rows : rows.filter(isNew);
       // Only the rows at the end can be at the boundary: hashing all of them would cost more than reading them.
       let start = fresh.length;
       const last = fresh.findLast((row) => row[cursorIndex] != null)?.[cursorIndex] ?? cursor;
       while (start > 0 && (fresh[start - 1]![cursorIndex] ?? last) === last) start--;
       const group = fresh.slice(start).filter((row) => row[cursorIndex] === last);
       if (group.length > 0) {
-        const hashes = group.map(hash);
+        const hashes = group.map((row) => rowHash(cells(row)));
         boundary = last === cursor ? [...boundary, ...hashes] : hashes;
         cursor = last;
       }
@@ -73,19 +66,13 @@ export function trackHighest(options: {
   compare(a: string, b: string): number;
 }): CursorTracker {
   const { cursorIndex, compare } = options;
-  const seen = seenBefore(options.state);
+  const before = new EarlierRows(options.state, cursorIndex);
   const resumed = options.state?.cursor ?? null;
   let cursor = resumed;
   let earlier = boundaryOf(options.state);
   // Hashed when the state is asked for: most rows are at the top only until the next one.
   let top: Cell[][] = [];
-  const wasSeen = (row: Cell[]) => {
-    if (seen.size === 0 || row[cursorIndex] !== resumed) return false;
-    const key = rowHash(row);
-    const count = seen.get(key) ?? 0;
-    if (count > 0) seen.set(key, count - 1);
-    return count > 0;
-  };
+  const wasSeen = (row: Cell[]) => row[cursorIndex] === resumed && before.take(row);
   const note = (row: Cell[], value: string) => {
     const order = cursor === null ? 1 : compare(value, cursor);
     if (order < 0) return;
@@ -110,14 +97,50 @@ export function trackHighest(options: {
 const boundaryOf = (state: StreamState | null): string[] =>
   Array.isArray(state?.boundary) ? state.boundary.filter((entry) => typeof entry === 'string') : [];
 
-function seenBefore(state: StreamState | null): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const key of boundaryOf(state)) counts.set(key, (counts.get(key) ?? 0) + 1);
-  return counts;
+/** The rows of a state's boundary, each to be met again once. */
+class EarlierRows {
+  readonly #counts = new Map<string, number>();
+  /** Numbers of cells; null: whoever noted the row did not say. */
+  readonly #widths = new Set<number | null>();
+
+  constructor(
+    state: StreamState | null,
+    private readonly cursorIndex: number,
+  ) {
+    for (const entry of boundaryOf(state)) {
+      this.#counts.set(entry, (this.#counts.get(entry) ?? 0) + 1);
+      this.#widths.add(entry.includes('.') ? Number(entry.slice(entry.indexOf('.') + 1)) : null);
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#counts.size === 0;
+  }
+
+  /** False: it is none of them. */
+  take(row: readonly Cell[]): boolean {
+    for (const width of this.#widths) {
+      const entry = width === null ? digest(row) : rowHash(this.#asBefore(row, width));
+      const count = this.#counts.get(entry);
+      if (!count) continue;
+      if (count === 1) this.#counts.delete(entry);
+      else this.#counts.set(entry, count - 1);
+      return true;
+    }
+    return false;
+  }
+
+  /** Columns that came since stand behind the others, before the cursor where that is told once more at the end. */
+  #asBefore(row: readonly Cell[], width: number): readonly Cell[] {
+    if (width >= row.length) return row;
+    return this.cursorIndex < width ? row.slice(0, width) : [...row.slice(0, width - 1), row[this.cursorIndex] ?? null];
+  }
 }
 
+const rowHash = (cells: readonly Cell[]) => `${digest(cells)}.${cells.length}`;
+
 /** 64 bits; each cell with its length before it, so that no two rows read the same. */
-function rowHash(cells: readonly Cell[]): string {
+function digest(cells: readonly Cell[]): string {
   const hash = createHash('sha256');
   for (const cell of cells) hash.update(cell === null ? 'n;' : `${Buffer.byteLength(cell)};${cell}`);
   return hash.digest('hex').slice(0, 16);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { trackCursor } from '../../server/connectors/cursor.ts';
 import type { Cell, StreamState } from '../../server/connectors/define.ts';
@@ -102,5 +103,62 @@ describe('reading by a cursor', () => {
     ]) {
       expect(trackCursor({ cursorIndex: 0, keyIndexes: [], state }).next([other]).rows).toEqual([other]);
     }
+  });
+
+  test.each(['at the end', 'where it stands'])(
+    'rows are known again with columns that came since; the cursor %s',
+    (where) => {
+      const atEnd = where === 'at the end';
+      const wide = (cells: Cell[]) => (atEnd ? [...cells, cells[0]!] : cells);
+      const cursorIndex = (cells: Cell[]) => (atEnd ? cells.length : 0);
+      const read = (state: StreamState | null, rows: Cell[][]) => {
+        const tracker = trackCursor({ cursorIndex: cursorIndex(rows[0]!), keyIndexes: [], state });
+        const next = tracker.next(rows.map(wide));
+        return { rows: next.rows.map((cells) => cells.slice(0, rows[0]!.length)), state: next.state };
+      };
+      const first = read(null, [
+        ['1', 'a'],
+        ['2', 'b'],
+        ['2', 'b'],
+      ]);
+      // One that changed comes again, whatever is new in it; one more that is like the others is one more.
+      const second = read(first.state, [
+        ['2', 'b', null],
+        ['2', 'c', 'x'],
+        ['2', 'b', 'y'],
+        ['2', 'b', null],
+      ]);
+      expect(second.rows).toEqual([
+        ['2', 'c', 'x'],
+        ['2', 'b', null],
+      ]);
+      const third = read(second.state, [
+        ['2', 'b', null, '1'],
+        ['2', 'c', 'x', '1'],
+        ['2', 'b', 'y', '1'],
+        ['2', 'b', null, '1'],
+        ['3', 'd', null, '1'],
+      ]);
+      expect(third.rows).toEqual([['3', 'd', null, '1']]);
+    },
+  );
+
+  test('states of before rows were noted with their number of cells go on', () => {
+    const state = {
+      cursor: '2',
+      boundary: [
+        createHash('sha256')
+          .update('1;2' + '1;b')
+          .digest('hex')
+          .slice(0, 16),
+      ],
+    };
+    const tracker = trackCursor({ cursorIndex: 0, keyIndexes: [], state });
+    expect(
+      tracker.next([
+        ['2', 'b'],
+        ['2', 'b'],
+      ]).rows,
+    ).toEqual([['2', 'b']]);
   });
 });

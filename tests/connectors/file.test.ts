@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import type { ConnectorContext, StreamState } from '../../server/connectors/define.ts';
+import type { Batch, ConnectorContext, StreamSchema, StreamState } from '../../server/connectors/define.ts';
 import { ConfigurationError, DataError, SchemaChangedError } from '../../server/connectors/errors.ts';
 import { FileSourceConfig } from '../../server/connectors/file/settings.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
@@ -23,9 +23,10 @@ function contextOf(settings: object): ConnectorContext<FileSourceConfig> {
   } as never;
 }
 
-function put(name: string, content: string | Uint8Array): string {
+function put(name: string, content: string | Uint8Array, changed = new Date()): string {
   mkdirSync(join(root, name, '..'), { recursive: true });
   writeFileSync(join(root, name), content);
+  utimesSync(join(root, name), changed, changed);
   return name;
 }
 
@@ -49,7 +50,11 @@ async function copiedRowsOf(settings: object) {
   expect(fileSource.byteFormats?.(requestOf(stream))).toEqual(['pgcopy-text']);
   const bytes = await fileSource.copy?.(context, requestOf(stream), 'pgcopy-text');
   const chunks: Uint8Array[] = [];
-  for await (const chunk of bytes?.chunks ?? []) chunks.push(chunk);
+  for await (const chunk of bytes?.chunks ?? []) {
+    // None holds more memory than it shows.
+    expect(chunk.buffer.byteLength).toBe(chunk.length);
+    chunks.push(chunk);
+  }
   const rows = decodeCopyText(Buffer.concat(chunks).toString());
   expect(bytes?.rows()).toBe(rows.length);
   return rows;
@@ -307,5 +312,51 @@ test('a column that is gone is a SchemaChangedError, a new one a warning', async
   warnings.length = 0;
   const [batch] = await readBatches(fileSource, context, requestOf(stream as never));
   expect(batch?.rows).toEqual([['1', '2']]);
-  expect(warnings).toEqual(['drift.csv has columns that the catalog does not know: c']);
+  expect(warnings).toEqual([
+    "drift.csv has columns that the catalog does not know: c. Their values are not loaded: update the catalog, and reset the stream's cursor to have the files read again",
+  ]);
+});
+
+test('a column that came with a later file is NULL in the ones before; the key, and one that went, have to be there', async () => {
+  const context = contextOf({ path: 'grown/*.csv', primary_key: ['id'] });
+  put('grown/1.csv', 'id,name\n1,a\n', new Date('2026-01-01'));
+  put('grown/2.csv', 'extra,id,name\n8,2,b\n', new Date('2026-01-02'));
+  const [stream] = await fileSource.discover(context);
+  const read = (state: StreamState | null) =>
+    readBatches(fileSource, context, requestOf(stream as never, { sync_mode: 'incremental', state }));
+  const cells = (batches: Batch[]) => batches.flatMap(({ rows }) => rows);
+  const first = await read(null);
+  expect(cells(first)).toEqual([
+    ['1', 'a', null],
+    ['2', 'b', '8'],
+  ]);
+  const { state } = first.at(-1)!;
+  put('grown/3.csv', 'id,name\n3,c\n', new Date('2026-01-03'));
+  await expect(read(state!)).rejects.toMatchObject({ code: 'column_missing' });
+  put('grown/4.csv', 'id,name,extra\n4,d,9\n', new Date('2026-01-04'));
+  expect(cells(await read(state!))).toEqual([
+    ['3', 'c', null],
+    ['4', 'd', '9'],
+  ]);
+  put('grown/5.csv', 'name,extra\ne,9\n', new Date('2026-01-05'));
+  await expect(read(state!)).rejects.toMatchObject({ code: 'column_missing' });
+});
+
+test('columns of the files that a read goes on with are told before it; what cannot be read is left to the read', async () => {
+  const context = contextOf({ path: 'told/*', primary_key: ['id'], format: 'jsonl' });
+  put('told/1', '{"id":1}\n', new Date('2026-01-01'));
+  const [stream] = (await fileSource.discover(context)) as [StreamSchema];
+  const names = async (state: StreamState | null) =>
+    (await fileSource.describe!(context, stream, state))!.fields.map(({ path, type }) => [path[0], type]);
+  const batches = await readBatches(fileSource, context, requestOf(stream, { sync_mode: 'incremental' }));
+  const { state } = batches.at(-1)!;
+  put('told/2', '{"id":2,"extra":[1]}\n', new Date('2026-01-02'));
+  put('told/3', 'no json', new Date('2026-01-03'));
+  put('told/4', '{"id":"text","more":1.5}\n', new Date('2026-01-04'));
+  expect(await names(null)).toEqual([['id', 'integer']]);
+  expect(await names(state!)).toEqual([
+    ['id', 'integer'],
+    ['extra', 'array'],
+    ['more', 'number'],
+  ]);
 });

@@ -38,7 +38,10 @@ export function warnOfNewColumns(
 ): void {
   const added = names.filter((name) => !known.has(name));
   if (added.length === 0) return;
-  ctx.warn('new_columns', `${file.name} has columns that the catalog does not know: ${added.slice(0, 20).join(', ')}`);
+  ctx.warn(
+    'new_columns',
+    `${file.name} has columns that the catalog does not know: ${added.slice(0, 20).join(', ')}. Their values are not loaded: update the catalog, and reset the stream's cursor to have the files read again`,
+  );
 }
 
 /** What discovery looks at, in each file that it opens: so many rows, or what text there is of wide ones. */

@@ -11,19 +11,13 @@ import { ConfigurationError } from '../errors.ts';
 import { timestampText } from '../timestamp-text.ts';
 import { checkedInOrder } from './check-steps.ts';
 import { copyFiles, fileByteFormats } from './copy.ts';
-import { csvReader } from './csv-reader.ts';
+import { readerOf, rowsOf, sampledColumns } from './files-together.ts';
 import { locatedFiles, placeName, requiredFiles } from './find-files.ts';
 import { UNKNOWN_TIME } from './http-listing.ts';
-import { jsonlReader } from './jsonl-reader.ts';
-import { parquetReader } from './parquet-reader.ts';
-import { type FileColumn, type FileReader, formatOf, type SourceContext } from './reader.ts';
+import type { FileColumn, SourceContext } from './reader.ts';
 import type { FoundFile } from './root.ts';
 import { FileSourceConfig } from './settings.ts';
 import { filesAfter, stateAfterFile, stateAfterRows } from './source-state.ts';
-
-const READERS: Record<string, FileReader> = { csv: csvReader, jsonl: jsonlReader, parquet: parquetReader };
-/** Discovery opens the oldest and the newest files: between them columns rarely differ. */
-const SAMPLE_FILES = 10;
 
 export const fileSource = defineSource<FileSourceConfig>({
   type: 'source',
@@ -55,26 +49,28 @@ export const fileSource = defineSource<FileSourceConfig>({
     };
   },
   discover: async (ctx) => [await discoverStream(ctx)],
+  describe,
   read,
   byteFormats: fileByteFormats,
   copy: async (ctx, request) => copyFiles(ctx, await requiredFiles(ctx), request),
 });
 
-function readerOf(ctx: SourceContext, file: FoundFile): FileReader {
-  const reader = READERS[formatOf(ctx.config, file.name) ?? ''];
-  if (reader) return reader;
-  throw new ConfigurationError('format_unknown', `The ending of "${file.name}" does not tell its format: set it`);
+/** Columns of the files that a read would go on with; what is known of the stream stays. Elsewhere discovery tells. */
+async function describe(ctx: SourceContext, stream: StreamSchema, state: StreamState | null): Promise<StreamSchema> {
+  if (!state) return stream;
+  const files = filesAfter(await locatedFiles(ctx), state).map(({ file }) => file);
+  const known = new Set(stream.fields.map(({ path }) => path.join('.')));
+  // What is wrong with a file is for the read to say, after what comes before it.
+  const columns = await sampledColumns(ctx, files, () => []);
+  ctx.signal.throwIfAborted();
+  const added = [...columns.values()].filter(({ name }) => !known.has(name));
+  return { ...stream, fields: [...stream.fields, ...added.map((column) => fieldOf(column, ctx.config.primary_key))] };
 }
 
 async function discoverStream(ctx: ConnectorContext<FileSourceConfig>): Promise<StreamSchema> {
   const { config } = ctx;
   const files = await requiredFiles(ctx);
-  const half = SAMPLE_FILES / 2;
-  const sampled = files.length <= SAMPLE_FILES ? files : [...files.slice(0, half), ...files.slice(-half)];
-  const columns = new Map<string, FileColumn>();
-  for (const file of sampled) {
-    for (const column of await readerOf(ctx, file).columns(ctx, file)) merge(columns, column);
-  }
+  const columns = await sampledColumns(ctx, files);
   const missing = config.primary_key.find((name) => !columns.has(name));
   if (missing !== undefined) {
     throw new ConfigurationError('primary_key_missing', `The files have no column "${missing}" for the primary key`);
@@ -93,18 +89,6 @@ async function discoverStream(ctx: ConnectorContext<FileSourceConfig>): Promise<
     supports_date_window: false,
     suggested: true,
   };
-}
-
-/** Files that do not agree on a type are read as text, but for whole and other numbers. */
-function merge(columns: Map<string, FileColumn>, column: FileColumn): void {
-  const known = columns.get(column.name);
-  if (!known || known.type === column.type) {
-    columns.set(column.name, known ?? column);
-    return;
-  }
-  const numbers = [known.type, column.type].every((type) => type === 'integer' || type === 'number');
-  const dialect = known.dialect === column.dialect ? known.dialect : null;
-  columns.set(column.name, { ...known, type: numbers ? 'number' : 'string', source_type: null, dialect });
 }
 
 const fieldOf = ({ name, ...column }: FileColumn, primaryKey: string[]): Field => ({
@@ -153,10 +137,12 @@ async function* read(ctx: SourceContext, request: ReadRequest): AsyncGenerator<B
   );
   const known = new Set(request.stream.fields.map(({ path }) => path.join('.')));
   let state: StreamState = request.state ?? { cursor: null };
-  for (const { file, skip } of filesAfter(found, request.state)) {
+  const files = filesAfter(found, request.state);
+  for (const [at, { file, skip }] of files.entries()) {
     let rows = skip;
     const about = [file.name, timestampText(file.modified)];
-    for await (const batch of readerOf(ctx, file).rows(ctx, file, { columns, known, skip })) {
+    const later = files.slice(at + 1).map((next) => next.file);
+    for await (const batch of rowsOf(ctx, file, { columns, known, skip, later })) {
       ctx.signal.throwIfAborted();
       rows += batch.rows.length;
       state = stateAfterRows(state, file, rows);

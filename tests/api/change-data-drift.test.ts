@@ -211,6 +211,19 @@ describe('what a stream cannot do without', () => {
     expect(await refused(made, 'incompatible_change')).toContain('its primary key is total and was id');
     expect(await pending(made.connection)).toMatchObject([{ change: 'primary_key_changed', breaking: true }]);
     expect(await rows(made.table, 'note')).toEqual([['n1'], ['n2'], ['n3']]);
+    await accept(made.connection);
+    const failed = await run(made.connection);
+    expect(failed.stream.error).toMatchObject({ code: 'replica_identity_insufficient', type: 'config_error' });
+    await reset(made.connection);
+    expect((await run(made.connection)).stream).toMatchObject({ status: 'succeeded', error: null });
+    await sql(
+      `update ${made.table} set note = 'by the new key' where total = 20; delete from ${made.table} where id = 3`,
+    );
+    expect((await run(made.connection)).stream).toMatchObject({ status: 'succeeded', error: null });
+    expect(await rows(made.table, 'id, note')).toEqual([
+      [1, 'x'],
+      [2, 'by the new key'],
+    ]);
   });
 
   test('a table that was made anew under its name: said, and read again after a reset', async () => {

@@ -3,7 +3,7 @@ import type { Batch, ConnectorContext, ReadRequest, StreamState } from '../defin
 import { ConfigurationError, ConnectorError, RetryableError } from '../errors.ts';
 import { fillGaps } from './cdc-gaps.ts';
 import { ChangeRows } from './cdc-rows.ts';
-import { AGAIN, changedMeanwhile, isAsNow, shapeOf, type TableShape } from './cdc-table.ts';
+import { AGAIN, changedMeanwhile, isAlike, shapeOf, type TableShape } from './cdc-table.ts';
 import { fullLsn, lsnValue } from './lsn.ts';
 import type { ReplicationStream } from './replication-stream.ts';
 import { findSlot, freeSlot, setUpError } from './replication-slots.ts';
@@ -123,8 +123,11 @@ async function* untilTarget(
       } else if (isFull(OVERSIZE)) yield await take();
       // Partitions are told of as well, but changes in the words of the table that they are of.
       if ('relation' in message && message.relation !== told) {
+        // The same words come again whenever the server has looked a table up anew.
+        const known = reading.shape.columns;
+        const isNews = !isAlike(message.relation.columns, told?.columns ?? known);
         told = message.relation;
-        if (!isAsNow(told.columns, reading.shape)) await assertOlder(ctx, reading);
+        if (isNews && !isAlike(told.columns, known)) await assertOlder(ctx, reading);
         collected.tellBy(told);
       }
       collect(collected, message);

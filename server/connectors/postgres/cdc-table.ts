@@ -112,13 +112,13 @@ async function lookAt(session: PgSession, request: ReadRequest): Promise<{ found
   return { found, shape: { columns: found, fingerprint: JSON.stringify(rows) } };
 }
 
-/** The log's own words for a table are those of now. */
-export const isAsNow = (columns: readonly LoggedColumn[], shape: TableShape): boolean =>
-  columns.length === shape.columns.length &&
-  columns.every((one, at) => {
-    const now = shape.columns[at];
+/** Both tell of a table in the same words. */
+export const isAlike = (some: readonly LoggedColumn[], others: readonly LoggedColumn[]): boolean =>
+  some.length === others.length &&
+  some.every((one, at) => {
+    const other = others[at]!;
     // The driver reads numbers of types with a sign.
-    return one.name === now?.name && one.typeOid >>> 0 === now.typeOid && one.typeMod === now.typeMod;
+    return one.name === other.name && one.typeOid >>> 0 === other.typeOid >>> 0 && one.typeMod === other.typeMod;
   });
 
 export const identityMissing = (table: string) =>

@@ -1,29 +1,32 @@
 import { Checkbox, Select, TextInput } from '@mantine/core';
+import { optionsOf } from '../parts/options.ts';
 import type { CatalogItem, Stream } from './stream-editor.tsx';
 
 type Choice = Stream['fields'][number];
 type Known = CatalogItem['fields'][number];
 
-const TYPES = [
-  'string',
-  'integer',
-  'number',
-  'boolean',
-  'date',
-  'timestamp',
-  'timestamp_tz',
-  'time',
-  'json',
-  'array',
-  'binary',
-];
-export const MASKS = [
-  { value: 'none', label: 'Not masked' },
-  { value: 'hash_sha256', label: 'Hashed' },
-  { value: 'hash_sha256_salted', label: 'Hashed, salted' },
-  { value: 'redact', label: 'Blanked' },
-  { value: 'encrypt', label: 'Encrypted' },
-];
+/** What a field can be at the destination, in words. */
+const TYPE_WORDS: Record<NonNullable<Choice['destination_type']>, string> = {
+  string: 'text',
+  integer: 'whole number',
+  number: 'number',
+  boolean: 'true or false',
+  date: 'date',
+  timestamp: 'date and time',
+  timestamp_tz: 'date and time with zone',
+  time: 'time of day',
+  json: 'JSON',
+  array: 'list',
+  binary: 'bytes',
+};
+const TYPES = optionsOf(TYPE_WORDS);
+export const MASKS = optionsOf<NonNullable<Choice['masking']>>({
+  none: 'Not masked',
+  hash_sha256: 'Hashed',
+  hash_sha256_salted: 'Hashed, salted',
+  redact: 'Blanked',
+  encrypt: 'Encrypted',
+});
 const join = (path: readonly string[]) => path.join('.');
 const isPlain = ({ selected, destination_name, destination_type, masking }: Choice) =>
   selected !== false && !destination_name && !destination_type && (masking ?? 'none') === 'none';
@@ -109,7 +112,7 @@ function FieldRow({
         <Select
           size="xs"
           aria-label={`Type of ${name} at the destination`}
-          data={[{ value: '', label: `As it is (${field.type})` }, ...TYPES]}
+          data={[{ value: '', label: `As it is (${TYPE_WORDS[field.type]})` }, ...TYPES]}
           value={choice?.destination_type ?? ''}
           disabled={!isLoaded}
           onChange={(type) => set({ destination_type: (type || null) as Choice['destination_type'] })}

@@ -1,5 +1,6 @@
-import { ActionIcon, Button, Select, TextInput } from '@mantine/core';
-import { Icon } from '../parts/icon.tsx';
+import { Select, TextInput } from '@mantine/core';
+import { optionsOf } from '../parts/options.ts';
+import { RowsEditor } from './rows-editor.tsx';
 import type { CatalogItem, Stream } from './stream-editor.tsx';
 
 type Filter = Stream['filters'][number];
@@ -30,28 +31,30 @@ interface FiltersEditorProps {
 
 /** Only rows that all of the filters let through are loaded. */
 export function FiltersEditor({ filters, fields, onChange }: FiltersEditorProps) {
-  const replace = (at: number, change: Partial<Filter>) =>
-    onChange(filters.map((filter, index) => (index === at ? { ...filter, ...change } : filter)));
   const first = fields[0]?.name ?? '';
   return (
-    <div className="stack">
-      <h3>Filters</h3>
-      {filters.map((filter, index) => (
-        // Filters have nothing but their place.
-        // oxlint-disable-next-line react/no-array-index-key
-        <div key={index} className="row">
+    <RowsEditor<Filter>
+      title="Filters"
+      rows={filters}
+      blank={{ field: first, operator: 'eq', value: '' }}
+      words={{ add: 'Add a filter', remove: 'Remove the filter' }}
+      onChange={onChange}
+    >
+      {(filter, change) => (
+        <>
           <Select
             aria-label="Field of the filter"
             data={[...new Set([...fields.map(({ name }) => name), filter.field])]}
             value={filter.field}
-            onChange={(field) => replace(index, { field: field ?? first })}
+            onChange={(field) => change({ field: field ?? first })}
           />
           <Select
             aria-label="Condition of the filter"
-            data={Object.entries(OPERATORS).map(([value, label]) => ({ value, label }))}
+            data={optionsOf(OPERATORS)}
             value={filter.operator}
+            allowDeselect={false}
             onChange={(operator) =>
-              replace(index, {
+              change({
                 operator: operator as Filter['operator'],
                 value: ALONE.has(operator ?? '') ? null : filter.value,
               })
@@ -63,29 +66,12 @@ export function FiltersEditor({ filters, fields, onChange }: FiltersEditorProps)
               aria-label="Value of the filter"
               placeholder={LISTS.has(filter.operator) ? 'By commas' : 'Value'}
               value={Array.isArray(filter.value) ? filter.value.join(', ') : String(filter.value ?? '')}
-              onChange={(event) => replace(index, { value: valueOf(filter.operator, event.currentTarget.value) })}
+              onChange={(event) => change({ value: valueOf(filter.operator, event.currentTarget.value) })}
             />
           )}
-          <ActionIcon
-            variant="subtle"
-            color="gray"
-            aria-label="Remove the filter"
-            onClick={() => onChange(filters.filter((_, at) => at !== index))}
-          >
-            <Icon name="close" size={16} />
-          </ActionIcon>
-        </div>
-      ))}
-      <Button
-        variant="light"
-        size="xs"
-        className="fit"
-        leftSection={<Icon name="add" size={14} />}
-        onClick={() => onChange([...filters, { field: first, operator: 'eq', value: '' }])}
-      >
-        Add a filter
-      </Button>
-    </div>
+        </>
+      )}
+    </RowsEditor>
   );
 }
 

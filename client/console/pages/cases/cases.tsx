@@ -8,6 +8,7 @@ import { Empty } from '../../parts/empty.tsx';
 import { plural } from '../../parts/format.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
+import { optionsOf } from '../../parts/options.ts';
 import { Page } from '../../parts/page.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Severity } from '../triggers/severity.tsx';
@@ -15,13 +16,13 @@ import { Severity } from '../triggers/severity.tsx';
 type Case = Output<'automation.listCases'>[number];
 type State = Case['status'];
 
-const STATES: { value: State | 'all'; label: string }[] = [
-  { value: 'open', label: 'Open' },
-  { value: 'acknowledged', label: 'Acknowledged' },
-  { value: 'suppressed', label: 'Suppressed' },
-  { value: 'resolved', label: 'Resolved' },
-  { value: 'all', label: 'All' },
-];
+const STATES = optionsOf<State | 'all'>({
+  open: 'Open',
+  acknowledged: 'Acknowledged',
+  suppressed: 'Suppressed',
+  resolved: 'Resolved',
+  all: 'All',
+});
 const PAGE = 50;
 
 /** What triggers have found. State and trigger are in the address. */

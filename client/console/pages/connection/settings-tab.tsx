@@ -5,19 +5,22 @@ import type { Input } from '../../api.ts';
 import { useMay } from '../../me.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Failure } from '../../parts/failure.tsx';
+import { optionsOf } from '../../parts/options.ts';
+import { NameField } from '../../parts/name-field.tsx';
 import { Section } from '../../parts/page.tsx';
-import { type Schedule, ScheduleFields } from '../../schedule/schedule-fields.tsx';
+import { ScheduleEditor } from '../../schedule/schedule-editor.tsx';
+import type { Schedule } from '../../schedule/schedule-fields.tsx';
 import { useOrder } from '../../use-order.ts';
 import type { Connection } from './connection.tsx';
 
 type Update = Omit<Input<'connections.update'>, 'connection_id'>;
 
-const POLICIES = [
-  { value: 'ignore', label: 'Ignore: review by hand' },
-  { value: 'propagate_columns', label: 'Take over new columns' },
-  { value: 'propagate_fully', label: 'Take over new columns and streams' },
-  { value: 'disable_connection', label: 'Stop the connection' },
-];
+const POLICIES = optionsOf<NonNullable<Update['schema_change_policy']>>({
+  ignore: 'Ignore: review by hand',
+  propagate_columns: 'Take over new columns',
+  propagate_fully: 'Take over new columns and streams',
+  disable_connection: 'Stop the connection',
+});
 
 export function SettingsTab({ connection }: { connection: Connection }) {
   const mayUpdate = useMay('connections.update');
@@ -43,8 +46,13 @@ export function SettingsTab({ connection }: { connection: Connection }) {
     <div className="stack">
       <form className="stack" onSubmit={save}>
         <fieldset className="bare-fieldset stack" disabled={!mayUpdate}>
-          <Section title="Schedule">
-            <ScheduleFields
+          <Section
+            title="Schedule"
+            lead={
+              connection.status === 'active' ? null : 'None of it starts anything before the connection is resumed.'
+            }
+          >
+            <ScheduleEditor
               value={edits.schedule ?? scheduleOf(connection.schedule)}
               onChange={(schedule) => set({ schedule })}
             />
@@ -98,12 +106,7 @@ interface FieldsProps {
 
 const GeneralFields = ({ now, set }: FieldsProps) => (
   <div className="fields">
-    <TextInput
-      label="Name"
-      withAsterisk
-      value={now.name}
-      onChange={(event) => set({ name: event.currentTarget.value })}
-    />
+    <NameField value={now.name} onChange={(name) => set({ name })} />
     <TagsInput label="Tags" placeholder="Enter after each" value={now.tags} onChange={(tags) => set({ tags })} />
     <Textarea
       className="wide"

@@ -1,10 +1,11 @@
-import { Button, Switch, TextInput } from '@mantine/core';
+import { Button, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ask, type Input } from '../../api.ts';
 import { useMay } from '../../me.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { compact, plural } from '../../parts/format.ts';
+import { SearchField } from '../../parts/search-field.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
 import { Section } from '../../parts/page.tsx';
@@ -72,16 +73,7 @@ function Streams({ connection, catalog, destination_modes }: StreamsProps) {
     <Section
       title="Streams"
       lead={`${selected} of ${plural(connection.streams.length, 'stream')} selected`}
-      actions={
-        <TextInput
-          type="search"
-          aria-label="Search streams"
-          placeholder="Search"
-          leftSection={<Icon name="search" size={16} />}
-          value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
-        />
-      }
+      actions={<SearchField label="Search streams" value={text} onChange={setText} />}
     >
       <ul className="stream-list">
         {shown.map((stream) => (

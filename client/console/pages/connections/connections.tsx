@@ -1,4 +1,4 @@
-import { Button, Select, TextInput } from '@mantine/core';
+import { Button, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useDeferredValue } from 'react';
 import { Link, useSearchParams } from 'wouter';
@@ -8,20 +8,22 @@ import { Empty } from '../../parts/empty.tsx';
 import { plural } from '../../parts/format.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
+import { optionsOf } from '../../parts/options.ts';
 import { Page } from '../../parts/page.tsx';
+import { SearchField } from '../../parts/search-field.tsx';
 import { ConnectionList, matches, stateOf, type Summary } from './connection-list.tsx';
 
-const STATES = [
-  { value: '', label: 'Every state' },
-  { value: 'healthy', label: 'Healthy' },
-  { value: 'running', label: 'Running' },
-  { value: 'warning', label: 'Warning' },
-  { value: 'failing', label: 'Failing' },
-  { value: 'pending', label: 'Never run' },
-  { value: 'paused', label: 'Paused' },
-  { value: 'auto_disabled', label: 'Disabled by failures' },
-  { value: 'locked', label: 'Locked' },
-];
+const STATES = optionsOf({
+  '': 'Every state',
+  healthy: 'Healthy',
+  running: 'Running',
+  warning: 'Warning',
+  failing: 'Failing',
+  pending: 'Never run',
+  paused: 'Paused',
+  auto_disabled: 'Disabled by failures',
+  locked: 'Locked',
+});
 
 /** Every connection, to be searched. What is searched for is in the address, so that "back" finds it again. */
 export default function ConnectionsPage() {
@@ -75,14 +77,12 @@ function Searchable({ all }: { all: Summary[] }) {
   return (
     <div className="stack">
       <div className="row">
-        <TextInput
-          className="grow search"
-          type="search"
-          aria-label="Search connections"
+        <SearchField
+          label="Search connections"
           placeholder="Name, source, destination or tag"
-          leftSection={<Icon name="search" size={16} />}
+          isWide
           value={text}
-          onChange={(event) => put('q', event.currentTarget.value)}
+          onChange={(q) => put('q', q)}
         />
         <Select aria-label="State" data={STATES} value={state} onChange={(value) => put('state', value ?? '')} />
         <span className="dimmed" role="status">

@@ -1,8 +1,9 @@
-import { Button, SegmentedControl, Select, Switch, TextInput } from '@mantine/core';
+import { Button, SegmentedControl, Select, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Failure } from '../../parts/failure.tsx';
 import { plural } from '../../parts/format.ts';
+import { SearchField } from '../../parts/search-field.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Section } from '../../parts/page.tsx';
 import { hasText, isTrouble, type LogEntry, MOST_ENTRIES, readLog } from './log-entries.ts';
@@ -89,14 +90,13 @@ function Log({ run, streams }: Logged) {
           value={stream_run_id}
           onChange={(value) => setStream(value ?? '')}
         />
-        <TextInput
-          className="grow search"
-          type="search"
-          aria-label="Filter the log"
+        <SearchField
+          label="Filter the log"
           placeholder="Address, body or error"
-          leftSection={<Icon name="filter" size={16} />}
+          icon="filter"
+          isWide
           value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
+          onChange={setText}
         />
         <Switch
           label="Only trouble"

@@ -1,4 +1,5 @@
 import { MultiSelect, NumberInput, SegmentedControl, Select, Switch, TagsInput, TextInput } from '@mantine/core';
+import { NameField } from '../../parts/name-field.tsx';
 import { Section } from '../../parts/page.tsx';
 import type { Language } from './trigger.tsx';
 import type { TriggerDraft } from './trigger-draft.ts';
@@ -18,13 +19,7 @@ const SEVERITIES = ['critical', 'high', 'warning', 'info', 'low'];
 export const GeneralFields = ({ draft, set, isChecked }: FieldsProps) => (
   <Section title="General">
     <div className="fields">
-      <TextInput
-        label="Name"
-        withAsterisk
-        value={draft.name}
-        error={isChecked && draft.name.trim() === '' ? 'A name is needed' : null}
-        onChange={(event) => set({ name: event.currentTarget.value })}
-      />
+      <NameField value={draft.name} isChecked={isChecked} onChange={(name) => set({ name })} />
       <Select
         label="Severity"
         data={SEVERITIES}

@@ -7,31 +7,32 @@ import { Bars } from '../../parts/bars.tsx';
 import { Empty } from '../../parts/empty.tsx';
 import { bytes, compact, count, dayOf, plural } from '../../parts/format.ts';
 import { Loaded } from '../../parts/loaded.tsx';
+import { optionsOf } from '../../parts/options.ts';
 import { Page, Section } from '../../parts/page.tsx';
 import { ConnectionUsage } from './connection-usage.tsx';
 import { PlanLimits } from './plan-limits.tsx';
 
 export type Usage = Output<'billing.aggregatedUsage'>;
 
-const RANGES = [
-  { value: 'current_billing_period', label: 'This billing period' },
-  { value: 'previous_billing_period', label: 'The billing period before' },
-  { value: 'last_7_days', label: 'Last 7 days' },
-  { value: 'last_30_days', label: 'Last 30 days' },
-  { value: 'last_90_days', label: 'Last 90 days' },
-  { value: 'year_to_date', label: 'This year' },
-] as const;
+const RANGES = optionsOf({
+  current_billing_period: 'This billing period',
+  previous_billing_period: 'The billing period before',
+  last_7_days: 'Last 7 days',
+  last_30_days: 'Last 30 days',
+  last_90_days: 'Last 90 days',
+  year_to_date: 'This year',
+});
 type Range = (typeof RANGES)[number]['value'];
 
 /** What was loaded, what it cost, and how far the plan still reaches. */
 export default function UsagePage() {
   const mayRead = useMay('billing.read');
   const [search, setSearch] = useSearchParams();
-  const date_range = (RANGES.find(({ value }) => value === search.get('range')) ?? RANGES[0]).value;
+  const date_range = RANGES.find(({ value }) => value === search.get('range'))?.value ?? 'current_billing_period';
   const range = (
     <Select
       aria-label="Range of days"
-      data={[...RANGES]}
+      data={RANGES}
       value={date_range}
       allowDeselect={false}
       onChange={(value) => setSearch(value ? { range: value } : {})}

@@ -1,9 +1,10 @@
-import { Button, SegmentedControl, TextInput } from '@mantine/core';
+import { Button, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ask, type Output } from '../../api.ts';
 import { useMay } from '../../me.ts';
 import { Ago } from '../../parts/ago.tsx';
+import { SearchField } from '../../parts/search-field.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
 import { Status } from '../../parts/status.tsx';
@@ -50,7 +51,7 @@ function Choice({ type, all, chosen_id, choose }: ConnectorStepProps & { all: Ac
           className="fit"
           aria-label={`Which ${type}`}
           data={[
-            { value: 'existing', label: `A ${type} that there is` },
+            { value: 'existing', label: `An existing ${type}` },
             { value: 'new', label: `A new ${type}` },
           ]}
           value={tab}
@@ -91,16 +92,7 @@ function Existing({ type, all, chosen_id, choose }: ConnectorStepProps & { all: 
   const shown = all.filter((one) => `${one.name} ${one.connector_display_name}`.toLowerCase().includes(wanted));
   return (
     <div className="stack">
-      {all.length >= SEARCH_FROM && (
-        <TextInput
-          type="search"
-          aria-label={`Search ${type}s`}
-          placeholder="Search"
-          leftSection={<Icon name="search" size={16} />}
-          value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
-        />
-      )}
+      {all.length >= SEARCH_FROM && <SearchField label={`Search ${type}s`} value={text} onChange={setText} />}
       <fieldset className="bare-fieldset">
         <legend className="hidden">{type === 'source' ? 'Source' : 'Destination'}</legend>
         <div className="connector-cards wizard-choices">

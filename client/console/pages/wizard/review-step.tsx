@@ -5,6 +5,7 @@ import { isApiError } from '../../../api.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { compact, plural } from '../../parts/format.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { NameField } from '../../parts/name-field.tsx';
 import { Section } from '../../parts/page.tsx';
 import { wordsOf } from '../../parts/status.tsx';
 import { refusedField } from '../../refused-field.ts';
@@ -55,12 +56,10 @@ export function ReviewStep({ draft: { draft, set, clear }, choices, go }: Review
       <Summary {...{ choices, go }} />
       <Section title="Name and place">
         <div className="fields">
-          <TextInput
-            label="Name"
-            withAsterisk
+          <NameField
             value={name}
-            error={name.trim() === '' ? 'A name is needed' : isTaken ? create.error?.message : null}
-            onChange={(event) => set({ name: event.currentTarget.value })}
+            problem={isTaken ? create.error?.message : null}
+            onChange={(to) => set({ name: to })}
           />
           <TextInput
             label="Schema at the destination"

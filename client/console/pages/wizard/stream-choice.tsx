@@ -1,6 +1,7 @@
-import { Button, Checkbox, SegmentedControl, TextInput } from '@mantine/core';
+import { Button, Checkbox, SegmentedControl } from '@mantine/core';
 import { type ReactNode, useDeferredValue, useState } from 'react';
 import { plural } from '../../parts/format.ts';
+import { SearchField } from '../../parts/search-field.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import type { StreamEdit } from '../../streams/stream-editor.tsx';
 import { BulkSettings } from './bulk-settings.tsx';
@@ -100,15 +101,7 @@ function Finder({ text, setText, shown, setShown, choices, found }: FinderProps)
   }
   return (
     <div className="row">
-      <TextInput
-        className="grow search"
-        type="search"
-        aria-label="Search streams"
-        placeholder="Search streams"
-        leftSection={<Icon name="search" size={16} />}
-        value={text}
-        onChange={(event) => setText(event.currentTarget.value)}
-      />
+      <SearchField label="Search streams" placeholder="Search streams" isWide value={text} onChange={setText} />
       <SegmentedControl
         aria-label="Which streams are shown"
         size="xs"

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { faultsOf } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { makeWorld } from '../support/console-world.ts';
 import { until } from '../support/until.ts';
@@ -25,7 +26,6 @@ const runPage = ({ connection_id, id }: { connection_id: string; id: string }) =
 /** Where pictures of every page go, for people to look at; none are made without it. */
 const pictures = process.env.CONSOLE_PICTURES;
 if (pictures) mkdirSync(pictures, { recursive: true });
-const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
 /** Every page: its address, what shows that it is there, and what is opened on it first. */
 const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) => Promise<void> }> = {
@@ -56,6 +56,16 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
   'new-source': { path: '/console/sources/new', shows: 'PostgreSQL' },
   destinations: { path: '/console/destinations', shows: 'Warehouse' },
   destination: { path: `/console/destinations/${world.destination_id}`, shows: 'Save and test' },
+  'new-destination': {
+    path: '/console/destinations/new',
+    shows: 'PostgreSQL',
+    open: async (page) => {
+      await page.locator('button.connector-card').filter({ hasText: 'PostgreSQL' }).first().click();
+      await page.getByRole('switch', { name: 'Connect through an SSH tunnel' }).press('Space');
+      await page.getByRole('textbox', { name: /^Line for/ }).waitFor();
+      await page.getByText('The public key alone').click();
+    },
+  },
   profile: { path: '/console/profile', shows: 'What you may do' },
   wizard: {
     path: '/console/connections/new',
@@ -114,23 +124,6 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
   roles: { path: '/console/roles', shows: 'Viewer' },
   'not-found': { path: '/console/nothing', shows: 'There is nothing at this address' },
 };
-
-interface Violation {
-  id: string;
-  impact: string;
-  nodes: { html: string; failureSummary: string }[];
-}
-
-/** What axe finds of serious or critical faults, in short. It is evaluated, not loaded: the policy stays as it is. */
-async function faultsOf(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate<Violation[]>(
-    "axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)",
-  );
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.slice(0, 3).map((node) => `${id}: ${node.html} ${node.failureSummary}`));
-}
 
 const VIEWS = [
   { name: 'light', scheme: 'light', width: 1280, height: 860 },

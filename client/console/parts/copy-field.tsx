@@ -1,23 +1,26 @@
 import { Button, TextInput } from '@mantine/core';
-import { useState } from 'react';
+import { type ReactNode, useRef, useState } from 'react';
 import { Icon } from './icon.tsx';
 
 /** Text to be copied, shown in full. */
-export function CopyField({ label, value }: { label: string; value: string }) {
+export function CopyField({ label, description, value }: { label: string; description?: ReactNode; value: string }) {
   const [isCopied, setCopied] = useState(false);
+  const input = useRef<HTMLInputElement>(null);
   const copy = () => {
     // Without TLS there is no clipboard: the text is selected, for the keyboard to copy.
-    document.querySelector<HTMLInputElement>('input[data-copy]')?.select();
+    input.current?.select();
     void navigator.clipboard?.writeText(value).then(() => setCopied(true));
   };
   return (
     <div className="copy-field">
       <TextInput
+        ref={input}
         label={label}
+        description={description}
         value={value}
         readOnly
-        data-copy
-        className="mono grow"
+        className="grow"
+        classNames={{ input: 'mono' }}
         onFocus={(event) => event.target.select()}
       />
       <Button variant="default" onClick={copy} leftSection={<Icon name={isCopied ? 'check' : 'copy'} size={16} />}>

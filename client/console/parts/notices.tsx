@@ -9,6 +9,8 @@ interface Notice {
   kind: 'success' | 'error';
   title: string;
   message: string;
+  /** Until somebody closes it; others go after a while. */
+  stays: boolean;
 }
 
 const notices = createStore<readonly Notice[]>([]);
@@ -21,13 +23,17 @@ function show(notice: Omit<Notice, 'id'>): void {
 }
 
 /** Tells in the corner that something was done. */
-export const notify = (title: string, message = ''): void => show({ kind: 'success', title, message });
+export const notify = (title: string, message = ''): void => show({ kind: 'success', title, message, stays: false });
+
+/** Tells in the corner of a failure that the page itself shows. */
+export const notifyTrouble = (title: string, message: string): void =>
+  show({ kind: 'error', title, message, stays: false });
 
 /** Tells in the corner that something failed; it stays until it is closed. */
 export function notifyFailure(title: string, error: unknown): void {
   const { message, code, request_id } = describe(error);
   const codes = [code, request_id && `request ${request_id}`].filter(Boolean).join(', ');
-  show({ kind: 'error', title, message: codes === '' ? message : `${message} (${codes})` });
+  show({ kind: 'error', title, message: codes === '' ? message : `${message} (${codes})`, stays: true });
 }
 
 const dismiss = (id: number) => notices.set(notices.get().filter((one) => one.id !== id));
@@ -43,12 +49,12 @@ export function Notices() {
   );
 }
 
-function OneNotice({ id, kind, title, message }: Notice) {
+function OneNotice({ id, kind, title, message, stays }: Notice) {
   useEffect(() => {
-    if (kind === 'error') return undefined;
+    if (stays) return undefined;
     const timer = setTimeout(() => dismiss(id), SHOWN_MS);
     return () => clearTimeout(timer);
-  }, [id, kind]);
+  }, [id, stays]);
   return (
     <Notification
       title={title}

@@ -9,9 +9,11 @@ import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Status } from '../../parts/status.tsx';
+import { hasTunnelTrouble, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
 import { useOrder } from '../../use-order.ts';
 import { Checks } from './checks.tsx';
 import { ParametersSection } from './parameters-section.tsx';
+import { useLogin } from './use-login.ts';
 
 export type AccountConnector = Output<'account_connectors.get'>;
 
@@ -29,7 +31,7 @@ function One(of: { connector_type: 'source' | 'destination'; account_connector_i
 }
 
 function Whole({ connector }: { connector: AccountConnector }) {
-  const { id, connector_type, name, status, status_message } = connector;
+  const { connector_type, name, status, status_message } = connector;
   const mayUpdate = useMay(`${connector_type}s.update`);
   const entry = useQuery(
     ask('connectors.get', {
@@ -38,28 +40,26 @@ function Whole({ connector }: { connector: AccountConnector }) {
       connector_id: connector.connector_id,
     }),
   );
-  const login = useOrder('account_connectors.login', {
-    done: `${name} answers as it should`,
-    failed: `${name} was not reached`,
-  });
+  const login = useLogin(connector);
   return (
     <Page
       title={name}
       mark={<Status value={status} />}
       back={{ href: `/console/${connector_type}s`, label: connector_type === 'source' ? 'Sources' : 'Destinations' }}
-      lead={`${connector.connector_display_name} ${connector.connector_version}${status_message ? ` · ${status_message}` : ''}`}
+      lead={`${connector.connector_display_name} ${connector.connector_version}${status_message && !hasTunnelTrouble(connector) ? ` · ${status_message}` : ''}`}
       actions={
         <Button
           variant="default"
           leftSection={<Icon name="refresh" size={16} />}
           disabled={!mayUpdate}
           loading={login.isPending}
-          onClick={() => login.mutate({ account_connector_id: id })}
+          onClick={login.test}
         >
           Test
         </Button>
       }
     >
+      <TunnelState connector={connector} disabled={!mayUpdate} />
       <div className="columns">
         <Checks connector={connector} />
         <Users connector={connector} />

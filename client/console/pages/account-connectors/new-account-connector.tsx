@@ -1,12 +1,15 @@
-import { Button, TextInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation } from 'wouter';
 import { ask, type Output } from '../../api.ts';
 import { Failure } from '../../parts/failure.tsx';
-import { Icon } from '../../parts/icon.tsx';
+import { SearchField } from '../../parts/search-field.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
+import { NameField } from '../../parts/name-field.tsx';
 import { Page, Section } from '../../parts/page.tsx';
+import { TunnelFields } from '../../ssh-tunnel/tunnel-fields.tsx';
+import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
 import { useOrder } from '../../use-order.ts';
@@ -68,14 +71,7 @@ export function ConnectorChoice({
     <Loaded query={connectors}>
       {(list) => (
         <div className="stack">
-          <TextInput
-            type="search"
-            aria-label="Search systems"
-            placeholder="Search"
-            leftSection={<Icon name="search" size={16} />}
-            value={text}
-            onChange={(event) => setText(event.currentTarget.value)}
-          />
+          <SearchField label="Search systems" value={text} onChange={setText} />
           <ul className="connector-cards">
             {list.filter(fits).map((connector) => (
               <li key={connector.id}>
@@ -105,20 +101,26 @@ interface ConnectorMakerProps {
 /** Name and parameters of an account connector that is still to be made. */
 export function ConnectorMaker({ connector, onMade }: ConnectorMakerProps) {
   const form = useParameterForm(connector.parameters);
+  const tunnel = useTunnelForm();
   const [name, setName] = useState(connector.display_name);
   const create = useOrder('account_connectors.create', { done: `${name} was made`, failed: null, after: onMade });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (!form.check() || name.trim() === '') return;
+    // Both are asked, so that every problem is shown at once.
+    const isWhole = [form.check(), tunnel.check()].every(Boolean);
+    if (!isWhole || name.trim() === '') return;
+    const ssh_tunnel = tunnel.whole();
     create.mutate(
       {
         name: name.trim(),
         connector_type: connector.connector_type,
         connector_name: connector.name,
         parameters: form.changed(),
+        ...(ssh_tunnel && { ssh_tunnel }),
       },
       {
         onError: ({ message, context: { field: place } }) => {
+          if (tunnel.refuse(place, message)) return;
           const field = typeof place === 'string' ? /^parameters\.(.+)$/.exec(place)?.[1] : undefined;
           if (field) form.refuse({ [field]: message });
         },
@@ -129,15 +131,10 @@ export function ConnectorMaker({ connector, onMade }: ConnectorMakerProps) {
     <Section title="Parameters" lead={connector.description}>
       <form className="stack" onSubmit={submit} noValidate>
         <div className="fields">
-          <TextInput
-            label="Name"
-            withAsterisk
-            value={name}
-            error={name.trim() === '' ? 'A name is needed' : null}
-            onChange={(event) => setName(event.currentTarget.value)}
-          />
+          <NameField value={name} onChange={setName} />
         </div>
         <ParameterForm form={form} />
+        {connector.capabilities.ssh_tunnel && <TunnelFields form={tunnel} />}
         {create.error && <Failure title="It was not made" error={create.error} />}
         <div className="form-foot">
           <Button type="submit" loading={create.isPending}>

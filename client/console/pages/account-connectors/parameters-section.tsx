@@ -1,9 +1,12 @@
-import { Button, TextInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import type { Output } from '../../api.ts';
 import { useMay } from '../../me.ts';
 import { Failure } from '../../parts/failure.tsx';
+import { NameField } from '../../parts/name-field.tsx';
 import { Section } from '../../parts/page.tsx';
+import { TunnelFields } from '../../ssh-tunnel/tunnel-fields.tsx';
+import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
 import { useOrder } from '../../use-order.ts';
@@ -21,36 +24,35 @@ export function ParametersSection(props: ParametersSectionProps) {
 }
 
 function Form({ connector, entry }: ParametersSectionProps) {
-  const { id, connector_type, parameters: stored, revision } = connector;
+  const { id, connector_type, parameters: stored, ssh_tunnel: storedTunnel, revision } = connector;
   const mayUpdate = useMay(`${connector_type}s.update`);
   const [name, setName] = useState(connector.name);
   const form = useParameterForm(entry.parameters, stored);
+  const tunnel = useTunnelForm(storedTunnel);
   const update = useOrder('account_connectors.update', { done: 'Saved', failed: null });
   const parameters = form.changed();
   const isRenamed = name.trim() !== connector.name;
-  const isChanged = isRenamed || Object.keys(parameters).length > 0;
+  const ssh_tunnel = tunnel.changed();
+  const isChanged = isRenamed || ssh_tunnel !== undefined || Object.keys(parameters).length > 0;
   const save = (event: FormEvent) => {
     event.preventDefault();
-    if (!form.check()) return;
-    update.mutate({
-      account_connector_id: id,
-      revision,
-      ...(isRenamed && { name: name.trim() }),
-      ...(Object.keys(parameters).length > 0 && { parameters }),
-    });
+    if (![form.check(), tunnel.check()].every(Boolean)) return;
+    update.mutate(
+      {
+        account_connector_id: id,
+        revision,
+        ...(isRenamed && { name: name.trim() }),
+        ...(Object.keys(parameters).length > 0 && { parameters }),
+        ...(ssh_tunnel && { ssh_tunnel }),
+      },
+      { onError: ({ message, context }) => void tunnel.refuse(context.field, message) },
+    );
   };
   return (
     <Section title="Parameters" lead={entry.description}>
       <form className="stack" onSubmit={save} noValidate>
         <div className="fields">
-          <TextInput
-            label="Name"
-            withAsterisk
-            value={name}
-            disabled={!mayUpdate}
-            error={name.trim() === '' ? 'A name is needed' : null}
-            onChange={(event) => setName(event.currentTarget.value)}
-          />
+          <NameField value={name} disabled={!mayUpdate} onChange={setName} />
         </div>
         <ParameterForm
           form={form}
@@ -58,6 +60,7 @@ function Form({ connector, entry }: ParametersSectionProps) {
           account_connector_id={mayUpdate ? id : undefined}
           disabled={!mayUpdate}
         />
+        {entry.capabilities.ssh_tunnel && <TunnelFields form={tunnel} stored={storedTunnel} disabled={!mayUpdate} />}
         {update.error && <Failure title="The parameters were not saved" error={update.error} />}
         <div className="form-foot">
           <Button type="submit" loading={update.isPending} disabled={!mayUpdate || !isChanged || name.trim() === ''}>

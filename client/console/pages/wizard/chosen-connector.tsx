@@ -7,9 +7,10 @@ import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Status } from '../../parts/status.tsx';
-import { useOrder } from '../../use-order.ts';
+import { hasTunnelTrouble, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
 import type { AccountConnector } from '../account-connectors/account-connector.tsx';
 import { ParametersSection } from '../account-connectors/parameters-section.tsx';
+import { useLogin } from '../account-connectors/use-login.ts';
 
 interface ChosenConnectorProps {
   type: 'source' | 'destination';
@@ -23,12 +24,9 @@ export function ChosenConnector({ type, id }: ChosenConnectorProps) {
 }
 
 function Tested({ connector }: { connector: AccountConnector }) {
-  const { id, connector_type, name, status, status_message, last_test, last_tested_at } = connector;
+  const { connector_type, name, status, status_message, last_test, last_tested_at } = connector;
   const mayUpdate = useMay(`${connector_type}s.update`);
-  const login = useOrder('account_connectors.login', {
-    done: `${name} passed its test`,
-    failed: `${name} did not pass its test`,
-  });
+  const login = useLogin(connector);
   const entry = useQuery(
     ask('connectors.get', {
       connector_type,
@@ -53,7 +51,7 @@ function Tested({ connector }: { connector: AccountConnector }) {
             leftSection={<Icon name="refresh" size={14} />}
             disabled={!mayUpdate}
             loading={login.isPending}
-            onClick={() => login.mutate({ account_connector_id: id })}
+            onClick={login.test}
           >
             Test again
           </Button>
@@ -61,7 +59,8 @@ function Tested({ connector }: { connector: AccountConnector }) {
       }
     >
       <div className="stack chosen-side">
-        {status_message && <p className="stream-error">{status_message}</p>}
+        {status_message && !hasTunnelTrouble(connector) && <p className="stream-error">{status_message}</p>}
+        <TunnelState connector={connector} disabled={!mayUpdate} />
         {last_test && last_test.checks.length > 0 && (
           <ul className="checks">
             {last_test.checks.map((check) => (
@@ -79,7 +78,7 @@ function Tested({ connector }: { connector: AccountConnector }) {
             ))}
           </ul>
         )}
-        <details className="fold" open={status !== 'active'}>
+        <details className="fold" open={status !== 'active' || status_message !== null}>
           <summary>Parameters</summary>
           <Loaded query={entry}>{(known) => <ParametersSection connector={connector} entry={known} />}</Loaded>
         </details>

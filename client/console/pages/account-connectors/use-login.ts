@@ -1,0 +1,23 @@
+import { useQueryClient } from '@tanstack/react-query';
+import type { Output } from '../../api.ts';
+import { notifyFailure, notifyTrouble } from '../../parts/notices.tsx';
+import { useOrder } from '../../use-order.ts';
+
+/** Tests a source or destination. One that fails is noted by the service: the page shows what it found. */
+export function useLogin({ id, name }: Pick<Output<'account_connectors.get'>, 'id' | 'name'>) {
+  const queries = useQueryClient();
+  const login = useOrder('account_connectors.login', { done: `${name} passed its test`, failed: null });
+  const test = () =>
+    login.mutate(
+      { account_connector_id: id },
+      {
+        onError: (error) => {
+          if (error.code === 'upstream_error') {
+            void queries.invalidateQueries();
+            notifyTrouble(`${name} did not pass its test`, error.message);
+          } else if (error.status !== 401) notifyFailure(`${name} was not tested`, error);
+        },
+      },
+    );
+  return { test, isPending: login.isPending };
+}

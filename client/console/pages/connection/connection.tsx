@@ -13,6 +13,7 @@ import { stateOf } from '../connections/connection-list.tsx';
 import { RunsTab } from './runs-tab.tsx';
 import { SchemaChangesTab } from './schema-changes-tab.tsx';
 import { SettingsTab } from './settings-tab.tsx';
+import { Standstill } from './standstill.tsx';
 import { StreamsTab } from './streams-tab.tsx';
 
 export type Connection = Output<'connections.get'>;
@@ -46,6 +47,7 @@ function Whole({ connection }: { connection: Connection }) {
       }
       actions={<Actions connection={connection} />}
     >
+      <Standstill connection={connection} isReviewing={search.get('tab') === 'changes'} />
       <Tabs
         value={search.get('tab') ?? 'runs'}
         onChange={(tab) => setSearch(tab === null || tab === 'runs' ? {} : { tab }, { replace: true })}

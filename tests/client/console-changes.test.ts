@@ -1,0 +1,122 @@
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
+import postgres from 'postgres';
+import { faultsOf } from '../support/browser.ts';
+import { startConsole } from '../support/console.ts';
+import { createPlainDatabase } from '../support/database.ts';
+import { makerOf, postgresParameters } from '../support/resources.ts';
+import { shoot } from '../support/screenshots.ts';
+import { until } from '../support/until.ts';
+
+setDefaultTimeout(90_000);
+
+const site = await startConsole();
+const { call } = site.api;
+const make = makerOf(call);
+const database = await createPlainDatabase();
+const sql = postgres(database.url, { max: 1, onnotice: () => {} });
+afterAll(async () => {
+  await sql.end();
+  await database.drop();
+});
+const { page, complaints } = await site.signedIn();
+
+/** A schema of its own with a table, and a connection from it into another schema. */
+async function shop(name: string, body: object = {}) {
+  await sql.unsafe(`create schema ${name};
+    create table ${name}.orders (id int primary key, total int, note text);
+    insert into ${name}.orders select i, i, 'n' || i from generate_series(1, 3) i`);
+  const parameters = postgresParameters(database.url);
+  const source = await make.connector('source', 'postgres', { ...parameters, schemas: [name] });
+  const destination = await make.connector('destination', 'postgres', parameters);
+  const connection = await make.connection({
+    name,
+    source_id: source.id,
+    destination_id: destination.id,
+    destination_schema: `${name}_copy`,
+    ...body,
+  });
+  return connection.id as string;
+}
+
+const tab = () => page.getByRole('tabpanel', { name: /Schema changes/ });
+const lines = (stream: string) => tab().getByRole('region', { name: stream }).getByRole('listitem');
+const get = async (id: string) => (await call('GET', `/connections/${id}`)).body;
+const columns = async (table: string) => (await sql.unsafe(`select * from ${table}`)).columns.map(({ name }) => name);
+
+/** From the button to the end of the run. */
+async function runFromThePage(): Promise<void> {
+  await page.getByRole('button', { name: 'Run now' }).click();
+  await page.getByRole('heading', { name: /^Run #/ }).waitFor();
+  await page.locator('.page-title').getByText('succeeded').waitFor({ timeout: 30_000 });
+}
+
+test('what breaks a connection is found from its page, shown, taken over, and loaded without', async () => {
+  const id = await shop('breaks', { schedule: { type: 'interval', interval_minutes: 1440 } });
+  await page.goto(`/console/connections/${id}`);
+  await runFromThePage();
+  await sql.unsafe(`set search_path = breaks; alter table orders drop column note; alter table orders add column paid boolean;
+    create table returns (id int primary key); insert into returns values (1); reset search_path`);
+  await page.goto(`/console/connections/${id}?tab=changes`);
+  await tab().getByText('Nothing to review').waitFor();
+  await tab().getByRole('button', { name: 'Look for changes' }).click();
+  await lines('breaks.orders').filter({ hasText: 'Field is gone' }).getByText('breaking').waitFor();
+  await lines('breaks.returns').filter({ hasText: 'New stream' }).getByText('harmless').waitFor();
+  expect(await lines('breaks.orders').first().innerText()).toContain('note');
+  await page.getByText('This connection is disabled').waitFor();
+  expect((await get(id)).status).toBe('auto_disabled');
+  expect(await faultsOf(page)).toEqual([]);
+  await shoot(page, 'changes-breaking');
+  await tab().getByRole('button', { name: 'Take over' }).click();
+  await page.getByText('The changes were reviewed').waitFor();
+  await tab().getByText('Nothing to review').waitFor();
+  await page.getByText('This connection is disabled').waitFor({ state: 'detached' });
+  expect(await get(id)).toMatchObject({ status: 'active', schema_change_status: 'no_change' });
+  await runFromThePage();
+  expect(await columns('breaks_copy.orders')).toEqual(['id', 'total', 'paid']);
+  expect(await sql.unsafe('select id from breaks_copy.returns')).toEqual([{ id: 1 }] as never);
+  expect(complaints).toEqual([]);
+});
+
+test('what is refused stays out of the destination, and is not asked about again', async () => {
+  const id = await shop('refused', { schema_change_policy: 'ignore' });
+  await sql.unsafe(
+    'alter table refused.orders add column paid boolean; create table refused.returns (id int primary key)',
+  );
+  await page.goto(`/console/connections/${id}?tab=changes`);
+  await tab().getByRole('button', { name: 'Look for changes' }).click();
+  await lines('refused.orders').filter({ hasText: 'New field' }).getByText('harmless').waitFor();
+  await page
+    .getByRole('tab', { name: /Schema changes/ })
+    .getByText('to review')
+    .waitFor();
+  await tab().getByRole('button', { name: 'Go on without' }).click();
+  await tab().getByText('Nothing to review').waitFor();
+  await tab().getByRole('button', { name: 'Look for changes' }).click();
+  const before = (await get(id)).catalog_refreshed_at;
+  await until(async () => (await get(id)).catalog_refreshed_at !== before);
+  await runFromThePage();
+  expect(await columns('refused_copy.orders')).toEqual(['id', 'total', 'note']);
+  expect(await sql.unsafe("select to_regclass('refused_copy.returns') as found")).toEqual([{ found: null }] as never);
+  await page.goto(`/console/connections/${id}?tab=changes`);
+  await tab().getByText('Nothing to review').waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test('a review that the settings stand against says why, and changes nothing', async () => {
+  const id = await shop('stands', {
+    streams: [
+      { name: 'orders', sync_mode: 'incremental', destination_sync_mode: 'append_dedup', cursor_field: ['id'] },
+    ],
+  });
+  await sql.unsafe('alter table stands.orders drop constraint orders_pkey');
+  await page.goto(`/console/connections/${id}?tab=changes`);
+  await tab().getByRole('button', { name: 'Look for changes' }).click();
+  await lines('stands.orders').filter({ hasText: 'Primary key changed' }).getByText('breaking').waitFor();
+  await tab().getByRole('button', { name: 'Take over' }).click();
+  await tab().getByRole('alert').getByText('The changes were not taken over').waitFor();
+  await shoot(page, 'changes-refused');
+  expect((await get(id)).schema_change_status).toBe('breaking');
+  await tab().getByRole('button', { name: 'Go on without' }).click();
+  await tab().getByText('Nothing to review').waitFor();
+  expect(await get(id)).toMatchObject({ status: 'active', schema_change_status: 'no_change' });
+});

@@ -1,4 +1,8 @@
-import { expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { signIn } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { getRun, runEnded } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
@@ -99,6 +103,8 @@ test('a failed run is explained, with its code', async () => {
   const alert = page.getByRole('alert').first();
   await alert.waitFor();
   expect(await alert.innerText()).toMatch(/credentials were refused[\s\S]*sample_auth/);
+  await alert.getByRole('link', { name: /^Open / }).click();
+  await page.getByRole('region', { name: 'Last test' }).waitFor();
 }, 60_000);
 
 test('streams are deselected, masked and filtered, and saved', async () => {
@@ -139,3 +145,98 @@ test('the parameters of a source are checked while they are typed, saved, and te
   const { body } = await api.call('GET', `/account_connectors/source/${source.id}`);
   expect(body.parameters.rows).toBe(25);
 }, 60_000);
+
+test('a schedule is shown with its next ticks before it is saved; one that cannot be is told at its field', async () => {
+  const connection = await pipeline({ rows: 10 });
+  const { page, complaints } = await site.signedIn();
+  await page.goto(`/console/connections/${connection.id}?tab=settings`);
+  const preview = page.locator('.schedule-preview');
+  await page.getByText('Cron', { exact: true }).click();
+  const cron = page.getByRole('textbox', { name: 'Cron expression' });
+  await cron.fill('30 6 * * 1-5');
+  await preview.getByText('At 06:30, Monday through Friday').waitFor();
+  expect(await preview.locator('time').count()).toBe(5);
+  expect(await preview.locator('time').first().innerText()).toMatch(/^(Mon|Tue|Wed|Thu|Fri).*06:30$/);
+  expect((await api.call('GET', `/connections/${connection.id}`)).body.schedule.type).toBe('manual');
+  await cron.fill('30 6 * *');
+  await until(async () => (await cron.getAttribute('aria-invalid')) === 'true');
+  expect(await preview.locator('time').count()).toBe(0);
+  await cron.fill('30 6 * * 1-5');
+  await preview.locator('time').first().waitFor();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('The settings were saved').waitFor();
+  const { body } = await api.call('GET', `/connections/${connection.id}`);
+  expect(body.schedule).toMatchObject({ type: 'cron', cron_expression: '30 6 * * 1-5' });
+  expect(complaints).toEqual([]);
+}, 60_000);
+
+describe('where the stream of a run is cut', () => {
+  /** In front of the service: hands everything on but, from `cut` on, the streams, whose connections it breaks. */
+  async function cuttingProxy(way: 'breaks' | 'keeps') {
+    const streams = new Set<Duplex>();
+    let isCut = false;
+    let refused = 0;
+    const proxy = createServer((request, response) => {
+      const isStream = request.url!.startsWith('/trpc/runs.progress');
+      if (isStream) {
+        streams.add(request.socket);
+        if (isCut) {
+          refused += 1;
+          return way === 'breaks' ? request.socket.destroy() : undefined;
+        }
+      }
+      const { method, headers } = request;
+      const upstream = httpRequest(new URL(request.url!, site.address), { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      });
+      upstream.on('error', () => request.socket.destroy());
+      response.on('close', () => upstream.destroy());
+      return void request.pipe(upstream);
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    afterAll(() => {
+      proxy.closeAllConnections();
+      proxy.close();
+    });
+    return {
+      address: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+      streams: () => streams.size,
+      refused: () => refused,
+      cut() {
+        isCut = true;
+        for (const socket of streams) socket.destroy();
+      },
+    };
+  }
+
+  test.each(['breaks', 'keeps'] as const)(
+    'the numbers go on by asking: a proxy that %s it',
+    async (way) => {
+      const connection = await pipeline({ rows: 6000, batch_rows: 50, batch_delay_ms: 100 });
+      const proxy = await cuttingProxy(way);
+      const { page } = await site.browser();
+      await page.goto(proxy.address);
+      await signIn({ page }, service.api_key);
+      const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
+      await page.goto(`${proxy.address}/console/connections/${connection.id}/runs/${run_id}`);
+      const line = page.locator('.stream-runs li').first();
+      const rows = async () => numbersIn(await line.innerText());
+      await until(async () => (await rows()) > 0 && proxy.streams() > 0, { timeout_ms: 20_000 });
+      proxy.cut();
+      const seen = new Set<number>();
+      await until(async () => seen.add(await rows()).size >= 4, {
+        timeout_ms: 15_000,
+        what: 'numbers without a stream',
+      });
+      await until(() => proxy.refused() > 0);
+      expect((await getRun(service, run_id)).status).toBe('running');
+      await runEnded(service, run_id, 60_000);
+      const ended = performance.now();
+      await page.locator('.page-title').getByText('succeeded').waitFor();
+      expect(performance.now() - ended).toBeLessThan(3_000);
+      expect(await rows()).toBe(6000);
+    },
+    90_000,
+  );
+});

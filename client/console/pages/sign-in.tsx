@@ -54,7 +54,9 @@ export function SignInPage({ reason, over = false, formerly }: SignInProps) {
             {told}
           </p>
         ) : (
-          <p className="dimmed">With your API key. The service told the first one when it was started.</p>
+          <p className="dimmed">
+            With your API key. The service prints the first one where it is started for the first time.
+          </p>
         )}
         <PasswordInput
           label="API key"

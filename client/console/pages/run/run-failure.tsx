@@ -1,4 +1,6 @@
-import { Alert } from '@mantine/core';
+import { Alert, Button } from '@mantine/core';
+import { Link } from 'wouter';
+import type { Output } from '../../api.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { wordsOf } from '../../parts/status.tsx';
 import type { RunProgress } from './use-run-progress.ts';
@@ -15,11 +17,19 @@ const ADVICE: Record<string, string> = {
   system_error: "The service itself failed. Its log tells more, under the run's id.",
 };
 
-/** The error of a run, explained: whose it is, what it means, what to do. */
-export function RunFailure({ run }: Pick<RunProgress, 'run'>) {
+const TUNNEL_ADVICE = 'It is the SSH tunnel, not the database: test it on its page, which tells what to do.';
+
+interface RunFailureProps extends Pick<RunProgress, 'run'> {
+  /** Once it is known: then there is a way to what is at fault. */
+  connection: Output<'connections.get'> | undefined;
+}
+
+/** The error of a run, explained: whose it is, what it means, what to do, and where. */
+export function RunFailure({ run, connection }: RunFailureProps) {
   const { error } = run;
   if (!error) return null;
-  const advice = ADVICE[error.type];
+  const advice = error.code.startsWith('ssh_') ? TUNNEL_ADVICE : ADVICE[error.type];
+  const way = connection && wayTo(error, connection);
   return (
     <Alert
       color="red"
@@ -31,6 +41,11 @@ export function RunFailure({ run }: Pick<RunProgress, 'run'>) {
         Code <code>{error.code}</code> · {wordsOf(error.type)} at the {error.origin} ·{' '}
         {error.retryable ? 'may pass by itself' : 'does not pass by itself'}
       </p>
+      {way && (
+        <Button component={Link} href={way.href} size="xs" variant="default">
+          {way.label}
+        </Button>
+      )}
       {error.internal_message && (
         <details className="fold">
           <summary>For administrators</summary>
@@ -39,4 +54,16 @@ export function RunFailure({ run }: Pick<RunProgress, 'run'>) {
       )}
     </Alert>
   );
+}
+
+type RunError = NonNullable<RunProgress['run']['error']>;
+
+/** Where the fault is put right; undefined: on no page of its own. */
+function wayTo({ type, origin }: RunError, { id, source, destination }: Output<'connections.get'>) {
+  if (type === 'schema_changed') return { label: 'Review the changes', href: `/console/connections/${id}?tab=changes` };
+  if (type === 'plan_limit') return { label: 'Look at the usage', href: '/console/usage' };
+  if (origin === 'source') return { label: `Open ${source.name}`, href: `/console/sources/${source.id}` };
+  if (origin === 'destination')
+    return { label: `Open ${destination.name}`, href: `/console/destinations/${destination.id}` };
+  return undefined;
 }

@@ -15,6 +15,12 @@ import { RunFailure } from './run-failure.tsx';
 import { StreamRuns } from './stream-runs.tsx';
 import { connectionOf, isLive, type RunProgress, useRunProgress } from './use-run-progress.ts';
 
+const KINDS: Record<RunProgress['run']['run_type'], string> = {
+  plain: 'Usual run',
+  custom: 'Custom run',
+  full_refresh: 'Full refresh',
+};
+
 /** One run: how far it is, what it moved, what went wrong, what was said over the network. */
 export default function RunPage() {
   const { connection_id = '', connection_run_id = '' } = useParams();
@@ -32,14 +38,14 @@ function Run({ run, stream_runs }: RunProgress) {
       back={{ href: `/console/connections/${run.connection_id}`, label: name }}
       lead={
         <>
-          {wordsOf(run.run_type)} run, started by {run.triggered_by?.name ?? wordsOf(run.trigger_type)},{' '}
+          {KINDS[run.run_type]}, started by {run.triggered_by?.name ?? wordsOf(run.trigger_type)},{' '}
           <Ago at={run.created_at} />
           {run.window_start && ` · ${run.window_start} to ${run.window_end ?? 'today'}`}
         </>
       }
       actions={<Actions run={run} />}
     >
-      <RunFailure run={run} />
+      <RunFailure run={run} connection={connection.data} />
       {run.warnings.length > 0 && (
         <Alert color="yellow" icon={<Icon name="alert" />} title={plural(run.warnings.length, 'warning')}>
           <ul>

@@ -16,14 +16,14 @@ const NEWEST = 100;
 const POLL_MS = 1_000;
 
 /**
- * A run as it goes on, at most a second behind: told by the service, and asked each second where the telling fails.
- * `missing`: there is no such run.
+ * A run as it goes on, at most a second behind: told by the service, and asked each second while nobody tells: the
+ * stream broke and is made anew, or a proxy keeps it back. null: there is no such run.
  */
 export function useRunProgress(key: { connection_id: string; connection_run_id: string }) {
   const { connection_id, connection_run_id } = key;
   const queries = useQueryClient();
   const isLost = lost.use();
-  const [isTold, setTold] = useState(true);
+  const [isTold, setTold] = useState(false);
   const subject = ['run-progress', connection_id, connection_run_id];
   const progress = useQuery({
     queryKey: subject,
@@ -40,6 +40,7 @@ export function useRunProgress(key: { connection_id: string; connection_run_id: 
           setTold(true);
           queries.setQueryData(subject, told);
         },
+        onConnectionStateChange: ({ state }) => state === 'connecting' && setTold(false),
         onError: () => setTold(false),
         onComplete: () => void queries.invalidateQueries({ queryKey: ['connections.get'] }),
       },

@@ -99,8 +99,13 @@ export type ByteFormat = 'pgcopy-binary' | 'pgcopy-text';
 export interface ByteStream {
   format: ByteFormat;
   chunks: AsyncIterable<Uint8Array>;
-  /** Exact only after the end; may grow while reading where the source can tell. */
+  /** Exact only after the end; may grow while reading where the source can tell. With `state` exact after each chunk. */
   rows(): number;
+  /**
+   * Of an incremental read, whose chunks are whole rows: if everything up to the end of the last chunk is committed, a
+   * read may go on from here. Null: not yet.
+   */
+  state?(): StreamState | null;
 }
 
 export interface ConnectorLog {

@@ -77,8 +77,9 @@ export interface WriteCounts {
 }
 
 /**
- * Writes one stream, by the rules of row-changes.ts where batches carry changes. Order of calls: (`write`* `checkpoint`?)* `finish`, or one `pipe` and `finish`; `abort` at any
- * time instead, also after an error of another call, and then nothing that is not yet committed may stay.
+ * Writes one stream, by the rules of row-changes.ts where batches carry changes. Order of calls:
+ * (`write`* `checkpoint`?)* `finish`, or `pipe` (`checkpoint` `pipe`)* `finish`; `abort` at any time instead, also after
+ * an error of another call, and then nothing that is not yet committed may stay.
  */
 export interface Writer {
   /** Byte formats that `pipe` takes into this very table; absent: rows only. */
@@ -86,7 +87,7 @@ export interface Writer {
   /** What this destination had committed when the writer was opened; null: nothing. */
   committed: CommittedState | null;
   write(batch: Batch): Promise<void>;
-  /** Takes a byte stream whole. Only with a format from `byteFormats`. */
+  /** Takes a byte stream to its end. Only with a format from `byteFormats`. */
   pipe?(stream: ByteStream): Promise<void>;
   /** Makes rows and state durable in one transaction of the destination, visible to its readers. */
   checkpoint(state: StreamState): Promise<WriteCounts>;

@@ -2,44 +2,28 @@ import type {
   AnyDestination,
   AnySource,
   Batch,
-  ByteFormat,
-  ConnectorContext,
   ReadRequest,
   StreamState,
   Writer,
   WriteTarget,
 } from '../connectors/define.ts';
 import type { Attempt } from './attempt.ts';
-import { ClaimLost } from './attempt.ts';
 import { acknowledgeChanges, noteReader, readerOf, refuseChanges } from './change-readers.ts';
 import { CheckpointPace } from './checkpoint.ts';
 import { recordCheckpoint } from './claims.ts';
 import { recordColumns, targetColumns, tellOfNewColumns } from './loaded-columns.ts';
 import { openConnector } from './connector-context.ts';
-import { canMapCopyText, createCopyTextMapper } from './copy-text-mapping.ts';
-import { fromSource, onSide, SideError } from './failures.ts';
+import { fromSource, onSide } from './failures.ts';
 import { loadCurrentStream } from './current-stream.ts';
 import { lookBackOf, notBefore } from './look-back.ts';
 import { createMapper } from './mapping.ts';
 import { hasDateCursor } from './planner-streams.ts';
+import { byteFormat, pipeBytes } from './pipe-bytes.ts';
 import { windowOf } from './planner-windows.ts';
 import { prefetch } from './prefetch.ts';
+import { commitCheckpoint, record, type Transfer } from './transfer.ts';
 import { planTransfer, readRequest, tableName, type TransferPlan } from './transfer-plan.ts';
 import { replacedWindow } from './window-replacement.ts';
-
-interface Transfer {
-  attempt: Attempt;
-  plan: TransferPlan;
-  source: AnySource;
-  sourceContext: ConnectorContext<unknown>;
-  writer: Writer;
-  request: ReadRequest;
-  /** Everything is committed at the end or nothing: there is no checkpoint on the way to note down. */
-  at_once: boolean;
-  /** Set where the read looks back: no state that is noted down is before it. */
-  floor: StreamState | null;
-  state_version: number;
-}
 
 /** Moves one stream from where its last checkpoint is to its end. False: the stream is another worker's now. */
 export async function moveStream(attempt: Attempt): Promise<boolean> {
@@ -94,44 +78,6 @@ async function transfer(input: Transfer): Promise<boolean> {
   return true;
 }
 
-/** The best format that both sides speak and in which the engine can do what is left to do on the way. */
-function byteFormat({ plan, source, writer, request }: Transfer): ByteFormat | null {
-  if (!source.copy || !writer.pipe) return null;
-  const accepted = writer.byteFormats ?? [];
-  const shared = source.byteFormats?.(request).filter((format) => accepted.includes(format)) ?? [];
-  if (plan.untouched) return shared[0] ?? null;
-  return shared.find((format) => format === 'pgcopy-text' && canMapCopyText(plan)) ?? null;
-}
-
-async function pipeBytes(input: Transfer, format: ByteFormat): Promise<null> {
-  const { attempt, plan, source, sourceContext, writer, request } = input;
-  const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
-  const mapper = plan.untouched
-    ? null
-    : createCopyTextMapper(plan, attempt.deps.secrets.maskKeys(attempt.claim.run.account_id));
-  let rows = 0;
-  let sourceError: SideError | null = null;
-  async function* counted() {
-    try {
-      for await (const chunk of stream.chunks) {
-        const sofar = stream.rows();
-        attempt.saw(sofar - rows, chunk.length);
-        rows = sofar;
-        yield mapper ? mapper.map(chunk) : chunk;
-      }
-      attempt.saw(stream.rows() - rows, 0);
-    } catch (error) {
-      // The writer may wrap what breaks off under its hands; the source's own words are the ones to keep.
-      sourceError = new SideError('source', error);
-      throw sourceError;
-    }
-  }
-  await onSide('destination', () => writer.pipe!({ format, chunks: counted(), rows: stream.rows })).catch((error) => {
-    throw sourceError ?? error;
-  });
-  return null;
-}
-
 async function pumpBatches(input: Transfer): Promise<StreamState | null> {
   const { attempt, plan, source, sourceContext, writer, request } = input;
   const { deps, claim } = attempt;
@@ -152,11 +98,7 @@ async function pumpBatches(input: Transfer): Promise<StreamState | null> {
     if (!incremental || !batch.state) continue;
     state = notBefore(batch.state, input.floor);
     if (input.at_once || !due) continue;
-    const reached = state;
-    const counts = await onSide('destination', () => writer.checkpoint(reached));
-    attempt.signal.throwIfAborted();
-    input.state_version += 1;
-    if (!(await record(input, reached, counts))) throw new ClaimLost('Another worker holds this stream');
+    await commitCheckpoint(input, state);
     pace.reset();
   }
   return incremental ? state : null;
@@ -165,13 +107,6 @@ async function pumpBatches(input: Transfer): Promise<StreamState | null> {
 /** That all rows are gone is no row. */
 const countRows = ({ rows, changes }: Batch) =>
   changes ? changes.filter(({ operation }) => operation !== 'truncate').length : rows.length;
-
-/** After a commit of the destination: the control plane's own note of it. */
-async function record(input: Transfer, state: StreamState | null, counts: Awaited<ReturnType<Writer['finish']>>) {
-  const { attempt, state_version } = input;
-  Object.assign(attempt.progress, counts);
-  return recordCheckpoint(attempt.deps.db, attempt.claim, { state, state_version, counts });
-}
 
 /** A crash came between the destination's last commit and our note of it: the rows are there, only the note is missing. */
 async function adopt(attempt: Attempt, writer: Writer): Promise<boolean> {

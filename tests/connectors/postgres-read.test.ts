@@ -106,10 +106,6 @@ describe('incremental', () => {
       [],
     );
   });
-
-  test('bytes are not offered where a cursor is to be kept', async () => {
-    expect(postgresSource.byteFormats!(await incremental(null))).toEqual([]);
-  });
 });
 
 describe('one snapshot, one end', () => {

@@ -21,6 +21,8 @@ const HIGH_WATER = 1024 * 1024;
 export interface Piece {
   bytes: Buffer;
   rows_end: number;
+  /** How many rows end in them; in binary form the message at the end counts as one. */
+  rows: number;
 }
 
 /**
@@ -36,6 +38,8 @@ export class CopyOut implements AsyncIterable<Buffer> {
   readonly #queue: Piece[] = [];
   #queued = 0;
   #messages = 0;
+  /** Of messages, those that end in pieces pushed so far. */
+  #pushed = 0;
   #total: number | null = null;
   #bytes = 0;
   #ended = false;
@@ -126,7 +130,7 @@ export class CopyOut implements AsyncIterable<Buffer> {
       }
       if (this.#isData) this.#beginRow();
     }
-    if (kept > 0) this.#push({ bytes: chunk.subarray(0, kept), rows_end: rowsEnd });
+    if (kept > 0) this.#push(chunk.subarray(0, kept), rowsEnd);
   };
 
   #beginRow() {
@@ -140,7 +144,7 @@ export class CopyOut implements AsyncIterable<Buffer> {
 
   /** The driver parses what comes after the last row: it tells us the end or the error. */
   #giveBack(rest: Buffer, last: Buffer | null) {
-    if (last) this.#push({ bytes: last, rows_end: last.length });
+    if (last) this.#push(last, last.length);
     const socket = this.#socket!;
     socket.removeListener('data', this.#receive);
     socket.on('data', this.#driver!);
@@ -148,10 +152,13 @@ export class CopyOut implements AsyncIterable<Buffer> {
     socket.resume();
   }
 
-  #push(piece: Piece) {
-    this.#bytes += piece.bytes.length;
-    this.#queued += piece.bytes.length;
-    this.#queue.push(piece);
+  #push(bytes: Buffer, rows_end: number) {
+    const isWithinRow = this.#isData && this.#left > 0;
+    const ended = this.#messages - (isWithinRow ? 1 : 0);
+    this.#queue.push({ bytes, rows_end, rows: ended - this.#pushed });
+    this.#pushed = ended;
+    this.#bytes += bytes.length;
+    this.#queued += bytes.length;
     if (this.#queued >= HIGH_WATER) this.#socket!.pause();
     this.#wake?.();
   }

@@ -1,8 +1,9 @@
 import { trackCursor } from '../cursor.ts';
-import type { Batch, Cell, ConnectorContext, ReadRequest, StreamState } from '../define.ts';
+import type { Batch, Cell, ConnectorContext, ReadRequest } from '../define.ts';
 import { decodeCopyText } from './copy-text.ts';
+import { incrementOf, NULLS_READ, warnOfNulls } from './increment.ts';
 import { begin } from './read-transaction.ts';
-import { conditions, fieldByPath, fromClause, orderBy, resumeCondition, selectList, where } from './select.ts';
+import { fieldByPath, selectList } from './select.ts';
 import { PgSession } from './session.ts';
 import type { PostgresSourceConfig } from './settings.ts';
 import { identifier } from './sql.ts';
@@ -15,11 +16,7 @@ const BATCH_ROWS = 5_000;
 const BATCH_BYTES = 256 * 1024;
 const LINE_FEED = 0x0a;
 
-/**
- * The row lane. A full refresh gives batches without state; with a cursor each batch carries the state after it.
- * Rows whose cursor is NULL have no place in that order: the first read (no state) begins with them and gives no state
- * before they are through, so that they come once; later reads do not see them.
- */
+/** The row lane. A full refresh gives batches without state; with a cursor each batch carries the state after it. */
 export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
   if (request.sync_mode !== 'incremental' || !request.cursor_field) {
     yield* batchesOf(copyTable(ctx, request, 'rows'));
@@ -28,7 +25,7 @@ export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenera
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     await begin(session, request);
-    yield* readIncrement(ctx, { session, request, cursorField: request.cursor_field });
+    yield* readIncrement(ctx, session, request);
   } catch (error) {
     throw session.translate(error);
   } finally {
@@ -36,49 +33,33 @@ export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenera
   }
 }
 
-async function* readIncrement(
-  ctx: Context,
-  { session, request, cursorField }: { session: PgSession; request: ReadRequest; cursorField: string[] },
-): AsyncGenerator<Batch> {
-  const { state } = request;
-  const cursor = fieldByPath(request, cursorField);
+async function* readIncrement(ctx: Context, session: PgSession, request: ReadRequest): AsyncGenerator<Batch> {
+  const cursor = fieldByPath(request, request.cursor_field!);
   const column = identifier(cursor.path[0]!);
   const width = request.columns.length;
   // The cursor comes once more at the end, as it is: the column itself may be masked or not selected.
   // numeric without a scale has many texts for one value, which the tracker could not tell to be equal.
   const shown = cursor.source_type === 'numeric' ? `trim_scale(${column})` : column;
-  const select = `select ${selectList(request.columns, 'rows')}, ${shown} from ${fromClause(request)}`;
-  const filters = conditions(request);
+  const increment = incrementOf(request, `${selectList(request.columns, 'rows')}, ${shown}`);
   const cut = (rows: Cell[][]) => {
     for (const row of rows) row.length = width;
     return rows;
   };
-  const done: StreamState = { cursor: null, boundary: [], nulls_read: true };
-  const firstRead = state?.cursor == null && !request.window;
-  if (firstRead && !state?.nulls_read) {
+  if (increment.nulls) {
     let nulls = 0;
-    for await (const batch of batches(session, `${select}${where([...filters, `${column} is null`])}`)) {
+    for await (const batch of batches(session, increment.nulls)) {
       nulls += batch.rows.length;
       yield { ...batch, rows: cut(batch.rows) };
     }
-    if (nulls > 0) warnOfNulls(ctx, request, nulls);
-    yield { rows: [], bytes: 0, state: done };
+    warnOfNulls(ctx, request, nulls);
   }
+  if (increment.is_first) yield { rows: [], bytes: 0, state: NULLS_READ };
   // Whole rows tell rows apart, not keys: a row changed twice within one value of the cursor must come again.
-  const tracker = trackCursor({ cursorIndex: width, keyIndexes: [], state });
-  const [from = `${column} is not null`] = resumeCondition(request);
-  const ordered = `${select}${where([...filters, from])}${orderBy(cursor, request.primary_key)}`;
-  for await (const batch of batches(session, ordered)) {
+  const tracker = trackCursor({ cursorIndex: width, keyIndexes: [], state: request.state });
+  for await (const batch of batches(session, increment.ordered)) {
     const tracked = tracker.next(batch.rows);
-    yield { rows: cut(tracked.rows), bytes: batch.bytes, state: tracked.state ?? done };
+    yield { rows: cut(tracked.rows), bytes: batch.bytes, state: tracked.state ?? NULLS_READ };
   }
-}
-
-function warnOfNulls(ctx: Context, { stream, cursor_field }: ReadRequest, rows: number) {
-  ctx.warn(
-    'null_cursor',
-    `${rows} rows of ${stream.name} have no ${cursor_field!.join('.')}: they are read once, changes to them are not seen`,
-  );
 }
 
 export const batches = (session: PgSession, select: string): AsyncGenerator<Batch> =>

@@ -61,3 +61,18 @@ test('each fault has its own error', async () => {
   await sql('drop table t');
   expect(await codeOf(readBatches(duckDbSource, context(), request))).toBe('schema_changed table_missing');
 });
+
+test('wide rows come in batches of about a megabyte, each row once', async () => {
+  await sql('create table wide as select i as id, repeat(chr((97 + i % 26)::int), 30_000) as note from range(500) r(i)');
+  const batches = await readBatches(duckDbSource, context(), requestOf(await streamNamed('wide')));
+  expect(Math.max(...batches.map(({ bytes }) => bytes))).toBeLessThan(1_100_000);
+  const rows = batches.flatMap((batch) => batch.rows);
+  expect(rows.map(([id]) => Number(id))).toEqual(Array.from({ length: 500 }, (_, id) => id));
+  expect(rows.every(([id, note]) => note === String.fromCharCode(97 + (Number(id) % 26)).repeat(30_000))).toBe(true);
+});
+
+test('more than the memory holds is an error that says so', async () => {
+  await sql('create view heap as select list(repeat(i::varchar, 250_000)) as note from range(1000) r(i)');
+  const request = requestOf(await streamNamed('heap'));
+  expect(await codeOf(readBatches(duckDbSource, context(), request))).toBe('system_error out_of_memory');
+});

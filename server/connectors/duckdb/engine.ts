@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { literal } from '../file/duckdb.ts';
 
 /** What one engine may take before it spills to the disk. */
-const MEMORY_LIMIT = '256MB';
+export const MEMORY_LIMIT = '256MB';
 /** The file and what DuckDB keeps beside it. */
 const SUFFIXES = ['', '.wal', '.wal.checkpoint', '.wal.recovery'];
 

@@ -1,4 +1,5 @@
 import { ConfigurationError, ConnectorError, DataError, RetryableError, SchemaChangedError } from '../errors.ts';
+import { MEMORY_LIMIT } from './engine.ts';
 
 /** DuckDB's errors have no codes; their texts begin with their kind. */
 const textOf = (error: unknown) => (error instanceof Error ? error.message : '');
@@ -45,6 +46,10 @@ export function duckDbError(error: unknown, { path, name }: Place): unknown {
   if (isMisfit(error)) return new DataError('value_does_not_fit', message, cause);
   if (/^(Constraint|Dependency|Catalog|Binder|Permission|Not implemented) Error/.test(message)) {
     return new ConfigurationError('refused_by_database', message, cause);
+  }
+  if (message.startsWith('Out of Memory Error')) {
+    const limits = `"${name}": DuckDB has used up its ${MEMORY_LIMIT}. It works on 2,048 rows at a time, which must fit`;
+    return new DataError('out_of_memory', `${limits}: rows of many kilobytes each are too wide for it`, cause);
   }
   if (message.startsWith('IO Error')) return new RetryableError('file_error', message, cause);
   return new DataError('duckdb_error', message, cause);

@@ -115,15 +115,16 @@ async function* batches(ctx: Context, connection: DuckDBConnection, select: stri
     ctx.signal.throwIfAborted();
     const chunk = await result.fetchChunk();
     if (!chunk || chunk.rowCount === 0) break;
-    const columns = chunk.getColumns() as Cell[][];
+    // Row by row: as strings all rows of a chunk take as much again as they do in it.
+    const vectors = Array.from({ length: chunk.columnCount }, (_, at) => chunk.getColumnVector(at));
     for (let at = 0; at < chunk.rowCount; at++) {
-      const row = columns.map((column) => column[at] as Cell);
+      const row = vectors.map((vector) => vector.getItem(at) as Cell);
       for (const cell of row) bytes += cell === null ? 0 : cell.length;
       rows.push(row);
+      if (rows.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
+      yield { rows, bytes };
+      [rows, bytes] = [[], 0];
     }
-    if (rows.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
-    yield { rows, bytes };
-    [rows, bytes] = [[], 0];
   }
   if (rows.length > 0) yield { rows, bytes };
 }

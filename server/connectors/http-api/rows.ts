@@ -113,5 +113,8 @@ export function warnOfUnknown(
 ): void {
   if (unknown.size === 0) return;
   const names = [...unknown].slice(0, MOST_NAMES).join(', ');
-  ctx.warn('new_columns', `${stream} has fields that the catalog does not know: ${names}`);
+  ctx.warn(
+    'new_columns',
+    `${stream} has fields that the catalog does not know: ${names}. Their values are not loaded. To have them, update the catalog, or declare them in the schema, and read the records anew that were read before: reset the stream's cursor, or start a custom run`,
+  );
 }

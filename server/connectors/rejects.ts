@@ -20,6 +20,8 @@ export interface Rejecting {
   reasonOf(error: DataError): string;
   /** `content`: JSON, by column. */
   keep(content: string, reason: string): Promise<void>;
+  /** A row that could not be loaded is there nevertheless: where the read gives all that there are. */
+  present?(row: readonly Cell[]): Promise<void>;
 }
 
 /** Counts the rows of a stream run that could not be loaded, up to a limit. */
@@ -92,7 +94,10 @@ export class Rejects {
       const bad = await this.#loadGood(rest, { named: this.into.rowOf(tried.error), add });
       const alone = rest.length === 1 ? tried : await this.#try(rest.slice(bad, bad + 1));
       if (alone.copied) add(alone.copied);
-      else await this.keep(rest[bad]!, alone.known);
+      else {
+        await this.keep(rest[bad]!, alone.known);
+        await this.into.present?.(rest[bad]!);
+      }
       // Who stages changes takes off as many rows as there are deletes, be they good or bad.
       if (!alone.copied && rest[bad]![this.#columns.length] === 'd') total.rows += 1;
       rest = rest.slice(bad + 1);

@@ -211,6 +211,20 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
     expect(await content(table, 'where _deleted_at is not null')).toEqual(['3 three']);
   });
 
+  it('with soft_delete of a complete read: so does one that does not even fit its columns', async () => {
+    const table = await tableWith('');
+    const soft = { mode: 'soft_delete' as const, complete: true };
+    await load(target(table, soft), upserts([0, 1, 2, 3].map((id) => [String(id), null, 'first'])));
+    const rows = [
+      ['1', 'no number', 'misfit'],
+      ['x', null, 'no key'],
+      ['3', null, 'again'],
+    ];
+    const counts = await load(target(table, soft), upserts(rows));
+    expect(counts).toMatchObject({ rows_loaded: 1, rows_updated: 1, rows_deleted: 2, rows_rejected: 2 });
+    expect(await content(table, 'where _deleted_at is null')).toEqual(['1 first', '3 again']);
+  });
+
   it('of changes: each that is refused is kept, the others of its key are done in their order', async () => {
     const table = await tableWith(` check (note <> 'bad')`);
     const child = `${table}_child`;
@@ -283,7 +297,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
   });
 
   it('are an error that names table, rule and key where nobody asked for them to be kept', async () => {
-    const table = await tableWith(`, constraint ${'only_good'}${counter} check (note <> 'a secret, and bad')`);
+    const table = await tableWith(`, constraint only_good${counter} check (note <> 'a secret, and bad')`);
     const wanted = target(table, { rejects: null });
     const rows = upserts([
       ['41', null, 'fine'],

@@ -1,7 +1,8 @@
+import type { Cell } from '../define.ts';
 import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
 import type { Rejects } from '../rejects.ts';
 import type { Stage } from './merge.ts';
-import { mergeRows } from './merge-rejects.ts';
+import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { replaceWindow } from './replace-window.ts';
 import type { MysqlSession } from './session.ts';
 import { columnList, derivedName, relation, shortHash } from './sql.ts';
@@ -26,6 +27,8 @@ export interface Load {
   changes?(): StagedChanges;
   /** Forgets the rows loaded since `prepare`, and has those of the table removed. */
   truncate?(): Promise<void>;
+  /** A row that could not be loaded is there nevertheless; absent: what was not loaded stays as it is. */
+  present?(row: readonly Cell[]): Promise<void>;
   /**
    * In the transaction: brings the rows into place. `rejects`: where to put those that cannot be.
    * @returns rows that replaced others, loaded ones that were rejected, and what is still to be done
@@ -157,6 +160,7 @@ function merge({ session, target }: Work): Load {
       await session.query(`delete from ${stage.relation}`, { slow: true });
       changes().truncate();
     },
+    ...(stage.complete && { present: (row) => stageAsItIs({ session, target, stage }, row) }),
     complete: async (rejects) => ({ ...(await mergeRows({ session, target, stage }, rejects)), pending: null }),
     settle: nothing,
   };

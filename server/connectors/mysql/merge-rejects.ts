@@ -1,10 +1,11 @@
+import type { Cell } from '../define.ts';
 import { DataError } from '../errors.ts';
 import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
 import { type DividedStage, isOfPart, type Merged, mergeGood } from '../merge-rejects.ts';
 import type { Rejects } from '../rejects.ts';
 import { mergeStage, removeMissing, type Stage } from './merge.ts';
 import type { MysqlSession } from './session.ts';
-import { columnList, identifier } from './sql.ts';
+import { columnList, identifier, literal } from './sql.ts';
 import { tableOptions } from './tables.ts';
 import type { Column, Target } from './target.ts';
 
@@ -39,6 +40,24 @@ export async function mergeRows(work: Work, rejects: Rejects | null): Promise<Me
   const { divided, gone } = await divide(work);
   const merged = await mergeGood(divided, rejects);
   return { ...merged, deleted: merged.deleted + gone };
+}
+
+/** For a row that could not be staged the one that the table has of its key is staged, so that it is not taken for gone. */
+export async function stageAsItIs({ session, target, stage }: Work, row: readonly Cell[]): Promise<void> {
+  const names = columnList(target.columns.map(({ name }) => name));
+  const key = target.typed.flatMap((column, index) => {
+    if (!target.primary_key.includes(column.name)) return [];
+    const cell = literal(row[index] ?? '');
+    // Alone the first takes a word for a zero; alone the second would look at every row.
+    return [`${identifier(column.name)} = ${cell}`, `${textOf(column)} = ${cell}`];
+  });
+  const there = `select ${names} from ${target.relation} where ${key.join(' and ')}`;
+  try {
+    await session.query(`insert into ${stage.relation} (${names}) ${there}`, { slow: true });
+  } catch (error) {
+    // No row of the table can have a key that is none of its type.
+    if (!(error instanceof DataError)) throw error;
+  }
 }
 
 /** Sets the rows of the stage aside, numbered by their keys, and removes what no staged row speaks of. */

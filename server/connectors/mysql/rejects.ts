@@ -1,5 +1,5 @@
 import type { DataError } from '../errors.ts';
-import { REJECTED_TABLE, type RejectCount, Rejects } from '../rejects.ts';
+import { REJECTED_TABLE, type RejectCount, type Rejecting, Rejects } from '../rejects.ts';
 import type { RowLoader } from './row-loader.ts';
 import type { MysqlSession } from './session.ts';
 import { literal, relation, shortHash } from './sql.ts';
@@ -38,10 +38,11 @@ export class MysqlRejects {
     private readonly work: { session: MysqlSession; target: Target },
     readonly rejected: RejectCount,
     private readonly loader: RowLoader,
+    present?: Rejecting['present'],
   ) {
     const { session, target } = work;
     this.#waiting = relation(target.schema, `rejected_${shortHash(target.stream_id)}`);
-    const into = { session, load: loader.load.bind(loader), rowOf, reasonOf, keep: this.#keep };
+    const into = { session, load: loader.load.bind(loader), rowOf, reasonOf, keep: this.#keep, present };
     this.rejects = new Rejects(rejected, into, target);
   }
 

@@ -51,7 +51,7 @@ export class MysqlWriter implements Writer {
     this.#loader = new RowLoader(session, { columns, localInfile, table: target.relation });
     const count = state.counts.rows_rejected ?? 0;
     const rejected = target.rejects ? new RejectCount(target, { ...target.rejects, count }) : null;
-    this.#rejects = rejected && new MysqlRejects({ session, target }, rejected, this.#loader);
+    this.#rejects = rejected && new MysqlRejects({ session, target }, rejected, this.#loader, this.#load.present);
   }
 
   async write(batch: Batch): Promise<void> {

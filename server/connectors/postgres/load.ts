@@ -1,7 +1,8 @@
+import type { Cell } from '../define.ts';
 import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
 import type { Rejects } from '../rejects.ts';
 import type { Stage } from './merge.ts';
-import { mergeRows } from './merge-rejects.ts';
+import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { deleteWindow } from './replace-window.ts';
 import type { PgSession } from './session.ts';
 import { derivedName, identifier, relation, shortHash } from './sql.ts';
@@ -21,6 +22,8 @@ export interface Load {
   changes?(): StagedChanges;
   /** Forgets the rows copied since `prepare`, and has those of the table removed. */
   truncate?(session: PgSession): Promise<void>;
+  /** A row that could not be copied is there nevertheless; absent: what was not copied stays as it is. */
+  present?(session: PgSession, row: readonly Cell[]): Promise<void>;
   /**
    * Brings the copied rows into place. `rejects`: where to put those that cannot be.
    * @returns rows that replaced others, rows that are gone, and those of the copied ones that were rejected
@@ -109,6 +112,7 @@ function merge(target: Target): Load {
       await session.query(`truncate ${identifier(stage.name)}`);
       changes().truncate();
     },
+    ...(stage.complete && { present: (session, row) => stageAsItIs({ session, target, stage }, row) }),
     complete: (session, rejects) => mergeRows({ session, target, stage }, rejects),
   };
 }

@@ -1,3 +1,4 @@
+import type { Cell } from '../define.ts';
 import { DataError } from '../errors.ts';
 import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
 import { type DividedStage, isOfPart, type Merged, mergeGood } from '../merge-rejects.ts';
@@ -39,6 +40,25 @@ export async function mergeRows(work: Work, rejects: Rejects | null): Promise<Me
   const { divided, gone } = await divide(work);
   const merged = await mergeGood(divided, rejects);
   return { ...merged, deleted: merged.deleted + gone };
+}
+
+/**
+ * For a row that could not be staged the one that the table has of its key is staged, so that it is not taken for gone.
+ */
+export async function stageAsItIs({ session, target, stage }: Work, row: readonly Cell[]): Promise<void> {
+  const names = columnList(target.columns.map(({ name }) => name));
+  const key = target.primary_key.map((name, index) => `t.${identifier(name)} = $${index + 1}`);
+  const cells = target.primary_key.map((name) => row[target.columns.findIndex((one) => one.name === name)] ?? null);
+  const there = `select ${names} from ${target.relation} as t where ${key.join(' and ')}`;
+  await session.query('savepoint before_row');
+  try {
+    await session.query(`insert into ${identifier(stage.name)} (${names}) ${there}`, cells);
+    await session.query('release savepoint before_row');
+  } catch (error) {
+    if (!(error instanceof DataError)) throw error;
+    // No row of the table can have a key like that.
+    await session.query('rollback to savepoint before_row');
+  }
 }
 
 /** With the rules that would be looked at by the commit alone. */

@@ -19,15 +19,21 @@ export async function ensureRejectedTable(session: PgSession, schema: string): P
   await session.query(`create index on ${table} (connection_run_id)`);
 }
 
-/** `copy` loads rows in the open transaction. */
+interface Loading {
+  /** Loads rows in the open transaction. */
+  copy(rows: Cell[][]): Promise<Copied>;
+  present?(row: readonly Cell[]): Promise<void>;
+}
+
 export function rejectsOf(
   { session, target, rejected }: { session: PgSession; target: Target; rejected: RejectCount },
-  copy: (rows: Cell[][]) => Promise<Copied>,
+  { copy, present }: Loading,
 ): Rejects {
   const { schema, table, connection_id, connection_run_id, stream_run_id } = target;
   const into = {
     session,
     load: copy,
+    present,
     rowOf: lineOf,
     reasonOf: ({ message }: DataError) => message.replace(/\(row \d+, /, '(').replace(/ \(row \d+\)$/, ''),
     async keep(content: string, reason: string) {

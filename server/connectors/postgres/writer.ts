@@ -52,8 +52,10 @@ export class PgWriter implements Writer {
     this.#counts = work.state.counts;
     const count = this.#counts.rows_rejected ?? 0;
     const rejected = rejects ? new RejectCount(work.target, { ...rejects, count }) : null;
-    this.#rejects = rejected && rejectsOf({ session, target: work.target, rejected }, this.#copyAtOnce);
     this.#load = loadOf(work.target);
+    const present = this.#load.present?.bind(null, session);
+    this.#rejects =
+      rejected && rejectsOf({ session, target: work.target, rejected }, { copy: this.#copyAtOnce, present });
   }
 
   async write(batch: Batch): Promise<void> {

@@ -34,7 +34,11 @@ const mariadb = await startMariaDb(['--max-allowed-packet=64M', '--innodb-log-fi
 await mariadb.sql('create database wide');
 const folder = mkdtempSync(join(tmpdir(), 'data-pipelines-wide-'));
 const access = ({ host, port, username, password }: typeof cluster | typeof mariadb) => ({
-  ...{ host, port, username, password, ssl_mode: 'disable' },
+  host,
+  port,
+  username,
+  password,
+  ssl_mode: 'disable',
 });
 const SOURCES: Record<Kind, End> = {
   postgres: ['postgres', { ...access(cluster), database: 'src' }],

@@ -189,7 +189,7 @@ test('rows that go over many chunks are read the same by cells, by bytes and as 
 });
 
 test.each(['csv', 'jsonl'])('a record of more than 64 MB is a DataError: %s', async (format) => {
-  const endless = `${'0123456789abcdef\n'.repeat(4_200_000)}`;
+  const endless = '0123456789abcdef\n'.repeat(4_200_000);
   const record = format === 'csv' ? `1,"${endless}` : `{"id":1,"note":"${endless.replaceAll('\n', '')}`;
   put(`endless.${format}`, `${format === 'csv' ? 'id,note\n' : ''}${record}`);
   await expect(rowsOf({ path: `endless.${format}` })).rejects.toMatchObject({ code: 'record_too_long' });

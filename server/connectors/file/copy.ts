@@ -89,8 +89,7 @@ async function* transcodeFile(
   { file, plan, count, nuls }: Transcoding,
 ): AsyncGenerator<Uint8Array> {
   let buffer = new Uint8Array(1 << 21);
-  let held = 0;
-  let line = 1;
+  let [held, looked, line] = [0, 0, 1];
   let head = true;
   const transcoder = new Transcoder(plan);
   /** Null: no record is there to its end. */
@@ -115,7 +114,6 @@ async function* transcodeFile(
     held = end - from - done.read;
     return done.read > 0 ? done.output : null;
   };
-  let looked = 0;
   for await (const chunk of byteChunks(file, ctx.signal)) {
     buffer = withRoom(buffer, held, chunk.length);
     buffer.set(chunk, held);

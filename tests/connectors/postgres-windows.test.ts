@@ -6,6 +6,7 @@ import { targetTables } from './postgres-target-tables.ts';
 import { COLUMNS } from './writing.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 
+// What all databases share is in replaced-windows.test.ts.
 const { sides, target, open, row, load, content, errorOf, tableName } = targetTables();
 const DAY = { column: 'at', start: '2025-01-02', end: '2025-01-03' };
 const at = (id: number, name: string, time: string | null) => row(id, name, time && `2025-01-${time}+00`);
@@ -34,18 +35,6 @@ const indexes = async () =>
 beforeEach(() => load({}, batchOf(OLD)));
 
 describe('a window that is appended', () => {
-  test('replaces the rows in [start, end), those the source has no longer too; others and those of no time stay', async () => {
-    const counts = await load(chunk(), batchOf([at(3, 'new', '02 12:00:00'), at(6, 'new', '02 13:00:00')]));
-    expect(counts).toMatchObject({ rows_loaded: 2, rows_deleted: 2, rows_updated: 0 });
-    expect(await content()).toEqual([
-      [1, 'before'],
-      [3, 'new'],
-      [4, 'after'],
-      [5, 'never'],
-      [6, 'new'],
-    ]);
-  });
-
   test('doubles nothing when it is loaded again, by rows or by bytes, and leaves no index behind', async () => {
     const rows = [at(2, 'a', '02 00:00:00'), at(2, 'b', '02 00:00:00')];
     for (const _ of [1, 2]) await load(chunk(), batchOf(rows));
@@ -65,52 +54,6 @@ describe('a window that is appended', () => {
     await writer.finish(null);
     expect(await content()).toEqual(expected);
     expect(await indexes()).toBe(0);
-  });
-
-  test('without rows empties the window', async () => {
-    expect(await load(chunk())).toMatchObject({ rows_loaded: 0, rows_deleted: 2 });
-    expect(await content()).toEqual(OUTSIDE);
-  });
-
-  test('may have no limit on one side, and begin at an instant', async () => {
-    await load(chunk({ replace_window: { column: 'at', start: null, end: '2025-01-02T23:59:59.999Z' } }));
-    expect(await content()).toEqual([
-      [3, 'last moment'],
-      [4, 'after'],
-      [5, 'never'],
-    ]);
-    await load(chunk({ replace_window: { column: 'at', start: '2025-01-02T23:59:59.999Z', end: null } }));
-    expect(await content()).toEqual([[5, 'never']]);
-    const all = chunk({ replace_window: { column: 'at', start: null, end: null } });
-    expect((await errorOf(load(all)))!.code).toBe('invalid_window');
-    expect(await content()).toEqual([[5, 'never']]);
-  });
-
-  test('is seen whole or not at all: a checkpoint on the way commits nothing', async () => {
-    const writer = await open(chunk());
-    await writer.write(batchOf([at(7, 'new', '02 01:00:00')]));
-    expect(await writer.checkpoint({ cursor: '7' })).toMatchObject({ rows_loaded: 0, rows_deleted: 0 });
-    expect((await content()).length).toBe(OLD.length);
-    await writer.write(batchOf([at(8, 'new', '02 02:00:00')]));
-    expect(await writer.finish({ cursor: '8' })).toMatchObject({ rows_loaded: 2, rows_deleted: 2 });
-    expect(await content()).toEqual([
-      [1, 'before'],
-      [4, 'after'],
-      [5, 'never'],
-      [7, 'new'],
-      [8, 'new'],
-    ]);
-  });
-
-  test('goes side by side with others into a table that they have to make: none waits for the end of another', async () => {
-    const table = `fresh_${run}`;
-    const next = { column: 'at', start: '2025-01-03', end: '2025-01-04' };
-    const writers = [await open(chunk({ table })), await open(chunk({ table, replace_window: next }))] as const;
-    await writers[0].write(batchOf([at(1, 'a', '02 00:00:00')]));
-    await writers[1].write(batchOf([at(2, 'b', '03 00:00:00')]));
-    for (const writer of writers) expect(await writer.finish(null)).toMatchObject({ rows_loaded: 1, rows_deleted: 0 });
-    const rows = await sides.destination.sql.unsafe(`select name from ${table} order by id`);
-    expect(rows.map(({ name }) => name)).toEqual(['a', 'b']);
   });
 });
 
@@ -133,7 +76,7 @@ describe('the old rows of a window stay', () => {
     expect(await content()).toEqual([...OUTSIDE, [7, 'new']]);
   });
 
-  test('when the worker stops, a value is refused, or another attempt has taken over', async () => {
+  test('when the worker stops, which leaves no connection behind', async () => {
     const { ctx, abort } = destinationConfig(sides.destination);
     const stopped = await postgresDestination.open(ctx, target(chunk()));
     await stopped.write(batchOf([at(7, 'new', '02 01:00:00')]));
@@ -141,26 +84,6 @@ describe('the old rows of a window stay', () => {
     await stopped.abort();
     await until(async () => (await backends(sides.destination)) === 0);
     expect(await content()).toEqual(all);
-    expect((await errorOf(load(chunk(), batchOf([['x', 'new', null]]))))!.code).toBe('invalid_value');
-    expect(await content()).toEqual(all);
-    const how = chunk();
-    const zombie = await open(how);
-    await zombie.write(batchOf([at(7, 'zombie', '02 01:00:00')]));
-    await open({ ...how, fence: 2 });
-    expect((await errorOf(zombie.finish(null)))!.name).toBe('FencedError');
-    await zombie.abort();
-    expect(await content()).toEqual(all);
-  });
-
-  test('when the column keeps other values than the source has: the window cannot be told', async () => {
-    const { sql } = sides.destination;
-    for (const type of ['text', 'date', 'timestamptz(0)']) {
-      await sql.unsafe(`alter table ${tableName()} alter column at type ${type} using at::${type}`);
-      const error = await errorOf(load(chunk(), batchOf([at(7, 'new', '02 01:00:00')])));
-      expect(error!.code).toBe('window_not_replaceable');
-      expect(await content()).toEqual(all);
-      await sql.unsafe(`alter table ${tableName()} alter column at type timestamptz using at::timestamptz`);
-    }
   });
 });
 

@@ -1,62 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
-import type { AnyDestination, Batch, ConnectorContext, Writer, WriteTarget } from '../../server/connectors/define.ts';
-import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
-import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
+import { beforeEach, describe, expect, test } from 'bun:test';
+import type { WriteTarget } from '../../server/connectors/define.ts';
 import { DataError } from '../../server/connectors/errors.ts';
-import { mariaDbMissing } from '../support/mariadb.ts';
-import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
-import { contextOf } from './fixtures.ts';
-import { destinationConfig, errorOf, mysqlDatabase } from './mysql-support.ts';
-import { batchOf, column } from './postgres-support.ts';
+import { batchOf } from './postgres-support.ts';
+import { targetPlaces } from './target-places.ts';
+import { errorOf, row, writingTo } from './writing.ts';
 
-// PostgreSQL's own are in postgres-windows.test.ts.
-const mysql = mysqlDatabase();
-let folder: Awaited<ReturnType<typeof duckDbFolder>>;
-beforeAll(async () => {
-  folder = await duckDbFolder();
-});
-afterAll(() => folder.close());
-
-interface Side {
-  destination: AnyDestination;
-  context(signal: AbortSignal): ConnectorContext<unknown>;
-  sql(statement: string): Promise<unknown[][]>;
-  /** Types that keep other values than the source has. */
-  others: string[];
-}
-const SIDES: [string, boolean, Side][] = [
-  [
-    'mysql',
-    mariaDbMissing === null,
-    {
-      destination: mysqlDestination,
-      context: (signal) => ({ ...destinationConfig(mysql).ctx, signal }),
-      sql: async (statement) => {
-        const found = await mysql.sql(statement);
-        return Array.isArray(found) ? found.map((row) => Object.values(row)) : [];
-      },
-      others: ['longtext', 'date', 'datetime'],
-    },
-  ],
-  [
-    'duckdb',
-    true,
-    {
-      destination: duckDbDestination,
-      context: (signal) =>
-        contextOf(duckDbDestination, folder, {
-          settings: { path: 'data.duckdb' },
-          signal,
-        }) as ConnectorContext<unknown>,
-      sql: (statement) => onDuckDb(join(folder.filesRoot, 'data.duckdb'), statement),
-      others: ['varchar', 'date', 'timestamp'],
-    },
-  ],
-];
 const DAY = { column: 'at', start: '2025-01-02', end: '2025-01-03' };
-const COLUMNS = [column('id', 'integer'), column('name', 'string'), column('at', 'timestamp_tz')];
-const at = (id: number, name: string, time: string | null) => [String(id), name, time && `2025-01-${time}+00`];
+const at = (id: number, name: string, time: string | null) => row(id, name, time && `2025-01-${time}+00`);
 const OLD = [
   at(1, 'before', '01 23:59:59.999999'),
   at(2, 'first moment', '02 00:00:00'),
@@ -65,57 +15,27 @@ const OLD = [
   at(5, 'never', null),
 ];
 
-describe.each(SIDES.filter(([, there]) => there))('%s: a window that is appended', (name, _, side) => {
-  let table = '';
+/** Types that keep other values than the source has. */
+const OTHERS: Record<string, string[]> = {
+  postgres: ['text', 'date', 'timestamptz(0)'],
+  mysql: ['longtext', 'date', 'datetime'],
+  duckdb: ['varchar', 'date', 'timestamp'],
+};
+
+describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: a window that is appended', (place) => {
+  const { open, load, tableName } = writingTo(place.open);
   let run = 0;
-  const writers: Writer[] = [];
-  let abort = new AbortController();
-  const open = async (more: Partial<WriteTarget> = {}) => {
-    const target: WriteTarget = {
-      schema: null,
-      table,
-      columns: COLUMNS,
-      primary_key: ['id'],
-      cursor_column: null,
-      mode: 'append',
-      connection_id: name,
-      stream_id: table,
-      connection_run_id: 'run',
-      stream_run_id: 'first',
-      fence: 1,
-      state_version: 0,
-      ...more,
-    };
-    const writer = await side.destination.open(side.context(abort.signal), target);
-    writers.push(writer);
-    return writer;
-  };
-  const load = async (more: Partial<WriteTarget>, ...batches: Batch[]) => {
-    const writer = await open(more);
-    for (const batch of batches) await writer.write(batch);
-    return writer.finish(null);
-  };
   /** A stream run of its own, as a chunk that is done again has. */
   const chunk = (more: Partial<WriteTarget> = {}) => {
     run += 1;
     return { stream_id: `chunk ${run}`, stream_run_id: `chunk ${run}`, replace_window: DAY, ...more };
   };
-  const content = async (from = table) =>
-    (await side.sql(`select id, name from ${from} order by id, name`)).map(
-      ([id, text]) => `${String(id)} ${String(text)}`,
-    );
+  const content = async (from = tableName()) =>
+    (await place.rows(`select id, name from ${from} order by id, name`)).map((one) => one.join(' '));
   const all = OLD.map(([id, text]) => `${id} ${text}`);
   const outside = ['1 before', '4 after', '5 never'];
 
-  beforeEach(async () => {
-    run += 1;
-    table = `window_${run}`;
-    abort = new AbortController();
-    await load({}, batchOf(OLD));
-  });
-  afterEach(async () => {
-    for (const writer of writers.splice(0)) await writer.abort();
-  });
+  beforeEach(() => load({}, batchOf(OLD.map((cells) => [...cells]))));
 
   test('replaces the rows in [start, end), those the source has no longer too; others and those of no time stay', async () => {
     const rows = [at(3, 'new', '02 12:00:00'), at(6, 'new', '02 13:00:00')];
@@ -152,7 +72,7 @@ describe.each(SIDES.filter(([, there]) => there))('%s: a window that is appended
   });
 
   test('goes side by side with others into a table that they have to make: none waits for the end of another', async () => {
-    const fresh = `fresh_${run}`;
+    const fresh = `${tableName()}_fresh`;
     const next = { column: 'at', start: '2025-01-03', end: '2025-01-04' };
     const both = [
       await open(chunk({ table: fresh })),
@@ -160,17 +80,16 @@ describe.each(SIDES.filter(([, there]) => there))('%s: a window that is appended
     ] as const;
     await both[0].write(batchOf([at(1, 'a', '02 00:00:00')]));
     await both[1].write(batchOf([at(2, 'b', '03 00:00:00')]));
-    const counts = await Promise.all(both.map((writer) => writer.finish(null)));
-    for (const one of counts) expect(one).toMatchObject({ rows_loaded: 1, rows_deleted: 0 });
+    for (const writer of both) expect(await writer.finish(null)).toMatchObject({ rows_loaded: 1, rows_deleted: 0 });
     expect(await content(fresh)).toEqual(['1 a', '2 b']);
   });
 
   test('leaves the old rows where they are when the worker stops, a value is refused, or another has taken over', async () => {
-    const stopped = await open(chunk());
+    const abort = new AbortController();
+    const stopped = await open(chunk(), abort.signal);
     await stopped.write(batchOf([at(7, 'new', '02 01:00:00')]));
     abort.abort(new Error('stop'));
     await stopped.abort();
-    abort = new AbortController();
     expect(await content()).toEqual(all);
     expect(await errorOf(load(chunk(), batchOf([['x', 'new', null]])))).toBeInstanceOf(DataError);
     expect(await content()).toEqual(all);
@@ -187,18 +106,13 @@ describe.each(SIDES.filter(([, there]) => there))('%s: a window that is appended
   });
 
   test('is refused when the column keeps other values than the source has: the window cannot be told', async () => {
-    for (const type of side.others) {
-      await side.sql(
-        `create table ${table}_${type} as select id, name, cast(null as char) as ${name === 'mysql' ? 'at' : '"at"'} from ${table}`,
-      );
-      await side.sql(
-        name === 'mysql'
-          ? `alter table ${table}_${type} modify at ${type} null`
-          : `alter table ${table}_${type} alter "at" set data type ${type}`,
-      );
-      const error = await errorOf(load(chunk({ table: `${table}_${type}` }), batchOf([at(7, 'new', '02 01:00:00')])));
+    for (const type of OTHERS[place.name]!) {
+      const other = `${tableName()}_${type.replaceAll(/\W/g, '_')}`;
+      await place.run(`create table ${other} (id bigint, name varchar(99), ${place.quoted('at')} ${type})`);
+      await place.run(`insert into ${other} (id, name) select id, name from ${tableName()}`);
+      const error = await errorOf(load(chunk({ table: other }), batchOf([at(7, 'new', '02 01:00:00')])));
       expect(error!.code).toBe('window_not_replaceable');
-      expect(await content(`${table}_${type}`)).toEqual(all);
+      expect(await content(other)).toEqual(all);
     }
   });
 });

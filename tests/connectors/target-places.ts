@@ -15,10 +15,11 @@ import { destinationConfig as postgresContext, twoDatabases } from './postgres-s
 export interface TargetPlace {
   name: string;
   skip: boolean;
-  open(target: WriteTarget): Promise<Writer>;
+  open(target: WriteTarget, signal?: AbortSignal): Promise<Writer>;
   /** The rows of a query, cells as texts. */
   rows(query: string): Promise<Cell[][]>;
   run(statement: string): Promise<unknown>;
+  quoted(name: string): string;
   /** What it says of a second row that has no `id`, its key. */
   missingKey: RegExp;
   /** Whether making a table is part of a transaction. */
@@ -28,6 +29,11 @@ export interface TargetPlace {
 type Value = string | number | boolean | Date | null;
 const asTexts = (found: Iterable<object>): Cell[][] =>
   [...found].map((one) => Object.values(one).map((value: Value) => (value === null ? null : String(value))));
+
+const withSignal = <Config>(ctx: ConnectorContext<Config>, signal = ctx.signal): ConnectorContext<Config> => ({
+  ...ctx,
+  signal,
+});
 
 /** Call it at the top of a file. */
 export function targetPlaces(): TargetPlace[] {
@@ -40,30 +46,34 @@ export function targetPlaces(): TargetPlace[] {
     {
       name: 'postgres',
       skip: false,
-      open: (target) => postgresDestination.open(postgresContext(sides.destination).ctx, target),
+      open: (target, signal) =>
+        postgresDestination.open(withSignal(postgresContext(sides.destination).ctx, signal), target),
       rows: async (query) => asTexts(await sides.destination.sql.unsafe(query)),
       run: (statement) => sides.destination.sql.unsafe(statement),
+      quoted: (name) => `"${name}"`,
       missingKey: /row 2, column id/,
       makesTablesInTransactions: true,
     },
     {
       name: 'mysql',
       skip: mariaDbMissing !== null,
-      open: (target) => mysqlDestination.open(mysqlContext(mysql).ctx, target),
+      open: (target, signal) => mysqlDestination.open(withSignal(mysqlContext(mysql).ctx, signal), target),
       rows: async (query) => asTexts(await mysql.sql(query)),
       run: (statement) => mysql.sql(statement),
+      quoted: (name) => `\`${name}\``,
       missingKey: /'id' at row 2/,
       makesTablesInTransactions: false,
     },
     {
       name: 'duckdb',
       skip: false,
-      open: (target) => {
-        const ctx = contextOf(duckDbDestination, { filesRoot }, { settings: { path } });
+      open: (target, signal) => {
+        const ctx = contextOf(duckDbDestination, { filesRoot }, { settings: { path }, signal });
         return duckDbDestination.open(ctx as ConnectorContext<DuckDbDestinationConfig>, target);
       },
       rows: onFile,
       run: onFile,
+      quoted: (name) => `"${name}"`,
       missingKey: /: row 2 has no id, which is its key$/,
       makesTablesInTransactions: true,
     },

@@ -251,3 +251,21 @@ describe('export', () => {
     expect((await cli.run(['apply', '-f', 'exported.yaml'], { env: secrets })).out).toContain('No change');
   });
 });
+
+test('a tunnel is shown with the key that its SSH server has to know, and with no secret', async () => {
+  const { public_key, encrypted_private_key } = (await call('POST', '/account_connectors/generate_ssh_key')).body;
+  const { status } = await call('POST', '/account_connectors', {
+    name: 'Behind',
+    connector_type: 'destination',
+    connector_name: 'postgres',
+    parameters: { host: 'db', database: 'd', username: 'u', password: 'p' },
+    ssh_tunnel: { host: 'bastion', username: 'tunnel', encrypted_private_key },
+    test_connection: false,
+  });
+  expect(status).toBe(201);
+  const { out } = await cli.run(['destinations', 'show', 'Behind']);
+  expect(out).toContain('tunnel@bastion:22');
+  expect(out).toContain(public_key);
+  expect(out).toContain('host key noted at the first login');
+  expect(out).not.toContain(encrypted_private_key);
+});

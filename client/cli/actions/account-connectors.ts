@@ -204,9 +204,21 @@ function show(cli: Cli, one: AccountConnector, json: boolean): void {
       parameters: Object.entries(one.parameters)
         .map(([name, value]) => `${name} = ${typeof value === 'string' ? value : JSON.stringify(value)}`)
         .join('\n'),
+      ...(one.ssh_tunnel && { tunnel: tunnelOf(one.ssh_tunnel) }),
       test: checks?.join('\n') || '–',
       catalog: `${one.catalog_status}, ${number(one.streams_count)} streams, ${moment(one.catalog_refreshed_at)}`,
       connections: number(one.connections_count),
     },
   });
 }
+
+/** Where it goes, the key that the SSH server has to know, and the one that it showed. */
+const tunnelOf = (tunnel: NonNullable<AccountConnector['ssh_tunnel']>): string =>
+  [
+    `${tunnel.username}@${tunnel.host}:${tunnel.port}${tunnel.enabled ? '' : ' (off)'}`,
+    tunnel.public_key,
+    `host key ${tunnel.host_key_fingerprint ?? 'noted at the first login'}`,
+    tunnel.refused_host_key_fingerprint && `refused  ${tunnel.refused_host_key_fingerprint}`,
+  ]
+    .filter(Boolean)
+    .join('\n');

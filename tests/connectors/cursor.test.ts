@@ -111,18 +111,18 @@ describe('reading by a cursor', () => {
       const atEnd = where === 'at the end';
       const wide = (cells: Cell[]) => (atEnd ? [...cells, cells[0]!] : cells);
       const cursorIndex = (cells: Cell[]) => (atEnd ? cells.length : 0);
-      const read = (state: StreamState | null, rows: Cell[][]) => {
+      const readOn = (state: StreamState | null, rows: Cell[][]) => {
         const tracker = trackCursor({ cursorIndex: cursorIndex(rows[0]!), keyIndexes: [], state });
         const next = tracker.next(rows.map(wide));
         return { rows: next.rows.map((cells) => cells.slice(0, rows[0]!.length)), state: next.state };
       };
-      const first = read(null, [
+      const first = readOn(null, [
         ['1', 'a'],
         ['2', 'b'],
         ['2', 'b'],
       ]);
       // One that changed comes again, whatever is new in it; one more that is like the others is one more.
-      const second = read(first.state, [
+      const second = readOn(first.state, [
         ['2', 'b', null],
         ['2', 'c', 'x'],
         ['2', 'b', 'y'],
@@ -132,7 +132,7 @@ describe('reading by a cursor', () => {
         ['2', 'c', 'x'],
         ['2', 'b', null],
       ]);
-      const third = read(second.state, [
+      const third = readOn(second.state, [
         ['2', 'b', null, '1'],
         ['2', 'c', 'x', '1'],
         ['2', 'b', 'y', '1'],
@@ -146,12 +146,7 @@ describe('reading by a cursor', () => {
   test('states of before rows were noted with their number of cells go on', () => {
     const state = {
       cursor: '2',
-      boundary: [
-        createHash('sha256')
-          .update('1;2' + '1;b')
-          .digest('hex')
-          .slice(0, 16),
-      ],
+      boundary: [createHash('sha256').update('1;21;b').digest('hex').slice(0, 16)],
     };
     const tracker = trackCursor({ cursorIndex: 0, keyIndexes: [], state });
     expect(

@@ -1,9 +1,13 @@
-import { gzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { networkLogSegments } from '../../db/schema/index.ts';
 import type { PendingRequest, Recorder, RequestRecord, RequestTimings, ResponseRecord } from '../connectors/define.ts';
 import type { Deps } from '../deps.ts';
 import type { Redactor } from '../lib/redact.ts';
 import { FailedRequests } from './failed-requests.ts';
+
+/** In a thread of its own: a segment takes as long as moving a few thousand rows. */
+const compress = promisify(gzip);
 
 const BODY_LIMIT = 64 * 1024;
 const SEGMENT_BYTES = 1024 * 1024;
@@ -138,8 +142,8 @@ export class NetworkLog implements Recorder {
     const id = Bun.randomUUIDv7();
     const { account_id, connection_run_id, stream_run_id, connector_type } = identity;
     const object_key = `network-logs/${account_id}/${connection_run_id}/${stream_run_id}/${connector_type}/${id}.jsonl.gz`;
-    const bytes = gzipSync(`${lines.join('\n')}\n`);
     try {
+      const bytes = await compress(`${lines.join('\n')}\n`);
       await deps.objects.put(object_key, bytes);
       await deps.db.insert(networkLogSegments).values({
         id,

@@ -7,7 +7,7 @@ const BODY_LIMIT = 64 * 1024;
 
 /** A fetch that records every request, that the attempt's signal ends, and that reaches public addresses only. */
 export function recordingFetch(recorder: Recorder, signal: AbortSignal, rules: EgressRules): typeof globalThis.fetch {
-  const guarded = guardedFetch(rules);
+  const guarded = guardedFetch(rules, { keepAlive: true });
   const recorded = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
     const url = new URL(request.url);

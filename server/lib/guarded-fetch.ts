@@ -1,5 +1,5 @@
-import { type IncomingMessage, request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
+import { Agent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { Agent as TlsAgent, request as requestHttps } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { literalAddress, plainHost } from './addresses.ts';
@@ -14,13 +14,23 @@ import {
   type Place,
 } from './net-guard.ts';
 
+/** Connections that are kept for the next request; each was made to an address that was checked. */
+const KEPT = { keepAlive: true, maxFreeSockets: 8 };
+
 /**
  * A fetch for addresses that users name: https (http where the rules say so), public addresses only, each checked after
  * it was resolved, and then connected to and no other one. No redirects, no proxy, no cookies. Answers stream.
+ *
+ * `keepAlive`: connections serve several requests. Only for who tries again when one breaks off: a server may close it
+ * in the very moment that it is used again.
  */
 export function guardedFetch(
   rules: EgressRules,
+  { keepAlive = false } = {},
 ): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {
+  const agents = keepAlive
+    ? { http: new Agent(KEPT), https: new TlsAgent(KEPT) }
+    : ({ http: false, https: false } as const);
   return async (input, init) => {
     const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
     const url = new URL(request.url);
@@ -30,7 +40,8 @@ export function guardedFetch(
       throw new EgressError('host_not_found', `The host ${url.hostname} cannot be found`);
     });
     const body = request.body === null ? null : Buffer.from(await request.arrayBuffer());
-    return send({ url, request, body, addresses });
+    const agent = url.protocol === 'https:' ? agents.https : agents.http;
+    return send({ url, request, body, addresses, agent });
   };
 }
 
@@ -61,16 +72,18 @@ interface Sending {
   request: Request;
   body: Buffer | null;
   addresses: Address[];
+  /** False: a connection of its own. */
+  agent: Agent | TlsAgent | false;
 }
 
 /** node:http and not fetch: that has no way to name the address to connect to, and heeds proxy variables. */
-function send({ url, request, body, addresses }: Sending): Promise<Response> {
+function send({ url, request, body, addresses, agent }: Sending): Promise<Response> {
   const lookup: LookupFunction = (_, options, done) =>
     options.all ? done(null, addresses) : done(null, addresses[0]!.address, addresses[0]!.family);
   // Answers come as they are: nothing here unpacks them.
   const headers: Record<string, string> = { 'accept-encoding': 'identity', ...Object.fromEntries(request.headers) };
   if (body) headers['content-length'] = String(body.length);
-  const options = { method: request.method, headers, agent: false as const, lookup, signal: request.signal };
+  const options = { method: request.method, headers, agent, lookup, signal: request.signal };
   return new Promise((done, failed) => {
     const call = url.protocol === 'https:' ? requestHttps : requestHttp;
     const sent = call(url, options, (answer) => done(responseOf(answer)));

@@ -48,18 +48,30 @@ const PLAIN_HEADERS = new Set([
 
 const SECRET_NAME = /token|secret|passw|pwd|key|signature|auth|credential|cookie|session|^code$/i;
 
+/** A form of secrets, and texts of which one stands, in lower case, wherever it does: those are looked for first. */
+interface Form {
+  hints: string[];
+  pattern: RegExp;
+}
+
 /** What is a secret by its form, wherever it stands. */
-const SECRET_FORMS = [
-  /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi,
-  /\bdpm_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}\b/g,
-  /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
-  /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
-  /(?<=\bpassword\s+)'(?:[^']|'')*'/gi,
-  /(?<=:\/\/)[^/\s:@]*:[^/\s@]+(?=@)/g,
+const SECRET_FORMS: Form[] = [
+  { hints: ['bearer', 'basic'], pattern: /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi },
+  { hints: ['dpm_'], pattern: /\bdpm_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}\b/g },
+  { hints: ['eyj'], pattern: /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g },
+  {
+    hints: ['-----begin '],
+    pattern: /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
+  },
+  { hints: ['password'], pattern: /(?<=\bpassword\s+)'(?:[^']|'')*'/gi },
+  { hints: ['://'], pattern: /(?<=:\/\/)[^/\s:@]*:[^/\s@]+(?=@)/g },
 ];
 /** `name=value` and `"name": "value"` where the name says that the value is secret. */
-const NAMED_IN_TEXT =
-  /((?:"|\b)[\w-]*(?:token|secret|passw(?:or)?d|pwd|api[_-]?key|signature|credential)[\w-]*"?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s&,;}"']+)/gi;
+const NAMED_IN_TEXT: Form = {
+  hints: ['token', 'secret', 'passw', 'pwd', 'apikey', 'api_key', 'api-key', 'signature', 'credential'],
+  pattern:
+    /((?:"|\b)[\w-]*(?:token|secret|passw(?:or)?d|pwd|api[_-]?key|signature|credential)[\w-]*"?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s&,;}"']+)/gi,
+};
 
 /** Too short to be told from ordinary text: replacing every `1` of a log would help nobody. */
 const SHORTEST_SECRET = 4;
@@ -84,9 +96,13 @@ export function createRedactor(secrets: string[]): Redactor {
     return REDACTED;
   };
   const text = (input: string) => {
-    let output = byValue ? input.replace(byValue, hit) : input;
-    for (const form of SECRET_FORMS) output = output.replace(form, hit);
-    return output.replace(NAMED_IN_TEXT, (whole, name: string, value: string) => {
+    // Most texts have none, and to look for words is far cheaper than for patterns.
+    let output = byValue && values.some((value) => input.includes(value)) ? input.replace(byValue, hit) : input;
+    const lowered = output.toLowerCase();
+    const mayHave = ({ hints }: Form) => hints.some((hint) => lowered.includes(hint));
+    for (const form of SECRET_FORMS) if (mayHave(form)) output = output.replace(form.pattern, hit);
+    if (!mayHave(NAMED_IN_TEXT)) return output;
+    return output.replace(NAMED_IN_TEXT.pattern, (whole, name: string, value: string) => {
       if (value.includes(REDACTED)) return whole;
       hit();
       return value.startsWith('"') ? `${name}"${REDACTED}"` : `${name}${REDACTED}`;

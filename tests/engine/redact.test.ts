@@ -27,6 +27,15 @@ describe('a secret nobody has stored is known by its name or form', () => {
     ['Authorization: Bearer abcdefgh12345678', 'abcdefgh12345678'],
     ['postgres://user:hunter22@host/db', 'hunter22'],
     ['eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl', 'eyJzdWIiOiIx'],
+    ['"BASIC dXNlcjpodW50ZXIyMg=="', 'dXNlcjpodW50ZXIyMg'],
+    ["ALTER ROLE me PASSWORD  'hunter22'", 'hunter22'],
+    ['{"API-Key" : "s3cr3t-value"}', 's3cr3t-value'],
+    ['x-apikey: s3cr3t-value', 's3cr3t-value'],
+    ['PWD=hunter22;', 'hunter22'],
+    ["aws_Credential='hunter22'", 'hunter22'],
+    ['x-amz-signature=abcdef', 'abcdef'],
+    [`dpm_${'a'.repeat(12)}_${'b'.repeat(49)}`, 'bbbb'],
+    ['-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----', 'MIIabc'],
   ])('%s', (line, hidden) => {
     expect(text(line)).not.toContain(hidden);
   });

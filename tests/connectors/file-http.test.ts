@@ -149,6 +149,8 @@ test('each thing that can be wrong has its own class and code', async () => {
   held.resolve();
   const { message } = (await failureOf(settingsOf('bad.csv'))) as Error;
   expect(message).toContain('/bad.csv, line 3');
+  const parquet = (await failureOf(settingsOf('bad.parquet'))) as Error;
+  expect(parquet.message).not.toContain('SELECT');
 });
 
 test('the columns of a Parquet file are found by its footer alone, where ranges can be had; its copy has no name', async () => {

@@ -8,6 +8,7 @@ import {
   RetryableError,
   TimeoutError,
 } from '../../server/connectors/errors.ts';
+import { HURRIED_SECONDS } from '../../server/connectors/http-api/exchange.ts';
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
 import { askedWait } from '../../server/connectors/http-api/waiting.ts';
 import { inTurn, json, startHttpServer } from '../support/http-server.ts';
@@ -90,6 +91,16 @@ describe('what may pass is tried again', () => {
     await expect(reading).rejects.toBeInstanceOf(TimeoutError);
     expect(server.seen).toHaveLength(2);
     never.resolve();
+  });
+
+  test('a check waits no longer than the definition says, and twice as long is over before it is given up', async () => {
+    server.on('/items', () => new Promise(() => {}));
+    const begun = performance.now();
+    const error = await check({ timeout_seconds: 0.5 }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(TimeoutError);
+    expect(error).toMatchObject({ code: 'request_timeout', message: expect.stringContaining('within 0.5 s') });
+    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect(2 * HURRIED_SECONDS).toBeLessThan(20 - 1);
   });
 
   test('but only as often as the definition says', async () => {

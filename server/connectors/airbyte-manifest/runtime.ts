@@ -1,5 +1,6 @@
 import type { ConnectorContext } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
+import { HURRIED_SECONDS } from '../http-api/exchange.ts';
 import { Pace, Shared, sharedKey } from '../http-api/pacing.ts';
 import { ManifestClient } from './client.ts';
 import { normalizedConfig } from './config-rules.ts';
@@ -36,7 +37,7 @@ export interface Runtime {
 const paces = new Shared<Pace>();
 const MOST_AT_ONCE = 10;
 const AT_ONCE = 2;
-const TIMEOUT_SECONDS = { hurry: 15, usual: 120 };
+const TIMEOUT_SECONDS = { hurry: HURRIED_SECONDS, usual: 120 };
 
 /** @throws ConfigurationError when the manifest needs what is not supported, naming every place */
 export function openManifest(ctx: Context, options: { hurry: boolean }): Runtime {

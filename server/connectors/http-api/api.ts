@@ -3,7 +3,7 @@ import { ConfigurationError, SchemaChangedError } from '../errors.ts';
 import { type Authentication, createSigner } from './authentication.ts';
 import { HttpClient } from './client.ts';
 import type { Definition, StreamDefinition } from './definition.ts';
-import type { Call } from './exchange.ts';
+import { type Call, HURRIED_SECONDS } from './exchange.ts';
 import { Pace, Shared, sharedKey } from './pacing.ts';
 import type { Position } from './pagination.ts';
 import { parseDefinition } from './parse-definition.ts';
@@ -25,7 +25,7 @@ export interface Api {
 
 const paces = new Shared<Pace>();
 /** Somebody waits for the answer of a check: it is given soon, be it a no. */
-const HURRY = { max_attempts: 2, max_wait_seconds: 5, timeout_seconds: 15 };
+const HURRY = { max_attempts: 2, max_wait_seconds: 5 };
 
 /** @throws ConfigurationError when the definition does not hold together */
 export function openApi(ctx: Context, options: { hurry: boolean }): Api {
@@ -40,14 +40,15 @@ export function openApi(ctx: Context, options: { hurry: boolean }): Api {
   const origins = new Set([parsed.origin, ...definition.allowed_origins.map((one) => new URL(one).origin)]);
   const { requests_per_second = null, concurrency } = definition.rate_limit;
   const limits = { requests_per_second, concurrency };
-  const patience = { ...definition.retries, timeout_seconds: definition.timeout_seconds };
+  const { timeout_seconds, retries } = definition;
   const client = new HttpClient(ctx, {
     signer: createSigner(ctx, renderTexts(definition.authentication, scope)),
     // All streams of one account at one service count together.
     pace: paces.get(sharedKey(base, limits, secrets), () => new Pace(limits)),
     secrets: Object.values(secrets).filter((value) => typeof value === 'string'),
     origins,
-    ...patience,
+    ...retries,
+    timeout_seconds: options.hurry ? Math.min(timeout_seconds, HURRIED_SECONDS) : timeout_seconds,
     ...(options.hurry && HURRY),
     max_bytes: definition.max_page_bytes,
   });

@@ -36,6 +36,9 @@ export interface ExchangeOptions {
 type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal'>;
 const MOST_REDIRECTS = 5;
 
+/** For a request that somebody waits for: two of them fit into the 20 seconds that a test of settings has. */
+export const HURRIED_SECONDS = 9;
+
 /** Sends one request, signed, in its turn, and takes its whole answer. */
 export class Exchange {
   readonly #redactor: Redactor;

@@ -1,6 +1,7 @@
 import type { ConnectorContext } from '../define.ts';
 import { type Authentication, createSigner } from '../http-api/authentication.ts';
 import { HttpClient } from '../http-api/client.ts';
+import { HURRIED_SECONDS } from '../http-api/exchange.ts';
 import { Pace, Shared, sharedKey } from '../http-api/pacing.ts';
 import type { HttpDestinationConfig } from './settings.ts';
 
@@ -27,7 +28,7 @@ export function clientOf(ctx: ConnectorContext<HttpDestinationConfig>, options: 
     origins: new Set([origin]),
     ...(options.hurry ? HURRIED : PATIENT),
     base_seconds: 0.5,
-    timeout_seconds: options.hurry ? Math.min(config.timeout_seconds, 15) : config.timeout_seconds,
+    timeout_seconds: options.hurry ? Math.min(config.timeout_seconds, HURRIED_SECONDS) : config.timeout_seconds,
     max_bytes: MOST_ANSWER_BYTES,
   });
 }

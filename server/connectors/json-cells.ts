@@ -26,6 +26,24 @@ export function jsonCell(value: unknown, type: LogicalType): Cell | undefined {
   return normalize ? normalize(value) : value;
 }
 
+/** `jsonCell` of one type, for values that are not null: what most of them are is told at the first look. */
+export function jsonCellOf(type: LogicalType): (value: unknown) => Cell | undefined {
+  switch (type) {
+    case 'string':
+      return (value) => (typeof value === 'string' ? value : jsonCell(value, type));
+    case 'integer':
+      return (value) => (Number.isSafeInteger(value) ? String(value) : jsonCell(value, type));
+    case 'number':
+      return (value) => (Number.isFinite(value) ? String(value) : jsonCell(value, type));
+    case 'boolean':
+      return (value) => (value === true ? 'true' : value === false ? 'false' : undefined);
+    case 'json':
+      return (value) => JSON.stringify(value);
+    default:
+      return (value) => jsonCell(value, type);
+  }
+}
+
 /** The narrowest type of a value; null when it says nothing. */
 export function jsonType(value: unknown): LogicalType | null {
   if (value === null) return null;

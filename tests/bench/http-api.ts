@@ -58,6 +58,7 @@ async function measure(delay_ms: number): Promise<void> {
       'bare fetch loop that parses': () => bareLoop(origin, fetch, true),
       'http_api, token in the body': await reader(origin, TOKEN, fetch),
       'http_api, Link header': await reader(origin, LINK, fetch),
+      'http_api, page number, two at a time': await reader(origin, NUMBER, fetch),
       'bare loop by the guarded, recording fetch': () => bareLoop(origin, guarded),
       'http_api by the guarded, recording fetch': await reader(origin, TOKEN, guarded),
     };
@@ -74,6 +75,7 @@ async function measure(delay_ms: number): Promise<void> {
     report(`Pages of ${SIZE} records from a REST API that takes ${delay_ms} ms for each`, PAGES * SIZE, times, [
       ['http_api, token in the body', 'bare fetch loop', 0.8],
       ['http_api, Link header', 'bare fetch loop', 0.8],
+      ['http_api, page number, two at a time', 'bare fetch loop', 0.8],
       ['http_api, token in the body', 'bare fetch loop that parses', 0.8],
       ['http_api by the guarded, recording fetch', 'bare loop by the guarded, recording fetch', 0.8],
     ]);
@@ -96,6 +98,10 @@ async function bareLoop(origin: string, get: typeof fetch = fetch, parses = fals
 const TOKEN = {
   request: { path: '/items', query: { page: '{{ page.token }}' } },
   pagination: { type: 'cursor', token: 'next' },
+};
+const NUMBER = {
+  request: { path: '/items', query: { page: '{{ page.number }}' } },
+  pagination: { type: 'page_number', has_more: 'next' },
 };
 const LINK = { request: { path: '/items' }, pagination: { type: 'link_header' } };
 const SILENT = { start: () => ({ done() {}, failed() {} }) };

@@ -96,6 +96,70 @@ describe('every way to page gives every record once and in order', () => {
   });
 });
 
+describe('pages whose place is known beforehand', () => {
+  const many = makeItems(4000);
+  const columns = { schema: { properties: { id: { type: 'integer' } } } };
+  /** Answers that wait for one another, up to `together` of them, and how many there were at most. */
+  const counting = (answer: Answering, together: number) => {
+    let [under, most] = [0, 0];
+    const gate = { open: Promise.withResolvers<void>() };
+    const slow: Answering = async (request) => {
+      under += 1;
+      most = Math.max(most, under);
+      if (under >= together) gate.open.resolve();
+      await Promise.race([gate.open.promise, Bun.sleep(5)]);
+      under -= 1;
+      return answer(request);
+    };
+    return { slow, most: () => most };
+  };
+  /** A path of its own for each test: what is asked for in vain may still come when the next one has begun. */
+  const byNumber = (path: string) => ({ request: { path, query: { page: '{{ page.number }}' } }, ...columns });
+  const askedOf = (path: string) => server.seen.filter((one) => one.path === path);
+
+  test.each([
+    ['two at a time', {}, 2],
+    ['four at a time', { rate_limit: { concurrency: 4 } }, 4],
+    ['one at a time where requests are counted', { rate_limit: { requests_per_second: 10_000, concurrency: 4 } }, 1],
+  ])('are asked for %s, kept in order, and hardly any in vain', async (_, settings, together) => {
+    const { slow, most } = counting(paged.byNumber(many), together);
+    const path = `/many-${together}`;
+    server.on(path, slow);
+    const { rows } = await read({ ...byNumber(path), pagination: { type: 'page_number' } }, settings);
+    expect(idsOf(rows)).toEqual(many.map(({ id }) => String(id)));
+    expect(most()).toBe(together);
+    expect(askedOf(path).length).toBeLessThan(41 + together);
+  });
+
+  test('an error behind the last page is none, one before it is', async () => {
+    const answer = paged.byNumber(many.slice(0, 1000));
+    const broken = (at: number) => (request: Parameters<Answering>[0]) =>
+      Number(request.query.page) === at ? Response.json({ message: 'no such page' }, { status: 400 }) : answer(request);
+    const pagination = { type: 'page_number', size: 100, stop: 'short_page', has_more: 'length(@) == `100`' };
+    server.on('/ends', async (request) =>
+      request.query.page === '10' ? Response.json([{ id: 7 }]) : broken(11)(request),
+    );
+    const { rows } = await read({ ...byNumber('/ends'), pagination });
+    expect(rows).toHaveLength(901);
+    server.on('/breaks', broken(9));
+    await expect(read({ ...byNumber('/breaks'), pagination })).rejects.toThrow('no such page');
+  });
+
+  test('a service that gives fewer records than asked for is not asked twice for each page', async () => {
+    server.on('/halves', ({ query }) => Response.json(many.slice(Number(query.offset), Number(query.offset) + 50)));
+    const request = { path: '/halves', query: { offset: '{{ page.offset }}' } };
+    const { rows } = await read({ request, ...columns, pagination: { type: 'offset', size: 100 } });
+    expect(idsOf(rows)).toEqual(many.map(({ id }) => String(id)));
+    expect(askedOf('/halves').length).toBeLessThan(81 + 5);
+  });
+
+  test('a stream of few pages is asked for those alone', async () => {
+    server.on('/few', paged.byNumber(many.slice(0, 300)));
+    await read({ ...byNumber('/few'), pagination: { type: 'page_number' } }, { rate_limit: { concurrency: 4 } });
+    expect(askedOf('/few').map(({ query }) => query.page)).toEqual(['1', '2', '3', '4']);
+  });
+});
+
 describe('pages that would never end are noticed', () => {
   const cursor = { request: { path: '/items', query: { cursor: '{{ page.token }}' } }, records: 'items' };
   test.each([1, 2, 7])('a token that comes again after %i pages', async (cycle) => {

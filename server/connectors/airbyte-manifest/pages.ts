@@ -1,4 +1,4 @@
-import { type Fetched, prefetched } from '../http-api/page-stream.ts';
+import { type Look, prefetched } from '../http-api/page-stream.ts';
 import type { DeclarativeStream } from './components.ts';
 import { decoded } from './decode.ts';
 import { createPager, type Position } from './paginator.ts';
@@ -60,7 +60,7 @@ export function pagesOf(
   const pager = createPager(retriever.paginator, { templates, scope: asked, max_pages: ctx.config.max_pages });
   const sliced = injectionsOf(stream, part, cursor);
   const client = clientOf(runtime, requester);
-  const fetch = async (position: Position): Promise<Fetched<Page, Position>> => {
+  const fetch = async (position: Position): Promise<Look<Page, Position>> => {
     const isFirst = position.token === null || position.index === 0;
     const leavesOut = retriever.ignore_stream_slicer_parameters_on_paginated_requests && !isFirst;
     const scope = { ...asked, next_page_token: isFirst ? null : { next_page_token: position.token } };
@@ -74,7 +74,7 @@ export function pagesOf(
     });
     const heard = await client.send({ call, handler: requester.error_handler, judging: { templates, scope } });
     const page: Page = { records: [], bytes: heard?.answer.bytes ?? 0, index: position.index, part };
-    if (!heard) return { page, next: null };
+    if (!heard) return () => ({ page, next: null });
     const { bodies, response } = decoded(decoder, stream.name, heard.answer);
     const found = extract(selecting, bodies);
     const count = found.length;
@@ -84,7 +84,8 @@ export function pagesOf(
     const seen = { heard: { answer: heard.answer, json: () => response }, count, last };
     const isOver =
       cursor?.definition.is_data_feed === true && part.from !== null && reachesBelow(page.records, cursor, part.from);
-    return { page, next: isOver ? null : pager.next(position, seen) };
+    const next = isOver ? null : pager.next(position, seen);
+    return () => ({ page, next });
   };
   return prefetched({ first: pager.first, fetch, signal: ctx.signal });
 }

@@ -7,31 +7,62 @@ export interface Fetched<Page, Position> {
   next: Position | null;
 }
 
+/** Looks into an answer that has come: called in the order of the pages. */
+export type Look<Page, Position> = () => Fetched<Page, Position>;
+
 interface Paging<Page, Position> {
   first: Position;
-  fetch(position: Position): Promise<Fetched<Page, Position>>;
+  fetch(position: Position): Promise<Look<Page, Position>>;
+  /** Where the page after this one probably is, before there is an answer. Absent: nobody can tell. */
+  likely?(position: Position): Position | null;
+  /** How many pages may be under way at a time. */
+  most?: number;
   signal: AbortSignal;
 }
 
-/** Pages one after the other; the next one is on its way while the reader is busy with this one. */
-export async function* prefetched<Page, Position>({
-  first,
-  fetch,
-  signal,
-}: Paging<Page, Position>): AsyncGenerator<Page> {
+/** A page more is asked for ahead of its turn when there have been so many: what is too much at the end stays a part of it. */
+const PAGES_FOR_ONE_AHEAD = 4;
+
+/**
+ * Pages in their order. The next one is on its way while the reader is busy with this one; where its place is known
+ * beforehand, some more. What was asked for in vain, behind the last page, is dropped, be it an error.
+ */
+export async function* prefetched<Page, Position>(paging: Paging<Page, Position>): AsyncGenerator<Page> {
+  const { first, fetch, likely = () => null, most = 1, signal } = paging;
   const ask = (position: Position) => {
-    const asked = fetch(position);
+    const asked = { position, answer: fetch(position) };
     // Thrown where it is awaited; until then it must not count as unhandled.
-    asked.catch(() => {});
+    asked.answer.catch(() => {});
     return asked;
   };
-  for (let pending: Promise<Fetched<Page, Position>> | null = ask(first); pending; ) {
-    const { page, next }: Fetched<Page, Position> = await pending;
+  let waiting = [ask(first)];
+  let isTold = true;
+  const fill = (index: number) => {
+    const depth = isTold ? Math.min(most, 1 + Math.floor(index / PAGES_FOR_ONE_AHEAD)) : 1;
+    for (let last = waiting.at(-1); last && waiting.length < depth; last = waiting.at(-1)) {
+      const guess = likely(last.position);
+      if (guess === null) return;
+      waiting.push(ask(guess));
+    }
+  };
+  for (let index = 0; ; index += 1) {
+    fill(index);
+    const current = waiting.shift();
+    if (!current) return;
+    const look = await current.answer;
     signal.throwIfAborted();
-    pending = next === null ? null : ask(next);
+    const { page, next } = look();
+    if (next === null) waiting = [];
+    else if (!waiting[0] || !isSame(waiting[0].position, next)) {
+      // Guessed wrong, as where a service gives fewer records than asked for: it would be wrong again.
+      if (waiting[0]) isTold = false;
+      waiting = [ask(next)];
+    }
     yield page;
   }
 }
+
+const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
 interface Parted<Part, Item> {
   parts: AsyncIterable<Part>;

@@ -2,7 +2,8 @@ import { DataError } from '../errors.ts';
 import { rawNumber } from '../file/json-line.ts';
 import { type Api, callOf, streamOf } from './api.ts';
 import type { StreamDefinition } from './definition.ts';
-import { ahead, type Fetched, parseAnswer, prefetched } from './page-stream.ts';
+import type { Answer } from './exchange.ts';
+import { ahead, type Fetched, type Look, parseAnswer, prefetched } from './page-stream.ts';
 import { createPaginator, type Position } from './pagination.ts';
 import { type Selector, selectorOf } from './selector.ts';
 import { cursorScale, requestValue, type Slice, slicesOf } from './span.ts';
@@ -63,8 +64,10 @@ function sliceScope({ incremental }: StreamDefinition, { start, end }: Slice): T
 
 /** One request's pages; the next one is on its way while the reader is busy with this one. */
 const pagesOf = (api: Api, stream: StreamDefinition, scope: TemplateScope): AsyncGenerator<Page> => {
-  const { first, fetch } = pageFetcher(api, stream, scope);
-  return prefetched({ first, fetch, signal: api.ctx.signal });
+  const { requests_per_second, concurrency } = api.definition.rate_limit;
+  // Who counts requests is not asked for one that may be in vain.
+  const most = requests_per_second === undefined ? concurrency : 1;
+  return prefetched({ ...pageFetcher(api, stream, scope), most, signal: api.ctx.signal });
 };
 
 function pageFetcher(api: Api, stream: StreamDefinition, scope: TemplateScope) {
@@ -72,15 +75,18 @@ function pageFetcher(api: Api, stream: StreamDefinition, scope: TemplateScope) {
   const select = selectorOf(stream.records);
   const paginator = createPaginator(pagination, api.origins);
   const ends = 'end_statuses' in pagination ? pagination.end_statuses : [];
-  const fetch = async (position: Position): Promise<Fetched<Page, Position>> => {
-    const answer = await api.client.send(callOf(api, stream, { scope, position }), ends);
+  const look = (position: Position, answer: Answer): Fetched<Page, Position> => {
     const page: Page = { records: [], bytes: answer.bytes, index: position.index };
     if (ends.includes(answer.status)) return { page, next: null };
     const json = parseAnswer(stream.name, answer);
     page.records = recordsIn(stream, select, json);
     return { page, next: paginator.next(position, { answer, json, records: page.records.length }) };
   };
-  return { first: paginator.first, fetch };
+  const fetch = async (position: Position): Promise<Look<Page, Position>> => {
+    const answer = await api.client.send(callOf(api, stream, { scope, position }), ends);
+    return () => look(position, answer);
+  };
+  return { first: paginator.first, fetch, likely: paginator.likely };
 }
 
 /** A list is its records, one object a record by itself; values that are no objects become `{ value }`. */

@@ -26,18 +26,25 @@ export interface Paginator {
   first: Position;
   /** Null: that was the last page. @throws ConfigurationError when the pages go round in circles */
   next(position: Position, page: PageSeen): Position | null;
+  /** What `next` will probably say of the page there, without its answer; null: only that tells. */
+  likely(position: Position): Position | null;
 }
 
 /** @param allowed origins that an address may lead to. */
 export function createPaginator(pagination: Pagination, allowed: ReadonlySet<string>): Paginator {
   const number = pagination.type === 'page_number' ? pagination.start : 1;
   const first: Position = { index: 0, token: null, number, offset: 0, address: null };
-  if (pagination.type === 'none') return { first, next: () => null };
+  if (pagination.type === 'none') return { first, next: () => null, likely: () => null };
   const hasMore = pagination.has_more === undefined ? null : selectorOf(pagination.has_more);
   const step = stepOf(pagination, allowed);
   const circles = new CircleGuard();
+  const guess = guessOf(pagination);
   return {
     first,
+    likely(position) {
+      const moved = position.index + 1 < pagination.max_pages ? guess(position) : null;
+      return moved && { ...position, ...moved, index: position.index + 1 };
+    },
     next(position, page) {
       if (hasMore && isNothing(hasMore(page.json))) return null;
       const counted = pagination.type === 'page_number' || pagination.type === 'offset';
@@ -80,6 +87,12 @@ function stepOf(pagination: Exclude<Pagination, { type: 'none' }>, allowed: Read
       return (_, { json, answer }) => addressed(textOf(select(json)), answer.url, allowed);
     }
   }
+}
+
+function guessOf(pagination: Exclude<Pagination, { type: 'none' }>): (position: Position) => Partial<Position> | null {
+  if (pagination.type === 'page_number') return ({ number }) => ({ number: number + 1 });
+  const size = pagination.type === 'offset' ? pagination.size : null;
+  return ({ offset }) => (size === null ? null : { offset: offset + size });
 }
 
 function textOf(value: unknown): string | null {

@@ -1,7 +1,7 @@
 import type { Cell, ConnectorContext, LogicalType, ReadRequest } from '../define.ts';
 import { DataError } from '../errors.ts';
 import { NORMALIZERS } from '../file/cell-types.ts';
-import { digitsOf, jsonCell } from '../json-cells.ts';
+import { digitsOf, jsonCell, jsonCellOf } from '../json-cells.ts';
 import { timestampText } from '../timestamp-text.ts';
 import type { ApiRecord, Page } from './pages.ts';
 
@@ -81,10 +81,7 @@ const UNIX: Record<string, number> = { 'unix-time': 1_000_000, 'unix-time-ms': 1
 function columnOf(stream: ColumnSource, name: string, type: LogicalType): Column {
   const unit = UNIX[stream.format(name) ?? ''];
   if (unit !== undefined) return { name, type, toCell: (value) => unixCell(value, unit) };
-  if (type === 'string') {
-    return { name, type, toCell: (value) => (typeof value === 'string' ? value : jsonCell(value, 'string')) };
-  }
-  if (!stream.isDeclared(name)) return { name, type, toCell: (value) => jsonCell(value, type) };
+  if (type === 'string' || !stream.isDeclared(name)) return { name, type, toCell: jsonCellOf(type) };
   return { name, type, toCell: (value) => declaredCell(value, type) };
 }
 

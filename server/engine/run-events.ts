@@ -130,7 +130,15 @@ function durationOf({ started_at, finished_at }: { started_at: string | null; fi
 export async function connectionFacts(db: Db, connection_id: string) {
   const [connection] = await db.select().from(connections).where(eq(connections.id, connection_id));
   if (!connection) throw new Error(`connection ${connection_id} of a run is gone`);
-  const connectors = await db
+  return factsOf(connection, await endsOf(db, connection));
+}
+
+type ConnectionRow = typeof connections.$inferSelect;
+/** A source or a destination. */
+export type End = Pick<typeof accountConnectors.$inferSelect, 'id' | 'name' | 'connector_name'>;
+
+export const endsOf = (db: Db, connection: Pick<ConnectionRow, 'source_id' | 'destination_id'>): Promise<End[]> =>
+  db
     .select({
       id: accountConnectors.id,
       name: accountConnectors.name,
@@ -138,10 +146,13 @@ export async function connectionFacts(db: Db, connection_id: string) {
     })
     .from(accountConnectors)
     .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
-  const source = connectors.find((row) => row.id === connection.source_id);
-  const destination = connectors.find((row) => row.id === connection.destination_id);
+
+/** The same of a connection that has been read, with its source and destination. */
+export function factsOf(connection: ConnectionRow, ends: readonly End[]) {
+  const source = ends.find((row) => row.id === connection.source_id);
+  const destination = ends.find((row) => row.id === connection.destination_id);
   return {
-    connection_id,
+    connection_id: connection.id,
     connection_name: connection.name,
     kind: connection.kind,
     status: connection.status,

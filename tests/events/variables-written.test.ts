@@ -29,7 +29,7 @@ test('every kind of event is written somewhere', () => {
 const words = (text: string) => text.split(' ');
 /** Interface decisions 5.2, column "extra variables"; the common ones are columns of the event. */
 const CONNECTION = words(
-  'connection_id connection_name kind status status_reason source_id source_name source_connector_name destination_id destination_name destination_connector_name tags',
+  'connection_id connection_name kind status status_reason source_id source_name source_connector_name destination_id destination_name destination_connector_name tags notify_on_failure',
 );
 const RUN = [
   ...CONNECTION,

@@ -1,5 +1,4 @@
-import { accountConnectors } from '../../../db/schema/index.ts';
-import { inArray } from 'drizzle-orm';
+import { type End, endsOf, factsOf } from '../../engine/run-events.ts';
 import { emit } from '../../events/emit.ts';
 import type { EventKind } from '../../events/kinds.ts';
 import { actorOf, type Ctx } from '../../procedure.ts';
@@ -13,8 +12,6 @@ const SENTENCES: Partial<Record<EventKind, string>> = {
   connection_deleted: 'was deleted',
 };
 
-type End = Pick<typeof accountConnectors.$inferSelect, 'id' | 'name' | 'connector_name'>;
-
 interface ConnectionChange {
   connection: ConnectionRow;
   changed_fields: string[];
@@ -27,9 +24,6 @@ interface ConnectionChange {
 /** Reports a change of a connection by the caller, with the variables that rules may use. */
 export async function emitConnectionEvent(ctx: Ctx, event: EventKind, change: ConnectionChange): Promise<void> {
   const { connection, ends: known, ...facts } = change;
-  const ends = known ?? (await endsOf(ctx, connection));
-  const source = ends.find((end) => end.id === connection.source_id);
-  const destination = ends.find((end) => end.id === connection.destination_id);
   await emit(ctx.db, {
     account_id: connection.account_id,
     event,
@@ -37,30 +31,6 @@ export async function emitConnectionEvent(ctx: Ctx, event: EventKind, change: Co
     resource: { type: 'connection', id: connection.id, name: connection.name },
     summary: `Connection "${connection.name}" ${SENTENCES[event] ?? 'was changed'}`,
     connection_id: connection.id,
-    payload: {
-      connection_id: connection.id,
-      connection_name: connection.name,
-      kind: connection.kind,
-      status: connection.status,
-      status_reason: connection.status_reason,
-      source_id: connection.source_id,
-      source_name: source?.name ?? null,
-      source_connector_name: source?.connector_name ?? null,
-      destination_id: connection.destination_id,
-      destination_name: destination?.name ?? null,
-      destination_connector_name: destination?.connector_name ?? null,
-      tags: connection.tags,
-      ...facts,
-    },
+    payload: { ...factsOf(connection, known ?? (await endsOf(ctx.db, connection))), ...facts },
   });
 }
-
-const endsOf = (ctx: Ctx, connection: ConnectionRow): Promise<End[]> =>
-  ctx.db
-    .select({
-      id: accountConnectors.id,
-      name: accountConnectors.name,
-      connector_name: accountConnectors.connector_name,
-    })
-    .from(accountConnectors)
-    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));

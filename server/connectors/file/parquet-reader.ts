@@ -1,4 +1,3 @@
-import type { DuckDBDataChunk } from '@duckdb/node-api';
 import type { Cell, LogicalType } from '../define.ts';
 import { ConnectorError, DataError, SchemaChangedError } from '../errors.ts';
 import { type DuckDb, identifier, literal, openDuckDb } from './duckdb.ts';
@@ -13,7 +12,6 @@ import {
   warnOfNewColumns,
 } from './reader.ts';
 import type { FoundFile } from './root.ts';
-import { joinedTexts } from './text-bytes.ts';
 
 const BATCH_BYTES = 1_000_000;
 /** Their types are those that DuckDB reads them as. */
@@ -39,7 +37,7 @@ export const parquetLines = (ctx: SourceContext, found: FoundFile, request: Line
 
 export type LineRequest = Pick<FileRequest, 'columns' | 'known'>;
 export interface Lines {
-  bytes: Uint8Array;
+  text: string;
   rows: number;
 }
 
@@ -87,20 +85,13 @@ async function selected(ctx: SourceContext, { duck, file, request }: Reading<Lin
   });
 }
 
-/** The next chunk is under way while one is worked with. */
-async function* chunks(ctx: SourceContext, duck: DuckDb, sql: string): AsyncGenerator<DuckDBDataChunk> {
+async function* chunks(ctx: SourceContext, duck: DuckDb, sql: string) {
   const result = await duck.connection.stream(sql);
-  let next = result.fetchChunk();
-  try {
-    while (true) {
-      ctx.signal.throwIfAborted();
-      const chunk = await next;
-      if (!chunk || chunk.rowCount === 0) return;
-      next = result.fetchChunk();
-      yield chunk;
-    }
-  } finally {
-    await next.catch(() => {});
+  while (true) {
+    ctx.signal.throwIfAborted();
+    const chunk = await result.fetchChunk();
+    if (!chunk || chunk.rowCount === 0) return;
+    yield { rows: chunk.rowCount, columns: chunk.getColumns() as Cell[][] };
   }
 }
 
@@ -111,9 +102,8 @@ async function* readRows(ctx: SourceContext, reading: Reading<FileRequest>): Asy
   let rows: Cell[][] = [];
   let bytes = 0;
   for await (const chunk of chunks(ctx, duck, `SELECT ${list} FROM ${scan(file)} OFFSET ${request.skip}`)) {
-    const cells = chunk.getColumns() as Cell[][];
-    for (let at = 0; at < chunk.rowCount; at++) {
-      const row = columns.map((_, column) => cells[column]![at]!);
+    for (let at = 0; at < chunk.rows; at++) {
+      const row = columns.map((_, column) => (chunk.columns[column] as Cell[])[at] as Cell);
       for (const cell of row) bytes += cell === null ? 0 : cell.length;
       rows.push(row);
     }
@@ -133,7 +123,9 @@ async function* readLines(ctx: SourceContext, reading: Reading<LineRequest>): As
     return `coalesce(${plain ? text : escaped(text)}, '\\N')`;
   });
   const sql = `SELECT concat(${cells.join(', chr(9), ')}, chr(10)) FROM ${scan(file)}`;
-  for await (const chunk of chunks(ctx, duck, sql)) yield { bytes: joinedTexts(chunk), rows: chunk.rowCount };
+  for await (const { rows, columns } of chunks(ctx, duck, sql)) {
+    yield { text: (columns[0] as string[]).join(''), rows };
+  }
 }
 
 /** Types whose text never holds what COPY escapes. */
@@ -200,11 +192,6 @@ function canonical(column: string, type: string): string {
   if (type === 'TIMESTAMP_NS') {
     const finer = `epoch_ns(${column}) % 1000 <> 0`;
     return `CASE WHEN ${finer} THEN error('nanoseconds would be lost') ELSE CAST(CAST(${column} AS TIMESTAMP) AS VARCHAR) END`;
-  }
-  if (type === 'TIMESTAMP WITH TIME ZONE') {
-    // The same as the cast, which asks a library of time zones for each value.
-    const plain = `CAST(make_timestamp(epoch_us(${column})) AS VARCHAR) || '+00'`;
-    return `CASE WHEN isfinite(${column}) THEN ${plain} ELSE ${text} END`;
   }
   return ['array', 'json'].includes(logicalType(type)) && type !== 'JSON'
     ? `CAST(to_json(${column}) AS VARCHAR)`

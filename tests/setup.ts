@@ -1,11 +1,11 @@
-import { afterAll, setDefaultTimeout } from 'bun:test';
+import { afterAll } from 'bun:test';
 import { checkExactAnswers } from '../server/lib/exact-answer.ts';
+import { limitHangs } from './support/hangs.ts';
 import { stopTestServer } from './support/postgres.ts';
 
 checkExactAnswers();
 
-// Ends what hangs, tests and hooks alike. What has to be quick says so by an `expect`: a machine may be busy.
-setDefaultTimeout(180_000);
+limitHangs();
 
 // Registered in the preload, so it runs once, after the last test file of this process.
 afterAll(stopTestServer);

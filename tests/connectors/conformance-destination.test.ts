@@ -3,8 +3,11 @@ import { randomUUID } from 'node:crypto';
 import type { AnyDestination, Cell, TargetColumn, WriteTarget } from '../../server/connectors/define.ts';
 import { FencedError } from '../../server/connectors/errors.ts';
 import { allConnectors } from '../../server/connectors/registry.ts';
+import { limitHangs } from '../support/hangs.ts';
 import { until } from '../support/until.ts';
 import { contextOf, FIXTURES, type Place } from './fixtures.ts';
+
+limitHangs();
 
 const column = (name: string, type: TargetColumn['type']) => ({
   name,

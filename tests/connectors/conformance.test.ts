@@ -4,9 +4,12 @@ import { LOGICAL_TYPES, type StreamSchema } from '../../server/connectors/define
 import { ConnectorError } from '../../server/connectors/errors.ts';
 import { describeParameters, secretNames } from '../../server/connectors/parameters.ts';
 import { allConnectors, findConnector } from '../../server/connectors/registry.ts';
+import { limitHangs } from '../support/hangs.ts';
 import { until } from '../support/until.ts';
 import { contextOf, FIXTURES, type Place } from './fixtures.ts';
 import { CANONICAL, readBatches, requestOf } from './reading.ts';
+
+limitHangs();
 
 const SECRET_NAME = /password|secret|token|private_key|api_key/;
 

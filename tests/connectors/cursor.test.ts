@@ -3,6 +3,9 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { trackCursor } from '../../server/connectors/cursor.ts';
 import type { Cell, StreamState } from '../../server/connectors/define.ts';
+import { limitHangs } from '../support/hangs.ts';
+
+limitHangs();
 
 /** The source as it grows: each step is the table of that time, ascending by cursor (column 0). */
 const byCursor = (rows: Cell[][]) => [...rows].sort((a, b) => Number(a[0]) - Number(b[0]));

@@ -8,6 +8,9 @@ import { ConnectorError } from '../../server/connectors/errors.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
 import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
+import { limitHangs } from '../support/hangs.ts';
+
+limitHangs();
 
 let place: Awaited<ReturnType<typeof duckDbFolder>>;
 beforeEach(async () => {
@@ -63,7 +66,9 @@ test('each fault has its own error', async () => {
 });
 
 test('wide rows come in batches of about a megabyte, each row once', async () => {
-  await sql('create table wide as select i as id, repeat(chr((97 + i % 26)::int), 30_000) as note from range(500) r(i)');
+  await sql(
+    'create table wide as select i as id, repeat(chr((97 + i % 26)::int), 30_000) as note from range(500) r(i)',
+  );
   const batches = await readBatches(duckDbSource, context(), requestOf(await streamNamed('wide')));
   expect(Math.max(...batches.map(({ bytes }) => bytes))).toBeLessThan(1_100_000);
   const rows = batches.flatMap((batch) => batch.rows);

@@ -4,6 +4,7 @@ import type { Batch, ConnectorContext, WriteTarget } from '../../server/connecto
 import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
 import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/settings.ts';
 import { ConnectorError } from '../../server/connectors/errors.ts';
+import { limitHangs } from '../support/hangs.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
 import { contextOf } from './fixtures.ts';
 import { writingTo } from './writing.ts';
@@ -13,6 +14,7 @@ const named = { table: 't', stream_id: 'stream' };
 
 /** DuckDB as `writingTo` has it, but with a folder of its own for each test, and always the table `t`. */
 export function duckDbTarget() {
+  limitHangs();
   let place: Awaited<ReturnType<typeof duckDbFolder>>;
   beforeEach(async () => {
     place = await duckDbFolder();

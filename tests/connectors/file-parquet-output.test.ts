@@ -9,6 +9,9 @@ import { encodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
 import { contextOf } from './fixtures.ts';
 import { readRows } from './reading.ts';
 import { s3Target, TWO } from './s3-target.ts';
+import { limitHangs } from '../support/hangs.ts';
+
+limitHangs();
 
 const root = mkdtempSync(join(tmpdir(), 'data-pipelines-parquet-out-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -2,9 +2,12 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import type { ConnectorContext, WriteTarget } from '../../server/connectors/define.ts';
 import { fileDestination } from '../../server/connectors/file/destination.ts';
 import { FencedError } from '../../server/connectors/errors.ts';
+import { limitHangs } from '../support/hangs.ts';
 import { startS3 } from '../support/s3.ts';
 import { remoteContext } from './file-support.ts';
 import { s3Target } from './s3-target.ts';
+
+limitHangs();
 
 const s3 = await startS3();
 afterAll(() => s3.close());

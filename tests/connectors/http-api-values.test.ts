@@ -1,8 +1,11 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
 import type { Field } from '../../server/connectors/define.ts';
+import { limitHangs } from '../support/hangs.ts';
 import { json, makeItems, startHttpServer } from '../support/http-server.ts';
 import { apiContext, discoverOne, readAll } from './http-support.ts';
+
+limitHangs();
 
 const server = startHttpServer();
 afterAll(() => server.close());

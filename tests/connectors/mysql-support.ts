@@ -3,6 +3,7 @@ import type { Cell, ConnectorContext, ReadRequest, StreamSchema, StreamState } f
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import type { MysqlDestinationConfig, MysqlSourceConfig } from '../../server/connectors/mysql/settings.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
+import { limitHangs } from '../support/hangs.ts';
 import { type MariaDb, mariaDbMissing, testMariaDb } from '../support/mariadb.ts';
 import { contextOf } from './postgres-support.ts';
 
@@ -20,6 +21,7 @@ export interface MysqlSide {
 
 /** A database for the tests of one file: read it in tests only. */
 export function mysqlDatabase(): MysqlSide {
+  limitHangs();
   const side = {} as MysqlSide;
   if (mariaDbMissing) return side;
   beforeAll(async () => {

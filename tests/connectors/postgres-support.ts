@@ -18,6 +18,7 @@ import type { PostgresDestinationConfig, PostgresSourceConfig } from '../../serv
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { directConnect } from '../../server/engine/connector-connect.ts';
 import { createPlainDatabase, type TestDatabase } from '../support/database.ts';
+import { limitHangs } from '../support/hangs.ts';
 
 export { until as eventually } from '../support/until.ts';
 
@@ -68,6 +69,7 @@ export interface Side {
 
 /** Two databases for the tests of one file: read them in tests only. */
 export function twoDatabases(): { source: Side; destination: Side } {
+  limitHangs();
   const sides = {} as { source: Side; destination: Side };
   const made: { database: TestDatabase; sql: postgres.Sql }[] = [];
   beforeAll(async () => {

@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import type { AnySource } from '../../server/connectors/define.ts';
 import { AuthenticationError } from '../../server/connectors/errors.ts';
 import { readBatches, requestOf } from './reading.ts';
+import { limitHangs } from '../support/hangs.ts';
+
+limitHangs();
 
 const folder = join(import.meta.dir, '../../server/connectors');
 const file = join(import.meta.dir, `readme-example-${process.pid}.ts`);

@@ -7,6 +7,9 @@ import { ConnectorError } from '../../server/connectors/errors.ts';
 import { sqliteSource } from '../../server/connectors/sqlite/source.ts';
 import { readBatches, requestOf } from './reading.ts';
 import { type SqlitePlace, sqlitePlace, typesOf } from './sqlite-support.ts';
+import { limitHangs } from '../support/hangs.ts';
+
+limitHangs();
 
 let place: SqlitePlace;
 beforeEach(async () => {

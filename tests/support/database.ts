@@ -12,6 +12,7 @@ import { closeDeps, createDeps, type Deps } from '../../server/deps.ts';
 import { openLog } from '../../server/lib/log.ts';
 import { openSecrets } from '../../server/lib/secrets.ts';
 import { openQueue } from '../../server/queue/boss.ts';
+import { limitHangs } from './hangs.ts';
 import { testServerUrl } from './postgres.ts';
 
 export const TEST_API_KEY = 'test-administrator-key-0123456789abcdef';
@@ -44,8 +45,12 @@ export interface TestDeps {
   close(): Promise<void>;
 }
 
-/** Real dependencies on a cloned database, with a DATA_DIR of their own. Closed after the tests of the file. */
+/**
+ * Real dependencies on a cloned database, with a DATA_DIR of their own. Closed after the tests of the file, which may
+ * take their time.
+ */
 export async function testDeps(options: { role?: 'api' | 'worker'; config?: Partial<Config> } = {}): Promise<TestDeps> {
+  limitHangs();
   const database = await createTestDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
   const config = { ...testConfig(dataDir), ...options.config };

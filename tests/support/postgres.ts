@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'bun:test';
+import { limitHangs } from './hangs.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../db/embedded.ts';
 
 let started: Promise<{ server: EmbeddedPostgres; dataDir: string }> | null = null;
@@ -38,6 +39,7 @@ async function start() {
 
 /** A folder for the tests of one file; deleted after them. */
 export function temporaryFolder(): string {
+  limitHangs();
   const folder = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   return folder;

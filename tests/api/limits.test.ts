@@ -13,6 +13,7 @@ import { readAccountPlan } from '../../server/engine/credits.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { rpc } from '../support/rpc.ts';
+import { ledgerEntry } from '../support/ledger.ts';
 import { makerOf, uniqueName } from '../support/resources.ts';
 
 const service = await testDeps();
@@ -43,23 +44,8 @@ const limitEvents = () =>
     )
     .orderBy(events.id);
 
-async function useCredits(credits: number, day = new Date().toISOString().slice(0, 10)) {
-  await db.insert(usageLedger).values({
-    account_id,
-    connection_id: Bun.randomUUIDv7(),
-    connection_run_id: Bun.randomUUIDv7(),
-    stream_run_id: Bun.randomUUIDv7(),
-    attempt: 1,
-    day,
-    kind: 'elt',
-    stream_name: 'stream_1',
-    rows_free: 0,
-    rows_paid: credits,
-    credits_used: credits,
-    credits_free: 0,
-    bytes_loaded: 0,
-  });
-}
+const useCredits = (credits: number, day?: string) =>
+  db.insert(usageLedger).values({ ...ledgerEntry(account_id, credits), ...(day !== undefined && { day }) });
 
 beforeEach(async () => {
   await setAccount({ plan_id: 'self_hosted', payment_status: 'active' });

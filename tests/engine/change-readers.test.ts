@@ -6,6 +6,7 @@ import { startWorker } from '../../server/engine/handlers.ts';
 import { lookAtChangeReaders } from '../../server/engine/watch-change-readers.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
+import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
 const service = await testDeps();
@@ -23,16 +24,13 @@ afterAll(async () => {
   await Promise.all([from.drop(), to.drop()]);
 });
 
-const server = (url: string) => {
-  const { hostname, port, username, password, pathname } = new URL(url);
-  const [user, secret] = [username, password].map(decodeURIComponent);
-  return { host: hostname, port: Number(port), username: user, password: secret, database: pathname.slice(1) };
-};
-
 async function follow(table: string, choice: Partial<Parameters<typeof makePipeline>[1]> = {}): Promise<Pipeline> {
   const pipeline = await makePipeline(service, {
-    source: { name: 'postgres', parameters: { ...server(from.url), replication: 'logical', slot_lag_warning_mb: 1 } },
-    destination: { name: 'postgres', parameters: server(to.url) },
+    source: {
+      name: 'postgres',
+      parameters: { ...postgresParameters(from.url), replication: 'logical', slot_lag_warning_mb: 1 },
+    },
+    destination: { name: 'postgres', parameters: postgresParameters(to.url) },
     only: [table],
     ...choice,
     stream: {
@@ -223,7 +221,7 @@ describe('what the source keeps', () => {
       stream_name: 'kept',
       error_message: expect.stringContaining('Cannot reach'),
     });
-    await aim(server(from.url).port);
+    await aim(Number(new URL(from.url).port));
     await lookNow(pipeline);
     expect(await readerRow(pipeline)).toBeUndefined();
     expect((await slotOf(pipeline)).slot).toBeUndefined();

@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test';
 import postgres from 'postgres';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
+import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 import { spawnWorker } from '../support/worker-process.ts';
 
@@ -24,19 +25,13 @@ afterAll(async () => {
   await Promise.all([from.drop(), to.drop()]);
 });
 
-const server = (url: string) => {
-  const { hostname, port, username, password, pathname } = new URL(url);
-  const [user, secret] = [username, password].map(decodeURIComponent);
-  return { host: hostname, port: Number(port), username: user, password: secret, database: pathname.slice(1) };
-};
-
 test('a worker killed while it brings changes costs none and doubles none, in a merge and in a history', async () => {
   await source.unsafe(`create table moved (id int primary key, n int, filler text);
     insert into moved select g, 0, repeat('x', 1000) from generate_series(1, 20000) g`);
   const make = (destination_sync_mode: 'append' | 'append_dedup') =>
     makePipeline(service, {
-      source: { name: 'postgres', parameters: { ...server(from.url), replication: 'logical' } },
-      destination: { name: 'postgres', parameters: server(to.url) },
+      source: { name: 'postgres', parameters: { ...postgresParameters(from.url), replication: 'logical' } },
+      destination: { name: 'postgres', parameters: postgresParameters(to.url) },
       stream: { sync_mode: 'incremental', destination_sync_mode, primary_key: [['id']] },
       connection: { table_prefix: `${destination_sync_mode}_` },
       only: ['moved'],

@@ -66,7 +66,8 @@ const LANES: Record<string, Lane> = {
   'duckdb to pg': { from: 'duckdb', to: pg, goal: GOALS.file },
   'pg to duckdb': { from: 'postgres', to: duckdb, goal: GOALS.file },
   'pg to jsonl': { from: 'postgres', to: files('jsonl'), stream: HASHED },
-  'pg to parquet': { from: 'postgres', to: files('parquet'), stream: HASHED, goal: GOALS.file },
+  'pg to parquet, bytes': { from: 'postgres', to: files('parquet'), goal: GOALS.file },
+  'pg to parquet, masked bytes': { from: 'postgres', to: files('parquet'), stream: HASHED, goal: GOALS.file },
 };
 const lanes = Object.entries(LANES).filter(([name]) => name.includes(WANTED));
 const kinds = new Set(lanes.map(([, { from }]) => from));

@@ -141,11 +141,18 @@ test('a table without a row, and one of a single column that may be empty', asyn
 });
 
 test('types without a reader go as text', async () => {
-  await sides.source.sql.unsafe(`create table others as select 1 as id, 1.5::numeric as n, '{1,2}'::int[] as a`);
+  await sides.source.sql.unsafe(
+    `create table others as select 1 as id, 1.5::numeric as n, '{1,2}'::int[] as a, 0.00123::numeric(3,5) as small`,
+  );
   const stream = await streamNamed(sides.source, 'others');
   const writer = await fileDestination.open(destination('others'), targetOf(stream));
   expect(writer.byteFormats).toEqual(['pgcopy-text']);
-  await writer.abort();
+  const source = await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(stream), 'pgcopy-text');
+  await writer.pipe!(source);
+  await writer.finish(null);
+  expect(await rowsOf(`FROM read_parquet('${join(root, 'others', 'others', '*.parquet')}')`)).toEqual([
+    ['1', '1.5', '{1,2}', '0.00123'],
+  ]);
 });
 
 test('a value that no Parquet column holds is named with its row and column, and nothing stays', async () => {

@@ -72,3 +72,28 @@ test('characters NUL, which PostgreSQL cannot store, are left out of the bytes w
   expect(copied).toHaveLength(3000);
   expect(warnings).toEqual(['nul_character_removed']);
 });
+
+test('lines of any length stand in their order, each as it is', async () => {
+  const text = `CASE WHEN i % 3 = 0 THEN '' WHEN i % 100 = 1 THEN repeat('long ', i % 977) ELSE i::VARCHAR END`;
+  const path = await write('lengths.parquet', `SELECT ${text} AS t FROM range(10000) r(i)`);
+  const { cells, copied } = await bothWays(path);
+  const expected = Array.from({ length: 10_000 }, (_, i) =>
+    i % 3 === 0 ? '' : i % 100 === 1 ? 'long '.repeat(i % 977) : String(i),
+  );
+  expect(cells.map(([t]) => t)).toEqual(expected);
+  expect(copied).toEqual(cells);
+});
+
+test('instants have the text that DuckDB gives them in UTC, at the ends of time too', async () => {
+  const instants = [
+    'infinity',
+    '-infinity',
+    '0044-03-15 (BC) 00:00:00+00',
+    '1969-12-31 23:59:59.999999+00',
+    '294246-12-31 23:59:59+00',
+  ];
+  const values = instants.map((text) => `(TIMESTAMPTZ ${literal(text)})`).join(', ');
+  const { cells, copied } = await bothWays(await write('instants.parquet', `FROM (VALUES ${values}, (NULL)) v("at")`));
+  expect(copied).toEqual(cells);
+  expect(cells.map(([at]) => at ?? null)).toEqual([...instants, null]);
+});

@@ -47,7 +47,8 @@ export function binaryColumn({ source_type, dialect }: TargetColumn): BinaryColu
   if (dialect !== 'postgres' || source_type === null) return null;
   const decimal = /^numeric\((\d+),(\d+)\)$/.exec(source_type);
   if (decimal) return decimalColumn(Number(decimal[1]), Number(decimal[2]));
-  return COLUMNS[source_type.replace(/\(\d+\)/, '')]?.() ?? null;
+  const name = source_type.replace(/\(\d+\)/, '');
+  return Object.hasOwn(COLUMNS, name) ? COLUMNS[name]!() : null;
 }
 
 /** Values of `words` times 32 bits, the lowest first. */

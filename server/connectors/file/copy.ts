@@ -53,10 +53,11 @@ async function* parquetBytes(
   lines: AsyncIterable<Lines>,
   { count, nuls }: Pick<Transcoding, 'count' | 'nuls'>,
 ): AsyncGenerator<Uint8Array> {
-  for await (const { text, rows } of lines) {
-    if (text.includes('\0')) nuls();
+  for await (const { bytes, rows } of lines) {
+    const hasNul = bytes.includes(0);
+    if (hasNul) nuls();
     count(rows);
-    yield new TextEncoder().encode(text.replaceAll('\0', ''));
+    yield hasNul ? bytes.filter((byte) => byte !== 0) : bytes;
   }
 }
 

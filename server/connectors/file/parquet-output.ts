@@ -106,7 +106,9 @@ export function castOf({ type, source_type, dialect }: TargetColumn, column: str
 /** Without a declared precision a number stays text: a double would lose digits. */
 function numberType(declared: string): string {
   const decimal = /^(?:numeric|decimal)\((\d+), ?(\d+)\)$/i.exec(declared);
-  if (decimal && Number(decimal[1]) <= 38) return `DECIMAL(${decimal[1]}, ${decimal[2]})`;
+  // PostgreSQL's scale may be larger than the precision, DuckDB's may not.
+  const fits = decimal && Number(decimal[1]) <= 38 && Number(decimal[2]) <= Number(decimal[1]);
+  if (fits) return `DECIMAL(${decimal[1]}, ${decimal[2]})`;
   if (/^(?:real|float4|float)$/i.test(declared)) return declared === 'FLOAT' ? 'FLOAT' : 'REAL';
   if (/^(?:double precision|float8|double)$/i.test(declared)) return 'DOUBLE';
   return /^(?:U?HUGEINT|UBIGINT)$/.test(declared) ? declared : 'VARCHAR';

@@ -1,7 +1,9 @@
-import type { Cell, LogicalType } from '../define.ts';
+import type { DuckDBDataChunk } from '@duckdb/node-api';
+import type { Cell } from '../define.ts';
 import { ConnectorError, DataError, SchemaChangedError } from '../errors.ts';
 import { type DuckDb, identifier, literal, openDuckDb } from './duckdb.ts';
 import { localCopy } from './local-copy.ts';
+import { canonical, escaped, logicalType, PLAIN_TEXT } from './parquet-types.ts';
 import {
   BATCH_ROWS,
   type FileBatch,
@@ -12,8 +14,10 @@ import {
   warnOfNewColumns,
 } from './reader.ts';
 import type { FoundFile } from './root.ts';
+import { joinedTexts } from './text-bytes.ts';
 
 const BATCH_BYTES = 1_000_000;
+const AHEAD_BYTES = 8 << 20;
 /** Their types are those that DuckDB reads them as. */
 export const PARQUET_DIALECT = 'duckdb';
 
@@ -37,7 +41,7 @@ export const parquetLines = (ctx: SourceContext, found: FoundFile, request: Line
 
 export type LineRequest = Pick<FileRequest, 'columns' | 'known'>;
 export interface Lines {
-  text: string;
+  bytes: Uint8Array;
   rows: number;
 }
 
@@ -85,13 +89,31 @@ async function selected(ctx: SourceContext, { duck, file, request }: Reading<Lin
   });
 }
 
-async function* chunks(ctx: SourceContext, duck: DuckDb, sql: string) {
+interface Piece {
+  /** What it takes in memory, about. */
+  size: number;
+}
+
+/** What is made of each chunk, the next of which is under way meanwhile: not of wide rows, 2,048 of which are held as it is. */
+async function* pieces<Made extends Piece>(
+  ctx: SourceContext,
+  { duck, sql }: { duck: DuckDb; sql: string },
+  make: (chunk: DuckDBDataChunk) => Made,
+): AsyncGenerator<Made> {
   const result = await duck.connection.stream(sql);
-  while (true) {
-    ctx.signal.throwIfAborted();
-    const chunk = await result.fetchChunk();
-    if (!chunk || chunk.rowCount === 0) return;
-    yield { rows: chunk.rowCount, columns: chunk.getColumns() as Cell[][] };
+  let ahead: ReturnType<typeof result.fetchChunk> | null = null;
+  try {
+    while (true) {
+      ctx.signal.throwIfAborted();
+      const chunk = await (ahead ?? result.fetchChunk());
+      ahead = null;
+      if (!chunk || chunk.rowCount === 0) return;
+      const made = make(chunk);
+      if (made.size <= AHEAD_BYTES) ahead = result.fetchChunk();
+      yield made;
+    }
+  } finally {
+    await ahead?.catch(() => {});
   }
 }
 
@@ -99,20 +121,29 @@ async function* readRows(ctx: SourceContext, reading: Reading<FileRequest>): Asy
   const { duck, file, request } = reading;
   const columns = await selected(ctx, reading);
   const list = columns.length > 0 ? columns.join(', ') : 'NULL';
+  const sql = `SELECT ${list} FROM ${scan(file)} OFFSET ${request.skip}`;
   let rows: Cell[][] = [];
   let bytes = 0;
-  for await (const chunk of chunks(ctx, duck, `SELECT ${list} FROM ${scan(file)} OFFSET ${request.skip}`)) {
-    for (let at = 0; at < chunk.rows; at++) {
-      const row = columns.map((_, column) => (chunk.columns[column] as Cell[])[at] as Cell);
-      for (const cell of row) bytes += cell === null ? 0 : cell.length;
-      rows.push(row);
-    }
+  for await (const piece of pieces(ctx, { duck, sql }, (chunk) => rowsOf(chunk, columns.length))) {
+    for (const row of piece.rows) rows.push(row);
+    bytes += piece.size;
     if (rows.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
     yield { rows, bytes };
     rows = [];
     bytes = 0;
   }
   if (rows.length > 0) yield { rows, bytes };
+}
+
+function rowsOf(chunk: DuckDBDataChunk, width: number): Piece & { rows: Cell[][] } {
+  const cells = chunk.getColumns() as Cell[][];
+  let size = 0;
+  const rows = Array.from({ length: chunk.rowCount }, (_, at) => {
+    const row = Array.from({ length: width }, (__, column) => cells[column]![at]!);
+    for (const cell of row) size += cell === null ? 0 : cell.length;
+    return row;
+  });
+  return { rows, size };
 }
 
 async function* readLines(ctx: SourceContext, reading: Reading<LineRequest>): AsyncGenerator<Lines> {
@@ -123,33 +154,10 @@ async function* readLines(ctx: SourceContext, reading: Reading<LineRequest>): As
     return `coalesce(${plain ? text : escaped(text)}, '\\N')`;
   });
   const sql = `SELECT concat(${cells.join(', chr(9), ')}, chr(10)) FROM ${scan(file)}`;
-  for await (const { rows, columns } of chunks(ctx, duck, sql)) {
-    yield { text: (columns[0] as string[]).join(''), rows };
-  }
-}
-
-/** Types whose text never holds what COPY escapes. */
-const PLAIN_TEXT: ReadonlySet<string> = new Set([
-  'integer',
-  'number',
-  'boolean',
-  'date',
-  'timestamp',
-  'timestamp_tz',
-  'time',
-]);
-
-/** As COPY escapes it. */
-function escaped(text: string): string {
-  const steps = [
-    ['\\', '\\\\'],
-    ['\t', '\\t'],
-    ['\n', '\\n'],
-    ['\r', '\\r'],
-  ] as const;
-  const replaced = steps.reduce((sql, [from, to]) => `replace(${sql}, ${literal(from)}, ${literal(to)})`, text);
-  const needed = steps.map(([from]) => `contains(${text}, ${literal(from)})`).join(' OR ');
-  return `CASE WHEN ${needed} THEN ${replaced} ELSE ${text} END`;
+  yield* pieces(ctx, { duck, sql }, (chunk) => {
+    const bytes = joinedTexts(chunk);
+    return { bytes, rows: chunk.rowCount, size: bytes.length };
+  });
 }
 
 /** The path is a pattern to DuckDB: its wildcards are put in brackets. */
@@ -168,35 +176,6 @@ const columnsOf = (columns: { name: string; type: string }[]): FileColumn[] =>
     dialect: PARQUET_DIALECT,
     nullable: true,
   }));
-
-function logicalType(type: string): LogicalType {
-  if (type.endsWith(']')) return 'array';
-  if (/^(STRUCT|MAP|UNION|JSON)/.test(type)) return 'json';
-  if (/^(TINYINT|SMALLINT|INTEGER|BIGINT|UTINYINT|USMALLINT|UINTEGER)$/.test(type)) return 'integer';
-  if (/^(UBIGINT|U?HUGEINT|FLOAT|DOUBLE|DECIMAL)/.test(type)) return 'number';
-  if (type === 'BOOLEAN') return 'boolean';
-  if (type === 'DATE') return 'date';
-  if (type === 'TIMESTAMP WITH TIME ZONE') return 'timestamp_tz';
-  if (type.startsWith('TIMESTAMP')) return 'timestamp';
-  if (type === 'TIME') return 'time';
-  return type === 'BLOB' ? 'binary' : 'string';
-}
-
-/** SQL that gives the canonical text of a column. */
-function canonical(column: string, type: string): string {
-  const text = `CAST(${column} AS VARCHAR)`;
-  if (type === 'BLOB') return `'\\x' || lower(hex(${column}))`;
-  if (type === 'FLOAT' || type === 'DOUBLE') {
-    return `CASE ${text} WHEN 'nan' THEN 'NaN' WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity' ELSE ${text} END`;
-  }
-  if (type === 'TIMESTAMP_NS') {
-    const finer = `epoch_ns(${column}) % 1000 <> 0`;
-    return `CASE WHEN ${finer} THEN error('nanoseconds would be lost') ELSE CAST(CAST(${column} AS TIMESTAMP) AS VARCHAR) END`;
-  }
-  return ['array', 'json'].includes(logicalType(type)) && type !== 'JSON'
-    ? `CAST(to_json(${column}) AS VARCHAR)`
-    : text;
-}
 
 async function withDuckDb<T>(file: FoundFile, use: (duck: DuckDb) => Promise<T>): Promise<T> {
   const duck = await openDuckDb();

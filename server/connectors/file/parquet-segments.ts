@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { type FileHandle, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { TargetColumn } from '../define.ts';
@@ -11,6 +12,7 @@ import type { Draft } from './table-store.ts';
 export const SEGMENT_BYTES = 64 << 20;
 /** What DuckDB's reader takes by itself. */
 const LONGEST_LINE = 2_000_000;
+const PIECE_BYTES = 1 << 20;
 const NEWLINE = 10;
 
 /** Rows of one Parquet file. Whoever takes it closes it. */
@@ -98,11 +100,25 @@ async function writeRead(handle: FileHandle, draft: Draft, columns: TargetColumn
 
 /** Cell by cell: DuckDB's reader would want sixteen times the line for its buffers. */
 async function writeWide(handle: FileHandle, draft: Draft, columns: TargetColumn[]): Promise<number> {
-  const { size } = await handle.stat();
-  const { buffer } = await handle.read(Buffer.alloc(size), 0, size, 0);
   const output = await openParquet(draft, columns);
-  await output.write(decodeCopyText(buffer.toString('utf8')));
+  try {
+    for await (const lines of wholeLines(handle)) await output.write(decodeCopyText(lines.toString('utf8')));
+  } catch (error) {
+    await output.discard();
+    throw error;
+  }
   return output.close();
+}
+
+/** A piece of the file at a time, since its text and its cells take several times as much. */
+async function* wholeLines(handle: FileHandle): AsyncGenerator<Buffer> {
+  let held: Buffer[] = [];
+  const pieces = createReadStream('', { fd: handle.fd, start: 0, autoClose: false, highWaterMark: PIECE_BYTES });
+  for await (const piece of pieces as AsyncIterable<Buffer>) {
+    const end = piece.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) yield Buffer.concat([...held, piece.subarray(0, end)]);
+    held = [...(end > 0 ? [] : held), piece.subarray(end)];
+  }
 }
 
 /** Types whose text holds no backslash. */

@@ -11,7 +11,16 @@ export function TextField({ parameter, value, frame, onChange }: FieldProps) {
   const typed = { value: textOf(value), onChange: (event: Typed) => onChange(event.currentTarget.value) };
   if (parameter.type === 'object' || HAS_LINES.test(parameter.name)) {
     return (
-      <Textarea {...frame} {...typed} className="mono wide" autosize minRows={3} maxRows={18} spellCheck={false} />
+      <Textarea
+        {...frame}
+        {...typed}
+        className="wide"
+        classNames={{ input: 'mono' }}
+        autosize
+        minRows={3}
+        maxRows={18}
+        spellCheck={false}
+      />
     );
   }
   return <TextInput {...frame} {...typed} type={parameter.type === 'date' ? 'date' : 'text'} spellCheck={false} />;
@@ -45,7 +54,8 @@ export function SecretField({ parameter, value, isStored, frame, onChange }: Fie
     spellCheck: false,
     onChange: (event: Typed) => onChange(event.currentTarget.value === '' ? untouched : event.currentTarget.value),
   };
-  if (parameter.type === 'object') return <Textarea {...shared} className="mono wide" autosize minRows={3} />;
+  if (parameter.type === 'object')
+    return <Textarea {...shared} className="wide" classNames={{ input: 'mono' }} autosize minRows={3} />;
   const { rightSection: _eye, ...masked } = shared;
   return <PasswordInput {...masked} />;
 }

@@ -22,7 +22,7 @@ interface BarsProps {
 /** Before it is measured. */
 const USUAL_WIDTH = 600;
 const RIGHT = 14;
-const LEFT = 46;
+const LEFT = 54;
 const FOOT = 20;
 const TOP = 8;
 
@@ -99,7 +99,7 @@ function stacked({ parts }: Bar) {
 
 /** A round number, so that the half of it reads well too. */
 function niceTop(value: number): number {
-  if (value <= 0) return 1;
+  if (value <= 0) return 2;
   const power = 10 ** Math.floor(Math.log10(value));
   return (
     [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((factor) => factor * power).find((candidate) => candidate >= value) ?? value

@@ -39,7 +39,8 @@ export function TunnelKey({ form, stored, disabled }: TunnelKeyProps) {
           label="Private key"
           description="PEM or OpenSSH, without a passphrase. It is encrypted at once and never shown again"
           withAsterisk
-          className="mono wide"
+          className="wide"
+          classNames={{ input: 'mono' }}
           autosize
           minRows={4}
           maxRows={12}

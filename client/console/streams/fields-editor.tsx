@@ -6,7 +6,7 @@ type Choice = Stream['fields'][number];
 type Known = CatalogItem['fields'][number];
 
 /** What a field can be at the destination, in words. */
-const TYPE_WORDS: Record<NonNullable<Choice['destination_type']>, string> = {
+const TYPES = optionsOf<NonNullable<Choice['destination_type']>>({
   string: 'text',
   integer: 'whole number',
   number: 'number',
@@ -18,8 +18,7 @@ const TYPE_WORDS: Record<NonNullable<Choice['destination_type']>, string> = {
   json: 'JSON',
   array: 'list',
   binary: 'bytes',
-};
-const TYPES = optionsOf(TYPE_WORDS);
+});
 export const MASKS = optionsOf<NonNullable<Choice['masking']>>({
   none: 'Not masked',
   hash_sha256: 'Hashed',
@@ -112,7 +111,7 @@ function FieldRow({
         <Select
           size="xs"
           aria-label={`Type of ${name} at the destination`}
-          data={[{ value: '', label: `As it is (${TYPE_WORDS[field.type]})` }, ...TYPES]}
+          data={[{ value: '', label: 'As it is' }, ...TYPES]}
           value={choice?.destination_type ?? ''}
           disabled={!isLoaded}
           onChange={(type) => set({ destination_type: (type || null) as Choice['destination_type'] })}

@@ -35,7 +35,7 @@ export function StreamEditor(props: StreamEditorProps) {
       {stream.dataset_sql !== null && (
         <Textarea
           label="Query"
-          className="mono"
+          classNames={{ input: 'mono' }}
           autosize
           minRows={3}
           value={stream.dataset_sql}

@@ -35,7 +35,8 @@ export function CursorEditor({ connection, stream }: CursorEditorProps) {
       </p>
       <div className="row-end">
         <TextInput
-          className="mono"
+          className="cursor-field"
+          classNames={{ input: 'mono' }}
           label="Move it to"
           placeholder={stream.cursor_value ?? '2026-01-31T00:00:00Z'}
           value={value}

@@ -51,7 +51,7 @@ export function RunsTab({ connection }: { connection: Connection }) {
 
 const Charts = ({ runs }: { runs: Run[] }) => (
   <div className="columns">
-    <Section title="Duration" lead={`The last ${runs.length} runs`}>
+    <Section title="Duration" lead={runs.length === 1 ? 'The only run so far' : `The last ${runs.length} runs`}>
       <Bars
         label="Duration of each run"
         format={(value) => duration(Math.round(value))}

@@ -2,7 +2,8 @@ import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { faultsOf } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { createPlainDatabase } from '../support/database.ts';
-import { postgresParameters } from '../support/resources.ts';
+import { runEnded } from '../support/pipeline.ts';
+import { makerOf, postgresParameters } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
 import { sshdMissing, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
@@ -10,6 +11,7 @@ import { until } from '../support/until.ts';
 setDefaultTimeout(60_000);
 
 const site = await startConsole();
+const make = makerOf(site.api.call);
 const sshd = await startSshd();
 const warehouse = await createPlainDatabase();
 afterAll(() => warehouse.drop());
@@ -21,8 +23,9 @@ const tunnelSwitch = () => page.getByRole('switch', { name: 'Connect through an 
 const alert = (title: string) => page.getByRole('alert').filter({ hasText: title });
 const checks = () => page.getByRole('region', { name: 'Last test' }).getByRole('listitem');
 const saved = async () => {
+  const answered = page.waitForResponse((response) => response.url().includes('account_connectors.update'));
   await page.getByRole('button', { name: 'Save and test' }).click();
-  await page.getByText('Saved', { exact: true }).last().waitFor();
+  expect((await answered).status()).toBe(200);
 };
 const stored = async (name: string) => {
   const { body } = await site.api.call('GET', '/account_connectors?connector_type=destination');
@@ -136,10 +139,24 @@ describe.skipIf(sshdMissing !== null)('a destination behind an SSH server', () =
     await page.locator('.mantine-Textarea-error').getByText('no private key that can be read').waitFor();
     await tunnelSwitch().press('Space');
     await saved();
+    await checks().filter({ hasText: 'SSH tunnel' }).waitFor({ state: 'detached' });
     await checks().filter({ hasText: 'Connection' }).getByText('passed').waitFor();
-    expect(await checks().filter({ hasText: 'SSH tunnel' }).count()).toBe(0);
     expect((await stored('Wrong user')).ssh_tunnel).toMatchObject({ enabled: false, username: sshd.username });
     await page.getByText('The settings of the tunnel are kept while it is off').waitFor();
+  });
+
+  test('a run that the tunnel fails says so, and leads to where it is put right', async () => {
+    const source = await make.source({ rows: 5 });
+    const destination_id = (await stored('Behind')).id;
+    const connection = await make.connection({ source_id: source.id, destination_id });
+    const { body: run_id } = await site.api.call('POST', `/connections/${connection.id}/run`);
+    await runEnded(site.service, run_id);
+    await page.goto(`/console/connections/${connection.id}/runs/${run_id}`);
+    const failure = alert('ssh_host_key_changed');
+    await failure.getByText('It is the SSH tunnel, not the database').waitFor();
+    await failure.getByRole('link', { name: 'Open Behind' }).click();
+    await page.getByRole('button', { name: 'Test', exact: true }).click();
+    await alert('The SSH server shows another host key').waitFor();
   });
 
   test('a connector without tunnels offers none; nothing was complained of', async () => {

@@ -123,6 +123,23 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
     expect(await ids(table)).toEqual([0, 1, 4, 9]);
   });
 
+  it('by a complete read with soft_delete as well: what is refused is not taken for gone', async () => {
+    const table = `r${++counter}`;
+    const soft = { mode: 'soft_delete' as const, primary_key: ['id'], complete: true };
+    await loadRows(target(table, soft), rows(4, {}));
+    const again = target(table, { ...soft, stream_run_id: 'second' });
+    const { counts } = await loadRows(again, [
+      ['1', 'no day', 'misfit'],
+      ['x', null, 'no key'],
+      ['3', null, 'again'],
+    ]);
+    expect(counts).toMatchObject({ rows_loaded: 1, rows_deleted: 2, rows_rejected: 2 });
+    expect(await ids(`${table} where _deleted_at is null`)).toEqual([1, 3]);
+    const none = target(table, { ...soft, stream_run_id: 'third' });
+    expect((await loadRows(none, [['1', 'no day', 'misfit']])).counts).toMatchObject({ rows_deleted: 1 });
+    expect(await ids(`${table} where _deleted_at is null`)).toEqual([1]);
+  });
+
   it('by an overwrite as well, and nothing of one that is given up', async () => {
     const table = `r${++counter}`;
     await loadRows(target(table), rows(2, {}));

@@ -3,9 +3,11 @@ import { latestChanges } from '../latest-changes.ts';
 import { DELETED_AT } from '../row-changes.ts';
 import { execute, query } from './engine.ts';
 import type { Loaded } from './load.ts';
+import { WAITING } from './rejects.ts';
 import { identifier } from './sql.ts';
 import type { Stage } from './stage.ts';
 import type { Target } from './tables.ts';
+import { valueSql } from './types.ts';
 
 const LATEST = 'temp.main.latest';
 const PREFIX = 'm_';
@@ -18,7 +20,10 @@ const deletedAt = `t.${identifier(DELETED_AT)}`;
  */
 export async function merge(connection: DuckDBConnection, target: Target, stage: Stage): Promise<Loaded> {
   const removesMissing = target.mode !== 'update' && (stage.changes?.truncated || isComplete(target));
-  if (stage.rows === 0) return { updated: 0, deleted: removesMissing ? await remove(connection, target, 'true') : 0 };
+  const notRefused = stage.refused && isComplete(target) ? ` AND ${isNotRefused(target)}` : '';
+  if (stage.rows === 0) {
+    return { updated: 0, deleted: removesMissing ? await remove(connection, target, `true${notRefused}`) : 0 };
+  }
   await stage.assertPresent(target.primary_key);
   const loaded = { updated: 0, deleted: 0 };
   let source = winners(target, stage);
@@ -27,7 +32,8 @@ export async function merge(connection: DuckDBConnection, target: Target, stage:
     source = `SELECT * FROM ${LATEST} WHERE ${PREFIX}what = ''`;
     const same = onKey(target);
     if (removesMissing) {
-      loaded.deleted += await remove(connection, target, `NOT EXISTS (SELECT 1 FROM ${LATEST} AS s WHERE ${same})`);
+      const missing = `NOT EXISTS (SELECT 1 FROM ${LATEST} AS s WHERE ${same})${notRefused}`;
+      loaded.deleted += await remove(connection, target, missing);
     }
     if (stage.changes?.deletes && target.mode !== 'update') {
       const which = `EXISTS (SELECT 1 FROM ${LATEST} AS s WHERE ${PREFIX}what = 'd' AND ${same})`;
@@ -42,6 +48,12 @@ export async function merge(connection: DuckDBConnection, target: Target, stage:
   loaded.updated += touched - ((await countRows(connection, target)) - before);
   await execute(connection, `DROP TABLE IF EXISTS ${LATEST}`);
   return loaded;
+}
+
+/** No row that was taken out of the stage has the key of the table's row: such a one was read as well. */
+function isNotRefused(target: Target): string {
+  const same = columnsOf(target).key.map(({ at, type, own }) => `TRY(${valueSql(`r.c${at}`, type)}) = t.${own}`);
+  return `NOT EXISTS (SELECT 1 FROM ${WAITING} AS r WHERE ${same.join(' AND ')})`;
 }
 
 /** Rows of the table that were not read are gone. */

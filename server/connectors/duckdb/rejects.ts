@@ -7,7 +7,8 @@ import { isMerge, type Stage, STAGE } from './stage.ts';
 import type { Target } from './tables.ts';
 import { valueSql } from './types.ts';
 
-const WAITING = 'temp.main.rejected';
+/** With the cells of each row's key, by their places in the stage. */
+export const WAITING = 'temp.main.rejected';
 const COLUMNS = 'connection_id, connection_run_id, stream_run_id, table_name, reason, "row", rejected_at';
 
 /** In the open transaction. */
@@ -75,12 +76,14 @@ export class DuckDbRejects {
     const { connection, target, stage } = this.work;
     const reason = `CASE ${kinds.map((kind) => `WHEN ${kind.where} THEN ${kind.reason}`).join(' ')} END`;
     const row = target.columns.map(({ name }, at) => `${literal(name)}, c${at}`).join(', ');
-    const found = `SELECT rowid AS place, ${reason} AS reason, json_object(${row}) AS content FROM ${STAGE} WHERE reason IS NOT NULL`;
+    const key = stage.key.map((at) => `, c${at}`).join('');
+    const found = `SELECT rowid AS place, ${reason} AS reason, json_object(${row}) AS content${key} FROM ${STAGE} WHERE reason IS NOT NULL`;
     const which = `${found} ORDER BY place LIMIT ${this.rejected.left + 1}`;
     await execute(connection, `CREATE TEMP TABLE IF NOT EXISTS rejected AS FROM (${found}) LIMIT 0`);
     const taken = await execute(connection, `INSERT INTO ${WAITING} ${which}`);
     if (taken === 0) return;
     this.#waiting += taken;
+    stage.refused = true;
     const [last] = await query(connection, `SELECT reason FROM ${WAITING} ORDER BY place DESC LIMIT 1`);
     this.rejected.add(taken, last?.[0] ?? '');
     await stage.remove(`rowid IN (SELECT place FROM ${WAITING})`);

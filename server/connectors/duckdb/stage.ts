@@ -33,13 +33,16 @@ export class Stage {
   loaded = 0;
   /** Null: rows only, no changes. */
   changes: StagedChanges | null = null;
-  readonly #key: number[];
+  /** Rows were taken out that the source has nevertheless (rejects.ts). */
+  refused = false;
+  /** Where in a row its key is. */
+  readonly key: number[];
 
   constructor(
     private readonly connection: DuckDBConnection,
     private readonly target: Target,
   ) {
-    this.#key = isMerge(target)
+    this.key = isMerge(target)
       ? target.primary_key.map((name) => target.columns.findIndex((one) => one.name === name))
       : [];
     // What happened to a row stands behind its cells.
@@ -61,7 +64,7 @@ export class Stage {
       await this.#drop();
       this.changes.truncate();
     }
-    const kept = withoutOverwritten(rows.slice(from), changes.slice(from), this.#key);
+    const kept = withoutOverwritten(rows.slice(from), changes.slice(from), this.key);
     for (const [index, change] of kept.changes.entries()) {
       this.changes.note(change);
       kept.rows[index]!.push(changeCell(change));
@@ -126,7 +129,7 @@ export class Stage {
 
   async clear(): Promise<void> {
     await this.#drop();
-    [this.bytes, this.loaded, this.changes] = [0, 0, null];
+    [this.bytes, this.loaded, this.changes, this.refused] = [0, 0, null, false];
   }
 
   async #drop(): Promise<void> {

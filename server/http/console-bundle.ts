@@ -46,12 +46,12 @@ export async function loadConsole({ config, log }: Deps): Promise<ConsoleBundle>
   return bundle;
 }
 
-/** Of the sources, of what is installed, and of the bundler itself. */
+/** Of the sources, of what is installed, of the bundler itself and of how it is told here. */
 function fingerprint(): string {
   const hash = createHash('sha256').update(Bun.version);
   const files = readdirSync(join(ROOT, 'client'), { recursive: true, encoding: 'utf8' });
   const sources = files.filter((name) => /\.(tsx?|css|svg)$/.test(name)).toSorted();
-  for (const path of ['bun.lock', ...sources.map((name) => join('client', name))]) {
+  for (const path of ['bun.lock', 'server/http/console-bundle.ts', ...sources.map((name) => join('client', name))]) {
     hash.update(`\n${path}\n`).update(readFileSync(join(ROOT, path)));
   }
   return hash.digest('hex').slice(0, 16);
@@ -70,15 +70,16 @@ async function makeConsole(): Promise<ConsoleBundle> {
   });
   const made = await Promise.all(outputs.map(async (output) => [nameOf(output.path), await assetOf(output)] as const));
   const assets = new Map(made.toSorted(([a], [b]) => (a < b ? -1 : 1)));
-  const named = (form: RegExp) => {
-    const name = [...assets.keys()].find((candidate) => form.test(candidate));
-    if (name === undefined) throw new Error(`The console was bundled without ${form.source}`);
-    return name;
+  const named = (form: RegExp, kind: (typeof outputs)[number]['kind']) => {
+    // By its kind: chunks can have the name of the file that leads to them.
+    const found = outputs.find((output) => output.kind === kind && form.test(nameOf(output.path)));
+    if (found === undefined) throw new Error(`The console was bundled without ${form.source}`);
+    return nameOf(found.path);
   };
   const entry = {
-    script: named(/^main-\w+\.js$/),
-    style: named(/^main-\w+\.css$/),
-    scheme: named(/^color-scheme-\w+\.js$/),
+    script: named(/^main-\w+\.js$/, 'entry-point'),
+    style: named(/^main-\w+\.css$/, 'asset'),
+    scheme: named(/^color-scheme-\w+\.js$/, 'entry-point'),
   };
   return { assets, entry };
 }

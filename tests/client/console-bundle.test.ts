@@ -35,6 +35,20 @@ describe('the console', () => {
     expect(scripts.length).toBeGreaterThan(8);
   });
 
+  test('begins with the script that leads to all others', async () => {
+    const { assets, entry } = await loadConsole(context.deps);
+    const scripts = [...assets.keys()].filter((name) => name.endsWith('.js') && name !== entry.scheme);
+    const textOf = (name: string) => new TextDecoder().decode(assets.get(name)!.plain);
+    const reached = new Set([entry.script]);
+    // A set goes on over what is added meanwhile.
+    for (const name of reached) {
+      const text = textOf(name);
+      for (const other of scripts) if (text.includes(other)) reached.add(other);
+    }
+    expect([...reached].toSorted()).toEqual(scripts.toSorted());
+    expect(textOf(entry.script).includes('The page has no place for the console')).toBe(true);
+  });
+
   test('is kept in DATA_DIR, where the next start finds it; a spoilt one is made anew', async () => {
     const DATA_DIR = mkdtempSync(join(tmpdir(), 'data-pipelines-console-'));
     const deps = { ...context.deps, config: { ...context.deps.config, DATA_DIR } };

@@ -330,6 +330,7 @@ test('a column that came with a later file is NULL in the ones before; the key, 
     ['1', 'a', null],
     ['2', 'b', '8'],
   ]);
+  expect(await copiedRowsOf({ path: 'grown/*.csv', primary_key: ['id'] })).toEqual(cells(first));
   const { state } = first.at(-1)!;
   put('grown/3.csv', 'id,name\n3,c\n', new Date('2026-01-03'));
   await expect(read(state!)).rejects.toMatchObject({ code: 'column_missing' });

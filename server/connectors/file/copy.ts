@@ -5,7 +5,8 @@ import { encodeCopyText } from '../postgres/copy-text.ts';
 import { byteChunks, checkRecordLength, isWorthALook } from './chunks.ts';
 import { type CopyPlan, firstRecord, MisfitError, type Transcoded, Transcoder } from './csv-copy.ts';
 import { CsvSyntaxError } from './csv-parser.ts';
-import { CSV_DIALECT, csvReader, dialectOf, headerOfFile, malformed, misfit } from './csv-reader.ts';
+import { CSV_DIALECT, dialectOf, headerOfFile, malformed, misfit } from './csv-reader.ts';
+import { rowsOf } from './files-together.ts';
 import { placeName } from './find-files.ts';
 import { type Lines, PARQUET_DIALECT, parquetLines } from './parquet-reader.ts';
 import { type FileColumn, formatOf, type SourceContext, warnOfNewColumns } from './reader.ts';
@@ -31,7 +32,7 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
     rows += more;
   };
   async function* chunks() {
-    for (const file of files) {
+    for (const [at, file] of files.entries()) {
       if (formatOf(ctx.config, file.name) === 'parquet') {
         yield* parquetBytes(parquetLines(ctx, file, { columns, known }), { count, nuls });
         continue;
@@ -39,7 +40,8 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
       const plan = await copyPlan(ctx, file, { columns, known });
       if (plan) yield* transcodeFile(ctx, { file, plan, count, nuls });
       else {
-        for await (const batch of csvReader.rows(ctx, file, { columns, known, skip: 0 })) {
+        const later = files.slice(at + 1);
+        for await (const batch of rowsOf(ctx, file, { columns, known, skip: 0, later })) {
           count(batch.rows.length);
           yield new TextEncoder().encode(encodeCopyText(batch.rows, nuls));
         }

@@ -8,6 +8,7 @@ import {
   type ReadRequest,
 } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
+import { goneOrRefused } from '../hidden-table.ts';
 import { countTables, discoverStreams } from './catalog.ts';
 import { databases, serverCheck } from './check.ts';
 import { asDescribed, datasetStreams } from './datasets.ts';
@@ -16,6 +17,7 @@ import { RowText } from './row-text.ts';
 import { conditions, fromClause, resumeCondition, selection, where } from './select.ts';
 import { MysqlSession, withSession } from './session.ts';
 import { MysqlSourceConfig } from './settings.ts';
+import { relation } from './sql.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 
@@ -45,7 +47,9 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
   describe: (ctx, { name }) =>
     withSession(ctx, { phase: 'run' }, async (session) => {
       const found = await discoverStreams(session, ctx.config.database, name);
-      return found.find((stream) => stream.name === name) ?? null;
+      const table = relation(ctx.config.database, name);
+      const stream = found.find((one) => one.name === name);
+      return stream ?? goneOrRefused(session.query(`select 1 from ${table} limit 0`));
     }),
   read: readRows,
   byteFormats,

@@ -9,6 +9,7 @@ import {
   type ReadRequest,
 } from '../define.ts';
 import { ConfigurationError } from '../errors.ts';
+import { goneOrRefused } from '../hidden-table.ts';
 import { discoverStreams, readableSchemas } from './catalog.ts';
 import { databases, serverCheck } from './check.ts';
 import { datasetStreams } from './datasets.ts';
@@ -22,6 +23,7 @@ import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './rep
 import { canBeBinary, conditions, fromClause, resumeCondition, where } from './select.ts';
 import { PgSession, withSession } from './session.ts';
 import { PostgresSourceConfig } from './settings.ts';
+import { relation } from './sql.ts';
 import { copyTable } from './table-copy.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
@@ -57,7 +59,8 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
       if (found && stream.change_log && !found.change_log && ctx.config.replication === 'logical') {
         throw identityMissing(stream.name);
       }
-      return found ?? null;
+      const table = relation(stream.namespace ?? 'public', stream.name);
+      return found ?? goneOrRefused(session.query(`select 1 from ${table} limit 0`));
     }),
   read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
   acknowledge: async (ctx, request, state) => lagOf(ctx, await acknowledge(ctx, slotName(request.reader_id!), state)),

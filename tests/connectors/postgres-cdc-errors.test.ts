@@ -6,14 +6,10 @@ import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { type Cluster, startCluster } from '../bench/cluster.ts';
 import { followers } from './postgres-cdc-support.ts';
 import { requestOf, sourceConfig } from './postgres-support.ts';
+import { errorOf } from './writing.ts';
 
 const { sides, follow, discovered } = followers();
 const sql = (text: string) => sides.source.sql.unsafe(text);
-const errorOf = (work: Promise<unknown>) =>
-  work.then(
-    () => null,
-    (error: unknown) => error as Error & { code: string },
-  );
 
 const clusters: Cluster[] = [];
 afterAll(() => Promise.all(clusters.map((cluster) => cluster.stop())));

@@ -5,14 +5,10 @@ import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { until } from '../support/until.ts';
 import { followers } from './postgres-cdc-support.ts';
 import { requestOf } from './postgres-support.ts';
+import { errorOf } from './writing.ts';
 
 const { sides, follow, both, context, discovered } = followers();
 const sql = (text: string) => sides.source.sql.unsafe(text);
-const errorOf = (work: Promise<unknown>) =>
-  work.then(
-    () => null,
-    (error: unknown) => error as Error & { code: string },
-  );
 
 describe('nothing is lost or doubled', () => {
   test('while others write during the snapshot and between the runs', async () => {

@@ -7,7 +7,6 @@ import { trackLines } from '../../server/connectors/postgres/line-tracker.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import {
   backends,
-  eventually,
   readAll,
   requestOf,
   type Side,
@@ -15,6 +14,7 @@ import {
   streamNamed,
   twoDatabases,
 } from './postgres-support.ts';
+import { until } from '../support/until.ts';
 
 // The machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -145,7 +145,7 @@ describe('an incremental read as bytes', () => {
       (thrown: unknown) => thrown,
     );
     expect(error).toMatchObject({ code: 'table_missing' });
-    await eventually(async () => (await backends(sides.source)) === 0);
+    await until(async () => (await backends(sides.source)) === 0);
   });
 
   test('is offered where the cursor can be found in the line, and what is equal has one text', async () => {

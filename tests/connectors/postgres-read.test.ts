@@ -1,27 +1,13 @@
-import { beforeAll, describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import type { Cell, StreamState } from '../../server/connectors/define.ts';
 import { SchemaChangedError } from '../../server/connectors/errors.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import {
-  backends,
-  eventually,
-  readAll,
-  requestOf,
-  sourceConfig,
-  streamNamed,
-  twoDatabases,
-} from './postgres-support.ts';
-
-// The machine may be busy with other tests.
-setDefaultTimeout(30_000);
+import { backends, readAll, requestOf, sourceConfig, streamNamed, twoDatabases } from './postgres-support.ts';
+import { until } from '../support/until.ts';
+import { errorOf } from './writing.ts';
 
 const sides = twoDatabases();
 const run = (sql: string) => sides.source.sql.unsafe(sql);
-const errorOf = (work: Promise<unknown>) =>
-  work.then(
-    () => null,
-    (error: unknown) => error as Error & { code: string },
-  );
 const ids = (rows: Cell[][]) => rows.map(([id]) => Number(id)).sort((a, b) => a - b);
 
 beforeAll(async () => {
@@ -126,12 +112,12 @@ describe('one snapshot, one end', () => {
         const { ctx, abort } = sourceConfig(sides.source);
         const bytes = async () => Array.fromAsync((await postgresSource.copy!(ctx, request, 'pgcopy-binary')).chunks);
         const reading = errorOf(lane === 'rows' ? readAll(ctx, request) : bytes());
-        await eventually(async () => (await backends(sides.source, 'active')) > 0);
+        await until(async () => (await backends(sides.source, 'active')) > 0);
         const reason = new Error('stop');
         const start = performance.now();
         abort.abort(reason);
         expect(await reading).toBe(reason as never);
-        await eventually(async () => (await backends(sides.source)) === 0);
+        await until(async () => (await backends(sides.source)) === 0);
         // A second on a quiet machine; left alone, the query would run for ten minutes and more.
         expect(performance.now() - start).toBeLessThan(3_000);
       },
@@ -148,7 +134,7 @@ describe('one snapshot, one end', () => {
       expect(batch.rows.length).toBeGreaterThan(1000);
       break;
     }
-    await eventually(async () => (await backends(sides.source)) === 0);
+    await until(async () => (await backends(sides.source)) === 0);
   });
 
   test('a reader that is slow does not pile up what it has not fetched', async () => {
@@ -160,7 +146,7 @@ describe('one snapshot, one end', () => {
     const pieces = copy.chunks[Symbol.asyncIterator]();
     await pieces.next();
     let rows = -1;
-    await eventually(async () => {
+    await until(async () => {
       const still = rows === copy.rows();
       rows = copy.rows();
       await Bun.sleep(50);
@@ -168,7 +154,7 @@ describe('one snapshot, one end', () => {
     });
     expect(rows * 7).toBeLessThan(4 * 1024 * 1024);
     await pieces.return!();
-    await eventually(async () => (await backends(sides.source)) === 0);
+    await until(async () => (await backends(sides.source)) === 0);
   });
 
   test('a table or column that is gone is a change of the schema', async () => {

@@ -20,8 +20,6 @@ import { directConnect } from '../../server/engine/connector-connect.ts';
 import { createPlainDatabase, type TestDatabase } from '../support/database.ts';
 import { limitHangs } from '../support/hangs.ts';
 
-export { until as eventually } from '../support/until.ts';
-
 export interface Entry extends RequestRecord {
   status?: number | null;
   code?: string;

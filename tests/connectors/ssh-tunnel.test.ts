@@ -3,7 +3,6 @@ import { beforeAll, expect, test } from 'bun:test';
 import {
   AuthenticationError,
   ConfigurationError,
-  type ConnectorError,
   RetryableError,
   TimeoutError,
 } from '../../server/connectors/errors.ts';
@@ -26,6 +25,7 @@ import {
   twoDatabases,
 } from './postgres-support.ts';
 import { describeTunnel, through } from './tunnel-support.ts';
+import { errorOf } from './unreachable.ts';
 
 const sides = twoDatabases();
 const mysqlSide = my.mysqlDatabase();
@@ -37,13 +37,6 @@ beforeAll(async () => {
     await mysqlSide.sql('create table items (id int primary key); insert into items values (1), (2)');
 });
 
-const errorOf = (work: Promise<unknown>) =>
-  work.then(
-    () => {
-      throw new Error('it did not fail');
-    },
-    (error: unknown) => error as ConnectorError,
-  );
 type More = Parameters<typeof through>[2];
 
 /** What a check through such a tunnel fails with. */

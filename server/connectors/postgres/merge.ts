@@ -1,6 +1,7 @@
 import { latestChanges, type StagedChanges, unusedPrefix } from '../latest-changes.ts';
 import { DELETED_AT } from '../row-changes.ts';
 import type { PgSession } from './session.ts';
+import { SORT_MEMORY } from './sort-memory.ts';
 import { columnList, identifier } from './sql.ts';
 import type { Target } from './target.ts';
 
@@ -27,8 +28,7 @@ export async function mergeStage(
   target: Target,
   stage: Stage,
 ): Promise<{ updated: number; deleted: number }> {
-  // Enough to sort what a run usually stages; what the server's users have is set for many sessions.
-  await session.query("set local work_mem = '64MB'");
+  await session.query(SORT_MEMORY);
   const { rows } = await session.query(statement(target, stage), [], { slow: true });
   const [updated = 0, deleted = 0] = (rows[0] ?? []).map(Number);
   return { updated, deleted };

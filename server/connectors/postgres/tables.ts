@@ -74,10 +74,11 @@ export async function createStage(
   const columns = target.typed.map(
     ({ name, type }) => `${identifier(name)} ${type}${key.has(name) ? ' not null' : ''}`,
   );
+  // Numbers taken one by one cost an eighth of the COPY.
   await session.query(
     `create temporary table if not exists ${identifier(options.name)} (${columns.join(', ')},
        ${identifier(options.change)} text,
-       ${identifier(options.sequence)} bigint generated always as identity) on commit delete rows`,
+       ${identifier(options.sequence)} bigint generated always as identity (cache 1000)) on commit delete rows`,
   );
 }
 

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { openBrowser, signIn } from '../support/browser.ts';
+import { median } from './report.ts';
+import { type Service, startService } from './service.ts';
 
 /**
  * The console on this machine (needs Chromium): first paint with an empty and with a filled cache, and the frames while
@@ -10,25 +9,7 @@ import { openBrowser, signIn } from '../support/browser.ts';
  */
 const rounds = Number(process.argv[2] ?? 5);
 const CONNECTIONS = 1000;
-const KEY = 'a-key-for-the-measurement-0123456789abcdef';
-const DATA_DIR = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
 
-const service = Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), 'all'], {
-  env: { ...process.env, DATA_DIR, PORT: '0', DEMO: '0', BOOTSTRAP_API_KEY: KEY, LOG_LEVEL: 'error' },
-  stdio: ['ignore', 'pipe', 'inherit'],
-});
-
-async function addressOf(): Promise<string> {
-  let said = '';
-  for await (const chunk of service.stdout) {
-    said += new TextDecoder().decode(chunk);
-    const found = /Data pipelines at (\S+)/.exec(said)?.[1];
-    if (found && said.includes('API key')) return found;
-  }
-  throw new Error(`The service ended: ${said}`);
-}
-
-const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 const PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0";
 /** Milliseconds between frames while the page scrolls to its end. */
 const SCROLL = `new Promise((resolve) => {
@@ -44,19 +25,14 @@ const SCROLL = `new Promise((resolve) => {
   requestAnimationFrame(step);
 })`;
 
-async function makeConnections(address: string): Promise<void> {
-  const call = async (path: string, body: object) => {
-    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
-    const answer = await fetch(address + path, { method: 'POST', headers, body: JSON.stringify(body) });
-    if (answer.status !== 201) throw new Error(await answer.text());
-    return ((await answer.json()) as { id: string }).id;
-  };
+async function makeConnections(at: Service): Promise<void> {
+  const make = async (path: string, body: object) => (await at.call<{ id: string }>('POST', path, body)).id;
   const connector = (connector_type: string, connector_name: string, parameters: object) =>
-    call('/account_connectors', { name: connector_type, connector_type, connector_name, parameters });
+    make('/account_connectors', { name: connector_type, connector_type, connector_name, parameters });
   const source_id = await connector('source', 'demo', { rows: 100 });
   const destination_id = await connector('destination', 'file', { path: 'out' });
   for (let number = 1; number <= CONNECTIONS; number += 1) {
-    await call('/connections', { name: `Pipeline ${number}`, source_id, destination_id });
+    await make('/connections', { name: `Pipeline ${number}`, source_id, destination_id });
   }
 }
 
@@ -73,9 +49,10 @@ async function paintOf(address: string, path: string): Promise<{ cold: number; w
   return { cold, warm };
 }
 
+const service = await startService({ LOG_LEVEL: 'error' });
 try {
-  const address = await addressOf();
-  await makeConnections(address);
+  const address = service.url;
+  await makeConnections(service);
   const paints = { console: [] as { cold: number; warm: number }[], docs: [] as { cold: number; warm: number }[] };
   for (let round = 0; round < rounds; round += 1) {
     paints.console.push(await paintOf(address, '/'));
@@ -86,7 +63,7 @@ try {
     console.log(`first paint, ${name.padEnd(8)} ${of('cold')} with an empty cache, ${of('warm')} with a filled one`);
   }
   const browser = await openBrowser(address);
-  await signIn(browser, KEY);
+  await signIn(browser, service.api_key);
   await browser.page.getByRole('link', { name: 'Pipeline 1000', exact: true }).waitFor();
   const gaps = (await browser.page.evaluate<number[]>(SCROLL)).toSorted((a, b) => a - b);
   const at = (part: number) => gaps[Math.min(gaps.length - 1, Math.floor(gaps.length * part))]!.toFixed(1);
@@ -96,7 +73,5 @@ try {
   );
   await browser.close();
 } finally {
-  service.kill('SIGTERM');
-  await service.exited;
-  rmSync(DATA_DIR, { recursive: true, force: true });
+  await service.stop();
 }

@@ -26,6 +26,8 @@ export class ChunkTables {
   constructor(
     private readonly connection: DuckDBConnection,
     private readonly types: readonly string[],
+    /** Few bytes come in all, so that no table need be larger: COPY holds all rows of a table's row group twice more. */
+    private readonly few = false,
   ) {}
 
   /** @param bytes of its values, about */
@@ -60,7 +62,7 @@ export class ChunkTables {
     this.#appender?.flushSync();
     this.#unflushed = 0;
     const chunkBytes = (this.#bytes / this.#rows) * CHUNK_ROWS;
-    if (this.#bytes >= TABLE_BYTES && chunkBytes >= TABLE_BYTES) this.#close();
+    if (this.#bytes >= TABLE_BYTES && (this.few || chunkBytes >= TABLE_BYTES)) this.#close();
   }
 
   #close(): void {

@@ -61,7 +61,7 @@ class Gathered implements Segment {
   static async begin(columns: TargetColumn[], readers: BinaryColumn[]): Promise<Gathered> {
     const duck = await openDuckDb();
     const types = readers.map(({ type }) => String(type));
-    return new Gathered(columns, duck, new ChunkTables(duck.connection, types));
+    return new Gathered(columns, duck, new ChunkTables(duck.connection, types, true));
   }
 
   async add({ chunk, bytes }: { chunk: DuckDBDataChunk; bytes: number }): Promise<void> {

@@ -57,7 +57,7 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     const { status, body } = await create('destination', to.url, await tunnel());
     expect(status).toBe(201);
     expect(body).toMatchObject({ status: 'active', last_test: { status: 'passed' } });
-    const steps = body.last_test.checks.map(({ title, status }: { title: string; status: string }) => [title, status]);
+    const steps = body.last_test.checks.map((step: { title: string; status: string }) => [step.title, step.status]);
     expect(steps.slice(0, 2)).toEqual([
       ['SSH tunnel', 'passed'],
       ['Connection', 'passed'],

@@ -23,6 +23,8 @@ const [opened] = await cases();
 const connection = `/console/connections/${world.connections['Shop to warehouse']}`;
 const runPage = ({ connection_id, id }: { connection_id: string; id: string }) =>
   `/console/connections/${connection_id}/runs/${id}`;
+/** In which all pages are looked at. */
+const everyPage = site.signedIn();
 /** Where pictures of every page go, for people to look at; none are made without it. */
 const pictures = process.env.CONSOLE_PICTURES;
 if (pictures) mkdirSync(pictures, { recursive: true });
@@ -131,30 +133,43 @@ const VIEWS = [
   { name: 'phone', scheme: 'light', width: 390, height: 844 },
 ] as const;
 
-describe.each(VIEWS)('in $name', (view) => {
-  test('every page is there, without a serious fault, a complaint, or a scroll to the side', async () => {
-    const { page, complaints } = await site.signedIn(view);
+/** What is wrong with what the page shows now. */
+async function wrongWith(page: Page, name: string): Promise<string[]> {
+  await until(async () => (await page.locator('.mantine-Skeleton-root:visible').count()) === 0, {
+    what: `${name} loaded`,
+  });
+  const found = await faultsOf(page);
+  const wide = await page.evaluate<number>(
+    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+  );
+  return wide > 0 ? [...found, `${wide} px too wide`] : found;
+}
+
+test.each(Object.entries(PAGES))(
+  'the page %s is there, in light, dark and on a phone, without a serious fault, a complaint, or a scroll to the side',
+  async (name, { path, shows, open }) => {
+    const { page, complaints } = await everyPage;
     const faults: Record<string, string[]> = {};
-    for (const [name, { path, shows, open }] of Object.entries(PAGES)) {
-      await page.goto(path);
-      await page.getByText(shows).first().waitFor();
-      await open?.(page);
-      await until(async () => (await page.locator('.mantine-Skeleton-root:visible').count()) === 0, {
-        what: `${name} loaded`,
-      });
-      const found = await faultsOf(page);
-      const wide = await page.evaluate<number>(
-        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-      );
-      if (wide > 0) found.push(`${wide} px too wide`);
-      if (found.length > 0) faults[name] = found;
-      if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view.name}.png`), fullPage: true });
+    for (const { name: view, scheme, width, height } of VIEWS) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize({ width, height });
+      if (view === 'light') {
+        await page.goto(path);
+        await page.getByText(shows).first().waitFor();
+        await open?.(page);
+      }
+      const found = await wrongWith(page, name);
+      if (found.length > 0) faults[view] = found;
+      if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view}.png`), fullPage: true });
     }
     expect(faults).toEqual({});
-    expect(complaints).toEqual([]);
-  }, 180_000);
+    expect(complaints.splice(0)).toEqual([]);
+  },
+  180_000,
+);
 
-  test('so is what stands before them', async () => {
+describe.each(VIEWS)('in $name', (view) => {
+  test('what stands before the pages is there, too', async () => {
     const { page, complaints } = await site.browser(view);
     for (const [name, path, shows] of [
       ['sign-in', '/', 'API key'],

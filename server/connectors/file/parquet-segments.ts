@@ -6,6 +6,7 @@ import { decodeCopyText } from '../postgres/copy-text.ts';
 import { literal, openDuckDb } from './duckdb.ts';
 import { pathOf, unnamedFile } from './local-copy.ts';
 import { castOf, copyToParquet, openParquet } from './parquet-output.ts';
+import { PLAIN_TEXT } from './parquet-types.ts';
 import type { Draft } from './table-store.ts';
 
 /** What comes for one Parquet file: so memory and disk are bounded however long the stream is and however wide its rows. */
@@ -89,7 +90,9 @@ async function writeRead(handle: FileHandle, draft: Draft, columns: TargetColumn
     const texts = columns.map((_, at) => `'c${at}': 'VARCHAR'`).join(', ');
     const from = `read_csv(${literal(pathOf(handle))}, auto_detect = false, header = false, delim = '\t', quote = '',
       escape = '', nullstr = '\\N', new_line = '\\n', columns = {${texts}})`;
-    const values = columns.map((column, at) => castOf(column, PLAIN.has(column.type) ? `c${at}` : unescaped(`c${at}`)));
+    const values = columns.map((column, at) =>
+      castOf(column, PLAIN_TEXT.has(column.type) ? `c${at}` : unescaped(`c${at}`)),
+    );
     await copyToParquet(duck, { values, from, columns, draft });
   } finally {
     duck.close();
@@ -120,17 +123,6 @@ async function* wholeLines(handle: FileHandle): AsyncGenerator<Buffer> {
     held = [...(end > 0 ? [] : held), piece.subarray(end)];
   }
 }
-
-/** Types whose text holds no backslash. */
-const PLAIN: ReadonlySet<string> = new Set([
-  'integer',
-  'number',
-  'boolean',
-  'date',
-  'timestamp',
-  'timestamp_tz',
-  'time',
-]);
 
 /** SQL that takes back COPY's escapes. What lies between two double backslashes has only single ones. */
 function unescaped(column: string): string {

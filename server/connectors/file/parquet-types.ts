@@ -35,7 +35,7 @@ export function canonical(column: string, type: string): string {
     : text;
 }
 
-/** Types whose text never holds what COPY escapes. */
+/** Types whose text never holds what COPY escapes, nor a backslash. */
 export const PLAIN_TEXT: ReadonlySet<string> = new Set([
   'integer',
   'number',

@@ -1,5 +1,6 @@
-import type { Cell } from './define.ts';
+import type { Cell, WriteTarget } from './define.ts';
 import { DataError } from './errors.ts';
+import { StagedChanges } from './latest-changes.ts';
 import type { Rejecting, Rejects } from './rejects.ts';
 
 export interface Merged {
@@ -41,15 +42,54 @@ const BETWEEN_ROWS = new Set(['duplicate_key', 'foreign_key_violation']);
 /** So many more than may be rejected are put off until the others are there. */
 const MOST_PUT_OFF = 300;
 
+/** How a database merges a stage, and what it makes of one that cannot be merged as a whole. */
+export interface MergeAttempt {
+  session: Rejecting['session'];
+  merge(): Promise<Merged>;
+  /** Sets the rows of the stage aside. @returns `gone`: rows that no staged row speaks of, removed */
+  divide(): Promise<{ divided: DividedStage; gone: number }>;
+}
+
 /**
- * Merges what can be merged, half by half, and keeps the rest: rows that fail alone, behind all others. Of a key with
- * several changes each is tried in the order of arrival.
+ * Merges; what breaks a rule of the table is kept with the rejected rows and all else is merged. Until something fails
+ * that costs a savepoint. Where some must go, half by half: rows that fail alone are kept behind all others, and of a
+ * key with several changes each is tried in the order of arrival.
  * @returns `rejected`: rows that were counted as loaded when they were staged; deletes are not
  * @throws DataError `too_many_rejected_rows`; what is wrong with anything but a row, as it is
  */
-export async function mergeGood(stage: DividedStage, rejects: Rejects): Promise<Merged & { rejected: number }> {
-  return new PartialMerge(stage, rejects).run();
+export async function mergeKeeping(
+  { session, merge, divide }: MergeAttempt,
+  rejects: Rejects,
+): Promise<Merged & { rejected?: number }> {
+  await session.query('savepoint before_merge');
+  try {
+    const merged = await merge();
+    await session.query('release savepoint before_merge');
+    return merged;
+  } catch (error) {
+    if (!(error instanceof DataError)) throw error;
+    await session.query('rollback to savepoint before_merge');
+  }
+  const { divided, gone } = await divide();
+  const merged = await new PartialMerge(divided, rejects).run();
+  return { ...merged, deleted: merged.deleted + gone };
 }
+
+interface Stage {
+  changes: StagedChanges | null;
+  complete: boolean;
+}
+
+/** A part of a stage: what it does not speak of may stand in another one, and is not gone. */
+export const partOf = <One extends Stage>(stage: One): One => ({
+  ...stage,
+  complete: false,
+  changes: stage.changes && Object.assign(new StagedChanges(), stage.changes, { truncated: false }),
+});
+
+/** Whether rows that no staged row speaks of are gone. */
+export const missingAreGone = ({ mode }: Pick<WriteTarget, 'mode'>, { complete, changes }: Stage): boolean =>
+  mode !== 'update' && (complete || changes?.truncated === true);
 
 class PartialMerge {
   readonly #total = { updated: 0, deleted: 0, rejected: 0 };

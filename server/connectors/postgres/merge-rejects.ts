@@ -1,7 +1,7 @@
 import type { Cell } from '../define.ts';
 import { DataError } from '../errors.ts';
-import { StagedChanges, unusedPrefix } from '../latest-changes.ts';
-import { type DividedStage, isOfPart, type Merged, mergeGood } from '../merge-rejects.ts';
+import { unusedPrefix } from '../latest-changes.ts';
+import { type DividedStage, isOfPart, mergeKeeping, type Merged, partOf, missingAreGone } from '../merge-rejects.ts';
 import type { Rejects } from '../rejects.ts';
 import { DELETED_AT } from '../row-changes.ts';
 import { refusedKey } from './failures.ts';
@@ -17,8 +17,7 @@ interface Work {
 }
 
 /**
- * `mergeStage`; where rejected rows are kept, what breaks a rule of the table goes to them and all else is merged. Until
- * something fails that costs a savepoint.
+ * `mergeStage`; where rejected rows are kept, as mergeKeeping says.
  * @returns `rejected`: rows that were counted as loaded when they were staged
  */
 export async function mergeRows(work: Work, rejects: Rejects | null): Promise<Merged & { rejected?: number }> {
@@ -28,18 +27,7 @@ export async function mergeRows(work: Work, rejects: Rejects | null): Promise<Me
       throw named(error, target);
     });
   }
-  await session.query('savepoint before_merge');
-  try {
-    const merged = await mergeNow(session, target, stage);
-    await session.query('release savepoint before_merge');
-    return merged;
-  } catch (error) {
-    if (!(error instanceof DataError)) throw error;
-    await session.query('rollback to savepoint before_merge');
-  }
-  const { divided, gone } = await divide(work);
-  const merged = await mergeGood(divided, rejects);
-  return { ...merged, deleted: merged.deleted + gone };
+  return mergeKeeping({ session, merge: () => mergeNow(session, target, stage), divide: () => divide(work) }, rejects);
 }
 
 /**
@@ -91,14 +79,8 @@ async function divide({ session, target, stage }: Work): Promise<{ divided: Divi
   await session.query(`create temporary table ${identifier(aside)} on commit drop as ${numbered}`, [], { slow: true });
   await session.query(`create index on ${identifier(aside)} (${place})`, [], { slow: true });
   const { rows } = await session.query(`select max(${place}) + 1 from ${identifier(aside)}`);
-  const { changes } = stage;
-  const part: Stage = {
-    ...stage,
-    complete: false,
-    changes: changes && Object.assign(new StagedChanges(), changes, { truncated: false }),
-  };
-  const removes = target.mode !== 'update' && (stage.complete || changes?.truncated);
-  const gone = removes ? await removeMissing(session, target, { name: aside }) : 0;
+  const part = partOf(stage);
+  const gone = missingAreGone(target, stage) ? await removeMissing(session, target, { name: aside }) : 0;
   const divided: DividedStage = {
     session,
     keys: Number(rows[0]?.[0]),

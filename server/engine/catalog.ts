@@ -1,7 +1,8 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { eq, inArray, sql } from 'drizzle-orm';
 import { accountConnectors, catalogStreams, connections } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamSchema } from '../connectors/define.ts';
+import { isInCatalog } from './catalog-place.ts';
 import type { AccountConnectorRow } from './connector-context.ts';
 import { applyOverrides } from './overrides.ts';
 import type { StreamDrift } from './schema-adaptation.ts';
@@ -43,16 +44,7 @@ export async function storeCatalog(db: Db, row: AccountConnectorRow, found: Stre
 /** The same for one stream, which a run has met as it is now; nothing is said of the others. */
 export async function storeStream(db: Db, row: AccountConnectorRow, stream: StreamSchema): Promise<void> {
   await lockSource(db, row);
-  const [before] = await db
-    .select()
-    .from(catalogStreams)
-    .where(
-      and(
-        eq(catalogStreams.account_connector_id, row.id),
-        eq(catalogStreams.name, stream.name),
-        sql`${catalogStreams.namespace} is not distinct from ${stream.namespace}`,
-      ),
-    );
+  const [before] = await db.select().from(catalogStreams).where(isInCatalog(row.id, stream));
   const drift = driftOf(before, stream);
   if (!drift) return;
   await upsertStream(db, { row, stream, before, change: changeOf(drift) });

@@ -1,8 +1,8 @@
-import { and, eq, sql } from 'drizzle-orm';
 import { catalogStreams, type connectionStreams } from '../../db/schema/index.ts';
 import type { StreamSchema } from '../connectors/define.ts';
 import { ConfigurationError } from '../connectors/errors.ts';
 import type { Deps } from '../deps.ts';
+import { isInCatalog } from './catalog-place.ts';
 import type { Claim } from './claims.ts';
 import { applyOverrides, type Overrides, withCatalogChoices } from './overrides.ts';
 
@@ -18,13 +18,7 @@ export async function loadStream(
   const [row] = await deps.db
     .select({ definition: catalogStreams.definition, overrides: catalogStreams.overrides })
     .from(catalogStreams)
-    .where(
-      and(
-        eq(catalogStreams.account_connector_id, source.id),
-        eq(catalogStreams.name, stream.name),
-        sql`${catalogStreams.namespace} is not distinct from ${stream.namespace}`,
-      ),
-    );
+    .where(isInCatalog(source.id, stream));
   if (!row) throw new ConfigurationError('unknown_stream', `The source's catalog has no stream ${stream.name}`);
   const catalogued = row.definition as unknown as StreamSchema;
   // A connection may read a query of its own in the stream's place.

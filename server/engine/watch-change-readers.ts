@@ -9,6 +9,7 @@ import {
 } from '../../db/schema/index.ts';
 import type { AnySource } from '../connectors/define.ts';
 import type { Deps } from '../deps.ts';
+import { isInCatalog } from './catalog-place.ts';
 import { presentable, withConnector } from './account-connectors.ts';
 import { emitReaderEvent, LAG_SECONDS, noteLag } from './change-readers.ts';
 import { LIVE_STREAM } from './states.ts';
@@ -91,14 +92,7 @@ function dueReaders({ db }: Deps) {
     .innerJoin(connectionStreams, eq(connectionStreams.id, changeReaders.stream_id))
     .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
     .innerJoin(accountConnectors, eq(accountConnectors.id, changeReaders.source_id))
-    .leftJoin(
-      catalogStreams,
-      and(
-        eq(catalogStreams.account_connector_id, changeReaders.source_id),
-        eq(catalogStreams.name, connectionStreams.name),
-        sql`${catalogStreams.namespace} is not distinct from ${connectionStreams.namespace}`,
-      ),
-    )
+    .leftJoin(catalogStreams, isInCatalog(changeReaders.source_id, connectionStreams))
     .where(
       and(
         sql`(${changeReaders.next_look_at} <= now() or (${isOver} and ${changeReaders.failures} = 0))`,

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Binaries, EmbeddedPostgresError, installBinaries, moveUnlessThere } from './embedded-binaries.ts';
-import { readOrMakeKeyFile } from './key-file.ts';
+import { readOrMakeKeyFile } from '../server/platform/key-file.ts';
 
 /** PostgreSQL refuses to run as root: then the server runs as `nobody`, who need not be able to enter DATA_DIR. */
 const ROOT_BASE = '/var/lib/data-pipelines';

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 import { type Database, openDatabase } from '../db/index.ts';
 import type { Db } from '../db/types.ts';
-import type { Config } from './config.ts';
-import { openLog } from './lib/log.ts';
-import type { EgressRules } from './lib/net-guard.ts';
-import { type ObjectStore, openObjectStore } from './lib/objects.ts';
-import { openSecrets, type Secrets } from './lib/secrets.ts';
+import type { Config } from './platform/config.ts';
+import { openLog } from './platform/log.ts';
+import type { EgressRules } from './platform/net/egress-rules.ts';
+import { type ObjectStore, openObjectStore } from './platform/object-store.ts';
+import { openSecrets, type Secrets } from './platform/secrets.ts';
 import { openQueue, type Queue } from './queue/boss.ts';
 
 /** What the process has, made once in main.ts and handed down. */

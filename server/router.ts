@@ -1,4 +1,4 @@
-import { router } from './procedure.ts';
+import { router } from './api/procedure.ts';
 import { accountConnectorsRouter } from './resources/account-connectors/router.ts';
 import { automationRouter } from './resources/automation/router.ts';
 import { billingRouter } from './resources/billing/router.ts';

@@ -121,7 +121,7 @@ describe('files', () => {
 
   test('but two do not read the environment', () => {
     const readers = product.filter(({ text }) => /process\.env|Bun\.env|import\.meta\.env/.test(text));
-    expect(readers.map(({ path }) => path).toSorted()).toEqual(['client/cli/settings.ts', 'server/config.ts']);
+    expect(readers.map(({ path }) => path).toSorted()).toEqual(['client/cli/settings.ts', 'server/platform/config.ts']);
   });
 });
 

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createApp } from '../server/app.ts';
-import { readConfig } from '../server/config.ts';
+import { createApp } from '../server/http/app.ts';
+import { readConfig } from '../server/platform/config.ts';
 import { allConnectors } from '../server/connectors/registry.ts';
 import { TEST_API_KEY, testDeps } from './support/database.ts';
 import { temporaryFolder } from './support/postgres.ts';

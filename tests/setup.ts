@@ -1,5 +1,5 @@
 import { afterAll } from 'bun:test';
-import { checkExactAnswers } from '../server/lib/exact-answer.ts';
+import { checkExactAnswers } from '../server/api/trusted-output.ts';
 import { limitHangs } from './support/hangs.ts';
 import { stopTestServer } from './support/postgres.ts';
 

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { useRoute } from 'wouter';
 import { ask } from './api.ts';
-import { Failure } from './parts/failure.tsx';
-import { Splash } from './parts/splash.tsx';
+import { Failure } from './components/failure.tsx';
+import { Splash } from './components/splash.tsx';
 import { InvitationPage } from './pages/invitation.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
-import { MeContext } from './me.ts';
+import { MeContext } from './current-user.ts';
 import { signedOut } from './session.ts';
 import { Shell } from './shell.tsx';
 

@@ -3,7 +3,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { App } from './app.tsx';
-import { Notices } from './parts/notices.tsx';
+import { Notices } from './components/notices.tsx';
 import { queryClient } from './query-client.ts';
 import './styles/index.css';
 import { theme } from './theme.ts';

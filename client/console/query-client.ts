@@ -1,6 +1,6 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { isApiError } from '../api.ts';
-import { noteLost } from './connection.ts';
+import { noteLost } from './service-reachability.ts';
 import { noteSignedOut } from './session.ts';
 
 const lose = () => noteLost(() => void queryClient.invalidateQueries());

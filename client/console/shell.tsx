@@ -1,13 +1,13 @@
 import { ActionIcon, Drawer, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { Suspense, useEffect, useRef, useState } from 'react';
 import { Link, Route, Switch, useLocation } from 'wouter';
-import { useMe } from './me.ts';
+import { useMe } from './current-user.ts';
 import { NAVIGATION } from './navigation.ts';
-import { Avatar } from './parts/avatar.tsx';
-import { ErrorBoundary } from './parts/error-boundary.tsx';
-import { Icon } from './parts/icon.tsx';
-import { LostBanner } from './parts/lost-banner.tsx';
-import { PageSkeleton } from './parts/splash.tsx';
+import { Avatar } from './components/avatar.tsx';
+import { ErrorBoundary } from './components/error-boundary.tsx';
+import { Icon } from './components/icon.tsx';
+import { LostBanner } from './components/lost-banner.tsx';
+import { PageSkeleton } from './components/splash.tsx';
 import { NotFoundPage, ROUTES } from './routes.tsx';
 
 /** Sidebar, or on a phone a bar with a drawer, and the page. */

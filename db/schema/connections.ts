@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { bigint, boolean, date, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
-import type { LogicalType } from '../../server/connectors/define.ts';
+import type { LogicalType } from './logical-types.ts';
 import { accounts } from './accounts.ts';
 import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
 import { accountConnectors } from './connectors.ts';

@@ -1,5 +1,5 @@
 import { airbyteManifestSource } from './airbyte-manifest/source.ts';
-import type { AnyConnector, AnyDestination, AnySource } from './define.ts';
+import type { AnyConnector, AnyDestination, AnySource } from './contract/connector.ts';
 import { demoSource } from './demo/source.ts';
 import { duckDbDestination } from './duckdb/destination.ts';
 import { duckDbSource } from './duckdb/source.ts';

@@ -1,7 +1,6 @@
-import type { events } from '../../db/schema/index.ts';
+import type { EventRow } from '../../db/schema/index.ts';
 import { EVENT_KINDS, type EventKind } from './kinds.ts';
 
-export type EventRow = typeof events.$inferSelect;
 /** Instants are text, as on the wire: `timestamp(occurred_at)` makes them comparable. */
 export type VariableType = 'string' | 'int' | 'double' | 'bool' | 'list<string>';
 

@@ -1,6 +1,6 @@
 import type { Deps } from '../deps.ts';
-import { AVATAR_TYPE, MAX_AVATAR_BYTES, tooManyBytes } from '../lib/avatar-image.ts';
-import { ApiError, notFound, RequestShapeError } from '../lib/errors.ts';
+import { AVATAR_TYPE, MAX_AVATAR_BYTES, tooManyBytes } from '../resources/users/avatar-image.ts';
+import { ApiError, notFound, RequestShapeError } from '../platform/errors.ts';
 import { readBytes } from './body.ts';
 import type { Handler } from './edge.ts';
 

@@ -1,5 +1,5 @@
 import { type ParseError, parse } from 'jsonc-parser';
-import { ApiError, RequestShapeError } from '../lib/errors.ts';
+import { ApiError, RequestShapeError } from '../platform/errors.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;

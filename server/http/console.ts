@@ -1,5 +1,5 @@
 import type { Deps } from '../deps.ts';
-import { ApiError } from '../lib/errors.ts';
+import { ApiError } from '../platform/errors.ts';
 import { type ConsoleBundle, loadConsole } from './console-bundle.ts';
 import type { Handler } from './edge.ts';
 import type { PathRoutes } from './rest.ts';

@@ -1,4 +1,4 @@
-import { ApiError } from '../lib/errors.ts';
+import { ApiError } from '../platform/errors.ts';
 import type { Handler } from './edge.ts';
 
 /** Nothing but this service; styles inline because the reference sets them so. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { describeError } from '../lib/answers.ts';
+import { describeError } from '../api/error-response.ts';
 
 /** The answer to an error as REST gives it. What callers must not know goes to the log. */
 export function errorResponse(error: unknown, { log, request_id }: { log: Logger; request_id: string }): Response {

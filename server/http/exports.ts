@@ -1,9 +1,9 @@
 import { eq } from 'drizzle-orm';
 import { tasks } from '../../db/schema/index.ts';
 import type { Deps } from '../deps.ts';
-import { EXPORT_TYPES, type ExportFormat } from '../engine/export-formats.ts';
-import { isSignedExport } from '../engine/export-link.ts';
-import { notFound } from '../lib/errors.ts';
+import { EXPORT_TYPES, type ExportFormat } from '../exports/formats.ts';
+import { isSignedExport } from '../exports/link.ts';
+import { notFound } from '../platform/errors.ts';
 import type { Handler } from './edge.ts';
 
 /** GET of a metadata export by the link that its event carries; the signature stands for a key. */

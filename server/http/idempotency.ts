@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { authenticate, type Credentials } from '../authentication.ts';
+import { authenticate, type Credentials } from '../api/authentication.ts';
 import type { Deps } from '../deps.ts';
-import { describeError } from '../lib/answers.ts';
-import { badRequest, RequestShapeError } from '../lib/errors.ts';
-import { claimKey, type KeyedRequest, keepAnswer, releaseKey } from '../lib/idempotency-keys.ts';
+import { describeError } from '../api/error-response.ts';
+import { badRequest, RequestShapeError } from '../platform/errors.ts';
+import { claimKey, type KeyedRequest, keepAnswer, releaseKey } from '../api/idempotency-keys.ts';
 import { readBytes } from './body.ts';
 import type { Exchange, Handler } from './edge.ts';
 

@@ -1,7 +1,7 @@
 import type { ZodOpenApiResponseObject } from 'zod-openapi';
 import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
 import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
-import { schemaOfAnswer } from '../lib/exact-answer.ts';
+import { schemaOfAnswer } from '../api/trusted-output.ts';
 
 type ToldHeaders = Record<
   string,

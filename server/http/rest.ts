@@ -1,8 +1,8 @@
 import type { AnyRouter } from '@trpc/server';
 import type { Deps } from '../deps.ts';
-import type { Endpoint, EndpointMeta } from '../endpoint.ts';
-import { RequestParts } from '../lib/request-parser.ts';
-import type { CallContext } from '../procedure.ts';
+import type { Endpoint, EndpointMeta } from '../api/endpoint.ts';
+import { RequestParts } from '../api/request-parser.ts';
+import type { CallContext } from '../api/procedure.ts';
 import { readForm } from './avatar.ts';
 import { readJson } from './body.ts';
 import type { Exchange, Handler } from './edge.ts';

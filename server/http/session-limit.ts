@@ -1,4 +1,4 @@
-import { ApiError } from '../lib/errors.ts';
+import { ApiError } from '../platform/errors.ts';
 
 const WINDOW_MS = 60_000;
 const MAX_FAILURES = 20;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Deps } from '../deps.ts';
-import { ApiError, RequestShapeError } from '../lib/errors.ts';
+import { ApiError, RequestShapeError } from '../platform/errors.ts';
 import { endSession, openSession, SESSION_DAYS } from '../resources/users/sessions.ts';
 import { readJson } from './body.ts';
 import type { Handler } from './edge.ts';

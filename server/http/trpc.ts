@@ -1,9 +1,9 @@
 import { getErrorShape, getTRPCErrorFromUnknown } from '@trpc/server';
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
-import type { Credentials } from '../authentication.ts';
+import type { Credentials } from '../api/authentication.ts';
 import type { Deps } from '../deps.ts';
-import { describeError } from '../lib/answers.ts';
-import { badRequest } from '../lib/errors.ts';
+import { describeError } from '../api/error-response.ts';
+import { badRequest } from '../platform/errors.ts';
 import { appRouter } from '../router.ts';
 import { readBytes } from './body.ts';
 import type { Exchange, Handler } from './edge.ts';

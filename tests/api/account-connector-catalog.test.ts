@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors, catalogStreams, events } from '../../db/schema/index.ts';
-import { refreshCatalog } from '../../server/engine/account-connectors.ts';
+import { refreshCatalog } from '../../server/catalog/discover.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { makerOf, postgresParameters } from '../support/resources.ts';

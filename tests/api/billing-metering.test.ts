@@ -8,8 +8,8 @@ import {
   streamRuns,
   usageLedger,
 } from '../../db/schema/index.ts';
-import { startWorker } from '../../server/engine/handlers.ts';
-import { sweep } from '../../server/engine/sweeper.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
+import { recoverStuckRuns } from '../../server/runs/recover-stuck-runs.ts';
 import { testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { until } from '../support/until.ts';
@@ -126,7 +126,7 @@ describe('the ledger', () => {
     await db.update(streamRuns).set({ rows_loaded: 7, bytes_loaded: 70 }).where(eq(streamRuns.connection_run_id, id));
     const long_ago = sql`now() - interval '25 hours'`;
     await db.execute(sql`update connection_runs set queued_at = ${long_ago} where id = ${id}`);
-    await sweep(service.deps);
+    await recoverStuckRuns(service.deps);
     expect(await getRun(service, id)).toMatchObject({ status: 'failed', credits_used: 7 });
     expect(await ledgerOf(id)).toMatchObject([{ attempt: 1, rows_paid: 7, bytes_loaded: 70 }]);
   });

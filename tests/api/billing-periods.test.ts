@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { MANUAL, shortestGapMinutes } from '../../server/engine/schedule.ts';
-import { PLANS } from '../../server/lib/plans.ts';
-import { addDays, addMonths, billingPeriod, billingPeriodBefore, daysIn, utcDay } from '../../server/lib/utc-days.ts';
+import { MANUAL, shortestGapMinutes } from '../../server/pipeline/schedule.ts';
+import { PLANS } from '../../server/pipeline/billing-plans.ts';
+import {
+  addDays,
+  addMonths,
+  billingPeriod,
+  billingPeriodBefore,
+  daysIn,
+  utcDay,
+} from '../../server/platform/utc-days.ts';
 
 describe('billing periods', () => {
   test.each([

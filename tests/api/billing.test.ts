@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { accounts, connectionRuns, connections, usageLedger } from '../../db/schema/index.ts';
-import { eachDay, utcDay } from '../../server/lib/utc-days.ts';
+import { eachDay, utcDay } from '../../server/platform/utc-days.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf } from '../support/resources.ts';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
-import { startWorker } from '../../server/engine/handlers.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { followedTables } from '../support/followed-tables.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { eq, inArray } from 'drizzle-orm';
 import { accountConnectors, accounts, connectionRuns, streamRuns, usageLedger } from '../../db/schema/index.ts';
-import { LIVE_RUN } from '../../server/engine/states.ts';
+import { LIVE_RUN } from '../../server/pipeline/run-states.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { ledgerEntry } from '../support/ledger.ts';

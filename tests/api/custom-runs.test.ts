@@ -301,7 +301,7 @@ describe('POST /connections/{connection_id}/run/preview', () => {
   });
 
   test('402: a plan without custom runs', async () => {
-    const { PLANS } = await import('../../server/lib/plans.ts');
+    const { PLANS } = await import('../../server/pipeline/billing-plans.ts');
     const free = PLANS.find((plan) => plan.id === 'free')!;
     const features = free.features as string[];
     const { id } = await make.connection();

@@ -3,7 +3,7 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdir, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
-import { startWorker } from '../../server/engine/handlers.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { onDuckDb } from '../connectors/duckdb-places.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import { accountConnectors, connectionRuns, idempotencyKeys } from '../../db/schema/index.ts';
-import { createApp } from '../../server/app.ts';
-import { sweepIdempotencyKeys } from '../../server/lib/idempotency-keys.ts';
+import { createApp } from '../../server/http/app.ts';
+import { sweepIdempotencyKeys } from '../../server/api/idempotency-keys.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf, uniqueName } from '../support/resources.ts';

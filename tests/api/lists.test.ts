@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import { connectionRuns, connections, events, streamRuns } from '../../db/schema/index.ts';
-import { countRows } from '../../server/resources/total-count.ts';
+import { countRows } from '../../server/api/total-count.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf } from '../support/resources.ts';

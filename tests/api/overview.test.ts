@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test';
 import { connectionRuns, usageLedger } from '../../db/schema/index.ts';
-import { addDays, utcDay } from '../../server/lib/utc-days.ts';
+import { addDays, utcDay } from '../../server/platform/utc-days.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makePipeline, type Pipeline } from '../support/pipeline.ts';

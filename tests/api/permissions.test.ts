@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { eq, isNull } from 'drizzle-orm';
 import { roles } from '../../db/schema/index.ts';
 import { proceduresOf } from '../../server/http/rest.ts';
-import { PERMISSIONS, type Permission } from '../../server/permissions.ts';
+import { PERMISSIONS, type Permission } from '../../server/api/permissions.ts';
 import { appRouter, restRouter } from '../../server/router.ts';
 import { type Call, testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { gunzipSync } from 'node:zlib';
 import postgres from 'postgres';
-import { startWorker } from '../../server/engine/handlers.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { json, makeItems, paged, startHttpServer } from '../support/http-server.ts';

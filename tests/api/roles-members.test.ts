@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq, inArray } from 'drizzle-orm';
 import { apiKeys, events, roles, userRoles, users } from '../../db/schema/index.ts';
-import { makeApiKey } from '../../server/lib/api-keys.ts';
-import type { Permission } from '../../server/permissions.ts';
+import { makeApiKey } from '../../server/platform/api-keys.ts';
+import type { Permission } from '../../server/api/permissions.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import { apiKeys, events, sessions, users } from '../../db/schema/index.ts';
-import { createApp } from '../../server/app.ts';
+import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import { apiKeys, events, users } from '../../db/schema/index.ts';
-import { bootstrap } from '../../server/bootstrap.ts';
-import { sweepKeys } from '../../server/engine/key-expiry.ts';
+import { bootstrap } from '../../server/process/bootstrap.ts';
+import { sweepKeys } from '../../server/worker/key-expiry.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { rpc, rpcQuery } from '../support/rpc.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import sharp from 'sharp';
 import { users } from '../../db/schema/index.ts';
-import { createApp } from '../../server/app.ts';
+import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 

@@ -5,8 +5,8 @@
  * a delay to hide behind, parsing alone costs more than fetching: that is told too, beside a loop that parses.
  */
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
-import type { ConnectorContext } from '../../server/connectors/define.ts';
-import { recordingFetch } from '../../server/engine/recording-fetch.ts';
+import type { ConnectorContext } from '../../server/connectors/contract/connector.ts';
+import { recordingFetch } from '../../server/connector-runtime/recording-fetch.ts';
 import { report, type Times } from './report.ts';
 
 const PAGES = Number(process.argv[2] ?? 1000);

@@ -1,14 +1,14 @@
 /** Raw speed of the two PostgreSQL connectors against psql's pipe. Needs PGHOST, PGPORT, PGUSER, PGPASSWORD, databases src and dst. */
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { directConnect } from '../../server/engine/connector-connect.ts';
+import { directConnect } from '../../server/connector-runtime/sockets.ts';
 import type {
   ByteFormat,
   ConnectorContext,
   DestinationSyncMode,
   ReadRequest,
   WriteTarget,
-} from '../../server/connectors/define.ts';
+} from '../../server/connectors/contract/connector.ts';
 
 const rounds = Number(process.argv[2] ?? 4);
 const table = process.argv[4] ?? 'events';

@@ -1,8 +1,8 @@
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import * as schema from '../../db/schema/index.ts';
-import { createApp } from '../../server/app.ts';
-import { readConfig } from '../../server/config.ts';
+import { createApp } from '../../server/http/app.ts';
+import { readConfig } from '../../server/platform/config.ts';
 import { closeDeps, createDeps } from '../../server/deps.ts';
 
 /** What goes to the database for one request, in order; the first statement looks up the key. */

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { createApp } from '../../server/app.ts';
-import { startWorker } from '../../server/engine/handlers.ts';
+import { createApp } from '../../server/http/app.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
 import { testDeps } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { createApp } from '../../server/app.ts';
+import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
 import { testDeps } from '../support/database.ts';

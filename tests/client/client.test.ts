@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
 import { ApiError, createApiClient, isApiError } from '../../client/api.ts';
 import { accountConnectors } from '../../db/schema/index.ts';
-import { createApp } from '../../server/app.ts';
+import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf, uniqueName } from '../support/resources.ts';

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test';
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
-import type { AnySource } from '../../server/connectors/define.ts';
-import { parseParameters } from '../../server/connectors/parameters.ts';
+import type { AnySource } from '../../server/connectors/contract/connector.ts';
+import { parseParameters } from '../../server/connectors/contract/parameters.ts';
 import { json, startHttpServer } from '../support/http-server.ts';
 import { contextOf } from './fixtures.ts';
 import { manifestOf, streamOf } from './manifest-support.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
-import type { StoredSecret } from '../../server/connectors/define.ts';
+import type { StoredSecret } from '../../server/connectors/contract/connector.ts';
 import { inTurn, json, makeItems, type SeenRequest, startHttpServer } from '../support/http-server.ts';
 import { check, manifestOf, read, streamOf } from './manifest-support.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import type { Cell, RowChange } from '../../server/connectors/define.ts';
-import { ConfigurationError } from '../../server/connectors/errors.ts';
-import { DELETE, TRUNCATE, UPSERT } from '../../server/connectors/row-changes.ts';
+import type { Cell, RowChange } from '../../server/connectors/contract/connector.ts';
+import { ConfigurationError } from '../../server/connectors/contract/errors.ts';
+import { DELETE, TRUNCATE, UPSERT } from '../../server/connectors/contract/changes.ts';
 import { batchOf, column } from './postgres-support.ts';
 import { targetPlaces } from './target-places.ts';
 import { errorOf, row, writingTo } from './writing.ts';

@@ -2,9 +2,9 @@ import { afterAll, expect, test } from 'bun:test';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { WriteTarget } from '../../server/connectors/define.ts';
-import { FencedError } from '../../server/connectors/errors.ts';
-import { CommitLog, type CommitRecord } from '../../server/connectors/file/commit-log.ts';
+import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
+import { FencedError } from '../../server/connectors/contract/errors.ts';
+import { CommitLog, type CommitRecord } from '../../server/connectors/kits/files/stores/commit-log.ts';
 import { FileDestinationConfig } from '../../server/connectors/file/settings.ts';
 import { type DestinationContext, openFileWriter } from '../../server/connectors/file/writer.ts';
 

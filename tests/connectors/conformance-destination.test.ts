@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { randomUUID } from 'node:crypto';
-import type { AnyDestination, Cell, TargetColumn, WriteTarget } from '../../server/connectors/define.ts';
-import { FencedError } from '../../server/connectors/errors.ts';
+import type { AnyDestination, Cell, TargetColumn, WriteTarget } from '../../server/connectors/contract/connector.ts';
+import { FencedError } from '../../server/connectors/contract/errors.ts';
 import { allConnectors } from '../../server/connectors/registry.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { until } from '../support/until.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { z } from 'zod';
-import { LOGICAL_TYPES, type StreamSchema } from '../../server/connectors/define.ts';
-import { ConnectorError } from '../../server/connectors/errors.ts';
-import { describeParameters, secretNames } from '../../server/connectors/parameters.ts';
+import { LOGICAL_TYPES, type StreamSchema } from '../../server/connectors/contract/connector.ts';
+import { ConnectorError } from '../../server/connectors/contract/errors.ts';
+import { describeParameters, secretNames } from '../../server/connectors/contract/parameters.ts';
 import { allConnectors, findConnector } from '../../server/connectors/registry.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { until } from '../support/until.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { trackCursor } from '../../server/connectors/cursor.ts';
-import type { Cell, StreamState } from '../../server/connectors/define.ts';
+import { trackCursor } from '../../server/connectors/cells/cursor.ts';
+import type { Cell, StreamState } from '../../server/connectors/contract/connector.ts';
 import { limitHangs } from '../support/hangs.ts';
 
 limitHangs();

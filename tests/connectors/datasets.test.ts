@@ -8,9 +8,9 @@ import type {
   Dataset,
   ReadRequest,
   StreamState,
-} from '../../server/connectors/define.ts';
+} from '../../server/connectors/contract/connector.ts';
 import { duckDbSource } from '../../server/connectors/duckdb/source.ts';
-import { ConnectorError } from '../../server/connectors/errors.ts';
+import { ConnectorError } from '../../server/connectors/contract/errors.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { sqliteSource } from '../../server/connectors/sqlite/source.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { Batch, ConnectorContext, ReadRequest } from '../../server/connectors/define.ts';
+import type { Batch, ConnectorContext, ReadRequest } from '../../server/connectors/contract/connector.ts';
 import { DemoConfig, demoSource } from '../../server/connectors/demo/source.ts';
 import { DEMO_STREAMS, demoSchema } from '../../server/connectors/demo/streams.ts';
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ConnectorContext, StreamSchema } from '../../server/connectors/define.ts';
-import type { DuckDbSourceConfig } from '../../server/connectors/duckdb/settings.ts';
+import type { ConnectorContext, StreamSchema } from '../../server/connectors/contract/connector.ts';
+import type { DuckDbSourceConfig } from '../../server/connectors/duckdb/connection/settings.ts';
 import { duckDbSource } from '../../server/connectors/duckdb/source.ts';
-import { ConnectorError } from '../../server/connectors/errors.ts';
+import { ConnectorError } from '../../server/connectors/contract/errors.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
 import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';

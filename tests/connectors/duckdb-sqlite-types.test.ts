@@ -6,7 +6,7 @@ import type {
   Cell,
   ConnectorContext,
   StreamSchema,
-} from '../../server/connectors/define.ts';
+} from '../../server/connectors/contract/connector.ts';
 import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
 import { duckDbSource } from '../../server/connectors/duckdb/source.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';

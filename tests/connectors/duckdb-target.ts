@@ -1,9 +1,9 @@
 import { afterEach, beforeEach } from 'bun:test';
 import { join } from 'node:path';
-import type { Batch, ConnectorContext, WriteTarget } from '../../server/connectors/define.ts';
+import type { Batch, ConnectorContext, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
-import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/settings.ts';
-import { ConnectorError } from '../../server/connectors/errors.ts';
+import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/connection/settings.ts';
+import { ConnectorError } from '../../server/connectors/contract/errors.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
 import { contextOf } from './fixtures.ts';

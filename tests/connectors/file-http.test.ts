@@ -8,8 +8,8 @@ import {
   RateLimitedError,
   RetryableError,
   TimeoutError,
-} from '../../server/connectors/errors.ts';
-import { parseParameters } from '../../server/connectors/parameters.ts';
+} from '../../server/connectors/contract/errors.ts';
+import { parseParameters } from '../../server/connectors/contract/parameters.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { type Manners, startHttpFiles } from '../support/http-files.ts';
 import { parquetBytes } from './file-places.ts';

@@ -2,9 +2,9 @@ import { afterAll, expect, test } from 'bun:test';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { literal, openDuckDb } from '../../server/connectors/file/duckdb.ts';
+import { literal, openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
-import { decodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
+import { decodeCopyText } from '../../server/connectors/cells/copy-text.ts';
 import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
 

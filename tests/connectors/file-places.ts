@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
-import type { TargetColumn } from '../../server/connectors/define.ts';
-import { literal, openDuckDb } from '../../server/connectors/file/duckdb.ts';
+import type { TargetColumn } from '../../server/connectors/contract/connector.ts';
+import { literal, openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { tablePath } from '../../server/connectors/file/writer.ts';
 import { startHttpFiles } from '../support/http-files.ts';

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import type { ConnectorContext, WriteTarget } from '../../server/connectors/define.ts';
+import type { ConnectorContext, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { fileDestination } from '../../server/connectors/file/destination.ts';
-import { FencedError } from '../../server/connectors/errors.ts';
+import { FencedError } from '../../server/connectors/contract/errors.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { startS3 } from '../support/s3.ts';
 import { remoteContext } from './file-support.ts';

@@ -4,7 +4,7 @@ import {
   ConfigurationError,
   RetryableError,
   TimeoutError,
-} from '../../server/connectors/errors.ts';
+} from '../../server/connectors/contract/errors.ts';
 import { fileDestination } from '../../server/connectors/file/destination.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { startHttpServer } from '../support/http-server.ts';

@@ -7,12 +7,12 @@ import type {
   RequestRecord,
   ResponseRecord,
   StreamState,
-} from '../../server/connectors/define.ts';
-import { type AnyConnector, type SyncMode } from '../../server/connectors/define.ts';
+} from '../../server/connectors/contract/connector.ts';
+import { type AnyConnector, type SyncMode } from '../../server/connectors/contract/connector.ts';
 import { fileDestination } from '../../server/connectors/file/destination.ts';
 import type { FileSourceConfig } from '../../server/connectors/file/settings.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
-import { recordingFetch } from '../../server/engine/recording-fetch.ts';
+import { recordingFetch } from '../../server/connector-runtime/recording-fetch.ts';
 import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
 

@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import type { Batch, ConnectorContext, StreamSchema, StreamState } from '../../server/connectors/define.ts';
-import { ConfigurationError, DataError, SchemaChangedError } from '../../server/connectors/errors.ts';
+import type { Batch, ConnectorContext, StreamSchema, StreamState } from '../../server/connectors/contract/connector.ts';
+import { ConfigurationError, DataError, SchemaChangedError } from '../../server/connectors/contract/errors.ts';
 import { FileSourceConfig } from '../../server/connectors/file/settings.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
-import { decodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
+import { decodeCopyText } from '../../server/connectors/cells/copy-text.ts';
 import { readBatches, requestOf } from './reading.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'data-pipelines-file-test-'));

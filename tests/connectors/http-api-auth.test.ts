@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test';
-import { AuthenticationError, RetryableError } from '../../server/connectors/errors.ts';
+import { AuthenticationError, RetryableError } from '../../server/connectors/contract/errors.ts';
 import { json, type SeenRequest, startHttpServer } from '../support/http-server.ts';
 import { readAll } from './http-support.ts';
 

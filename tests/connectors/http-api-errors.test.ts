@@ -7,10 +7,10 @@ import {
   RateLimitedError,
   RetryableError,
   TimeoutError,
-} from '../../server/connectors/errors.ts';
-import { HURRIED_SECONDS } from '../../server/connectors/http-api/exchange.ts';
+} from '../../server/connectors/contract/errors.ts';
+import { HURRIED_SECONDS } from '../../server/connectors/kits/rest/send.ts';
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
-import { askedWait } from '../../server/connectors/http-api/waiting.ts';
+import { askedWait } from '../../server/connectors/kits/rest/retry-after.ts';
 import { inTurn, json, startHttpServer } from '../support/http-server.ts';
 import { apiContext, problemsOf, readAll } from './http-support.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { StreamState } from '../../server/connectors/define.ts';
+import type { StreamState } from '../../server/connectors/contract/connector.ts';
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
-import { requestValue } from '../../server/connectors/http-api/span.ts';
+import { requestValue } from '../../server/connectors/http-api/datetime-cursor.ts';
 import { json, startHttpServer } from '../support/http-server.ts';
 import { apiContext, discoverOne, readAll } from './http-support.ts';
 import { requestOf } from './reading.ts';

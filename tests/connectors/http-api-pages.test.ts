@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
-import { linkIn } from '../../server/connectors/http-api/pagination.ts';
+import { linkIn } from '../../server/connectors/kits/rest/pagination.ts';
 import { type Answering, json, makeItems, paged, startHttpServer } from '../support/http-server.ts';
 import { readAll } from './http-support.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
-import type { Field } from '../../server/connectors/define.ts';
+import type { Field } from '../../server/connectors/contract/connector.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { json, makeItems, startHttpServer } from '../support/http-server.ts';
 import { apiContext, discoverOne, readAll } from './http-support.ts';

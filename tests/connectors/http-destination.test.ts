@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test';
-import type { Cell, TargetColumn, WriteTarget } from '../../server/connectors/define.ts';
-import { AuthenticationError, ConfigurationError } from '../../server/connectors/errors.ts';
+import type { Cell, TargetColumn, WriteTarget } from '../../server/connectors/contract/connector.ts';
+import { AuthenticationError, ConfigurationError } from '../../server/connectors/contract/errors.ts';
 import { httpDestination } from '../../server/connectors/http/destination.ts';
-import { parseParameters } from '../../server/connectors/parameters.ts';
+import { parseParameters } from '../../server/connectors/contract/parameters.ts';
 import { inTurn, json, startHttpServer } from '../support/http-server.ts';
 import { contextOf } from './fixtures.ts';
 

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Cell, LogicalType } from '../../server/connectors/define.ts';
-import { parseExactly } from '../../server/connectors/file/json-line.ts';
-import { jsonCell } from '../../server/connectors/json-cells.ts';
+import type { Cell, LogicalType } from '../../server/connectors/contract/connector.ts';
+import { parseExactly } from '../../server/connectors/cells/json-line.ts';
+import { jsonCell } from '../../server/connectors/cells/json-cells.ts';
 import { type Item, makeItems, paged, startHttpServer } from '../support/http-server.ts';
 import type { Place } from './fixtures.ts';
 

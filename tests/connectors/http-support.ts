@@ -6,8 +6,8 @@ import type {
   ConnectorContext,
   ReadRequest,
   StreamSchema,
-} from '../../server/connectors/define.ts';
-import { parseParameters } from '../../server/connectors/parameters.ts';
+} from '../../server/connectors/contract/connector.ts';
+import { parseParameters } from '../../server/connectors/contract/parameters.ts';
 import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
 

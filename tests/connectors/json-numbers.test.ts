@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { parseExactly } from '../../server/connectors/file/json-line.ts';
-import { digitsOf } from '../../server/connectors/json-cells.ts';
+import { parseExactly } from '../../server/connectors/cells/json-line.ts';
+import { digitsOf } from '../../server/connectors/cells/json-cells.ts';
 
 const digit = () => String(Math.floor(Math.random() * 10));
 const digits = (count: number) => Array.from({ length: count }, digit).join('');

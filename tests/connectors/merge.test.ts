@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { ConfigurationError, DataError } from '../../server/connectors/errors.ts';
+import { ConfigurationError, DataError } from '../../server/connectors/contract/errors.ts';
 import { batchOf, column } from './postgres-support.ts';
 import { targetPlaces } from './target-places.ts';
 import { errorOf, row, writingTo } from './writing.ts';

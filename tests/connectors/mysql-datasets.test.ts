@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test';
-import type { Cell, Dataset, Filter, StreamState } from '../../server/connectors/define.ts';
+import type { Cell, Dataset, Filter, StreamState } from '../../server/connectors/contract/connector.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { describeMysql, errorOf, mysqlDatabase, readAll, sourceConfig } from './mysql-support.ts';
 import { requestOf } from './postgres-support.ts';

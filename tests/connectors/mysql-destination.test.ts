@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'bun:test';
-import { ConfigurationError, DataError, FencedError } from '../../server/connectors/errors.ts';
+import { ConfigurationError, DataError, FencedError } from '../../server/connectors/contract/errors.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { describeMysql, destinationConfig, mysqlDatabase, threads } from './mysql-support.ts';
 import { until } from '../support/until.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import type { ConnectorContext } from '../../server/connectors/define.ts';
-import { ConfigurationError, DataError, RetryableError } from '../../server/connectors/errors.ts';
+import type { ConnectorContext } from '../../server/connectors/contract/connector.ts';
+import { ConfigurationError, DataError, RetryableError } from '../../server/connectors/contract/errors.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
-import { connectorError } from '../../server/connectors/mysql/failures.ts';
-import { withSession } from '../../server/connectors/mysql/session.ts';
-import type { MysqlSourceConfig } from '../../server/connectors/mysql/settings.ts';
+import { connectorError } from '../../server/connectors/mysql/connection/failures.ts';
+import { withSession } from '../../server/connectors/mysql/connection/session.ts';
+import type { MysqlSourceConfig } from '../../server/connectors/mysql/connection/settings.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { describeMysql, destinationConfig, mysqlDatabase, sourceConfig, threads } from './mysql-support.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Cell, TargetColumn } from '../../server/connectors/define.ts';
+import type { Cell, TargetColumn } from '../../server/connectors/contract/connector.ts';
 import { testMariaDb } from '../support/mariadb.ts';
 import type { Place } from './fixtures.ts';
 

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test';
 import { createHash } from 'node:crypto';
-import type { Cell, Filter, Masking, StreamState } from '../../server/connectors/define.ts';
-import { SchemaChangedError } from '../../server/connectors/errors.ts';
+import type { Cell, Filter, Masking, StreamState } from '../../server/connectors/contract/connector.ts';
+import { SchemaChangedError } from '../../server/connectors/contract/errors.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { describeMysql, errorOf, mysqlDatabase, readAll, sourceConfig, streamNamed, threads } from './mysql-support.ts';
 import { until } from '../support/until.ts';

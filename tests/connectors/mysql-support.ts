@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe } from 'bun:test';
-import type { Cell, ConnectorContext, ReadRequest, StreamSchema, StreamState } from '../../server/connectors/define.ts';
+import type {
+  Cell,
+  ConnectorContext,
+  ReadRequest,
+  StreamSchema,
+  StreamState,
+} from '../../server/connectors/contract/connector.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
-import type { MysqlDestinationConfig, MysqlSourceConfig } from '../../server/connectors/mysql/settings.ts';
+import type { MysqlDestinationConfig, MysqlSourceConfig } from '../../server/connectors/mysql/connection/settings.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { type MariaDb, mariaDbMissing, testMariaDb } from '../support/mariadb.ts';

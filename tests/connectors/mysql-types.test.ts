@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test';
-import type { WriteTarget } from '../../server/connectors/define.ts';
+import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { z } from 'zod';
-import { defineSource } from '../../server/connectors/define.ts';
-import { describeParameters, parseParameters, secretNames } from '../../server/connectors/parameters.ts';
+import { defineSource } from '../../server/connectors/contract/connector.ts';
+import { describeParameters, parseParameters, secretNames } from '../../server/connectors/contract/parameters.ts';
 
 const config = z
   .object({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { slotName } from '../../server/connectors/postgres/replication-slots.ts';
+import { slotName } from '../../server/connectors/postgres/cdc/replication-slots.ts';
 import { type Follower, followers } from './postgres-cdc-support.ts';
 
 const { sides, follow, both } = followers();

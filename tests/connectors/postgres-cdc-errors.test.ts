@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import type { Batch } from '../../server/connectors/define.ts';
-import { ConfigurationError, SchemaChangedError } from '../../server/connectors/errors.ts';
-import { slotName } from '../../server/connectors/postgres/replication-slots.ts';
+import type { Batch } from '../../server/connectors/contract/connector.ts';
+import { ConfigurationError, SchemaChangedError } from '../../server/connectors/contract/errors.ts';
+import { slotName } from '../../server/connectors/postgres/cdc/replication-slots.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { type Cluster, startCluster } from '../bench/cluster.ts';
 import { followers } from './postgres-cdc-support.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
-import { slotName } from '../../server/connectors/postgres/replication-slots.ts';
+import { slotName } from '../../server/connectors/postgres/cdc/replication-slots.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { until } from '../support/until.ts';
 import { followers } from './postgres-cdc-support.ts';

@@ -5,9 +5,9 @@ import type {
   ReadRequest,
   StreamState,
   WriteTarget,
-} from '../../server/connectors/define.ts';
+} from '../../server/connectors/contract/connector.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
-import type { PostgresSourceConfig } from '../../server/connectors/postgres/settings.ts';
+import type { PostgresSourceConfig } from '../../server/connectors/postgres/connection/settings.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import {
   destinationConfig,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { DataError, FencedError } from '../../server/connectors/errors.ts';
+import { DataError, FencedError } from '../../server/connectors/contract/errors.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { until } from '../support/until.ts';
 import { backends, batchOf, destinationConfig } from './postgres-support.ts';

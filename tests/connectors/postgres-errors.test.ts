@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { ConnectorContext } from '../../server/connectors/define.ts';
-import { ConfigurationError, DataError, RetryableError } from '../../server/connectors/errors.ts';
+import type { ConnectorContext } from '../../server/connectors/contract/connector.ts';
+import { ConfigurationError, DataError, RetryableError } from '../../server/connectors/contract/errors.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
-import { connectorError } from '../../server/connectors/postgres/failures.ts';
-import { withSession } from '../../server/connectors/postgres/session.ts';
-import type { PostgresSourceConfig } from '../../server/connectors/postgres/settings.ts';
+import { connectorError } from '../../server/connectors/postgres/connection/failures.ts';
+import { withSession } from '../../server/connectors/postgres/connection/session.ts';
+import type { PostgresSourceConfig } from '../../server/connectors/postgres/connection/settings.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { selfSigned } from '../support/certificates.ts';
 import { startTlsFront } from '../support/postgres-tls.ts';

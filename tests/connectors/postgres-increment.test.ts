@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
-import { trackCursor } from '../../server/connectors/cursor.ts';
-import type { Cell, ReadRequest, StreamState } from '../../server/connectors/define.ts';
-import { decodeCopyText, encodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
-import { trackLines } from '../../server/connectors/postgres/line-tracker.ts';
+import { trackCursor } from '../../server/connectors/cells/cursor.ts';
+import type { Cell, ReadRequest, StreamState } from '../../server/connectors/contract/connector.ts';
+import { decodeCopyText, encodeCopyText } from '../../server/connectors/cells/copy-text.ts';
+import { trackLines } from '../../server/connectors/postgres/read/cursor-lines.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import {
   backends,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import { ConfigurationError, DataError } from '../../server/connectors/errors.ts';
+import { ConfigurationError, DataError } from '../../server/connectors/contract/errors.ts';
 import { until } from '../support/until.ts';
 import { batchOf, column } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
-import { pageRanges } from '../../server/connectors/postgres/ranges.ts';
+import { pageRanges } from '../../server/connectors/postgres/read/ranges.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { until } from '../support/until.ts';
 import {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import type { Cell, StreamState } from '../../server/connectors/define.ts';
-import { SchemaChangedError } from '../../server/connectors/errors.ts';
+import type { Cell, StreamState } from '../../server/connectors/contract/connector.ts';
+import { SchemaChangedError } from '../../server/connectors/contract/errors.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { backends, readAll, requestOf, sourceConfig, streamNamed, twoDatabases } from './postgres-support.ts';
 import { until } from '../support/until.ts';

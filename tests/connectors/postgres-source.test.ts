@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { createHash } from 'node:crypto';
-import type { Cell, Filter, Masking } from '../../server/connectors/define.ts';
+import type { Cell, Filter, Masking } from '../../server/connectors/contract/connector.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { readAll, requestOf, sourceConfig, streamNamed, twoDatabases } from './postgres-support.ts';
 

@@ -12,11 +12,14 @@ import type {
   StreamState,
   TargetColumn,
   WriteTarget,
-} from '../../server/connectors/define.ts';
+} from '../../server/connectors/contract/connector.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
-import type { PostgresDestinationConfig, PostgresSourceConfig } from '../../server/connectors/postgres/settings.ts';
+import type {
+  PostgresDestinationConfig,
+  PostgresSourceConfig,
+} from '../../server/connectors/postgres/connection/settings.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { directConnect } from '../../server/engine/connector-connect.ts';
+import { directConnect } from '../../server/connector-runtime/sockets.ts';
 import { createPlainDatabase, type TestDatabase } from '../support/database.ts';
 import { limitHangs } from '../support/hangs.ts';
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import type { TargetColumn, WriteTarget } from '../../server/connectors/define.ts';
+import type { TargetColumn, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { until } from '../support/until.ts';
 import { backends, batchOf, column, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';

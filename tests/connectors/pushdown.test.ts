@@ -8,14 +8,14 @@ import type {
   Filter,
   Masking,
   StreamSchema,
-} from '../../server/connectors/define.ts';
+} from '../../server/connectors/contract/connector.ts';
 import { duckDbSource } from '../../server/connectors/duckdb/source.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { sqliteSource } from '../../server/connectors/sqlite/source.ts';
-import { createMapper } from '../../server/engine/mapping.ts';
-import { planTransfer, readRequest } from '../../server/engine/transfer-plan.ts';
-import { openSecrets } from '../../server/lib/secrets.ts';
+import { createMapper } from '../../server/transfer/mapping.ts';
+import { planTransfer, readRequest } from '../../server/pipeline/transfer-plan.ts';
+import { openSecrets } from '../../server/platform/secrets.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 import { onDuckDb } from './duckdb-places.ts';

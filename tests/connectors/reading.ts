@@ -6,7 +6,7 @@ import type {
   LogicalType,
   ReadRequest,
   StreamSchema,
-} from '../../server/connectors/define.ts';
+} from '../../server/connectors/contract/connector.ts';
 
 export function requestOf(stream: StreamSchema, more: Partial<ReadRequest> = {}): ReadRequest {
   const columns = stream.fields.map((field) => ({ field, masking: 'none' as const }));

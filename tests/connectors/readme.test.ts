@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'bun:test';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AnySource } from '../../server/connectors/define.ts';
-import { AuthenticationError } from '../../server/connectors/errors.ts';
+import type { AnySource } from '../../server/connectors/contract/connector.ts';
+import { AuthenticationError } from '../../server/connectors/contract/errors.ts';
 import { readBatches, requestOf } from './reading.ts';
 import { limitHangs } from '../support/hangs.ts';
 

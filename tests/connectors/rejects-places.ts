@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type { ConnectorContext, Writer, WriteTarget } from '../../server/connectors/define.ts';
+import type { ConnectorContext, Writer, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
-import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/settings.ts';
+import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/connection/settings.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';

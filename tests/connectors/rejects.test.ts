@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Batch, Cell, RowChange, WriteTarget } from '../../server/connectors/define.ts';
+import type { Batch, Cell, RowChange, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { mysqlDatabase } from './mysql-support.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { batchOf, column, targetOf, twoDatabases } from './postgres-support.ts';

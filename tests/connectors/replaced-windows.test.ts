@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import type { WriteTarget } from '../../server/connectors/define.ts';
-import { DataError } from '../../server/connectors/errors.ts';
+import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
+import { DataError } from '../../server/connectors/contract/errors.ts';
 import { batchOf } from './postgres-support.ts';
 import { targetPlaces } from './target-places.ts';
 import { errorOf, row, writingTo } from './writing.ts';

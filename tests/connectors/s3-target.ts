@@ -1,4 +1,4 @@
-import type { TargetColumn, WriteTarget } from '../../server/connectors/define.ts';
+import type { TargetColumn, WriteTarget } from '../../server/connectors/contract/connector.ts';
 
 const column = (name: string, type: TargetColumn['type']): TargetColumn => ({
   name,

@@ -5,7 +5,7 @@ import {
   RetryableError,
   SchemaChangedError,
   TimeoutError,
-} from '../../server/connectors/errors.ts';
+} from '../../server/connectors/contract/errors.ts';
 import type { Entry, TestContext } from './postgres-support.ts';
 import { errorOf } from './unreachable.ts';
 

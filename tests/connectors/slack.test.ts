@@ -4,8 +4,8 @@ import {
   ConfigurationError,
   RateLimitedError,
   RetryableError,
-} from '../../server/connectors/errors.ts';
-import { recordingFetch } from '../../server/engine/recording-fetch.ts';
+} from '../../server/connectors/contract/errors.ts';
+import { recordingFetch } from '../../server/connector-runtime/recording-fetch.ts';
 import { slackDestination } from '../../server/connectors/slack/destination.ts';
 import { rateLimited, refused, SLACK_TOKEN, slackChannel, slackServer } from '../support/slack-server.ts';
 import { contextOf } from './fixtures.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
-import type { StreamSchema } from '../../server/connectors/define.ts';
-import { describeApart } from '../../server/connectors/sqlite/apart.ts';
+import type { StreamSchema } from '../../server/connectors/contract/connector.ts';
+import { describeApart } from '../../server/connectors/sqlite/query-subprocess.ts';
 import { sqliteSource } from '../../server/connectors/sqlite/source.ts';
 import { isAlive } from '../support/processes.ts';
 import { until } from '../support/until.ts';

@@ -2,7 +2,13 @@ import { Database } from 'bun:sqlite';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Cell, ConnectorContext, Field, ReadRequest, StreamSchema } from '../../server/connectors/define.ts';
+import type {
+  Cell,
+  ConnectorContext,
+  Field,
+  ReadRequest,
+  StreamSchema,
+} from '../../server/connectors/contract/connector.ts';
 import type { SqliteSourceConfig } from '../../server/connectors/sqlite/settings.ts';
 import { sqliteSource } from '../../server/connectors/sqlite/source.ts';
 import { contextOf } from './fixtures.ts';

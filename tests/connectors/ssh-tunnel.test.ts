@@ -5,11 +5,11 @@ import {
   ConfigurationError,
   RetryableError,
   TimeoutError,
-} from '../../server/connectors/errors.ts';
+} from '../../server/connectors/contract/errors.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
-import { PgSession, withSession } from '../../server/connectors/postgres/session.ts';
+import { PgSession, withSession } from '../../server/connectors/postgres/connection/session.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { generateSshKey } from '../../server/lib/ssh-keys.ts';
+import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';

@@ -1,8 +1,8 @@
 import { describe } from 'bun:test';
-import type { ConnectorContext } from '../../server/connectors/define.ts';
-import { tunnelConnect } from '../../server/engine/connector-connect.ts';
-import type { EgressRules } from '../../server/lib/net-guard.ts';
-import { generateSshKey } from '../../server/lib/ssh-keys.ts';
+import type { ConnectorContext } from '../../server/connectors/contract/connector.ts';
+import { tunnelConnect } from '../../server/connector-runtime/sockets.ts';
+import type { EgressRules } from '../../server/platform/net/egress-rules.ts';
+import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { type Sshd, sshdMissing } from '../support/sshd.ts';
 import type { TestContext } from './postgres-support.ts';
 

@@ -6,7 +6,7 @@ import {
   type ConnectorError,
   RetryableError,
   TimeoutError,
-} from '../../server/connectors/errors.ts';
+} from '../../server/connectors/contract/errors.ts';
 import { blackHole } from '../support/black-hole.ts';
 
 /** Settings of a database connector that something is wrong with. */

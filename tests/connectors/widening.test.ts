@@ -5,7 +5,7 @@ import type {
   Cell,
   ConnectorContext,
   TargetColumn,
-} from '../../server/connectors/define.ts';
+} from '../../server/connectors/contract/connector.ts';
 import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
 import { duckDbSource } from '../../server/connectors/duckdb/source.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach } from 'bun:test';
-import type { Batch, Cell, Writer, WriteTarget } from '../../server/connectors/define.ts';
+import type { Batch, Cell, Writer, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { column } from './postgres-support.ts';
 
 export const COLUMNS = [column('id', 'integer'), column('name', 'string'), column('at', 'timestamp_tz')];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createApp } from '../../server/app.ts';
+import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { type Json, type Operation, readContract } from './document.ts';

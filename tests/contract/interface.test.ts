@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createApp } from '../../server/app.ts';
+import { createApp } from '../../server/http/app.ts';
 import { proceduresOf } from '../../server/http/rest.ts';
 import { appRouter, restRouter } from '../../server/router.ts';
 import { testDeps } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { createApp } from '../../server/app.ts';
+import { createApp } from '../../server/http/app.ts';
 import { testDeps } from '../support/database.ts';
 
 const { deps } = await testDeps();

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { accounts } from '../../db/schema/index.ts';
-import { badRequest } from '../../server/lib/errors.ts';
-import { act, type CallContext, type Ctx, router, write } from '../../server/procedure.ts';
+import { badRequest } from '../../server/platform/errors.ts';
+import { act, type CallContext, type Ctx, router, write } from '../../server/api/procedure.ts';
 import { testDeps } from '../support/database.ts';
 
 const context = await testDeps();

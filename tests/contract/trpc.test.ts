@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { TRPCClientError } from '@trpc/client';
 import { createApiClient } from '../../client/api.ts';
-import { createApp } from '../../server/app.ts';
+import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 

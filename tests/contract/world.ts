@@ -8,7 +8,7 @@ import {
   networkLogSegments,
   streamRuns,
 } from '../../db/schema/index.ts';
-import { refreshCatalog } from '../../server/engine/account-connectors.ts';
+import { refreshCatalog } from '../../server/catalog/discover.ts';
 import type { Call } from '../support/api.ts';
 import type { TestDeps } from '../support/database.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { and, eq, sql } from 'drizzle-orm';
 import { accountConnectors, events } from '../../db/schema/index.ts';
-import { disableBroken } from '../../server/engine/broken-connectors.ts';
+import { disableBroken } from '../../server/runs/disable-connections.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf } from '../support/resources.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import type { Cell, Field, LogicalType } from '../../server/connectors/define.ts';
-import { decodeCopyText, encodeCopyText } from '../../server/connectors/postgres/copy-text.ts';
-import { createCopyTextMapper } from '../../server/engine/copy-text-mapping.ts';
-import { fieldCipher } from '../../server/lib/field-encryption.ts';
-import { createMapper } from '../../server/engine/mapping.ts';
-import type { TransferPlan } from '../../server/engine/transfer-plan.ts';
+import type { Cell, Field, LogicalType } from '../../server/connectors/contract/connector.ts';
+import { decodeCopyText, encodeCopyText } from '../../server/connectors/cells/copy-text.ts';
+import { createCopyTextMapper } from '../../server/transfer/copy-text-mapping.ts';
+import { fieldCipher } from '../../server/platform/field-encryption.ts';
+import { createMapper } from '../../server/transfer/mapping.ts';
+import type { TransferPlan } from '../../server/pipeline/transfer-plan.ts';
 
 const salt = (value: string | Uint8Array) => new Bun.CryptoHasher('sha256', 'salt').update(value).digest('hex');
 const KEYS = { salted: salt, encrypted: fieldCipher('a key of thirty-two characters..', 'account').encrypt };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import { connections, events } from '../../db/schema/index.ts';
-import { minutesLate, tellDelays } from '../../server/engine/data-delays.ts';
-import { evaluatePending } from '../../server/events/evaluate-loop.ts';
+import { minutesLate, tellDelays } from '../../server/worker/data-delays.ts';
+import { evaluatePending } from '../../server/automation/evaluation/evaluation-loop.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { firingsOf } from '../support/firings.ts';

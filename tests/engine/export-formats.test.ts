@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import type { ExportDocument, ExportedStream } from '../../server/engine/export-document.ts';
-import { formatExport } from '../../server/engine/export-formats.ts';
+import type { ExportDocument, ExportedStream } from '../../server/exports/document.ts';
+import { formatExport } from '../../server/exports/formats.ts';
 
 const stream = (rest: Partial<ExportedStream> = {}): ExportedStream => ({
   namespace: 'public',

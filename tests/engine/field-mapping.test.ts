@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import type { Field } from '../../server/connectors/define.ts';
-import { type FieldMapping, fieldChange, mappedFields, mappedTarget } from '../../server/engine/field-mapping.ts';
-import { createMapper } from '../../server/engine/mapping.ts';
-import { planTransfer } from '../../server/engine/transfer-plan.ts';
+import type { Field } from '../../server/connectors/contract/connector.ts';
+import { type FieldMapping, fieldChange, mappedFields, mappedTarget } from '../../server/pipeline/field-mapping.ts';
+import { createMapper } from '../../server/transfer/mapping.ts';
+import { planTransfer } from '../../server/pipeline/transfer-plan.ts';
 
 const mapping = (more: Partial<FieldMapping>): FieldMapping => ({
   source_field: 'email',

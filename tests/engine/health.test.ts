@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { and, eq, sql } from 'drizzle-orm';
 import { accountConnectors, connections, events } from '../../db/schema/index.ts';
-import { startWorker } from '../../server/engine/handlers.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { testDeps } from '../support/database.ts';
 import { makePipeline, runEnded } from '../support/pipeline.ts';
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'bun:test';
-import type { Cell, Field, Filter, LogicalType, StreamSchema } from '../../server/connectors/define.ts';
-import { SchemaChangedError } from '../../server/connectors/errors.ts';
+import type { Cell, Field, Filter, LogicalType, StreamSchema } from '../../server/connectors/contract/connector.ts';
+import { SchemaChangedError } from '../../server/connectors/contract/errors.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
-import { createMapper } from '../../server/engine/mapping.ts';
-import { planTransfer } from '../../server/engine/transfer-plan.ts';
+import { createMapper } from '../../server/transfer/mapping.ts';
+import { planTransfer } from '../../server/pipeline/transfer-plan.ts';
 
 const source = findConnector('source', 'sample');
 if (!source) throw new Error('the sample source is gone');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { accounts, networkLogSegments } from '../../db/schema/index.ts';
-import { sweepNetworkLogs } from '../../server/engine/network-log-retention.ts';
+import { sweepNetworkLogs } from '../../server/connector-runtime/network-log-retention.ts';
 import { testDeps } from '../support/database.ts';
 import { makePipeline } from '../support/pipeline.ts';
 

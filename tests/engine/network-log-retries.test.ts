@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { gunzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
 import { networkLogSegments, streamRuns } from '../../db/schema/index.ts';
-import { NetworkLog } from '../../server/engine/network-log.ts';
-import { createRedactor } from '../../server/lib/redact.ts';
+import { NetworkLog } from '../../server/connector-runtime/network-log.ts';
+import { createRedactor } from '../../server/platform/redact.ts';
 import { testDeps } from '../support/database.ts';
 import { makePipeline } from '../support/pipeline.ts';
 

@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
-import { connectionStreams } from '../../db/schema/index.ts';
-import type { Field, LogicalType, StreamSchema } from '../../server/connectors/define.ts';
+import { connectionStreams, type StreamRow } from '../../db/schema/index.ts';
+import type { Field, LogicalType, StreamSchema } from '../../server/connectors/contract/connector.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
-import { startWorker } from '../../server/engine/handlers.ts';
-import { applyOverrides, incompatibility, withCatalogChoices } from '../../server/engine/overrides.ts';
-import { planTransfer } from '../../server/engine/transfer-plan.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
+import { applyOverrides, incompatibility, withCatalogChoices } from '../../server/pipeline/overrides.ts';
+import { planTransfer } from '../../server/pipeline/transfer-plan.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { makerOf, postgresParameters } from '../support/resources.ts';
@@ -35,14 +35,14 @@ const schema: StreamSchema = {
   supports_date_window: true,
   suggested: true,
 };
-const stream = (rest: Partial<typeof connectionStreams.$inferSelect> = {}) =>
+const stream = (rest: Partial<StreamRow> = {}) =>
   ({
     fields: [],
     primary_key: [['id']],
     cursor_field: ['at'],
     state: null,
     ...rest,
-  }) as unknown as typeof connectionStreams.$inferSelect;
+  }) as unknown as StreamRow;
 const choice = (name: string, rest: object = {}) => ({
   path: [name],
   selected: true,

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { accounts, connections, events, planLimitNotices, usageLedger } from '../../db/schema/index.ts';
-import { clearPlanNotices } from '../../server/engine/plan-clearance.ts';
-import { settleAllPlanLocks } from '../../server/engine/plan-locks.ts';
-import { fireDue } from '../../server/engine/scheduler.ts';
-import { evaluatePending } from '../../server/events/evaluate-loop.ts';
+import { clearPlanNotices } from '../../server/billing/clear-notices.ts';
+import { settleAllPlanLocks } from '../../server/billing/lock-connections.ts';
+import { fireDue } from '../../server/runs/schedule-tick.ts';
+import { evaluatePending } from '../../server/automation/evaluation/evaluation-loop.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { ledgerEntry } from '../support/ledger.ts';

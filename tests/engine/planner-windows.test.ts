@@ -8,8 +8,8 @@ import {
   SPLIT_UNITS,
   splitDays,
   windowOf,
-} from '../../server/engine/planner-windows.ts';
-import { addDays, daysIn } from '../../server/lib/utc-days.ts';
+} from '../../server/pipeline/custom-run/windows.ts';
+import { addDays, daysIn } from '../../server/platform/utc-days.ts';
 
 // Clocks change at midnight in Cairo, Beirut and (once) São Paulo; Apia left out a day; Lord Howe moves by half an hour.
 const ZONES = [

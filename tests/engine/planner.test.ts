@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import type { connectionStreams } from '../../db/schema/index.ts';
-import type { StreamSchema } from '../../server/connectors/define.ts';
-import { type PastChunk, planCustomRun, type PlannerInput } from '../../server/engine/planner.ts';
-import { paceOf } from '../../server/engine/planner-estimates.ts';
-import { completeParameters, planHash } from '../../server/engine/planner-parameters.ts';
-import { planStream } from '../../server/engine/planner-streams.ts';
+import type { StreamRow } from '../../db/schema/index.ts';
+import type { StreamSchema } from '../../server/connectors/contract/connector.ts';
+import { type PastChunk, planCustomRun, type PlannerInput } from '../../server/pipeline/custom-run/plan.ts';
+import { paceOf } from '../../server/pipeline/custom-run/estimates.ts';
+import { completeParameters, planHash } from '../../server/pipeline/custom-run/parameters.ts';
+import { planStream } from '../../server/pipeline/custom-run/streams.ts';
 
 const TODAY = '2026-03-15';
 type Given = Parameters<typeof completeParameters>[0];
@@ -18,7 +18,6 @@ const codeOf = (given: Given) => {
   }
 };
 
-type StreamRow = typeof connectionStreams.$inferSelect;
 const row = (id: string, more: Partial<StreamRow> = {}) =>
   ({
     id,

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import { events, streamRuns } from '../../db/schema/index.ts';
-import { claimStream, recordProgress } from '../../server/engine/claims.ts';
-import { Attempt } from '../../server/engine/attempt.ts';
-import { markRateLimited } from '../../server/engine/rate-limits.ts';
+import { claimStream, recordProgress } from '../../server/runs/claim-stream.ts';
+import { Attempt } from '../../server/transfer/attempt.ts';
+import { markRateLimited } from '../../server/runs/rate-limits.ts';
 import { testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline } from '../support/pipeline.ts';
 import { until } from '../support/until.ts';

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { connectionStreams, events } from '../../db/schema/index.ts';
-import { startWorker } from '../../server/engine/handlers.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline, networkLog, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { until } from '../support/until.ts';

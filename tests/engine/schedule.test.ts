@@ -6,7 +6,7 @@ import {
   nextRunAt,
   nextTicks,
   type Schedule,
-} from '../../server/engine/schedule.ts';
+} from '../../server/pipeline/schedule.ts';
 
 const cron = (cron_expression: string, timezone = 'UTC'): Schedule => ({
   ...MANUAL,

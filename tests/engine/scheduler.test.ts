@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { accountConnectors, accounts, connectionRuns, connections } from '../../db/schema/index.ts';
-import { fireDue } from '../../server/engine/scheduler.ts';
+import { fireDue } from '../../server/runs/schedule-tick.ts';
 import { testDeps } from '../support/database.ts';
 import { makePipeline } from '../support/pipeline.ts';
 

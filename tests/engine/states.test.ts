@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { backoffSeconds, finalRunStatus } from '../../server/engine/states.ts';
+import { backoffSeconds, finalRunStatus } from '../../server/pipeline/run-states.ts';
 
 describe('the final state of a run', () => {
   test.each([

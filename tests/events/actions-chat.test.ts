@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { deliverActionJob } from '../../server/engine/deliver.ts';
+import { deliverActionJob } from '../../server/automation/delivery/deliver.ts';
 import { deliveringService } from '../support/deliveries.ts';
 import { connectionId } from '../support/firings.ts';
 import { uniqueName } from '../support/resources.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import { connectionRuns, connections, events } from '../../db/schema/index.ts';
-import { deliverActionJob } from '../../server/engine/deliver.ts';
+import { deliverActionJob } from '../../server/automation/delivery/deliver.ts';
 import { testApi } from '../support/api.ts';
 import { deliveringService } from '../support/deliveries.ts';
 import { uniqueName } from '../support/resources.ts';

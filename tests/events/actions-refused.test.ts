@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { eq, inArray } from 'drizzle-orm';
 import { accountConnectors, accounts, connectionRuns, connections, usageLedger, users } from '../../db/schema/index.ts';
-import { LIVE_RUN } from '../../server/engine/states.ts';
+import { LIVE_RUN } from '../../server/pipeline/run-states.ts';
 import { deliveringService } from '../support/deliveries.ts';
 import { connectionId } from '../support/firings.ts';
 import { ledgerEntry } from '../support/ledger.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { cases, caseTimeline, triggers } from '../../db/schema/index.ts';
-import { moveCase } from '../../server/events/cases-transitions.ts';
+import { moveCase } from '../../server/automation/cases/transitions.ts';
 import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import { deliveries } from '../../db/schema/index.ts';
-import { resendLostDeliveries } from '../../server/events/deliveries.ts';
+import { resendLostDeliveries } from '../../server/automation/delivery/queue-deliveries.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { connectionId, firingsOf } from '../support/firings.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq, sql } from 'drizzle-orm';
 import { events, triggerGroups } from '../../db/schema/index.ts';
-import { startEvaluator } from '../../server/events/evaluate-loop.ts';
-import { fireOverdue } from '../../server/events/evaluate-timers.ts';
+import { startEvaluator } from '../../server/automation/evaluation/evaluation-loop.ts';
+import { fireOverdue } from '../../server/automation/evaluation/timers.ts';
 import { until } from '../support/until.ts';
 import { evaluationBench } from './evaluate-support.ts';
 

@@ -1,9 +1,9 @@
 import { and, eq, sql } from 'drizzle-orm';
-import { cases, events, triggerMatches, triggers } from '../../db/schema/index.ts';
+import { cases, events, triggerMatches, type TriggerRow, triggers } from '../../db/schema/index.ts';
 import { emit, type NewEvent, SYSTEM_ACTOR } from '../../server/events/emit.ts';
-import { evaluatePending } from '../../server/events/evaluate-loop.ts';
-import { compileRule } from '../../server/events/rules/compile.ts';
-import { DEFAULT_CASE_SETTINGS, type TriggerRow } from '../../server/events/triggers.ts';
+import { evaluatePending } from '../../server/automation/evaluation/evaluation-loop.ts';
+import { compileRule } from '../../server/automation/rules/compile.ts';
+import { DEFAULT_CASE_SETTINGS } from '../../server/automation/triggers/trigger-index.ts';
 import { testDeps } from '../support/database.ts';
 
 /** A service without an evaluator of its own, where triggers are made in the database and events happen by `emit`. */

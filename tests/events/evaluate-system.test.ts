@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import { triggers } from '../../db/schema/index.ts';
-import { ensureSystemTriggers } from '../../server/events/triggers-system.ts';
+import { ensureSystemTriggers } from '../../server/automation/triggers/system-triggers.ts';
 import { evaluationBench } from './evaluate-support.ts';
 
 const { server, casesOf, evaluate, happen } = await evaluationBench();

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { events, triggerMatches, triggers } from '../../db/schema/index.ts';
-import { settleStates } from '../../server/events/evaluate-timers.ts';
+import { settleStates } from '../../server/automation/evaluation/timers.ts';
 import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
-import { compileRule } from '../../server/events/rules/compile.ts';
-import { DEFAULT_CASE_SETTINGS } from '../../server/events/triggers.ts';
+import { compileRule } from '../../server/automation/rules/compile.ts';
+import { DEFAULT_CASE_SETTINGS } from '../../server/automation/triggers/trigger-index.ts';
 import { evaluationBench } from './evaluate-support.ts';
 
 const { server, age, casesOf, evaluate, eventRow, firings, happen, makeTrigger, triggerRow } = await evaluationBench();

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { EVENT_KINDS, type EventKind } from '../../server/events/kinds.ts';
-import { compileRule, RefusedRule } from '../../server/events/rules/compile.ts';
-import { conditionSource, RuleCondition } from '../../server/events/rules/condition.ts';
-import { RuleError } from '../../server/events/rules/errors.ts';
-import { ruleVariables } from '../../server/events/rules/rule-variables.ts';
-import { sampleFacts } from '../../server/events/rules/sample.ts';
+import { compileRule, RefusedRule } from '../../server/automation/rules/compile.ts';
+import { conditionSource, RuleCondition } from '../../server/automation/rules/condition.ts';
+import { RuleError } from '../../server/automation/rules/errors.ts';
+import { ruleVariables } from '../../server/automation/rules/rule-variables.ts';
+import { sampleFacts } from '../../server/automation/rules/sample.ts';
 
 const evaluate = (rule: string, facts: Record<string, unknown>) => compileRule(rule).evaluate(ruleVariables(facts));
 

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { events } from '../../db/schema/index.ts';
-import { startWorker } from '../../server/engine/handlers.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { EVENT_KINDS } from '../../server/events/kinds.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';

@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import postgres from 'postgres';
 import { streamRuns } from '../../db/schema/index.ts';
-import { startWorker } from '../../server/engine/handlers.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { addressKind, isMetadataName, literalAddress } from '../../server/lib/addresses.ts';
+import { addressKind, isMetadataName, literalAddress } from '../../server/platform/net/addresses.ts';
 
 describe('kinds of addresses', () => {
   test.each([

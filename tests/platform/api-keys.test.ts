@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { apiKeyPrefix, isMistyped, makeApiKey } from '../../server/lib/api-keys.ts';
+import { apiKeyPrefix, isMistyped, makeApiKey } from '../../server/platform/api-keys.ts';
 
 test('keys have the documented form and are not made twice', () => {
   const keys = Array.from({ length: 1000 }, makeApiKey);

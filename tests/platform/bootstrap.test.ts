@@ -3,11 +3,11 @@ import { eq, sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../../db/index.ts';
 import { migrateDatabase } from '../../db/migrate.ts';
 import { accounts, apiKeys, roles, userRoles, users } from '../../db/schema/index.ts';
-import { bootstrap } from '../../server/bootstrap.ts';
-import type { Config } from '../../server/config.ts';
-import { isMistyped } from '../../server/lib/api-keys.ts';
-import { openSecrets } from '../../server/lib/secrets.ts';
-import { SYSTEM_ROLES } from '../../server/permissions.ts';
+import { bootstrap } from '../../server/process/bootstrap.ts';
+import type { Config } from '../../server/platform/config.ts';
+import { isMistyped } from '../../server/platform/api-keys.ts';
+import { openSecrets } from '../../server/platform/secrets.ts';
+import { SYSTEM_ROLES } from '../../server/api/permissions.ts';
 import { createPlainDatabase, testConfig } from '../support/database.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 

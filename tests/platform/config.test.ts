@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigError, environmentOf, readConfig } from '../../server/config.ts';
+import { ConfigError, environmentOf, readConfig } from '../../server/platform/config.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 
 const folder = temporaryFolder();
@@ -76,7 +76,7 @@ test('the secret key is made once, readable by its owner only, and kept', () => 
 
 test('processes that start at once agree on one secret key', async () => {
   const dataDir = join(folder, 'race');
-  const script = `const { readConfig } = await import(${JSON.stringify(join(import.meta.dir, '../../server/config.ts'))});
+  const script = `const { readConfig } = await import(${JSON.stringify(join(import.meta.dir, '../../server/platform/config.ts'))});
     console.log(readConfig({ DATA_DIR: ${JSON.stringify(dataDir)} }).SECRET_KEY);`;
   const children = Array.from({ length: 4 }, () => Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' }));
   const keys = await Promise.all(children.map((child) => new Response(child.stdout).text()));

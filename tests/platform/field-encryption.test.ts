@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { fieldCipher } from '../../server/lib/field-encryption.ts';
-import { openSecrets } from '../../server/lib/secrets.ts';
+import { fieldCipher } from '../../server/platform/field-encryption.ts';
+import { openSecrets } from '../../server/platform/secrets.ts';
 
 const KEY = 'a secret key that only the tests use, 0123456789';
 const ACCOUNT = '01900000-0000-7000-8000-000000000001';
@@ -38,7 +38,7 @@ test('the command gives back whole files, and says what it could not open', asyn
   const foreign = fieldCipher(KEY, 'another').encrypt('secret');
   const input = `id,email\n1,${encrypt('ann@example.com')}\n2,"${encrypt('bob')}",${foreign}\n`;
   const run = async (text: string) => {
-    const script = join(import.meta.dir, '../../server/decrypt-fields.ts');
+    const script = join(import.meta.dir, '../../server/process/commands/decrypt-fields.ts');
     const child = Bun.spawn([process.execPath, script, ACCOUNT], {
       stdin: new Blob([text]),
       stdout: 'pipe',

@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:net';
 import { afterAll, describe, expect, test } from 'bun:test';
-import { guardedConnect } from '../../server/lib/guarded-connect.ts';
-import { guardedFetch } from '../../server/lib/guarded-fetch.ts';
-import { checkedAddresses, type EgressRules, type Place } from '../../server/lib/net-guard.ts';
+import { guardedConnect } from '../../server/platform/net/guarded-connect.ts';
+import { guardedFetch } from '../../server/platform/net/guarded-fetch.ts';
+import { checkedAddresses, type EgressRules, type Place } from '../../server/platform/net/egress-rules.ts';
 
 const servers: Server[] = [];
 afterAll(() => {

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test';
-import { guardedFetch } from '../../server/lib/guarded-fetch.ts';
+import { guardedFetch } from '../../server/platform/net/guarded-fetch.ts';
 import { selfSigned } from '../support/certificates.ts';
 import { until } from '../support/until.ts';
 
@@ -57,7 +57,7 @@ test('a certificate is good for its own name alone, also when the address has a 
   const { key, cert } = selfSigned('DNS:localhost');
   const secure = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => new Response('hello') });
   const program = `
-    import { guardedFetch } from ${JSON.stringify(new URL('../../server/lib/guarded-fetch.ts', import.meta.url).pathname)};
+    import { guardedFetch } from ${JSON.stringify(new URL('../../server/platform/net/guarded-fetch.ts', import.meta.url).pathname)};
     const kept = guardedFetch({ allow: ['localhost:${secure.port}', '127.0.0.1:${secure.port}'] }, { keepAlive: true });
     for (const name of ['localhost', 'localhost', '127.0.0.1', 'localhost']) {
       const url = \`https://\${name}:${secure.port}/\`;

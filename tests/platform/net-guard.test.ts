@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { checkUrl, guardedFetch } from '../../server/lib/guarded-fetch.ts';
+import { checkUrl, guardedFetch } from '../../server/platform/net/guarded-fetch.ts';
 
 const seen: { host: string | null; encoding: string | null; body: string }[] = [];
 const server = Bun.serve({

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openObjectStore } from '../../server/lib/objects.ts';
+import { openObjectStore } from '../../server/platform/object-store.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 
 const folder = temporaryFolder();

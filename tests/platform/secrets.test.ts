@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { openSecrets } from '../../server/lib/secrets.ts';
+import { openSecrets } from '../../server/platform/secrets.ts';
 
 const secrets = openSecrets('one master key of the tests, 0123456789');
 const others = openSecrets('another master key of the tests, 987654');

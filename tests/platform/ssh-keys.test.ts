@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { generateSshKey, publicKeyOf } from '../../server/lib/ssh-keys.ts';
+import { generateSshKey, publicKeyOf } from '../../server/platform/ssh-keys.ts';
 
 test('every key that is made can be read, also the one in 256 whose public half begins with zero', () => {
   for (let made = 0; made < 2000; made += 1) {

@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { accounts, apiKeys, roles, userRoles, users } from '../../db/schema/index.ts';
-import { createApp } from '../../server/app.ts';
-import type { Permission } from '../../server/permissions.ts';
-import { makeApiKey } from '../../server/lib/api-keys.ts';
+import { createApp } from '../../server/http/app.ts';
+import type { Permission } from '../../server/api/permissions.ts';
+import { makeApiKey } from '../../server/platform/api-keys.ts';
 import type { TestDeps } from './database.ts';
 
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape

@@ -1,7 +1,7 @@
 import { afterAll } from 'bun:test';
-import type { Config } from '../../server/config.ts';
-import { createApp } from '../../server/app.ts';
-import { startWorker } from '../../server/engine/handlers.ts';
+import type { Config } from '../../server/platform/config.ts';
+import { createApp } from '../../server/http/app.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from './api.ts';
 import { type Looking, openBrowser, signIn, type TestBrowser } from './browser.ts';
 import { testDeps } from './database.ts';

@@ -6,11 +6,11 @@ import { afterAll } from 'bun:test';
 import postgres from 'postgres';
 import { openDatabase } from '../../db/index.ts';
 import { migrateDatabase } from '../../db/migrate.ts';
-import { bootstrap } from '../../server/bootstrap.ts';
-import { type Config, readConfig } from '../../server/config.ts';
+import { bootstrap } from '../../server/process/bootstrap.ts';
+import { type Config, readConfig } from '../../server/platform/config.ts';
 import { closeDeps, createDeps, type Deps } from '../../server/deps.ts';
-import { openLog } from '../../server/lib/log.ts';
-import { openSecrets } from '../../server/lib/secrets.ts';
+import { openLog } from '../../server/platform/log.ts';
+import { openSecrets } from '../../server/platform/secrets.ts';
 import { openQueue } from '../../server/queue/boss.ts';
 import { limitHangs } from './hangs.ts';
 import { testServerUrl } from './postgres.ts';
@@ -125,7 +125,12 @@ function fingerprint(): string {
     .filter((file) => file.endsWith('.sql'))
     .toSorted()
     .map((file) => join(migrations, file));
-  const made = ['server/bootstrap.ts', 'server/permissions.ts', 'server/queue/jobs.ts', 'server/queue/boss.ts'];
+  const made = [
+    'server/process/bootstrap.ts',
+    'server/api/permissions.ts',
+    'server/queue/jobs.ts',
+    'server/queue/boss.ts',
+  ];
   const hash = createHash('sha256');
   for (const file of [...files, ...made.map((name) => join(root, name))]) hash.update(readFileSync(file));
   return hash.digest('hex').slice(0, 16);

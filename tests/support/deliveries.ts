@@ -1,5 +1,5 @@
-import type { Config } from '../../server/config.ts';
-import { deliverActionJob } from '../../server/engine/deliver.ts';
+import type { Config } from '../../server/platform/config.ts';
+import { deliverActionJob } from '../../server/automation/delivery/deliver.ts';
 import { deliverAction } from '../../server/queue/jobs.ts';
 import { testApi } from './api.ts';
 import { testDeps } from './database.ts';

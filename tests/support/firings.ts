@@ -1,9 +1,8 @@
 import { eq } from 'drizzle-orm';
-import { cases, deliveries, events, triggers } from '../../db/schema/index.ts';
+import { cases, deliveries, events, type TriggerRow, triggers } from '../../db/schema/index.ts';
 import { emit, SYSTEM_ACTOR } from '../../server/events/emit.ts';
-import { evaluatePending } from '../../server/events/evaluate-loop.ts';
-import { fireTrigger } from '../../server/events/firing.ts';
-import type { TriggerRow } from '../../server/events/triggers.ts';
+import { evaluatePending } from '../../server/automation/evaluation/evaluation-loop.ts';
+import { fireTrigger } from '../../server/automation/evaluation/fire-trigger.ts';
 import type { EventKind } from '../../server/events/kinds.ts';
 import type { Call } from './api.ts';
 import type { TestDeps } from './database.ts';

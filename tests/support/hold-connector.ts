@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { accountConnectors } from '../../db/schema/index.ts';
-import { readConfig } from '../../server/config.ts';
+import { readConfig } from '../../server/platform/config.ts';
 import { closeDeps, createDeps } from '../../server/deps.ts';
-import { openConnector } from '../../server/engine/connector-context.ts';
+import { openConnector } from '../../server/connector-runtime/open-connector.ts';
 
 // A process of its own that opens an account connector, waits for a line, and checks it. Prints what came of it.
 const [url = '', id = ''] = process.argv.slice(2);

@@ -1,6 +1,6 @@
-import { environmentOf } from '../../server/config.ts';
-import { openLog } from '../../server/lib/log.ts';
-import { superviseWorker } from '../../server/supervise.ts';
+import { environmentOf } from '../../server/platform/config.ts';
+import { openLog } from '../../server/platform/log.ts';
+import { superviseWorker } from '../../server/process/supervise.ts';
 import { testConfig } from './database.ts';
 
 // A process of its own that supervises a worker: to be killed. Prints the worker's process number.

@@ -1,19 +1,22 @@
 import { and, eq, inArray } from 'drizzle-orm';
 import {
+  type AccountConnectorRow,
   accountConnectors,
   catalogStreams,
+  type ConnectionRow,
   connectionRuns,
-  connectionStreams,
   connections,
+  connectionStreams,
   networkLogSegments,
   streamRuns,
 } from '../../db/schema/index.ts';
-import type { StreamSchema } from '../../server/connectors/define.ts';
-import { secretNames } from '../../server/connectors/parameters.ts';
+import type { StreamSchema } from '../../server/connectors/contract/connector.ts';
+import { secretNames } from '../../server/connectors/contract/parameters.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
-import { refreshCatalog, secretsContext } from '../../server/engine/account-connectors.ts';
-import { requestStop, startRun } from '../../server/engine/lifecycle.ts';
-import { LIVE_RUN } from '../../server/engine/states.ts';
+import { secretsContext } from '../../server/connector-runtime/account-connector-calls.ts';
+import { refreshCatalog } from '../../server/catalog/discover.ts';
+import { requestStop, startRun } from '../../server/runs/lifecycle.ts';
+import { LIVE_RUN } from '../../server/pipeline/run-states.ts';
 import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import type { TestDeps } from './database.ts';
 import { until } from './until.ts';
@@ -23,9 +26,9 @@ type StreamChoice = Partial<typeof connectionStreams.$inferInsert>;
 
 /** A connection for tests of the engine, made in the database itself: source, destination, catalog, streams. */
 export interface Pipeline {
-  connection: typeof connections.$inferSelect;
-  source: typeof accountConnectors.$inferSelect;
-  destination: typeof accountConnectors.$inferSelect;
+  connection: ConnectionRow;
+  source: AccountConnectorRow;
+  destination: AccountConnectorRow;
   start(): Promise<string>;
   stop(run_id: string): Promise<string | null>;
 }

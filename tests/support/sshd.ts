@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll } from 'bun:test';
-import { generateSshKey } from '../../server/lib/ssh-keys.ts';
+import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { freePort } from './free-port.ts';
 import { until } from './until.ts';
 import { watchOver } from './watchdog.ts';

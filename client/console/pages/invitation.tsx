@@ -3,9 +3,9 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 import { api } from '../api.ts';
-import { CopyField } from '../parts/copy-field.tsx';
-import { Failure } from '../parts/failure.tsx';
-import { Icon } from '../parts/icon.tsx';
+import { CopyField } from '../components/copy-field.tsx';
+import { Failure } from '../components/failure.tsx';
+import { Icon } from '../components/icon.tsx';
 import { signedOut, signIn, signOut } from '../session.ts';
 
 /** In the fragment, which no server sees. */

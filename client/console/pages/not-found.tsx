@@ -1,6 +1,6 @@
 import { Link } from 'wouter';
-import { Empty } from '../parts/empty.tsx';
-import { Page } from '../parts/page.tsx';
+import { Empty } from '../components/empty.tsx';
+import { Page } from '../components/page.tsx';
 
 const NotFoundPage = () => (
   <Page title="No such page">

@@ -2,8 +2,8 @@ import { Button, PasswordInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useId, useState } from 'react';
 import { ask, type Output } from '../api.ts';
-import { Failure } from '../parts/failure.tsx';
-import { Icon } from '../parts/icon.tsx';
+import { Failure } from '../components/failure.tsx';
+import { Icon } from '../components/icon.tsx';
 import { reasonOf, signedOut, signIn } from '../session.ts';
 
 interface SignInProps {

@@ -1,7 +1,7 @@
 import { Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { ask } from '../api.ts';
-import { Icon } from '../parts/icon.tsx';
+import { Icon } from '../components/icon.tsx';
 import { textOf } from './field-props.ts';
 import { ParameterInput } from './parameter-input.tsx';
 import { MASK, type Parameter, type Values } from './parameter-values.ts';

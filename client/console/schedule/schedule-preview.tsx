@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useDebouncedValue } from '@mantine/hooks';
 import { isApiError } from '../../api.ts';
 import { ask } from '../api.ts';
-import { Icon } from '../parts/icon.tsx';
+import { Icon } from '../components/icon.tsx';
 import type { Schedule } from './schedule-fields.tsx';
 
 const PAUSE_MS = 350;

@@ -1,8 +1,8 @@
 import { Button, Radio, Textarea } from '@mantine/core';
 import { useEffect } from 'react';
-import { CopyField } from '../parts/copy-field.tsx';
-import { Failure } from '../parts/failure.tsx';
-import { useOrder } from '../use-order.ts';
+import { CopyField } from '../components/copy-field.tsx';
+import { Failure } from '../components/failure.tsx';
+import { useOrder } from '../use-action.ts';
 import type { Tunnel, TunnelFormState } from './use-tunnel-form.ts';
 
 interface TunnelKeyProps {

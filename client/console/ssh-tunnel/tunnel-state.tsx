@@ -1,9 +1,9 @@
 import { Alert, Button } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Output } from '../api.ts';
-import { Confirm } from '../parts/confirm.tsx';
-import { Icon } from '../parts/icon.tsx';
-import { useOrder } from '../use-order.ts';
+import { Confirm } from '../components/confirm.tsx';
+import { Icon } from '../components/icon.tsx';
+import { useOrder } from '../use-action.ts';
 import type { Tunnel } from './use-tunnel-form.ts';
 
 type Connector = Pick<Output<'account_connectors.get'>, 'id' | 'status_reason' | 'ssh_tunnel' | 'parameters'>;

@@ -1,5 +1,5 @@
 import { Checkbox, Select, TextInput } from '@mantine/core';
-import { optionsOf } from '../parts/options.ts';
+import { optionsOf } from '../components/options.ts';
 import type { CatalogItem, Stream } from './stream-editor.tsx';
 
 type Choice = Stream['fields'][number];

@@ -1,5 +1,5 @@
 import { Select, TextInput } from '@mantine/core';
-import { optionsOf } from '../parts/options.ts';
+import { optionsOf } from '../components/options.ts';
 import { RowsEditor } from './rows-editor.tsx';
 import type { CatalogItem, Stream } from './stream-editor.tsx';
 

@@ -1,6 +1,6 @@
 import { Autocomplete, Checkbox, Select, TextInput } from '@mantine/core';
-import { Icon } from '../parts/icon.tsx';
-import { optionsOf } from '../parts/options.ts';
+import { Icon } from '../components/icon.tsx';
+import { optionsOf } from '../components/options.ts';
 import { RowsEditor } from './rows-editor.tsx';
 import type { CatalogItem, Stream } from './stream-editor.tsx';
 

@@ -1,6 +1,6 @@
 import { ActionIcon, Button } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Icon } from '../parts/icon.tsx';
+import { Icon } from '../components/icon.tsx';
 
 interface RowsEditorProps<Row> {
   title: string;

@@ -1,6 +1,6 @@
 import { MultiSelect, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
 import type { Input, Output } from '../api.ts';
-import { wordsOf } from '../parts/status.tsx';
+import { wordsOf } from '../components/status.tsx';
 import { FieldsEditor } from './fields-editor.tsx';
 import { FiltersEditor } from './filters-editor.tsx';
 import { MappingEditor } from './mapping-editor.tsx';

@@ -1,10 +1,10 @@
-import type { ConfigChange, DeclarativeSource } from './components-source.ts';
-import { atPath, setAtPath } from './paths.ts';
-import { pyText } from './python-literal.ts';
+import type { ConfigChange, DeclarativeSource } from './components/source-components.ts';
+import { atPath, setAtPath } from './extractors/paths.ts';
+import { pyText } from './interpolation/python-literal.ts';
 import type { Config } from './specification.ts';
-import type { Templates } from './template.ts';
-import { isMapping } from './template-values.ts';
-import { transform } from './transformations.ts';
+import type { Templates } from './interpolation/template.ts';
+import { isMapping } from './interpolation/values.ts';
+import { transform } from './transformations/transform.ts';
 
 /** A configuration as the manifest wants it: older forms brought into the newest, then what it adds itself. */
 export function normalizedConfig({ spec }: DeclarativeSource, given: Config, templates: Templates): Config {

@@ -1,9 +1,9 @@
-import type { StreamState } from '../define.ts';
-import type { AnyStream, DeclarativeStream, StateDelegatingStream } from './components.ts';
-import { parseSpan, PyTime } from './python-time.ts';
+import type { StreamState } from '../contract/connector.ts';
+import type { AnyStream, DeclarativeStream, StateDelegatingStream } from './components/stream-components.ts';
+import { parseSpan, PyTime } from './interpolation/python-time.ts';
 import type { Runtime } from './runtime.ts';
-import { normalOf } from './state.ts';
-import { microsOf } from '../timestamp-text.ts';
+import { normalOf } from './incremental/state.ts';
+import { microsOf } from '../cells/timestamp-text.ts';
 
 export interface Chosen {
   stream: DeclarativeStream;

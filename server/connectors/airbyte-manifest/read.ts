@@ -1,13 +1,13 @@
-import { type CursorTracker, trackHighest } from '../cursor.ts';
-import type { Batch, Cell, ReadRequest } from '../define.ts';
-import { DataError } from '../errors.ts';
-import { inBatches } from '../http-api/batches.ts';
-import { type ColumnSource, type RowReader, rowReader, warnOfUnknown } from '../http-api/rows.ts';
-import type { DeclarativeStream } from './components.ts';
+import { type CursorTracker, trackHighest } from '../cells/cursor.ts';
+import type { Batch, Cell, ReadRequest } from '../contract/connector.ts';
+import { DataError } from '../contract/errors.ts';
+import { inBatches } from '../kits/rest/batches.ts';
+import { type ColumnSource, type RowReader, rowReader, warnOfUnknown } from '../kits/rest/rows.ts';
+import type { DeclarativeStream } from './components/stream-components.ts';
 import { isIncremental } from './delegation.ts';
-import { declaredColumns } from './fields.ts';
-import type { Page, Part } from './pages.ts';
-import { partsOf, progressAfter, type Reading, readingOf } from './parts.ts';
+import { declaredColumns } from './schema/fields.ts';
+import type { Page, Part } from './pagination/pages.ts';
+import { partsOf, progressAfter, type Reading, readingOf } from './partitions/slices.ts';
 import { type Context, openManifest } from './runtime.ts';
 import { streamOf } from './streams.ts';
 

@@ -1,20 +1,20 @@
-import type { ConnectorContext } from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { HURRIED_SECONDS } from '../http-api/exchange.ts';
-import { Pace, Shared, sharedKey } from '../http-api/pacing.ts';
-import { ManifestClient } from './client.ts';
+import type { ConnectorContext } from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { HURRIED_SECONDS } from '../kits/rest/send.ts';
+import { Pace, Shared, sharedKey } from '../kits/rest/rate-limiter.ts';
+import { ManifestClient } from './requests/client.ts';
 import { normalizedConfig } from './config-rules.ts';
-import type { DeclarativeSource } from './components-source.ts';
-import type { HttpRequester, SessionTokenAuthenticator } from './components-request.ts';
-import { parseManifest, type Unsupported } from './manifest.ts';
-import { parseSpan } from './python-time.ts';
-import { buildCall } from './request.ts';
+import type { DeclarativeSource } from './components/source-components.ts';
+import type { HttpRequester, SessionTokenAuthenticator } from './components/request-components.ts';
+import { parseManifest, type Unsupported } from './components/manifest.ts';
+import { parseSpan } from './interpolation/python-time.ts';
+import { buildCall } from './requests/request.ts';
 import { type AirbyteManifestConfig, configOf } from './settings.ts';
-import { createSigner } from './signers.ts';
+import { createSigner } from './auth/signers.ts';
 import type { FoundStream } from './streams.ts';
 import { checkConfig } from './specification.ts';
-import { type Scope, Templates } from './template.ts';
-import { numberOf } from './template-values.ts';
+import { type Scope, Templates } from './interpolation/template.ts';
+import { numberOf } from './interpolation/values.ts';
 
 export type Context = ConnectorContext<AirbyteManifestConfig>;
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import '../parameters.ts';
-import { parseManifest } from './manifest.ts';
+import '../contract/parameters.ts';
+import { parseManifest } from './components/manifest.ts';
 import { checkConfig, type Config, merged, misplacedSecrets } from './specification.ts';
 
 const values = z.record(z.string(), z.json());

@@ -1,7 +1,7 @@
-import { type CheckResult, defineSource, type StreamSchema } from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { describeStream } from './fields.ts';
-import { partsOf, readingOf } from './parts.ts';
+import { type CheckResult, defineSource, type StreamSchema } from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { describeStream } from './schema/fields.ts';
+import { partsOf, readingOf } from './partitions/slices.ts';
 import { readStream } from './read.ts';
 import { type Context, openManifest, type Runtime } from './runtime.ts';
 import { type FoundStream, streamOf, streamsOf } from './streams.ts';

@@ -1,5 +1,5 @@
 import { Ajv, type ErrorObject } from 'ajv';
-import { compilePattern } from './patterns.ts';
+import { compilePattern } from './interpolation/patterns.ts';
 
 export type Config = Record<string, unknown>;
 type Path = (string | number)[];

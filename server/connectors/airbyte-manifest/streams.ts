@@ -1,14 +1,14 @@
-import { ConfigurationError, SchemaChangedError } from '../errors.ts';
-import { component, mostComponents } from './parameters.ts';
-import { AnyStream } from './components.ts';
-import type { DynamicStream, Resolver } from './components-source.ts';
-import { mapped } from './component-mapping.ts';
-import { plainIssues } from './issues.ts';
-import { partsOf, readingBy } from './parts.ts';
-import { atPath } from './paths.ts';
-import type { JsonObject } from './references.ts';
+import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
+import { component, mostComponents } from './components/parameters.ts';
+import { AnyStream } from './components/stream-components.ts';
+import type { DynamicStream, Resolver } from './components/source-components.ts';
+import { mapped } from './components/component-mapping.ts';
+import { plainIssues } from './components/issues.ts';
+import { partsOf, readingBy } from './partitions/slices.ts';
+import { atPath } from './extractors/paths.ts';
+import type { JsonObject } from './components/references.ts';
 import { type Runtime, unsupportedError } from './runtime.ts';
-import { isMapping } from './template-values.ts';
+import { isMapping } from './interpolation/values.ts';
 
 export interface FoundStream {
   stream: AnyStream;

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { type Batch, type Cell, type ConnectorContext, defineSource, type ReadRequest } from '../define.ts';
-import { SchemaChangedError } from '../errors.ts';
-import { dateText } from '../timestamp-text.ts';
+import { type Batch, type Cell, type ConnectorContext, defineSource, type ReadRequest } from '../contract/connector.ts';
+import { SchemaChangedError } from '../contract/errors.ts';
+import { dateText } from '../cells/timestamp-text.ts';
 import { rowSeed } from './random.ts';
 import { DEMO_STREAMS, type DemoRow, type DemoStream, demoSchema } from './streams.ts';
-import { type Span, rowRange, spanOf, timeOfRow } from './span.ts';
+import { type Span, rowRange, spanOf, timeOfRow } from './row-range.ts';
 
 const BATCH_ROWS = 5_000;
 const BATCH_BYTES = 1_000_000;

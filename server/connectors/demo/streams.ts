@@ -1,5 +1,5 @@
-import type { Cell, Field, LogicalType, StreamSchema } from '../define.ts';
-import { dateText, timestampText } from '../timestamp-text.ts';
+import type { Cell, Field, LogicalType, StreamSchema } from '../contract/connector.ts';
+import { dateText, timestampText } from '../cells/timestamp-text.ts';
 import { below, draw, pick, uuid } from './random.ts';
 
 /** What a cell is made of: the row's position from 0, its seed, the time of its last change and the count of users. */

@@ -6,19 +6,19 @@ import {
   defineDestination,
   type Writer,
   type WriteTarget,
-} from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { safeSegment } from '../file/root.ts';
-import { Engine, execute } from './engine.ts';
-import { duckDbError, type Place } from './failures.ts';
-import { fileToWrite, writing } from './file-access.ts';
-import { ensureRejectedTable } from './rejects.ts';
-import { DuckDbDestinationConfig } from './settings.ts';
-import { identifier, relation } from './sql.ts';
-import { isMerge } from './stage.ts';
-import { claimState, ensureStateTable } from './state-table.ts';
-import { checkTarget, ensureUniqueKey, findTable, placedTarget } from './tables.ts';
-import { DuckDbWriter, inTransaction } from './writer.ts';
+} from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { safeSegment } from '../kits/files/stores/local-files.ts';
+import { Engine, execute } from './connection/engine.ts';
+import { duckDbError, type Place } from './connection/failures.ts';
+import { fileToWrite, writing } from './connection/file-access.ts';
+import { ensureRejectedTable } from './write/rejects.ts';
+import { DuckDbDestinationConfig } from './connection/settings.ts';
+import { identifier, relation } from './connection/sql.ts';
+import { isMerge } from './write/stage.ts';
+import { claimState, ensureStateTable } from './write/state-table.ts';
+import { checkTarget, ensureUniqueKey, findTable, placedTarget } from './write/tables.ts';
+import { DuckDbWriter, inTransaction } from './write/writer.ts';
 
 type Context = ConnectorContext<DuckDbDestinationConfig>;
 

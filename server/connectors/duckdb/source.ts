@@ -1,13 +1,13 @@
-import { datasetsCheck } from '../datasets.ts';
-import { type CheckResult, type ConnectorContext, defineSource, type ReadRequest } from '../define.ts';
-import { discoverStreams } from './catalog.ts';
-import { datasetStreams, type Opened } from './datasets.ts';
-import { DATABASE, query } from './engine.ts';
-import { duckDbError } from './failures.ts';
-import { existingFile, reading } from './file-access.ts';
-import { readRows } from './read.ts';
-import { DuckDbSourceConfig } from './settings.ts';
-import { literal } from './sql.ts';
+import { datasetsCheck } from '../kits/sql/datasets.ts';
+import { type CheckResult, type ConnectorContext, defineSource, type ReadRequest } from '../contract/connector.ts';
+import { discoverStreams } from './read/catalog.ts';
+import { datasetStreams, type Opened } from './read/datasets.ts';
+import { DATABASE, query } from './connection/engine.ts';
+import { duckDbError } from './connection/failures.ts';
+import { existingFile, reading } from './connection/file-access.ts';
+import { readRows } from './read/read-rows.ts';
+import { DuckDbSourceConfig } from './connection/settings.ts';
+import { literal } from './connection/sql.ts';
 
 type Context = ConnectorContext<DuckDbSourceConfig>;
 

@@ -1,5 +1,5 @@
-import type { CheckResult } from '../define.ts';
-import { ConnectorError } from '../errors.ts';
+import type { CheckResult } from '../contract/connector.ts';
+import { ConnectorError } from '../contract/errors.ts';
 
 /** Title, what to say when it passes (or where `run` gives a text, that), what to do. */
 export type CheckStep = [title: string, message: string, run: () => Promise<unknown>];

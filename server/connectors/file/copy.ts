@@ -1,16 +1,22 @@
 import { isUtf8 } from 'node:buffer';
-import type { ByteFormat, ByteStream, ReadRequest } from '../define.ts';
-import { DataError } from '../errors.ts';
-import { encodeCopyText } from '../postgres/copy-text.ts';
-import { byteChunks, checkRecordLength, isWorthALook } from './chunks.ts';
-import { type CopyPlan, firstRecord, MisfitError, type Transcoded, Transcoder } from './csv-copy.ts';
-import { CsvSyntaxError } from './csv-parser.ts';
-import { CSV_DIALECT, dialectOf, headerOfFile, malformed, misfit } from './csv-reader.ts';
+import type { ByteFormat, ByteStream, ReadRequest } from '../contract/connector.ts';
+import { DataError } from '../contract/errors.ts';
+import { encodeCopyText } from '../cells/copy-text.ts';
+import { byteChunks, checkRecordLength, isWorthALook } from '../kits/files/formats/chunks.ts';
+import {
+  type CopyPlan,
+  firstRecord,
+  MisfitError,
+  type Transcoded,
+  Transcoder,
+} from '../kits/files/formats/csv-copy.ts';
+import { CsvSyntaxError } from '../kits/files/formats/csv-parser.ts';
+import { CSV_DIALECT, dialectOf, headerOfFile, malformed, misfit } from '../kits/files/formats/csv-reader.ts';
 import { rowsOf } from './files-together.ts';
-import { placeName } from './find-files.ts';
-import { type Lines, PARQUET_DIALECT, parquetLines } from './parquet-reader.ts';
-import { type FileColumn, formatOf, type SourceContext, warnOfNewColumns } from './reader.ts';
-import type { FoundFile } from './root.ts';
+import { placeName } from '../kits/files/stores/find-files.ts';
+import { type Lines, PARQUET_DIALECT, parquetLines } from '../kits/files/formats/parquet-reader.ts';
+import { type FileColumn, formatOf, type SourceContext, warnOfNewColumns } from '../kits/files/formats/reader.ts';
+import type { FoundFile } from '../kits/files/stores/local-files.ts';
 
 const NEWLINE = 10;
 const RETURN = 13;

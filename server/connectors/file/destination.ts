@@ -1,10 +1,10 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type CheckResult, defineDestination } from '../define.ts';
+import { type CheckResult, defineDestination } from '../contract/connector.ts';
 import { type CheckStep, checkedInOrder } from './check-steps.ts';
-import { fileError, folderBelow } from './root.ts';
-import { Bucket, keyPrefix } from './s3-client.ts';
-import { abortUpload, beginUpload } from './s3-upload.ts';
+import { fileError, folderBelow } from '../kits/files/stores/local-files.ts';
+import { Bucket, keyPrefix } from '../kits/files/stores/s3-client.ts';
+import { abortUpload, beginUpload } from '../kits/files/stores/s3-upload.ts';
 import { FileDestinationConfig } from './settings.ts';
 import { type DestinationContext, openFileWriter } from './writer.ts';
 

@@ -1,7 +1,7 @@
-import { ConfigurationError, SchemaChangedError } from '../errors.ts';
-import { csvReader } from './csv-reader.ts';
-import { jsonlReader } from './jsonl-reader.ts';
-import { parquetReader } from './parquet-reader.ts';
+import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
+import { csvReader } from '../kits/files/formats/csv-reader.ts';
+import { jsonlReader } from '../kits/files/formats/jsonl-reader.ts';
+import { parquetReader } from '../kits/files/formats/parquet-reader.ts';
 import {
   type FileBatch,
   type FileColumn,
@@ -9,8 +9,8 @@ import {
   type FileRequest,
   formatOf,
   type SourceContext,
-} from './reader.ts';
-import type { FoundFile } from './root.ts';
+} from '../kits/files/formats/reader.ts';
+import type { FoundFile } from '../kits/files/stores/local-files.ts';
 
 const READERS: Record<string, FileReader> = { csv: csvReader, jsonl: jsonlReader, parquet: parquetReader };
 /** Discovery opens the oldest and the newest files: between them columns rarely differ. */

@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { destinationLocation, httpSettings, requireLocation, s3Settings, sourceLocation } from './location-settings.ts';
+import {
+  destinationLocation,
+  httpSettings,
+  requireLocation,
+  s3Settings,
+  sourceLocation,
+} from '../kits/files/stores/location-settings.ts';
 
 export const FORMATS = ['csv', 'jsonl', 'parquet'] as const;
 export type FileFormat = (typeof FORMATS)[number];

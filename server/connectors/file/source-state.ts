@@ -1,7 +1,7 @@
-import type { StreamState } from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { microsOf, timestampText } from '../timestamp-text.ts';
-import type { FoundFile } from './root.ts';
+import type { StreamState } from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { microsOf, timestampText } from '../cells/timestamp-text.ts';
+import type { FoundFile } from '../kits/files/stores/local-files.ts';
 
 /** A file of one content: another time of change means another content. */
 interface Version {

@@ -6,16 +6,16 @@ import {
   type ReadRequest,
   type StreamSchema,
   type StreamState,
-} from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { timestampText } from '../timestamp-text.ts';
+} from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { timestampText } from '../cells/timestamp-text.ts';
 import { checkedInOrder } from './check-steps.ts';
 import { copyFiles, fileByteFormats } from './copy.ts';
 import { readerOf, rowsOf, sampledColumns } from './files-together.ts';
-import { locatedFiles, placeName, requiredFiles } from './find-files.ts';
-import { UNKNOWN_TIME } from './http-listing.ts';
-import type { FileColumn, SourceContext } from './reader.ts';
-import type { FoundFile } from './root.ts';
+import { locatedFiles, placeName, requiredFiles } from '../kits/files/stores/find-files.ts';
+import { UNKNOWN_TIME } from '../kits/files/stores/http-listing.ts';
+import type { FileColumn, SourceContext } from '../kits/files/formats/reader.ts';
+import type { FoundFile } from '../kits/files/stores/local-files.ts';
 import { FileSourceConfig } from './settings.ts';
 import { filesAfter, stateAfterFile, stateAfterRows } from './source-state.ts';
 

@@ -9,18 +9,18 @@ import type {
   WriteCounts,
   Writer,
   WriteTarget,
-} from '../define.ts';
-import { FencedError } from '../errors.ts';
-import type { CommitRecord } from './commit-log.ts';
-import { LocalTable } from './local-table.ts';
-import { endingOf, type OutputFile, openOutput } from './output.ts';
-import { binarySegments, isBinaryColumn } from './parquet-binary.ts';
-import { type Segment, textSegments } from './parquet-segments.ts';
-import { fileError, safeSegment } from './root.ts';
-import { Bucket } from './s3-client.ts';
-import { S3Table } from './s3-table.ts';
+} from '../contract/connector.ts';
+import { FencedError } from '../contract/errors.ts';
+import type { CommitRecord } from '../kits/files/stores/commit-log.ts';
+import { LocalTable } from '../kits/files/stores/local-table.ts';
+import { endingOf, type OutputFile, openOutput } from '../kits/files/formats/output.ts';
+import { binarySegments, isBinaryColumn } from '../kits/files/formats/parquet-binary.ts';
+import { type Segment, textSegments } from '../kits/files/formats/parquet-segments.ts';
+import { fileError, safeSegment } from '../kits/files/stores/local-files.ts';
+import { Bucket } from '../kits/files/stores/s3-client.ts';
+import { S3Table } from '../kits/files/stores/s3-table.ts';
 import type { FileDestinationConfig } from './settings.ts';
-import type { Draft, TableStore } from './table-store.ts';
+import type { Draft, TableStore } from '../kits/files/stores/table-store.ts';
 
 export type DestinationContext = ConnectorContext<FileDestinationConfig>;
 

@@ -1,11 +1,11 @@
-import type { ConnectorContext } from '../define.ts';
-import { ConfigurationError, SchemaChangedError } from '../errors.ts';
-import { type Authentication, createSigner } from './authentication.ts';
-import { HttpClient } from './client.ts';
+import type { ConnectorContext } from '../contract/connector.ts';
+import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
+import { type Authentication, createSigner } from '../kits/rest/authentication.ts';
+import { HttpClient } from '../kits/rest/client.ts';
 import type { Definition, StreamDefinition } from './definition.ts';
-import { type Call, HURRIED_SECONDS } from './exchange.ts';
-import { Pace, Shared, sharedKey } from './pacing.ts';
-import type { Position } from './pagination.ts';
+import { type Call, HURRIED_SECONDS } from '../kits/rest/send.ts';
+import { Pace, Shared, sharedKey } from '../kits/rest/rate-limiter.ts';
+import type { Position } from '../kits/rest/pagination.ts';
 import { parseDefinition } from './parse-definition.ts';
 import type { HttpApiConfig } from './settings.ts';
 import { renderEntries, renderJson, requireText, type TemplateScope } from './template.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { compileSelector } from './selector.ts';
+import { compileSelector } from '../kits/rest/selector.ts';
 import { referencesIn, templateProblem, type TemplateRoot } from './template.ts';
 
 const template = (...roots: TemplateRoot[]) =>

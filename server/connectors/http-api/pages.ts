@@ -1,12 +1,12 @@
-import { DataError } from '../errors.ts';
-import { rawNumber } from '../file/json-line.ts';
+import { DataError } from '../contract/errors.ts';
+import { rawNumber } from '../cells/json-line.ts';
 import { type Api, callOf, streamOf } from './api.ts';
 import type { StreamDefinition } from './definition.ts';
-import type { Answer } from './exchange.ts';
-import { ahead, type Fetched, type Look, parseAnswer, prefetched } from './page-stream.ts';
-import { createPaginator, type Position } from './pagination.ts';
-import { type Selector, selectorOf } from './selector.ts';
-import { cursorScale, requestValue, type Slice, slicesOf } from './span.ts';
+import type { Answer } from '../kits/rest/send.ts';
+import { ahead, type Fetched, type Look, parseAnswer, prefetched } from '../kits/rest/prefetch-pages.ts';
+import { createPaginator, type Position } from '../kits/rest/pagination.ts';
+import { type Selector, selectorOf } from '../kits/rest/selector.ts';
+import { cursorScale, requestValue, type Slice, slicesOf } from './datetime-cursor.ts';
 import { renderText, type TemplateScope } from './template.ts';
 
 export type ApiRecord = Record<string, unknown>;

@@ -1,12 +1,12 @@
-import { type CursorTracker, trackCursor, trackHighest } from '../cursor.ts';
-import type { Batch, Cell, ReadRequest, StreamState } from '../define.ts';
-import { ConfigurationError, DataError } from '../errors.ts';
+import { type CursorTracker, trackCursor, trackHighest } from '../cells/cursor.ts';
+import type { Batch, Cell, ReadRequest, StreamState } from '../contract/connector.ts';
+import { ConfigurationError, DataError } from '../contract/errors.ts';
 import { type Api, type Context, openApi, streamOf } from './api.ts';
-import { inBatches } from './batches.ts';
+import { inBatches } from '../kits/rest/batches.ts';
 import type { Incremental, StreamDefinition } from './definition.ts';
 import { type Page, readPages } from './pages.ts';
-import { type ColumnSource, type RowReader, rowReader, warnOfUnknown } from './rows.ts';
-import { type CursorScale, cursorScale, type ReadState, type Slice, slicesOf } from './span.ts';
+import { type ColumnSource, type RowReader, rowReader, warnOfUnknown } from '../kits/rest/rows.ts';
+import { type CursorScale, cursorScale, type ReadState, type Slice, slicesOf } from './datetime-cursor.ts';
 import { renderText } from './template.ts';
 
 /** Reads a stream: slice by slice, page by page. Incremental reads give a state where everything before it is through. */

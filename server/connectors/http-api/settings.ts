@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import '../parameters.ts';
-import { isManifest, parseManifest } from '../airbyte-manifest/manifest.ts';
+import '../contract/parameters.ts';
+import { isManifest, parseManifest } from '../airbyte-manifest/components/manifest.ts';
 import { AirbyteManifestConfig, configProblems } from '../airbyte-manifest/settings.ts';
 import { missingValues, parseDefinition } from './parse-definition.ts';
 

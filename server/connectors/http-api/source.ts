@@ -1,8 +1,8 @@
 import { readStream as readManifestStream } from '../airbyte-manifest/read.ts';
 import { checkManifest, discoverManifest } from '../airbyte-manifest/source.ts';
-import { type CheckResult, defineSource, type StreamSchema } from '../define.ts';
+import { type CheckResult, defineSource, type StreamSchema } from '../contract/connector.ts';
 import { type Context, openApi } from './api.ts';
-import { describeStream } from './columns.ts';
+import { describeStream } from '../kits/rest/columns.ts';
 import { readPages, wholeOf } from './pages.ts';
 import { readStream } from './read.ts';
 import { asManifest, HttpApiConfig } from './settings.ts';

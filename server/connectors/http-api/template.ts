@@ -1,5 +1,5 @@
-import { ConfigurationError } from '../errors.ts';
-import { rawNumber } from '../file/json-line.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { rawNumber } from '../cells/json-line.ts';
 
 /** What `{{ … }}` may name. Nothing is worked out: a reference is replaced by its value, that is all. */
 export interface TemplateScope {

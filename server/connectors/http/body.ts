@@ -1,5 +1,5 @@
-import type { Cell, TargetColumn } from '../define.ts';
-import { microsOf, timestampText } from '../timestamp-text.ts';
+import type { Cell, TargetColumn } from '../contract/connector.ts';
+import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import type { HttpDestinationConfig } from './settings.ts';
 
 /** As in JSON: PostgreSQL also has NaN, Infinity. */

@@ -1,4 +1,4 @@
-import { type CheckResult, type ConnectorContext, defineDestination } from '../define.ts';
+import { type CheckResult, type ConnectorContext, defineDestination } from '../contract/connector.ts';
 import { addressFor, clientOf } from './service.ts';
 import { HttpDestinationConfig } from './settings.ts';
 import { openHttpWriter } from './writer.ts';

@@ -1,8 +1,8 @@
-import type { ConnectorContext } from '../define.ts';
-import { type Authentication, createSigner } from '../http-api/authentication.ts';
-import { HttpClient } from '../http-api/client.ts';
-import { HURRIED_SECONDS } from '../http-api/exchange.ts';
-import { Pace, Shared, sharedKey } from '../http-api/pacing.ts';
+import type { ConnectorContext } from '../contract/connector.ts';
+import { type Authentication, createSigner } from '../kits/rest/authentication.ts';
+import { HttpClient } from '../kits/rest/client.ts';
+import { HURRIED_SECONDS } from '../kits/rest/send.ts';
+import { Pace, Shared, sharedKey } from '../kits/rest/rate-limiter.ts';
 import type { HttpDestinationConfig } from './settings.ts';
 
 const paces = new Shared<Pace>();

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { compileSelector } from '../http-api/selector.ts';
-import '../parameters.ts';
+import { compileSelector } from '../kits/rest/selector.ts';
+import '../contract/parameters.ts';
 
 const shownFor = (...equals: string[]) => ({
   visible_when: { parameter: 'authentication', equals },

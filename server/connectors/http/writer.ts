@@ -1,6 +1,6 @@
-import type { Batch, ConnectorContext, StreamState, WriteCounts, Writer, WriteTarget } from '../define.ts';
-import type { HttpClient } from '../http-api/client.ts';
-import { selectorOf } from '../http-api/selector.ts';
+import type { Batch, ConnectorContext, StreamState, WriteCounts, Writer, WriteTarget } from '../contract/connector.ts';
+import type { HttpClient } from '../kits/rest/client.ts';
+import { selectorOf } from '../kits/rest/selector.ts';
 import { batchBody, rowEncoder } from './body.ts';
 import { addressFor, clientOf } from './service.ts';
 import type { HttpDestinationConfig } from './settings.ts';

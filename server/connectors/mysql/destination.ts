@@ -4,15 +4,15 @@ import {
   defineDestination,
   type Writer,
   type WriteTarget,
-} from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { databases, serverCheck } from './check.ts';
-import { settleLeftover } from './load.ts';
-import { ensureRejectedTable } from './rejects.ts';
-import { MysqlSession, withSession } from './session.ts';
-import { MysqlDestinationConfig } from './settings.ts';
-import { relation, shortHash } from './sql.ts';
-import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
+} from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { databases, serverCheck } from './connection/check.ts';
+import { settleLeftover } from './write/load.ts';
+import { ensureRejectedTable } from './write/rejects.ts';
+import { MysqlSession, withSession } from './connection/session.ts';
+import { MysqlDestinationConfig } from './connection/settings.ts';
+import { relation, shortHash } from './connection/sql.ts';
+import { claimState, ensureStateTable, lockDefinitions } from './write/state-table.ts';
 import {
   addDeletionColumn,
   addMissingColumns,
@@ -20,10 +20,10 @@ import {
   ensureUniqueKey,
   findTable,
   tableOptions,
-} from './tables.ts';
-import { checkTarget, resolveTarget } from './target.ts';
-import { widenColumns } from './widen.ts';
-import { MysqlWriter } from './writer.ts';
+} from './write/tables.ts';
+import { checkTarget, resolveTarget } from './write/target.ts';
+import { widenColumns } from './write/widen.ts';
+import { MysqlWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<MysqlDestinationConfig>;
 

@@ -1,4 +1,4 @@
-import { datasetsCheck } from '../datasets.ts';
+import { datasetsCheck } from '../kits/sql/datasets.ts';
 import {
   type ByteFormat,
   type ByteStream,
@@ -6,18 +6,18 @@ import {
   type ConnectorContext,
   defineSource,
   type ReadRequest,
-} from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { goneOrRefused } from '../hidden-table.ts';
-import { countTables, discoverStreams } from './catalog.ts';
-import { databases, serverCheck } from './check.ts';
-import { asDescribed, datasetStreams } from './datasets.ts';
-import { beginSnapshot, fullRest, readRows, warnOfZeroDates } from './read.ts';
-import { RowText } from './row-text.ts';
-import { conditions, fromClause, resumeCondition, selection, where } from './select.ts';
-import { MysqlSession, withSession } from './session.ts';
-import { MysqlSourceConfig } from './settings.ts';
-import { relation } from './sql.ts';
+} from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { goneOrRefused } from '../kits/sql/table-access.ts';
+import { countTables, discoverStreams } from './read/catalog.ts';
+import { databases, serverCheck } from './connection/check.ts';
+import { asDescribed, datasetStreams } from './read/datasets.ts';
+import { beginSnapshot, fullRest, readRows, warnOfZeroDates } from './read/read-rows.ts';
+import { RowText } from './connection/row-text.ts';
+import { conditions, fromClause, resumeCondition, selection, where } from './read/select.ts';
+import { MysqlSession, withSession } from './connection/session.ts';
+import { MysqlSourceConfig } from './connection/settings.ts';
+import { relation } from './connection/sql.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 

@@ -4,18 +4,18 @@ import {
   defineDestination,
   type Writer,
   type WriteTarget,
-} from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { USER_SCHEMAS } from './catalog.ts';
-import { databases, serverCheck } from './check.ts';
-import { PgSession, withSession } from './session.ts';
-import { PostgresDestinationConfig } from './settings.ts';
-import { ensureRejectedTable } from './rejects.ts';
-import { claimState, ensureStateTable, lockDefinitions } from './state-table.ts';
-import { addDeletionColumn, addMissingColumns, createTable, ensureUniqueKey, findTable } from './tables.ts';
-import { checkTarget, resolveTarget } from './target.ts';
-import { widenColumns } from './widen.ts';
-import { PgWriter } from './writer.ts';
+} from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { USER_SCHEMAS } from './read/catalog.ts';
+import { databases, serverCheck } from './connection/check.ts';
+import { PgSession, withSession } from './connection/session.ts';
+import { PostgresDestinationConfig } from './connection/settings.ts';
+import { ensureRejectedTable } from './write/rejects.ts';
+import { claimState, ensureStateTable, lockDefinitions } from './write/state-table.ts';
+import { addDeletionColumn, addMissingColumns, createTable, ensureUniqueKey, findTable } from './write/tables.ts';
+import { checkTarget, resolveTarget } from './write/target.ts';
+import { widenColumns } from './write/widen.ts';
+import { PgWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
 

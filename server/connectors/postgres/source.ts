@@ -1,4 +1,4 @@
-import { datasetsCheck } from '../datasets.ts';
+import { datasetsCheck } from '../kits/sql/datasets.ts';
 import {
   type ByteFormat,
   type ByteStream,
@@ -7,24 +7,24 @@ import {
   defineSource,
   type LogLag,
   type ReadRequest,
-} from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { goneOrRefused } from '../hidden-table.ts';
-import { discoverStreams, readableSchemas } from './catalog.ts';
-import { databases, serverCheck } from './check.ts';
-import { datasetStreams } from './datasets.ts';
-import { acknowledge } from './cdc-follow.ts';
-import { readChanges } from './cdc-read.ts';
-import { assertLogical, identityMissing } from './cdc-table.ts';
-import { canCopyIncrement, copyIncrement } from './copy-increment.ts';
-import { begin } from './read-transaction.ts';
-import { readRows } from './read.ts';
-import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './replication-slots.ts';
-import { canBeBinary, conditions, fromClause, resumeCondition, where } from './select.ts';
-import { PgSession, withSession } from './session.ts';
-import { PostgresSourceConfig } from './settings.ts';
-import { relation } from './sql.ts';
-import { copyTable } from './table-copy.ts';
+} from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { goneOrRefused } from '../kits/sql/table-access.ts';
+import { discoverStreams, readableSchemas } from './read/catalog.ts';
+import { databases, serverCheck } from './connection/check.ts';
+import { datasetStreams } from './read/datasets.ts';
+import { acknowledge } from './cdc/read-log.ts';
+import { readChanges } from './cdc/read-changes.ts';
+import { assertLogical, identityMissing } from './cdc/table-shape.ts';
+import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
+import { begin } from './read/read-transaction.ts';
+import { readRows } from './read/read-rows.ts';
+import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './cdc/replication-slots.ts';
+import { canBeBinary, conditions, fromClause, resumeCondition, where } from './read/select.ts';
+import { PgSession, withSession } from './connection/session.ts';
+import { PostgresSourceConfig } from './connection/settings.ts';
+import { relation } from './connection/sql.ts';
+import { copyTable } from './read/table-copy.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ConnectorContext, defineDestination, type Writer, type WriteTarget } from '../define.ts';
+import { type ConnectorContext, defineDestination, type Writer, type WriteTarget } from '../contract/connector.ts';
 import { FileDestinationConfig } from '../file/settings.ts';
 import { openFileWriter } from '../file/writer.ts';
 import { beginAttempt, checkSample, delayBatch, faultSettings, misbehave } from './faults.ts';

@@ -2,7 +2,7 @@ import { appendFile, mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { ConnectorContext } from '../define.ts';
+import type { ConnectorContext } from '../contract/connector.ts';
 import {
   AuthenticationError,
   ConfigurationError,
@@ -11,7 +11,7 @@ import {
   RetryableError,
   SchemaChangedError,
   TimeoutError,
-} from '../errors.ts';
+} from '../contract/errors.ts';
 
 export const FAULTS = [
   'retryable',

@@ -1,7 +1,14 @@
 import { z } from 'zod';
-import { type Batch, type Cell, type ConnectorContext, defineSource, type Field, type ReadRequest } from '../define.ts';
-import { ConfigurationError, SchemaChangedError } from '../errors.ts';
-import { microsOf, timestampText } from '../timestamp-text.ts';
+import {
+  type Batch,
+  type Cell,
+  type ConnectorContext,
+  defineSource,
+  type Field,
+  type ReadRequest,
+} from '../contract/connector.ts';
+import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
+import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { beginAttempt, checkSample, delayBatch, faultSettings, misbehave } from './faults.ts';
 
 export const SampleSourceConfig = z.object({

@@ -7,14 +7,14 @@ import {
   WebAPIRequestError,
   WebClient,
 } from '@slack/web-api';
-import type { ConnectorContext } from '../define.ts';
+import type { ConnectorContext } from '../contract/connector.ts';
 import {
   AuthenticationError,
   ConfigurationError,
   ConnectorError,
   RateLimitedError,
   RetryableError,
-} from '../errors.ts';
+} from '../contract/errors.ts';
 
 export interface SlackSettings {
   bot_token: string;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { ChatChannel, ChatMessage } from '../chat.ts';
-import { type CheckResult, type ConnectorContext, defineDestination } from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
+import type { ChatChannel, ChatMessage } from '../contract/chat.ts';
+import { type CheckResult, type ConnectorContext, defineDestination } from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
 import { callSlack, type SlackSettings } from './client.ts';
 
 const PAGE = 1000;

@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite';
-import type { Field, LogicalType, StreamSchema } from '../define.ts';
+import type { Field, LogicalType, StreamSchema } from '../contract/connector.ts';
 import { type Context, identifier } from './database.ts';
 import { sqliteError } from './failures.ts';
 import { fittingTypes } from './fitting-types.ts';

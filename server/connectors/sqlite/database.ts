@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite';
-import { datasetClause } from '../datasets.ts';
-import type { ConnectorContext, StreamSchema } from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
-import { findFiles } from '../file/root.ts';
+import { datasetClause } from '../kits/sql/datasets.ts';
+import type { ConnectorContext, StreamSchema } from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { findFiles } from '../kits/files/stores/local-files.ts';
 import { isBusy, sqliteError } from './failures.ts';
 import type { SqliteSourceConfig } from './settings.ts';
 

@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
-import { datasetClause, datasetField, describedFields } from '../datasets.ts';
-import type { Dataset, Field } from '../define.ts';
-import { ConfigurationError } from '../errors.ts';
+import { datasetClause, datasetField, describedFields } from '../kits/sql/datasets.ts';
+import type { Dataset, Field } from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
 import type { Context } from './database.ts';
 import { sqliteError } from './failures.ts';
 import { fittingTypes } from './fitting-types.ts';

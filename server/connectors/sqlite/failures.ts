@@ -1,5 +1,5 @@
 import { SQLiteError } from 'bun:sqlite';
-import { ConfigurationError, DataError, RetryableError, SchemaChangedError } from '../errors.ts';
+import { ConfigurationError, DataError, RetryableError, SchemaChangedError } from '../contract/errors.ts';
 
 export const isBusy = (error: unknown): boolean =>
   error instanceof SQLiteError && /^SQLITE_(BUSY|LOCKED)/.test(error.code ?? '');

@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite';
-import type { LogicalType } from '../define.ts';
+import type { LogicalType } from '../contract/connector.ts';
 import { breathe, type Context, identifier } from './database.ts';
 import { type Candidate, isUndeclared } from './types.ts';
 

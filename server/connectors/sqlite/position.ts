@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
-import type { Field, ReadRequest } from '../define.ts';
-import { ConfigurationError, SchemaChangedError } from '../errors.ts';
-import { microsOf, timestampText } from '../timestamp-text.ts';
+import type { Field, ReadRequest } from '../contract/connector.ts';
+import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
+import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { fromClause, identifier } from './database.ts';
 import { isDate } from './types.ts';
 

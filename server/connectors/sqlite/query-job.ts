@@ -1,4 +1,4 @@
-import type { Batch, Dataset, Field, ReadRequest } from '../define.ts';
+import type { Batch, Dataset, Field, ReadRequest } from '../contract/connector.ts';
 
 /**
  * What `apart.ts` has a process of its own do with one query of a user's (`query-process.ts`): SQLite works in the thread

@@ -1,4 +1,4 @@
-import { ConnectorError } from '../errors.ts';
+import { ConnectorError } from '../contract/errors.ts';
 import { type Context, withSnapshot } from './database.ts';
 import { datasetFields } from './datasets.ts';
 import { type QueryAnswer, type QueryJob, TOOK_TOO_MUCH } from './query-job.ts';

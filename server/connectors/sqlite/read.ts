@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
-import { trackCursor } from '../cursor.ts';
-import type { Batch, Cell, Field, ReadRequest, StreamState } from '../define.ts';
-import { ConfigurationError, SchemaChangedError } from '../errors.ts';
+import { trackCursor } from '../cells/cursor.ts';
+import type { Batch, Cell, Field, ReadRequest, StreamState } from '../contract/connector.ts';
+import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
 import { breathe, type Context, fromClause, identifier, withSnapshot } from './database.ts';
 import { checkDataset } from './datasets.ts';
 import { type Condition, columnOf, cursorField, resumeCondition, windowConditions } from './position.ts';

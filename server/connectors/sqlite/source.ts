@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
-import { datasetsCheck, datasetStream } from '../datasets.ts';
-import { type CheckResult, defineSource, type ReadRequest, type StreamSchema } from '../define.ts';
-import { describeApart, readApart } from './apart.ts';
+import { datasetsCheck, datasetStream } from '../kits/sql/datasets.ts';
+import { type CheckResult, defineSource, type ReadRequest, type StreamSchema } from '../contract/connector.ts';
+import { describeApart, readApart } from './query-subprocess.ts';
 import { describeStream, discoverStreams, tablesOf } from './catalog.ts';
 import { type Context, identifier, withSnapshot } from './database.ts';
 import { checkDataset } from './datasets.ts';

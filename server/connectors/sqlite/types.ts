@@ -1,5 +1,5 @@
-import type { Cell, LogicalType } from '../define.ts';
-import { NORMALIZERS } from '../file/cell-types.ts';
+import type { Cell, LogicalType } from '../contract/connector.ts';
+import { NORMALIZERS } from '../cells/normalizers.ts';
 
 /** What SQLite gives: integers as bigint. */
 export type SqliteValue = null | bigint | number | string | Uint8Array;

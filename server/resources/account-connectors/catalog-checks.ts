@@ -1,11 +1,11 @@
 import { and, eq, inArray, isNull } from 'drizzle-orm';
-import { connectionStreams, connections } from '../../../db/schema/index.ts';
-import type { StreamSchema } from '../../connectors/define.ts';
-import { applyOverrides, incompatibility, type Overrides, withCatalogChoices } from '../../engine/overrides.ts';
-import { cursorPath, fieldName, keyPaths } from '../../engine/transfer-plan.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { type CatalogRow, schemaOf } from './catalog-items.ts';
+import { type CatalogStreamRow, connections, connectionStreams } from '../../../db/schema/index.ts';
+import type { StreamSchema } from '../../connectors/contract/connector.ts';
+import { applyOverrides, incompatibility, type Overrides, withCatalogChoices } from '../../pipeline/overrides.ts';
+import { cursorPath, fieldName, keyPaths } from '../../pipeline/transfer-plan.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { schemaOf } from './catalog-items.ts';
 
 /** Where the request speaks of a stream, for `field` of an error. */
 export interface StreamPlace {
@@ -48,7 +48,7 @@ export function checkOverrides(overrides: Overrides, { schema, field }: StreamPl
  * A field that a connection reads or merges by cannot be left out.
  * @throws ApiError 400 `field_in_use` with `connection_ids`.
  */
-export async function refuseExcludedKeys(ctx: Ctx, rows: CatalogRow[]): Promise<void> {
+export async function refuseExcludedKeys(ctx: Ctx, rows: CatalogStreamRow[]): Promise<void> {
   const excluding = rows.filter((row) => Object.values(row.overrides).some((override) => override.excluded === true));
   if (excluding.length === 0) return;
   const streams = await ctx.db

@@ -1,25 +1,23 @@
 import { eq, sql } from 'drizzle-orm';
-import { catalogStreams } from '../../../db/schema/index.ts';
-import type { Field, StreamSchema } from '../../connectors/define.ts';
-import type { FieldOverride } from '../../engine/overrides.ts';
-import { fieldName } from '../../engine/transfer-plan.ts';
-import type { Ctx } from '../../procedure.ts';
+import { type CatalogStreamRow, catalogStreams } from '../../../db/schema/index.ts';
+import type { Field, StreamSchema } from '../../connectors/contract/connector.ts';
+import type { FieldOverride } from '../../pipeline/overrides.ts';
+import { fieldName } from '../../pipeline/transfer-plan.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import type { AccountConnectorCatalogItemSchema, CatalogField } from './catalog-schema.ts';
 
-export type CatalogRow = typeof catalogStreams.$inferSelect;
-
 /** The streams of a source, those that are gone too, by namespace and name. */
-export const readCatalogRows = (ctx: Ctx, account_connector_id: string): Promise<CatalogRow[]> =>
+export const readCatalogRows = (ctx: Ctx, account_connector_id: string): Promise<CatalogStreamRow[]> =>
   ctx.db
     .select()
     .from(catalogStreams)
     .where(eq(catalogStreams.account_connector_id, account_connector_id))
     .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
 
-export const schemaOf = (row: CatalogRow): StreamSchema => row.definition as unknown as StreamSchema;
+export const schemaOf = (row: CatalogStreamRow): StreamSchema => row.definition as unknown as StreamSchema;
 
 /** A stream as the catalog shows it: what was discovered, and beside it what users say of it. */
-export function presentItem(row: CatalogRow): AccountConnectorCatalogItemSchema {
+export function presentItem(row: CatalogStreamRow): AccountConnectorCatalogItemSchema {
   const { fields, ...stream } = schemaOf(row);
   return {
     ...stream,

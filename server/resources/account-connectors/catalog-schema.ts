@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { LOGICAL_TYPES } from '../../connectors/define.ts';
-import { idInBody, instant, text } from '../wire.ts';
+import { LOGICAL_TYPES } from '../../connectors/contract/connector.ts';
+import { idInBody, instant, text } from '../../api/wire-types.ts';
 
 const fieldPath = () => z.array(text(1, 255)).min(1).max(20);
 const Masking = z.enum(['none', 'hash_sha256', 'hash_sha256_salted', 'redact', 'encrypt']);

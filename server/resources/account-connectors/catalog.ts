@@ -1,11 +1,11 @@
 import { eq } from 'drizzle-orm';
-import { catalogStreams } from '../../../db/schema/index.ts';
-import type { Overrides } from '../../engine/overrides.ts';
-import { fieldName } from '../../engine/transfer-plan.ts';
-import { badRequest } from '../../lib/errors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
+import { type CatalogStreamRow, catalogStreams } from '../../../db/schema/index.ts';
+import type { Overrides } from '../../pipeline/overrides.ts';
+import { fieldName } from '../../pipeline/transfer-plan.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { checkOverrides, refuseExcludedKeys } from './catalog-checks.ts';
-import { type CatalogRow, presentItem, readCatalogRows, schemaOf } from './catalog-items.ts';
+import { presentItem, readCatalogRows, schemaOf } from './catalog-items.ts';
 import type {
   AccountConnectorCatalogItemSchema,
   CatalogItemRequest,
@@ -47,7 +47,7 @@ export async function updateAccountConnectorCatalog(
 }
 
 /** The overrides of every stream that the request touches, by its id. */
-function overridesAfter(rows: CatalogRow[], input: UpdateAccountConnectorCatalogRequest): Map<string, Overrides> {
+function overridesAfter(rows: CatalogStreamRow[], input: UpdateAccountConnectorCatalogRequest): Map<string, Overrides> {
   const replaces = input.mode === 'replace';
   const overrides = new Map<string, Overrides>(replaces ? rows.map(({ id }) => [id, {}]) : []);
   for (const [index, item] of input.items.entries()) {
@@ -70,7 +70,7 @@ function overridesAfter(rows: CatalogRow[], input: UpdateAccountConnectorCatalog
   return overrides;
 }
 
-function namedStream(rows: CatalogRow[], item: CatalogItemRequest, index: number): CatalogRow {
+function namedStream(rows: CatalogStreamRow[], item: CatalogItemRequest, index: number): CatalogStreamRow {
   const { stream_id, name, namespace } = item;
   const found = rows.filter(
     (row) =>

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { findConnector } from '../../connectors/registry.ts';
-import { openParameters } from '../../engine/account-connectors.ts';
-import { badRequest } from '../../lib/errors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
+import { openParameters } from '../../connector-runtime/account-connector-calls.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { checkParameters } from './parameters.ts';
 import { findAccountConnector } from './query.ts';
 

@@ -1,10 +1,9 @@
-import { accountConnectors } from '../../../db/schema/index.ts';
-import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
-import { discoverCatalogTask } from '../discovery-task.ts';
-import { refuseDuplicateName } from '../duplicate-name.ts';
-import { checkLimit } from '../plan-limits.ts';
-import { checkUsageRange, type UsageRange } from '../usage-range.ts';
+import { type AccountConnectorRow, accountConnectors } from '../../../db/schema/index.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { discoverCatalogTask } from '../access/discovery-task.ts';
+import { refuseDuplicateName } from '../../api/duplicate-name.ts';
+import { checkLimit } from '../access/plan-limits.ts';
+import { checkUsageRange, type UsageRange } from '../../api/usage-range.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters } from './parameters.ts';
 import { getAccountConnector } from './query.ts';

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { accountConnectors, changeReaders } from '../../../db/schema/index.ts';
-import { badRequest } from '../../lib/errors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { emitAccountConnectorEvent } from './events.ts';
 import { connectionsUsing, findAccountConnector } from './query.ts';
 

@@ -1,11 +1,11 @@
 import { and, desc, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import { tasks } from '../../../db/schema/index.ts';
-import { badRequest } from '../../lib/errors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
-import { discoverCatalogTask } from '../discovery-task.ts';
-import { requireReadyConnectors } from '../start-run.ts';
-import { instant } from '../wire.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { discoverCatalogTask } from '../access/discovery-task.ts';
+import { requireReadyConnectors } from '../access/start-run.ts';
+import { instant } from '../../api/wire-types.ts';
 import { findAccountConnector } from './query.ts';
 
 /** The last discovery of a source, and what is known of its streams by now. */

@@ -1,7 +1,7 @@
-import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
+import type { AccountConnectorRow } from '../../../db/schema/index.ts';
 import { emit } from '../../events/emit.ts';
 import type { EventKind } from '../../events/kinds.ts';
-import { actorOf, type Ctx } from '../../procedure.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { transitionEvent } from './test-outcome.ts';
 
 const SENTENCES: Partial<Record<EventKind, string>> = {

@@ -1,14 +1,13 @@
 import { and, eq, isNull } from 'drizzle-orm';
 import { z } from 'zod';
-import { accountConnectors, catalogStreams, tasks } from '../../../db/schema/index.ts';
+import { type AccountConnectorRow, accountConnectors, catalogStreams, tasks } from '../../../db/schema/index.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { type ExportRequest, isNamed } from '../../engine/export-metadata.ts';
-import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
+import { type ExportRequest, isNamed } from '../../exports/export-metadata.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import { executeTask } from '../../queue/jobs.ts';
-import { checkFeature } from '../plan-limits.ts';
-import { idInBody, text } from '../wire.ts';
+import { checkFeature } from '../access/plan-limits.ts';
+import { idInBody, text } from '../../api/wire-types.ts';
 import { findAccountConnector } from './query.ts';
 
 export const ExportSourceMetadataRequest = z

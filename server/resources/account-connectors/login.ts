@@ -1,10 +1,10 @@
 import { and, eq, isNull } from 'drizzle-orm';
-import { accountConnectors } from '../../../db/schema/index.ts';
+import { type AccountConnectorRow, accountConnectors } from '../../../db/schema/index.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { type AccountConnectorRow, openParameters } from '../../engine/account-connectors.ts';
-import { badRequest } from '../../lib/errors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
-import { discoverCatalogTask } from '../discovery-task.ts';
+import { openParameters } from '../../connector-runtime/account-connector-calls.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { emitTransition } from './events.ts';
 import { checkParameters } from './parameters.ts';
 import { findAccountConnector } from './query.ts';

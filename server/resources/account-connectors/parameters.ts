@@ -1,9 +1,9 @@
-import type { AnyConnector } from '../../connectors/define.ts';
-import { describeParameters, parseParameters, secretNames } from '../../connectors/parameters.ts';
+import type { AccountConnectorRow } from '../../../db/schema/index.ts';
+import type { AnyConnector } from '../../connectors/contract/connector.ts';
+import { describeParameters, parseParameters, secretNames } from '../../connectors/contract/parameters.ts';
 import type { Deps } from '../../deps.ts';
-import { secretsContext } from '../../engine/account-connectors.ts';
-import type { AccountConnectorRow } from '../../engine/connector-context.ts';
-import { badRequest } from '../../lib/errors.ts';
+import { secretsContext } from '../../connector-runtime/account-connector-calls.ts';
+import { badRequest } from '../../platform/errors.ts';
 
 /** What stands for a secret in answers; sent back, it means "unchanged". */
 export const MASK = '**********';

@@ -1,11 +1,12 @@
-import type { AnyConnector } from '../../connectors/define.ts';
-import { ConnectorError } from '../../connectors/errors.ts';
-import { type ConnectorParameter, describeParameters, parseParameters } from '../../connectors/parameters.ts';
+import type { AccountConnectorRow } from '../../../db/schema/index.ts';
+import type { AnyConnector } from '../../connectors/contract/connector.ts';
+import { ConnectorError } from '../../connectors/contract/errors.ts';
+import { type ConnectorParameter, describeParameters, parseParameters } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import type { Deps } from '../../deps.ts';
-import { type AccountConnectorRow, openParameters, possibleValues } from '../../engine/account-connectors.ts';
-import { type ApiError, badRequest, notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
+import { openParameters, possibleValues } from '../../connector-runtime/account-connector-calls.ts';
+import { type ApiError, badRequest, notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import { findAccountConnector } from './query.ts';
 import { strangerAmong } from './stream-reference.ts';
 

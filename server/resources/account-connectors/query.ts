@@ -1,14 +1,19 @@
 import { and, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { z } from 'zod';
-import { accountConnectors, catalogStreams, connections, users } from '../../../db/schema/index.ts';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  catalogStreams,
+  connections,
+  users,
+} from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import type { AccountConnectorRow } from '../../engine/account-connectors.ts';
-import { notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { connectorId } from '../connector-id.ts';
-import { countRows } from '../total-count.ts';
-import { ConnectorType, isId, Page } from '../wire.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { connectorId } from '../../api/connector-id.ts';
+import { countRows } from '../../api/total-count.ts';
+import { ConnectorType, isId, Page } from '../../api/wire-types.ts';
 import type { AccountConnectorSchema } from './schema.ts';
 import { presentTunnel } from './tunnel.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Ctx } from '../../procedure.ts';
-import { idInBody } from '../wire.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { idInBody } from '../../api/wire-types.ts';
 import { presentItem, readCatalogRows } from './catalog-items.ts';
 import type { AccountConnectorCatalogItemSchema } from './catalog-schema.ts';
 import { findAccountConnector } from './query.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { rest } from '../../endpoint.ts';
-import { act, read, router, write } from '../../procedure.ts';
-import { rpcInput } from '../rpc-input.ts';
-import { UsageRange } from '../usage-range.ts';
-import { ConnectorType } from '../wire.ts';
+import { rest } from '../../api/endpoint.ts';
+import { act, read, router, write } from '../../api/procedure.ts';
+import { rpcInput } from '../../api/rpc-input.ts';
+import { UsageRange } from '../../api/usage-range.ts';
+import { ConnectorType } from '../../api/wire-types.ts';
 import { updateAccountConnectorCatalog } from './catalog.ts';
 import { AccountConnectorCatalogItemSchema, UpdateAccountConnectorCatalogRequest } from './catalog-schema.ts';
 import { ComparedParameters, differingParameters } from './compare.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ConnectorType, instant, moment, name, text, UserReference } from '../wire.ts';
+import { ConnectorType, instant, moment, name, text, UserReference } from '../../api/wire-types.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 const port = () => z.int().min(1).max(65_535);

@@ -1,7 +1,7 @@
-import type { AnyConnector } from '../../connectors/define.ts';
+import type { AnyConnector } from '../../connectors/contract/connector.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { badRequest } from '../../lib/errors.ts';
-import { connectorId } from '../connector-id.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { connectorId } from '../../api/connector-id.ts';
 import type { CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
 
 /**

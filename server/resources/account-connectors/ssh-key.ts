@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { openSshKey, sealSshKey } from '../../engine/stored-tunnel.ts';
-import { badRequest } from '../../lib/errors.ts';
-import { generateSshKey, publicKeyOf, type SshPublicKey } from '../../lib/ssh-keys.ts';
-import type { Ctx } from '../../procedure.ts';
-import { checkFeature } from '../plan-limits.ts';
-import { instant } from '../wire.ts';
+import { openSshKey, sealSshKey } from '../../connector-runtime/tunnel-settings.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { generateSshKey, publicKeyOf, type SshPublicKey } from '../../platform/ssh-keys.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { checkFeature } from '../access/plan-limits.ts';
+import { instant } from '../../api/wire-types.ts';
 
 export const GenerateSSHKeyResponse = z
   .object({

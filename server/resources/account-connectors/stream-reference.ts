@@ -1,7 +1,7 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { connectionStreams, connections } from '../../../db/schema/index.ts';
-import type { Ctx } from '../../procedure.ts';
-import { isId } from '../wire.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { isId } from '../../api/wire-types.ts';
 
 /**
  * Which of the connection and the stream that a request names is not the account's, does not belong to the other or

@@ -1,9 +1,10 @@
-import type { ConnectorError } from '../../connectors/errors.ts';
-import { type AccountConnectorRow, testAccountConnector, type TestResult } from '../../engine/account-connectors.ts';
-import { HostKeyChangedError } from '../../engine/ssh-tunnel.ts';
-import type { StoredTunnel } from '../../engine/stored-tunnel.ts';
+import type { AccountConnectorRow } from '../../../db/schema/index.ts';
+import type { ConnectorError } from '../../connectors/contract/errors.ts';
+import { testAccountConnector, type TestResult } from '../../connector-runtime/account-connector-calls.ts';
+import { HostKeyChangedError } from '../../connector-runtime/ssh-tunnel.ts';
+import type { StoredTunnel } from '../../connector-runtime/tunnel-settings.ts';
 import type { EventKind } from '../../events/kinds.ts';
-import type { Ctx } from '../../procedure.ts';
+import type { Ctx } from '../../api/procedure.ts';
 
 /** What a test, or its absence, makes of a row. */
 export type TestOutcome = Pick<

@@ -1,6 +1,6 @@
-import type { StoredTunnel } from '../../engine/stored-tunnel.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
+import type { StoredTunnel } from '../../connector-runtime/tunnel-settings.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import { MASK } from './parameters.ts';
 import type { AccountConnectorSchema, SshTunnelUpdate } from './schema.ts';
 import { describeSshKey, sealOwnSshKey } from './ssh-key.ts';

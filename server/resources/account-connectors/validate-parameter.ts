@@ -1,14 +1,15 @@
-import type { AnyConnector } from '../../connectors/define.ts';
+import type { AccountConnectorRow } from '../../../db/schema/index.ts';
+import type { AnyConnector } from '../../connectors/contract/connector.ts';
 import {
   type ConnectorParameter,
   describeParameters,
   type ParameterProblem,
   parseParameters,
-} from '../../connectors/parameters.ts';
+} from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { type AccountConnectorRow, openParameters, testAccountConnector } from '../../engine/account-connectors.ts';
-import { badRequest } from '../../lib/errors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
+import { openParameters, testAccountConnector } from '../../connector-runtime/account-connector-calls.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { MASK, overlayParameters, sealParameters } from './parameters.ts';
 import { findAccountConnector } from './query.ts';
 import { strangerAmong } from './stream-reference.ts';

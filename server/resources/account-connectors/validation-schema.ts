@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idInBody, text } from '../wire.ts';
+import { idInBody, text } from '../../api/wire-types.ts';
 
 export const ValidationRequest = z
   .strictObject({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { rest } from '../../endpoint.ts';
-import { read, write } from '../../procedure.ts';
+import { rest } from '../../api/endpoint.ts';
+import { read, write } from '../../api/procedure.ts';
 import { getCase, listCases, updateCase } from './cases.ts';
 import { CaseQuery, CaseSchema, CaseStatus, ChatChannel } from './cases-schema.ts';
 import { listChatChannels } from './chat-channels.ts';

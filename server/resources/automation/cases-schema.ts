@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { instant, Page, UserReference } from '../wire.ts';
+import { instant, Page, UserReference } from '../../api/wire-types.ts';
 import { EventSchema, Severity } from './events-schema.ts';
 
 export const CaseStatus = z.enum(['open', 'acknowledged', 'resolved', 'suppressed']).meta({ id: 'CaseStatus' });

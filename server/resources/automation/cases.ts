@@ -2,11 +2,11 @@ import { and, asc, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { cases, caseTimeline, deliveries, events, triggers, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import { moveCase } from '../../events/cases-transitions.ts';
-import { badRequest, notFound } from '../../lib/errors.ts';
-import { actorOf, type Ctx } from '../../procedure.ts';
-import { countRows } from '../total-count.ts';
-import { isId } from '../wire.ts';
+import { moveCase } from '../../automation/cases/transitions.ts';
+import { badRequest, notFound } from '../../platform/errors.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { countRows } from '../../api/total-count.ts';
+import { isId } from '../../api/wire-types.ts';
 import type { CaseQuery, CaseSchema } from './cases-schema.ts';
 import { presentEvent, shownEvent } from './events.ts';
 

@@ -1,9 +1,9 @@
 import { and, eq, isNull } from 'drizzle-orm';
 import { accountConnectors } from '../../../db/schema/index.ts';
-import { chatChannels } from '../../engine/chat-channels.ts';
-import { notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { isId } from '../wire.ts';
+import { chatChannels } from '../../connector-runtime/chat-channels.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { isId } from '../../api/wire-types.ts';
 import type { ChatChannel } from './cases-schema.ts';
 
 /**

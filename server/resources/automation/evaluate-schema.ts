@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { RuleCondition } from '../../events/rules/condition.ts';
-import { RULE_ERROR_CODES } from '../../events/rules/errors.ts';
+import { RuleCondition } from '../../automation/rules/condition.ts';
+import { RULE_ERROR_CODES } from '../../automation/rules/errors.ts';
 import { EventType } from './events-schema.ts';
 
 const MAX_EVENTS = 200;

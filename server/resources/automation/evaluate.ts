@@ -1,14 +1,14 @@
 import { and, desc, eq } from 'drizzle-orm';
 import { events } from '../../../db/schema/index.ts';
-import { evaluateRule, type RuleEvent, ruleEvent, storedRuleEvent } from '../../events/evaluate.ts';
-import { type CompiledRule, compileRule, RefusedRule } from '../../events/rules/compile.ts';
-import { conditionSource } from '../../events/rules/condition.ts';
-import type { RuleError } from '../../events/rules/errors.ts';
-import { sampleFacts } from '../../events/rules/sample.ts';
+import { evaluateRule, type RuleEvent, ruleEvent, storedRuleEvent } from '../../automation/evaluation/evaluate-rule.ts';
+import { type CompiledRule, compileRule, RefusedRule } from '../../automation/rules/compile.ts';
+import { conditionSource } from '../../automation/rules/condition.ts';
+import type { RuleError } from '../../automation/rules/errors.ts';
+import { sampleFacts } from '../../automation/rules/sample.ts';
 import { isStatistic } from '../../events/variables.ts';
-import { notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { isId } from '../wire.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { isId } from '../../api/wire-types.ts';
 import type { EvaluateRequest, EvaluateResponse } from './evaluate-schema.ts';
 
 /** Tests a rule as the engine would run it. A bad rule is a good answer; only an unknown `event_id` is an error. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { EVENT_KINDS, type EventKind } from '../../events/kinds.ts';
-import { instant } from '../wire.ts';
+import { instant } from '../../api/wire-types.ts';
 
 /** Every kind of event. */
 export const EventType = z.enum(Object.keys(EVENT_KINDS) as [EventKind, ...EventKind[]]).meta({ id: 'EventType' });

@@ -1,10 +1,10 @@
 import { and, desc, eq, getTableColumns, inArray, type SQL } from 'drizzle-orm';
-import { events } from '../../../db/schema/index.ts';
+import { type EventRow, events } from '../../../db/schema/index.ts';
 import { EVENT_KINDS } from '../../events/kinds.ts';
-import { eventPayload, type EventRow } from '../../events/variables.ts';
-import type { Ctx } from '../../procedure.ts';
-import { countRows } from '../total-count.ts';
-import { isId } from '../wire.ts';
+import { eventPayload } from '../../events/variables.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { countRows } from '../../api/total-count.ts';
+import { isId } from '../../api/wire-types.ts';
 import type { EventQuery, EventSchema } from './events-schema.ts';
 
 export const { evaluation_attempts: _, ...shownEvent } = getTableColumns(events);

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { rest } from '../../endpoint.ts';
-import { act, read, router, write } from '../../procedure.ts';
-import { rpcInput } from '../rpc-input.ts';
-import { Page } from '../wire.ts';
+import { rest } from '../../api/endpoint.ts';
+import { act, read, router, write } from '../../api/procedure.ts';
+import { rpcInput } from '../../api/rpc-input.ts';
+import { Page } from '../../api/wire-types.ts';
 import { caseProcedures } from './cases-router.ts';
 import { evaluateAutomatorRule } from './evaluate.ts';
 import { EvaluateRequest, EvaluateResponse } from './evaluate-schema.ts';

@@ -1,9 +1,9 @@
 import { and, count, desc, eq, getTableColumns, isNull, sql } from 'drizzle-orm';
-import { triggers, users } from '../../../db/schema/index.ts';
-import { caseSettings, type TriggerRow } from '../../events/triggers.ts';
-import { notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { isId, type Page } from '../wire.ts';
+import { type TriggerRow, triggers, users } from '../../../db/schema/index.ts';
+import { caseSettings } from '../../automation/triggers/trigger-index.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { isId, type Page } from '../../api/wire-types.ts';
 import type { TriggerSchema } from './triggers-schema.ts';
 
 const open_cases_count = sql<number>`(select count(*)::int from cases c

@@ -1,11 +1,11 @@
-import { type CompiledRule, RefusedRule } from '../../events/rules/compile.ts';
-import { compiledRule } from '../../events/rules/compiled-rules.ts';
-import { conditionSource, type RuleCondition } from '../../events/rules/condition.ts';
-import type { RuleError } from '../../events/rules/errors.ts';
-import { defaultGroupBy, kindsSource, matchedKinds, matchesAnyKind } from '../../events/triggers-kinds.ts';
-import type { TriggerRow } from '../../events/triggers.ts';
+import type { TriggerRow } from '../../../db/schema/index.ts';
+import { type CompiledRule, RefusedRule } from '../../automation/rules/compile.ts';
+import { compiledRule } from '../../automation/rules/compiled-rules.ts';
+import { conditionSource, type RuleCondition } from '../../automation/rules/condition.ts';
+import type { RuleError } from '../../automation/rules/errors.ts';
+import { defaultGroupBy, kindsSource, matchedKinds, matchesAnyKind } from '../../automation/triggers/event-kinds.ts';
 import { VARIABLES } from '../../events/variables.ts';
-import { badRequest } from '../../lib/errors.ts';
+import { badRequest } from '../../platform/errors.ts';
 import type { CreateTriggerRequest } from './triggers-schema.ts';
 
 const LEAST_WAIT_SECONDS = 60;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { TriggerAction } from '../../events/actions/schema.ts';
-import { RuleCondition } from '../../events/rules/condition.ts';
-import { MAX_SOURCE_LENGTH } from '../../events/rules/language.ts';
-import { matchesAnyKind } from '../../events/triggers-kinds.ts';
-import { instant, name, text, UserReference } from '../wire.ts';
+import { TriggerAction } from '../../automation/triggers/action-schema.ts';
+import { RuleCondition } from '../../automation/rules/condition.ts';
+import { MAX_SOURCE_LENGTH } from '../../automation/rules/language.ts';
+import { matchesAnyKind } from '../../automation/triggers/event-kinds.ts';
+import { instant, name, text, UserReference } from '../../api/wire-types.ts';
 import { Severity } from './events-schema.ts';
 
 const rule = () => text(1, MAX_SOURCE_LENGTH);

@@ -1,10 +1,10 @@
-import { type AccountPlan, creditsUsed, readAccountPlan } from '../../engine/credits.ts';
-import { countOf } from '../../engine/plan-counts.ts';
-import { percentOf, WARNING_PERCENT } from '../../engine/plan-notices.ts';
-import { COUNTED_LIMITS, type CountedLimit } from '../../lib/plans.ts';
-import { billingPeriod, daysIn, utcDay } from '../../lib/utc-days.ts';
-import type { Ctx } from '../../procedure.ts';
-import { daysOf, type UsageRange } from '../usage-range.ts';
+import { type AccountPlan, creditsUsed, readAccountPlan } from '../../billing/credits.ts';
+import { countOf } from '../../billing/usage-counts.ts';
+import { percentOf, WARNING_PERCENT } from '../../billing/limit-notices.ts';
+import { COUNTED_LIMITS, type CountedLimit } from '../../pipeline/billing-plans.ts';
+import { billingPeriod, daysIn, utcDay } from '../../platform/utc-days.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { daysOf, type UsageRange } from '../../api/usage-range.ts';
 import { countRuns, type DayUsage, usageByDay } from './ledger.ts';
 import type { AggregatedUsageSchema, LimitUsage } from './schema.ts';
 import { granularityOf, seriesOf, total } from './sums.ts';

@@ -1,8 +1,8 @@
 import { aliasedTable, eq, inArray } from 'drizzle-orm';
 import { accountConnectors, connections } from '../../../db/schema/index.ts';
-import { addDays, type DaySpan, daysIn } from '../../lib/utc-days.ts';
-import type { Ctx } from '../../procedure.ts';
-import { checkDays } from '../usage-range.ts';
+import { addDays, type DaySpan, daysIn } from '../../platform/utc-days.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { checkDays } from '../../api/usage-range.ts';
 import { rankConnections, rowsByConnection, usageByConnectionDay, usageByStream } from './ledger.ts';
 import type { ConnectionUsageSchema, UsageDays } from './schema.ts';
 import { round, seriesOf, total } from './sums.ts';

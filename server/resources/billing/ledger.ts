@@ -1,7 +1,7 @@
 import { and, between, type Column, eq, gte, inArray, lt, sql } from 'drizzle-orm';
 import { connectionRuns, connections, usageLedger } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import { addDays, type DaySpan } from '../../lib/utc-days.ts';
+import { addDays, type DaySpan } from '../../platform/utc-days.ts';
 
 /** Whose usage, on which days. */
 export interface Scope {

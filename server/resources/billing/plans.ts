@@ -1,13 +1,13 @@
 import { eq } from 'drizzle-orm';
 import { accounts } from '../../../db/schema/index.ts';
-import { readAccountPlan } from '../../engine/credits.ts';
-import { clearAccountNotices } from '../../engine/plan-clearance.ts';
-import { countOf } from '../../engine/plan-counts.ts';
-import { settlePlanLocks } from '../../engine/plan-locks.ts';
-import { noticeLimit } from '../../engine/plan-notices.ts';
+import { readAccountPlan } from '../../billing/credits.ts';
+import { clearAccountNotices } from '../../billing/clear-notices.ts';
+import { countOf } from '../../billing/usage-counts.ts';
+import { settlePlanLocks } from '../../billing/lock-connections.ts';
+import { noticeLimit } from '../../billing/limit-notices.ts';
 import { emit } from '../../events/emit.ts';
-import { COUNTED_LIMITS, CREDIT_RATES, type Plan, PLANS, planOf } from '../../lib/plans.ts';
-import { actorOf, type Ctx, requirePermission } from '../../procedure.ts';
+import { COUNTED_LIMITS, CREDIT_RATES, type Plan, PLANS, planOf } from '../../pipeline/billing-plans.ts';
+import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import type { ChangePlan, PlanSchema } from './schema.ts';
 
 /** Every plan, the smallest after the one of one's own installation first. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { rest } from '../../endpoint.ts';
-import { act, router, write } from '../../procedure.ts';
-import { rpcInput } from '../rpc-input.ts';
-import { UsageRange } from '../usage-range.ts';
+import { rest } from '../../api/endpoint.ts';
+import { act, router, write } from '../../api/procedure.ts';
+import { rpcInput } from '../../api/rpc-input.ts';
+import { UsageRange } from '../../api/usage-range.ts';
 import { aggregatedUsage } from './aggregated.ts';
 import { connectionUsage } from './connection-usage.ts';
 import { changePlan, listPlans } from './plans.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { PLAN_FEATURES, PLANS } from '../../lib/plans.ts';
-import { count, day, instant, Page } from '../wire.ts';
-import { AggregateUsageDateRange } from '../usage-range.ts';
+import { PLAN_FEATURES, PLANS } from '../../pipeline/billing-plans.ts';
+import { count, day, instant, Page } from '../../api/wire-types.ts';
+import { AggregateUsageDateRange } from '../../api/usage-range.ts';
 
 const date = () => z.string().meta({ format: 'date' });
 const limit = () => count().nullable().meta({ description: 'Null: unlimited.' });

@@ -1,4 +1,4 @@
-import { type DaySpan, daysIn, eachDay, monthOf } from '../../lib/utc-days.ts';
+import { type DaySpan, daysIn, eachDay, monthOf } from '../../platform/utc-days.ts';
 import type { Usage, UsagePoint } from './schema.ts';
 
 type Amounts = Omit<Usage, 'rows_total'>;

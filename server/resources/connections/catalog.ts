@@ -1,11 +1,11 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
-import { catalogStreams } from '../../../db/schema/index.ts';
-import { ConnectorError } from '../../connectors/errors.ts';
-import type { StreamSchema } from '../../connectors/define.ts';
-import { type AccountConnectorRow, refreshCatalog } from '../../engine/account-connectors.ts';
-import { applyOverrides } from '../../engine/overrides.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
+import { type AccountConnectorRow, catalogStreams } from '../../../db/schema/index.ts';
+import { ConnectorError } from '../../connectors/contract/errors.ts';
+import type { StreamSchema } from '../../connectors/contract/connector.ts';
+import { refreshCatalog } from '../../catalog/discover.ts';
+import { applyOverrides } from '../../pipeline/overrides.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
 
 /** Streams of a source as last discovered, with the overrides of its users, ordered by namespace and name. */
 export async function readCatalog(ctx: Ctx, account_connector_id: string): Promise<StreamSchema[]> {

@@ -1,19 +1,19 @@
 import { connections } from '../../../db/schema/index.ts';
-import { checkSchedule, MANUAL, nextRunAt } from '../../engine/schedule.ts';
-import type { Ctx } from '../../procedure.ts';
-import { refuseDuplicateName } from '../duplicate-name.ts';
-import { checkFeature, checkLimit, checkPlanSchedule } from '../plan-limits.ts';
-import { requireReadyConnectors, startRunOf } from '../start-run.ts';
-import { checkUsageRange, type UsageRange } from '../usage-range.ts';
+import { checkSchedule, MANUAL, nextRunAt } from '../../pipeline/schedule.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { refuseDuplicateName } from '../../api/duplicate-name.ts';
+import { checkFeature, checkLimit, checkPlanSchedule } from '../access/plan-limits.ts';
+import { requireReadyConnectors, startRunOf } from '../access/start-run.ts';
+import { checkUsageRange, type UsageRange } from '../../api/usage-range.ts';
 import { ensureCatalog, readCatalog } from './catalog.ts';
-import { withCopiedFields } from './copied-mapping.ts';
+import { withCopiedFields } from './copy-field-mapping.ts';
 import { refuseUnkeptRejects } from './rejected-rows.ts';
 import { emitConnectionEvent } from './events.ts';
-import { kindOf, resolveSides, type Sides } from './references.ts';
+import { kindOf, resolveSides, type Sides } from './streams/references.ts';
 import type { ConnectionSchema, CreateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
-import { storeStreams } from './store-streams.ts';
-import { type PlannedStream, planStreams } from './stream-selection.ts';
+import { storeStreams } from './streams/store.ts';
+import { type PlannedStream, planStreams } from './streams/selection.ts';
 
 /** Makes a connection. The source is asked for its streams, when nobody has yet, before the transaction opens. */
 export async function createConnection(

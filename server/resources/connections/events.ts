@@ -1,8 +1,8 @@
-import { type End, endsOf, factsOf } from '../../engine/run-events.ts';
+import type { ConnectionRow } from '../../../db/schema/index.ts';
+import { type End, endsOf, factsOf } from '../../events/run-events.ts';
 import { emit } from '../../events/emit.ts';
 import type { EventKind } from '../../events/kinds.ts';
-import { actorOf, type Ctx } from '../../procedure.ts';
-import type { ConnectionRow } from '../owned-connection.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
 
 const SENTENCES: Partial<Record<EventKind, string>> = {
   connection_created: 'was created',

@@ -1,12 +1,18 @@
 import { and, count, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { z } from 'zod';
-import { accountConnectors, connectionStreams, connections } from '../../../db/schema/index.ts';
-import type { Ctx } from '../../procedure.ts';
-import { type ConnectionRow, findConnection } from '../owned-connection.ts';
-import { instant } from '../wire.ts';
-import { readStreams } from './store-streams.ts';
-import { streamKey } from './stream-selection.ts';
+import {
+  accountConnectors,
+  type ConnectionRow,
+  connections,
+  connectionStreams,
+  type StreamRow,
+} from '../../../db/schema/index.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { findConnection } from '../access/connection.ts';
+import { instant } from '../../api/wire-types.ts';
+import { readStreams } from './streams/store.ts';
+import { streamKey } from './streams/selection.ts';
 
 export const FieldMappingSourceConnectionSchema = z
   .object({
@@ -23,8 +29,6 @@ export const FieldMappingSourceConnectionSchema = z
   })
   .meta({ id: 'FieldMappingSourceConnectionSchema' });
 export type FieldMappingSourceConnectionSchema = z.infer<typeof FieldMappingSourceConnectionSchema>;
-
-type StreamRow = typeof connectionStreams.$inferSelect;
 
 const source = alias(accountConnectors, 'source');
 const destination = alias(accountConnectors, 'destination');

@@ -1,6 +1,6 @@
 import { findConnector } from '../../connectors/registry.ts';
-import { describeSchedule, nextTicks, type Schedule } from '../../engine/schedule.ts';
-import { isLiveRun, type RunStatus } from '../../engine/states.ts';
+import { describeSchedule, nextTicks, type Schedule } from '../../pipeline/schedule.ts';
+import { isLiveRun, type RunStatus } from '../../pipeline/run-states.ts';
 import type { ConnectionRecord } from './query.ts';
 import type { ConnectionSchedule } from './schedule-schema.ts';
 import type { ConnectionSchema } from './schema.ts';

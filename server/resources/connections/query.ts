@@ -2,9 +2,9 @@ import { and, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { accountConnectors, connections, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import type { RunStatus } from '../../engine/states.ts';
+import type { RunStatus } from '../../pipeline/run-states.ts';
 import type { ConnectionSchema } from './schema.ts';
-import type { ConnectionStream } from './stream-schema.ts';
+import type { ConnectionStream } from './streams/schema.ts';
 
 const source = alias(accountConnectors, 'source');
 const destination = alias(accountConnectors, 'destination');

@@ -1,5 +1,5 @@
-import type { AnyDestination } from '../../connectors/define.ts';
-import { badRequest } from '../../lib/errors.ts';
+import type { AnyDestination } from '../../connectors/contract/connector.ts';
+import { badRequest } from '../../platform/errors.ts';
 import type { UpdateConnectionRequest } from './schema.ts';
 
 /** @throws ApiError 400 `rejected_rows_unsupported` where the destination has no place to keep rows beside a table. */

@@ -1,23 +1,29 @@
 import { eq, inArray, sql } from 'drizzle-orm';
-import { connectionStreams, connections, schemaChanges } from '../../../db/schema/index.ts';
-import type { StreamSchema } from '../../connectors/define.ts';
-import { changeName, type SchemaChange } from '../../engine/schema-diff.ts';
-import { readChanges } from '../../engine/schema-drift.ts';
-import { isCursor } from '../../engine/schema-policy.ts';
-import type { Ctx } from '../../procedure.ts';
-import { type ConnectionRow, findConnection, lockConnection } from '../owned-connection.ts';
-import { checkActivation } from '../plan-limits.ts';
-import { requireReadyConnectors } from '../start-run.ts';
+import {
+  type ConnectionRow,
+  connections,
+  connectionStreams,
+  schemaChanges,
+  type StreamRow,
+} from '../../../db/schema/index.ts';
+import type { StreamSchema } from '../../connectors/contract/connector.ts';
+import { changeName, type SchemaChange } from '../../pipeline/schema-diff.ts';
+import { readChanges } from '../../catalog/apply-schema-changes.ts';
+import { isCursor } from '../../pipeline/schema-policy.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { findConnection, lockConnection } from '../access/connection.ts';
+import { checkActivation } from '../access/plan-limits.ts';
+import { requireReadyConnectors } from '../access/start-run.ts';
 import { readCatalog } from './catalog.ts';
 import { emitConnectionEvent } from './events.ts';
-import { type Decision, reviewedSettings } from './reviewed-settings.ts';
+import { type Decision, reviewedSettings } from './streams/reviewed-settings.ts';
 import type { ConnectionSchema } from './schema.ts';
 import { getConnection } from './service.ts';
-import { readStreams, storeStreams } from './store-streams.ts';
-import { planStreams, streamKey } from './stream-selection.ts';
-import { settingsOf, type StreamRow } from './stream-settings.ts';
-import { tickingFrom } from './ticking.ts';
-import { connectorPair, refuseWhileRunning, VERSIONS_AHEAD } from './update-streams.ts';
+import { readStreams, storeStreams } from './streams/store.ts';
+import { planStreams, streamKey } from './streams/selection.ts';
+import { settingsOf } from './streams/settings.ts';
+import { tickingFrom } from './next-run.ts';
+import { connectorPair, refuseWhileRunning, VERSIONS_AHEAD } from './streams/update.ts';
 
 type WaitingChange = SchemaChange & { breaking: boolean };
 

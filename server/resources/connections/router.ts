@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { rest } from '../../endpoint.ts';
-import { exactAnswer } from '../../lib/exact-answer.ts';
-import { act, read, router, write } from '../../procedure.ts';
-import { rpcInput } from '../rpc-input.ts';
-import { UsageRange } from '../usage-range.ts';
+import { rest } from '../../api/endpoint.ts';
+import { exactAnswer } from '../../api/trusted-output.ts';
+import { act, read, router, write } from '../../api/procedure.ts';
+import { rpcInput } from '../../api/rpc-input.ts';
+import { UsageRange } from '../../api/usage-range.ts';
 import { createConnection } from './create.ts';
 import { ConnectionQuery, listConnections } from './list.ts';
 import { FieldMappingSourceConnectionSchema, listFieldMappingSources } from './field-mapping-sources.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { checkSchedule, describeSchedule, nextTicks } from '../../engine/schedule.ts';
-import type { Ctx } from '../../procedure.ts';
+import { checkSchedule, describeSchedule, nextTicks } from '../../pipeline/schedule.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import { ConnectionSchedule, ConnectionScheduleRequest } from './schedule-schema.ts';
 
 export const SchedulePreviewRequest = z.strictObject({ schedule: ConnectionScheduleRequest });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Schedule } from '../../engine/schedule.ts';
-import { instant, text, timeZone } from '../wire.ts';
+import type { Schedule } from '../../pipeline/schedule.ts';
+import { instant, text, timeZone } from '../../api/wire-types.ts';
 
 const INTERVALS = [5, 15, 30, 60, 120, 180, 360, 480, 720, 1440] as const;
 const DAY_MINUTES = 1440;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { changeName, factText } from '../../engine/schema-diff.ts';
-import { readChanges } from '../../engine/schema-drift.ts';
-import type { Ctx } from '../../procedure.ts';
-import { findConnection } from '../owned-connection.ts';
-import { idInBody } from '../wire.ts';
+import { changeName, factText } from '../../pipeline/schema-diff.ts';
+import { readChanges } from '../../catalog/apply-schema-changes.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { findConnection } from '../access/connection.ts';
+import { idInBody } from '../../api/wire-types.ts';
 
 export const SchemaChangesQuery = z.strictObject({ connection_id: idInBody() });
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { count, day, idInBody, instant, name, text, UserReference } from '../wire.ts';
+import { count, day, idInBody, instant, name, text, UserReference } from '../../api/wire-types.ts';
 import { ConnectionSchedule, ConnectionScheduleRequest } from './schedule-schema.ts';
-import { ConnectionStream, ConnectionStreamRequest } from './stream-schema.ts';
+import { ConnectionStream, ConnectionStreamRequest } from './streams/schema.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 const schemaChangePolicy = () => z.enum(['ignore', 'propagate_columns', 'propagate_fully', 'disable_connection']);

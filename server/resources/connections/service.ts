@@ -1,9 +1,9 @@
 import { eq } from 'drizzle-orm';
 import { connections } from '../../../db/schema/index.ts';
-import { notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { findConnection, lockConnection, stopLiveRuns } from '../owned-connection.ts';
-import { isId } from '../wire.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { findConnection, lockConnection, stopLiveRuns } from '../access/connection.ts';
+import { isId } from '../../api/wire-types.ts';
 import { emitConnectionEvent } from './events.ts';
 import { presentConnection } from './present.ts';
 import { selectConnection } from './query.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { RUN_STATUSES } from '../../../db/schema/index.ts';
-import type { Ctx } from '../../procedure.ts';
-import { count } from '../wire.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { count } from '../../api/wire-types.ts';
 import { presentConnection } from './present.ts';
 import { ofAccount, selectSummaries } from './query.ts';
 import { ConnectionSchema } from './schema.ts';

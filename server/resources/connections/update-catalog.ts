@@ -1,7 +1,7 @@
-import type { Ctx } from '../../procedure.ts';
-import { findConnection } from '../owned-connection.ts';
-import { discoverCatalogTask } from '../discovery-task.ts';
-import { requireReadyConnectors } from '../start-run.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { findConnection } from '../access/connection.ts';
+import { discoverCatalogTask } from '../access/discovery-task.ts';
+import { requireReadyConnectors } from '../access/start-run.ts';
 
 /**
  * Has the source's streams discovered anew, in the background; answers with the id of the task, or of the one that is

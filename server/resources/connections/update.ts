@@ -1,18 +1,18 @@
 import { eq, sql } from 'drizzle-orm';
-import { connections } from '../../../db/schema/index.ts';
-import { checkSchedule } from '../../engine/schedule.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { refuseDuplicateName } from '../duplicate-name.ts';
-import { checkActivation, checkPlanSchedule } from '../plan-limits.ts';
-import { type ConnectionRow, findConnection, lockConnection, stopLiveRuns } from '../owned-connection.ts';
-import { connectionLocked, requireReadyConnectors } from '../start-run.ts';
+import { type ConnectionRow, connections } from '../../../db/schema/index.ts';
+import { checkSchedule } from '../../pipeline/schedule.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { refuseDuplicateName } from '../../api/duplicate-name.ts';
+import { checkActivation, checkPlanSchedule } from '../access/plan-limits.ts';
+import { findConnection, lockConnection, stopLiveRuns } from '../access/connection.ts';
+import { connectionLocked, requireReadyConnectors } from '../access/start-run.ts';
 import { emitConnectionEvent } from './events.ts';
 import { refuseUnkeptRejects } from './rejected-rows.ts';
 import type { ConnectionSchema, UpdateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
-import { tickingFrom } from './ticking.ts';
-import { connectorPair, updateStreams } from './update-streams.ts';
+import { tickingFrom } from './next-run.ts';
+import { connectorPair, updateStreams } from './streams/update.ts';
 
 /** The columns that a request sets as they are. */
 const PLAIN = [

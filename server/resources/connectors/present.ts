@@ -1,6 +1,6 @@
-import type { AnyConnector } from '../../connectors/define.ts';
-import { type ConnectorParameter as Described, describeParameters } from '../../connectors/parameters.ts';
-import { connectorId } from '../connector-id.ts';
+import type { AnyConnector } from '../../connectors/contract/connector.ts';
+import { type ConnectorParameter as Described, describeParameters } from '../../connectors/contract/parameters.ts';
+import { connectorId } from '../../api/connector-id.ts';
 import type { ConnectorParameter, ConnectorSchema } from './schema.ts';
 
 /** The catalogue ships with the service, so its entries are as old as the release they came with. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { PARAMETER_TYPES } from '../../connectors/parameters.ts';
-import { ConnectorType, instant } from '../wire.ts';
+import { PARAMETER_TYPES } from '../../connectors/contract/parameters.ts';
+import { ConnectorType, instant } from '../../api/wire-types.ts';
 
 export const ConnectorParameter = z
   .object({

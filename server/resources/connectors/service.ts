@@ -1,6 +1,6 @@
 import { allConnectors, findConnector } from '../../connectors/registry.ts';
-import { badRequest, notFound } from '../../lib/errors.ts';
-import type { ConnectorType } from '../wire.ts';
+import { badRequest, notFound } from '../../platform/errors.ts';
+import type { ConnectorType } from '../../api/wire-types.ts';
 import { presentConnector } from './present.ts';
 import type { ConnectorSchema } from './schema.ts';
 

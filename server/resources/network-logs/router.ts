@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { rest } from '../../endpoint.ts';
-import { read, router } from '../../procedure.ts';
-import { ConnectorType } from '../wire.ts';
+import { rest } from '../../api/endpoint.ts';
+import { read, router } from '../../api/procedure.ts';
+import { ConnectorType } from '../../api/wire-types.ts';
 import { runLogs, streamRunLogs } from './service.ts';
 
 const cross_account = z.boolean().default(false).meta({

@@ -1,8 +1,8 @@
 import { and, asc, eq } from 'drizzle-orm';
 import { networkLogSegments } from '../../../db/schema/index.ts';
-import type { ObjectStore } from '../../lib/objects.ts';
-import type { Ctx } from '../../procedure.ts';
-import type { ConnectorType } from '../wire.ts';
+import type { ObjectStore } from '../../platform/object-store.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import type { ConnectorType } from '../../api/wire-types.ts';
 
 export interface SegmentFilter {
   connection_run_id: string;

@@ -1,11 +1,11 @@
 import { gzipSync } from 'node:zlib';
 import { and, eq } from 'drizzle-orm';
-import { streamRuns } from '../../../db/schema/index.ts';
-import { RETENTION_DAYS } from '../../engine/network-log-retention.ts';
-import { ApiError, notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { findRun, type RunKey, type RunRow } from '../owned-run.ts';
-import type { ConnectorType } from '../wire.ts';
+import { type RunRow, streamRuns } from '../../../db/schema/index.ts';
+import { RETENTION_DAYS } from '../../connector-runtime/network-log-retention.ts';
+import { ApiError, notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { findRun, type RunKey } from '../access/run.ts';
+import type { ConnectorType } from '../../api/wire-types.ts';
 import { bodyOf, concatenate, decompress, readMembers, segmentKeys } from './segments.ts';
 
 const TYPE = 'application/x-ndjson';

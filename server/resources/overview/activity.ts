@@ -1,7 +1,7 @@
 import { and, desc, eq, gte, isNull, sql } from 'drizzle-orm';
 import { connectionRuns, connections, streamRuns, usageLedger } from '../../../db/schema/index.ts';
-import { addDays, eachDay, utcDay } from '../../lib/utc-days.ts';
-import type { Ctx } from '../../procedure.ts';
+import { addDays, eachDay, utcDay } from '../../platform/utc-days.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import type { ActivityDay, RecentRun } from './schema.ts';
 
 /** Rows and runs of the last days, today last; days without any, too. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { read, router } from '../../procedure.ts';
-import { rpcInput } from '../rpc-input.ts';
+import { read, router } from '../../api/procedure.ts';
+import { rpcInput } from '../../api/rpc-input.ts';
 import { listRecentRuns, readActivity } from './activity.ts';
 import { ActivityDay, ActivityRequest, RecentRequest, RecentRun } from './schema.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { RUN_STATUSES } from '../../../db/schema/index.ts';
-import { count, day, instant } from '../wire.ts';
+import { count, day, instant } from '../../api/wire-types.ts';
 
 export const ActivityRequest = z.strictObject({ days: z.int().min(1).max(92).default(14) });
 

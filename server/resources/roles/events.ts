@@ -1,6 +1,6 @@
+import type { RoleRow } from '../../../db/schema/index.ts';
 import { emit } from '../../events/emit.ts';
-import { actorOf, type Ctx } from '../../procedure.ts';
-import type { RoleRow } from '../memberships.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
 
 const SENTENCES = { role_created: 'was created', role_updated: 'was changed', role_deleted: 'was deleted' };
 

@@ -1,8 +1,8 @@
-import { notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { keepingAnAdministrator } from '../administrators.ts';
-import { assignRoles, rolesOf, unassignRoles } from '../memberships.ts';
-import { lockUser } from '../owned-user.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { keepingAnAdministrator } from '../access/last-administrator.ts';
+import { assignRoles, rolesOf, unassignRoles } from '../access/memberships.ts';
+import { lockUser } from '../access/user.ts';
 import { lockRole, selectRole } from './query.ts';
 import type { RoleSchema } from './schema.ts';
 import { getRole } from './service.ts';

@@ -1,10 +1,10 @@
 import { and, asc, desc, eq, sql } from 'drizzle-orm';
-import { roles } from '../../../db/schema/index.ts';
-import { badRequest, notFound } from '../../lib/errors.ts';
-import { PERMISSIONS } from '../../permissions.ts';
-import type { Ctx } from '../../procedure.ts';
-import { type RoleRow, visibleRoles } from '../memberships.ts';
-import { isId } from '../wire.ts';
+import { type RoleRow, roles } from '../../../db/schema/index.ts';
+import { badRequest, notFound } from '../../platform/errors.ts';
+import { PERMISSIONS } from '../../api/permissions.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { visibleRoles } from '../access/memberships.ts';
+import { isId } from '../../api/wire-types.ts';
 import type { RoleSchema } from './schema.ts';
 
 // System roles have members in every account; the caller sees his own account's.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { rest } from '../../endpoint.ts';
-import { read, router, write } from '../../procedure.ts';
+import { rest } from '../../api/endpoint.ts';
+import { read, router, write } from '../../api/procedure.ts';
 import { addRoleUser, removeRoleUser } from './members.ts';
 import { CreateRequest, RoleSchema, UpdateRequest } from './schema.ts';
 import { createRole, deleteRole, getRole, listRoles, updateRole } from './service.ts';

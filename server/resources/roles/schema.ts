@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { PERMISSIONS } from '../../permissions.ts';
-import { instant, text } from '../wire.ts';
+import { PERMISSIONS } from '../../api/permissions.ts';
+import { instant, text } from '../../api/wire-types.ts';
 
 export const Permission = z.enum(PERMISSIONS).meta({ id: 'Permission' });
 

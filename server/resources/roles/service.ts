@@ -1,10 +1,10 @@
 import { and, eq, ne, sql } from 'drizzle-orm';
-import { roles, userRoles } from '../../../db/schema/index.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { duplicateName, refuseDuplicateName } from '../duplicate-name.ts';
-import { requireHeld, type RoleRow, visibleRoles } from '../memberships.ts';
-import { checkFeature } from '../plan-limits.ts';
+import { type RoleRow, roles, userRoles } from '../../../db/schema/index.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { duplicateName, refuseDuplicateName } from '../../api/duplicate-name.ts';
+import { requireHeld, visibleRoles } from '../access/memberships.ts';
+import { checkFeature } from '../access/plan-limits.ts';
 import { emitRoleEvent } from './events.ts';
 import { lockRole, permissionsAmong, presentRole, refuseSystemRole, selectRole, selectRoles } from './query.ts';
 import type { CreateRequest, RoleSchema, UpdateRequest } from './schema.ts';

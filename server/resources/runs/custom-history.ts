@@ -1,9 +1,9 @@
 import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
 import { connectionRuns, streamRuns } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import type { PastChunk, RunParameters } from '../../engine/planner.ts';
-import type { PastRun } from '../../engine/planner-estimates.ts';
-import { LIVE_STREAM } from '../../engine/states.ts';
+import type { PastChunk, RunParameters } from '../../pipeline/custom-run/plan.ts';
+import type { PastRun } from '../../pipeline/custom-run/estimates.ts';
+import { LIVE_STREAM } from '../../pipeline/run-states.ts';
 
 const RUNS_LOOKED_AT = 30;
 

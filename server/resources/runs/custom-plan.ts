@@ -1,17 +1,14 @@
-import { customRunPlans } from '../../../db/schema/index.ts';
-import { creditsRemaining, readAccountPlan } from '../../engine/credits.ts';
-import { type Plan, planCustomRun, type RunParameters } from '../../engine/planner.ts';
-import { paceOf } from '../../engine/planner-estimates.ts';
-import { completeParameters, planHash } from '../../engine/planner-parameters.ts';
-import { dayIn } from '../../engine/planner-windows.ts';
-import { CREDIT_RATES } from '../../lib/plans.ts';
-import type { Ctx } from '../../procedure.ts';
-import type { ConnectionRow } from '../owned-connection.ts';
+import { type ConnectionRow, type CustomRunPlanRow, customRunPlans } from '../../../db/schema/index.ts';
+import { creditsRemaining, readAccountPlan } from '../../billing/credits.ts';
+import { type Plan, planCustomRun, type RunParameters } from '../../pipeline/custom-run/plan.ts';
+import { paceOf } from '../../pipeline/custom-run/estimates.ts';
+import { completeParameters, planHash } from '../../pipeline/custom-run/parameters.ts';
+import { dayIn } from '../../pipeline/custom-run/windows.ts';
+import { CREDIT_RATES } from '../../pipeline/billing-plans.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import { pastChunks, pastRuns } from './custom-history.ts';
 import type { CustomRunParameters, CustomRunPlannerDecision } from './custom-schema.ts';
 import { chooseStreams } from './custom-streams.ts';
-
-export type PlanRow = typeof customRunPlans.$inferSelect;
 
 export const PLAN_TTL_MINUTES = 60;
 
@@ -19,7 +16,11 @@ export const PLAN_TTL_MINUTES = 60;
  * Plans a custom run and stores the plan for its launch.
  * @throws ApiError 400 `invalid_window`, `future_window`, `range_too_long`, `unknown_stream`.
  */
-export async function storePlan(ctx: Ctx, connection: ConnectionRow, given: CustomRunParameters): Promise<PlanRow> {
+export async function storePlan(
+  ctx: Ctx,
+  connection: ConnectionRow,
+  given: CustomRunParameters,
+): Promise<CustomRunPlanRow> {
   const now = ctx.deps.now();
   const today = dayIn(connection.schedule.timezone, now);
   const parameters = completeParameters(given, { today, earliest: connection.start_date });
@@ -59,8 +60,8 @@ export async function storePlan(ctx: Ctx, connection: ConnectionRow, given: Cust
   return row;
 }
 
-export const decisionOf = (row: PlanRow) => row.decision as unknown as CustomRunPlannerDecision;
-export const parametersOf = (row: PlanRow) => row.parameters as unknown as RunParameters;
+export const decisionOf = (row: CustomRunPlanRow) => row.decision as unknown as CustomRunPlannerDecision;
+export const parametersOf = (row: CustomRunPlanRow) => row.parameters as unknown as RunParameters;
 
 async function makePlan(ctx: Ctx, connection: ConnectionRow, asked: { parameters: RunParameters; today: string }) {
   const { parameters, today } = asked;

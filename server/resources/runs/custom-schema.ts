@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { SPLIT_UNITS } from '../../engine/planner-windows.ts';
-import { count, day, idInBody, instant, text, UserReference } from '../wire.ts';
+import { SPLIT_UNITS } from '../../pipeline/custom-run/windows.ts';
+import { count, day, idInBody, instant, text, UserReference } from '../../api/wire-types.ts';
 
 const date = () => z.string().meta({ format: 'date' });
 

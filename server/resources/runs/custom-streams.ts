@@ -1,18 +1,15 @@
 import { and, eq, isNull } from 'drizzle-orm';
-import { accountConnectors, catalogStreams, type connectionStreams } from '../../../db/schema/index.ts';
-import type { StreamSchema } from '../../connectors/define.ts';
+import { accountConnectors, catalogStreams, type ConnectionRow, type StreamRow } from '../../../db/schema/index.ts';
+import type { StreamSchema } from '../../connectors/contract/connector.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { applyOverrides, withCatalogChoices } from '../../engine/overrides.ts';
-import { isWindowed, type RunParameters } from '../../engine/planner.ts';
-import { planStream, type PlanNotice, type StreamPlan } from '../../engine/planner-streams.ts';
-import { tableName } from '../../engine/transfer-plan.ts';
-import { tablesOfOthers, windowColumn } from '../../engine/window-replacement.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import type { ConnectionRow } from '../owned-connection.ts';
-import { selectedStreams } from '../start-run.ts';
-
-type StreamRow = typeof connectionStreams.$inferSelect;
+import { applyOverrides, withCatalogChoices } from '../../pipeline/overrides.ts';
+import { isWindowed, type RunParameters } from '../../pipeline/custom-run/plan.ts';
+import { planStream, type PlanNotice, type StreamPlan } from '../../pipeline/custom-run/streams.ts';
+import { tableName } from '../../pipeline/transfer-plan.ts';
+import { tablesOfOthers, windowColumn } from '../../transfer/replace-window.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { selectedStreams } from '../access/start-run.ts';
 
 export interface ChosenStreams {
   streams: StreamPlan[];

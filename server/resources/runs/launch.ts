@@ -1,15 +1,21 @@
 import { and, eq, inArray } from 'drizzle-orm';
-import { connectionRuns, customRunPlans, streamRuns } from '../../../db/schema/index.ts';
-import { type Launch, launchChunks } from '../../engine/launch.ts';
-import { emitPlanEvent } from '../../engine/launch-events.ts';
-import type { RunParameters } from '../../engine/planner.ts';
-import { badRequest, notFound } from '../../lib/errors.ts';
-import { actorOf, type Ctx } from '../../procedure.ts';
-import { type ConnectionRow, lockConnection } from '../owned-connection.ts';
-import type { RunRow } from '../owned-run.ts';
-import { checkChunks, checkFeature, checkMovement } from '../plan-limits.ts';
-import { requireRunnable } from '../start-run.ts';
-import { decisionOf, parametersOf, type PlanRow, storePlan } from './custom-plan.ts';
+import {
+  type ConnectionRow,
+  connectionRuns,
+  type CustomRunPlanRow,
+  customRunPlans,
+  type RunRow,
+  streamRuns,
+} from '../../../db/schema/index.ts';
+import { type Launch, launchChunks } from '../../runs/custom/start-chunks.ts';
+import { emitPlanEvent } from '../../events/custom-run-events.ts';
+import type { RunParameters } from '../../pipeline/custom-run/plan.ts';
+import { badRequest, notFound } from '../../platform/errors.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { lockConnection } from '../access/connection.ts';
+import { checkChunks, checkFeature, checkMovement } from '../access/plan-limits.ts';
+import { requireRunnable } from '../access/start-run.ts';
+import { decisionOf, parametersOf, storePlan } from './custom-plan.ts';
 import type { CustomRunParameters, CustomRunPlanLaunchRequest, CustomRunPlanLaunchResponse } from './custom-schema.ts';
 import { chooseStreams } from './custom-streams.ts';
 
@@ -79,7 +85,7 @@ export async function rerunChunk(
   return made[0]!;
 }
 
-async function findPlan(ctx: Ctx, id: string): Promise<PlanRow> {
+async function findPlan(ctx: Ctx, id: string): Promise<CustomRunPlanRow> {
   const [plan] = await ctx.db
     .select()
     .from(customRunPlans)
@@ -90,7 +96,7 @@ async function findPlan(ctx: Ctx, id: string): Promise<PlanRow> {
 
 const needsConfirmation = (message: string) => badRequest('confirmation_required', message);
 
-function refuseUnfit(plan: PlanRow, now: { revision: number; now: Date; confirm: boolean }): void {
+function refuseUnfit(plan: CustomRunPlanRow, now: { revision: number; now: Date; confirm: boolean }): void {
   const { blockers, requires_confirmation } = decisionOf(plan);
   if (Date.parse(plan.expires_at) <= now.now.getTime()) {
     throw badRequest('plan_expired', 'The plan has expired', { expires_at: plan.expires_at });
@@ -104,7 +110,11 @@ function refuseUnfit(plan: PlanRow, now: { revision: number; now: Date; confirm:
 
 async function launch(
   ctx: Ctx,
-  { connection, plan, chunk_indexes }: { connection: ConnectionRow; plan: PlanRow; chunk_indexes: number[] | null },
+  {
+    connection,
+    plan,
+    chunk_indexes,
+  }: { connection: ConnectionRow; plan: CustomRunPlanRow; chunk_indexes: number[] | null },
 ): Promise<CustomRunPlanLaunchResponse> {
   const { chunks, total_chunks } = decisionOf(plan);
   const strangers = chunk_indexes?.filter((index) => index >= chunks.length) ?? [];

@@ -1,11 +1,11 @@
 import { and, eq, gte, inArray, lt } from 'drizzle-orm';
 import { z } from 'zod';
 import { connectionRuns, RUN_STATUSES, STREAM_RUN_STATUSES, streamRuns } from '../../../db/schema/index.ts';
-import type { Ctx } from '../../procedure.ts';
-import { findConnection } from '../owned-connection.ts';
-import { findRun, type RunKey } from '../owned-run.ts';
-import { countRows } from '../total-count.ts';
-import { moment, Page } from '../wire.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { findConnection } from '../access/connection.ts';
+import { findRun, type RunKey } from '../access/run.ts';
+import { countRows } from '../../api/total-count.ts';
+import { moment, Page } from '../../api/wire-types.ts';
 import { presentRun, presentStreamRun, type Viewing } from './present.ts';
 import { selectRuns, selectStreamRuns } from './query.ts';
 import type { ConnectionRunSchema, StreamRunSchema } from './schema.ts';

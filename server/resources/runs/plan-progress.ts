@@ -1,9 +1,9 @@
 import { and, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import { connectionRuns, customRunPlans } from '../../../db/schema/index.ts';
-import { notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { isId } from '../wire.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { isId } from '../../api/wire-types.ts';
 import { decisionOf } from './custom-plan.ts';
 import { CustomRunPlannerDecision } from './custom-schema.ts';
 import { viewing } from './list.ts';

@@ -1,7 +1,7 @@
-import { emitPlanEvent } from '../../engine/launch-events.ts';
-import { actorOf, type Ctx } from '../../procedure.ts';
-import { findConnection } from '../owned-connection.ts';
-import { checkFeature } from '../plan-limits.ts';
+import { emitPlanEvent } from '../../events/custom-run-events.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { findConnection } from '../access/connection.ts';
+import { checkFeature } from '../access/plan-limits.ts';
 import { decisionOf, storePlan } from './custom-plan.ts';
 import type { CustomRunParameters, CustomRunPlannerDecision } from './custom-schema.ts';
 

@@ -2,7 +2,7 @@ import { desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { connectionRuns, networkLogSegments, streamRuns, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import type { Page } from '../wire.ts';
+import type { Page } from '../../api/wire-types.ts';
 
 const starter = alias(users, 'starter');
 const stopper = alias(users, 'stopper');

@@ -1,12 +1,12 @@
 import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
-import { catalogStreams, connectionStreams, streamRuns } from '../../../db/schema/index.ts';
-import { isLiveRun } from '../../engine/states.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { type ConnectionRow, lockConnection } from '../owned-connection.ts';
-import { startRunOf } from '../start-run.ts';
+import { catalogStreams, type ConnectionRow, connectionStreams, streamRuns } from '../../../db/schema/index.ts';
+import { isLiveRun } from '../../pipeline/run-states.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { lockConnection } from '../access/connection.ts';
+import { startRunOf } from '../access/start-run.ts';
 import { rerunChunk } from './launch.ts';
-import { findRun } from '../owned-run.ts';
+import { findRun } from '../access/run.ts';
 
 /**
  * Starts a new run with the streams of one that has ended, of a custom run with its days; answers with the new run's id.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { rest } from '../../endpoint.ts';
-import { read, router, write } from '../../procedure.ts';
-import { rpcInput } from '../rpc-input.ts';
+import { rest } from '../../api/endpoint.ts';
+import { read, router, write } from '../../api/procedure.ts';
+import { rpcInput } from '../../api/rpc-input.ts';
 import { rerunRun } from './rerun.ts';
 import {
   CustomRunParameters,

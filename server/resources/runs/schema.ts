@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { RUN_STATUSES, STREAM_RUN_STATUSES } from '../../../db/schema/index.ts';
-import { count, instant, UserReference } from '../wire.ts';
+import { count, instant, UserReference } from '../../api/wire-types.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 const date = () => z.string().meta({ format: 'date' });

@@ -1,8 +1,8 @@
-import { requestStop } from '../../engine/lifecycle.ts';
-import { actorOf, type Ctx } from '../../procedure.ts';
-import { lockConnection } from '../owned-connection.ts';
-import { startRunOf } from '../start-run.ts';
-import { findRun } from '../owned-run.ts';
+import { requestStop } from '../../runs/lifecycle.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { lockConnection } from '../access/connection.ts';
+import { startRunOf } from '../access/start-run.ts';
+import { findRun } from '../access/run.ts';
 import { type CustomRunParameters, isPlain } from './custom-schema.ts';
 import { runCustom } from './launch.ts';
 

@@ -1,6 +1,6 @@
-import { readAccountPlan } from '../../engine/credits.ts';
-import { MAX_CHUNKS, MAX_RANGE_DAYS } from '../../engine/planner.ts';
-import type { Ctx } from '../../procedure.ts';
+import { readAccountPlan } from '../../billing/credits.ts';
+import { MAX_CHUNKS, MAX_RANGE_DAYS } from '../../pipeline/custom-run/plan.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import { PLAN_TTL_MINUTES } from './custom-plan.ts';
 import { type CustomRunSplitOptions, MAX_PARALLEL_RUNS, MODES, ORDERS, REPROCESS } from './custom-schema.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { instant } from '../wire.ts';
+import { instant } from '../../api/wire-types.ts';
 
 export const AvatarForm = z
   .strictObject({ file: z.file().meta({ description: 'PNG, JPEG or WebP, 2 MiB at most.' }) })

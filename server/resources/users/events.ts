@@ -1,9 +1,8 @@
-import type { apiKeys } from '../../../db/schema/index.ts';
+import type { ApiKeyRow, UserRow } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import { type Actor, emit } from '../../events/emit.ts';
-import { actorOf, type Ctx } from '../../procedure.ts';
-import { rolesOf } from '../memberships.ts';
-import type { UserRow } from '../owned-user.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { rolesOf } from '../access/memberships.ts';
 
 const SENTENCES = {
   user_added: 'was added',
@@ -53,18 +52,17 @@ export async function emitUserEventAs(
   });
 }
 
-type KeyRow = typeof apiKeys.$inferSelect;
 const DAY_MS = 86_400_000;
 
 /** Whole days, begun ones too. */
-const daysLeft = ({ expires_at }: Pick<KeyRow, 'expires_at'>) =>
+const daysLeft = ({ expires_at }: Pick<ApiKeyRow, 'expires_at'>) =>
   Math.max(0, Math.ceil((Date.parse(expires_at) - Date.now()) / DAY_MS));
 
 /** Reports that a key came, was replaced or went. */
 export async function emitKeyEvent(
   { db, actor }: Cause,
   event: 'api_key_created' | 'api_key_rotated' | 'api_key_revoked',
-  change: { user: UserRow; key: Pick<KeyRow, 'id' | 'prefix' | 'expires_at'>; facts?: object },
+  change: { user: UserRow; key: Pick<ApiKeyRow, 'id' | 'prefix' | 'expires_at'>; facts?: object },
 ): Promise<void> {
   const { user, key, facts } = change;
   const verb = {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { and, eq, isNull, ne, sql } from 'drizzle-orm';
 import { users } from '../../../db/schema/index.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { CallContext, Ctx } from '../../procedure.ts';
-import { requireHeld, rolesOf } from '../memberships.ts';
-import { lockUser } from '../owned-user.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { CallContext, Ctx } from '../../api/procedure.ts';
+import { requireHeld, rolesOf } from '../access/memberships.ts';
+import { lockUser } from '../access/user.ts';
 import { emitUserEvent, emitUserEventAs } from './events.ts';
 import { issueKey } from './issue-key.ts';
 import type { AcceptedInvitation, Invitation } from './key-schema.ts';

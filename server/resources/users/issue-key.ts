@@ -1,10 +1,9 @@
 import { and, desc, eq, gt, isNull, notInArray, sql } from 'drizzle-orm';
-import { apiKeys } from '../../../db/schema/index.ts';
+import { apiKeys, type UserRow } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Actor } from '../../events/emit.ts';
-import { API_KEY_DAYS, apiKeyPrefix, makeApiKey } from '../../lib/api-keys.ts';
-import type { Secrets } from '../../lib/secrets.ts';
-import type { UserRow } from '../owned-user.ts';
+import { API_KEY_DAYS, apiKeyPrefix, makeApiKey } from '../../platform/api-keys.ts';
+import type { Secrets } from '../../platform/secrets.ts';
 import { emitKeyEvent } from './events.ts';
 import type { NewApiKey } from './key-schema.ts';
 

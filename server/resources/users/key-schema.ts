@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idInBody, instant } from '../wire.ts';
+import { idInBody, instant } from '../../api/wire-types.ts';
 import { UserSchema } from './schema.ts';
 
 export const ApiKeySchema = z.object({

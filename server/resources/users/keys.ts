@@ -1,8 +1,8 @@
 import { and, desc, eq, sql } from 'drizzle-orm';
 import { apiKeys, users } from '../../../db/schema/index.ts';
-import { badRequest, notFound } from '../../lib/errors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
-import { lockUser } from '../owned-user.ts';
+import { badRequest, notFound } from '../../platform/errors.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { lockUser } from '../access/user.ts';
 import { causedBy, emitKeyEvent } from './events.ts';
 import { isLive, issueKey } from './issue-key.ts';
 import type { ApiKeySchema, RotatedKey } from './key-schema.ts';

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
-import { users } from '../../../db/schema/index.ts';
-import type { Ctx } from '../../procedure.ts';
-import { lockUser, type UserRow } from '../owned-user.ts';
+import { type UserRow, users } from '../../../db/schema/index.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { lockUser } from '../access/user.ts';
 import { emitUserEvent } from './events.ts';
 import { ONBOARDING_STEPS, type OnboardingStateResponse, type OnboardingStateSchema } from './schema.ts';
 

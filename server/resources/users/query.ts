@@ -1,10 +1,9 @@
 import { and, desc, eq, isNull, sql } from 'drizzle-orm';
-import { users } from '../../../db/schema/index.ts';
+import { type UserRow, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import { notFound } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import type { UserRow } from '../owned-user.ts';
-import { isId } from '../wire.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { isId } from '../../api/wire-types.ts';
 import type { UserSchema } from './schema.ts';
 
 // The builder leaves the table's name out where there is only one: inside the subquery `id` would be another table's.

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { rest } from '../../endpoint.ts';
-import { act, procedure, read, router, write } from '../../procedure.ts';
-import { rpcInput } from '../rpc-input.ts';
-import { UsageRange } from '../usage-range.ts';
+import { rest } from '../../api/endpoint.ts';
+import { act, procedure, read, router, write } from '../../api/procedure.ts';
+import { rpcInput } from '../../api/rpc-input.ts';
+import { UsageRange } from '../../api/usage-range.ts';
 import { uploadAvatar } from './avatar.ts';
 import { AvatarForm, AvatarUploadResponse } from './avatar-schema.ts';
 import { createUser } from './create.ts';
@@ -19,7 +19,7 @@ import {
   RotateKeyRequest,
 } from './key-schema.ts';
 import { listKeys, revokeKey, rotateKey } from './keys.ts';
-import { getMe } from './me.ts';
+import { getMe } from './current-user.ts';
 import { putOnboardingState } from './onboarding.ts';
 import {
   CreateUserRequest,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { PERMISSIONS } from '../../permissions.ts';
-import { day, idInBody, instant, name, text, timeZone } from '../wire.ts';
+import { PERMISSIONS } from '../../api/permissions.ts';
+import { day, idInBody, instant, name, text, timeZone } from '../../api/wire-types.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 

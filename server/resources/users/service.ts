@@ -1,10 +1,10 @@
 import { eq, sql } from 'drizzle-orm';
 import { apiKeys, userRoles, users } from '../../../db/schema/index.ts';
-import { badRequest } from '../../lib/errors.ts';
-import type { Ctx } from '../../procedure.ts';
-import { keepingAnAdministrator } from '../administrators.ts';
-import { rolesOf } from '../memberships.ts';
-import { lockUser } from '../owned-user.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { keepingAnAdministrator } from '../access/last-administrator.ts';
+import { rolesOf } from '../access/memberships.ts';
+import { lockUser } from '../access/user.ts';
 import { deletePicture } from './avatar.ts';
 import { emitUserEvent } from './events.ts';
 import { presentUser, selectUser, selectUsers } from './query.ts';

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { eq, lt, sql } from 'drizzle-orm';
 import { sessions, users } from '../../../db/schema/index.ts';
-import { authenticate } from '../../authentication.ts';
+import { authenticate } from '../../api/authentication.ts';
 import type { Deps } from '../../deps.ts';
 import { emit } from '../../events/emit.ts';
-import { actorOf } from '../../procedure.ts';
-import { rolesOf } from '../memberships.ts';
+import { actorOf } from '../../api/procedure.ts';
+import { rolesOf } from '../access/memberships.ts';
 
 /** How long a sign-in lasts at the most. It ends earlier with the key that it stands on. */
 export const SESSION_DAYS = 30;

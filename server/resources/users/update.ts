@@ -1,11 +1,11 @@
 import { eq } from 'drizzle-orm';
-import { apiKeys, users } from '../../../db/schema/index.ts';
-import { badRequest } from '../../lib/errors.ts';
-import { type Ctx, requirePermission } from '../../procedure.ts';
-import { keepingAnAdministrator } from '../administrators.ts';
-import { assignRoles, lockRoles, rolesOf, unassignRoles } from '../memberships.ts';
-import { lockUser, type UserRow } from '../owned-user.ts';
-import { checkLimit } from '../plan-limits.ts';
+import { apiKeys, type UserRow, users } from '../../../db/schema/index.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { keepingAnAdministrator } from '../access/last-administrator.ts';
+import { assignRoles, lockRoles, rolesOf, unassignRoles } from '../access/memberships.ts';
+import { lockUser } from '../access/user.ts';
+import { checkLimit } from '../access/plan-limits.ts';
 import { emitUserEvent } from './events.ts';
 import type { UpdateUserRequest, UserSchema } from './schema.ts';
 import { getUser } from './service.ts';

@@ -1,7 +1,7 @@
 import type { Output } from '../../api.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { Section } from '../../parts/page.tsx';
-import { Status } from '../../parts/status.tsx';
+import { Ago } from '../../components/ago.tsx';
+import { Section } from '../../components/page.tsx';
+import { Status } from '../../components/status.tsx';
 
 type Tested = Pick<Output<'account_connectors.get'>, 'last_test' | 'last_tested_at'>;
 

@@ -2,14 +2,14 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { ask } from '../../api.ts';
-import { useMay } from '../../me.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { Empty } from '../../parts/empty.tsx';
-import { plural } from '../../parts/format.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { Page } from '../../parts/page.tsx';
-import { Status } from '../../parts/status.tsx';
+import { useMay } from '../../current-user.ts';
+import { Ago } from '../../components/ago.tsx';
+import { Empty } from '../../components/empty.tsx';
+import { plural } from '../../components/format.ts';
+import { Icon } from '../../components/icon.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { Page } from '../../components/page.tsx';
+import { Status } from '../../components/status.tsx';
 
 const WORDS = {
   source: { title: 'Sources', lead: 'Where rows come from.', one: 'source' },

@@ -3,16 +3,16 @@ import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation } from 'wouter';
 import { ask, type Output } from '../../api.ts';
-import { Failure } from '../../parts/failure.tsx';
-import { SearchField } from '../../parts/search-field.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { NameField } from '../../parts/name-field.tsx';
-import { Page, Section } from '../../parts/page.tsx';
+import { Failure } from '../../components/failure.tsx';
+import { SearchField } from '../../components/search-field.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { NameField } from '../../components/name-field.tsx';
+import { Page, Section } from '../../components/page.tsx';
 import { TunnelFields } from '../../ssh-tunnel/tunnel-fields.tsx';
 import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
-import { useOrder } from '../../use-order.ts';
+import { useOrder } from '../../use-action.ts';
 
 type Connector = Output<'connectors.list'>[number];
 

@@ -1,15 +1,15 @@
 import { Button } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import type { Output } from '../../api.ts';
-import { useMay } from '../../me.ts';
-import { Failure } from '../../parts/failure.tsx';
-import { NameField } from '../../parts/name-field.tsx';
-import { Section } from '../../parts/page.tsx';
+import { useMay } from '../../current-user.ts';
+import { Failure } from '../../components/failure.tsx';
+import { NameField } from '../../components/name-field.tsx';
+import { Section } from '../../components/page.tsx';
 import { TunnelFields } from '../../ssh-tunnel/tunnel-fields.tsx';
 import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
-import { useOrder } from '../../use-order.ts';
+import { useOrder } from '../../use-action.ts';
 import type { AccountConnector } from './account-connector.tsx';
 
 interface ParametersSectionProps {

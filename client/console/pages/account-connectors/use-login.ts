@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import type { Output } from '../../api.ts';
-import { notifyFailure, notifyTrouble } from '../../parts/notices.tsx';
-import { useOrder } from '../../use-order.ts';
+import { notifyFailure, notifyTrouble } from '../../components/notices.tsx';
+import { useOrder } from '../../use-action.ts';
 
 /** Tests a source or destination. One that fails is noted by the service: the page shows what it found. */
 export function useLogin({ id, name }: Pick<Output<'account_connectors.get'>, 'id' | 'name'>) {

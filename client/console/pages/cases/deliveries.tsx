@@ -1,7 +1,7 @@
-import { Ago } from '../../parts/ago.tsx';
-import { plural } from '../../parts/format.ts';
-import { Section } from '../../parts/page.tsx';
-import { Status, wordsOf } from '../../parts/status.tsx';
+import { Ago } from '../../components/ago.tsx';
+import { plural } from '../../components/format.ts';
+import { Section } from '../../components/page.tsx';
+import { Status, wordsOf } from '../../components/status.tsx';
 import { ACTIONS } from '../triggers/actions-editor.tsx';
 import type { Case } from './case.tsx';
 

@@ -1,9 +1,9 @@
 import { Button, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { useMay } from '../../me.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { Confirm } from '../../parts/confirm.tsx';
-import { useOrder } from '../../use-order.ts';
+import { useMay } from '../../current-user.ts';
+import { Ago } from '../../components/ago.tsx';
+import { Confirm } from '../../components/confirm.tsx';
+import { useOrder } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 
 interface CursorEditorProps {

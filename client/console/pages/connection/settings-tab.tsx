@@ -2,15 +2,15 @@ import { Button, NumberInput, Select, Switch, TagsInput, Textarea, TextInput } f
 import { type FormEvent, useState } from 'react';
 import { useLocation } from 'wouter';
 import type { Input } from '../../api.ts';
-import { useMay } from '../../me.ts';
-import { Confirm } from '../../parts/confirm.tsx';
-import { Failure } from '../../parts/failure.tsx';
-import { optionsOf } from '../../parts/options.ts';
-import { NameField } from '../../parts/name-field.tsx';
-import { Section } from '../../parts/page.tsx';
+import { useMay } from '../../current-user.ts';
+import { Confirm } from '../../components/confirm.tsx';
+import { Failure } from '../../components/failure.tsx';
+import { optionsOf } from '../../components/options.ts';
+import { NameField } from '../../components/name-field.tsx';
+import { Section } from '../../components/page.tsx';
 import { ScheduleEditor } from '../../schedule/schedule-editor.tsx';
 import type { Schedule } from '../../schedule/schedule-fields.tsx';
-import { useOrder } from '../../use-order.ts';
+import { useOrder } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 
 type Update = Omit<Input<'connections.update'>, 'connection_id'>;

@@ -2,14 +2,14 @@ import { Button, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ask, type Input } from '../../api.ts';
-import { useMay } from '../../me.ts';
-import { Failure } from '../../parts/failure.tsx';
-import { compact, plural } from '../../parts/format.ts';
-import { SearchField } from '../../parts/search-field.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { Section } from '../../parts/page.tsx';
-import { wordsOf } from '../../parts/status.tsx';
+import { useMay } from '../../current-user.ts';
+import { Failure } from '../../components/failure.tsx';
+import { compact, plural } from '../../components/format.ts';
+import { SearchField } from '../../components/search-field.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { Section } from '../../components/page.tsx';
+import { wordsOf } from '../../components/status.tsx';
 import {
   type CatalogItem,
   type DestinationSyncMode,
@@ -17,7 +17,7 @@ import {
   type StreamEdit,
   StreamEditor,
 } from '../../streams/stream-editor.tsx';
-import { useOrder } from '../../use-order.ts';
+import { useOrder } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 import { CursorEditor } from './cursor-editor.tsx';
 

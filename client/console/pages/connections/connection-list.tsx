@@ -2,10 +2,10 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useLayoutEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import type { Output } from '../../api.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { RunStrip } from '../../parts/run-strip.tsx';
-import { Status, wordsOf } from '../../parts/status.tsx';
+import { Ago } from '../../components/ago.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { RunStrip } from '../../components/run-strip.tsx';
+import { Status, wordsOf } from '../../components/status.tsx';
 import { ConnectionMenu } from './connection-menu.tsx';
 
 export type Summary = Output<'connections.summaries'>[number];

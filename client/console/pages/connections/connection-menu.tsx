@@ -1,7 +1,7 @@
 import { ActionIcon, Menu } from '@mantine/core';
-import { useMay } from '../../me.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { useOrder } from '../../use-order.ts';
+import { useMay } from '../../current-user.ts';
+import { Icon } from '../../components/icon.tsx';
+import { useOrder } from '../../use-action.ts';
 import type { Summary } from './connection-list.tsx';
 
 const REFRESHED = ['connections.summaries', 'connections.get', 'runs.list', 'overview.recentRuns'] as const;

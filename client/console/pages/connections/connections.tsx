@@ -3,14 +3,14 @@ import { useQuery } from '@tanstack/react-query';
 import { useDeferredValue } from 'react';
 import { Link, useSearchParams } from 'wouter';
 import { ask } from '../../api.ts';
-import { useMay } from '../../me.ts';
-import { Empty } from '../../parts/empty.tsx';
-import { plural } from '../../parts/format.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { optionsOf } from '../../parts/options.ts';
-import { Page } from '../../parts/page.tsx';
-import { SearchField } from '../../parts/search-field.tsx';
+import { useMay } from '../../current-user.ts';
+import { Empty } from '../../components/empty.tsx';
+import { plural } from '../../components/format.ts';
+import { Icon } from '../../components/icon.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { optionsOf } from '../../components/options.ts';
+import { Page } from '../../components/page.tsx';
+import { SearchField } from '../../components/search-field.tsx';
 import { ConnectionList, matches, stateOf, type Summary } from './connection-list.tsx';
 
 const STATES = optionsOf({

@@ -1,8 +1,8 @@
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { Output } from '../../api.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { Icon } from '../../parts/icon.tsx';
+import { Ago } from '../../components/ago.tsx';
+import { Icon } from '../../components/icon.tsx';
 import { Severity } from '../triggers/severity.tsx';
 
 export type Event = Output<'automation.listEvents'>[number];

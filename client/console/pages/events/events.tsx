@@ -3,10 +3,10 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'wouter';
 import { ask, type Input } from '../../api.ts';
-import { Empty } from '../../parts/empty.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { Page } from '../../parts/page.tsx';
-import { wordsOf } from '../../parts/status.tsx';
+import { Empty } from '../../components/empty.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { Page } from '../../components/page.tsx';
+import { wordsOf } from '../../components/status.tsx';
 import { EventLines } from './event-lines.tsx';
 
 type Filters = Pick<Exclude<Input<'automation.listEvents'>, void>, 'event' | 'category' | 'severity' | 'connection_id'>;

@@ -1,7 +1,7 @@
 import type { Output } from '../../api.ts';
-import { Bars } from '../../parts/bars.tsx';
-import { compact, count, dayOf, plural } from '../../parts/format.ts';
-import { Section } from '../../parts/page.tsx';
+import { Bars } from '../../components/bars.tsx';
+import { compact, count, dayOf, plural } from '../../components/format.ts';
+import { Section } from '../../components/page.tsx';
 
 type Days = Output<'overview.activity'>;
 

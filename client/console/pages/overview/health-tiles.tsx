@@ -1,6 +1,6 @@
 import { Link } from 'wouter';
 import type { Output } from '../../api.ts';
-import { compact, count } from '../../parts/format.ts';
+import { compact, count } from '../../components/format.ts';
 import { type Summary, stateOf } from '../connections/connection-list.tsx';
 
 /** Counts that lead to the connections which they count. */

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { ask } from '../../api.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { compact } from '../../parts/format.ts';
-import { Loaded } from '../../parts/loaded.tsx';
-import { Section } from '../../parts/page.tsx';
-import { Status } from '../../parts/status.tsx';
+import { Ago } from '../../components/ago.tsx';
+import { compact } from '../../components/format.ts';
+import { Loaded } from '../../components/loaded.tsx';
+import { Section } from '../../components/page.tsx';
+import { Status } from '../../components/status.tsx';
 
 export function RecentRuns() {
   const runs = useQuery({ ...ask('overview.recentRuns', { limit: 6 }), refetchInterval: 3_000 });

@@ -1,5 +1,5 @@
-import { dayOf } from '../../parts/format.ts';
-import { wordsOf } from '../../parts/status.tsx';
+import { dayOf } from '../../components/format.ts';
+import { wordsOf } from '../../components/status.tsx';
 import type { Plan } from './plan.tsx';
 
 export type Chunk = Plan['chunks'][number];

@@ -1,7 +1,7 @@
 import { Button, Checkbox } from '@mantine/core';
 import { useState } from 'react';
-import { compact, duration } from '../../parts/format.ts';
-import { Status, wordsOf } from '../../parts/status.tsx';
+import { compact, duration } from '../../components/format.ts';
+import { Status, wordsOf } from '../../components/status.tsx';
 import { type Chunk, spanOf } from './chunk-calendar.tsx';
 
 interface ChunkTableProps {

@@ -1,11 +1,11 @@
 import { Alert, Button, Checkbox } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import type { Output } from '../../api.ts';
-import { Failure } from '../../parts/failure.tsx';
-import { compact, duration, plural } from '../../parts/format.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Section } from '../../parts/page.tsx';
-import { useOrder } from '../../use-order.ts';
+import { Failure } from '../../components/failure.tsx';
+import { compact, duration, plural } from '../../components/format.ts';
+import { Icon } from '../../components/icon.tsx';
+import { Section } from '../../components/page.tsx';
+import { useOrder } from '../../use-action.ts';
 import { ChunkCalendar } from './chunk-calendar.tsx';
 import { ChunkTable } from './chunk-table.tsx';
 import type { Plan } from './plan.tsx';

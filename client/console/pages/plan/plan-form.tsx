@@ -1,8 +1,8 @@
 import { Button, MultiSelect, NumberInput, SegmentedControl, Select, Switch, TextInput } from '@mantine/core';
 import type { FormEvent } from 'react';
 import type { Input, Output } from '../../api.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Section } from '../../parts/page.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { Section } from '../../components/page.tsx';
 
 type Parameters = Input<'runs.preview'>['parameters'];
 type Options = Output<'runs.splitOptions'>;

@@ -2,17 +2,17 @@ import { Alert, Button, Modal, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ask, type Output } from '../../api.ts';
-import { useMe } from '../../me.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { CopyField } from '../../parts/copy-field.tsx';
-import { momentOf, plural } from '../../parts/format.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { notifyFailure } from '../../parts/notices.tsx';
-import { Section } from '../../parts/page.tsx';
-import { Status } from '../../parts/status.tsx';
+import { useMe } from '../../current-user.ts';
+import { Ago } from '../../components/ago.tsx';
+import { CopyField } from '../../components/copy-field.tsx';
+import { momentOf, plural } from '../../components/format.ts';
+import { Icon } from '../../components/icon.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { notifyFailure } from '../../components/notices.tsx';
+import { Section } from '../../components/page.tsx';
+import { Status } from '../../components/status.tsx';
 import { signedOut, signIn } from '../../session.ts';
-import { useOrder } from '../../use-order.ts';
+import { useOrder } from '../../use-action.ts';
 
 const SOON_DAYS = 14;
 

@@ -1,11 +1,11 @@
 import { Button, Select, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import { useMe } from '../../me.ts';
-import { Failure } from '../../parts/failure.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { Page, Section } from '../../parts/page.tsx';
+import { useMe } from '../../current-user.ts';
+import { Failure } from '../../components/failure.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { Page, Section } from '../../components/page.tsx';
 import { signedOut, signOut } from '../../session.ts';
-import { useOrder } from '../../use-order.ts';
+import { useOrder } from '../../use-action.ts';
 import { ApiKeySection } from './api-key-section.tsx';
 import { AvatarUpload } from './avatar-upload.tsx';
 

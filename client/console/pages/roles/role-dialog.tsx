@@ -1,9 +1,9 @@
 import { Button, Checkbox, Modal, Textarea, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import { type Permission, useMe } from '../../me.ts';
-import { Failure } from '../../parts/failure.tsx';
-import { wordsOf } from '../../parts/status.tsx';
-import { useOrder } from '../../use-order.ts';
+import { type Permission, useMe } from '../../current-user.ts';
+import { Failure } from '../../components/failure.tsx';
+import { wordsOf } from '../../components/status.tsx';
+import { useOrder } from '../../use-action.ts';
 import type { Role } from './roles.tsx';
 
 const TITLES: Record<string, string> = { cases: 'Cases', cross_account: 'Other accounts', metadata: 'Metadata' };

@@ -1,4 +1,4 @@
-import { bytes, duration, momentOf } from '../../parts/format.ts';
+import { bytes, duration, momentOf } from '../../components/format.ts';
 import type { LogEntry } from './log-entries.ts';
 
 /** How the service marks what it took out. */

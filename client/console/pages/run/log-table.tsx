@@ -1,6 +1,6 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useLayoutEffect, useRef, useState } from 'react';
-import { bytes, duration } from '../../parts/format.ts';
+import { bytes, duration } from '../../components/format.ts';
 import { isTrouble, type LogEntry, statusOf } from './log-entries.ts';
 import { LogEntryDetails } from './log-entry-details.tsx';
 

@@ -1,11 +1,11 @@
 import { Button, SegmentedControl, Select, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Failure } from '../../parts/failure.tsx';
-import { plural } from '../../parts/format.ts';
-import { SearchField } from '../../parts/search-field.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { Section } from '../../parts/page.tsx';
+import { Failure } from '../../components/failure.tsx';
+import { plural } from '../../components/format.ts';
+import { SearchField } from '../../components/search-field.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { Section } from '../../components/page.tsx';
 import { hasText, isTrouble, type LogEntry, MOST_ENTRIES, readLog } from './log-entries.ts';
 import { LogTable } from './log-table.tsx';
 import { isLive, type RunProgress } from './use-run-progress.ts';

@@ -1,8 +1,8 @@
 import { Alert, Button } from '@mantine/core';
 import { Link } from 'wouter';
 import type { Output } from '../../api.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { wordsOf } from '../../parts/status.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { wordsOf } from '../../components/status.tsx';
 import type { RunProgress } from './use-run-progress.ts';
 
 /** What can be done about each class of error. */

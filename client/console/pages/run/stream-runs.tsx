@@ -1,7 +1,7 @@
 import { Progress } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
-import { bytes, compact, count, duration } from '../../parts/format.ts';
-import { Status, toneOf } from '../../parts/status.tsx';
+import { bytes, compact, count, duration } from '../../components/format.ts';
+import { Status, toneOf } from '../../components/status.tsx';
 import type { RunProgress } from './use-run-progress.ts';
 
 type StreamRun = RunProgress['stream_runs'][number];

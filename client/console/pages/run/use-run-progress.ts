@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { api, ask, type Output } from '../../api.ts';
-import { lost } from '../../connection.ts';
+import { lost } from '../../service-reachability.ts';
 
 export interface RunProgress {
   run: Output<'runs.list'>[number];

@@ -1,6 +1,6 @@
 import { Button, Menu } from '@mantine/core';
-import { Icon, type IconName } from '../../parts/icon.tsx';
-import { Section } from '../../parts/page.tsx';
+import { Icon, type IconName } from '../../components/icon.tsx';
+import { Section } from '../../components/page.tsx';
 import { ActionFields } from './action-fields.tsx';
 import type { Action } from './trigger-draft.ts';
 

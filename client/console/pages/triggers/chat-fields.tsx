@@ -2,7 +2,7 @@ import { Select, Switch, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { ask } from '../../api.ts';
-import { Failure } from '../../parts/failure.tsx';
+import { Failure } from '../../components/failure.tsx';
 import type { Action } from './trigger-draft.ts';
 
 interface ChatFieldsProps {

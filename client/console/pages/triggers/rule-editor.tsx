@@ -1,6 +1,6 @@
 import { Button, Select, Textarea } from '@mantine/core';
 import { useRef, useState } from 'react';
-import { Icon } from '../../parts/icon.tsx';
+import { Icon } from '../../components/icon.tsx';
 import type { Language } from './trigger.tsx';
 import { type Evaluation, useEvaluation } from './use-evaluation.ts';
 

@@ -2,10 +2,10 @@ import { Button, NumberInput, SegmentedControl, Select, Textarea } from '@mantin
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ask, type Input } from '../../api.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { count } from '../../parts/format.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Section } from '../../parts/page.tsx';
+import { Ago } from '../../components/ago.tsx';
+import { count } from '../../components/format.ts';
+import { Icon } from '../../components/icon.tsx';
+import { Section } from '../../components/page.tsx';
 import type { Language } from './trigger.tsx';
 import { type Evaluation, useEvaluation } from './use-evaluation.ts';
 

@@ -1,6 +1,6 @@
 import { MultiSelect, NumberInput, SegmentedControl, Select, Switch, TagsInput, TextInput } from '@mantine/core';
-import { NameField } from '../../parts/name-field.tsx';
-import { Section } from '../../parts/page.tsx';
+import { NameField } from '../../components/name-field.tsx';
+import { Section } from '../../components/page.tsx';
 import type { Language } from './trigger.tsx';
 import type { TriggerDraft } from './trigger-draft.ts';
 

@@ -3,10 +3,10 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { ask, type Output } from '../../api.ts';
-import { compact, count } from '../../parts/format.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { Section } from '../../parts/page.tsx';
+import { compact, count } from '../../components/format.ts';
+import { Icon } from '../../components/icon.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { Section } from '../../components/page.tsx';
 
 type Row = Output<'billing.connectionUsage'>[number];
 

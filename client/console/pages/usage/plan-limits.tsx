@@ -1,9 +1,9 @@
 import { Progress } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { ask } from '../../api.ts';
-import { count, dayOf } from '../../parts/format.ts';
-import { Section } from '../../parts/page.tsx';
-import { Status } from '../../parts/status.tsx';
+import { count, dayOf } from '../../components/format.ts';
+import { Section } from '../../components/page.tsx';
+import { Status } from '../../components/status.tsx';
 import type { Usage } from './usage.tsx';
 
 const NAMES: Record<string, string> = {

@@ -1,7 +1,7 @@
 import { Button, Modal, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import { Failure } from '../../parts/failure.tsx';
-import { useOrder } from '../../use-order.ts';
+import { Failure } from '../../components/failure.tsx';
+import { useOrder } from '../../use-action.ts';
 import { InviteLink } from './invite-link.tsx';
 import { RolesField } from './roles-field.tsx';
 

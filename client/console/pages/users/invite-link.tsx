@@ -1,5 +1,5 @@
 import { Button } from '@mantine/core';
-import { CopyField } from '../../parts/copy-field.tsx';
+import { CopyField } from '../../components/copy-field.tsx';
 
 /** `link` is a path of this very service. */
 export const InviteLink = ({ link, onClose }: { link: string; onClose: () => void }) => (

@@ -1,9 +1,9 @@
 import { ActionIcon, Button, Menu, Modal } from '@mantine/core';
 import { useState } from 'react';
-import { useMay } from '../../me.ts';
-import { Failure } from '../../parts/failure.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { useOrder } from '../../use-order.ts';
+import { useMay } from '../../current-user.ts';
+import { Failure } from '../../components/failure.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { useOrder } from '../../use-action.ts';
 import { InviteLink } from './invite-link.tsx';
 import { RolesField } from './roles-field.tsx';
 import type { User } from './users.tsx';

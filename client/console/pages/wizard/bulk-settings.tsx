@@ -1,7 +1,7 @@
 import { Autocomplete, Button, Select } from '@mantine/core';
 import { useState } from 'react';
-import { plural } from '../../parts/format.ts';
-import { wordsOf } from '../../parts/status.tsx';
+import { plural } from '../../components/format.ts';
+import { wordsOf } from '../../components/status.tsx';
 import { MASKS } from '../../streams/fields-editor.tsx';
 import type { DestinationSyncMode, Stream, StreamEdit } from '../../streams/stream-editor.tsx';
 import { type Row, writeModes } from './proposal.ts';

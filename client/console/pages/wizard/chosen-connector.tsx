@@ -1,12 +1,12 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { ask } from '../../api.ts';
-import { useMay } from '../../me.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { Section } from '../../parts/page.tsx';
-import { Status } from '../../parts/status.tsx';
+import { useMay } from '../../current-user.ts';
+import { Ago } from '../../components/ago.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { Section } from '../../components/page.tsx';
+import { Status } from '../../components/status.tsx';
 import { hasTunnelTrouble, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
 import type { AccountConnector } from '../account-connectors/account-connector.tsx';
 import { ParametersSection } from '../account-connectors/parameters-section.tsx';

@@ -2,12 +2,12 @@ import { Button, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ask, type Output } from '../../api.ts';
-import { useMay } from '../../me.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { SearchField } from '../../parts/search-field.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { Status } from '../../parts/status.tsx';
+import { useMay } from '../../current-user.ts';
+import { Ago } from '../../components/ago.tsx';
+import { SearchField } from '../../components/search-field.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { Status } from '../../components/status.tsx';
 import { carriesRows, ConnectorChoice, ConnectorMaker } from '../account-connectors/new-account-connector.tsx';
 import { ChosenConnector } from './chosen-connector.tsx';
 

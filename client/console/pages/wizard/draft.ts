@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { useMe } from '../../me.ts';
+import { useMe } from '../../current-user.ts';
 import type { Schedule } from '../../schedule/schedule-fields.tsx';
 import type { Edits } from './proposal.ts';
 

@@ -1,4 +1,4 @@
-import { Section } from '../../parts/page.tsx';
+import { Section } from '../../components/page.tsx';
 import { ScheduleEditor } from '../../schedule/schedule-editor.tsx';
 import type { DraftState } from './draft.ts';
 

@@ -1,4 +1,4 @@
-import { Icon } from '../../parts/icon.tsx';
+import { Icon } from '../../components/icon.tsx';
 
 export type StepName = 'source' | 'streams' | 'destination' | 'schedule' | 'review';
 

@@ -1,8 +1,8 @@
 import { Button, Checkbox, SegmentedControl } from '@mantine/core';
 import { type ReactNode, useDeferredValue, useState } from 'react';
-import { plural } from '../../parts/format.ts';
-import { SearchField } from '../../parts/search-field.tsx';
-import { Icon } from '../../parts/icon.tsx';
+import { plural } from '../../components/format.ts';
+import { SearchField } from '../../components/search-field.tsx';
+import { Icon } from '../../components/icon.tsx';
 import type { StreamEdit } from '../../streams/stream-editor.tsx';
 import { BulkSettings } from './bulk-settings.tsx';
 import { type Edits, type Row, withEdit } from './proposal.ts';

@@ -1,9 +1,9 @@
 import { Checkbox } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useLayoutEffect, useRef, useState } from 'react';
-import { plural } from '../../parts/format.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Status, wordsOf } from '../../parts/status.tsx';
+import { plural } from '../../components/format.ts';
+import { Icon } from '../../components/icon.tsx';
+import { Status, wordsOf } from '../../components/status.tsx';
 import { type DestinationSyncMode, type StreamEdit, StreamEditor } from '../../streams/stream-editor.tsx';
 import { type Row, writeModes } from './proposal.ts';
 

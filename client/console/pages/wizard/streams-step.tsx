@@ -1,11 +1,11 @@
 import { Button, Loader } from '@mantine/core';
-import { useMay } from '../../me.ts';
-import { Ago } from '../../parts/ago.tsx';
-import { Empty } from '../../parts/empty.tsx';
-import { Failure } from '../../parts/failure.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { Loaded } from '../../parts/loaded.tsx';
-import { useOrder } from '../../use-order.ts';
+import { useMay } from '../../current-user.ts';
+import { Ago } from '../../components/ago.tsx';
+import { Empty } from '../../components/empty.tsx';
+import { Failure } from '../../components/failure.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { useOrder } from '../../use-action.ts';
 import type { DraftState } from './draft.ts';
 import type { Edits } from './proposal.ts';
 import { StreamChoice } from './stream-choice.tsx';

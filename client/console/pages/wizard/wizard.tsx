@@ -1,12 +1,12 @@
 import { Button } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import { useSearchParams } from 'wouter';
-import { useMay } from '../../me.ts';
-import { Confirm } from '../../parts/confirm.tsx';
-import { Empty } from '../../parts/empty.tsx';
-import { plural } from '../../parts/format.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Page } from '../../parts/page.tsx';
+import { useMay } from '../../current-user.ts';
+import { Confirm } from '../../components/confirm.tsx';
+import { Empty } from '../../components/empty.tsx';
+import { plural } from '../../components/format.ts';
+import { Icon } from '../../components/icon.tsx';
+import { Page } from '../../components/page.tsx';
 import { ConnectorStep } from './connector-step.tsx';
 import { useDraft } from './draft.ts';
 import { ReviewStep } from './review-step.tsx';

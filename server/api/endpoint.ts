@@ -1,0 +1,99 @@
+import type { OpenApiMeta } from 'trpc-to-openapi';
+import { z } from 'zod';
+import { type Declared, inputParser } from './request-parser.ts';
+import { procedure } from './procedure.ts';
+import type { Permission } from './permissions.ts';
+
+/** What http/ reads of a procedure: the library's meta, and what that library lacks. */
+export type EndpointMeta = OpenApiMeta<{
+  /** Set by `write` and `act`. */
+  needed?: Permission | readonly Permission[] | null;
+  endpoint?: Endpoint;
+}>;
+
+/** One endpoint as declared: the source of its route, its input and its entry in the document. */
+export interface Endpoint extends Declared {
+  method: Method;
+  path: `/${string}`;
+  operation_id: string | null;
+  status: 200 | 201 | 204;
+  /** Statuses beyond those that follow from the declaration (401, 403, 404 with path parameters, 422, 500). */
+  errors: readonly ErrorStatus[];
+  consumes: BodyType;
+  /** Body that is no JSON, by content type; the procedure then answers with a Response. */
+  produces: Record<string, string> | null;
+}
+
+type BodyType = 'application/json' | 'multipart/form-data';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type ErrorStatus = 400 | 402 | 403 | 404;
+// oxlint-disable-next-line typescript/no-generated-empty-object-type -- a shape without keys is meant
+type NoKeys = Record<never, never>;
+type Nothing = z.ZodObject<NoKeys>;
+/** An object without keys infers as one that has every key. */
+type Known<T> = string extends keyof T ? unknown : T;
+
+interface RestOptions<Path extends z.ZodRawShape, Query extends z.ZodObject, Body extends z.ZodType, Key> {
+  summary?: string;
+  description?: string;
+  /** What generated clients call it: verb and noun, `list_connections`. */
+  operation_id?: string;
+  /** Of a success; default 200. 204 has no body. */
+  status?: 200 | 201 | 204;
+  errors?: readonly ErrorStatus[];
+  /** Path parameters that are more than opaque strings. */
+  path?: Path;
+  query?: Query;
+  /** Without `body_key` an object, whose keys stand beside path and query parameters in the procedure's input. */
+  body?: Body;
+  /** The key of the whole body in the input. When the schema takes null, no body is null too. */
+  body_key?: Key;
+  /** Default: JSON. */
+  consumes?: BodyType;
+  produces?: Record<string, string>;
+}
+
+type NamesIn<P extends string> = P extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
+type Together<T> = { [Key in keyof T]: T[Key] };
+type OpaqueIds<P extends string, Path> = { [Name in Exclude<NamesIn<P>, keyof Path>]: string };
+type BodyIn<Body extends z.ZodType, Key> = [Key] extends [string]
+  ? null extends z.input<Body>
+    ? { [K in Key]?: z.input<Body> }
+    : { [K in Key]: z.input<Body> }
+  : Known<z.input<Body>>;
+type BodyOut<Body extends z.ZodType, Key> = [Key] extends [string]
+  ? { [K in Key]: z.output<Body> }
+  : Known<z.output<Body>>;
+
+/** Typed clients need not hand over an input of which nothing is required. */
+type Omissible<Input> = NoKeys extends Input ? Input | undefined : Input;
+
+/**
+ * Declares a procedure's endpoint, to be joined to what it may: `write('connections.create').concat(rest('POST', …))`.
+ * Path, query and body, declared once, become the route, the document and the procedure's one flat input.
+ */
+export function rest<
+  const P extends `/${string}`,
+  Path extends z.ZodRawShape = NoKeys,
+  Query extends z.ZodObject = Nothing,
+  Body extends z.ZodType = Nothing,
+  Key extends string | undefined = undefined,
+>(method: Method, path: P, options: RestOptions<Path, Query, Body, Key> = {}) {
+  const { summary, description, status = 200, errors = [], consumes = 'application/json', produces = null } = options;
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
+  const shape = Object.fromEntries(names.map((name) => [name, options.path?.[name] ?? z.string()]));
+  const declared: Declared = {
+    params: z.strictObject(shape),
+    query: z.strictObject(options.query?.shape ?? {}),
+    body: options.body ?? null,
+    body_key: options.body_key ?? null,
+  };
+  const operation_id = options.operation_id ?? null;
+  const endpoint: Endpoint = { method, path, operation_id, status, errors, consumes, produces, ...declared };
+  type Ids = OpaqueIds<P, Path>;
+  type Input = Together<Ids & Known<z.input<z.ZodObject<Path>>> & Known<z.input<Query>> & BodyIn<Body, Key>>;
+  type Output = Together<Ids & Known<z.output<z.ZodObject<Path>>> & Known<z.output<Query>> & BodyOut<Body, Key>>;
+  return procedure
+    .meta({ openapi: { method, path, summary, description, protect: true }, endpoint })
+    .input(inputParser<Omissible<Input>, Output>(declared));
+}

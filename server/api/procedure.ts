@@ -1,0 +1,112 @@
+import { initTRPC } from '@trpc/server';
+import { TRPC_ERROR_CODES_BY_KEY, type TRPC_ERROR_CODE_KEY } from '@trpc/server/rpc';
+import type { Db } from '../../db/types.ts';
+import { type Credentials, type Principal, authenticate } from './authentication.ts';
+import type { Deps } from '../deps.ts';
+import type { EndpointMeta } from './endpoint.ts';
+import { describeError } from './error-response.ts';
+import { ApiError } from '../platform/errors.ts';
+import type { Permission } from './permissions.ts';
+
+export { actorOf, type Principal } from './authentication.ts';
+
+/** What a face hands in with a call, before anybody knows who calls. */
+export interface CallContext extends Credentials {
+  deps: Deps;
+  request_id: string;
+  setHeader(name: string, value: string): void;
+  /** Called with the result of a `write`, in its transaction: what is written here is so if and only if the change is. */
+  changed?(db: Db, result: unknown): Promise<void>;
+}
+
+/** What a service takes: the database (in a `write` the transaction of the whole call), the caller, the rest. */
+export interface Ctx {
+  db: Db;
+  deps: Deps;
+  principal: Principal;
+  request_id: string;
+  /** Sets a header of the answer, such as `X-Total-Count`. */
+  setHeader(name: string, value: string): void;
+}
+
+/** By HTTP status, the names that tRPC numbers its errors by. */
+const NAMES: Record<number, TRPC_ERROR_CODE_KEY> = {
+  400: 'BAD_REQUEST',
+  401: 'UNAUTHORIZED',
+  402: 'PAYMENT_REQUIRED',
+  403: 'FORBIDDEN',
+  404: 'NOT_FOUND',
+  405: 'METHOD_NOT_SUPPORTED',
+  413: 'PAYLOAD_TOO_LARGE',
+  422: 'UNPROCESSABLE_CONTENT',
+};
+
+const t = initTRPC
+  .context<CallContext>()
+  .meta<EndpointMeta>()
+  .create({
+    isDev: false,
+    // Silence must stay shorter than the server's idle timeout (app.ts); a client that hears nothing connects anew.
+    sse: { ping: { enabled: true, intervalMs: 5_000 }, client: { reconnectAfterInactivityMs: 15_000 } },
+    errorFormatter: ({ error, shape, ctx }) => {
+      const request_id = ctx?.request_id ?? '';
+      const { status, body } = describeError(error, request_id);
+      const message = typeof body.detail === 'string' ? body.detail : 'The request has not the documented shape';
+      const code = TRPC_ERROR_CODES_BY_KEY[NAMES[status] ?? 'INTERNAL_SERVER_ERROR'];
+      return { ...shape, code, message, data: { ...body, request_id, httpStatus: status, path: shape.data.path } };
+    },
+  });
+
+export const router = t.router;
+/** The bare builder, for endpoint.ts, which adds what an endpoint is to what it may. */
+export const procedure = t.procedure;
+
+/** The procedures of one batch share the context and so the look-up of the key. */
+const principals = new WeakMap<CallContext, Promise<Principal>>();
+
+const authenticated = t.procedure.use(async ({ ctx, next }) => {
+  const looking = principals.get(ctx) ?? authenticate(ctx.deps, ctx);
+  principals.set(ctx, looking);
+  return next({ ctx: { db: ctx.deps.db, principal: await looking } });
+});
+
+/** Reads: any user of the account, no transaction. */
+export const read = authenticated;
+
+/** One permission, or several of which any is enough; null: any user. */
+export type Needed = Permission | readonly Permission[] | null;
+
+/** Work that talks to the network or makes its own transactions: checks the permission and opens none. */
+export const act = (needed: Needed) =>
+  authenticated.meta({ needed }).use(({ ctx, next }) => {
+    if (needed) requirePermission(ctx, needed);
+    return next();
+  });
+
+/**
+ * A change: the whole call is one transaction, `ctx.db`. The body is read before it opens, so that a slow client holds
+ * no connection.
+ */
+export const write = (needed: Needed) =>
+  act(needed).use(async ({ ctx, getRawInput, next }) => {
+    await getRawInput();
+    return ctx.db.transaction(async (tx) => {
+      const result = await next({ ctx: { db: tx } });
+      // next() does not throw: without this line the transaction would commit after an error.
+      if (!result.ok) throw result.error;
+      await ctx.changed?.(tx, result.data);
+      return result;
+    });
+  });
+
+/**
+ * For permissions that depend on the object, in services.
+ * @throws ApiError 403 `permission_denied` with `required_permission`.
+ */
+export function requirePermission(ctx: Pick<Ctx, 'principal'>, needed: Permission | readonly Permission[]): void {
+  const alternatives: readonly Permission[] = typeof needed === 'string' ? [needed] : needed;
+  if (alternatives.some((permission) => ctx.principal.permissions.has(permission))) return;
+  throw new ApiError(403, 'permission_denied', `Permission needed: ${alternatives.join(' or ')}`, {
+    required_permission: alternatives.length === 1 ? alternatives[0] : alternatives,
+  });
+}

@@ -1,0 +1,94 @@
+import type { z } from 'zod';
+import { RequestShapeError, type ValidationIssue } from '../platform/errors.ts';
+import { coerceText } from './query-text.ts';
+import { refuseUnstorable } from './reject-unstorable.ts';
+import { toValidationIssues } from './validation-issues.ts';
+
+/** The input of an endpoint in its three parts. */
+export interface Declared {
+  params: z.ZodObject;
+  query: z.ZodObject;
+  body: z.ZodType | null;
+  /** Null: the keys of the body stand beside those of the other parts. */
+  body_key: string | null;
+}
+
+/** What REST hands in: the parts apart, so that a key of the body cannot pass for one of the path. */
+export class RequestParts {
+  constructor(
+    readonly params: Record<string, unknown>,
+    /** As in the address: text, or a list for a repeated key. */
+    readonly query: Record<string, unknown>,
+    /** Undefined when there is none. */
+    readonly body: unknown,
+  ) {}
+}
+
+/** In the form of a zod type, for tRPC to call. */
+export interface InputParser<Input, Output> {
+  _input: Input;
+  _output: Output;
+  /** @throws RequestShapeError with every problem of all parts. */
+  parse(raw: unknown): Output;
+}
+
+/** Takes the flat input of a tRPC call or the parts of a REST request, and gives the flat input. */
+export function inputParser<Input, Output>(declared: Declared): InputParser<Input, Output> {
+  const body = declared.body && strict(declared.body);
+  const parse = (raw: unknown): Output => {
+    const parts = raw instanceof RequestParts ? textParts(raw, declared) : splitFlat(raw, declared);
+    const issues: ValidationIssue[] = [];
+    const take = (where: string, schema: z.ZodType, value: unknown): unknown => {
+      // What a path names is looked for as it is: a broken name names nothing, which is 404.
+      const refused = where === 'path' ? null : refuseUnstorable(value, [where]);
+      if (refused) return void issues.push(refused);
+      const result = schema.safeParse(value);
+      if (result.success) return result.data;
+      issues.push(...toValidationIssues(result.error.issues, { where, value }));
+    };
+    const params = take('path', declared.params, parts.params);
+    const query = take('query', declared.query, parts.query);
+    const taken = body ? take('body', body, parts.body) : undefined;
+    if (issues.length > 0) throw new RequestShapeError(issues);
+    const bodyPart = declared.body_key === null ? taken : { [declared.body_key]: taken };
+    return Object.assign({}, bodyPart, query, params) as Output;
+  };
+  // tRPC reads the two only as types.
+  return { parse } as InputParser<Input, Output>;
+}
+
+/** Unknown keys are errors at the top of every body, whatever the schema says of them. */
+function strict(schema: z.ZodType): z.ZodType {
+  return 'strict' in schema && typeof schema.strict === 'function' ? schema.strict() : schema;
+}
+
+function textParts(parts: RequestParts, { params, query, body }: Declared): RequestParts {
+  return new RequestParts(
+    coerceText(params, parts.params),
+    coerceText(query, parts.query),
+    parts.body === undefined && acceptsNull(body) ? null : parts.body,
+  );
+}
+
+/** Keys that belong to no other part are the body's, which knows whether it takes them. */
+function splitFlat(raw: unknown, declared: Declared): RequestParts {
+  if (raw !== undefined && (typeof raw !== 'object' || raw === null || Array.isArray(raw))) {
+    throw new RequestShapeError([{ loc: ['body'], msg: 'Input should be a valid dictionary', type: 'dict_type' }]);
+  }
+  const params: [string, unknown][] = [];
+  const query: [string, unknown][] = [];
+  const body: [string, unknown][] = [];
+  for (const entry of Object.entries(raw ?? {})) {
+    if (entry[0] in declared.params.shape) params.push(entry);
+    else if (entry[0] in declared.query.shape) query.push(entry);
+    else body.push(entry);
+  }
+  const whole = declared.body_key !== null && body.every(([key]) => key === declared.body_key);
+  const bodyValue = whole
+    ? (body[0]?.[1] ?? (acceptsNull(declared.body) ? null : undefined))
+    : Object.fromEntries(body);
+  const leftOver = declared.body === null ? body : [];
+  return new RequestParts(Object.fromEntries(params), Object.fromEntries([...query, ...leftOver]), bodyValue);
+}
+
+const acceptsNull = (schema: z.ZodType | null) => schema?.safeParse(null).success === true;

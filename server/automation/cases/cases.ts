@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import { and, desc, eq, gt, inArray, sql } from 'drizzle-orm';
+import {
+  accounts,
+  type CaseRow,
+  cases,
+  caseTimeline,
+  type EventRow,
+  type TriggerRow,
+} from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import { type Actor, emit } from '../../events/emit.ts';
+import type { EventKind } from '../../events/kinds.ts';
+import { renderTemplate } from '../delivery/templates.ts';
+import { caseSettings } from '../triggers/trigger-index.ts';
+import { eventFacts } from '../../events/variables.ts';
+
+export type CaseStatus = CaseRow['status'];
+
+/** States in which a case takes further events. */
+export const LIVE_CASE: CaseStatus[] = ['open', 'acknowledged', 'suppressed'];
+
+/** What a firing did to a case. */
+export interface CaseChange {
+  row: CaseRow;
+  change: 'opened' | 'reopened' | 'raised' | 'joined';
+}
+
+interface Firing {
+  trigger: TriggerRow;
+  event: EventRow;
+  group: Record<string, unknown>;
+  now: string;
+}
+
+const LATEST_EVENTS = 20;
+const MAX_TITLE = 500;
+const SEVERITIES: readonly string[] = ['low', 'info', 'warning', 'high', 'critical'];
+
+export const automationActor = (trigger: Pick<TriggerRow, 'id' | 'name'>): Actor => ({
+  type: 'automation',
+  id: trigger.id,
+  name: trigger.name,
+});
+
+/** What makes two firings one case: account, trigger and group. */
+export function dedupKey({ trigger, group }: Pick<Firing, 'trigger' | 'group'>): string {
+  const canonical = Object.keys(group)
+    .toSorted()
+    .map((name) => [name, group[name] ?? null]);
+  return createHash('sha256')
+    .update(`${trigger.account_id}|${trigger.id}|${JSON.stringify(canonical)}`)
+    .digest('hex');
+}
+
+/** Adds a firing to the live case of its group, or reopens the last one, or opens a new one. */
+export async function takeIntoCase(db: Db, firing: Firing): Promise<CaseChange> {
+  // One at a time for each account, so that two firings do not both find nothing. Before the first look at a case: an
+  // UPDATE that waited for somebody's change keeps its lock on the row even when the row no longer matches, and to
+  // wait for the account with that in hand was a deadlock.
+  await db
+    .select({ id: accounts.id })
+    .from(accounts)
+    .where(eq(accounts.id, firing.trigger.account_id))
+    .for('no key update');
+  for (;;) {
+    // Somebody may reopen the resolved case by hand at any moment: the index then refuses ours, and we join his.
+    const taken = (await join(db, firing)) ?? (await reopen(db, firing)) ?? (await open(db, firing));
+    if (taken) return taken;
+  }
+}
+
+const counted = ({ event }: Firing) => ({
+  event_count: sql`${cases.event_count} + 1`,
+  last_event_at: sql`greatest(${cases.last_event_at}, ${event.occurred_at}::timestamptz)`,
+  latest_event_ids: sql`(array_prepend(${event.id}::uuid, ${cases.latest_event_ids}))[1:${sql.raw(String(LATEST_EVENTS))}]`,
+  ...(typeof event.payload.error_message === 'string' && { last_error: event.payload.error_message }),
+});
+
+async function join(db: Db, firing: Firing): Promise<CaseChange | null> {
+  const { trigger } = firing;
+  const [row] = await db
+    .update(cases)
+    .set(counted(firing))
+    .where(
+      and(
+        eq(cases.account_id, trigger.account_id),
+        eq(cases.dedup_key, dedupKey(firing)),
+        inArray(cases.status, LIVE_CASE),
+      ),
+    )
+    .returning();
+  if (!row) return null;
+  if (SEVERITIES.indexOf(trigger.severity) <= SEVERITIES.indexOf(row.severity)) return { row, change: 'joined' };
+  const [raised] = await db.update(cases).set({ severity: trigger.severity }).where(eq(cases.id, row.id)).returning();
+  await note(db, row.id, {
+    type: 'raised',
+    actor: automationActor(trigger),
+    note: `${row.severity} to ${trigger.severity}`,
+  });
+  return { row: raised!, change: 'raised' };
+}
+
+async function reopen(db: Db, firing: Firing): Promise<CaseChange | null> {
+  const { trigger, event, now } = firing;
+  const since = new Date(Date.parse(now) - caseSettings(trigger).reopen_window_seconds * 1000).toISOString();
+  const [last] = await db
+    .select({ id: cases.id })
+    .from(cases)
+    .where(
+      and(
+        eq(cases.account_id, trigger.account_id),
+        eq(cases.dedup_key, dedupKey(firing)),
+        eq(cases.status, 'resolved'),
+        gt(cases.resolved_at, since),
+      ),
+    )
+    .orderBy(desc(cases.resolved_at))
+    .limit(1);
+  if (!last) return null;
+  const [row] = await db
+    .update(cases)
+    .set({ ...counted(firing), ...REOPENED, severity: trigger.severity })
+    .where(and(eq(cases.id, last.id), eq(cases.status, 'resolved')))
+    .returning();
+  if (!row) return join(db, firing);
+  await report(db, 'case_reopened', { row, trigger, actor: automationActor(trigger), event, note: event.summary });
+  return { row, change: 'reopened' };
+}
+
+/** What a case forgets when it lives again. */
+export const REOPENED = {
+  status: 'open' as const,
+  reopened_count: sql`${cases.reopened_count} + 1`,
+  acknowledged_at: null,
+  acknowledged_by: null,
+  resolved_at: null,
+  resolved_by: null,
+  resolution: null,
+};
+
+async function open(db: Db, firing: Firing): Promise<CaseChange | null> {
+  const { trigger, event, group, now } = firing;
+  const [account] = await db
+    .update(accounts)
+    .set({ case_counter: sql`${accounts.case_counter} + 1`, updated_at: sql`${accounts.updated_at}` })
+    .where(eq(accounts.id, trigger.account_id))
+    .returning({ number: accounts.case_counter });
+  const [row] = await db
+    .insert(cases)
+    .values({
+      account_id: trigger.account_id,
+      number: account!.number,
+      title: titleOf(firing),
+      status: 'open',
+      severity: trigger.severity,
+      trigger_id: trigger.id,
+      dedup_key: dedupKey(firing),
+      group,
+      connection_id: event.connection_id,
+      account_connector_id: event.account_connector_id,
+      first_event_at: event.occurred_at,
+      last_event_at: event.occurred_at,
+      opened_at: now,
+      last_error: typeof event.payload.error_message === 'string' ? event.payload.error_message : null,
+      latest_event_ids: [event.id],
+    })
+    .onConflictDoNothing()
+    .returning();
+  if (!row) return null;
+  await report(db, 'case_opened', { row, trigger, actor: automationActor(trigger), event, note: event.summary });
+  return { row, change: 'opened' };
+}
+
+function titleOf({ trigger, event }: Firing): string {
+  const named = typeof event.payload.connection_name === 'string';
+  const values = { ...eventFacts(event), severity: trigger.severity, trigger_name: trigger.name };
+  const template = `{{ severity }}: {{ trigger_name }}${named ? ' on {{ connection_name }}' : ''}`;
+  return renderTemplate(template, values, 'text').slice(0, MAX_TITLE);
+}
+
+export interface CaseReport {
+  row: CaseRow;
+  trigger: Pick<TriggerRow, 'id' | 'name'>;
+  actor: Actor;
+  /** What brought it about; null: somebody did. */
+  event: EventRow | null;
+  note: string | null;
+}
+
+const SENTENCES: Partial<Record<EventKind, string>> = {
+  case_opened: 'was opened',
+  case_acknowledged: 'was acknowledged',
+  case_resolved: 'was resolved',
+  case_reopened: 'was opened again',
+  case_suppressed: 'was suppressed',
+};
+
+/** Writes timeline and event of a change of state. */
+export async function report(db: Db, event: EventKind, change: CaseReport): Promise<void> {
+  const { row, trigger, actor } = change;
+  await Promise.all([
+    note(db, row.id, { type: event.slice('case_'.length), actor, note: change.note }),
+    emit(db, {
+      account_id: row.account_id,
+      event,
+      actor,
+      resource: { type: 'case', id: row.id, name: `#${row.number}` },
+      summary: `Case #${row.number} ${SENTENCES[event] ?? 'was changed'}: ${row.title}`,
+      connection_id: row.connection_id ?? undefined,
+      account_connector_id: row.account_connector_id ?? undefined,
+      payload: { case_id: row.id, case_number: row.number, trigger_id: trigger.id, trigger_name: trigger.name },
+      causation_depth: change.event ? change.event.causation_depth + 1 : 0,
+    }),
+  ]);
+}
+
+/** An entry of the timeline alone, for what is no change of state. */
+export async function note(
+  db: Db,
+  case_id: string,
+  entry: { type: string; actor: Actor | null; note: string | null },
+): Promise<void> {
+  await db.insert(caseTimeline).values({ case_id, ...entry, actor: entry.actor && { ...entry.actor } });
+}

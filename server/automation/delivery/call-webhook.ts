@@ -1,0 +1,98 @@
+import { Webhook } from 'standardwebhooks';
+import type { Deps } from '../../deps.ts';
+import type { ActionOf } from '../triggers/action-schema.ts';
+import { renderTemplate } from './templates.ts';
+import { openActionSecrets } from '../triggers/action-secrets.ts';
+import { eventPayload } from '../../events/variables.ts';
+import { guardedFetch } from '../../platform/net/guarded-fetch.ts';
+import { EgressError } from '../../platform/net/egress-rules.ts';
+import { passing, permanent, postponed } from './delivery-error.ts';
+import { caseUrl, type DeliveryJob, templateValues } from './values.ts';
+
+const TIMEOUT_MS = 10_000;
+const LONGEST_PAUSE_SECONDS = 3600;
+
+/**
+ * Calls a webhook, signed after Standard Webhooks when the action has a secret. `webhook-id` and `X-Delivery-Id` are
+ * the delivery's id at each attempt. 2xx is success; nothing is followed anywhere else.
+ * @throws DeliveryError
+ */
+export async function callWebhook(
+  deps: Deps,
+  { job, action, signal }: { job: DeliveryJob; action: ActionOf<'call_webhook'>; signal: AbortSignal },
+): Promise<void> {
+  const { delivery, trigger } = job;
+  const secret = openActionSecrets(deps.secrets, trigger)[delivery.action_index];
+  const body = bodyOf(deps, job, action.payload_template);
+  const headers = { ...action.headers, ...signed({ id: delivery.id, body, secret, at: deps.now() }) };
+  const late = AbortSignal.timeout(TIMEOUT_MS);
+  const send = guardedFetch(deps.egress);
+  let answer: Response;
+  try {
+    answer = await send(action.url, { method: 'POST', headers, body, signal: AbortSignal.any([signal, late]) });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (late.aborted) throw passing('timeout', `No answer within ${TIMEOUT_MS / 1000} s`);
+    if (error instanceof EgressError) {
+      throw error.code === 'host_not_found' ? passing(error.code, error.message) : permanent(error.code, error.message);
+    }
+    throw passing('unreachable', `The address cannot be reached (${codeOf(error)})`);
+  }
+  await answer.body?.cancel();
+  judge(answer, deps.now());
+}
+
+function judge({ status, headers }: Response, now: Date): void {
+  if (status >= 200 && status < 300) return;
+  const message = `The receiver answered with status ${status}`;
+  if (status >= 300 && status < 400) throw permanent('redirected', `${message}; redirects are not followed`);
+  if (status === 410) throw permanent('gone', `${message}: it wants no more calls`);
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN);
+  if ((status === 429 || status === 503) && seconds > 0) {
+    throw postponed(new Date(now.getTime() + Math.min(seconds, LONGEST_PAUSE_SECONDS) * 1000), message);
+  }
+  throw passing('refused', message);
+}
+
+const codeOf = (error: unknown) =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'connection failed';
+
+function signed(message: { id: string; body: string; secret: string | undefined; at: Date }): Record<string, string> {
+  const { id, body, secret, at } = message;
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': 'data-pipelines',
+    'x-delivery-id': id,
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+  };
+  if (secret === undefined) return headers;
+  const signer = secret.startsWith('whsec_') ? new Webhook(secret) : new Webhook(secret, { format: 'raw' });
+  return { ...headers, 'webhook-signature': signer.sign(id, at, body) };
+}
+
+function bodyOf(deps: Deps, job: DeliveryJob, template: string | null): string {
+  const { delivery, trigger, event, case: row } = job;
+  const publicUrl = deps.config.PUBLIC_URL;
+  if (template !== null) return renderTemplate(template, templateValues(job, publicUrl), 'json');
+  return JSON.stringify({
+    id: delivery.id,
+    reason: delivery.reason,
+    event: event.event,
+    event_id: event.id,
+    occurred_at: event.occurred_at,
+    summary: event.summary,
+    trigger: { id: trigger.id, name: trigger.name, severity: trigger.severity },
+    case: row && {
+      id: row.id,
+      number: row.number,
+      title: row.title,
+      status: row.status,
+      severity: row.severity,
+      group: row.group,
+      event_count: row.event_count,
+      url: caseUrl(row, publicUrl),
+    },
+    payload: eventPayload(event),
+  });
+}

@@ -1,0 +1,145 @@
+import { and, eq, gt, inArray, lt, ne, sql } from 'drizzle-orm';
+import { cases, deliveries, type DeliveryRow, events, triggers } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import type { Deps } from '../../deps.ts';
+import type { TriggerAction } from '../triggers/action-schema.ts';
+import { sendDelivery, WAITING } from './queue-deliveries.ts';
+import { callWebhook } from './call-webhook.ts';
+import { changePipeline } from './pipeline-action.ts';
+import { rememberThread, sendChatMessage } from './send-chat-message.ts';
+import { sendEmail } from './send-email.ts';
+import type { DeliveryJob } from './values.ts';
+import { recordFailure } from './outcome.ts';
+
+/** An attempt that has not ended after so long lost its worker. */
+const ATTEMPT_SECONDS = 60;
+/** A message waits for the one before it in its thread, and looks again after so long at the most. */
+const LONGEST_TURN_SECONDS = 30;
+
+/**
+ * Handler of the job `deliver_action`: one attempt at one delivery. What fails for now is planned anew with a longer
+ * pause each time; a job that comes twice finds the delivery made, or repeats it under the same delivery id.
+ */
+export async function deliverActionJob(deps: Deps, delivery_id: string, signal: AbortSignal): Promise<void> {
+  if (await waitsForEarlier(deps, delivery_id)) return;
+  const job = await beginAttempt(deps, delivery_id);
+  if (!job) return;
+  try {
+    await attempt(deps, job, signal);
+  } catch (error) {
+    // The worker ends: the queue hands the job to another one.
+    signal.throwIfAborted();
+    await recordFailure(deps, job, error);
+  }
+}
+
+async function attempt(deps: Deps, job: DeliveryJob, signal: AbortSignal): Promise<void> {
+  const action = job.trigger.actions[job.delivery.action_index] as TriggerAction;
+  if (action.type === 'call_webhook') {
+    await callWebhook(deps, { job, action, signal });
+    await markDelivered(deps.db, job.delivery, null);
+  } else if (action.type === 'send_email') {
+    await markDelivered(deps.db, job.delivery, await sendEmail(deps, { job, action }));
+  } else if (action.type === 'send_chat_message') {
+    const begun = await sendChatMessage(deps, { job, action, signal });
+    await deps.db.transaction(async (tx) => {
+      await markDelivered(tx, job.delivery, null);
+      if (!begun || !job.case) return;
+      const { where, set } = rememberThread(job.case.id, begun);
+      await tx.update(cases).set(set).where(where);
+    });
+  } else {
+    await deps.db.transaction(async (tx) => {
+      // First, and only when it still waits: a job that came twice must not start a second run.
+      if (await markDelivered(tx, job.delivery, null)) await changePipeline(tx, deps, { job, action });
+    });
+  }
+}
+
+async function markDelivered(db: Db, { id }: DeliveryRow, remark: string | null): Promise<boolean> {
+  const marked = await db
+    .update(deliveries)
+    .set({ status: 'delivered', delivered_at: sql`clock_timestamp()`, next_attempt_at: null, error: remark })
+    .where(and(eq(deliveries.id, id), inArray(deliveries.status, WAITING)))
+    .returning({ id: deliveries.id });
+  return marked.length > 0;
+}
+
+/** Messages of one thread keep their order, and the first must be there before the second can join it. */
+async function waitsForEarlier(deps: Deps, id: string): Promise<boolean> {
+  const [own] = await deps.db.select().from(deliveries).where(eq(deliveries.id, id));
+  if (!own || own.type !== 'send_chat_message' || own.case_id === null || !WAITING.includes(own.status)) return false;
+  const [earlier] = await deps.db
+    .select()
+    .from(deliveries)
+    .where(
+      and(
+        eq(deliveries.case_id, own.case_id),
+        eq(deliveries.action_index, own.action_index),
+        lt(deliveries.id, own.id),
+        ne(deliveries.reason, 'summary'),
+        inArray(deliveries.status, WAITING),
+      ),
+    )
+    .orderBy(deliveries.id)
+    .limit(1);
+  if (!earlier) return false;
+  const now = deps.now().getTime();
+  const planned = earlier.status === 'retrying' ? Date.parse(earlier.next_attempt_at ?? '') : now;
+  const at = new Date(Math.min(Math.max(planned, now) + 1000, now + LONGEST_TURN_SECONDS * 1000)).toISOString();
+  await deps.db.transaction(async (tx) => {
+    await tx.update(deliveries).set({ next_attempt_at: at }).where(eq(deliveries.id, id));
+    await sendDelivery(tx, deps.queue, { id, at, now: new Date(now).toISOString() });
+  });
+  return true;
+}
+
+/** Null: there is nothing to do any more. */
+async function beginAttempt(deps: Deps, id: string): Promise<DeliveryJob | null> {
+  const [delivery] = await deps.db
+    .update(deliveries)
+    .set({
+      attempts: sql`${deliveries.attempts} + 1`,
+      last_attempt_at: sql`clock_timestamp()`,
+      next_attempt_at: sql`clock_timestamp() + make_interval(secs => ${ATTEMPT_SECONDS})`,
+    })
+    .where(and(eq(deliveries.id, id), inArray(deliveries.status, WAITING)))
+    .returning();
+  if (!delivery) return null;
+  const [about] = await deps.db
+    .select({ trigger: triggers, event: events, case: cases })
+    .from(deliveries)
+    .innerJoin(triggers, eq(triggers.id, deliveries.trigger_id))
+    .innerJoin(events, eq(events.id, deliveries.event_id))
+    .leftJoin(cases, eq(cases.id, deliveries.case_id))
+    .where(eq(deliveries.id, id));
+  const action = about?.trigger.actions[delivery.action_index];
+  if (!about || about.trigger.deleted_at !== null || action?.type !== delivery.type) {
+    await cancel(deps.db, id, 'The trigger, or this action of it, is gone');
+    return null;
+  }
+  const more_events = delivery.reason === 'summary' ? await eventsUntold(deps.db, delivery) : 0;
+  return { delivery, more_events, ...about };
+}
+
+const cancel = (db: Db, id: string, error: string) =>
+  db
+    .update(deliveries)
+    .set({ status: 'cancelled', next_attempt_at: null, error })
+    .where(and(eq(deliveries.id, id), inArray(deliveries.status, WAITING)));
+
+/** The summary's own event, and those after it that were left to it. */
+async function eventsUntold(db: Db, { id, case_id, action_index }: DeliveryRow): Promise<number> {
+  const rows = await db
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(
+      and(
+        eq(deliveries.case_id, case_id ?? ''),
+        eq(deliveries.action_index, action_index),
+        eq(deliveries.status, 'suppressed'),
+        gt(deliveries.id, id),
+      ),
+    );
+  return rows.length + 1;
+}

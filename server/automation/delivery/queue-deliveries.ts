@@ -1,0 +1,134 @@
+import { and, asc, eq, gt, inArray, ne, sql } from 'drizzle-orm';
+import { deliveries, type DeliveryRow, type EventRow, type TriggerRow } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import type { Queue } from '../../queue/boss.ts';
+import { deliverAction } from '../../queue/jobs.ts';
+import { isNotification } from '../triggers/action-schema.ts';
+
+/** Why an action is carried out: what became of the case, or `fired` without one. */
+export type DeliveryReason =
+  | 'fired'
+  | 'opened'
+  | 'reopened'
+  | 'raised'
+  | 'joined'
+  | 'repeated'
+  | 'summary'
+  | 'resolved';
+
+export interface Deliveries {
+  trigger: TriggerRow;
+  event: EventRow;
+  case_id: string | null;
+  reason: DeliveryReason;
+  /** The case is: nobody is told. */
+  suppressed: boolean;
+  now: string;
+}
+
+/** States in which a delivery is still to be made. */
+export const WAITING: DeliveryRow['status'][] = ['pending', 'retrying'];
+
+/** So many messages about a case within ten minutes, and the rest comes as one. */
+const MESSAGES_BEFORE_SUMMARY = 5;
+const SUMMARY_SECONDS = 600;
+
+/**
+ * One delivery for each action, with a job for those that are to be made. Who is to be told hears of a case when it
+ * opens, reopens, gets worse or ends; what changes pipelines is done at every firing, since a rerun or the next
+ * pipeline is due each time.
+ */
+export async function queueDeliveries(db: Db, queue: Queue, input: Deliveries): Promise<void> {
+  const { trigger, event, case_id, now } = input;
+  const rows: (typeof deliveries.$inferInsert)[] = [];
+  for (const [action_index, action] of trigger.actions.entries()) {
+    const type = String(action.type);
+    const plan = isNotification(type) ? await planNotification(db, input, { action_index, type }) : planChange(input);
+    if (!plan) continue;
+    rows.push({
+      account_id: trigger.account_id,
+      event_id: event.id,
+      trigger_id: trigger.id,
+      case_id,
+      action_index,
+      type,
+      ...plan,
+      next_attempt_at: plan.status === 'pending' ? (plan.next_attempt_at ?? now) : null,
+    });
+  }
+  if (rows.length === 0) return;
+  // An event that is evaluated once more must not be told once more.
+  const made = await db.insert(deliveries).values(rows).onConflictDoNothing().returning();
+  for (const row of made) {
+    if (row.status === 'pending') await sendDelivery(db, queue, { id: row.id, at: row.next_attempt_at ?? now, now });
+  }
+}
+
+/** Puts the job of a delivery into the queue, to be taken at once or at an instant to come. */
+export async function sendDelivery(db: Db, queue: Queue, send: { id: string; at: string; now: string }): Promise<void> {
+  const options = send.at > send.now ? { start_after: new Date(send.at) } : {};
+  await queue.send(db, deliverAction, { delivery_id: send.id }, options);
+}
+
+interface Plan {
+  status: 'pending' | 'suppressed';
+  reason: DeliveryReason;
+  next_attempt_at?: string;
+}
+
+const planChange = ({ reason }: Deliveries): Plan | null =>
+  reason === 'resolved' ? null : { status: 'pending', reason };
+
+async function planNotification(
+  db: Db,
+  { case_id, reason, suppressed, now }: Deliveries,
+  { action_index, type }: { action_index: number; type: string },
+): Promise<Plan> {
+  if (suppressed || reason === 'joined') return { status: 'suppressed', reason };
+  if (reason !== 'repeated' || type !== 'send_chat_message' || case_id === null) return { status: 'pending', reason };
+  const since = new Date(Date.parse(now) - SUMMARY_SECONDS * 1000).toISOString();
+  const recent = await db
+    .select({ reason: deliveries.reason, status: deliveries.status, created_at: deliveries.created_at })
+    .from(deliveries)
+    .where(
+      and(
+        eq(deliveries.case_id, case_id),
+        eq(deliveries.action_index, action_index),
+        ne(deliveries.status, 'suppressed'),
+        gt(deliveries.created_at, since),
+      ),
+    )
+    .orderBy(asc(deliveries.created_at));
+  if (recent.length < MESSAGES_BEFORE_SUMMARY) return { status: 'pending', reason };
+  const summed = recent.some((one) => one.reason === 'summary' && WAITING.includes(one.status));
+  if (summed) return { status: 'suppressed', reason };
+  const next_attempt_at = new Date(Date.parse(recent[0]!.created_at) + SUMMARY_SECONDS * 1000).toISOString();
+  return { status: 'pending', reason: 'summary', next_attempt_at };
+}
+
+/** Deliveries whose time has come long ago: their job was lost. A job for each goes out anew; answers with how many. */
+export async function resendLostDeliveries(db: Db, queue: Queue): Promise<number> {
+  return db.transaction(async (tx) => {
+    const overdue = tx
+      .select({ id: deliveries.id })
+      .from(deliveries)
+      .where(
+        and(
+          inArray(deliveries.status, WAITING),
+          sql`${deliveries.next_attempt_at} < now() - make_interval(secs => ${LOST_SECONDS})`,
+        ),
+      )
+      .orderBy(asc(deliveries.next_attempt_at))
+      .limit(100)
+      .for('update', { skipLocked: true });
+    const lost = await tx
+      .update(deliveries)
+      .set({ next_attempt_at: sql`now()` })
+      .where(inArray(deliveries.id, overdue))
+      .returning({ id: deliveries.id });
+    for (const { id } of lost) await queue.send(tx, deliverAction, { delivery_id: id });
+    return lost.length;
+  });
+}
+
+const LOST_SECONDS = 120;

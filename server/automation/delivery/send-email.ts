@@ -1,0 +1,88 @@
+import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import { createTransport } from 'nodemailer';
+import { users } from '../../../db/schema/index.ts';
+import type { Deps } from '../../deps.ts';
+import type { ActionOf } from '../triggers/action-schema.ts';
+import { renderTemplate } from './templates.ts';
+import { passing, permanent } from './delivery-error.ts';
+import { type DeliveryJob, prefixOf, templateValues } from './values.ts';
+
+const TIMEOUT_MS = 15_000;
+const HAS_TAGS = /<[a-z!/][^>]*>/i;
+const MAX_SUBJECT = 300;
+
+/**
+ * Sends one mail to all recipients that are still users of the account. Its Message-ID is the delivery's id at each
+ * attempt. Answers with a note about recipients that the mail server refused; null: none.
+ * @throws DeliveryError
+ */
+export async function sendEmail(
+  deps: Deps,
+  { job, action }: { job: DeliveryJob; action: ActionOf<'send_email'> },
+): Promise<string | null> {
+  const { SMTP_URL, MAIL_FROM } = deps.config;
+  if (SMTP_URL === null) throw permanent('mail_not_configured', 'The service has no mail server (SMTP_URL)');
+  const to = await liveRecipients(deps, job.trigger.account_id, action.recipients);
+  if (to.length === 0) throw permanent('no_recipients', 'None of the recipients is a user of the account any more');
+  const transport = createTransport({
+    url: SMTP_URL,
+    connectionTimeout: TIMEOUT_MS,
+    greetingTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  try {
+    const { rejected } = await transport.sendMail({
+      from: MAIL_FROM,
+      to,
+      messageId: `<${job.delivery.id}@data-pipelines>`,
+      headers: { 'X-Delivery-Id': job.delivery.id, 'Auto-Submitted': 'auto-generated' },
+      ...contentOf(deps, job, action),
+    });
+    return rejected.length === 0 ? null : `The mail server refused ${rejected.map(String).join(', ')}`;
+  } catch (error) {
+    throw translate(error);
+  } finally {
+    transport.close();
+  }
+}
+
+async function liveRecipients(deps: Deps, account_id: string, recipients: string[]): Promise<string[]> {
+  const found = await deps.db
+    .select({ email: users.email })
+    .from(users)
+    .where(
+      and(
+        eq(users.account_id, account_id),
+        isNull(users.deleted_at),
+        ne(users.status, 'disabled'),
+        inArray(sql`lower(${users.email})`, recipients),
+      ),
+    )
+    .orderBy(users.email);
+  return found.map(({ email }) => email);
+}
+
+function contentOf(deps: Deps, job: DeliveryJob, action: ActionOf<'send_email'>) {
+  const values = templateValues(job, deps.config.PUBLIC_URL);
+  const { subject_template, body_template } = action;
+  // One line: a value must not bring a header along.
+  const subject = `${prefixOf(job)}${renderTemplate(subject_template, values, 'text')}`.replaceAll(/\s+/g, ' ').trim();
+  const isHtml = HAS_TAGS.test(body_template);
+  const text = renderTemplate(isHtml ? body_template.replaceAll(/<[^>]*>/g, '') : body_template, values, 'text');
+  const html = isHtml ? { html: renderTemplate(body_template, values, 'html') } : {};
+  return { subject: subject.slice(0, MAX_SUBJECT), text, ...html };
+}
+
+/** 5xx is the server's final word. Answers of mail servers name addresses, never passwords. */
+function translate(error: unknown): Error {
+  const { code, responseCode, response } = error as { code?: string; responseCode?: number; response?: string };
+  if (code === 'EAUTH') return permanent('mail_login_refused', 'The mail server refuses the login of the service');
+  const message = response
+    ? `The mail server answered: ${response.slice(0, 300)}`
+    : `The mail server cannot be reached (${code ?? 'unknown'})`;
+  return responseCode !== undefined && responseCode >= 500
+    ? permanent('mail_refused', message)
+    : passing('mail_failed', message);
+}

@@ -1,0 +1,79 @@
+import type { EventRow, TriggerRow } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import type { Deps } from '../../deps.ts';
+import { automationActor, type CaseChange, takeIntoCase } from '../cases/cases.ts';
+import { resolveByEvent } from '../cases/transitions.ts';
+import { queueDeliveries } from '../delivery/queue-deliveries.ts';
+import { emit } from '../../events/emit.ts';
+import { caseSettings } from '../triggers/trigger-index.ts';
+
+export interface Firing {
+  trigger: TriggerRow;
+  event: EventRow;
+  group: Record<string, unknown>;
+  /** `resolved`: the event says that what the trigger fired for is over. */
+  kind: 'fired' | 'resolved';
+}
+
+/**
+ * What follows when a trigger fires, or its problem is over: the case, its timeline, the events about both, and a
+ * delivery with a job for each action, all in the caller's transaction.
+ */
+export async function fireTrigger(db: Db, deps: Deps, firing: Firing): Promise<{ case_id: string | null }> {
+  const { trigger, event } = firing;
+  const now = deps.now().toISOString();
+  if (firing.kind === 'resolved') return resolve(db, deps, { ...firing, now });
+  const taken = caseSettings(trigger).open ? await takeIntoCase(db, { ...firing, now }) : null;
+  // Side by side: on one connection that is one round trip.
+  await Promise.all([
+    taken?.change === 'joined' ? null : reportFired(db, firing, taken),
+    queueDeliveries(db, deps.queue, {
+      trigger,
+      event,
+      case_id: taken?.row.id ?? null,
+      reason: taken ? reasonOf(trigger, taken) : 'fired',
+      suppressed: taken?.row.status === 'suppressed',
+      now,
+    }),
+  ]);
+  return { case_id: taken?.row.id ?? null };
+}
+
+/** That an event joined an open case is no news, but for each n-th when the trigger says so. */
+function reasonOf(trigger: TriggerRow, { row, change }: CaseChange) {
+  if (change !== 'joined') return change;
+  const { notify_every } = caseSettings(trigger);
+  return notify_every !== null && row.event_count % notify_every === 0 ? 'repeated' : 'joined';
+}
+
+async function resolve(db: Db, deps: Deps, recovery: Firing & { now: string }): Promise<{ case_id: string | null }> {
+  const { trigger, event, now } = recovery;
+  const resolved = await resolveByEvent(db, recovery);
+  if (!resolved) return { case_id: null };
+  if (caseSettings(trigger).notify_on_resolve) {
+    const suppressed = resolved.before === 'suppressed';
+    const case_id = resolved.row.id;
+    await queueDeliveries(db, deps.queue, { trigger, event, case_id, reason: 'resolved', suppressed, now });
+  }
+  return { case_id: resolved.row.id };
+}
+
+/** Once for each case that begins or changes, not for each event in it. */
+async function reportFired(db: Db, { trigger, event }: Firing, taken: CaseChange | null): Promise<void> {
+  await emit(db, {
+    account_id: trigger.account_id,
+    event: 'trigger_fired',
+    actor: automationActor(trigger),
+    resource: { type: 'trigger', id: trigger.id, name: trigger.name },
+    summary: `Trigger "${trigger.name}" fired: ${event.summary}`,
+    connection_id: event.connection_id ?? undefined,
+    account_connector_id: event.account_connector_id ?? undefined,
+    payload: {
+      trigger_id: trigger.id,
+      trigger_name: trigger.name,
+      case_id: taken?.row.id ?? null,
+      case_number: taken?.row.number ?? null,
+    },
+    causation_depth: event.causation_depth + 1,
+  });
+}

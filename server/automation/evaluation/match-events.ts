@@ -1,0 +1,83 @@
+import type { EventRow, TriggerRow } from '../../../db/schema/index.ts';
+import { evaluateRule, type RuleEvent, type RuleOutcome, storedRuleEvent } from './evaluate-rule.ts';
+import type { RuleError } from '../rules/errors.ts';
+import type { Candidate, TriggerIndex } from '../triggers/trigger-index.ts';
+
+/** What an event means to a trigger. */
+export interface Match {
+  event: EventRow;
+  trigger: TriggerRow;
+  /** `paired`: the event is the recovery of what the trigger watches for. */
+  kind: 'matched' | 'expected' | 'resolved' | 'paired';
+  facts: Record<string, unknown>;
+}
+
+/** How the evaluations of one trigger went in a batch. */
+export interface TriggerTally {
+  trigger: TriggerRow;
+  errors: number;
+  last_error: RuleError | null;
+  /** Errors that speak against the rule, since its last success in this batch. */
+  blamed: number;
+  /** Whether one of the evaluations in this batch was a success. */
+  succeeded: boolean;
+}
+
+export interface BatchMatches {
+  matches: Match[];
+  tallies: Map<string, TriggerTally>;
+}
+
+/** Events further down a chain of causes are not evaluated: a loop ends here. */
+const MAX_CAUSATION_DEPTH = 3;
+
+/** Evaluates events, in their order, against the triggers that they may concern. No input or output. */
+export function matchEvents(events: EventRow[], index: TriggerIndex): BatchMatches {
+  const found: BatchMatches = { matches: [], tallies: new Map() };
+  for (const event of events) {
+    if (event.causation_depth > MAX_CAUSATION_DEPTH) continue;
+    const candidates = index.candidates(event.event);
+    if (candidates.length === 0) continue;
+    const seen = storedRuleEvent(event);
+    for (const candidate of candidates) {
+      if (!isAboutItself(candidate.trigger, event)) matchOne(found, candidate, { event, seen });
+    }
+  }
+  return found;
+}
+
+/** What a trigger causes must not set it off again. */
+const isAboutItself = (trigger: TriggerRow, event: EventRow) =>
+  event.category === 'automation' && event.payload.trigger_id === trigger.id;
+
+function matchOne(
+  { matches, tallies }: BatchMatches,
+  candidate: Candidate,
+  at: { event: EventRow; seen: RuleEvent },
+): void {
+  const { trigger } = candidate;
+  const tally = tallies.get(trigger.id) ?? { trigger, errors: 0, last_error: null, blamed: 0, succeeded: false };
+  tallies.set(trigger.id, tally);
+  const holds = (rule: Candidate['rule']) => {
+    if (!rule) return false;
+    const outcome = evaluateRule(rule, at.seen);
+    count(tally, outcome);
+    return outcome.matched;
+  };
+  const add = (kind: Match['kind']) => matches.push({ event: at.event, trigger, kind, facts: at.seen.facts });
+  if (holds(candidate.expect)) add('expected');
+  if (holds(candidate.rule)) add('matched');
+  else if (candidate.resolve === 'paired') add('paired');
+  else if (holds(candidate.resolve)) add('resolved');
+}
+
+function count(tally: TriggerTally, { error, blames_rule }: RuleOutcome): void {
+  if (!error) {
+    tally.blamed = 0;
+    tally.succeeded = true;
+    return;
+  }
+  tally.errors += 1;
+  tally.last_error = error;
+  if (blames_rule) tally.blamed += 1;
+}

@@ -1,0 +1,97 @@
+import { sql } from 'drizzle-orm';
+import { accounts, type TriggerRow, triggers } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import { compiledRule } from '../rules/compiled-rules.ts';
+import { DEFAULT_CASE_SETTINGS } from './trigger-index.ts';
+
+interface SystemTrigger {
+  name: string;
+  description: string;
+  rule: string;
+  severity: TriggerRow['severity'];
+  group_by: string[];
+  resolve_rule: string | null;
+}
+
+/** What every account hears of without setting anything up. Actions are the account's own to add. */
+const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
+  connection_failed: {
+    name: 'Connection failed',
+    description: 'A run failed, wholly or in part, of a connection that notifies on failure',
+    rule: 'event in ["connection_failed", "connection_partially_failed"] && notify_on_failure != false',
+    severity: 'high',
+    group_by: ['connection_id'],
+    resolve_rule: null,
+  },
+  connection_auto_disabled: {
+    name: 'Connection auto-disabled',
+    description: 'A connection was disabled by the service',
+    rule: 'event == "connection_auto_disabled"',
+    severity: 'critical',
+    group_by: ['connection_id'],
+    resolve_rule: 'event == "connection_resumed"',
+  },
+  breaking_schema_change: {
+    name: 'Breaking schema change',
+    description: 'A source changed in a way that its connections cannot follow',
+    rule: 'event == "schema_change_breaking"',
+    severity: 'critical',
+    group_by: ['connection_id'],
+    resolve_rule: null,
+  },
+  plan_limit: {
+    name: 'Plan limit ≥ 80/100 %',
+    description: 'A limit of the plan is reached, or nearly so',
+    rule: 'event in ["plan_limit_warning", "plan_limit_reached"]',
+    severity: 'warning',
+    group_by: ['limit'],
+    resolve_rule: null,
+  },
+  api_key_expiring: {
+    name: 'API key expiring',
+    description: 'An API key expires soon, or has expired',
+    rule: 'event in ["api_key_expiring", "api_key_expired"]',
+    severity: 'warning',
+    group_by: ['user_id'],
+    resolve_rule: 'event in ["api_key_created", "api_key_rotated"]',
+  },
+};
+
+/** Columns that this file decides, not the account. */
+const OWNED = ['rule', 'normalized_rule', 'matched_kinds', 'severity', 'group_by', 'case_settings'] as const;
+const columns = (table: string) => sql.raw(OWNED.map((name) => `${table}.${name}`).join(', '));
+
+/**
+ * Makes the system triggers that an account lacks, of all accounts or one, and brings the rules of the others up to this
+ * version; what the account may change itself, stays. Safe to run again.
+ */
+export async function ensureSystemTriggers(db: Db, only?: string): Promise<void> {
+  const ids = only === undefined ? await db.select({ id: accounts.id }).from(accounts) : [{ id: only }];
+  for (const { id } of ids) await ensureFor(db, id);
+}
+
+async function ensureFor(db: Db, account_id: string): Promise<void> {
+  const rows = Object.entries(SYSTEM_TRIGGERS).map(([system_key, { resolve_rule, rule, ...trigger }]) => {
+    const compiled = compiledRule(rule);
+    return {
+      ...trigger,
+      account_id,
+      system_key,
+      is_system: true,
+      rule,
+      normalized_rule: compiled.normalized,
+      matched_kinds: compiled.kinds,
+      actions: [],
+      case_settings: { ...DEFAULT_CASE_SETTINGS, resolve_rule },
+    };
+  });
+  await db
+    .insert(triggers)
+    .values(rows)
+    .onConflictDoUpdate({
+      target: [triggers.account_id, triggers.system_key],
+      targetWhere: sql`${triggers.system_key} is not null`,
+      set: Object.fromEntries(OWNED.map((name) => [name, sql.raw(`excluded.${name}`)])),
+      setWhere: sql`(${columns('triggers')}) is distinct from (${columns('excluded')})`,
+    });
+}

@@ -1,0 +1,120 @@
+import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import { accountConnectors, connections, users } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import type { Deps } from '../../deps.ts';
+import type { ActionOf, TriggerAction } from './action-schema.ts';
+import { ApiError, badRequest } from '../../platform/errors.ts';
+import { checkUrl } from '../../platform/net/guarded-fetch.ts';
+import { EgressError } from '../../platform/net/egress-rules.ts';
+import type { Permission } from '../../api/permissions.ts';
+import { chatChannels } from '../../connector-runtime/chat-channels.ts';
+
+/** What is needed of the caller. */
+interface Caller {
+  db: Db;
+  deps: Deps;
+  principal: { account_id: string; permissions: ReadonlySet<Permission> };
+}
+
+/** What somebody must be allowed to do himself before a trigger does it for him. */
+const NEEDED: Partial<Record<TriggerAction['type'], Permission>> = {
+  pause_connection: 'connections.update',
+  run_connection: 'connections.run',
+  rerun_run: 'connections.run',
+};
+
+/**
+ * Checks the actions of a trigger against what there is; channels are asked for live.
+ * @throws ApiError 400 `invalid_reference`, `unknown_channel`, `account_connector_not_ready`, `upstream_error`,
+ * `address_not_allowed`, each with the `field`; 403 `permission_denied`.
+ */
+export async function validateActions(ctx: Caller, actions: readonly TriggerAction[]): Promise<void> {
+  for (const [index, action] of actions.entries()) {
+    requireHeld(ctx, action);
+    await validateAction(ctx, action, `actions.${index}`);
+  }
+}
+
+async function validateAction(ctx: Caller, action: TriggerAction, field: string): Promise<void> {
+  if (action.type === 'send_chat_message') await validateChat(ctx, action, field);
+  else if (action.type === 'send_email') await validateRecipients(ctx, action, field);
+  else if (action.type === 'call_webhook') validateAddress(ctx, action, field);
+  else if (action.type === 'run_connection') await validateConnection(ctx, action, field);
+}
+
+function requireHeld({ principal }: Caller, action: TriggerAction): void {
+  const needed = NEEDED[action.type];
+  if (!needed || principal.permissions.has(needed)) return;
+  throw new ApiError(403, 'permission_denied', `Permission needed: ${needed}`, { required_permission: needed });
+}
+
+async function validateChat(ctx: Caller, action: ActionOf<'send_chat_message'>, field: string): Promise<void> {
+  const [row] = await ctx.db
+    .select()
+    .from(accountConnectors)
+    .where(
+      and(
+        eq(accountConnectors.id, action.account_connector_id),
+        eq(accountConnectors.account_id, ctx.principal.account_id),
+        isNull(accountConnectors.deleted_at),
+      ),
+    );
+  if (!row)
+    throw unknown(`${field}.account_connector_id`, 'account_connector_id names no chat connector of this account');
+  const channels = await chatChannels(ctx.deps, row).catch((error: unknown) => {
+    if (!(error instanceof ApiError)) throw error;
+    const code = error.code === 'not_a_chat_connector' ? 'invalid_reference' : error.code;
+    throw badRequest(code, error.message, { ...error.context, field: `${field}.account_connector_id` });
+  });
+  const channel = channels.find(({ id }) => id === action.channel_id);
+  if (channel && !channel.is_archived) return;
+  const message = channel ? `The channel ${channel.name} is archived` : `There is no channel ${action.channel_id}`;
+  throw badRequest('unknown_channel', message, { field: `${field}.channel_id` });
+}
+
+async function validateRecipients(ctx: Caller, action: ActionOf<'send_email'>, field: string): Promise<void> {
+  const found = await ctx.db
+    .select({ email: sql<string>`lower(${users.email})` })
+    .from(users)
+    .where(
+      and(
+        eq(users.account_id, ctx.principal.account_id),
+        isNull(users.deleted_at),
+        ne(users.status, 'disabled'),
+        inArray(sql`lower(${users.email})`, action.recipients),
+      ),
+    );
+  const known = new Set(found.map(({ email }) => email));
+  const recipients = action.recipients.filter((email) => !known.has(email));
+  if (recipients.length === 0) return;
+  throw badRequest('invalid_reference', 'Mail goes to users of the account only', {
+    field: `${field}.recipients`,
+    recipients,
+  });
+}
+
+function validateAddress({ deps }: Caller, action: ActionOf<'call_webhook'>, field: string): void {
+  try {
+    checkUrl(new URL(action.url), deps.egress);
+  } catch (error) {
+    if (!(error instanceof EgressError)) throw error;
+    throw badRequest('address_not_allowed', error.message, { field: `${field}.url`, reason: error.code });
+  }
+}
+
+async function validateConnection(ctx: Caller, action: ActionOf<'run_connection'>, field: string): Promise<void> {
+  if (action.connection_id === null) return;
+  const [row] = await ctx.db
+    .select({ id: connections.id })
+    .from(connections)
+    .where(
+      and(
+        eq(connections.id, action.connection_id),
+        eq(connections.account_id, ctx.principal.account_id),
+        isNull(connections.deleted_at),
+      ),
+    );
+  if (!row) throw unknown(`${field}.connection_id`, 'connection_id names no connection of this account');
+}
+
+const unknown = (field: string, message: string) => badRequest('invalid_reference', message, { field });

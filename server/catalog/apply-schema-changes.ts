@@ -1,0 +1,166 @@
+import { and, eq, isNull, sql } from 'drizzle-orm';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  type ConnectionRow,
+  connections,
+  connectionStreams,
+  schemaChanges,
+} from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { findConnector } from '../connectors/registry.ts';
+import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { disableConnection } from './disable-connection.ts';
+import { connectionFacts } from '../events/run-events.ts';
+import { type Adaptation, planAdaptation, type StreamDrift } from '../pipeline/schema-adaptation.ts';
+import type { SchemaChange } from '../pipeline/schema-diff.ts';
+import { summarize, summaryText } from '../pipeline/schema-summary.ts';
+import { defaultSettings } from '../pipeline/stream-defaults.ts';
+
+const BECAUSE = {
+  breaking_schema_change: 'its source has changed in a way that must be reviewed',
+  schema_change_policy: 'its source has changed, and its policy says so',
+} as const;
+
+/**
+ * Brings every connection of a source to terms with what changed there, in the transaction that stores the catalog:
+ * what its policy takes over is taken over, the rest waits for a review. @returns whether one of them is broken by it.
+ */
+export async function applyDrift(db: Db, source: AccountConnectorRow, drifts: StreamDrift[]): Promise<boolean> {
+  if (drifts.length === 0) return false;
+  const rows = await db
+    .select()
+    .from(connections)
+    .where(and(eq(connections.source_id, source.id), isNull(connections.deleted_at)))
+    .orderBy(connections.id)
+    .for('update');
+  let breaking = false;
+  for (const connection of rows) {
+    const plan = await planFor(db, connection, drifts);
+    if (plan.news.length === 0) continue;
+    await store(db, connection, plan);
+    await report(db, { connection, source, plan });
+    await disableBy(db, connection, plan);
+    breaking ||= plan.breaking;
+  }
+  return breaking;
+}
+
+async function planFor(db: Db, connection: ConnectionRow, drifts: StreamDrift[]): Promise<Adaptation> {
+  const rows = await db.select().from(connectionStreams).where(eq(connectionStreams.connection_id, connection.id));
+  const waiting = await readChanges(db, connection.id);
+  return planAdaptation({ connection, rows, waiting, drifts });
+}
+
+/** What waits for a review, by stream and field. */
+export async function readChanges(db: Db, connection_id: string) {
+  const rows = await db
+    .select()
+    .from(schemaChanges)
+    .where(eq(schemaChanges.connection_id, connection_id))
+    .orderBy(
+      sql`coalesce(${schemaChanges.namespace}, '') collate "C"`,
+      sql`${schemaChanges.stream_name} collate "C"`,
+      schemaChanges.id,
+    );
+  return rows.map(({ namespace, stream_name, subject, field_path, before, after, breaking }) => {
+    const change = { namespace, stream_name, subject, field_path, before, after } as SchemaChange;
+    return { ...change, breaking };
+  });
+}
+
+async function store(db: Db, connection: ConnectionRow, plan: Adaptation): Promise<void> {
+  const { id, account_id } = connection;
+  await db.delete(schemaChanges).where(eq(schemaChanges.connection_id, id));
+  for (let start = 0; start < plan.pending.length; start += ROWS_AT_ONCE) {
+    const some = plan.pending.slice(start, start + ROWS_AT_ONCE);
+    await db.insert(schemaChanges).values(some.map((change) => ({ ...change, connection_id: id, account_id })));
+  }
+  for (const [stream_id, fields] of plan.fields) {
+    await db.update(connectionStreams).set({ fields }).where(eq(connectionStreams.id, stream_id));
+  }
+  await takeStreams(db, connection, plan.new_streams);
+  const edited = plan.fields.size + plan.new_streams.length > 0;
+  const breaking = plan.pending.some((change) => change.breaking);
+  await db
+    .update(connections)
+    .set({
+      schema_change_status: breaking ? 'breaking' : plan.pending.length > 0 ? 'non_breaking' : 'no_change',
+      ...(edited && { revision: sql`${connections.revision} + 1` }),
+    })
+    .where(eq(connections.id, id));
+}
+
+/** Parameters of one statement are limited to 65,535. */
+const ROWS_AT_ONCE = 2000;
+
+async function takeStreams(db: Db, connection: ConnectionRow, streams: Adaptation['new_streams']): Promise<void> {
+  if (streams.length === 0) return;
+  const [row] = await db
+    .select({ name: accountConnectors.connector_name })
+    .from(accountConnectors)
+    .where(eq(accountConnectors.id, connection.destination_id));
+  const destination = findConnector('destination', row?.name ?? '');
+  if (!destination) return;
+  const { id: connection_id, account_id } = connection;
+  for (let start = 0; start < streams.length; start += ROWS_AT_ONCE) {
+    const some = streams.slice(start, start + ROWS_AT_ONCE);
+    await db.insert(connectionStreams).values(
+      some.map((stream) => ({
+        ...defaultSettings(stream, destination),
+        account_id,
+        connection_id,
+        namespace: stream.namespace,
+        name: stream.name,
+      })),
+    );
+  }
+}
+
+async function report(
+  db: Db,
+  about: { connection: ConnectionRow; source: AccountConnectorRow; plan: Adaptation },
+): Promise<void> {
+  const { connection, source, plan } = about;
+  const summary = summarize(plan.news);
+  const payload = {
+    ...(await connectionFacts(db, connection.id)),
+    account_connector_id: source.id,
+    account_connector_name: source.name,
+    connector_type: source.connector_type,
+    connector_name: source.connector_name,
+    ...summary,
+    breaking: plan.breaking,
+  };
+  for (const event of ['schema_changed', ...(plan.breaking ? ['schema_change_breaking' as const] : [])] as const) {
+    const what = event === 'schema_changed' ? 'has changed' : 'has changed in a way that breaks the connection';
+    await emit(db, {
+      account_id: connection.account_id,
+      event,
+      actor: SYSTEM_ACTOR,
+      resource: { type: 'connection', id: connection.id, name: connection.name },
+      summary: `The source of ${connection.name} ${what}${summaryText(summary)}${missingText(connection, plan)}`,
+      connection_id: connection.id,
+      account_connector_id: source.id,
+      payload,
+    });
+  }
+}
+
+/** What of new fields does not arrive by itself. */
+function missingText({ schema_change_policy }: ConnectionRow, { missing }: Adaptation): string {
+  const taken = '. Rows loaded before have no value in what was added until they change or are read again';
+  // A connection that stops leaves nothing behind.
+  const left = schema_change_policy === 'disable_connection' ? '' : LEFT_OUT;
+  return `${missing.taken ? taken : ''}${missing.left_out ? left : ''}`;
+}
+
+const LEFT_OUT =
+  '. Fields that wait for a review are left out: what comes in them until then is loaded only if it is read again';
+
+async function disableBy(db: Db, { id, schema_change_policy }: ConnectionRow, plan: Adaptation): Promise<void> {
+  const by_policy = schema_change_policy === 'disable_connection' && plan.pending.length > 0;
+  const status_reason = plan.breaking ? 'breaking_schema_change' : by_policy ? 'schema_change_policy' : null;
+  if (!status_reason) return;
+  await disableConnection(db, eq(connections.id, id), { status_reason, because: () => BECAUSE[status_reason] });
+}

@@ -1,0 +1,33 @@
+import { eq } from 'drizzle-orm';
+import { type AccountConnectorRow, accountConnectors } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
+import type { AnySource } from '../connectors/contract/connector.ts';
+import type { Deps } from '../deps.ts';
+import { type CatalogDiff, storeCatalog } from './store.ts';
+
+const DISCOVER_MS = 10 * 60_000;
+
+/**
+ * Discovers and stores the catalog of a source; `report` belongs to the same transaction.
+ * @throws ConnectorError; `catalog_status` is then `failed`.
+ */
+export async function refreshCatalog(
+  deps: Deps,
+  row: AccountConnectorRow,
+  report?: (tx: Db, diff: CatalogDiff) => Promise<void>,
+): Promise<CatalogDiff> {
+  try {
+    const found = await withConnector(deps, row, DISCOVER_MS, ({ connector, ctx }) =>
+      (connector as AnySource).discover(ctx),
+    );
+    return await deps.db.transaction(async (tx) => {
+      const diff = await storeCatalog(tx, row, found);
+      await report?.(tx, diff);
+      return diff;
+    });
+  } catch (error) {
+    await deps.db.update(accountConnectors).set({ catalog_status: 'failed' }).where(eq(accountConnectors.id, row.id));
+    throw presentable(deps, row, error);
+  }
+}

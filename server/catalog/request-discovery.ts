@@ -1,0 +1,90 @@
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  type ConnectionRow,
+  type StoredRunError,
+  tasks,
+} from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { Deps } from '../deps.ts';
+import type { Queue } from '../queue/boss.ts';
+import { executeTask } from '../queue/jobs.ts';
+
+/** A catalog older than that is discovered anew beside a scheduled run. */
+const AGED_HOURS = 24;
+
+/**
+ * Orders the discovery of a source in the caller's transaction; answers with the id of the task. One that waits or
+ * runs already is enough: its id is the answer then.
+ */
+export async function orderDiscovery(
+  db: Db,
+  queue: Queue,
+  order: { account_id: string; account_connector_id: string; connection_id: string | null; created_by: string | null },
+): Promise<string> {
+  const { account_connector_id } = order;
+  // Locks the row, so that two orders at once see one another.
+  await db
+    .update(accountConnectors)
+    .set({ catalog_status: 'pending' })
+    .where(eq(accountConnectors.id, account_connector_id));
+  const [live] = await db
+    .select({ id: tasks.id })
+    .from(tasks)
+    .where(
+      and(
+        eq(tasks.account_connector_id, account_connector_id),
+        eq(tasks.kind, 'discover_catalog'),
+        inArray(tasks.status, ['queued', 'running']),
+      ),
+    )
+    .limit(1);
+  if (live) return live.id;
+  const [task] = await db
+    .insert(tasks)
+    .values({ kind: 'discover_catalog', ...order })
+    .returning({ id: tasks.id });
+  if (!task) throw new Error('an insert gave no row');
+  await queue.send(db, executeTask, { task_id: task.id }, { account_id: order.account_id });
+  return task.id;
+}
+
+/** After a stream has failed: when that was for a change of the source, the catalog has to hear of it. */
+export async function rediscoverChanged(
+  db: Db,
+  queue: Queue,
+  { claim, error }: { claim: { source: AccountConnectorRow; connection: ConnectionRow }; error: StoredRunError },
+): Promise<void> {
+  if (error.type !== 'schema_changed' || error.origin !== 'source') return;
+  const { source, connection } = claim;
+  await orderDiscovery(db, queue, {
+    account_id: connection.account_id,
+    account_connector_id: source.id,
+    connection_id: connection.id,
+    created_by: null,
+  });
+}
+
+/** Beside a scheduled run: new streams are seen by a discovery alone. */
+export async function rediscoverAged(
+  db: Db,
+  { queue }: Deps,
+  connection: Pick<ConnectionRow, 'id' | 'account_id' | 'source_id' | 'status'>,
+): Promise<void> {
+  if (connection.status !== 'active') return;
+  const [aged] = await db
+    .select({ id: accountConnectors.id })
+    .from(accountConnectors)
+    .where(
+      and(
+        eq(accountConnectors.id, connection.source_id),
+        eq(accountConnectors.status, 'active'),
+        eq(accountConnectors.catalog_status, 'ready'),
+        sql`${accountConnectors.catalog_refreshed_at} < now() - make_interval(hours => ${AGED_HOURS})`,
+      ),
+    );
+  if (!aged) return;
+  const { account_id, id: connection_id } = connection;
+  await orderDiscovery(db, queue, { account_id, connection_id, account_connector_id: aged.id, created_by: null });
+}

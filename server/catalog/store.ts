@@ -1,0 +1,133 @@
+import { and, eq, inArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  type CatalogStreamRow,
+  catalogStreams,
+  connections,
+} from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { StreamSchema } from '../connectors/contract/connector.ts';
+import { applyOverrides } from '../pipeline/overrides.ts';
+import type { StreamDrift } from '../pipeline/schema-adaptation.ts';
+import { diffStream } from '../pipeline/schema-diff.ts';
+import { type ChangeSummary, summarize } from '../pipeline/schema-summary.ts';
+import { applyDrift } from './apply-schema-changes.ts';
+
+/** What a discovery found different, and whether a connection is broken by it. */
+export type CatalogDiff = ChangeSummary & { breaking: boolean };
+
+const keyOf = (stream: { namespace: string | null; name: string }) => JSON.stringify([stream.namespace, stream.name]);
+
+/**
+ * Stores what discovery found beside what was known, and has every connection of the source deal with the difference,
+ * in one transaction of the caller.
+ */
+export async function storeCatalog(db: Db, row: AccountConnectorRow, found: StreamSchema[]): Promise<CatalogDiff> {
+  await lockSource(db, row);
+  const known = await db.select().from(catalogStreams).where(eq(catalogStreams.account_connector_id, row.id));
+  const byKey = new Map(known.map((stream) => [keyOf(stream), stream]));
+  const first = known.length === 0;
+  const drifts: StreamDrift[] = [];
+  for (const stream of found) {
+    const before = byKey.get(keyOf(stream));
+    byKey.delete(keyOf(stream));
+    const drift = driftOf(before, stream);
+    if (drift && !first) drifts.push(drift);
+    await upsertStream(db, { row, stream, before, change: first ? 'unchanged' : changeOf(drift) });
+  }
+  const gone = [...byKey.values()].filter((stream) => stream.removed_at === null);
+  drifts.push(...gone.map((stream) => driftOf(stream, null)).filter((drift) => drift !== null));
+  if (gone.length > 0) await markRemoved(db, gone);
+  const breaking = await applyDrift(db, row, drifts);
+  await markRefreshed(db, row);
+  return { ...summarize(drifts.flatMap(({ changes }) => changes)), breaking };
+}
+
+/** The same for one stream, which a run has met as it is now; nothing is said of the others. */
+export async function storeStream(db: Db, row: AccountConnectorRow, stream: StreamSchema): Promise<void> {
+  await lockSource(db, row);
+  const [before] = await db.select().from(catalogStreams).where(isInCatalog(row.id, stream));
+  const drift = driftOf(before, stream);
+  if (!drift) return;
+  await upsertStream(db, { row, stream, before, change: changeOf(drift) });
+  await applyDrift(db, row, [drift]);
+}
+
+/** Two that find changes at once see one another's. */
+const lockSource = (db: Db, { id }: AccountConnectorRow) =>
+  db.select({ id: accountConnectors.id }).from(accountConnectors).where(eq(accountConnectors.id, id)).for('update');
+
+type Change = CatalogStreamRow['change_status'];
+
+/** Null: the stream is as it was. */
+function driftOf(before: CatalogStreamRow | undefined, after: StreamSchema | null): StreamDrift | null {
+  const overrides = before?.overrides ?? {};
+  const old = before && before.removed_at === null ? (before.definition as unknown as StreamSchema) : null;
+  const schema = after ?? old;
+  const seen = (stream: StreamSchema | null) => stream && applyOverrides(stream, overrides);
+  const changes = diffStream(seen(old), seen(after));
+  return schema && changes.length > 0 ? { schema, overrides, changes } : null;
+}
+
+function changeOf(drift: StreamDrift | null): Change {
+  if (!drift) return 'unchanged';
+  return drift.changes.some(({ subject }) => subject === 'stream') ? 'added' : 'updated';
+}
+
+async function upsertStream(
+  db: Db,
+  input: { row: AccountConnectorRow; stream: StreamSchema; before: CatalogStreamRow | undefined; change: Change },
+): Promise<void> {
+  const { row, stream, before, change } = input;
+  const columns = {
+    definition: { ...stream },
+    change_status: change,
+    discovered_at: new Date().toISOString(),
+    removed_at: null,
+  };
+  if (before) {
+    await db.update(catalogStreams).set(columns).where(eq(catalogStreams.id, before.id));
+    return;
+  }
+  await db.insert(catalogStreams).values({
+    account_id: row.account_id,
+    account_connector_id: row.id,
+    namespace: stream.namespace,
+    name: stream.name,
+    ...columns,
+  });
+}
+
+async function markRemoved(db: Db, gone: CatalogStreamRow[]): Promise<void> {
+  const ids = gone.map((stream) => stream.id);
+  await db
+    .update(catalogStreams)
+    .set({ change_status: 'removed', removed_at: sql`clock_timestamp()` })
+    .where(inArray(catalogStreams.id, ids));
+}
+
+async function markRefreshed(db: Db, { id }: AccountConnectorRow): Promise<void> {
+  const [row] = await db
+    .update(accountConnectors)
+    .set({ catalog_status: 'ready', catalog_refreshed_at: sql`clock_timestamp()` })
+    .where(eq(accountConnectors.id, id))
+    .returning({ catalog_refreshed_at: accountConnectors.catalog_refreshed_at });
+  await db
+    .update(connections)
+    .set({ catalog_refreshed_at: row?.catalog_refreshed_at ?? null, updated_at: sql`${connections.updated_at}` })
+    .where(eq(connections.source_id, id));
+}
+
+interface Named {
+  name: string | SQLWrapper;
+  namespace: string | null | SQLWrapper;
+}
+
+/** SQL: the catalog's row is the stream of that name at that source. */
+export const isInCatalog = (source_id: string | SQLWrapper, { name, namespace }: Named): SQL | undefined =>
+  and(
+    eq(catalogStreams.account_connector_id, source_id),
+    eq(catalogStreams.name, name),
+    sql`${catalogStreams.namespace} is not distinct from ${namespace}`,
+  );

@@ -1,0 +1,175 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { networkLogSegments } from '../../db/schema/index.ts';
+import type {
+  PendingRequest,
+  Recorder,
+  RequestRecord,
+  RequestTimings,
+  ResponseRecord,
+} from '../connectors/contract/connector.ts';
+import type { Deps } from '../deps.ts';
+import type { Redactor } from '../platform/redact.ts';
+import { FailedRequests } from './failed-requests.ts';
+
+/** In a thread of its own: a segment takes as long as moving a few thousand rows. */
+const compress = promisify(gzip);
+
+const BODY_LIMIT = 64 * 1024;
+const SEGMENT_BYTES = 1024 * 1024;
+const SEGMENT_MS = 2000;
+const MAX_LINES = 200_000;
+const MAX_BYTES = 256 * 1024 * 1024;
+
+export interface LogIdentity {
+  account_id: string;
+  connection_run_id: string;
+  stream_run_id: string;
+  stream_name: string;
+  connector_type: 'source' | 'destination';
+  attempt: number;
+}
+
+/**
+ * The network log of one side of one attempt: entries are redacted, buffered, and stored as gzip members of about
+ * 1 MB or 2 s. `close` must be awaited before the attempt ends, so that the log is there when the run has ended.
+ */
+export class NetworkLog implements Recorder {
+  requests = 0;
+  #sequence = 0;
+  #lines: string[] = [];
+  #buffered = 0;
+  #written = 0;
+  #dropped = 0;
+  #oldest = 0;
+  #failed = new FailedRequests();
+  #storing: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly deps: Deps,
+    private readonly identity: LogIdentity,
+    private readonly redactor: Redactor,
+  ) {}
+
+  start(request: RequestRecord): PendingRequest {
+    const begun = performance.now();
+    const timestamp = this.deps.now().toISOString();
+    this.requests += 1;
+    const entry = (outcome: { response?: ResponseRecord; timings?: RequestTimings; error?: object }) =>
+      this.#append({
+        timestamp,
+        request,
+        duration_ms: Math.round((performance.now() - begun) * 1000) / 1000,
+        ...outcome,
+      });
+    return {
+      done: (response, timings) => entry({ response, timings }),
+      failed: (code, message) => entry({ error: { code, message: this.redactor.text(message) } }),
+    };
+  }
+
+  #append(entry: {
+    timestamp: string;
+    request: RequestRecord;
+    duration_ms: number;
+    response?: ResponseRecord;
+    timings?: RequestTimings;
+    error?: object;
+  }): void {
+    if (this.#sequence >= MAX_LINES || this.#written >= MAX_BYTES) {
+      this.#dropped += 1;
+      return;
+    }
+    this.#sequence += 1;
+    const { request, response } = entry;
+    const line = {
+      id: Bun.randomUUIDv7(),
+      timestamp: entry.timestamp,
+      connection_run_id: this.identity.connection_run_id,
+      stream_run_id: this.identity.stream_run_id,
+      stream_name: this.identity.stream_name,
+      connector_type: this.identity.connector_type,
+      sequence: this.#sequence,
+      attempt: this.identity.attempt,
+      request: {
+        method: request.method,
+        url: this.redactor.url(request.url),
+        query: this.redactor.query(request.query ?? {}),
+        headers: this.redactor.headers(request.headers ?? {}),
+        ...this.#body(request),
+      },
+      response: response
+        ? { status: response.status, headers: this.redactor.headers(response.headers ?? {}), ...this.#body(response) }
+        : null,
+      duration_ms: entry.duration_ms,
+      timings: entry.timings ?? null,
+      retry_of: this.#failed.repeatedBy(request),
+      rate_limited: response?.status === 429,
+      error: entry.error ?? null,
+    };
+    this.#failed.ended(request, line.id, entry.error !== undefined || (response?.status ?? 0) >= 400);
+    this.#push(JSON.stringify({ ...line, redactions: this.redactor.takeCount() }));
+  }
+
+  #body(part: { body?: string | null; body_bytes?: number }) {
+    // The cut comes after the redaction: a secret across the limit must not leave its first half behind.
+    const text = part.body == null ? null : this.redactor.text(part.body);
+    const truncated = text !== null && text.length > BODY_LIMIT;
+    return {
+      body: truncated ? text.slice(0, BODY_LIMIT) : text,
+      body_bytes: part.body_bytes ?? (part.body == null ? 0 : Buffer.byteLength(part.body)),
+      body_truncated: truncated,
+    };
+  }
+
+  #push(line: string): void {
+    if (this.#lines.length === 0) this.#oldest = performance.now();
+    this.#lines.push(line);
+    this.#buffered += line.length + 1;
+    this.#written += line.length + 1;
+    if (this.#buffered >= SEGMENT_BYTES) this.flush();
+  }
+
+  /** Called with each sign of life: stores what is older than 2 s. */
+  flushOld(): void {
+    if (this.#lines.length > 0 && performance.now() - this.#oldest >= SEGMENT_MS) this.flush();
+  }
+
+  flush(): void {
+    if (this.#lines.length === 0) return;
+    const lines = this.#lines;
+    this.#lines = [];
+    this.#buffered = 0;
+    this.#storing = this.#storing.then(() => this.#store(lines));
+  }
+
+  async #store(lines: string[]): Promise<void> {
+    const { deps, identity } = this;
+    const id = Bun.randomUUIDv7();
+    const { account_id, connection_run_id, stream_run_id, connector_type } = identity;
+    const object_key = `network-logs/${account_id}/${connection_run_id}/${stream_run_id}/${connector_type}/${id}.jsonl.gz`;
+    try {
+      const bytes = await compress(`${lines.join('\n')}\n`);
+      await deps.objects.put(object_key, bytes);
+      await deps.db.insert(networkLogSegments).values({
+        id,
+        account_id,
+        connection_run_id,
+        stream_run_id,
+        connector_type,
+        object_key,
+        entries: lines.length,
+        bytes: bytes.length,
+      });
+    } catch (error) {
+      // A log that cannot be stored must not fail the run that moves the rows.
+      deps.log.error({ err: error, connection_run_id }, 'network log segment lost');
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#dropped > 0) this.#push(JSON.stringify({ truncated: true, dropped: this.#dropped }));
+    this.flush();
+    await this.#storing;
+  }
+}

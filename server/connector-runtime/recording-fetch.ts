@@ -1,0 +1,77 @@
+import type { Recorder } from '../connectors/contract/connector.ts';
+import { ConfigurationError } from '../connectors/contract/errors.ts';
+import { guardedFetch } from '../platform/net/guarded-fetch.ts';
+import { EgressError, type EgressRules } from '../platform/net/egress-rules.ts';
+
+const BODY_LIMIT = 64 * 1024;
+
+/** A fetch that records every request, that the attempt's signal ends, and that reaches public addresses only. */
+export function recordingFetch(recorder: Recorder, signal: AbortSignal, rules: EgressRules): typeof globalThis.fetch {
+  const guarded = guardedFetch(rules, { keepAlive: true });
+  const recorded = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
+    const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
+    const url = new URL(request.url);
+    const body = typeof init.body === 'string' ? init.body : null;
+    const pending = recorder.start({
+      method: request.method,
+      url: `${url.origin}${url.pathname}`,
+      query: Object.fromEntries(url.searchParams),
+      headers: Object.fromEntries(request.headers),
+      body,
+    });
+    const begun = performance.now();
+    try {
+      const response = await guarded(request, {
+        signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal,
+      });
+      return watchBody(response, (seen) =>
+        pending.done(
+          { status: response.status, headers: Object.fromEntries(response.headers), ...seen },
+          { wait: Math.round(performance.now() - begun) },
+        ),
+      );
+    } catch (error) {
+      pending.failed('request_failed', error instanceof Error ? error.message : String(error));
+      throw error instanceof EgressError ? new ConfigurationError(error.code, error.message) : error;
+    }
+  };
+  return Object.assign(recorded, { preconnect: fetch.preconnect });
+}
+
+/** Passes the body through and reports its size and beginning when it ends, also when the reader gives up early. */
+function watchBody(response: Response, report: (seen: { body: string | null; body_bytes: number }) => void): Response {
+  if (!response.body) {
+    report({ body: null, body_bytes: 0 });
+    return response;
+  }
+  const reader = response.body.getReader();
+  const head: Uint8Array[] = [];
+  let bytes = 0;
+  let reported = false;
+  const finish = () => {
+    if (reported) return;
+    reported = true;
+    report({ body: Buffer.concat(head).toString('utf8').slice(0, BODY_LIMIT), body_bytes: bytes });
+  };
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (done) {
+        finish();
+        controller.close();
+        return;
+      }
+      if (bytes < BODY_LIMIT) head.push(value);
+      bytes += value.length;
+      controller.enqueue(value);
+    },
+    async cancel(reason) {
+      finish();
+      await reader.cancel(reason);
+    },
+  });
+  const { status, statusText, headers } = response;
+  const watched = new Response(body, { status, statusText, headers });
+  Object.defineProperty(watched, 'url', { value: response.url });
+  return watched;
+}

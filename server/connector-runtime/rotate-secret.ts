@@ -1,0 +1,72 @@
+import { eq } from 'drizzle-orm';
+import { type AccountConnectorRow, accountConnectors } from '../../db/schema/index.ts';
+import type { StoredSecret } from '../connectors/contract/connector.ts';
+import type { Deps } from '../deps.ts';
+import { openParameters, openSecrets, secretsContext } from './open-connector.ts';
+
+type Path = (string | number)[];
+
+interface Rotating {
+  /** The settings as they were opened. */
+  row: AccountConnectorRow;
+  given: string;
+  signal: AbortSignal;
+}
+
+/**
+ * Works with a secret of an account connector alone among all processes, so that a token which is good for one use is
+ * used once. What stands in its place by then is what counts, not what `row` had.
+ */
+export async function rotateSecret<Result>(
+  deps: Deps,
+  { row, given, signal }: Rotating,
+  work: (stored: StoredSecret) => Promise<Result>,
+): Promise<Result> {
+  const place = given === '' ? null : placeOf(openParameters(deps, row), given);
+  if (!place) return await work({ current: null, replace: async () => false });
+  return await deps.database.alone({ name: `secrets of ${row.id}`, signal }, async () => {
+    const [stored] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, row.id));
+    const current = stored ? currentAt(place, openParameters(deps, row), openParameters(deps, stored)) : null;
+    return await work({ current, replace: (used, replacement) => store(deps, row.id, { used, replacement }) });
+  });
+}
+
+/** Where a value stands in a tree; null: nowhere. */
+function placeOf(value: unknown, sought: string, path: Path = []): Path | null {
+  if (value === sought) return path;
+  if (typeof value !== 'object' || value === null) return null;
+  for (const [name, item] of Object.entries(value)) {
+    const found = placeOf(item, sought, [...path, Array.isArray(value) ? Number(name) : name]);
+    if (found) return found;
+  }
+  return null;
+}
+
+/** What stands at a place; null where anything else has changed: then it may be the secret of somebody else. */
+function currentAt(place: Path, before: unknown, now: unknown): string | null {
+  const read = (tree: unknown) =>
+    place.reduce<unknown>((node, part) => (node as Record<string, unknown> | null | undefined)?.[part], tree);
+  const [used, current] = [read(before), read(now)];
+  if (typeof used !== 'string' || typeof current !== 'string') return null;
+  return Bun.deepEquals(replaced(before, used, current), now) ? current : null;
+}
+
+/** The row is locked meanwhile, so that whoever changes other secrets of it is not undone. */
+const store = (deps: Deps, id: string, { used, replacement }: { used: string; replacement: string }) =>
+  deps.db.transaction(async (tx): Promise<boolean> => {
+    const [row] = await tx.select().from(accountConnectors).where(eq(accountConnectors.id, id)).for('update');
+    if (!row || used === '') return false;
+    const before = openSecrets(deps, row);
+    const after = replaced(before, used, replacement);
+    if (Bun.deepEquals(before, after)) return false;
+    const sealed = deps.secrets.seal(JSON.stringify(after), secretsContext(row));
+    await tx.update(accountConnectors).set({ secrets: sealed }).where(eq(accountConnectors.id, id));
+    return true;
+  });
+
+function replaced(value: unknown, used: string, replacement: string): unknown {
+  if (value === used) return replacement;
+  if (Array.isArray(value)) return value.map((item) => replaced(item, used, replacement));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, replaced(item, used, replacement)]));
+}

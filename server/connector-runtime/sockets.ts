@@ -1,0 +1,116 @@
+import type { Duplex } from 'node:stream';
+import type { Connect, ConnectTarget } from '../connectors/contract/connect.ts';
+import type { Recorder } from '../connectors/contract/connector.ts';
+import { ConfigurationError, ConnectorError, RetryableError, TimeoutError } from '../connectors/contract/errors.ts';
+import { guardedConnect } from '../platform/net/guarded-connect.ts';
+import { checkFarEnd, EgressError, type EgressRules } from '../platform/net/egress-rules.ts';
+import { SshTunnel, type TunnelSettings } from './ssh-tunnel.ts';
+
+/** Of the four seconds that a connector has to let go after a stop. */
+const LET_GO_MS = 2_000;
+
+/** Connections of connectors, to addresses that the rules allow. */
+export function directConnect(rules: EgressRules, signal: AbortSignal): Connect {
+  return async (target) => {
+    try {
+      return await guardedConnect(target, rules, { timeout_ms: target.timeout_ms, signal: target.signal ?? signal });
+    } catch (error) {
+      throw error instanceof EgressError ? new ConfigurationError(error.code, error.message) : error;
+    }
+  };
+}
+
+interface Tunnelling {
+  settings: TunnelSettings;
+  rules: EgressRules;
+  recorder: Recorder;
+  signal: AbortSignal;
+  /** Called with the server's key after the first login while none is known; what it throws ends the login. */
+  pin(fingerprint: string): Promise<void>;
+}
+
+/**
+ * Connections through one SSH tunnel, which is opened with the first of them and shared by all. `close` must be called
+ * in the end; after a stop it closes itself within two seconds.
+ */
+export function tunnelConnect(tunnelling: Tunnelling): { connect: Connect; close(): Promise<void> } {
+  const { rules, signal } = tunnelling;
+  let opening: Promise<Opened> | null = null;
+  let current: Opened | null = null;
+  const close = async () => {
+    const opened = await opening?.catch(() => null);
+    await opened?.tunnel.close();
+  };
+  signal.addEventListener('abort', () => setTimeout(() => void close(), LET_GO_MS).unref(), { once: true });
+  const open = async (target: ConnectTarget): Promise<Opened> => {
+    try {
+      current = await openTunnel(tunnelling, target);
+      return current;
+    } catch (error) {
+      opening = null;
+      throw error;
+    }
+  };
+  const opened = (target: ConnectTarget): Promise<Opened> => {
+    if (current?.tunnel.open === false) opening = current = null;
+    return (opening ??= open(target));
+  };
+  const connect: Connect = async (target) => {
+    const deadline = performance.now() + target.timeout_ms;
+    const { tunnel, jump_address } = await opened(target);
+    try {
+      await checkFarEnd(target, { jump_address }, rules);
+    } catch (error) {
+      throw error instanceof EgressError ? new ConfigurationError(error.code, error.message) : error;
+    }
+    const timeout_ms = deadline - performance.now();
+    return tunnel.forward(target, { phase: target.phase, timeout_ms, signal: target.signal ?? signal });
+  };
+  return { connect, close };
+}
+
+interface Opened {
+  tunnel: SshTunnel;
+  jump_address: string;
+}
+
+async function openTunnel(tunnelling: Tunnelling, target: ConnectTarget): Promise<Opened> {
+  const { settings, rules, recorder, pin } = tunnelling;
+  const { host, port } = settings;
+  const signal = target.signal ?? tunnelling.signal;
+  const deadline = performance.now() + target.timeout_ms;
+  const pending = recorder.start({ method: 'CONNECT', url: `ssh://${host}:${port}`, body: null, body_bytes: 0 });
+  try {
+    const reach = directConnect(rules, signal);
+    const socket = await reach({ ...target, host, port, database: undefined }).catch((error: Error) => {
+      throw reachError(error, { host, port, target, signal });
+    });
+    const jump_address = (socket as Duplex & { remoteAddress?: string }).remoteAddress ?? host;
+    const timeout_ms = deadline - performance.now();
+    const tunnel = await SshTunnel.open(settings, socket, { phase: target.phase, timeout_ms, signal });
+    if (settings.host_key_fingerprint === null) {
+      await pin(tunnel.host_key_fingerprint).catch(async (error: unknown) => {
+        await tunnel.close();
+        throw error;
+      });
+      settings.host_key_fingerprint = tunnel.host_key_fingerprint;
+    }
+    pending.done({ status: 200, body: `host key ${tunnel.host_key_fingerprint}` });
+    return { tunnel, jump_address };
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string };
+    pending.failed(code ?? 'error', message);
+    throw error;
+  }
+}
+
+function reachError(
+  error: Error & { code?: string },
+  place: { host: string; port: number; target: ConnectTarget; signal: AbortSignal },
+): unknown {
+  if (place.signal.aborted || error instanceof ConnectorError) return error;
+  const server = `The SSH server ${place.host}:${place.port}`;
+  if (error.code === 'ETIMEDOUT') return new TimeoutError('ssh_timeout', `${server} did not answer in time`);
+  const make = place.target.phase === 'run' && error.code !== 'ENOTFOUND' ? RetryableError : ConfigurationError;
+  return new make('ssh_unreachable', `${server} cannot be reached: ${error.message}`);
+}

@@ -1,0 +1,242 @@
+import { z } from 'zod';
+import { Decoder, HttpRequester, Paginator, RequestOption, template } from './request-components.ts';
+
+const parameters = z.record(z.string(), z.unknown()).optional();
+/** Nobody's Python runs here, and what nobody wrote down is not guessed. */
+export const refused = (what: string) => z.undefined({ error: `${what} is not supported` }).optional();
+export const oneOrMore = <Item extends z.ZodType>(item: Item) =>
+  z.union([z.array(item), item.transform((one) => [one])]);
+const fieldPath = z.array(template);
+
+const AddFields = z.object({
+  type: z.literal('AddFields'),
+  fields: z.array(
+    z.object({
+      path: z.array(template).min(1),
+      value: z.union([template, z.number(), z.boolean()]),
+      value_type: z.enum(['string', 'number', 'integer', 'boolean']).optional(),
+    }),
+  ),
+  condition: template.default(''),
+  $parameters: parameters,
+});
+const KeysReplace = { old: template, new: template };
+export const Transformation = z.discriminatedUnion('type', [
+  AddFields,
+  z.object({
+    type: z.literal('RemoveFields'),
+    field_pointers: z.array(fieldPath),
+    condition: template.default(''),
+    $parameters: parameters,
+  }),
+  z.object({ type: z.literal('KeysToLower') }),
+  z.object({ type: z.literal('KeysToSnakeCase') }),
+  z.object({ type: z.literal('KeysReplace'), ...KeysReplace, $parameters: parameters }),
+  z.object({ type: z.literal('FlattenFields'), flatten_lists: z.boolean().default(true) }),
+  z.object({
+    type: z.literal('DpathFlattenFields'),
+    field_path: fieldPath,
+    delete_origin_value: z.boolean().default(false),
+    replace_record: z.boolean().default(false),
+    key_transformation: z.object({ prefix: template.nullish(), suffix: template.nullish() }).nullish(),
+    $parameters: parameters,
+  }),
+]);
+export type Transformation = z.infer<typeof Transformation>;
+
+const RecordFilter = z.object({
+  type: z.literal('RecordFilter'),
+  condition: template.default(''),
+  $parameters: parameters,
+});
+const RecordSelector = z.object({
+  type: z.literal('RecordSelector'),
+  extractor: z.discriminatedUnion('type', [
+    z.object({
+      type: z.literal('DpathExtractor'),
+      field_path: fieldPath,
+      decoder: Decoder.nullish(),
+      record_expander: refused('record_expander'),
+      $parameters: parameters,
+    }),
+  ]),
+  record_filter: z.discriminatedUnion('type', [RecordFilter]).nullish(),
+  transform_before_filtering: z.boolean().optional(),
+  schema_normalization: z.union([z.enum(['None', 'Default']), z.null()]).optional(),
+});
+export type RecordSelector = z.infer<typeof RecordSelector>;
+
+const Moment = z.union([
+  template.transform((datetime) => ({ type: 'MinMaxDatetime' as const, datetime })),
+  z.object({
+    type: z.literal('MinMaxDatetime'),
+    datetime: template,
+    datetime_format: z.string().default(''),
+    min_datetime: template.optional(),
+    max_datetime: template.optional(),
+    $parameters: parameters,
+  }),
+]);
+export type Moment = z.infer<typeof Moment>;
+const DatetimeCursor = z.object({
+  type: z.literal('DatetimeBasedCursor'),
+  cursor_field: template,
+  datetime_format: z.string(),
+  cursor_datetime_formats: z.array(z.string()).default([]),
+  start_datetime: Moment,
+  end_datetime: Moment.nullish(),
+  step: template.nullish(),
+  cursor_granularity: z.string().nullish(),
+  lookback_window: template.nullish(),
+  start_time_option: RequestOption.nullish(),
+  end_time_option: RequestOption.nullish(),
+  partition_field_start: template.nullish(),
+  partition_field_end: template.nullish(),
+  is_client_side_incremental: z.boolean().nullish(),
+  is_compare_strictly: z.boolean().nullish(),
+  clamping: refused('clamping'),
+  is_data_feed: z.boolean().nullish(),
+  global_substream_cursor: z.boolean().nullish(),
+  $parameters: parameters,
+});
+export type DatetimeCursor = z.infer<typeof DatetimeCursor>;
+
+const ListRouter = z.object({
+  type: z.literal('ListPartitionRouter'),
+  cursor_field: template,
+  values: z.union([z.array(z.union([template, z.number(), z.boolean()])), template]),
+  request_option: RequestOption.nullish(),
+  $parameters: parameters,
+});
+const ParentStreamConfig = z.object({
+  type: z.literal('ParentStreamConfig'),
+  get stream(): z.ZodType<AnyStream> {
+    return AnyStream;
+  },
+  parent_key: template,
+  partition_field: template,
+  request_option: RequestOption.nullish(),
+  incremental_dependency: z.boolean().nullish(),
+  extra_fields: z.array(z.array(template)).nullish(),
+  lazy_read_pointer: z.tuple([], { error: 'lazy_read_pointer is not supported' }).nullish(),
+  $parameters: parameters,
+});
+export type ParentStreamConfig = z.infer<typeof ParentStreamConfig>;
+const SubstreamRouter = z.object({
+  type: z.literal('SubstreamPartitionRouter'),
+  parent_stream_configs: z.array(ParentStreamConfig).min(1),
+});
+export const Router = z.discriminatedUnion('type', [ListRouter, SubstreamRouter]);
+export type Router = z.infer<typeof Router>;
+
+export const Retriever = z.object({
+  type: z.literal('SimpleRetriever'),
+  requester: z.discriminatedUnion('type', [HttpRequester as unknown as z.ZodObject]) as unknown as typeof HttpRequester,
+  record_selector: RecordSelector,
+  paginator: Paginator.nullish(),
+  partition_router: oneOrMore(Router).nullish(),
+  ignore_stream_slicer_parameters_on_paginated_requests: z.boolean().default(false),
+  decoder: Decoder.nullish(),
+  request_window_splitting: refused('request_window_splitting'),
+  pagination_reset: refused('pagination_reset'),
+  $parameters: parameters,
+});
+export type Retriever = z.infer<typeof Retriever>;
+
+const ItemType: z.ZodType<ItemType> = z.union([
+  z.string(),
+  z.object({
+    field_type: z.string(),
+    get items(): z.ZodType<ItemType | undefined> {
+      return ItemType.optional();
+    },
+  }),
+]);
+/** A type of a dynamic schema; of an array with that of its items. */
+export type ItemType = string | { field_type: string; items?: ItemType | undefined };
+const DynamicSchema = z.object({
+  type: z.literal('DynamicSchemaLoader'),
+  retriever: z.discriminatedUnion('type', [Retriever]),
+  schema_filter: z.discriminatedUnion('type', [RecordFilter]).nullish(),
+  schema_transformations: z.array(Transformation).default([]),
+  schema_type_identifier: z.object({
+    schema_pointer: fieldPath.default([]),
+    key_pointer: fieldPath,
+    type_pointer: fieldPath.nullish(),
+    types_mapping: z
+      .array(
+        z.object({
+          target_type: z.union([ItemType, z.array(z.string())]),
+          current_type: z.union([z.string(), z.array(z.string())]),
+          condition: template.nullish(),
+        }),
+      )
+      .default([]),
+    $parameters: parameters,
+  }),
+  $parameters: parameters,
+});
+export type DynamicSchema = z.infer<typeof DynamicSchema>;
+const SchemaLoader = z.discriminatedUnion('type', [
+  DynamicSchema,
+  z.object({ type: z.literal('InlineSchemaLoader'), schema: z.record(z.string(), z.unknown()).optional() }),
+  // The file is no part of the document: the records tell their types instead.
+  z.object({ type: z.literal('JsonFileSchemaLoader') }),
+]);
+export type SchemaLoader = z.infer<typeof SchemaLoader>;
+
+export interface DeclarativeStream {
+  type: 'DeclarativeStream';
+  name: string;
+  description?: string | undefined;
+  primary_key?: string | string[] | string[][] | null | undefined;
+  retriever: Retriever;
+  schema_loader: SchemaLoader[];
+  incremental_sync?: DatetimeCursor | null | undefined;
+  transformations: Transformation[];
+  $parameters?: Record<string, unknown> | undefined;
+}
+const DeclarativeStream = z.object({
+  type: z.literal('DeclarativeStream'),
+  name: z.string().min(1).max(255),
+  description: z.string().optional(),
+  primary_key: z.union([z.string(), z.array(z.string()), z.array(z.array(z.string()))]).nullish(),
+  retriever: z.discriminatedUnion('type', [Retriever]),
+  schema_loader: oneOrMore(SchemaLoader).default([]),
+  incremental_sync: z.discriminatedUnion('type', [DatetimeCursor]).nullish(),
+  transformations: z
+    .array(Transformation)
+    .nullish()
+    .transform((all) => all ?? []),
+  file_uploader: refused('file_uploader'),
+  $parameters: parameters,
+}) as unknown as z.ZodType<DeclarativeStream>;
+
+/** One stream that is read whole at first, and by another way from what that found on. */
+export interface StateDelegatingStream {
+  type: 'StateDelegatingStream';
+  name: string;
+  full_refresh_stream: DeclarativeStream;
+  incremental_stream: DeclarativeStream;
+  /** What is older than that is no longer told by the incremental stream. */
+  api_retention_period?: string | null | undefined;
+  $parameters?: Record<string, unknown> | undefined;
+}
+const StateDelegatingStream = z
+  .object({
+    type: z.literal('StateDelegatingStream'),
+    name: z.string().min(1).max(255),
+    full_refresh_stream: DeclarativeStream,
+    incremental_stream: DeclarativeStream,
+    api_retention_period: template.nullish(),
+    $parameters: parameters,
+  })
+  .refine(({ name, full_refresh_stream: full, incremental_stream: rest }) => full.name === name && rest.name === name, {
+    error: 'both streams need the name of the whole',
+  }) as unknown as z.ZodType<StateDelegatingStream>;
+
+export type AnyStream = DeclarativeStream | StateDelegatingStream;
+export const AnyStream = z.discriminatedUnion('type', [
+  DeclarativeStream as unknown as z.ZodObject,
+  StateDelegatingStream as unknown as z.ZodObject,
+]) as unknown as z.ZodType<AnyStream>;

@@ -1,0 +1,193 @@
+import type { ReadRequest } from '../../contract/connector.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
+import type { DatetimeCursor, DeclarativeStream, Moment } from '../components/stream-components.ts';
+import { parseSpan, parseTime, PySpan, PyTime, strftime, strptime } from '../interpolation/python-time.ts';
+import type { Scope, Templates } from '../interpolation/template.ts';
+import { pyText } from '../interpolation/python-literal.ts';
+import { digitsOf } from '../../cells/json-cells.ts';
+
+/** How far the read of a stream, or of one partition of it, has come. Times in the canonical text. */
+export interface Progress {
+  /** The highest cursor seen. */
+  cursor: string | null;
+  /** Hashes of the rows that have it. */
+  boundary: string[];
+  /** Everything before it has been asked for. */
+  read_until: string | null;
+  /** The read came to its end. */
+  complete: boolean;
+}
+
+export const NO_PROGRESS: Progress = { cursor: null, boundary: [], read_until: null, complete: false };
+
+/** One part of a read: what is asked for, and where the next one begins. In microseconds. */
+export interface Interval {
+  start: number;
+  /** What is asked for as the end: services take it in. */
+  end: number;
+  next: number;
+  is_last: boolean;
+}
+
+export interface Span {
+  /** Rows before it have been read; null: none. */
+  from: number | null;
+  intervals: Iterable<Interval>;
+}
+
+/** The datetime cursor of a stream, its templates worked out. */
+export class Cursor {
+  readonly field: string;
+  readonly #scope: Scope;
+
+  constructor(
+    readonly definition: DatetimeCursor,
+    private readonly templates: Templates,
+    scope: Scope,
+    private readonly now: () => Date,
+  ) {
+    this.#scope = { ...scope, parameters: definition.$parameters ?? {} };
+    this.field = this.#text(definition.cursor_field) ?? '';
+    if (this.field === '') throw new ConfigurationError('invalid_cursor', 'The manifest names no cursor field');
+  }
+
+  /** The canonical text of a record's cursor; null for none; undefined for what is no time. */
+  normal(value: unknown): string | null | undefined {
+    if (value === null || value === undefined || value === '') return null;
+    const text = typeof value === 'string' ? value : (digitsOf(value) ?? pyText(value));
+    const { cursor_datetime_formats: formats, datetime_format } = this.definition;
+    for (const format of formats.length > 0 ? formats : [datetime_format]) {
+      const time = strptime(text, format);
+      if (time) return timestampText(time.micros);
+    }
+    const time = parseTime(digitsOf(value) === null ? text : Number(text));
+    return time ? timestampText(time.micros) : undefined;
+  }
+
+  /** A moment in the form of `normal`. */
+  textOf(micros: number): string {
+    return timestampText(micros);
+  }
+
+  /** The limit of a window in the form of `normal`. */
+  limit(text: string): string {
+    return timestampText(day(text));
+  }
+
+  /** What templates see as the interval. */
+  interval({ start, end }: Interval): Record<string, string> {
+    const { partition_field_start, partition_field_end, datetime_format } = this.definition;
+    return {
+      [this.#text(partition_field_start) ?? 'start_time']: strftime(new PyTime(start), datetime_format),
+      [this.#text(partition_field_end) ?? 'end_time']: strftime(new PyTime(end), datetime_format),
+    };
+  }
+
+  /** @param sliced whether the service is told of the parts at all */
+  span(progress: Progress, window: ReadRequest['window'], sliced: boolean): Span {
+    const first = window?.start ? day(window.start) : this.#moment(this.definition.start_datetime);
+    const until = Math.min(this.#end(), window?.end ? day(window.end) : Infinity);
+    const reached = this.#reached(progress);
+    const from = Math.max(first, reached ?? -Infinity);
+    const seen = window?.start || reached !== null ? from : null;
+    return { from: seen, intervals: this.#intervals(from, until, { sliced, window: window !== null }) };
+  }
+
+  #end(): number {
+    const now = this.now().getTime() * 1000;
+    const { end_datetime } = this.definition;
+    return end_datetime ? Math.min(this.#moment(end_datetime), now) : now;
+  }
+
+  /** Where a read goes on: what was cut short where it stood, what came to its end a little before. */
+  #reached({ cursor, read_until, complete }: Progress): number | null {
+    if (!complete && read_until !== null) return microsOf(read_until);
+    if (cursor === null) return null;
+    // A cursor ahead of the clock says nothing about what is still to come before it.
+    const at = Math.min(microsOf(cursor), read_until === null ? Infinity : microsOf(read_until));
+    const back = this.#text(this.definition.lookback_window);
+    return complete && back !== null ? new PyTime(at).plus(this.#span(back), -1).micros : at;
+  }
+
+  *#intervals(
+    from: number,
+    until: number,
+    { sliced, window }: { sliced: boolean; window: boolean },
+  ): Generator<Interval> {
+    if (from > until || (window && from === until) || this.#isEmpty(from, until)) return;
+    const granularity = this.definition.cursor_granularity ? this.#span(this.definition.cursor_granularity).micros : 0;
+    const step = this.#text(this.definition.step);
+    const length = step === null ? null : this.#span(step);
+    const last = window ? Math.max(from, until - granularity) : until;
+    if (length === null || !sliced || (length.micros <= 0 && length.months <= 0)) {
+      yield { start: from, end: last, next: until, is_last: true };
+      return;
+    }
+    for (let at = from; ; ) {
+      const next = new PyTime(at).plus(length, 1).micros;
+      if (next >= until || this.#isEmpty(next, last)) {
+        yield { start: at, end: last, next: until, is_last: true };
+        return;
+      }
+      yield { start: at, end: next - granularity, next, is_last: false };
+      at = next;
+    }
+  }
+
+  /** Services that take a start before its end alone are not asked for anything else. */
+  #isEmpty(start: number, end: number): boolean {
+    const { is_compare_strictly, datetime_format: format } = this.definition;
+    return is_compare_strictly === true && strftime(new PyTime(start), format) === strftime(new PyTime(end), format);
+  }
+
+  #moment({ datetime, ...limits }: Moment): number {
+    const format = 'datetime_format' in limits ? limits.datetime_format : '';
+    const found = this.#time(datetime, format);
+    const least = 'min_datetime' in limits && limits.min_datetime ? this.#time(limits.min_datetime, format) : -Infinity;
+    const most = 'max_datetime' in limits && limits.max_datetime ? this.#time(limits.max_datetime, format) : Infinity;
+    return Math.min(Math.max(found, least), most);
+  }
+
+  #time(template: string, format: string): number {
+    const text = this.#text(template);
+    if (text === null)
+      throw new ConfigurationError(
+        'missing_value',
+        `There is no time where the manifest says ${template.slice(0, 200)}`,
+      );
+    const time = strptime(text, format || this.definition.datetime_format) ?? parseTime(text);
+    if (!time)
+      throw new ConfigurationError(
+        'invalid_start',
+        `"${text.slice(0, 100)}" is no time in the form ${format || this.definition.datetime_format}`,
+      );
+    return time.micros;
+  }
+
+  #span(text: string): PySpan {
+    const span = parseSpan(text);
+    if (!span) throw new ConfigurationError('invalid_duration', `"${text.slice(0, 100)}" is no ISO 8601 duration`);
+    return span;
+  }
+
+  #text(template: string | null | undefined): string | null {
+    return template === null || template === undefined ? null : this.templates.text(template, this.#scope);
+  }
+}
+
+function day(text: string): number {
+  const micros = microsOf(text);
+  if (!Number.isFinite(micros)) throw new ConfigurationError('invalid_start', `"${text.slice(0, 100)}" is no time`);
+  return micros;
+}
+
+/** Whether a request is told of the interval: otherwise every part would be the whole. */
+export function isSliced({ retriever, incremental_sync: cursor }: DeclarativeStream): boolean {
+  if (!cursor) return false;
+  if (cursor.start_time_option || cursor.end_time_option) return true;
+  const { partition_field_start, partition_field_end } = cursor;
+  const names = ['stream_interval', partition_field_start ?? 'start_time', partition_field_end ?? 'end_time'];
+  const text = JSON.stringify(retriever.requester);
+  return names.some((name) => text.includes(name));
+}

@@ -1,0 +1,122 @@
+import { parse, tokenize } from '@huggingface/jinja';
+import { FILTERS } from './filters.ts';
+import { isOperator } from './operators.ts';
+
+/** The nodes of a template that are evaluated; any other kind is refused. */
+export type Node =
+  | { type: 'StringLiteral'; value: string }
+  | { type: 'IntegerLiteral' | 'FloatLiteral'; value: number }
+  | { type: 'ArrayLiteral' | 'TupleLiteral'; value: Node[] }
+  | { type: 'ObjectLiteral'; value: Map<Node, Node> }
+  | { type: 'Identifier'; value: string }
+  | { type: 'MemberExpression'; object: Node; property: Node; computed: boolean }
+  | { type: 'SliceExpression'; start?: Node; stop?: Node; step?: Node }
+  | CallNode
+  | { type: 'KeywordArgumentExpression'; key: { value: string }; value: Node }
+  | { type: 'FilterExpression'; operand: Node; filter: { type: 'Identifier'; value: string } | CallNode }
+  | { type: 'TestExpression'; operand: Node; negate: boolean; test: { value?: string } }
+  | { type: 'SelectExpression'; lhs: Node; test: Node }
+  | { type: 'Ternary'; condition: Node; trueExpr: Node; falseExpr: Node }
+  | { type: 'BinaryExpression'; operator: { value: string }; left: Node; right: Node }
+  | { type: 'UnaryExpression'; operator: { value: string }; argument: Node }
+  | { type: 'If'; test: Node; body: Node[]; alternate: Node[] }
+  | { type: 'For'; loopvar: Node; iterable: Node; body: Node[]; defaultBlock: Node[] }
+  | { type: 'Set'; assignee: Node; value: Node | null; body: Node[] }
+  | { type: 'Comment' };
+export interface CallNode {
+  type: 'CallExpression';
+  callee: Node;
+  args: Node[];
+}
+
+export const TESTS = new Set([
+  'defined',
+  'undefined',
+  'none',
+  'string',
+  'number',
+  'integer',
+  'float',
+  'boolean',
+  'mapping',
+  'sequence',
+  'iterable',
+  'true',
+  'false',
+  'odd',
+  'even',
+]);
+const KINDS = new Set(
+  (
+    'StringLiteral IntegerLiteral FloatLiteral ArrayLiteral TupleLiteral ObjectLiteral Identifier MemberExpression ' +
+    'SliceExpression CallExpression KeywordArgumentExpression FilterExpression TestExpression SelectExpression ' +
+    'Ternary BinaryExpression UnaryExpression If For Set Comment'
+  ).split(' '),
+);
+const LONGEST_TEMPLATE = 20_000;
+const TAG = /\{\{[\s\S]*?\}\}|\{%[\s\S]*?%\}/g;
+
+/** Python keeps the backslash of an escape that it does not know; the parser would refuse it. */
+const withEscapes = (text: string) =>
+  text.replaceAll(TAG, (tag) =>
+    tag.replaceAll(/\\([\s\S])/g, (pair, char: string) => (/[nrtbfv'"\\]/.test(char) ? pair : `\\\\${char}`)),
+  );
+
+/** The parts of a template. @throws Error saying what is wrong with it */
+export function parseTemplate(text: string): Node[] {
+  if (text.length > LONGEST_TEMPLATE) throw new Error(`it is longer than ${LONGEST_TEMPLATE} characters`);
+  // As in Jinja, one line break at the end does not count.
+  const source = withEscapes(text).replace(/\n$/, '');
+  try {
+    const options = { lstrip_blocks: false, trim_blocks: false };
+    return parse(tokenize(source, options)).body as unknown as Node[];
+  } catch (error) {
+    if (error instanceof RangeError) throw new Error('it is nested too deeply', { cause: error });
+    throw error;
+  }
+}
+
+/** Calls back with every node below. @throws RangeError when they nest too deeply */
+export function visitNodes(nodes: unknown, visit: (node: Node) => void): void {
+  if (Array.isArray(nodes)) for (const node of nodes) visitNodes(node, visit);
+  else if (nodes instanceof Map) for (const [key, value] of nodes) visitNodes([key, value], visit);
+  else if (typeof nodes === 'object' && nodes !== null) {
+    if (typeof (nodes as Node).type === 'string' && /^[A-Z]/.test((nodes as Node).type)) visit(nodes as Node);
+    for (const [name, child] of Object.entries(nodes)) if (name !== 'operator') visitNodes(child, visit);
+  }
+}
+
+/** What of a template is not supported: kinds of nodes, filters, tests, names. */
+export function problemsOf(nodes: Node[], known: (name: string) => boolean): string[] {
+  const problems = new Set<string>();
+  const names = new Set<string>(['loop']);
+  const plain = new Set<unknown>();
+  visitNodes(nodes, (node) => {
+    if (node.type === 'Set' || node.type === 'For') {
+      visitNodes(node.type === 'Set' ? node.assignee : node.loopvar, (target) => {
+        if (target.type === 'Identifier') names.add(target.value);
+      });
+    }
+    if (node.type === 'MemberExpression' && !node.computed) plain.add(node.property);
+    if (node.type === 'FilterExpression')
+      plain.add(node.filter.type === 'Identifier' ? node.filter : node.filter.callee);
+    if (node.type === 'TestExpression') plain.add(node.test);
+    if (node.type === 'KeywordArgumentExpression') plain.add(node.key);
+  });
+  visitNodes(nodes, (node) => {
+    if (!KINDS.has(node.type)) problems.add(`${node.type} is not supported`);
+    if (node.type === 'FilterExpression') {
+      const filter =
+        node.filter.type === 'Identifier' ? node.filter.value : (node.filter.callee as { value: string }).value;
+      if (!Object.hasOwn(FILTERS, filter)) problems.add(`there is no filter "${filter}"`);
+    }
+    if (node.type === 'TestExpression' && !TESTS.has(node.test.value ?? ''))
+      problems.add(`there is no test "${node.test.value ?? ''}"`);
+    if (node.type === 'BinaryExpression' && !isOperator(node.operator.value))
+      problems.add(`there is no operator ${node.operator.value}`);
+    if (node.type === 'Identifier' && !plain.has(node) && !names.has(node.value) && !known(node.value)) {
+      problems.add(`there is no variable or function "${node.value}"`);
+    }
+  });
+  return [...problems];
+}

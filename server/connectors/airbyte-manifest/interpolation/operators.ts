@@ -1,0 +1,111 @@
+import { pyText } from './python-literal.ts';
+import { PySpan, PyTime } from './python-time.ts';
+import {
+  bounded,
+  compare,
+  contains,
+  equal,
+  LONGEST,
+  numberArgument,
+  TemplateError,
+  typeName,
+  UndefinedError,
+} from './values.ts';
+
+type Operator = (a: unknown, b: unknown) => unknown;
+
+const OPERATORS: Record<string, Operator> = {
+  '==': equal,
+  '!=': (a, b) => !equal(a, b),
+  '<': (a, b) => compare(a, b) < 0,
+  '<=': (a, b) => compare(a, b) <= 0,
+  '>': (a, b) => compare(a, b) > 0,
+  '>=': (a, b) => compare(a, b) >= 0,
+  in: (a, b) => contains(b, a),
+  'not in': (a, b) => !contains(b, a),
+  '~': (a, b) => bounded(pyText(a) + pyText(b)),
+  '+': plus,
+  '-': minus,
+  '*': times,
+  '/': (a, b) => divided(a, b),
+  '//': (a, b) => Math.floor(divided(a, b)),
+  '%': remainder,
+  '**': (a, b) => numberArgument(a) ** numberArgument(b),
+};
+
+export const isOperator = (name: string): boolean => name in OPERATORS || name === 'and' || name === 'or';
+
+/** @throws TemplateError when the two do not go together */
+export function operate(name: string, a: unknown, b: unknown): unknown {
+  const operator = OPERATORS[name];
+  if (!operator) throw new TemplateError(`there is no operator ${name}`);
+  return operator(a, b);
+}
+
+function plus(a: unknown, b: unknown): unknown {
+  needed(a, b);
+  if (typeof a === 'string' && typeof b === 'string') return bounded(a + b);
+  if (Array.isArray(a) && Array.isArray(b)) return bounded([...a, ...b]);
+  if (a instanceof PyTime && b instanceof PySpan) return a.plus(b, 1);
+  if (a instanceof PySpan && b instanceof PyTime) return b.plus(a, 1);
+  if (a instanceof PySpan && b instanceof PySpan) return new PySpan(a.micros + b.micros, a.months + b.months);
+  return numbers('+', a, b, (x, y) => x + y);
+}
+
+function minus(a: unknown, b: unknown): unknown {
+  needed(a, b);
+  if (a instanceof PyTime && b instanceof PySpan) return a.plus(b, -1);
+  if (a instanceof PyTime && b instanceof PyTime) return new PySpan(a.micros - b.micros);
+  if (a instanceof PySpan && b instanceof PySpan) return new PySpan(a.micros - b.micros, a.months - b.months);
+  return numbers('-', a, b, (x, y) => x - y);
+}
+
+function times(a: unknown, b: unknown): unknown {
+  needed(a, b);
+  if (typeof a === 'string' || Array.isArray(a)) {
+    const count = Math.max(0, numberArgument(b));
+    if (count * a.length > LONGEST)
+      throw new TemplateError(`a template makes more than ${LONGEST} characters or items`);
+    return typeof a === 'string' ? a.repeat(count) : Array.from({ length: count }, () => a).flat();
+  }
+  if (typeof b === 'string' || Array.isArray(b)) return times(b, a);
+  if (a instanceof PySpan) return new PySpan(a.micros * numberArgument(b), a.months * numberArgument(b));
+  return numbers('*', a, b, (x, y) => x * y);
+}
+
+function divided(a: unknown, b: unknown): number {
+  const by = numberArgument(b);
+  if (by === 0) throw new TemplateError('a number is divided by zero');
+  return numberArgument(a) / by;
+}
+
+/** Of numbers, with the divisor's sign; or `'%s' % value`. */
+function remainder(a: unknown, b: unknown): unknown {
+  if (typeof a !== 'string') {
+    const by = numberArgument(b);
+    if (by === 0) throw new TemplateError('a number is divided by zero');
+    return ((numberArgument(a) % by) + by) % by;
+  }
+  const values = Array.isArray(b) ? b : [b];
+  let at = 0;
+  return bounded(
+    a.replaceAll(/%(?:0?(\d{1,3}))?([sd%])/g, (_, width: string | undefined, kind: string) => {
+      if (kind === '%') return '%';
+      const text = kind === 'd' ? String(Math.trunc(numberArgument(values[at]))) : pyText(values[at]);
+      at += 1;
+      return width === undefined ? text : text.padStart(Number(width), kind === 'd' ? '0' : ' ');
+    }),
+  );
+}
+
+function needed(a: unknown, b: unknown): void {
+  if (a === undefined || b === undefined) throw new UndefinedError('a value that is not there is worked with');
+}
+
+function numbers(name: string, a: unknown, b: unknown, work: (x: number, y: number) => number): number {
+  try {
+    return work(numberArgument(a), numberArgument(b));
+  } catch {
+    throw new TemplateError(`${typeName(a)} ${name} ${typeName(b)} has no meaning`);
+  }
+}

@@ -1,0 +1,121 @@
+import { DataError } from '../../contract/errors.ts';
+import { literalEval, pyText } from './python-literal.ts';
+import { PyTime } from './python-time.ts';
+import { Evaluator } from './evaluator.ts';
+import { MACRO_NAMES, macros } from './macros.ts';
+import { type Node, parseTemplate, problemsOf } from './nodes.ts';
+import { isMapping, TemplateError, truthy, UndefinedError } from './values.ts';
+
+/** The variables that templates may name. */
+const VARIABLES =
+  'config parameters stream_slice stream_interval stream_partition next_page_token record response headers ' +
+  'components_values stream_template_config raw_schema ' +
+  'last_record last_page_size last_page_token_value property';
+const KNOWN = new Set<string>([
+  ...VARIABLES.split(' '),
+  ...MACRO_NAMES,
+  'true',
+  'false',
+  'none',
+  'True',
+  'False',
+  'None',
+]);
+const MOST_KEPT = 5000;
+
+interface Compiled {
+  nodes: Node[];
+  /** The only thing in the template, when it is an expression. */
+  single: Node | null;
+}
+
+const kept = new Map<string, Compiled>();
+
+function compile(text: string): Compiled {
+  const known = kept.get(text);
+  if (known) return known;
+  const nodes = parseTemplate(text);
+  const [first] = nodes;
+  const single = nodes.length === 1 && first && !['If', 'For', 'Set', 'Comment'].includes(first.type) ? first : null;
+  const made = { nodes, single };
+  if (kept.size >= MOST_KEPT) kept.clear();
+  kept.set(text, made);
+  return made;
+}
+
+export const isTemplate = (text: string): boolean => text.includes('{{') || text.includes('{%') || text.includes('{#');
+
+/** What is wrong with a template, or empty. */
+export function templateProblems(text: string): string[] {
+  if (!isTemplate(text)) return [];
+  try {
+    return problemsOf(compile(text).nodes, (name) => KNOWN.has(name));
+  } catch (error) {
+    return [
+      error instanceof RangeError ? 'it is nested too deeply' : error instanceof Error ? error.message : String(error),
+    ];
+  }
+}
+
+export type Scope = Readonly<Record<string, unknown>>;
+
+/** Evaluates the texts of a manifest as Airbyte does. */
+export class Templates {
+  readonly #functions: ReturnType<typeof macros>;
+
+  constructor(now: () => Date) {
+    this.#functions = macros(now);
+  }
+
+  /** The value that a text stands for; null when it comes to nothing. @throws DataError naming the template */
+  value(text: string, scope: Scope): unknown {
+    if (!isTemplate(text)) return text === '' ? null : literalEval(text);
+    const result = this.#run(text, scope);
+    if (result === undefined || result === '') return null;
+    if (typeof result === 'string') return literalEval(result);
+    return result instanceof PyTime ? result.text() : result;
+  }
+
+  /** The same as text: digits and signs stay as the template has them. */
+  text(text: string, scope: Scope): string | null {
+    const result = isTemplate(text) ? this.#run(text, scope) : text;
+    if (result === undefined || result === '' || result === null) return null;
+    if (typeof result !== 'string') return pyText(result);
+    const value = literalEval(result);
+    return value === null ? null : typeof value === 'string' ? value : result.trim();
+  }
+
+  /** A condition. Nothing, false, zero and what is empty are false. */
+  truth(text: string, scope: Scope): boolean {
+    const value = this.value(text, scope);
+    return value !== null && value !== 'false' && value !== 'False' && truthy(value);
+  }
+
+  /** A value with all its texts evaluated, entries that come to nothing left out. */
+  nested(value: unknown, scope: Scope): unknown {
+    if (typeof value === 'string') return this.value(value, scope);
+    if (Array.isArray(value)) return value.map((item) => this.nested(item, scope)).filter((item) => item !== null);
+    if (!isMapping(value)) return value;
+    const entries = Object.entries(value).map(([name, item]) => [
+      this.text(name, scope) ?? name,
+      this.nested(item, scope),
+    ]);
+    return Object.fromEntries(entries.filter(([, item]) => item !== null));
+  }
+
+  #run(text: string, scope: Scope): unknown {
+    try {
+      const { nodes, single } = compile(text);
+      const evaluator = new Evaluator(scope, this.#functions);
+      const result = single ? evaluator.value(single) : evaluator.render(nodes);
+      return typeof result === 'function' ? undefined : result;
+    } catch (error) {
+      if (error instanceof UndefinedError) return undefined;
+      if (!(error instanceof TemplateError || error instanceof RangeError)) throw error;
+      const shown = text.replaceAll(/\s+/g, ' ').slice(0, 200);
+      throw new DataError('template_failed', `The template "${shown}" cannot be worked out: ${error.message}`, {
+        cause: error,
+      });
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import { ConfigurationError } from '../../contract/errors.ts';
+import { CircleGuard } from '../../kits/rest/pagination.ts';
+import type { PaginationStrategy, Paginator } from '../components/request-components.ts';
+import { pyText } from '../interpolation/python-literal.ts';
+import type { Injection } from '../requests/request.ts';
+import type { Scope, Templates } from '../interpolation/template.ts';
+import { numberOf } from '../interpolation/values.ts';
+import { headersOf, type Heard } from '../requests/error-handling.ts';
+
+/** Where in the pages of one request we are. */
+export interface Position {
+  /** Pages before this one. */
+  index: number;
+  /** Number, offset or cursor; null: none is sent. */
+  token: unknown;
+}
+
+export interface PageSeen {
+  heard: Heard;
+  /** Records of the page, before any was filtered out. */
+  count: number;
+  last: Record<string, unknown> | null;
+}
+
+export interface Pager {
+  first: Position;
+  /** What the position puts into the request. */
+  injections(position: Position): Injection[];
+  /** The path or address of the page; null: that of the requester. */
+  address(position: Position): string | null;
+  /** Null: that was the last page. @throws ConfigurationError when the pages would never end */
+  next(position: Position, page: PageSeen): Position | null;
+}
+
+interface Paging {
+  templates: Templates;
+  scope: Scope;
+  max_pages: number;
+}
+
+export function createPager(paginator: Paginator | null | undefined, paging: Paging): Pager {
+  const first: Position = { index: 0, token: null };
+  if (!paginator || paginator.type === 'NoPagination') {
+    return { first, injections: () => [], address: () => null, next: () => null };
+  }
+  const { pagination_strategy: strategy, page_size_option, page_token_option } = paginator;
+  const size = sizeOf(strategy, paging);
+  const start = strategy.type === 'PageIncrement' ? strategy.start_from_page : 0;
+  const sendsFirst = strategy.type !== 'CursorPagination' && strategy.inject_on_first_request;
+  const circles = new CircleGuard();
+  return {
+    first: { index: 0, token: sendsFirst ? start : null },
+    injections({ token }) {
+      const sized = page_size_option && size !== null ? [{ option: page_size_option, value: size }] : [];
+      const tokened =
+        page_token_option?.type === 'RequestOption' && token !== null
+          ? [{ option: page_token_option, value: token }]
+          : [];
+      return [...tokened, ...sized];
+    },
+    address: ({ token }) => (page_token_option?.type === 'RequestPath' && token !== null ? pyText(token) : null),
+    next(position, page) {
+      const token = nextToken(strategy, { position, page, size, start, paging });
+      if (token === null || token === undefined) return null;
+      if (position.index + 1 >= paging.max_pages) {
+        throw new ConfigurationError('too_many_pages', `There are more than ${paging.max_pages} pages`);
+      }
+      // Scrolling services keep one token for all pages: with the page it tells circles all the same.
+      const counts = strategy.type !== 'CursorPagination';
+      const name = counts ? null : `${pyText(token)} ${Bun.hash(page.heard.answer.text)}`;
+      circles.check(name, { answer: page.heard.answer, json: null, records: page.count });
+      return { index: position.index + 1, token };
+    },
+  };
+}
+
+interface Stepping {
+  position: Position;
+  page: PageSeen;
+  size: number | null;
+  start: number;
+  paging: Paging;
+}
+
+function nextToken(strategy: PaginationStrategy, { position, page, size, start, paging }: Stepping): unknown {
+  if (strategy.type === 'CursorPagination') return nextCursor(strategy, { position, page, paging });
+  if (page.count === 0 || (size !== null && page.count < size)) return null;
+  const at = numberOf(position.token) ?? start;
+  return strategy.type === 'PageIncrement' ? at + 1 : at + page.count;
+}
+
+function nextCursor(
+  strategy: Extract<PaginationStrategy, { type: 'CursorPagination' }>,
+  { position, page, paging }: Pick<Stepping, 'position' | 'page' | 'paging'>,
+): unknown {
+  const scope = {
+    ...paging.scope,
+    response: page.heard.json(),
+    headers: headersOf(page.heard.answer),
+    last_record: page.last,
+    last_page_size: page.count,
+    last_page_token_value: position.token,
+  };
+  if (strategy.stop_condition && paging.templates.truth(strategy.stop_condition, scope)) return null;
+  const token = paging.templates.value(strategy.cursor_value, scope);
+  const isNothing =
+    token === null || token === false || token === 0 || (typeof token === 'object' && Object.keys(token).length === 0);
+  return isNothing ? null : token;
+}
+
+function sizeOf(strategy: PaginationStrategy, { templates, scope }: Paging): number | null {
+  const { page_size: size } = strategy;
+  if (size === null || size === undefined) return null;
+  const value = typeof size === 'number' ? size : numberOf(templates.value(size, scope));
+  if (value === null || !Number.isInteger(value) || value < 1) {
+    throw new ConfigurationError(
+      'invalid_page_size',
+      `The page size "${String(size).slice(0, 100)}" is no whole number`,
+    );
+  }
+  return value;
+}

@@ -1,0 +1,102 @@
+import type { DeclarativeStream, ParentStreamConfig, Router } from '../components/stream-components.ts';
+import type { Injection } from '../requests/request.ts';
+import { atPath } from '../extractors/paths.ts';
+import type { ManifestRecord } from '../extractors/records.ts';
+import type { Runtime } from '../runtime.ts';
+import { pyText } from '../interpolation/python-literal.ts';
+
+/** One of the parts that a stream is read in, beside its times. */
+export interface Partition {
+  values: Record<string, unknown>;
+  /** More of the parent's record. */
+  extra: Record<string, unknown>;
+  injections: Injection[];
+}
+
+export const WHOLE: Partition = { values: {}, extra: {}, injections: [] };
+
+/** Reads the records of a parent stream, each with the partition that it is from. */
+export type ParentReader = (
+  config: ParentStreamConfig,
+) => AsyncGenerator<{ record: ManifestRecord; partition: Partition }>;
+
+/** The partitions of a stream: all pairs, where it has several routers. */
+export async function* partitionsOf(
+  runtime: Runtime,
+  stream: DeclarativeStream,
+  parents: ParentReader,
+): AsyncGenerator<Partition> {
+  const routers = stream.retriever.partition_router ?? [];
+  if (routers.length === 0) yield WHOLE;
+  else yield* product(runtime, routers, parents);
+}
+
+async function* product(
+  runtime: Runtime,
+  routers: readonly Router[],
+  parents: ParentReader,
+): AsyncGenerator<Partition> {
+  const [first, ...rest] = routers;
+  if (!first) return;
+  for await (const partition of routed(runtime, first, parents)) {
+    if (rest.length === 0) yield partition;
+    else for await (const more of product(runtime, rest, parents)) yield joined(partition, more);
+  }
+}
+
+const joined = (a: Partition, b: Partition): Partition => ({
+  values: { ...a.values, ...b.values },
+  extra: { ...a.extra, ...b.extra },
+  injections: [...a.injections, ...b.injections],
+});
+
+async function* routed(runtime: Runtime, router: Router, parents: ParentReader): AsyncGenerator<Partition> {
+  if (router.type === 'ListPartitionRouter') yield* listed(runtime, router);
+  else for (const config of router.parent_stream_configs) yield* ofParent(runtime, config, parents);
+}
+
+function* listed(
+  { templates, scope }: Runtime,
+  router: Extract<Router, { type: 'ListPartitionRouter' }>,
+): Generator<Partition> {
+  const own = { ...scope, parameters: router.$parameters ?? {} };
+  const found =
+    typeof router.values === 'string' ? templates.value(router.values, own) : templates.nested(router.values, own);
+  const field = templates.text(router.cursor_field, own) ?? router.cursor_field;
+  for (const value of found === null ? [] : [found].flat()) {
+    const injections = router.request_option ? [{ option: router.request_option, value }] : [];
+    yield { values: { [field]: value }, extra: {}, injections };
+  }
+}
+
+async function* ofParent(
+  { templates, scope }: Runtime,
+  config: ParentStreamConfig,
+  parents: ParentReader,
+): AsyncGenerator<Partition> {
+  const own = { ...scope, parameters: config.$parameters ?? {} };
+  const text = (template: string) => templates.text(template, own) ?? template;
+  const key = text(config.parent_key).split('/');
+  const field = text(config.partition_field);
+  for await (const { record, partition } of parents(config)) {
+    const value = atPath(record, key);
+    // A parent without the key has no children.
+    if (value === undefined) continue;
+    const extra = (config.extra_fields ?? [])
+      .map((path) => path.map(text))
+      .map((path) => [path.join('.'), atPath(record, path) ?? null]);
+    const injections = config.request_option ? [{ option: config.request_option, value }] : [];
+    yield { values: { [field]: value, parent_slice: partition.values }, extra: Object.fromEntries(extra), injections };
+  }
+}
+
+/** Tells partitions apart; the same for the same values, in whatever order. */
+export const partitionKey = ({ values }: Partition): string => JSON.stringify(sorted(values));
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const names = Object.keys(value).toSorted();
+  if (names.length === 0) return pyText(value);
+  return Object.fromEntries(names.map((name) => [name, sorted((value as Record<string, unknown>)[name])]));
+}

@@ -1,0 +1,93 @@
+import { ConfigurationError, DataError } from '../../contract/errors.ts';
+import type { DynamicSchema, ItemType } from '../components/stream-components.ts';
+import type { Property } from './fields.ts';
+import { partsOf, readingBy } from '../partitions/slices.ts';
+import { atPath } from '../extractors/paths.ts';
+import type { ManifestRecord } from '../extractors/records.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Scope } from '../interpolation/template.ts';
+import { transform } from '../transformations/transform.ts';
+
+const nullable = (type: string, more: Partial<Property> = {}): Property => ({ type: ['null', type], ...more });
+const TYPES: Record<string, Property> = {
+  string: nullable('string'),
+  boolean: nullable('boolean'),
+  date: nullable('string', { format: 'date' }),
+  timestamp_without_timezone: nullable('string', { format: 'date-time', airbyte_type: 'timestamp_without_timezone' }),
+  timestamp_with_timezone: nullable('string', { format: 'date-time' }),
+  time_without_timezone: nullable('string', { format: 'time', airbyte_type: 'time_without_timezone' }),
+  time_with_timezone: nullable('string', { format: 'time', airbyte_type: 'time_with_timezone' }),
+  integer: nullable('integer'),
+  number: nullable('number'),
+  array: nullable('array'),
+  object: nullable('object'),
+};
+
+/** The properties that the service itself tells, by the first record of the loader's retriever. */
+export async function dynamicProperties(
+  runtime: Runtime,
+  name: string,
+  loader: DynamicSchema,
+): Promise<Record<string, Property>> {
+  const { templates } = runtime;
+  const { schema_pointer, key_pointer, type_pointer, $parameters } = loader.schema_type_identifier;
+  const scope = { ...runtime.scope, parameters: $parameters ?? loader.$parameters ?? {} };
+  const at = (value: unknown, pointer: readonly string[]) =>
+    atPath(
+      value,
+      pointer.map((part) => templates.text(part, scope) ?? part),
+    );
+  const described = at(await firstRecord(runtime, name, loader), schema_pointer) ?? [];
+  if (!Array.isArray(described))
+    throw new DataError('malformed_schema', `${name}: what describes its fields is no list`);
+  const entries = described.map((raw_schema: unknown): [string, Property] => {
+    const key = at(raw_schema, key_pointer);
+    if (typeof key !== 'string') throw new DataError('malformed_schema', `${name}: a field of it has no name`);
+    const told = (type_pointer ? at(raw_schema, type_pointer) : null) ?? 'string';
+    return [key, propertyOf(mappedType(runtime, loader, { told, raw_schema }), `${name}, field "${key}"`)];
+  });
+  const filter = loader.schema_filter;
+  const isKept = ([key, property]: [string, Property]) =>
+    !filter?.condition ||
+    templates.truth(filter.condition, { ...scope, parameters: filter.$parameters ?? {}, record: { [key]: property } });
+  const known: ManifestRecord = Object.fromEntries(entries.filter(isKept));
+  return transform(known, { transformations: loader.schema_transformations, templates, scope }) as Record<
+    string,
+    Property
+  >;
+}
+
+async function firstRecord(runtime: Runtime, name: string, { retriever }: DynamicSchema): Promise<ManifestRecord> {
+  const parts = partsOf(readingBy(runtime, name, retriever));
+  try {
+    for await (const { items } of parts) for await (const { records } of items) if (records[0]) return records[0];
+    return {};
+  } finally {
+    await parts.return(undefined);
+  }
+}
+
+function mappedType(
+  { templates, scope }: Runtime,
+  { schema_type_identifier: { types_mapping } }: DynamicSchema,
+  { told, raw_schema }: { told: unknown; raw_schema: unknown },
+): unknown {
+  const inScope: Scope = { ...scope, parameters: {}, raw_schema };
+  const found = types_mapping.find(
+    ({ current_type, condition }) =>
+      Bun.deepEquals(current_type, told) && (!condition || templates.truth(condition, inScope)),
+  );
+  return found ? found.target_type : told;
+}
+
+function propertyOf(type: unknown, place: string): Property {
+  if (Array.isArray(type) && type.length === 2 && type.every((one) => typeof one === 'string'))
+    return { oneOf: type.map((one) => propertyOf(one, place)) };
+  const name = typeof type === 'string' ? type : (type as Exclude<ItemType, string> | null)?.field_type;
+  const known = name !== undefined && Object.hasOwn(TYPES, name) ? TYPES[name] : undefined;
+  if (known) return known;
+  throw new ConfigurationError(
+    'unknown_type',
+    `${place}: the manifest does not say what the type ${JSON.stringify(type).slice(0, 100)} is`,
+  );
+}

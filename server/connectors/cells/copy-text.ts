@@ -1,0 +1,84 @@
+import type { Cell } from '../contract/connector.ts';
+
+const NEEDS_ESCAPE = /[\\\n\r\t\0]/;
+const BACKSLASH = 0x5c;
+const NUL = 0x00;
+
+/** By character code. A NUL cannot be stored and is left out. */
+const ESCAPES: (string | undefined)[] = [];
+ESCAPES[BACKSLASH] = '\\\\';
+ESCAPES[0x0a] = '\\n';
+ESCAPES[0x0d] = '\\r';
+ESCAPES[0x09] = '\\t';
+ESCAPES[NUL] = '';
+
+/** By the character after the backslash; others stand for themselves. */
+const UNESCAPED: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
+
+// Both loops cut and join by hand: replace() with a function took a third more CPU in each direction (measured on
+// 80 MB of rows where three of ten cells hold a backslash; the row lane spends two thirds of its CPU here).
+
+/** Rows of whole lines of COPY text. */
+export function decodeCopyText(text: string): Cell[][] {
+  const lines = text.split('\n');
+  // Each line ends in a line feed, so the last piece is empty.
+  lines.pop();
+  const rows = lines as unknown as Cell[][];
+  for (let index = 0; index < lines.length; index++) {
+    const line = lines[index]!;
+    const cells: Cell[] = line.split('\t');
+    // Also NULL is written with a backslash: without one the line is as it stands.
+    if (line.includes('\\')) unescapeCells(cells);
+    rows[index] = cells;
+  }
+  return rows;
+}
+
+function unescapeCells(cells: Cell[]) {
+  for (let index = 0; index < cells.length; index++) {
+    const cell = cells[index]!;
+    const at = cell.indexOf('\\');
+    if (at >= 0) cells[index] = cell === '\\N' ? null : unescape(cell, at);
+  }
+}
+
+function unescape(cell: string, first: number): string {
+  let text = '';
+  let from = 0;
+  for (let at = first; at >= 0; at = cell.indexOf('\\', from)) {
+    const character = cell[at + 1] ?? '';
+    text += cell.slice(from, at) + (UNESCAPED[character] ?? character);
+    from = at + 2;
+  }
+  return text + cell.slice(from);
+}
+
+/** Lines of COPY text. `onNul` is told when a NUL character had to be left out. */
+export function encodeCopyText(rows: readonly Cell[][], onNul: () => void): string {
+  let text = '';
+  for (const row of rows) {
+    for (let index = 0; index < row.length; index++) {
+      const cell = row[index]!;
+      if (index > 0) text += '\t';
+      if (cell === null) text += '\\N';
+      else text += NEEDS_ESCAPE.test(cell) ? escape(cell, onNul) : cell;
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+function escape(cell: string, onNul: () => void): string {
+  let text = '';
+  let from = 0;
+  for (let at = 0; at < cell.length; at++) {
+    const code = cell.charCodeAt(at);
+    if (code !== BACKSLASH && code > 0x0d) continue;
+    const escaped = ESCAPES[code];
+    if (escaped === undefined) continue;
+    if (code === NUL) onNul();
+    text += cell.slice(from, at) + escaped;
+    from = at + 1;
+  }
+  return text + cell.slice(from);
+}

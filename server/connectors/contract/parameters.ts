@@ -1,0 +1,188 @@
+import { z } from 'zod';
+import type { AnyConnector } from './connector.ts';
+
+/** What the fields of a connector's `config` say about themselves by `.meta({ … })`. Only `label` must be there. */
+export interface ParameterMeta {
+  label?: string;
+  /** Stored sealed, never shown, taken out of every log. */
+  secret?: boolean;
+  placeholder?: string;
+  /** Labels of an enum's values; a value without one is its own label. */
+  value_labels?: Record<string, string>;
+  /** Parameters that `possibleValues` needs filled in first. */
+  depends_on?: string[];
+  /** Shown only while another parameter has one of these values. */
+  visible_when?: { parameter: string; equals: (string | number | boolean)[] };
+  group?: 'connection' | 'authentication' | 'advanced' | 'stream';
+  /** `check` is what tells whether the value is right. */
+  validates_remotely?: boolean;
+  /** Only where the zod type does not say it. */
+  parameter_type?: 'ssh_tunnel';
+}
+
+declare module 'zod' {
+  interface GlobalMeta extends ParameterMeta {}
+}
+
+export const PARAMETER_TYPES = [
+  'string',
+  'integer',
+  'number',
+  'boolean',
+  'date',
+  'enum',
+  'multi_enum',
+  'object',
+  'string_list',
+  'ssh_tunnel',
+] as const;
+export type ParameterType = (typeof PARAMETER_TYPES)[number];
+
+/** One setting as the catalogue and the forms show it. */
+export interface ConnectorParameter {
+  name: string;
+  label: string;
+  description?: string;
+  type: ParameterType;
+  required: boolean;
+  secret: boolean;
+  default?: unknown;
+  placeholder?: string;
+  pattern?: string;
+  minimum?: number;
+  maximum?: number;
+  /** Value to label. */
+  possible_values?: Record<string, string>;
+  dynamic_possible_values: boolean;
+  depends_on?: string[];
+  visible_when?: { parameter: string; equals: (string | number | boolean)[] };
+  group: 'connection' | 'authentication' | 'advanced' | 'stream';
+  order: number;
+  validates_remotely: boolean;
+}
+
+export interface ParameterProblem {
+  /** Empty when the whole is no object. */
+  parameter: string;
+  code: 'missing_parameter' | 'invalid_parameter';
+  message: string;
+}
+
+interface JsonProperty extends ParameterMeta {
+  description?: string;
+  type?: string | string[];
+  format?: string;
+  enum?: string[];
+  items?: JsonProperty;
+  anyOf?: JsonProperty[];
+  default?: unknown;
+  pattern?: string;
+  minimum?: number;
+  maximum?: number;
+}
+
+/** The settings of a connector in the order in which its `config` lists them. */
+export function describeParameters(connector: AnyConnector): ConnectorParameter[] {
+  const { properties, required } = jsonOf(connector.config);
+  const dynamic = new Set(Object.keys(connector.possibleValues ?? {}));
+  return Object.entries(properties).map(([name, property], order) => ({
+    ...describe(name, property),
+    required: required.has(name),
+    dynamic_possible_values: dynamic.has(name),
+    order,
+  }));
+}
+
+/** Names of the settings that are secrets. */
+export function secretNames(config: z.ZodObject): string[] {
+  const { properties } = jsonOf(config);
+  return Object.keys(properties).filter((name) => properties[name]?.secret === true);
+}
+
+/** Checks settings as a user sent them (secrets included) and fills in the defaults. Unknown names are problems too. */
+export function parseParameters(
+  connector: AnyConnector,
+  value: unknown,
+): { config: Record<string, unknown> } | { problems: ParameterProblem[] } {
+  const result = connector.config.strict().safeParse(value);
+  if (result.success) return { config: result.data };
+  const given: Record<string, unknown> = typeof value === 'object' && value !== null ? { ...value } : {};
+  const problems = result.error.issues.flatMap((issue) => problemsOf(issue, given));
+  return { problems: problems.filter((problem, at) => !isRepeated(problem, problems.slice(0, at))) };
+}
+
+/** A missing parameter breaks several rules at once, but that it is missing says it all. */
+const isRepeated = (problem: ParameterProblem, earlier: ParameterProblem[]) =>
+  earlier.some(({ parameter, code }) => parameter === problem.parameter && code === 'missing_parameter');
+
+function problemsOf(issue: z.core.$ZodIssue, given: Record<string, unknown>): ParameterProblem[] {
+  if (issue.code === 'unrecognized_keys' && issue.path.length === 0) {
+    return issue.keys.map((parameter) => ({
+      parameter,
+      code: 'invalid_parameter' as const,
+      message: `There is no parameter "${parameter}"`,
+    }));
+  }
+  const parameter = String(issue.path[0] ?? '');
+  const absent = parameter !== '' && [undefined, null, ''].includes(given[parameter] as string | null | undefined);
+  if (absent && issue.path.length === 1 && issue.code !== 'custom') {
+    return [{ parameter, code: 'missing_parameter', message: `The parameter "${parameter}" is missing` }];
+  }
+  return [{ parameter, code: 'invalid_parameter', message: issue.message }];
+}
+
+function jsonOf(config: z.ZodObject) {
+  const json = z.toJSONSchema(config, { io: 'input', unrepresentable: 'any' });
+  return {
+    properties: (json.properties ?? {}) as Record<string, JsonProperty>,
+    required: new Set(json.required ?? []),
+  };
+}
+
+function describe(name: string, property: JsonProperty) {
+  const type = typeOf(property);
+  const minimum = bound(property.minimum);
+  const maximum = bound(property.maximum);
+  const values = type === 'enum' ? enumOf(property) : type === 'multi_enum' ? property.items?.enum : undefined;
+  return {
+    name,
+    label: property.label ?? name,
+    ...(property.description !== undefined && { description: property.description }),
+    type,
+    secret: property.secret === true,
+    ...(property.default !== undefined && property.default !== null && { default: property.default }),
+    ...(property.placeholder !== undefined && { placeholder: property.placeholder }),
+    ...(type === 'string' && property.pattern !== undefined && { pattern: property.pattern }),
+    ...(minimum !== undefined && { minimum }),
+    ...(maximum !== undefined && { maximum }),
+    ...(values && { possible_values: labelled(values, property.value_labels ?? {}) }),
+    ...(property.depends_on && { depends_on: property.depends_on }),
+    ...(property.visible_when && { visible_when: property.visible_when }),
+    group: property.group ?? ('connection' as const),
+    validates_remotely: property.validates_remotely === true,
+  };
+}
+
+const labelled = (values: string[], labels: Record<string, string>) =>
+  Object.fromEntries(values.map((value) => [value, labels[value] ?? value]));
+
+const enumOf = (property: JsonProperty) => withoutNull(property).enum;
+
+/** A nullable field comes as `anyOf` or as a list of types. */
+const withoutNull = (property: JsonProperty): JsonProperty =>
+  property.anyOf?.find((choice) => choice.type !== 'null') ?? property;
+
+function typeOf(property: JsonProperty): ParameterType {
+  if (property.parameter_type) return property.parameter_type;
+  const plain = withoutNull(property);
+  const type = Array.isArray(plain.type) ? plain.type.find((name) => name !== 'null') : plain.type;
+  if (plain.enum) return 'enum';
+  if (type === 'array') return plain.items?.enum ? 'multi_enum' : 'string_list';
+  if (type === 'string') return plain.format === 'date' ? 'date' : 'string';
+  if (type === 'integer' || type === 'number' || type === 'boolean' || type === 'object') return type;
+  throw new Error(`A parameter cannot be of the type ${String(type)}`);
+}
+
+/** zod states the limits of exact integers even where the connector set none. */
+const bound = (value: number | undefined) =>
+  value !== undefined && Math.abs(value) === Number.MAX_SAFE_INTEGER ? undefined : value;

@@ -1,0 +1,75 @@
+import type { DuckDBConnection } from '@duckdb/node-api';
+import type { Field, StreamSchema } from '../../contract/connector.ts';
+import { DATABASE, query, type Value } from '../connection/engine.ts';
+import { literal } from '../connection/sql.ts';
+import { DIALECT, isCursorType, isDate, logicalType } from '../connection/types.ts';
+
+export const STATE_TABLE = '_pipeline_state';
+
+/** One row a column: schema, table, whether a view, comment, column, type, nullable, place in the primary key. */
+const columnsQuery = (schemas: readonly string[]) => `
+  select t.schema_name, t.name, t.is_view, t.comment, c.column_name, c.data_type, c.is_nullable,
+         nullif(list_position(k.names, c.column_name), 0)
+    from (select schema_name, table_name as name, false as is_view, comment from duckdb_tables()
+           where database_name = '${DATABASE}' and not internal
+          union all select schema_name, view_name, true, comment from duckdb_views()
+           where database_name = '${DATABASE}' and not internal) t
+    join duckdb_columns() c on c.database_name = '${DATABASE}' and c.schema_name = t.schema_name and c.table_name = t.name
+    left join (select schema_name, table_name, any_value(constraint_column_names) as names from duckdb_constraints()
+                where database_name = '${DATABASE}' and constraint_type = 'PRIMARY KEY' group by all) k
+      on k.schema_name = t.schema_name and k.table_name = t.name
+   where t.name <> '${STATE_TABLE}' ${schemas.length > 0 ? `and t.schema_name in (${schemas.map(literal).join(', ')})` : ''}
+   order by t.schema_name, t.name, c.column_index`;
+
+export async function discoverStreams(
+  connection: DuckDBConnection,
+  schemas: readonly string[],
+): Promise<StreamSchema[]> {
+  const tables = new Map<string, Value[][]>();
+  for (const row of await query(connection, columnsQuery(schemas))) {
+    const name = JSON.stringify(row.slice(0, 2));
+    const known = tables.get(name);
+    if (known) known.push(row);
+    else tables.set(name, [row]);
+  }
+  return Array.from(tables.values(), streamOf);
+}
+
+function streamOf(rows: Value[][]): StreamSchema {
+  const [schema, name, isView, comment] = rows[0] as Value[];
+  const fields = rows.map(fieldOf);
+  const key = rows
+    .filter((row) => row[7] != null)
+    .toSorted((a, b) => Number(a[7]) - Number(b[7]))
+    .map((row) => [row[4] as string]);
+  const cursors = fields.filter((field) => field.is_cursor_candidate);
+  const usual = cursors.find(
+    ({ path, type }) => isDate(type) && /^(updated|modified|last_modified|changed)_?(at|on)?$/i.test(path[0] ?? ''),
+  );
+  return {
+    namespace: schema as string,
+    name: name as string,
+    description: comment || null,
+    fields,
+    supported_sync_modes: ['full_refresh', 'incremental'],
+    source_defined_cursor: false,
+    default_cursor_field: usual?.path ?? null,
+    source_defined_primary_key: key.length > 0 ? key : null,
+    is_resumable: cursors.length > 0,
+    supports_date_window: cursors.some(({ type }) => isDate(type)),
+    suggested: isView === 'false',
+  };
+}
+
+function fieldOf(row: Value[]): Field {
+  const type = row[5] as string;
+  return {
+    path: [row[4] as string],
+    type: logicalType(type),
+    source_type: type,
+    dialect: DIALECT,
+    nullable: row[6] === 'true' && row[7] == null,
+    is_primary_key: row[7] != null,
+    is_cursor_candidate: isCursorType(type),
+  };
+}

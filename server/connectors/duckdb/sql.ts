@@ -1,7 +1,0 @@
-import { identifier } from '../file/duckdb.ts';
-import { DATABASE } from './engine.ts';
-
-export { identifier, literal } from '../file/duckdb.ts';
-
-export const relation = (schema: string, table: string) => `${DATABASE}.${identifier(schema)}.${identifier(table)}`;
-export const columnList = (names: readonly string[]) => names.map(identifier).join(', ');

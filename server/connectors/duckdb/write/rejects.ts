@@ -1,0 +1,126 @@
+import type { DuckDBConnection } from '@duckdb/node-api';
+import { REJECTED_TABLE, type RejectCount } from '../../kits/sql/rejects.ts';
+import { execute, query } from '../connection/engine.ts';
+import { isViolation } from '../connection/failures.ts';
+import { literal, relation } from '../connection/sql.ts';
+import { isMerge, type Stage, STAGE } from './stage.ts';
+import type { Target } from './tables.ts';
+import { valueSql } from '../connection/types.ts';
+
+/** With the cells of each row's key, by their places in the stage. */
+export const WAITING = 'temp.main.rejected';
+const COLUMNS = 'connection_id, connection_run_id, stream_run_id, table_name, reason, "row", rejected_at';
+
+/** In the open transaction. */
+export const ensureRejectedTable = (connection: DuckDBConnection, schema: string): Promise<number> =>
+  execute(
+    connection,
+    `CREATE TABLE IF NOT EXISTS ${relation(schema, REJECTED_TABLE)} (
+       connection_id VARCHAR NOT NULL, connection_run_id VARCHAR NOT NULL, stream_run_id VARCHAR NOT NULL,
+       table_name VARCHAR NOT NULL, reason VARCHAR NOT NULL, "row" JSON NOT NULL, rejected_at TIMESTAMPTZ NOT NULL)`,
+  );
+
+/** Takes staged rows that cannot be loaded out of the stage; the commit of the others brings them to `_rejected`. */
+export class DuckDbRejects {
+  #waiting = 0;
+
+  constructor(
+    private readonly work: { connection: DuckDBConnection; target: Target; stage: Stage },
+    readonly rejected: RejectCount,
+  ) {}
+
+  /** The rows with a value that is none of its column's type, or without a key. */
+  async takeMisfits(): Promise<void> {
+    const kinds = misfits(this.work.target);
+    if (this.work.stage.rows > 0 && kinds.length > 0) await this.#take(kinds);
+  }
+
+  /**
+   * After a load that failed and was rolled back: takes the first row that breaks a rule of the table, which only trying
+   * tells. `load` brings the stage in, in the open transaction. False: it was something else.
+   */
+  async takeViolation(error: unknown, load: () => Promise<unknown>): Promise<boolean> {
+    const { stage } = this.work;
+    if (!isViolation(error) || stage.rows === 0) return false;
+    let [good, bad, reason] = [-1, await this.#lastRow(), reasonOf(error)];
+    while (bad - good > 1) {
+      const middle = Math.floor((good + bad) / 2);
+      const violation = await stage.upTo(middle, () => this.#violation(load));
+      if (violation === null) good = middle;
+      else [bad, reason] = [middle, violation];
+    }
+    await this.#take([{ where: `rowid = ${bad}`, reason: literal(reason) }]);
+    return true;
+  }
+
+  /** In the transaction of the others. */
+  async commit(): Promise<void> {
+    if (this.#waiting === 0) return;
+    const { connection, target } = this.work;
+    const { connection_id, connection_run_id, stream_run_id, table } = target;
+    const values = [connection_id, connection_run_id, stream_run_id, table].map(literal).join(', ');
+    const into = relation(target.schema, REJECTED_TABLE);
+    await execute(
+      connection,
+      `INSERT INTO ${into} (${COLUMNS}) SELECT ${values}, reason, content, now() FROM ${WAITING}`,
+    );
+  }
+
+  /** After the commit. */
+  async clear(): Promise<void> {
+    if (this.#waiting > 0) await execute(this.work.connection, `DROP TABLE ${WAITING}`);
+    this.#waiting = 0;
+  }
+
+  async #take(kinds: readonly { where: string; reason: string }[]): Promise<void> {
+    const { connection, target, stage } = this.work;
+    const reason = `CASE ${kinds.map((kind) => `WHEN ${kind.where} THEN ${kind.reason}`).join(' ')} END`;
+    const row = target.columns.map(({ name }, at) => `${literal(name)}, c${at}`).join(', ');
+    const key = stage.key.map((at) => `, c${at}`).join('');
+    const found = `SELECT rowid AS place, ${reason} AS reason, json_object(${row}) AS content${key} FROM ${STAGE} WHERE reason IS NOT NULL`;
+    const which = `${found} ORDER BY place LIMIT ${this.rejected.left + 1}`;
+    await execute(connection, `CREATE TEMP TABLE IF NOT EXISTS rejected AS FROM (${found}) LIMIT 0`);
+    const taken = await execute(connection, `INSERT INTO ${WAITING} ${which}`);
+    if (taken === 0) return;
+    this.#waiting += taken;
+    stage.refused = true;
+    const [last] = await query(connection, `SELECT reason FROM ${WAITING} ORDER BY place DESC LIMIT 1`);
+    this.rejected.add(taken, last?.[0] ?? '');
+    await stage.remove(`rowid IN (SELECT place FROM ${WAITING})`);
+  }
+
+  async #lastRow(): Promise<number> {
+    const [row] = await query(this.work.connection, `SELECT max(rowid) FROM ${STAGE}`);
+    return Number(row?.[0]);
+  }
+
+  /** Null: none. */
+  async #violation(load: () => Promise<unknown>): Promise<string | null> {
+    const { connection } = this.work;
+    await execute(connection, 'BEGIN');
+    try {
+      await load();
+      return null;
+    } catch (error) {
+      if (isViolation(error)) return reasonOf(error);
+      throw error;
+    } finally {
+      await execute(connection, 'ROLLBACK');
+    }
+  }
+}
+
+const reasonOf = (error: unknown) => (error as Error).message.split('\n')[0] ?? '';
+
+function misfits(target: Target): { where: string; reason: string }[] {
+  return target.typed.flatMap(({ name, type }, at) => {
+    const cell = `c${at}`;
+    const misfit = {
+      where: `${cell} IS NOT NULL AND TRY(${valueSql(cell, type)}) IS NULL`,
+      reason: `${literal(`${name} has "`)} || left(${cell}, 100) || ${literal(`", which is no ${type}`)}`,
+    };
+    const isKey = isMerge(target) && target.primary_key.includes(name);
+    const keyless = { where: `${cell} IS NULL`, reason: literal(`it has no ${name}, which is its key`) };
+    return [...(type === 'VARCHAR' ? [] : [misfit]), ...(isKey ? [keyless] : [])];
+  });
+}

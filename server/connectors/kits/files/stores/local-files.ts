@@ -1,0 +1,114 @@
+import { mkdir, realpath, stat } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { Glob } from 'bun';
+import { ConfigurationError, ConnectorError, RetryableError } from '../../../contract/errors.ts';
+import type { RemoteContent } from './remote-content.ts';
+
+/** A file that a source may read. Times in microseconds. */
+export interface FoundFile {
+  /** Below the root, with `/`, a key or an address: what users see and what states keep. */
+  name: string;
+  /** Empty for a file elsewhere. */
+  path: string;
+  size: number;
+  modified: number;
+  /** Set for a file elsewhere. */
+  remote?: RemoteContent;
+}
+
+export const WILDCARD = /[*?[\]{}!]/;
+export const MAX_FILES = 100_000;
+
+const outside = (path: string) =>
+  new ConfigurationError('path_outside_root', `The path "${path}" does not lie below the folder for files`);
+
+/** Makes a ConnectorError of what the file system says. `name` is shown to users, so nothing above the root. */
+export function fileError(error: unknown, name: string): unknown {
+  if (!(error instanceof Error) || error instanceof ConnectorError || !('code' in error)) return error;
+  const code = String(error.code);
+  if (code === 'ENOENT')
+    return new ConfigurationError('file_not_found', `There is no file "${name}"`, { cause: error });
+  if (['EACCES', 'EPERM', 'EROFS'].includes(code)) {
+    return new ConfigurationError('file_forbidden', `The service may not open "${name}"`, { cause: error });
+  }
+  if (['EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'EEXIST', 'ELOOP'].includes(code)) {
+    return new ConfigurationError('file_path_invalid', `"${name}" cannot be used as a path (${code})`, {
+      cause: error,
+    });
+  }
+  return /^E[A-Z]+$/.test(code) ? new RetryableError('file_error', `"${name}": ${code}`, { cause: error }) : error;
+}
+
+/** The files that a path or pattern below the root names, by name. @throws ConfigurationError when any lies outside. */
+export async function findFiles(root: string, pattern: string): Promise<FoundFile[]> {
+  refuseEscapes(pattern);
+  try {
+    const top = await realpath(root);
+    if (!WILDCARD.test(pattern)) return [await foundFile(top, pattern)];
+    const found: FoundFile[] = [];
+    await insideRoot(top, literalPart(pattern));
+    for await (const name of new Glob(pattern).scan({ cwd: top, onlyFiles: true, followSymlinks: true })) {
+      if (name.split(sep).includes('_pipeline_state')) continue;
+      found.push(await foundFile(top, name));
+      if (found.length > MAX_FILES) throw new ConfigurationError('too_many_files', `"${pattern}" names too many files`);
+    }
+    return found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  } catch (error) {
+    throw fileError(error, pattern);
+  }
+}
+
+/** A folder below the root, made where it is missing. @throws ConfigurationError when it lies outside. */
+export async function folderBelow(root: string, path: string): Promise<string> {
+  refuseEscapes(path);
+  try {
+    await mkdir(root, { recursive: true });
+    const top = await realpath(root);
+    const folder = join(top, path);
+    let existing = folder;
+    while (!(await exists(existing))) existing = dirname(existing);
+    await insideRoot(top, relative(top, existing));
+    await mkdir(folder, { recursive: true });
+    return await realpath(folder);
+  } catch (error) {
+    throw fileError(error, path);
+  }
+}
+
+/** A name as one segment of a path: nothing in it can lead elsewhere. */
+export const safeSegment = (name: string) => encodeURIComponent(name).replace(/^\./, '%2E').replaceAll('*', '%2A');
+
+function refuseEscapes(path: string): void {
+  const segments = path.split(/[/\\]/);
+  if (path.startsWith('/') || path.includes('\0') || segments.includes('..')) throw outside(path);
+}
+
+/** The folders of a pattern in front of its first wildcard. */
+function literalPart(pattern: string): string {
+  const segments = pattern.split('/');
+  const first = segments.findIndex((segment) => WILDCARD.test(segment));
+  return segments.slice(0, first).join('/');
+}
+
+/** What every name begins with that a pattern matches. */
+export const literalStart = (pattern: string): string => pattern.slice(0, WILDCARD.exec(pattern)?.index);
+
+/** Follows the links of a path. @throws ConfigurationError when they lead out of the root. */
+async function insideRoot(top: string, name: string): Promise<string> {
+  const path = await realpath(join(top, name));
+  if (path !== top && !path.startsWith(top + sep)) throw outside(name);
+  return path;
+}
+
+async function foundFile(top: string, name: string): Promise<FoundFile> {
+  const path = await insideRoot(top, name);
+  const about = await stat(path, { bigint: true });
+  if (!about.isFile()) throw new ConfigurationError('file_path_invalid', `"${name}" is not a file`);
+  return { name, path, size: Number(about.size), modified: Number(about.mtimeNs / 1000n) };
+}
+
+const exists = (path: string) =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );

@@ -1,0 +1,71 @@
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { open, readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { WriteTarget } from '../../../contract/connector.ts';
+import { CommitLog, type CommitRecord } from './commit-log.ts';
+import { folderBelow } from './local-files.ts';
+import type { Draft, TableStore } from './table-store.ts';
+
+/** A table in a folder: drafts are files whose names begin with a dot, published by a rename. */
+export class LocalTable implements TableStore {
+  private constructor(
+    private readonly target: WriteTarget,
+    private readonly folder: string,
+    private readonly log: CommitLog,
+  ) {}
+
+  /** @param paths of the table and of the states, below the root */
+  static async open(root: string, paths: { table: string; states: string }, target: WriteTarget): Promise<LocalTable> {
+    const folder = await folderBelow(root, paths.table);
+    const states = await folderBelow(root, paths.states);
+    return new LocalTable(target, folder, await CommitLog.open(states, `${target.connection_id}-${target.stream_id}`));
+  }
+
+  get last(): CommitRecord | null {
+    return this.log.last;
+  }
+
+  async draft(to: string): Promise<Draft> {
+    const { stream_id, fence } = this.target;
+    const from = `.${stream_id}.${fence}.${to}`;
+    const path = join(this.folder, from);
+    const stream = createWriteStream(path, { flags: 'wx' });
+    await once(stream, 'open');
+    return {
+      stream,
+      path,
+      scratch: `${path}.spill`,
+      keep: () => syncFile(path),
+      async discard() {
+        stream.destroy();
+        await rm(path, { force: true });
+      },
+      published: () => ({ from, to }),
+    };
+  }
+
+  files = () => readdir(this.folder);
+  append = (record: CommitRecord) => this.log.append(record);
+  apply = () => this.log.apply(this.folder);
+  assertNewest = () => this.log.assertNewest();
+
+  async sweep(): Promise<void> {
+    for (const name of await readdir(this.folder)) {
+      if (name.startsWith(`.${this.target.stream_id}.`)) {
+        await rm(join(this.folder, name), { recursive: true, force: true });
+      }
+    }
+  }
+}
+
+/** @returns the size */
+async function syncFile(path: string): Promise<number> {
+  const handle = await open(path, 'r+');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  return (await stat(path)).size;
+}

@@ -1,0 +1,90 @@
+import { AwsV4Signer } from 'aws4fetch';
+import { ConfigurationError } from '../../../contract/errors.ts';
+import type { S3Location } from './location-settings.ts';
+import { type NetworkContext, type RemoteCall, repeated, request, textOf } from './remote-request.ts';
+import { parseXml, refusalOf, s3Error } from './s3-failures.ts';
+
+export interface S3Call {
+  method: string;
+  /** Empty: the bucket itself. */
+  key?: string;
+  query?: Record<string, string>;
+  headers?: Record<string, string>;
+  body?: Uint8Array<ArrayBuffer> | string;
+  /** Statuses that are answers too and no errors. */
+  accept?: number[];
+}
+
+/** A bucket. Every request is signed here and sent by `ctx.fetch`, so that it is recorded and its address checked. */
+export class Bucket {
+  private readonly base: URL;
+
+  constructor(
+    readonly ctx: NetworkContext,
+    readonly settings: S3Location,
+  ) {
+    const { endpoint, region, bucket = '', path_style } = settings;
+    this.base = new URL(endpoint ?? `https://s3.${region}.amazonaws.com`);
+    if (!path_style) this.base.hostname = `${bucket}.${this.base.hostname}`;
+    this.base.pathname = `${this.base.pathname.replace(/\/$/, '')}/${path_style ? encodeURIComponent(bucket) : ''}`;
+  }
+
+  /** @throws ConnectorError for every status that is neither 2xx nor accepted */
+  async send(call: S3Call): Promise<Response> {
+    const { timeout_seconds, bucket = '' } = this.settings;
+    return repeated(this.ctx, async () => {
+      const answer = await request(this.ctx, await this.signed(call), timeout_seconds);
+      if (answer.ok || call.accept?.includes(answer.status)) return answer;
+      const said = await textOf(this.ctx, answer, timeout_seconds);
+      throw s3Error(refusalOf(answer.status, said, { bucket, key: call.key ?? '' }));
+    });
+  }
+
+  /** An answer that is an XML document with this root. */
+  async document(call: S3Call, root: string): Promise<Record<string, unknown>> {
+    const answer = await this.send(call);
+    const text = await textOf(this.ctx, answer, this.settings.timeout_seconds);
+    const found = parseXml(text);
+    if (found && root in found) return (found[root] || {}) as Record<string, unknown>;
+    // CompleteMultipartUpload may say 200 and fail afterwards.
+    if (found?.Error) throw s3Error(refusalOf(500, text, { bucket: this.settings.bucket ?? '', key: call.key ?? '' }));
+    throw new ConfigurationError('endpoint_not_s3', `${this.base.host} does not answer as S3 does`);
+  }
+
+  private async signed({ method, key = '', query = {}, headers = {}, body }: S3Call): Promise<RemoteCall> {
+    const { access_key_id = '', secret_access_key = '', session_token, region } = this.settings;
+    const signer = new AwsV4Signer({
+      method,
+      url: this.urlOf(key, query).href,
+      headers: { ...headers, 'x-amz-content-sha256': sha256(body ?? '') },
+      body,
+      accessKeyId: access_key_id,
+      secretAccessKey: secret_access_key,
+      sessionToken: session_token,
+      service: 's3',
+      region,
+    });
+    const signed = await signer.sign();
+    return { method, url: signed.url, headers: Object.fromEntries(signed.headers), body };
+  }
+
+  private urlOf(key: string, query: Record<string, string>): URL {
+    if (key.split('/').some((segment) => segment === '.' || segment === '..')) {
+      throw new ConfigurationError('key_unreachable', `The key "${key}" cannot be written as an address`);
+    }
+    const url = new URL(this.base);
+    if (key) url.pathname = `${url.pathname.replace(/\/$/, '')}/${key.split('/').map(encodeURIComponent).join('/')}`;
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+    return url;
+  }
+}
+
+const sha256 = (body: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(body).digest('hex');
+
+/** Keys begin without a slash; `.` is the bucket itself. */
+export const keyPrefix = (path: string) =>
+  path
+    .split('/')
+    .filter((segment) => segment !== '' && segment !== '.')
+    .map((segment) => `${segment}/`)
+    .join('');

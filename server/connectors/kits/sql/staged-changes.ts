@@ -1,0 +1,128 @@
+import type { Cell } from '../../contract/connector.ts';
+import { type RowChange, UPSERT } from '../../contract/changes.ts';
+
+/**
+ * How a stage keeps what happened to a row, in one column of text: null or '' for a whole upsert, `d` for a delete,
+ * `u,3,7,` for an upsert that left the columns 3 and 7 as they are.
+ */
+export function changeCell(change: RowChange): string | null {
+  if (change.operation === 'delete') return 'd';
+  return change.operation === 'upsert' && change.unchanged?.length ? `u,${change.unchanged.join(',')},` : null;
+}
+
+/** What a stage has seen since it was made; decides what a merge has to look at. */
+export class StagedChanges {
+  /** Everything from before the first staged row is gone. */
+  truncated = false;
+  deletes = false;
+  /** Columns that some staged row leaves unchanged. */
+  readonly unchanged = new Set<number>();
+
+  note(change: RowChange): void {
+    if (change.operation === 'delete') this.deletes = true;
+    else if (change.operation === 'upsert') for (const index of change.unchanged ?? []) this.unchanged.add(index);
+  }
+
+  /** Rows staged so far are gone; so is all that was before them. */
+  truncate(): void {
+    this.truncated = true;
+    this.unchanged.clear();
+  }
+}
+
+/**
+ * Leaves out rows that a later one of the same key makes meaningless, so that they need not be staged. Rows before one
+ * that leaves columns unchanged stay: it needs their values.
+ */
+export function withoutOverwritten(
+  rows: readonly Cell[][],
+  changes: readonly RowChange[],
+  key: readonly number[],
+): { rows: Cell[][]; changes: RowChange[] } {
+  const last = new Map<string, number>();
+  const overwritten = new Set<number>();
+  const [only] = key;
+  for (const [index, row] of rows.entries()) {
+    const text = key.length === 1 ? (row[only!] ?? '') : JSON.stringify(key.map((at) => row[at]));
+    const before = last.get(text);
+    const change = changes[index];
+    const whole = change?.operation !== 'upsert' || !change.unchanged?.length;
+    if (before !== undefined && whole) overwritten.add(before);
+    last.set(text, index);
+  }
+  const isKept = (_: unknown, index: number) => !overwritten.has(index);
+  return { rows: rows.filter(isKept), changes: changes.filter(isKept) };
+}
+
+/**
+ * The rows of a batch as a stage takes them: noted, with what happened behind the cells, without the overwritten ones.
+ * `uncopied`: rows that were taken without being staged, less those staged to be deleted.
+ */
+export function rowsToStage(
+  rows: readonly Cell[][],
+  changes: readonly RowChange[],
+  { key, noted }: { key: readonly number[]; noted: StagedChanges },
+): { rows: Cell[][]; uncopied: number } {
+  const kept = withoutOverwritten(rows, changes, key);
+  for (const [index, row] of kept.rows.entries()) {
+    const change = kept.changes[index] ?? UPSERT;
+    noted.note(change);
+    row.push(changeCell(change));
+  }
+  const upserts = changes.filter(({ operation }) => operation === 'upsert').length;
+  return { rows: kept.rows, uncopied: upserts - kept.rows.length };
+}
+
+export interface StagedRows {
+  /** A table or a subquery with an alias. */
+  from: string;
+  /** All names quoted. `columns` in the order of the target's, `key` some of them. */
+  columns: readonly string[];
+  key: readonly string[];
+  /** The column of `changeCell`. */
+  change: string;
+  /** Grows with the order of arrival. */
+  sequence: string;
+  unchanged: Iterable<number>;
+  /** No column's name begins with it. */
+  prefix: string;
+}
+
+/**
+ * A SELECT of the last change of each key, in SQL that PostgreSQL, MySQL and DuckDB understand: the columns, and
+ * `<prefix>what`: `d`, `u` or '' for a whole row. Columns left unchanged get their value out of the earlier changes of
+ * the same key; where those have none either, `<prefix>keep<index>` is 1 and the row is an `u`.
+ */
+export function latestChanges({ from, columns, key, change, sequence, unchanged, prefix }: StagedRows): string {
+  const indexes = Array.from(unchanged).toSorted((a, b) => a - b);
+  const untouched = (index: number) => `coalesce(${change}, '') like '%,${index},%'`;
+  const known = (index: number) => `not (${untouched(index)}) and coalesce(${change}, '') <> 'd'`;
+  const partition = `partition by ${key.join(', ')}`;
+  const found = indexes.flatMap((index) => [
+    `first_value(${columns[index]}) over (${partition} order by case when ${known(index)} then 0 else 1 end, ${sequence} desc) as ${prefix}v${index}`,
+    `max(case when ${known(index)} then 1 else 0 end) over (${partition}) as ${prefix}k${index}`,
+  ]);
+  const ranked = [
+    ...columns,
+    change,
+    ...found,
+    `row_number() over (${partition} order by ${sequence} desc) as ${prefix}place`,
+  ];
+  const missing = (index: number) => `(${untouched(index)} and ${prefix}k${index} = 0)`;
+  const values = columns.map((column, index) =>
+    indexes.includes(index)
+      ? `case when ${untouched(index)} then ${prefix}v${index} else ${column} end as ${column}`
+      : column,
+  );
+  const what = indexes.length > 0 ? `when ${indexes.map(missing).join(' or ')} then 'u'` : '';
+  const kept = indexes.map((index) => `case when ${missing(index)} then 1 else 0 end as ${prefix}keep${index}`);
+  const shown = [...values, `case when ${change} = 'd' then 'd' ${what} else '' end as ${prefix}what`, ...kept];
+  return `select ${shown.join(', ')} from (select ${ranked.join(', ')} from ${from}) as ranked where ${prefix}place = 1`;
+}
+
+/** Underscores that no name begins with. */
+export function unusedPrefix(names: readonly string[]): string {
+  let prefix = '_';
+  while (names.some((name) => name.toLowerCase().startsWith(prefix))) prefix += '_';
+  return prefix;
+}

@@ -1,0 +1,151 @@
+import type { Connection, QueryError, ResultSetHeader } from 'mysql2';
+import { Readable } from 'node:stream';
+import type { FailurePlace } from '../../kits/sql/failures.ts';
+import {
+  DatabaseSession,
+  onSession,
+  recordedConnect,
+  type SessionFacts,
+  sessionFacts,
+} from '../../kits/sql/session.ts';
+import type { ConnectorContext } from '../../contract/connector.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { connectClient, driverOf, farewell, killConnection } from './client.ts';
+import { connectorError } from './failures.ts';
+import type { ResultColumn } from '../read/result-types.ts';
+import { RowStream } from './row-stream.ts';
+import type { RowText } from './row-text.ts';
+import { sessionSettings, type ServerVersion, versionOf } from './server-version.ts';
+import type { ServerSettings } from './settings.ts';
+
+export type Row = (string | null)[];
+export interface QueryResult {
+  rows: Row[];
+  /** Rows that the statement changed. */
+  count: number;
+  /** `Records: 3  Duplicates: 1  Warnings: 0` after statements that tell so. */
+  info: string;
+  warnings: number;
+}
+
+export interface SessionOptions {
+  phase: FailurePlace['phase'];
+  /** Overrides the settings' one; null: none. */
+  database?: string | null;
+}
+
+type Context = ConnectorContext<ServerSettings>;
+
+/** What of a statement that carries rows goes into the network log. */
+const SHOWN_CHARACTERS = 2_000;
+
+/** One connection to a server, with the same settings on every one. */
+export class MysqlSession extends DatabaseSession<Context> {
+  #id: string | null = null;
+  #version: ServerVersion | null = null;
+
+  private constructor(
+    ctx: Context,
+    facts: SessionFacts,
+    private readonly client: Connection,
+  ) {
+    super(ctx, facts);
+  }
+
+  static async open(ctx: Context, { phase, ...options }: SessionOptions): Promise<MysqlSession> {
+    const database = options.database === undefined ? ctx.config.database : options.database;
+    const facts = sessionFacts(ctx, { scheme: 'mysql', database: database ?? '', phase, failure: connectorError });
+    const client = await recordedConnect(ctx, facts, () => connectClient(ctx, { database, phase }));
+    const session = new MysqlSession(ctx, facts, client);
+    try {
+      const { rows } = await session.query('select version(), connection_id()');
+      const [[version, id] = []] = rows;
+      session.#version = versionOf(version ?? '');
+      session.#id = id ?? null;
+      for (const statement of sessionSettings(session.version, ctx.config)) await session.query(statement);
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  get version(): ServerVersion {
+    if (!this.#version) throw new Error('the session is not open yet');
+    return this.#version;
+  }
+
+  /** Runs one statement. `slow`: it may take as long as it likes. */
+  async query(text: string, { slow = false } = {}): Promise<QueryResult> {
+    return this.recorded(this.start('QUERY', text), () => (slow ? this.#run(text) : this.inTime(this.#run(text))));
+  }
+
+  /** The columns of a SELECT, which is not run. @throws ConfigurationError when values are left open in it. */
+  async describe(text: string): Promise<ResultColumn[]> {
+    return this.recorded(this.start('PREPARE', text), () => this.inTime(this.#prepare(text)));
+  }
+
+  /** Runs one that carries rows: `data` is what LOAD DATA LOCAL asks for. */
+  async load(text: string, data: Buffer | null): Promise<QueryResult> {
+    const bytes = (data?.length ?? 0) + text.length;
+    const pending = this.start('LOAD', text.slice(0, SHOWN_CHARACTERS), bytes);
+    return this.recorded(pending, () => this.#run(text, data ?? undefined));
+  }
+
+  /** A SELECT whose rows come as lines of COPY text. Leaving the iteration early closes the session. */
+  stream(text: string, rows: RowText): RowStream {
+    const pending = this.start('QUERY', text);
+    const stream: RowStream = new RowStream(text, rows, {
+      settled: (error) => this.settle(pending, error, stream.bytes()),
+      abandon: () => this.abort(),
+    });
+    driverOf(this.client).addCommand(stream);
+    return stream;
+  }
+
+  protected override async drop(busy: boolean): Promise<void> {
+    driverOf(this.client).stream.destroy();
+    if (busy && this.#id !== null) await killConnection(this.#id, this.ctx);
+  }
+
+  protected override leave(): Promise<void> {
+    return farewell(this.client);
+  }
+
+  #prepare(sql: string): Promise<ResultColumn[]> {
+    return new Promise((resolve, reject) => {
+      this.client.prepare(sql, (error, statement) => {
+        if (error) return reject(error);
+        const { columns, parameters } = statement as unknown as { columns: ResultColumn[]; parameters: unknown[] };
+        // The driver would keep it for ever.
+        this.client.unprepare(sql);
+        if (parameters.length === 0) return resolve(columns);
+        reject(new ConfigurationError('statement_refused', 'The query has a question mark where a value should be'));
+      });
+    });
+  }
+
+  #run(sql: string, data?: Buffer): Promise<QueryResult> {
+    return new Promise((resolve, reject) => {
+      const done = (error: QueryError | null, result: unknown) => {
+        if (error) return reject(error);
+        if (Array.isArray(result)) return resolve({ rows: result as Row[], count: 0, info: '', warnings: 0 });
+        const header = result as ResultSetHeader;
+        resolve({ rows: [], count: header.affectedRows, info: header.info, warnings: header.warningStatus });
+      };
+      this.client.query({ sql, ...(data && { infileStreamFactory: () => Readable.from(pieces(data)) }) }, done);
+    });
+  }
+}
+
+/** The driver makes one packet of each piece, which has room for 16 MB. */
+function* pieces(data: Buffer): Generator<Buffer> {
+  for (let at = 0; at < data.length; at += 1024 * 1024) yield data.subarray(at, at + 1024 * 1024);
+}
+
+/** Runs `work` on a session of its own. */
+export const withSession = <Result>(
+  ctx: Context,
+  options: SessionOptions,
+  work: (session: MysqlSession) => Promise<Result>,
+): Promise<Result> => onSession(MysqlSession.open(ctx, options), work);

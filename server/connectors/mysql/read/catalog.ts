@@ -1,0 +1,85 @@
+import type { Field, StreamSchema } from '../../contract/connector.ts';
+import type { MysqlSession, Row } from '../connection/session.ts';
+import { literal } from '../connection/sql.ts';
+import { DATES, DIALECT, isCursorType, logicalType } from '../connection/types.ts';
+
+/** One row a column: table, kind, comment, column, type, nullable, place in the primary key. */
+const columnsQuery = (database: string, table?: string) => `
+  select t.table_name, t.table_type, t.table_comment, c.column_name, c.column_type, c.is_nullable, k.seq_in_index
+    from information_schema.tables t
+    join information_schema.columns c on c.table_schema = t.table_schema and c.table_name = t.table_name
+    left join information_schema.statistics k on k.table_schema = c.table_schema and k.table_name = c.table_name
+         and k.column_name = c.column_name and k.index_name = 'PRIMARY'
+   where t.table_schema = ${literal(database)} and t.table_type <> 'SEQUENCE'
+     and find_in_set('select', replace(c.privileges, ' ', ''))
+     ${table === undefined ? '' : `and t.table_name = ${literal(table)}`}
+   order by t.table_name, c.ordinal_position`;
+
+/** MariaDB's JSON is a LONGTEXT with a check. */
+const jsonQuery = (database: string) => `
+  select table_name, constraint_name from information_schema.check_constraints
+   where constraint_schema = ${literal(database)} and check_clause like 'json_valid(%)'`;
+
+export const countTables = async (session: MysqlSession, database: string): Promise<number> =>
+  new Set((await session.query(columnsQuery(database))).rows.map(([table]) => table)).size;
+
+/** Of one table, where its name is given. */
+export async function discoverStreams(
+  session: MysqlSession,
+  database: string,
+  table?: string,
+): Promise<StreamSchema[]> {
+  const { rows } = await session.query(columnsQuery(database, table));
+  const json = new Set<string>();
+  if (session.version.flavor === 'MariaDB') {
+    for (const names of (await session.query(jsonQuery(database))).rows) json.add(JSON.stringify(names));
+  }
+  const tables = new Map<string, Row[]>();
+  for (const row of rows) {
+    if (row[4] === 'longtext' && json.has(JSON.stringify([row[0], row[3]]))) row[4] = 'json';
+    const known = tables.get(row[0]!);
+    if (known) known.push(row);
+    else tables.set(row[0]!, [row]);
+  }
+  return Array.from(tables.values(), (columns) => streamOf(database, columns));
+}
+
+function streamOf(database: string, rows: Row[]): StreamSchema {
+  const [name, kind, comment] = rows[0]!;
+  const isTable = kind !== 'VIEW' && kind !== 'SYSTEM VIEW';
+  const fields = rows.map(fieldOf);
+  const key = rows
+    .filter((row) => row[6] !== null)
+    .toSorted((a, b) => Number(a[6]) - Number(b[6]))
+    .map((row) => [row[3]!]);
+  const cursors = fields.filter((field) => field.is_cursor_candidate);
+  const usual = cursors.find(
+    (field) => DATES.has(field.type) && /^(updated|modified|last_modified|changed)_?(at|on)?$/i.test(field.path[0]!),
+  );
+  return {
+    namespace: database,
+    name: name!,
+    description: (isTable && comment) || null,
+    fields,
+    supported_sync_modes: ['full_refresh', 'incremental'],
+    source_defined_cursor: false,
+    default_cursor_field: usual?.path ?? null,
+    source_defined_primary_key: key.length ? key : null,
+    is_resumable: cursors.length > 0,
+    supports_date_window: cursors.some((field) => DATES.has(field.type)),
+    suggested: isTable,
+  };
+}
+
+function fieldOf(row: Row): Field {
+  const [, , , name, type, nullable, keyPlace] = row;
+  return {
+    path: [name!],
+    type: logicalType(type!),
+    source_type: type!,
+    dialect: DIALECT,
+    nullable: nullable === 'YES',
+    is_primary_key: keyPlace !== null,
+    is_cursor_candidate: isCursorType(type!),
+  };
+}

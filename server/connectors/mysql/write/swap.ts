@@ -1,0 +1,80 @@
+import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
+import type { MysqlSession } from '../connection/session.ts';
+import { derivedName, literal, relation, shortHash } from '../connection/sql.ts';
+import { findTable } from './tables.ts';
+
+const LOCK_SECONDS = 5;
+const LOCK_TRIES = 60;
+
+/** Where a table is, and the one that is to take its place. */
+export interface Swap {
+  schema: string;
+  table: string;
+  fresh: string;
+}
+
+/**
+ * Puts the new table into the place of the old one; may be repeated after a crash at any point. The rename is atomic:
+ * whoever reads sees the one or the other. Grants belong to the name and stay.
+ */
+export async function swapIn(session: MysqlSession, { schema, table, fresh }: Swap): Promise<void> {
+  const old = derivedName(table, `__old_${shortHash(fresh)}`);
+  if (await findTable(session, schema, fresh)) {
+    const steps = [`${relation(schema, fresh)} to ${relation(schema, table)}`];
+    if (await findTable(session, schema, table))
+      steps.unshift(`${relation(schema, table)} to ${relation(schema, old)}`);
+    await renamePatiently(session, `rename table ${steps.join(', ')}`);
+  }
+  await session.query(`drop table if exists ${relation(schema, old)}`, { slow: true });
+}
+
+/** In short tries, since everybody else waits behind a lock that is waited for. */
+async function renamePatiently(session: MysqlSession, statement: string): Promise<void> {
+  await session.query(`set lock_wait_timeout = ${LOCK_SECONDS}`);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await session.query(statement, { slow: true });
+      break;
+    } catch (error) {
+      const busy = error instanceof ConnectorError && error.code === 'lock_timeout';
+      if (!busy || attempt === LOCK_TRIES) throw error;
+    }
+  }
+  await session.query('set lock_wait_timeout = 60');
+}
+
+/**
+ * What somebody has attached to the old table (triggers, indexes, checks, defaults, partitions and so on) would be lost
+ * with it. Then it stays and gets the new rows instead.
+ * @throws ConfigurationError when foreign keys of other tables point to it, which forbid both.
+ */
+export async function hasAttachments(session: MysqlSession, { schema, table }: Swap): Promise<boolean> {
+  const here = `table_schema = ${literal(schema)} and table_name = ${literal(table)}`;
+  const json =
+    session.version.flavor === 'MariaDB'
+      ? `(select count(*) from information_schema.check_constraints where constraint_schema = ${literal(schema)}
+          and table_name = ${literal(table)} and check_clause not like 'json_valid(%)')`
+      : `(select count(*) from information_schema.table_constraints where ${here} and constraint_type = 'CHECK')`;
+  const { rows } = await session.query(
+    `select (select count(*) from information_schema.key_column_usage
+              where referenced_table_schema = ${literal(schema)} and referenced_table_name = ${literal(table)}
+                and not (${here})),
+            (select count(*) from information_schema.triggers
+              where event_object_schema = ${literal(schema)} and event_object_table = ${literal(table)})
+          + (select count(*) from information_schema.statistics where ${here} and index_name <> 'PRIMARY')
+          + (select count(*) from information_schema.table_constraints where ${here} and constraint_type = 'FOREIGN KEY')
+          + (select count(*) from information_schema.columns where ${here}
+              and (extra not in ('', 'DEFAULT_GENERATED') or column_comment <> '' or coalesce(column_default, 'NULL') <> 'NULL'))
+          + (select count(*) from information_schema.tables where ${here}
+              and (table_comment <> '' or create_options like '%partitioned%'))
+          + ${json}`,
+  );
+  const [[referenced, attached] = []] = rows;
+  if (referenced !== '0') {
+    throw new ConfigurationError(
+      'table_is_referenced',
+      `Foreign keys of other tables point to ${schema}.${table}: it cannot be overwritten. Drop them or write by append_dedup`,
+    );
+  }
+  return attached !== '0';
+}

@@ -1,0 +1,136 @@
+import type pg from 'pg';
+import {
+  DatabaseSession,
+  onSession,
+  recordedConnect,
+  type SessionFacts,
+  sessionFacts,
+} from '../../kits/sql/session.ts';
+import type { ConnectorContext } from '../../contract/connector.ts';
+import { cancelBackend, connectClient, type LoginOptions, socketOf } from './client.ts';
+import { CopyIn } from '../write/copy-in.ts';
+import { CopyOut } from '../read/copy-out.ts';
+import { connectorError } from './failures.ts';
+import { ReplicationStream } from '../cdc/replication-stream.ts';
+import type { ServerSettings } from './settings.ts';
+
+export type Row = (string | null)[];
+export interface QueryResult {
+  rows: Row[];
+  /** Rows that the statement touched. */
+  count: number;
+}
+
+/** `database` overrides the settings' one. */
+export type SessionOptions = Partial<LoginOptions> & Pick<LoginOptions, 'phase'>;
+
+type Context = ConnectorContext<ServerSettings>;
+
+/** Same text for the same value on every server, whatever its and the role's defaults are. */
+const SETTINGS =
+  "set client_encoding = 'UTF8'; set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set intervalstyle = 'iso_8601'; " +
+  "set extra_float_digits = 3; set bytea_output = 'hex'; set lc_monetary = 'C'; set xmloption = 'content'; " +
+  'set standard_conforming_strings = on; set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; ' +
+  'set tcp_keepalives_count = 3; ' +
+  // A server that sends to a machine which the network has lost waits for a quarter of an hour otherwise. From 12 on.
+  "select set_config(name, '20000', false) from pg_catalog.pg_settings where name = 'tcp_user_timeout'";
+
+/** A server that does not answer a farewell is left without one. */
+const FAREWELL_MS = 1_000;
+
+/** One connection to a server, with the same settings on every one. */
+export class PgSession extends DatabaseSession<Context> {
+  private constructor(
+    ctx: Context,
+    facts: SessionFacts,
+    private readonly client: pg.Client,
+  ) {
+    super(ctx, facts);
+  }
+
+  static async open(ctx: Context, options: SessionOptions): Promise<PgSession> {
+    const database = options.database ?? ctx.config.database;
+    const facts = sessionFacts(ctx, { scheme: 'postgres', database, phase: options.phase, failure: connectorError });
+    const client = await recordedConnect(ctx, facts, () => connectClient(ctx, { ...options, database }));
+    const session = new PgSession(ctx, facts, client);
+    try {
+      await session.query(SETTINGS);
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  /** Runs one statement. `slow`: it may take as long as it likes. */
+  async query(text: string, values: (string | null)[] = [], { slow = false } = {}): Promise<QueryResult> {
+    return this.recorded(this.start('QUERY', text), async () => {
+      const query = this.client.query({ text, values: values.length ? values : undefined, rowMode: 'array' });
+      const result = await (slow ? query : this.inTime(query));
+      return { rows: (result.rows ?? []) as Row[], count: result.rowCount ?? 0 };
+    });
+  }
+
+  /** The columns that a statement gives, with their types' numbers. A text of several statements is refused. */
+  async describe(text: string): Promise<{ name: string; type: number; modifier: number }[]> {
+    return this.recorded(this.start('DESCRIBE', text), async () => {
+      // The extended protocol takes one statement and no more.
+      const config = { text, rowMode: 'array', queryMode: 'extended' } as pg.QueryArrayConfig;
+      const { fields } = await this.inTime(this.client.query(config));
+      return fields.map(({ name, dataTypeID, dataTypeModifier }) => ({
+        name,
+        type: dataTypeID,
+        modifier: dataTypeModifier,
+      }));
+    });
+  }
+
+  /** The statement's bytes as they come. Leaving the iteration early closes the session. */
+  copyOut(text: string, options: { binary: boolean; bare?: boolean }): CopyOut {
+    const pending = this.start('COPY', text);
+    const copy: CopyOut = new CopyOut(text, {
+      ...options,
+      settled: (error) => this.settle(pending, error, copy.bytes()),
+      abandon: () => this.abort(),
+    });
+    this.client.query(copy as unknown as pg.Submittable);
+    return copy;
+  }
+
+  copyIn(text: string): CopyIn {
+    const pending = this.start('COPY', text);
+    const copy: CopyIn = new CopyIn(text, (error) => this.settle(pending, error, copy.bytes()));
+    this.client.query(copy as unknown as pg.Submittable);
+    return copy;
+  }
+
+  /** START_REPLICATION, on a session that was opened for it. Until its `end` the session takes nothing else. */
+  replicate<Message>(options: { text: string; confirmed: string; decode(message: Buffer): Message }) {
+    const pending = this.start('REPLICATE', options.text);
+    const stream: ReplicationStream<Message> = new ReplicationStream({
+      ...options,
+      settled: (error) => this.settle(pending, error, stream.bytes()),
+    });
+    this.client.query(stream as unknown as pg.Submittable);
+    return stream;
+  }
+
+  protected override async drop(busy: boolean): Promise<void> {
+    socketOf(this.client).destroy();
+    if (busy) await cancelBackend(this.client, this.ctx);
+  }
+
+  protected override async leave(): Promise<void> {
+    const ended = this.client.end().catch(() => {});
+    const late = setTimeout(() => socketOf(this.client).destroy(), FAREWELL_MS);
+    await ended;
+    clearTimeout(late);
+  }
+}
+
+/** Runs `work` on a session of its own. */
+export const withSession = <Result>(
+  ctx: Context,
+  options: SessionOptions,
+  work: (session: PgSession) => Promise<Result>,
+): Promise<Result> => onSession(PgSession.open(ctx, options), work);

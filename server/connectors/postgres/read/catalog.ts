@@ -1,0 +1,138 @@
+import type { ConnectorContext, Field, StreamSchema } from '../../contract/connector.ts';
+import { changeFields } from '../cdc/fields.ts';
+import { datasetStreams } from './datasets.ts';
+import type { PgSession, Row } from '../connection/session.ts';
+import type { PostgresSourceConfig } from '../connection/settings.ts';
+import { literal } from '../connection/sql.ts';
+import { DATES, DIALECT, isCursorType, logicalType } from '../connection/types.ts';
+
+/** Schemas that a user would want to read. */
+export const USER_SCHEMAS = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
+
+const schemaCondition = (schemas: string[]) =>
+  schemas.length ? `n.nspname in (${schemas.map(literal).join(', ')})` : USER_SCHEMAS;
+
+/**
+ * Relations that can be read: tables, partitioned tables (as a whole), views, materialized views, foreign tables.
+ * Not what belongs to an extension.
+ */
+const READABLE = `c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
+  and has_schema_privilege(n.oid, 'usage') and has_any_column_privilege(c.oid, 'select')
+  and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
+
+/**
+ * One row a column: schema, table, kind, comment, column, type, base type, not null, place in the primary key, replica
+ * identity, place in the index of that, generated.
+ */
+const columnsQuery = (schemas: string[], table?: string) => `
+  select n.nspname, c.relname, c.relkind, obj_description(c.oid, 'pg_class'), a.attname,
+         format_type(a.atttypid, a.atttypmod),
+         case when t.typtype = 'd' then format_type(t.typbasetype, t.typtypmod) end,
+         a.attnotnull, array_position(i.indkey::int2[], a.attnum), c.relreplident,
+         array_position(ri.indkey::int2[], a.attnum), a.attgenerated <> ''
+    from pg_class c
+    join pg_namespace n on n.oid = c.relnamespace
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    join pg_type t on t.oid = a.atttypid
+    left join pg_index i on i.indrelid = c.oid and i.indisprimary
+    left join pg_index ri on ri.indrelid = c.oid and ri.indisreplident
+   where ${schemaCondition(schemas)} and ${READABLE} and has_column_privilege(c.oid, a.attnum, 'select')
+     ${table === undefined ? '' : `and c.relname = ${literal(table)}`}
+   order by n.nspname, c.relname, a.attnum`;
+
+/** Counts the readable relations of each of the schemas. */
+export async function readableSchemas(session: PgSession, schemas: string[]): Promise<Map<string, number>> {
+  const { rows } = await session.query(
+    `select n.nspname, count(c.oid) from pg_namespace n left join pg_class c on c.relnamespace = n.oid and ${READABLE}
+      where ${schemaCondition(schemas)} group by n.nspname order by n.nspname`,
+  );
+  return new Map(rows.map(([name, count]) => [name!, Number(count)]));
+}
+
+export async function discoverStreams(
+  ctx: ConnectorContext<PostgresSourceConfig>,
+  session: PgSession,
+  only?: { namespace: string; name: string },
+): Promise<StreamSchema[]> {
+  // Only types of the system are then written without their schema, whatever the role's search path is.
+  await session.query("begin read only; set local search_path = ''");
+  const { rows } = await session.query(columnsQuery(only ? [only.namespace] : ctx.config.schemas, only?.name));
+  await session.query('commit');
+  const datasets = only ? [] : await datasetStreams(session, ctx.datasets ?? []);
+  const streams = new Map<string, Row[]>();
+  for (const row of rows) {
+    const key = JSON.stringify([row[0], row[1]]);
+    const known = streams.get(key);
+    if (known) known.push(row);
+    else streams.set(key, [row]);
+  }
+  const logical = ctx.config.replication === 'logical';
+  const found = Array.from(streams.values(), (columns) => (logical && loggedStreamOf(columns)) || streamOf(columns));
+  return [...found, ...datasets];
+}
+
+function streamOf(rows: Row[]): StreamSchema {
+  const [namespace, name, kind, description] = rows[0]!;
+  const fields = rows.map(fieldOf);
+  const key = keyOf(rows, 8);
+  const cursors = fields.filter((field) => field.is_cursor_candidate);
+  const usual = cursors.find(
+    (field) => DATES.has(field.type) && /^(updated|modified|last_modified|changed)_?(at|on)?$/i.test(field.path[0]!),
+  );
+  return {
+    namespace: namespace!,
+    name: name!,
+    description: description ?? null,
+    fields,
+    supported_sync_modes: ['full_refresh', 'incremental'],
+    source_defined_cursor: false,
+    default_cursor_field: usual?.path ?? null,
+    source_defined_primary_key: key.length ? key : null,
+    is_resumable: cursors.length > 0,
+    supports_date_window: cursors.some((field) => DATES.has(field.type)),
+    suggested: kind === 'r' || kind === 'p',
+  };
+}
+
+const keyOf = (rows: Row[], place: 8 | 10) =>
+  rows
+    .filter((row) => row[place] !== null)
+    .toSorted((a, b) => Number(a[place]) - Number(b[place]))
+    .map((row) => [row[4]!]);
+
+/**
+ * A table whose changes can be followed; null: it is read by a cursor like others. Publishing one without a replica
+ * identity would have PostgreSQL refuse every UPDATE and DELETE of its users.
+ */
+function loggedStreamOf(rows: Row[]): StreamSchema | null {
+  const [[, , kind, , , , , , , identity] = []] = rows;
+  const key = keyOf(rows, identity === 'i' ? 10 : 8);
+  const told = identity === 'f' || (key.length > 0 && (identity === 'd' || identity === 'i'));
+  if (!told || (kind !== 'r' && kind !== 'p')) return null;
+  // The log does not have generated columns.
+  const stream = streamOf(rows.filter((row) => row[11] !== 't'));
+  return {
+    ...stream,
+    fields: [...stream.fields, ...changeFields(stream.fields)],
+    change_log: true,
+    source_defined_cursor: true,
+    default_cursor_field: null,
+    source_defined_primary_key: key.length ? key : null,
+    is_resumable: true,
+    supports_date_window: false,
+  };
+}
+
+function fieldOf(row: Row): Field {
+  const [, , , , name, type, base, notNull, keyPlace] = row;
+  const logical = logicalType(base ?? type!);
+  return {
+    path: [name!],
+    type: logical,
+    source_type: type!,
+    dialect: DIALECT,
+    nullable: notNull !== 't',
+    is_primary_key: keyPlace !== null,
+    is_cursor_candidate: isCursorType(logical),
+  };
+}

@@ -1,0 +1,14 @@
+import type { ReadRequest } from '../../contract/connector.ts';
+import { datasetFields } from './datasets.ts';
+import type { PgSession } from '../connection/session.ts';
+import { SORT_MEMORY } from '../connection/sort-memory.ts';
+
+/** One snapshot for all statements of a read. */
+export const BEGIN = 'begin isolation level repeatable read read only';
+
+/** Begins the transaction of a read. A query of the user's is looked at first: COPY would run several statements. */
+export async function begin(session: PgSession, { stream, sync_mode, cursor_field }: ReadRequest): Promise<void> {
+  await session.query(BEGIN);
+  if (sync_mode === 'incremental' && cursor_field) await session.query(SORT_MEMORY);
+  if (stream.dataset_sql !== undefined) await datasetFields(session, { name: stream.name, sql: stream.dataset_sql });
+}

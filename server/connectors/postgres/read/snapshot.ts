@@ -1,0 +1,80 @@
+import type { ConnectorContext, ReadRequest } from '../../contract/connector.ts';
+import { BEGIN } from './read-transaction.ts';
+import { PgSession } from '../connection/session.ts';
+import type { PostgresSourceConfig } from '../connection/settings.ts';
+import { literal, relation } from '../connection/sql.ts';
+
+type Context = ConnectorContext<PostgresSourceConfig>;
+
+const lock = ({ stream }: ReadRequest) => `lock table ${relation(stream.namespace!, stream.name)} in access share mode`;
+
+/** Until the end of the transaction nobody can truncate, rewrite or drop the table. */
+export const holdTable = (session: PgSession, request: ReadRequest) => session.query(lock(request));
+
+/**
+ * What a transaction sees, for more connections to see the same. It lasts until that transaction ends. Who has joined
+ * keeps it. Each holds the table itself before it reads: one that waited behind an ALTER TABLE until the others are
+ * through would find a table without the rows of its snapshot.
+ */
+export class Snapshot {
+  /** Connections that read, or are about to. */
+  readers = 1;
+  readonly #helpers = new Set<PgSession>();
+  #joining = false;
+  #closed = false;
+
+  private constructor(
+    private readonly ctx: Context,
+    private readonly request: ReadRequest,
+    private readonly id: string,
+  ) {}
+
+  /** `session` is in its transaction, of isolation level repeatable read. */
+  static async of(ctx: Context, session: PgSession, request: ReadRequest): Promise<Snapshot> {
+    const { rows } = await session.query('select pg_export_snapshot()');
+    return new Snapshot(ctx, request, rows[0]?.[0] ?? '');
+  }
+
+  /**
+   * Opens one more connection, one at a time, and hands it over. If that fails (none to be had, another server behind a
+   * balancer, an ALTER TABLE that waits) the read goes on without, and none is asked for again.
+   */
+  join(use: (session: PgSession) => void): void {
+    if (this.#joining) return;
+    this.#joining = true;
+    this.readers += 1;
+    this.#open().then(
+      (session) => this.#handOver(session, use),
+      (error: unknown) => {
+        if (!this.#closed && !this.ctx.signal.aborted)
+          this.ctx.log.warn('a table is read by fewer connections', { reason: String(error) });
+      },
+    );
+  }
+
+  async #handOver(session: PgSession, use: (session: PgSession) => void): Promise<void> {
+    this.#joining = false;
+    // The read ended in the meantime.
+    if (this.#closed) return session.close();
+    this.#helpers.add(session);
+    use(session);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#helpers].map((helper) => helper.close()));
+  }
+
+  async #open(): Promise<PgSession> {
+    const session = await PgSession.open(this.ctx, { phase: 'run' });
+    try {
+      await session.query(BEGIN);
+      await session.query(`set transaction snapshot ${literal(this.id)}`);
+      await session.query(`${lock(this.request)} nowait`);
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+}

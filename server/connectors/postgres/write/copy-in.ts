@@ -1,0 +1,89 @@
+import type { DriverConnection } from '../read/copy-out.ts';
+
+const COPY_DATA = 0x64;
+const COPY_DONE = Buffer.from([0x63, 0, 0, 0, 4]);
+
+/** COPY … FROM STDIN. Each piece becomes one message, whatever rows it begins and ends in. */
+export class CopyIn {
+  #connection: DriverConnection | null = null;
+  #started = Promise.withResolvers<void>();
+  #finished = Promise.withResolvers<void>();
+  #failed: { error: unknown } | null = null;
+  #rows = 0;
+  #bytes = 0;
+  #drained: (() => void) | null = null;
+
+  constructor(
+    private readonly text: string,
+    private readonly settled: (error: unknown) => void,
+  ) {
+    // Whoever writes next gets the error; until then it must not count as unhandled.
+    this.#started.promise.catch(() => {});
+    this.#finished.promise.catch(() => {});
+  }
+
+  bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Resolves when the server can take more. Throws the server's error as soon as there is one. */
+  async write(piece: Uint8Array): Promise<void> {
+    if (!this.#connection) await this.#started.promise;
+    this.#check();
+    const socket = this.#connection!.stream;
+    const header = Buffer.allocUnsafe(5);
+    header[0] = COPY_DATA;
+    header.writeInt32BE(piece.length + 4, 1);
+    this.#bytes += piece.length;
+    socket.write(header);
+    if (socket.write(piece)) return;
+    await new Promise<void>((resolve) => {
+      this.#drained = resolve;
+      socket.once('drain', resolve);
+    });
+    this.#drained = null;
+    this.#check();
+  }
+
+  #check() {
+    if (this.#failed) throw this.#failed.error;
+  }
+
+  /** Ends the COPY. @returns rows that the server took. */
+  async end(): Promise<number> {
+    await this.#started.promise;
+    this.#check();
+    this.#connection!.stream.write(COPY_DONE);
+    await this.#finished.promise;
+    return this.#rows;
+  }
+
+  submit(connection: DriverConnection): void {
+    connection.query(this.text);
+  }
+
+  handleCopyInResponse(connection: DriverConnection): void {
+    this.#connection = connection;
+    this.#started.resolve();
+  }
+
+  handleCommandComplete(message: { text: string }): void {
+    const count = /^COPY (\d+)/.exec(message.text);
+    if (count) this.#rows = Number(count[1]);
+  }
+
+  handleReadyForQuery(): void {
+    if (this.#failed) return;
+    this.settled(null);
+    this.#finished.resolve();
+  }
+
+  handleError(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = { error };
+    this.settled(error);
+    this.#started.reject(error);
+    this.#finished.reject(error);
+    this.#drained?.();
+  }
+}

@@ -1,0 +1,120 @@
+import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
+import type { PgSession } from '../connection/session.ts';
+import { columnList, derivedName, identifier, literal, relation } from '../connection/sql.ts';
+import { addMissingColumns, findTable } from './tables.ts';
+import type { Target } from './target.ts';
+import { widenColumns } from './widen.ts';
+
+const LOCK_SECONDS = 5;
+const LOCK_TRIES = 60;
+
+/**
+ * Puts the new table in the place of the old one, in the open transaction. The old one is locked only from here to the
+ * commit, and its owner and grants are kept.
+ *
+ * What somebody has attached to the old table (views, indexes, triggers, policies, comments and so on) would be lost or
+ * would forbid the drop. Then the table stays and gets the new rows instead: written a second time, readers wait
+ * meanwhile, but nothing breaks. Foreign keys of other tables forbid both.
+ */
+export async function swapIn(session: PgSession, target: Target, fresh: string): Promise<void> {
+  const freshRelation = relation(target.schema, fresh);
+  if (target.primary_key.length > 0) {
+    const name = identifier(derivedName(fresh, '_pkey'));
+    const key = `add constraint ${name} primary key (${columnList(target.primary_key)})`;
+    await session.query(`alter table ${freshRelation} ${key}`, [], { slow: true });
+  }
+  const old = await findTable(session, target.schema, target.table);
+  if (old) {
+    await lockTable(session, target.relation);
+    if ((await hasAttachments(session, target, old.oid)) || old.kind === 'p') {
+      await addMissingColumns(session, target, old);
+      await widenColumns(session, target, old);
+      const columns = columnList(target.columns.map(({ name }) => name));
+      await session.query(`truncate ${target.relation}`, [], { slow: true });
+      await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${freshRelation}`, [], {
+        slow: true,
+      });
+      await session.query(`drop table ${freshRelation}`);
+      return;
+    }
+    await copyRights(session, old.oid, freshRelation);
+    await session.query(`drop table ${target.relation}`);
+  }
+  await session.query(`alter table ${freshRelation} rename to ${identifier(target.table)}`);
+  await renameKey(session, target, fresh);
+}
+
+/** In short tries, since everybody else waits behind a lock that is waited for. */
+async function lockTable(session: PgSession, table: string): Promise<void> {
+  await session.query(`set local lock_timeout = '${LOCK_SECONDS}s'`);
+  for (let attempt = 1; ; attempt++) {
+    await session.query('savepoint before_lock');
+    try {
+      await session.query(`lock table ${table} in access exclusive mode`);
+      break;
+    } catch (error) {
+      const busy = error instanceof ConnectorError && error.code === 'lock_timeout';
+      if (!busy || attempt === LOCK_TRIES) throw error;
+      await session.query('rollback to savepoint before_lock');
+    }
+  }
+  await session.query('set local lock_timeout = 0');
+}
+
+async function hasAttachments(session: PgSession, { schema, table }: Target, oid: string): Promise<boolean> {
+  const { rows } = await session.query(
+    `select
+       exists (select from pg_constraint where contype = 'f' and confrelid = c.oid and conrelid <> c.oid),
+       exists (select from pg_depend where refclassid = 'pg_class'::regclass and refobjid = c.oid
+                and classid in ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_policy'::regclass))
+       or exists (select from pg_constraint where conrelid = c.oid and contype in ('c', 'f', 'u', 'x'))
+       or exists (select from pg_trigger where tgrelid = c.oid and not tgisinternal)
+       or exists (select from pg_publication_rel where prrelid = c.oid)
+       or exists (select from pg_inherits where inhrelid = c.oid or inhparent = c.oid)
+       or exists (select from pg_index where indrelid = c.oid and not indisprimary)
+       or exists (select from pg_statistic_ext where stxrelid = c.oid)
+       or exists (select from pg_description where classoid = 'pg_class'::regclass and objoid = c.oid)
+       or exists (select from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
+                   and (attacl is not null or atthasdef or attidentity <> ''))
+       or c.relrowsecurity or c.reloptions is not null or c.relreplident <> 'd' or c.relpersistence <> 'p'
+       or c.reloftype <> 0
+       from pg_class c where c.oid = $1::oid`,
+    [oid],
+  );
+  const [[referenced, attached] = [null, null]] = rows;
+  if (referenced === 't') {
+    throw new ConfigurationError(
+      'table_is_referenced',
+      `Foreign keys of other tables point to ${schema}.${table}: it cannot be overwritten. Drop them or write by append_dedup`,
+    );
+  }
+  return attached === 't';
+}
+
+/** The new table begins with what the schema's default privileges gave it; it gets exactly what the old one has. */
+async function copyRights(session: PgSession, oid: string, fresh: string): Promise<void> {
+  const role = (column: string) =>
+    `case ${column} when 0 then 'public' else quote_ident(pg_get_userbyid(${column})) end`;
+  const { rows } = await session.query(
+    `select format('revoke all on table %s from %s', ${literal(fresh)}, ${role('a.grantee')})
+       from pg_class c, aclexplode(c.relacl) a where c.oid = ${literal(fresh)}::regclass and a.grantee <> c.relowner
+     union all
+     select format('grant %s on table %s to %s%s', a.privilege_type, ${literal(fresh)}, ${role('a.grantee')},
+                   case when a.is_grantable then ' with grant option' else '' end)
+       from pg_class c, aclexplode(c.relacl) a where c.oid = $1::oid and a.grantee <> c.relowner
+     union all
+     select format('alter table %s owner to %s', ${literal(fresh)}, ${role('c.relowner')})
+       from pg_class c where c.oid = $1::oid and pg_get_userbyid(c.relowner) <> current_user`,
+    [oid],
+  );
+  for (const [statement] of rows) await session.query(statement!);
+}
+
+/** Only for the looks, so a name that somebody else has taken stays theirs. */
+async function renameKey(session: PgSession, target: Target, fresh: string): Promise<void> {
+  const wanted = derivedName(target.table, '_pkey');
+  const { rows } = await session.query('select to_regclass($1)', [relation(target.schema, wanted)]);
+  if (target.primary_key.length === 0 || rows[0]?.[0] !== null) return;
+  const present = identifier(derivedName(fresh, '_pkey'));
+  await session.query(`alter table ${target.relation} rename constraint ${present} to ${identifier(wanted)}`);
+}

@@ -1,0 +1,175 @@
+import { eq, inArray } from 'drizzle-orm';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  type ConnectionRow,
+  connections,
+  type RunRow,
+  type StreamRunRow,
+} from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { type Actor, emit, SYSTEM_ACTOR } from './emit.ts';
+import type { EventKind } from './kinds.ts';
+import { runStatistics, streamRowsZscore } from './statistics.ts';
+
+/** Sums over a run's streams, as events and answers show them. */
+export interface RunTotals {
+  rows_read: number;
+  rows_loaded: number;
+  rows_rejected: number;
+  bytes_loaded: number;
+  streams_total: number;
+  streams_failed: number;
+}
+
+/** Writes an event about a run with the variables that rules may use (interface decisions 5.2). */
+export async function emitRunEvent(
+  db: Db,
+  input: { event: EventKind; run: RunRow; actor?: Actor; totals?: RunTotals; extra?: Record<string, unknown> },
+): Promise<void> {
+  const { run } = input;
+  const facts = await connectionFacts(db, run.connection_id);
+  const ran = runFacts(run);
+  const statistics =
+    input.totals && WITH_STATISTICS.has(input.event)
+      ? await runStatistics(db, { ...run, ...input.totals, duration_ms: ran.duration_ms })
+      : {};
+  await emit(db, {
+    account_id: run.account_id,
+    event: input.event,
+    actor: input.actor ?? SYSTEM_ACTOR,
+    resource: { type: 'connection_run', id: run.id, name: `${facts.connection_name} #${run.number}` },
+    summary: `${SENTENCES[input.event] ?? input.event} (${facts.connection_name}, run ${run.number})`,
+    connection_id: run.connection_id,
+    connection_run_id: run.id,
+    payload: { ...facts, ...ran, ...input.totals, ...statistics, ...input.extra },
+    causation_depth: run.causation_depth,
+  });
+}
+
+const WITH_STATISTICS: ReadonlySet<EventKind> = new Set([
+  'connection_succeeded',
+  'connection_failed',
+  'connection_partially_failed',
+] as const);
+
+/** The same for one of its streams. */
+export async function emitStreamEvent(
+  db: Db,
+  input: { event: EventKind; run: RunRow; stream: StreamRunRow },
+): Promise<void> {
+  const { run, stream } = input;
+  const facts = await connectionFacts(db, run.connection_id);
+  await emit(db, {
+    account_id: run.account_id,
+    event: input.event,
+    actor: SYSTEM_ACTOR,
+    resource: { type: 'stream_run', id: stream.id, name: stream.stream_name },
+    summary: `${SENTENCES[input.event] ?? input.event}: ${stream.stream_name} (${facts.connection_name}, run ${run.number})`,
+    connection_id: run.connection_id,
+    connection_run_id: run.id,
+    stream_run_id: stream.id,
+    causation_depth: run.causation_depth,
+    payload: {
+      ...facts,
+      ...runFacts(run),
+      attempt: stream.attempt,
+      duration_ms: durationOf(stream),
+      stream_run_id: stream.id,
+      stream_id: stream.stream_id,
+      stream_name: stream.stream_name,
+      namespace: stream.namespace,
+      rows_read: stream.rows_read,
+      rows_loaded: stream.rows_loaded,
+      rows_rejected: stream.rows_rejected,
+      bytes_loaded: stream.bytes_loaded,
+      rows_loaded_zscore: stream.status === 'succeeded' ? await streamRowsZscore(db, stream) : null,
+      rate_limited_until: stream.rate_limited_until,
+      error_code: stream.error?.code ?? null,
+      error_type: stream.error?.type ?? null,
+      error_origin: stream.error?.origin ?? null,
+      error_message: stream.error?.message ?? null,
+      retryable: stream.error?.retryable ?? null,
+    },
+  });
+}
+
+const SENTENCES: Partial<Record<EventKind, string>> = {
+  connection_run_queued: 'A run was queued',
+  connection_run_started: 'A run started',
+  connection_run_retrying: 'A run waits for another attempt',
+  connection_run_stopped: 'A run was stopped',
+  connection_run_skipped: 'A run was skipped',
+  connection_succeeded: 'A run succeeded',
+  connection_failed: 'A run failed',
+  connection_partially_failed: 'A run failed in part',
+  stream_run_succeeded: 'A stream succeeded',
+  stream_run_failed: 'A stream failed',
+  stream_run_stopped: 'A stream was stopped',
+  stream_run_rate_limited: 'A stream waits for quota',
+};
+
+function runFacts(run: RunRow) {
+  return {
+    connection_run_id: run.id,
+    run_number: run.number,
+    run_type: run.run_type,
+    trigger_type: run.trigger_type,
+    attempt: run.attempt,
+    skip_reason: run.skip_reason,
+    stopped_by: run.stop_requested_by,
+    window_start: run.window_start,
+    window_end: run.window_end,
+    duration_ms: durationOf(run),
+    plan_id: run.plan_id,
+    credits_used: run.credits_used,
+  };
+}
+
+/** Until now for what is still going on; null before it has begun. */
+function durationOf({ started_at, finished_at }: { started_at: string | null; finished_at: string | null }) {
+  if (started_at === null) return null;
+  return Math.max(0, (finished_at ? Date.parse(finished_at) : Date.now()) - Date.parse(started_at));
+}
+
+/** What events say of the connection they are about. */
+export async function connectionFacts(db: Db, connection_id: string) {
+  const [connection] = await db.select().from(connections).where(eq(connections.id, connection_id));
+  if (!connection) throw new Error(`connection ${connection_id} of a run is gone`);
+  return factsOf(connection, await endsOf(db, connection));
+}
+
+/** A source or a destination. */
+export type End = Pick<AccountConnectorRow, 'id' | 'name' | 'connector_name'>;
+
+export const endsOf = (db: Db, connection: Pick<ConnectionRow, 'source_id' | 'destination_id'>): Promise<End[]> =>
+  db
+    .select({
+      id: accountConnectors.id,
+      name: accountConnectors.name,
+      connector_name: accountConnectors.connector_name,
+    })
+    .from(accountConnectors)
+    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
+
+/** The same of a connection that has been read, with its source and destination. */
+export function factsOf(connection: ConnectionRow, ends: readonly End[]) {
+  const source = ends.find((row) => row.id === connection.source_id);
+  const destination = ends.find((row) => row.id === connection.destination_id);
+  return {
+    connection_id: connection.id,
+    connection_name: connection.name,
+    kind: connection.kind,
+    status: connection.status,
+    status_reason: connection.status_reason,
+    source_id: connection.source_id,
+    source_name: source?.name ?? null,
+    source_connector_name: source?.connector_name ?? null,
+    destination_id: connection.destination_id,
+    destination_name: destination?.name ?? null,
+    destination_connector_name: destination?.connector_name ?? null,
+    tags: connection.tags,
+    notify_on_failure: connection.notify_on_failure,
+    retry_count: connection.consecutive_failures,
+  };
+}

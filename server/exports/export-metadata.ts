@@ -1,0 +1,195 @@
+import { and, eq, inArray, isNull, lt, sql } from 'drizzle-orm';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  catalogStreams,
+  type TaskRow,
+  tasks,
+} from '../../db/schema/index.ts';
+import type { StreamSchema } from '../connectors/contract/connector.ts';
+import { ConnectorError } from '../connectors/contract/errors.ts';
+import type { Deps } from '../deps.ts';
+import { type Actor, emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { refreshCatalog } from '../catalog/discover.ts';
+import { describeStream, type ExportDocument } from './document.ts';
+import { EXPORT_TYPES, type ExportFormat, formatExport } from './formats.ts';
+import { EXPORT_HOURS, signedExportUrl } from './link.ts';
+import { addSamples } from './samples.ts';
+import { writeExport } from './tables.ts';
+import { readUsage } from './usage.ts';
+import { applyOverrides } from '../pipeline/overrides.ts';
+
+/** What a user asked for, as the task keeps it. */
+export interface ExportRequest extends Record<string, unknown> {
+  format: ExportFormat;
+  stream_names: string[] | null;
+  include_fields: boolean;
+  include_samples: boolean;
+  include_usage: boolean;
+  destination_id: string | null;
+}
+
+/** Writes the export to the object store and announces it, or why there is none. */
+export async function exportMetadata(deps: Deps, task: TaskRow): Promise<void> {
+  const request = task.parameters as ExportRequest;
+  const row = await connectorOf(deps, task.account_connector_id);
+  try {
+    if (!row || row.deleted_at) throw new ConnectorError('account_connector_gone', 'The source was deleted');
+    if (row.catalog_status !== 'ready') await refreshCatalog(deps, row);
+    const document = await buildDocument(deps, row, request);
+    const { ending } = EXPORT_TYPES[request.format];
+    const bytes = new TextEncoder().encode(formatExport(document, request.format, datasetNamespace(row)));
+    const object_key = `exports/${task.account_id}/${task.id}.${ending}`;
+    const table = await copyInto(deps, request, { task_id: task.id, document });
+    await deps.objects.put(object_key, bytes);
+    const streams_count = document.streams.length;
+    await finish(deps, { task, row, result: { object_key, bytes: bytes.length, streams_count, table } });
+  } catch (error) {
+    await fail(deps, { task, row, error });
+  }
+}
+
+async function connectorOf(deps: Deps, id: string): Promise<AccountConnectorRow | undefined> {
+  const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
+  return row;
+}
+
+async function buildDocument(deps: Deps, row: AccountConnectorRow, request: ExportRequest): Promise<ExportDocument> {
+  const found = await deps.db
+    .select()
+    .from(catalogStreams)
+    .where(and(eq(catalogStreams.account_connector_id, row.id), isNull(catalogStreams.removed_at)))
+    .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
+  const chosen = found.filter((one) => isNamed(one, request.stream_names));
+  const usage = request.include_usage ? await readUsage(deps, row.id) : null;
+  const streams = [];
+  for (const { definition, overrides, discovered_at, namespace, name } of chosen) {
+    const discovered = definition as unknown as StreamSchema;
+    const { include_fields } = request;
+    const schema = applyOverrides(discovered, overrides);
+    const exported = describeStream(schema, { discovered_at, overrides, include_fields });
+    if (request.include_samples && include_fields) await addSamples(deps, row, { discovered, overrides, exported });
+    if (usage) exported.usage = usage.get(JSON.stringify([namespace, name])) ?? UNUSED;
+    streams.push(exported);
+  }
+  return {
+    exported_at: deps.now().toISOString(),
+    account_connector: { id: row.id, name: row.name, connector_name: row.connector_name },
+    catalog_refreshed_at: (await connectorOf(deps, row.id))?.catalog_refreshed_at ?? null,
+    streams,
+  };
+}
+
+const UNUSED = { connections: 0, rows_loaded: 0, last_succeeded_at: null };
+
+/** By its name, or by namespace and name with a dot between them. Null: every stream. */
+export const isNamed = (stream: { namespace: string | null; name: string }, names: string[] | null): boolean =>
+  names === null || names.includes(stream.name) || names.includes(`${stream.namespace}.${stream.name}`);
+
+/** As OpenLineage names data sets: the scheme and where the server is; for what has no server, which source it is. */
+function datasetNamespace({ connector_name, parameters, id }: AccountConnectorRow): string {
+  const { host, port } = parameters;
+  return typeof host === 'string'
+    ? `${connector_name}://${host}${port ? `:${Number(port)}` : ''}`
+    : `${connector_name}://${id}`;
+}
+
+async function copyInto(
+  deps: Deps,
+  { destination_id }: ExportRequest,
+  input: { task_id: string; document: ExportDocument },
+): Promise<string | null> {
+  if (destination_id === null) return null;
+  const destination = await connectorOf(deps, destination_id);
+  if (!destination || destination.deleted_at)
+    throw new ConnectorError('account_connector_gone', 'The destination was deleted');
+  return writeExport(deps, destination, input);
+}
+
+interface Ending {
+  task: TaskRow;
+  row: AccountConnectorRow | undefined;
+}
+
+async function finish(deps: Deps, { task, row, result }: Ending & { result: Record<string, unknown> }): Promise<void> {
+  const { url, expires_at } = signedExportUrl(deps, task.id);
+  const { bytes, streams_count, table } = result;
+  await deps.db.transaction(async (tx) => {
+    await tx
+      .update(tasks)
+      .set({ status: 'succeeded', result, finished_at: sql`clock_timestamp()` })
+      .where(eq(tasks.id, task.id));
+    const facts = { url, url_expires_at: expires_at, bytes, streams_count, table };
+    await emit(tx, eventOf({ task, row }, 'metadata_export_succeeded', facts));
+  });
+}
+
+async function fail(deps: Deps, { task, row, error }: Ending & { error: unknown }): Promise<void> {
+  const known = error instanceof ConnectorError;
+  if (!known) deps.log.error({ err: error, task_id: task.id }, 'an export failed in an unforeseen way');
+  const code = known ? error.code : 'internal_error';
+  const message = known ? error.message : 'The export could not be made';
+  await deps.db.transaction(async (tx) => {
+    await tx
+      .update(tasks)
+      .set({ status: 'failed', error: { code, message }, finished_at: sql`clock_timestamp()` })
+      .where(eq(tasks.id, task.id));
+    const facts = { url: null, url_expires_at: null, error_code: code, error_message: message };
+    await emit(tx, eventOf({ task, row }, 'metadata_export_failed', facts));
+  });
+}
+
+function eventOf(
+  { task, row }: Ending,
+  event: 'metadata_export_succeeded' | 'metadata_export_failed',
+  facts: Record<string, unknown>,
+) {
+  const actor: Actor = task.created_by ? { type: 'user', id: task.created_by, name: null } : SYSTEM_ACTOR;
+  const { format, destination_id } = task.parameters as ExportRequest;
+  const outcome = event === 'metadata_export_succeeded' ? 'was exported' : 'could not be exported';
+  return {
+    account_id: task.account_id,
+    event,
+    actor,
+    resource: { type: 'account_connector', id: task.account_connector_id, name: row?.name ?? null },
+    summary: `The metadata of ${row?.name ?? 'a source'} ${outcome}`,
+    account_connector_id: task.account_connector_id,
+    payload: {
+      task_id: task.id,
+      account_connector_id: task.account_connector_id,
+      account_connector_name: row?.name ?? null,
+      connector_type: row?.connector_type ?? null,
+      connector_name: row?.connector_name ?? null,
+      format,
+      destination_id,
+      ...facts,
+    },
+  };
+}
+
+/** Deletes the files whose links no longer hold. */
+export async function sweepExports(deps: Deps): Promise<void> {
+  const expired = await deps.db
+    .select({ id: tasks.id, object_key: sql<string>`${tasks.result} ->> 'object_key'` })
+    .from(tasks)
+    .where(
+      and(
+        eq(tasks.kind, 'export_metadata'),
+        eq(tasks.status, 'succeeded'),
+        lt(tasks.finished_at, new Date(deps.now().getTime() - EXPORT_HOURS * 3_600_000).toISOString()),
+        sql`${tasks.result} ? 'object_key'`,
+      ),
+    )
+    .limit(1000);
+  for (const { object_key } of expired) await deps.objects.delete(object_key);
+  if (expired.length === 0) return;
+  await deps.db
+    .update(tasks)
+    .set({ result: sql`${tasks.result} - 'object_key'` })
+    .where(
+      inArray(
+        tasks.id,
+        expired.map(({ id }) => id),
+      ),
+    );
+}

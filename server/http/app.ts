@@ -1,0 +1,68 @@
+import { Elysia } from 'elysia';
+import type { Deps } from '../deps.ts';
+import { avatarPicture } from './avatar.ts';
+import { consoleRoutes } from './console.ts';
+import { docsFile, docsPage } from './docs.ts';
+import { createEdge, type Handler } from './edge.ts';
+import { exportFile } from './exports.ts';
+import { alive, ready } from './health.ts';
+import { createMetrics } from './metrics.ts';
+import { openApiDocument } from './openapi.ts';
+import { otherMethods, type PathRoutes, proceduresOf, restRoutes } from './rest.ts';
+import { TRPC_PATH, trpcHandler } from './trpc.ts';
+import { ApiError } from '../platform/errors.ts';
+import { appRouter, restRouter } from '../router.ts';
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/** The whole service on HTTP, not listening yet: `createApp(deps).listen({ hostname, port })`, or `.handle(request)`. */
+export function createApp(deps: Deps) {
+  const metrics = createMetrics();
+  const edge = createEdge({ log: deps.log, metrics });
+  const served = proceduresOf([appRouter, restRouter]);
+  let document: string | undefined;
+  const pages: Record<string, Handler> = {
+    '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served)))),
+    '/docs': docsPage,
+    '/docs/:p1': docsFile,
+    '/avatars/:p1': avatarPicture(deps),
+    '/exports/:p1': exportFile(deps),
+    '/healthz': alive,
+    '/readyz': ready(deps),
+    '/metrics': async () =>
+      new Response(await metrics.text(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
+  };
+  const app = new Elysia({ serve: { idleTimeout: 30 } });
+  for (const routes of [
+    ...restRoutes(deps, served),
+    ...Object.entries(pages).map(pageRoutes),
+    ...consoleRoutes(deps),
+  ]) {
+    const other = edge(routes.template, otherMethods(routes));
+    // Each method by itself: a path without parameters must not fall through to one with, whatever the method.
+    for (const method of METHODS) {
+      const handler = routes.handlers.get(method === 'HEAD' ? 'GET' : method);
+      app.route(method, routes.pattern, handler ? edge(routes.template, handler) : other, { parse: 'none' });
+    }
+    app.all(routes.pattern, other, { parse: 'none' });
+  }
+  app.all(`${TRPC_PATH}/*`, edge(TRPC_PATH, trpcHandler(deps)), { parse: 'none' });
+  const unknown = edge('unknown', () => {
+    throw new ApiError(404, 'not_found', 'Not Found');
+  });
+  const broken = (error: unknown) =>
+    edge('unknown', () => {
+      throw error;
+    });
+  return app.onError(({ code, error, request }) =>
+    code === 'NOT_FOUND' ? unknown({ request }) : broken(error)({ request }),
+  );
+}
+
+const pageRoutes = ([pattern, handler]: [string, Handler]): PathRoutes => ({
+  pattern,
+  template: pattern,
+  handlers: new Map([['GET', handler]]),
+});
+
+const jsonText = (text: string) => new Response(text, { headers: { 'content-type': 'application/json' } });

@@ -1,0 +1,124 @@
+import type { StreamRow } from '../../db/schema/index.ts';
+import type { Field, LogicalType, Masking, StreamSchema } from '../connectors/contract/connector.ts';
+import { type FieldChoice, fieldName } from './transfer-plan.ts';
+
+/** What a user says about a field in the catalog of a source, for every connection of it. Absent keys say nothing. */
+export type FieldOverride = {
+  /** Type of the column in the destination. */
+  type?: LogicalType;
+  destination_name?: string;
+  description?: string;
+  is_primary_key?: boolean;
+  is_cursor?: boolean;
+  masking?: Masking;
+  excluded?: boolean;
+  nullable?: boolean;
+};
+
+/** By name of the field: its path joined by dots. */
+export type Overrides = Record<string, FieldOverride>;
+
+/**
+ * A stream as users have it: key, cursor and nullability as overridden. What concerns the way into a destination
+ * (names, types, masks, exclusions) is `withCatalogChoices`. Overrides of fields that are gone have no effect. Pure.
+ */
+export function applyOverrides(schema: StreamSchema, overrides: Overrides): StreamSchema {
+  if (Object.keys(overrides).length === 0) return schema;
+  const of = (field: Field) => overrides[fieldName(field.path)] ?? {};
+  const cursor = schema.fields.find((field) => of(field).is_cursor === true);
+  const renounced = schema.fields.some(
+    (field) => of(field).is_cursor === false && fieldName(field.path) === nameOf(schema.default_cursor_field),
+  );
+  return {
+    ...schema,
+    fields: schema.fields.map((field) => ({
+      ...field,
+      nullable: of(field).nullable ?? field.nullable,
+      is_primary_key: of(field).is_primary_key ?? field.is_primary_key,
+      is_cursor_candidate: of(field).is_cursor ?? field.is_cursor_candidate,
+    })),
+    default_cursor_field: cursor?.path ?? (renounced ? null : schema.default_cursor_field),
+    source_defined_primary_key: overriddenKey(schema, overrides),
+  };
+}
+
+const nameOf = (path: string[] | null) => path && fieldName(path);
+
+/** The source's own key fields keep their order and come first. */
+function overriddenKey(schema: StreamSchema, overrides: Overrides): string[][] | null {
+  const own = schema.source_defined_primary_key ?? [];
+  const said = (path: string[]) => overrides[fieldName(path)]?.is_primary_key;
+  const isOwn = (path: string[]) => own.some((one) => fieldName(one) === fieldName(path));
+  const added = schema.fields.map(({ path }) => path).filter((path) => said(path) === true && !isOwn(path));
+  const key = [...own.filter((path) => said(path) !== false), ...added];
+  return key.length > 0 ? key : null;
+}
+
+/**
+ * The settings of a connection's stream with the catalog's choices where it has none of its own. A field setting that
+ * is still at its default (selected, no name, no type, no mask) is no choice, so what the catalog excludes or masks
+ * stays so when a connection merely lists the field. A stored key or cursor equal to the discovered one is none either;
+ * but a cursor that has a state is kept, since the state is about it. Pure.
+ */
+export function withCatalogChoices(stream: StreamRow, discovered: StreamSchema, overrides: Overrides): StreamRow {
+  if (Object.keys(overrides).length === 0) return stream;
+  const own = stream.fields as FieldChoice[];
+  const named = new Map(own.map((choice) => [fieldName(choice.path), choice]));
+  for (const { path } of discovered.fields) {
+    const override = overrides[fieldName(path)];
+    if (override)
+      named.set(fieldName(path), mergeChoice(named.get(fieldName(path)) ?? { ...UNTOUCHED, path }, override));
+  }
+  const schema = applyOverrides(discovered, overrides);
+  const followsKey = Bun.deepEquals(stream.primary_key, discovered.source_defined_primary_key);
+  const followsCursor =
+    stream.state === null &&
+    stream.cursor_field !== null &&
+    Bun.deepEquals(stream.cursor_field, discovered.default_cursor_field);
+  return {
+    ...stream,
+    fields: [...named.values()],
+    primary_key: followsKey ? schema.source_defined_primary_key : stream.primary_key,
+    cursor_field: followsCursor ? schema.default_cursor_field : stream.cursor_field,
+  };
+}
+
+const UNTOUCHED = { selected: true, destination_name: null, destination_type: null, masking: 'none' as const };
+
+const mergeChoice = (choice: FieldChoice, override: FieldOverride): FieldChoice => ({
+  path: choice.path,
+  selected: choice.selected && override.excluded !== true,
+  destination_name: choice.destination_name ?? override.destination_name ?? null,
+  destination_type: choice.destination_type ?? override.type ?? null,
+  masking: choice.masking === 'none' ? (override.masking ?? 'none') : choice.masking,
+});
+
+/** Types into which every value of a type can be written; text may hold any of those listed, and rows that do not fail. */
+const CONVERTIBLE: Record<LogicalType, readonly LogicalType[]> = {
+  string: ['integer', 'number', 'date', 'time', 'timestamp', 'timestamp_tz'],
+  integer: ['number', 'string'],
+  number: ['string'],
+  boolean: ['string'],
+  date: ['timestamp', 'string'],
+  timestamp: ['string'],
+  timestamp_tz: ['timestamp', 'string'],
+  time: ['string'],
+  json: ['string'],
+  array: ['json', 'string'],
+  binary: ['string'],
+};
+
+const SORTED: readonly LogicalType[] = ['string', 'integer', 'number', 'date', 'timestamp', 'timestamp_tz'];
+const WITHOUT_KEYS: readonly LogicalType[] = ['json', 'array'];
+
+/** Why an override does not go with what the field holds; null: it does. Pure. */
+export function incompatibility(field: Field, override: FieldOverride): string | null {
+  const { type, is_cursor, is_primary_key } = override;
+  if (type && type !== field.type && !CONVERTIBLE[field.type].includes(type)) {
+    return `${field.type} cannot be written as ${type}`;
+  }
+  if (is_cursor && !field.is_cursor_candidate && !SORTED.includes(field.type)) {
+    return `${field.type} has no order to read by`;
+  }
+  return is_primary_key && WITHOUT_KEYS.includes(field.type) ? `${field.type} cannot be part of a key` : null;
+}

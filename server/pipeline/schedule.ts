@@ -1,0 +1,97 @@
+import cronstrue from 'cronstrue';
+import { badRequest } from '../platform/errors.ts';
+import { cronTicks, parseCron } from './cron-ticks.ts';
+
+/** A schedule as the connection's row keeps it. */
+export interface Schedule {
+  type: 'manual' | 'interval' | 'cron';
+  interval_minutes: number | null;
+  cron_expression: string | null;
+  timezone: string;
+  time_of_day: string | null;
+}
+
+export const MANUAL: Schedule = {
+  type: 'manual',
+  interval_minutes: null,
+  cron_expression: null,
+  timezone: 'UTC',
+  time_of_day: null,
+};
+
+const MINUTE = 60_000;
+/** Unix cron only: no seconds, no Quartz signs (`?`, `L`, `W`, `#`), no `@daily`. */
+const FIVE_FIELDS = /^[\dA-Za-z*,/-]+( +[\dA-Za-z*,/-]+){4}$/;
+const QUARTZ_LETTERS = /(?:^|[\s,\d])[LW](?:$|[\s,\d])/i;
+
+/** Daily at a time of day is cron too: one rule for the clock's changes. */
+function cronOf(schedule: Schedule): string | null {
+  if (schedule.type === 'cron') return schedule.cron_expression;
+  if (schedule.type !== 'interval' || schedule.time_of_day === null) return null;
+  const [hour, minute] = schedule.time_of_day.split(':');
+  return `${Number(minute)} ${Number(hour)} * * *`;
+}
+
+/**
+ * Refuses a cron expression that is no 5-field Unix cron, or that never fires.
+ * @throws ApiError 400 `invalid_cron` with `field`.
+ */
+export function checkSchedule(schedule: Schedule, now: Date): void {
+  if (schedule.type !== 'cron') return;
+  const refuse = (message: string) => badRequest('invalid_cron', message, { field: 'schedule.cron_expression' });
+  const expression = schedule.cron_expression ?? '';
+  if (!FIVE_FIELDS.test(expression) || QUARTZ_LETTERS.test(expression)) {
+    throw refuse('A schedule is a Unix cron expression of five fields: minute, hour, day, month, weekday');
+  }
+  let first: Date | null;
+  try {
+    first = parseCron(expression, schedule.timezone).nextRun(now);
+  } catch (error) {
+    throw refuse(error instanceof Error ? error.message.replace(/^CronPattern: /, '') : 'Invalid cron expression');
+  }
+  if (first === null) throw refuse('This cron expression never fires');
+}
+
+/**
+ * The next `count` ticks after `after`, ascending; none for a manual schedule. Interval ticks stand on the grid
+ * `anchor + n × interval`, so neither a late tick nor a manual run shifts them; pass the last known tick as `anchor`,
+ * or the instant at which the schedule was set.
+ */
+export function nextTicks(schedule: Schedule, from: { anchor: Date; after: Date }, count: number): Date[] {
+  const expression = cronOf(schedule);
+  if (expression !== null) return cronTicks(expression, schedule.timezone, { after: from.after, count });
+  if (schedule.type !== 'interval' || schedule.interval_minutes === null) return [];
+  const step = schedule.interval_minutes * MINUTE;
+  const passed = Math.floor((from.after.getTime() - from.anchor.getTime()) / step);
+  const first = from.anchor.getTime() + (passed + 1) * step;
+  return Array.from({ length: count }, (_, index) => new Date(first + index * step));
+}
+
+const TICKS_LOOKED_AT = 200;
+
+/** The least time between two ticks, in minutes; null for a manual schedule. Cron: among the next 200 ticks. */
+export function shortestGapMinutes(schedule: Schedule, now: Date): number | null {
+  if (schedule.type === 'manual') return null;
+  if (schedule.type === 'interval') return schedule.interval_minutes;
+  const ticks = nextTicks(schedule, { anchor: now, after: now }, TICKS_LOOKED_AT).map((tick) => tick.getTime());
+  const gaps = ticks.slice(1).map((tick, index) => (tick - ticks[index]!) / MINUTE);
+  return gaps.length === 0 ? null : Math.min(...gaps);
+}
+
+/** When the schedule fires next, ISO; null for a manual schedule. */
+export function nextRunAt(schedule: Schedule, from: { anchor: Date; after: Date }): string | null {
+  return nextTicks(schedule, from, 1)[0]?.toISOString() ?? null;
+}
+
+/** The schedule in words, e.g. "Every 15 minutes". */
+export function describeSchedule(schedule: Schedule): string {
+  if (schedule.type === 'manual') return 'Only when started by hand or through the interface';
+  const zone = ` (${schedule.timezone})`;
+  if (schedule.time_of_day !== null) return `Every day at ${schedule.time_of_day}${zone}`;
+  if (schedule.type === 'cron') {
+    return cronstrue.toString(schedule.cron_expression ?? '', { use24HourTimeFormat: true }) + zone;
+  }
+  const minutes = schedule.interval_minutes ?? 0;
+  if (minutes % 60 !== 0) return `Every ${minutes} minutes`;
+  return minutes === 60 ? 'Every hour' : `Every ${minutes / 60} hours`;
+}

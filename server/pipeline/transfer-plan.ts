@@ -1,0 +1,204 @@
+import type { ConnectionRow, StreamRow } from '../../db/schema/index.ts';
+import type {
+  AnySource,
+  Field,
+  Filter,
+  LogicalType,
+  Masking,
+  ReadColumn,
+  ReadRequest,
+  StreamSchema,
+  TargetColumn,
+} from '../connectors/contract/connector.ts';
+import { SchemaChangedError } from '../connectors/contract/errors.ts';
+import { type FieldMapping, mappedFields, mappedTarget } from './field-mapping.ts';
+import { givesChanges } from './stream-defaults.ts';
+
+/** A column from source to destination, and what of its transformation the engine has to do itself. */
+export interface PlannedColumn {
+  field: Field;
+  target: TargetColumn;
+  /** Done by the source in its query. */
+  pushed: Masking;
+  /** Done by the engine, row by row. */
+  masking: Masking;
+  /** Done by the engine before the masking; null: the connection maps no fields. */
+  mapping: FieldMapping | null;
+}
+
+export interface TransferPlan {
+  columns: PlannedColumn[];
+  /** Filters that the source does. */
+  pushed_filters: Filter[];
+  /** Filters that the engine does; `index` is the column, which may be one read only for this. */
+  filters: { index: number; type: LogicalType; filter: Filter }[];
+  /** Columns read only to filter by; they stand after `columns` and are cut off. */
+  extra: Field[];
+  /** The bytes may pass through untouched as far as the engine is concerned. */
+  untouched: boolean;
+  primary_key: string[];
+  cursor_column: string | null;
+}
+
+/** A field as a connection configures it (ConnectionField of the interface). */
+export interface FieldChoice {
+  path: string[];
+  selected: boolean;
+  destination_name: string | null;
+  destination_type: string | null;
+  masking: Masking;
+}
+
+export const fieldName = (path: string[]) => path.join('.');
+const samePath = (a: string[], b: string[]) => a.length === b.length && a.every((part, index) => part === b[index]);
+
+const NO_PUSHDOWN: AnySource['pushdown'] = { masking: ['none'], filters: false };
+
+/**
+ * Decides which columns move, under which names and types, and who transforms them. Pure.
+ * @throws SchemaChangedError when a chosen field, key or cursor is no longer in the source.
+ */
+export function planTransfer(input: { source: AnySource; schema: StreamSchema; stream: StreamRow }): TransferPlan {
+  const { schema, stream } = input;
+  const source = schema.change_log ? { ...input.source, pushdown: NO_PUSHDOWN } : input.source;
+  const choices = stream.fields as FieldChoice[];
+  for (const choice of choices) if (choice.selected) requireField(schema, choice.path);
+  const mappings = stream.mapping as FieldMapping[] | null;
+  const columns = mappings ? mappedColumns({ ...input, source }, mappings) : selectedColumns({ ...input, source });
+  const filters = stream.filters as Filter[];
+  const extra: Field[] = [];
+  const engineFilters = source.pushdown.filters
+    ? []
+    : filters.map((filter) => placeFilter({ schema, columns, extra, filter }));
+  return {
+    columns,
+    pushed_filters: source.pushdown.filters ? filters : [],
+    filters: engineFilters,
+    extra,
+    untouched: engineFilters.length === 0 && columns.every((column) => column.masking === 'none' && !column.mapping),
+    primary_key: mappings
+      ? mappings.filter((one) => one.is_match_key).map((one) => one.destination_field)
+      : keyPaths(schema, stream).map((path) => targetName(columns, schema, path)),
+    cursor_column: stream.cursor_field ? optionalName(columns, stream.cursor_field) : null,
+  };
+}
+
+interface PlanInput {
+  source: AnySource;
+  schema: StreamSchema;
+  stream: StreamRow;
+}
+
+const choiceOf = (stream: StreamRow, field: Field) =>
+  (stream.fields as FieldChoice[]).find((one) => samePath(one.path, field.path));
+
+const selectedColumns = ({ source, schema, stream }: PlanInput): PlannedColumn[] =>
+  schema.fields
+    .map((field) => ({ field, choice: choiceOf(stream, field) }))
+    .filter(({ choice }) => choice?.selected !== false)
+    .map(({ field, choice }) => planColumn(source, field, choice));
+
+/** The mapping alone says which columns there are; a field that is masked stays so under any name. */
+const mappedColumns = ({ source, schema, stream }: PlanInput, mappings: FieldMapping[]): PlannedColumn[] =>
+  mappedFields(schema, mappings).map((mapped) => {
+    const column = planColumn(source, mapped.field, choiceOf(stream, mapped.field));
+    const target = mappedTarget(mapped);
+    const masked = column.pushed !== 'none' || column.masking !== 'none';
+    return { ...column, mapping: mapped.mapping, target: masked ? { ...column.target, name: target.name } : target };
+  });
+
+/** The key in force: the connection's own, else the source's. */
+export const keyPaths = (schema: StreamSchema, stream: StreamRow): string[][] =>
+  stream.primary_key?.length ? stream.primary_key : (schema.source_defined_primary_key ?? []);
+
+/** A log has its own order, also where the stream was read by a cursor before. */
+export const cursorPath = (schema: StreamSchema, stream: StreamRow): string[] | null =>
+  givesChanges(schema, stream) ? null : (stream.cursor_field ?? schema.default_cursor_field);
+
+function planColumn(source: AnySource, field: Field, choice: FieldChoice | undefined): PlannedColumn {
+  const masking = choice?.masking ?? 'none';
+  const pushed = source.pushdown.masking.includes(masking) ? masking : 'none';
+  const masked = masking !== 'none';
+  const retyped = (choice?.destination_type ?? null) as LogicalType | null;
+  // A mask that the source makes is its own text, which keeps its column fit for the binary lane.
+  const native = masked && pushed === masking ? 'text' : masked || retyped ? null : field.source_type;
+  return {
+    field,
+    pushed,
+    masking: pushed === masking ? 'none' : masking,
+    mapping: null,
+    target: {
+      name: choice?.destination_name ?? fieldName(field.path),
+      type: masked ? 'string' : (retyped ?? field.type),
+      source_type: native,
+      dialect: native === null ? null : field.dialect,
+      nullable: field.nullable,
+    },
+  };
+}
+
+function requireField(schema: StreamSchema, path: string[]): Field {
+  const field = schema.fields.find((one) => samePath(one.path, path));
+  if (!field) {
+    throw new SchemaChangedError(
+      'field_missing',
+      `The source's ${schema.name} has no field ${fieldName(path)} any more`,
+    );
+  }
+  return field;
+}
+
+function placeFilter(input: { schema: StreamSchema; columns: PlannedColumn[]; extra: Field[]; filter: Filter }) {
+  const { schema, columns, extra, filter } = input;
+  const field = requireField(schema, filter.field.split('.'));
+  // A masked column is compared by what the source says, so it is read a second time beside its masked self.
+  const shown = columns.findIndex((column) => column.field === field && column.pushed === 'none');
+  if (shown >= 0) return { index: shown, type: field.type, filter };
+  extra.push(field);
+  return { index: columns.length + extra.length - 1, type: field.type, filter };
+}
+
+const optionalName = (columns: PlannedColumn[], path: string[]) =>
+  columns.find((column) => samePath(column.field.path, path))?.target.name ?? null;
+
+function targetName(columns: PlannedColumn[], schema: StreamSchema, path: string[]): string {
+  const name = optionalName(columns, path);
+  if (name === null) {
+    throw new SchemaChangedError(
+      'key_not_selected',
+      `The key ${fieldName(path)} of ${schema.name} is not among its fields`,
+    );
+  }
+  return name;
+}
+
+/** What the source is asked for. */
+export function readRequest(input: {
+  plan: TransferPlan;
+  schema: StreamSchema;
+  stream: StreamRow;
+  state: ReadRequest['state'];
+  window: ReadRequest['window'];
+}): ReadRequest {
+  const { plan, schema, stream, state, window } = input;
+  const columns: ReadColumn[] = [
+    ...plan.columns.map(({ field, pushed }) => ({ field, masking: pushed })),
+    ...plan.extra.map((field) => ({ field, masking: 'none' as const })),
+  ];
+  return {
+    stream: schema,
+    columns,
+    filters: plan.pushed_filters,
+    sync_mode: stream.sync_mode,
+    cursor_field: stream.sync_mode === 'incremental' || window ? cursorPath(schema, stream) : null,
+    primary_key: keyPaths(schema, stream),
+    state,
+    window,
+  };
+}
+
+/** The table a stream is written to, within the destination's schema. */
+export const tableName = (
+  connection: Pick<ConnectionRow, 'table_prefix'>,
+  stream: Pick<StreamRow, 'destination_table' | 'name'>,
+) => `${connection.table_prefix}${stream.destination_table ?? stream.name}`;

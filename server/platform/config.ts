@@ -1,0 +1,170 @@
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import { readOrMakeKeyFile } from './key-file.ts';
+
+/** The settings of the process; the only reader of the environment is `readConfig`. */
+export interface Config {
+  HOST: string;
+  /** 0: the kernel picks one. */
+  PORT: number;
+  /** Null: the embedded PostgreSQL. */
+  DATABASE_URL: string | null;
+  /** Under which people reach the service: the start of links in messages. Absent: HOST and PORT. */
+  PUBLIC_URL: string;
+  /** Absolute. */
+  DATA_DIR: string;
+  /** `file:///…` or `s3://bucket/prefix?…`; absent: the folder DATA_DIR/objects. */
+  OBJECT_STORE_URL: string;
+  SECRET_KEY: string;
+  BOOTSTRAP_EMAIL: string;
+  BOOTSTRAP_API_KEY: string | null;
+  DEMO: boolean;
+  WORKER_CONCURRENCY: number;
+  /** Pause before a failed stream's second attempt; it triples with each further one, 30 minutes at the most. */
+  RETRY_BACKOFF_SECONDS: number;
+  /** An incremental stream commits after so much, with its state; merges after four times that. */
+  CHECKPOINT_KB: number;
+  /** `smtp://` or `smtps://`, with user and password where the server wants them; null: no mail is sent. */
+  SMTP_URL: string | null;
+  MAIL_FROM: string;
+  /** Pause before an action's second attempt; the later ones are 5, 15, 60, 180, 360 and 720 times as long. */
+  DELIVERY_BACKOFF_SECONDS: number;
+  /** `host:port` or `cidr:port` that may be called though the address is not public, or over plain http. */
+  EGRESS_ALLOW: readonly string[];
+  /** Where connections of databases and SSH tunnels may lead: `public_only` is public addresses and EGRESS_ALLOW. */
+  CONNECTOR_NETWORK: 'any' | 'public_only';
+  LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
+}
+
+/** A setting is wrong. The message is one line for the terminal and names the variable. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+const NETWORKS = ['any', 'public_only'] as const;
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
+const SWITCH: Record<string, boolean> = {
+  '1': true,
+  true: true,
+  yes: true,
+  on: true,
+  '0': false,
+  false: false,
+  no: false,
+  off: false,
+};
+
+const urlOf =
+  (...protocols: string[]) =>
+  (value: string) =>
+    protocols.includes(URL.parse(value)?.protocol ?? '');
+
+const wholeNumber = (from: number, to: number) => {
+  const message = `must be a whole number from ${from} to ${to}`;
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, message)
+    .transform(Number)
+    .pipe(z.number().min(from, message).max(to, message));
+};
+
+/** All zeros, in whatever alphabet, are the classic placeholder; `=` is base64 padding. */
+const isOneCharacterRepeated = (value: string) => new Set(value.replace(/=+$/, '')).size <= 1;
+
+const secretKey = z
+  .string()
+  .min(32, 'must have 32 characters or more')
+  .refine((value) => !isOneCharacterRepeated(value), 'must be random, not one character repeated');
+
+const Environment = z.object({
+  HOST: z.string().regex(/^\S+$/, 'must be a host name or an address').default('127.0.0.1'),
+  PORT: wholeNumber(0, 65_535).default(8080),
+  DATABASE_URL: z.string().refine(urlOf('postgres:', 'postgresql:'), 'must be a postgres:// URL').optional(),
+  PUBLIC_URL: z.string().refine(urlOf('http:', 'https:'), 'must be a http:// or https:// URL').optional(),
+  DATA_DIR: z.string().default('.data'),
+  OBJECT_STORE_URL: z.string().refine(urlOf('file:', 's3:'), 'must be a file:/// or s3://bucket URL').optional(),
+  SECRET_KEY: secretKey.optional(),
+  BOOTSTRAP_EMAIL: z
+    .string()
+    .regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address')
+    .default('admin@localhost'),
+  BOOTSTRAP_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]{32,512}$/, 'must have 32 to 512 characters, printable ASCII without spaces')
+    .optional(),
+  DEMO: z
+    .string()
+    .toLowerCase()
+    .refine((value) => value in SWITCH, 'must be 1 or 0')
+    .transform((value) => SWITCH[value] === true)
+    .default(true),
+  WORKER_CONCURRENCY: wholeNumber(1, 64).default(4),
+  RETRY_BACKOFF_SECONDS: wholeNumber(0, 1800).default(10),
+  CHECKPOINT_KB: wholeNumber(1, 1024 * 1024).default(32 * 1024),
+  SMTP_URL: z.string().refine(urlOf('smtp:', 'smtps:'), 'must be a smtp:// or smtps:// URL').optional(),
+  MAIL_FROM: z
+    .string()
+    .regex(/^([^<>\r\n]+<)?[^\s@<>]+@[^\s@<>]+>?$/, 'must be an e-mail address, or a name and <address>')
+    .default('Data pipelines <no-reply@localhost>'),
+  DELIVERY_BACKOFF_SECONDS: wholeNumber(0, 3600).default(60),
+  EGRESS_ALLOW: z
+    .string()
+    .regex(/^\s*[^\s,]+:\d{1,5}(\s*,\s*[^\s,]+:\d{1,5})*\s*$/, 'must be host:port or cidr:port, by commas')
+    .transform((text) => text.split(',').map((entry) => entry.trim()))
+    .optional(),
+  CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
+  LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
+});
+
+/**
+ * Reads the settings; an empty variable counts as absent. Without SECRET_KEY one is made, once, into
+ * `DATA_DIR/secret.key`.
+ * @throws ConfigError
+ */
+export function readConfig(env: Record<string, string | undefined> = process.env): Readonly<Config> {
+  const present = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = Environment.safeParse(present);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new ConfigError(`${String(issue?.path[0])} ${issue?.message}`);
+  }
+  const { DATABASE_URL, OBJECT_STORE_URL, BOOTSTRAP_API_KEY, SECRET_KEY, ...settings } = parsed.data;
+  const { PUBLIC_URL, SMTP_URL, EGRESS_ALLOW, ...rest } = settings;
+  const DATA_DIR = resolve(rest.DATA_DIR);
+  return Object.freeze({
+    ...rest,
+    DATA_DIR,
+    DATABASE_URL: DATABASE_URL ?? null,
+    OBJECT_STORE_URL: OBJECT_STORE_URL ?? pathToFileURL(join(DATA_DIR, 'objects')).href,
+    SECRET_KEY: SECRET_KEY ?? keyOfDataDir(DATA_DIR),
+    BOOTSTRAP_API_KEY: BOOTSTRAP_API_KEY ?? null,
+    PUBLIC_URL: (PUBLIC_URL ?? `http://${rest.HOST}:${rest.PORT}`).replace(/\/+$/, ''),
+    SMTP_URL: SMTP_URL ?? null,
+    EGRESS_ALLOW: EGRESS_ALLOW ?? [],
+  });
+}
+
+/** Whether somebody chose the port. If not, a second checkout on the machine may take another one. */
+export const portIsChosen = (env: Record<string, string | undefined> = process.env) => Boolean(env.PORT);
+
+/** The environment for another process of this service, with the same settings on the database `url`. */
+export function environmentOf(config: Config, url: string): Record<string, string | undefined> {
+  const settings = Object.entries(config).map(([name, value]) => [name, value === null ? '' : String(value)]);
+  return { ...process.env, ...Object.fromEntries(settings), DATABASE_URL: url };
+}
+
+function keyOfDataDir(dataDir: string): string {
+  const path = join(dataDir, 'secret.key');
+  let key: string;
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    key = readOrMakeKeyFile(path);
+  } catch (error) {
+    throw new ConfigError(`DATA_DIR cannot be used: ${(error as Error).message}`);
+  }
+  const checked = secretKey.safeParse(key);
+  if (!checked.success) throw new ConfigError(`SECRET_KEY in ${path} ${checked.error.issues[0]?.message}`);
+  return key;
+}

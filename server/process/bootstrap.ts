@@ -1,0 +1,158 @@
+import { and, asc, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
+import { accounts, apiKeys, roles, userRoles, users } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { Config } from '../platform/config.ts';
+import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { ensureSystemTriggers } from '../automation/triggers/system-triggers.ts';
+import { API_KEY_DAYS, apiKeyPrefix, makeApiKey } from '../platform/api-keys.ts';
+import type { Secrets } from '../platform/secrets.ts';
+import { type Permission, SYSTEM_ROLES } from '../api/permissions.ts';
+
+const LOCK = 7_300_003;
+
+const DESCRIPTIONS: Record<keyof typeof SYSTEM_ROLES, string> = {
+  Administrator: 'May do everything in the account',
+  Creator: 'Builds and runs pipelines, connectors and triggers',
+  Billing: 'Sees plan, usage and invoices',
+  Viewer: 'Sees everything but billing, changes nothing',
+};
+
+export interface Bootstrapped {
+  account_id: string;
+  /** The administrator that the key belongs to. */
+  user_id: string;
+  /** In plain only when it was made just now; it is not stored and cannot be shown again. */
+  api_key: string | null;
+}
+
+/**
+ * First account, system roles, first administrator with an API key: makes what is missing, and changes nothing else but
+ * the permissions of system roles. Safe to run on each start, and in several processes at once. A BOOTSTRAP_API_KEY
+ * works after it, whatever became of it before; without one a key is made when no administrator has a live one.
+ */
+export function bootstrap(db: Db, options: { secrets: Secrets; config: Config }): Promise<Bootstrapped> {
+  const { secrets, config } = options;
+  return db.transaction(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
+    const role_id = await systemRoles(tx);
+    const account_id = await firstAccount(tx);
+    await ensureSystemTriggers(tx);
+    const user_id = await administrator(tx, { account_id, role_id, email: config.BOOTSTRAP_EMAIL });
+    const owner = { account_id, user_id };
+    if (config.BOOTSTRAP_API_KEY !== null) {
+      const hash = secrets.hmac('api_key', config.BOOTSTRAP_API_KEY);
+      await keepAlive(tx, { ...owner, hash, prefix: apiKeyPrefix(config.BOOTSTRAP_API_KEY) });
+      return { ...owner, api_key: null };
+    }
+    if (await anyLiveKey(tx, { account_id, role_id })) return { ...owner, api_key: null };
+    const api_key = makeApiKey();
+    await keepAlive(tx, { ...owner, hash: secrets.hmac('api_key', api_key), prefix: apiKeyPrefix(api_key) });
+    return { ...owner, api_key };
+  });
+}
+
+/** Answers with the id of the role Administrator. */
+async function systemRoles(tx: Db): Promise<string> {
+  const present = await tx.select().from(roles).where(isNull(roles.account_id));
+  let administratorId = '';
+  for (const [name, granted] of Object.entries(SYSTEM_ROLES) as [keyof typeof SYSTEM_ROLES, readonly Permission[]][]) {
+    const permissions = [...granted];
+    let role = present.find((one) => one.name === name);
+    if (!role) {
+      const values = { account_id: null, name, description: DESCRIPTIONS[name], is_system: true, permissions };
+      [role] = await tx.insert(roles).values(values).returning();
+    } else if (role.permissions.join() !== permissions.join()) {
+      await tx.update(roles).set({ permissions }).where(eq(roles.id, role.id));
+    }
+    if (name === 'Administrator' && role) administratorId = role.id;
+  }
+  return administratorId;
+}
+
+async function firstAccount(tx: Db): Promise<string> {
+  const [first] = await tx.select({ id: accounts.id }).from(accounts).orderBy(asc(accounts.created_at)).limit(1);
+  if (first) return first.id;
+  const [made] = await tx.insert(accounts).values({ name: 'Default' }).returning({ id: accounts.id });
+  return made!.id;
+}
+
+/** The user with the e-mail address, else the longest-serving active administrator, else a new one. */
+async function administrator(tx: Db, wanted: { account_id: string; role_id: string; email: string }): Promise<string> {
+  const { account_id, role_id, email } = wanted;
+  const [found] = await tx
+    .select({ id: users.id })
+    .from(users)
+    .innerJoin(userRoles, and(eq(userRoles.user_id, users.id), eq(userRoles.role_id, role_id)))
+    .where(and(eq(users.account_id, account_id), eq(users.status, 'active'), isNull(users.deleted_at)))
+    .orderBy(sql`lower(${users.email}) = lower(${email}) desc`, asc(users.created_at))
+    .limit(1);
+  if (found) return found.id;
+  return makeAdministrator(tx, wanted);
+}
+
+async function makeAdministrator(
+  tx: Db,
+  wanted: { account_id: string; role_id: string; email: string },
+): Promise<string> {
+  const { account_id, role_id, email } = wanted;
+  // Somebody without the role may have the address, or was disabled: the operator's setting lifts that.
+  const [user] = await tx
+    .update(users)
+    .set({ status: 'active' })
+    .where(
+      and(eq(users.account_id, account_id), sql`lower(${users.email}) = lower(${email})`, isNull(users.deleted_at)),
+    )
+    .returning({ id: users.id });
+  const user_id = user?.id ?? (await addUser(tx, { account_id, email }));
+  await tx.insert(userRoles).values({ user_id, role_id }).onConflictDoNothing();
+  await emit(tx, {
+    account_id,
+    event: 'user_added',
+    actor: SYSTEM_ACTOR,
+    resource: { type: 'user', id: user_id, name: 'Administrator' },
+    user_id,
+    summary: `${email} is the first administrator`,
+    payload: { user_id, email, full_name: 'Administrator', role_names: ['Administrator'] },
+  });
+  return user_id;
+}
+
+async function addUser(tx: Db, user: { account_id: string; email: string }): Promise<string> {
+  const values = { ...user, full_name: 'Administrator', status: 'active' as const };
+  const [made] = await tx.insert(users).values(values).returning({ id: users.id });
+  return made!.id;
+}
+
+async function anyLiveKey(tx: Db, of: { account_id: string; role_id: string }): Promise<boolean> {
+  const administrators = tx.select({ id: userRoles.user_id }).from(userRoles).where(eq(userRoles.role_id, of.role_id));
+  const [live] = await tx
+    .select({ id: apiKeys.id })
+    .from(apiKeys)
+    .innerJoin(users, and(eq(users.id, apiKeys.user_id), eq(users.status, 'active'), isNull(users.deleted_at)))
+    .where(
+      and(
+        eq(apiKeys.account_id, of.account_id),
+        inArray(apiKeys.user_id, administrators),
+        isNull(apiKeys.revoked_at),
+        gt(apiKeys.expires_at, sql`now()`),
+      ),
+    )
+    .limit(1);
+  return live !== undefined;
+}
+
+/** Makes the key, or gives one that has expired or was revoked a new term; a live one keeps its own. */
+async function keepAlive(
+  tx: Db,
+  key: { account_id: string; user_id: string; hash: string; prefix: string },
+): Promise<void> {
+  const expires_at = sql`now() + make_interval(days => ${API_KEY_DAYS})`;
+  await tx
+    .insert(apiKeys)
+    .values({ ...key, expires_at })
+    .onConflictDoUpdate({
+      target: apiKeys.hash,
+      set: { user_id: key.user_id, created_at: sql`now()`, expires_at, revoked_at: null, announced_days: [] },
+      setWhere: sql`${apiKeys.revoked_at} is not null or ${apiKeys.expires_at} <= now() or ${apiKeys.user_id} <> ${key.user_id}`,
+    });
+}

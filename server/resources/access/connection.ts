@@ -1,0 +1,53 @@
+import { and, eq, inArray, isNull } from 'drizzle-orm';
+import { type ConnectionRow, connectionRuns, connections } from '../../../db/schema/index.ts';
+import { requestStop } from '../../runs/lifecycle.ts';
+import { LIVE_RUN } from '../../pipeline/run-states.ts';
+import { notFound } from '../../platform/errors.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { isId } from '../../api/wire-types.ts';
+
+const owned = (ctx: Ctx, id: string) =>
+  and(eq(connections.id, id), eq(connections.account_id, ctx.principal.account_id), isNull(connections.deleted_at));
+
+/** The caller's connection. @throws ApiError 404 */
+export async function findConnection(ctx: Ctx, id: string): Promise<ConnectionRow> {
+  const [row] = isId(id) ? await ctx.db.select().from(connections).where(owned(ctx, id)) : [];
+  if (!row) throw notFound('Connection');
+  return row;
+}
+
+/** The same, locked until the transaction ends: nobody changes it, and no run of it can start meanwhile. */
+export async function lockConnection(ctx: Ctx, id: string): Promise<ConnectionRow> {
+  const [row] = isId(id) ? await ctx.db.select().from(connections).where(owned(ctx, id)).for('update') : [];
+  if (!row) throw notFound('Connection');
+  return row;
+}
+
+/** Ids of the runs of a connection that have not ended, oldest first. */
+export async function liveRunIds(ctx: Ctx, connection_id: string): Promise<string[]> {
+  const rows = await ctx.db
+    .select({ id: connectionRuns.id })
+    .from(connectionRuns)
+    .where(and(eq(connectionRuns.connection_id, connection_id), inArray(connectionRuns.status, LIVE_RUN)))
+    .orderBy(connectionRuns.number);
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Asks all live runs of a connection to stop. Call it before the connection is locked: whoever ends a run locks the
+ * run first and its connection second, and the other order would be a deadlock.
+ */
+export async function stopLiveRuns(ctx: Ctx, connection_id: string, reason: string): Promise<void> {
+  const ids = await liveRunIds(ctx, connection_id);
+  if (ids.length === 0) return;
+  const rows = await ctx.db
+    .select({ id: connectionRuns.id })
+    .from(connectionRuns)
+    .where(inArray(connectionRuns.id, ids))
+    .orderBy(connectionRuns.number)
+    .for('update');
+  // All are locked before the first one ends, which locks its plan; the last chunks first, so that none gets its turn.
+  for (const { id: connection_run_id } of rows.toReversed()) {
+    await requestStop(ctx.db, ctx.deps.queue, { connection_run_id, actor: actorOf(ctx.principal), reason });
+  }
+}

@@ -1,0 +1,13 @@
+import { orderDiscovery } from '../../catalog/request-discovery.ts';
+import type { Ctx } from '../../api/procedure.ts';
+
+/** Orders the discovery of a source for the caller, in his transaction; answers with the id of the task. */
+export const discoverCatalogTask = (
+  ctx: Ctx,
+  target: { account_connector_id: string; connection_id: string | null },
+): Promise<string> =>
+  orderDiscovery(ctx.db, ctx.deps.queue, {
+    account_id: ctx.principal.account_id,
+    created_by: ctx.principal.user_id,
+    ...target,
+  });

@@ -1,0 +1,33 @@
+import { and, eq, isNull } from 'drizzle-orm';
+import { accounts, roles, userRoles, users } from '../../../db/schema/index.ts';
+import { badRequest } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
+
+/**
+ * Does what may take an administrator away, one transaction of the account at a time; before any other lock, so that
+ * two of them wait for each other in one order. An account that had none needs none.
+ * @throws ApiError 400 `last_administrator`, which undoes the work, when it leaves no active user with the role.
+ */
+export async function keepingAnAdministrator<Result>(ctx: Ctx, work: () => Promise<Result>): Promise<Result> {
+  // Not `for update`: that would wait for every insert that refers to the account.
+  await ctx.db
+    .select({ id: accounts.id })
+    .from(accounts)
+    .where(eq(accounts.id, ctx.principal.account_id))
+    .for('no key update');
+  const had = await hasAdministrator(ctx);
+  const result = await work();
+  if (!had || (await hasAdministrator(ctx))) return result;
+  throw badRequest('last_administrator', 'At least one active user must have the role Administrator');
+}
+
+async function hasAdministrator({ db, principal }: Ctx): Promise<boolean> {
+  const [one] = await db
+    .select({ id: users.id })
+    .from(users)
+    .innerJoin(userRoles, eq(userRoles.user_id, users.id))
+    .innerJoin(roles, and(eq(roles.id, userRoles.role_id), isNull(roles.account_id), eq(roles.name, 'Administrator')))
+    .where(and(eq(users.account_id, principal.account_id), eq(users.status, 'active'), isNull(users.deleted_at)))
+    .limit(1);
+  return one !== undefined;
+}

@@ -1,0 +1,76 @@
+import { and, eq, inArray, isNull } from 'drizzle-orm';
+import { type AccountConnectorRow, accountConnectors } from '../../../../db/schema/index.ts';
+import type { AnyDestination, AnySource, ConnectorDescription } from '../../../connectors/contract/connector.ts';
+import { findConnector } from '../../../connectors/registry.ts';
+import { badRequest } from '../../../platform/errors.ts';
+import type { Ctx } from '../../../api/procedure.ts';
+
+/** Both sides of a connection: the account's rows and their connectors. */
+export interface Sides {
+  source: AccountConnectorRow;
+  destination: AccountConnectorRow;
+  source_connector: AnySource;
+  destination_connector: AnyDestination;
+}
+
+const APPLICATIONS: ConnectorDescription['category'][] = ['saas', 'ads', 'crm', 'chat', 'http'];
+const SQL: ConnectorDescription['category'][] = ['database', 'warehouse'];
+
+/** What a pair of connectors makes: out of a database into a business application is the other way round. */
+export const kindOf = (pair: {
+  source_connector: AnySource;
+  destination_connector: AnyDestination;
+}): 'elt' | 'reverse_etl' =>
+  SQL.includes(pair.source_connector.category) && APPLICATIONS.includes(pair.destination_connector.category)
+    ? 'reverse_etl'
+    : 'elt';
+
+/**
+ * Source and destination of a connection to be. `lock` keeps them from being deleted before the transaction ends.
+ * @throws ApiError 400 `same_account_connector`, `invalid_reference` with `field`, `connector_pair_unsupported`.
+ */
+export async function resolveSides(
+  ctx: Ctx,
+  ids: { source_id: string; destination_id: string },
+  options: { lock: boolean },
+): Promise<Sides> {
+  if (ids.source_id === ids.destination_id) {
+    throw badRequest('same_account_connector', 'Source and destination are the same', { field: 'destination_id' });
+  }
+  const query = ctx.db
+    .select()
+    .from(accountConnectors)
+    .where(
+      and(
+        eq(accountConnectors.account_id, ctx.principal.account_id),
+        inArray(accountConnectors.id, [ids.source_id, ids.destination_id]),
+        isNull(accountConnectors.deleted_at),
+      ),
+    )
+    .orderBy(accountConnectors.id);
+  const rows = await (options.lock ? query.for('share') : query);
+  const source = pick(rows, 'source', ids.source_id);
+  const destination = pick(rows, 'destination', ids.destination_id);
+  return { source, destination, ...connectorsOf(source, destination) };
+}
+
+function pick(rows: AccountConnectorRow[], type: 'source' | 'destination', id: string): AccountConnectorRow {
+  const row = rows.find((one) => one.id === id && one.connector_type === type);
+  if (row) return row;
+  const field = `${type}_id`;
+  throw badRequest('invalid_reference', `${field} names no ${type} of this account`, { field });
+}
+
+/** @throws ApiError 400 `connector_pair_unsupported` when one is gone or the destination takes no rows. */
+export function connectorsOf(source: AccountConnectorRow, destination: AccountConnectorRow) {
+  const source_connector = findConnector('source', source.connector_name);
+  const destination_connector = findConnector('destination', destination.connector_name);
+  if (!source_connector || !destination_connector?.supported_destination_sync_modes.length) {
+    throw badRequest(
+      'connector_pair_unsupported',
+      `${source.connector_name} cannot be loaded into ${destination.connector_name}`,
+      { source_connector_name: source.connector_name, destination_connector_name: destination.connector_name },
+    );
+  }
+  return { source_connector, destination_connector };
+}

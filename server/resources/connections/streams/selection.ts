@@ -1,0 +1,102 @@
+import type { AnyDestination, AnySource, StreamSchema } from '../../../connectors/contract/connector.ts';
+import { defaultSettings } from '../../../pipeline/stream-defaults.ts';
+import { badRequest } from '../../../platform/errors.ts';
+import type { ConnectionStreamRequest } from './schema.ts';
+import { checkSettings, mergeSettings, type StreamSettings } from './settings.ts';
+
+/** A stream of the source with what the connection does with it. */
+export interface PlannedStream {
+  name: string;
+  namespace: string | null;
+  settings: StreamSettings;
+}
+
+export interface SelectionInput {
+  catalog: StreamSchema[];
+  source: AnySource;
+  destination: AnyDestination;
+  /** The connection goes from a database into an application. */
+  reverse_etl: boolean;
+  table_prefix: string;
+  /** Null: nobody says anything, all streams are taken. */
+  requests: ConnectionStreamRequest[] | null;
+  /** The settings in force, by `streamKey`. */
+  current: ReadonlyMap<string, StreamSettings>;
+  /** What to do with a stream that `requests` does not name. */
+  unnamed: 'keep' | 'deselect';
+}
+
+export const streamKey = (stream: { name: string; namespace?: string | null }) =>
+  JSON.stringify([stream.namespace ?? '', stream.name]);
+
+/**
+ * The streams of a connection, checked, in the order of the catalog.
+ * @throws ApiError 400 `unknown_stream`, `ambiguous_stream`, `duplicate_stream`, `duplicate_destination_table`, and
+ * those of checkSettings.
+ */
+export function planStreams(input: SelectionInput): PlannedStream[] {
+  const named = resolveNames(input.catalog, input.requests ?? []);
+  const names = countNames(input.catalog);
+  const planned = input.catalog.map((stream) => {
+    const key = streamKey(stream);
+    const request = named.get(key);
+    const { source, destination, reverse_etl } = input;
+    const stored = input.current.get(key);
+    const field = request ? `streams.${request.index}` : 'streams';
+    const place = { stream, source, destination, reverse_etl, stored, field };
+    const fresh: StreamSettings = defaultSettings(stream, input.destination);
+    // The table's name is fixed here and now: worked out later, it would change when a stream of the same name comes.
+    if ((names.get(stream.name) ?? 0) > 1) fresh.destination_table = `${stream.namespace ?? ''}_${stream.name}`;
+    const anew = { ...fresh, selected: input.requests === null || request !== undefined };
+    // `deselect` goes with a list that replaces the old one: what it names starts from the defaults again.
+    const base = request && input.unnamed === 'deselect' ? anew : (stored ?? anew);
+    const settings = mergeSettings(base, request?.stream ?? null, place);
+    if (!request && input.requests !== null && input.unnamed === 'deselect') settings.selected = false;
+    if (request || !stored) checkSettings(settings, place);
+    return { name: stream.name, namespace: stream.namespace, settings };
+  });
+  refuseSharedTables(planned, input.table_prefix);
+  return planned;
+}
+
+function countNames(catalog: StreamSchema[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { name } of catalog) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+function resolveNames(catalog: StreamSchema[], requests: ConnectionStreamRequest[]) {
+  const byName = Map.groupBy(catalog, (stream) => stream.name);
+  const named = new Map<string, { stream: ConnectionStreamRequest; index: number }>();
+  for (const [index, request] of requests.entries()) {
+    const sameName = byName.get(request.name) ?? [];
+    const found = request.namespace == null ? sameName : sameName.filter((one) => one.namespace === request.namespace);
+    const context = { field: `streams.${index}.name`, stream_name: request.name };
+    const [stream] = found;
+    if (!stream) throw badRequest('unknown_stream', `The source has no stream "${request.name}"`, context);
+    if (found.length > 1) {
+      throw badRequest('ambiguous_stream', `"${request.name}" is in several namespaces: say which one`, context);
+    }
+    const key = streamKey(stream);
+    if (named.has(key)) throw badRequest('duplicate_stream', `"${request.name}" is listed twice`, context);
+    named.set(key, { stream: request, index });
+  }
+  return named;
+}
+
+/** Two streams in one table would overwrite each other. */
+export function refuseSharedTables(planned: PlannedStream[], table_prefix: string): void {
+  const tables = new Map<string, string>();
+  for (const { name, settings } of planned) {
+    if (!settings.selected) continue;
+    const table = `${table_prefix}${settings.destination_table ?? name}`;
+    const other = tables.get(table);
+    if (other !== undefined) {
+      throw badRequest('duplicate_destination_table', `"${other}" and "${name}" would both be written to "${table}"`, {
+        field: 'streams',
+        destination_table: table,
+      });
+    }
+    tables.set(table, name);
+  }
+}

@@ -1,0 +1,142 @@
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import {
+  accountConnectors,
+  type ConnectionRow,
+  connectionStreams,
+  type StreamRow,
+} from '../../../../db/schema/index.ts';
+import type { StreamSchema } from '../../../connectors/contract/connector.ts';
+import { badRequest } from '../../../platform/errors.ts';
+import type { Ctx } from '../../../api/procedure.ts';
+import { liveRunIds } from '../../access/connection.ts';
+import { readCatalog } from '../catalog.ts';
+import { connectorsOf } from './references.ts';
+import type { UpdateConnectionRequest } from '../schema.ts';
+import { readStreams, storeStreams } from './store.ts';
+import { planStreams, refuseSharedTables, streamKey } from './selection.ts';
+import { settingsOf } from './settings.ts';
+
+/** How far the destination may be ahead of us after a crash, and one more: our state then counts as the newer one. */
+export const VERSIONS_AHEAD = 2;
+
+/**
+ * Does what an update says about streams: settings, cursors, and the tables that a new prefix leads to. Answers with
+ * the fields that changed.
+ * @throws ApiError 400 `run_active` with `connection_run_id`, `catalog_not_ready`, and those of planStreams.
+ */
+export async function updateStreams(
+  ctx: Ctx,
+  connection: ConnectionRow,
+  input: UpdateConnectionRequest,
+): Promise<string[]> {
+  const { streams, reset_cursor } = input;
+  const moved = (['table_prefix', 'destination_schema'] as const).some(
+    (key) => input[key] !== undefined && input[key] !== connection[key],
+  );
+  if (!streams && !reset_cursor && !moved) return [];
+  await refuseWhileRunning(ctx, connection.id);
+  const before = await readStreams(ctx, connection.id);
+  const changed: string[] = [];
+  const table_prefix = input.table_prefix ?? connection.table_prefix;
+  if (streams) {
+    const planned = await replan(ctx, connection, { before, table_prefix, input });
+    if (await storeStreams(ctx, connection, { before, planned })) changed.push('streams');
+  } else {
+    refuseSharedTables(
+      before.map((row) => ({ name: row.name, namespace: row.namespace, settings: settingsOf(row) })),
+      table_prefix,
+    );
+  }
+  if (reset_cursor && (await resetCursors(ctx, { connection, before, reset_cursor }))) changed.push('cursors');
+  return changed;
+}
+
+export async function refuseWhileRunning(ctx: Ctx, connection_id: string): Promise<void> {
+  const [connection_run_id] = await liveRunIds(ctx, connection_id);
+  if (!connection_run_id) return;
+  throw badRequest('run_active', 'Streams cannot be changed while a run is active', { connection_run_id });
+}
+
+async function replan(
+  ctx: Ctx,
+  connection: ConnectionRow,
+  { before, table_prefix, input }: { before: StreamRow[]; table_prefix: string; input: UpdateConnectionRequest },
+) {
+  const catalog = await readCatalog(ctx, connection.source_id);
+  if (catalog.length === 0) throw badRequest('catalog_not_ready', 'The streams of the source are not known yet');
+  const { source_connector, destination_connector } = await connectorPair(ctx, connection);
+  const replaces = input.streams_mode === 'replace';
+  const gone = before.filter((row) => !catalog.some((stream) => streamKey(stream) === streamKey(row)));
+  const requests = input.streams ?? [];
+  const dropped = requests.filter((one) => one.selected === false && gone.some((row) => names(one, row)));
+  const planned = planStreams({
+    catalog,
+    source: source_connector,
+    destination: destination_connector,
+    reverse_etl: connection.kind === 'reverse_etl',
+    table_prefix,
+    requests: requests.filter((one) => !dropped.includes(one)),
+    current: new Map(before.map((row) => [streamKey(row), settingsOf(row)])),
+    unnamed: replaces ? 'deselect' : 'keep',
+  });
+  // What the source no longer has can still be left out.
+  const deselected = gone.filter((row) => replaces || dropped.some((one) => names(one, row)));
+  return [...planned, ...deselected.map((row) => ({ ...row, settings: { ...settingsOf(row), selected: false } }))];
+}
+
+const names = (request: { name: string; namespace?: string | null }, row: StreamRow) =>
+  request.name === row.name && (request.namespace == null || request.namespace === row.namespace);
+
+export async function connectorPair(ctx: Ctx, connection: ConnectionRow) {
+  const rows = await ctx.db
+    .select()
+    .from(accountConnectors)
+    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
+  const source = rows.find((row) => row.id === connection.source_id);
+  const destination = rows.find((row) => row.id === connection.destination_id);
+  if (!source || !destination) throw new Error(`an end of connection ${connection.id} is gone`);
+  return connectorsOf(source, destination);
+}
+
+async function resetCursors(
+  ctx: Ctx,
+  input: {
+    connection: ConnectionRow;
+    before: StreamRow[];
+    reset_cursor: NonNullable<UpdateConnectionRequest['reset_cursor']>;
+  },
+): Promise<boolean> {
+  const catalog = new Map((await readCatalog(ctx, input.connection.source_id)).map((one) => [streamKey(one), one]));
+  for (const [index, { stream_id, value }] of input.reset_cursor.entries()) {
+    const field = `reset_cursor.${index}`;
+    const row = input.before.find((one) => one.id === stream_id);
+    if (!row) throw badRequest('unknown_stream', 'stream_id names no stream of this connection', { field });
+    const stream = catalog.get(streamKey(row));
+    if (value !== null && stream) refuseForeignValue(value, { row, stream, field });
+    await ctx.db
+      .update(connectionStreams)
+      .set({
+        state: value === null ? null : { cursor: value },
+        state_version: sql`${connectionStreams.state_version} + ${VERSIONS_AHEAD}`,
+        cursor_updated_at: ctx.deps.now().toISOString(),
+      })
+      .where(and(eq(connectionStreams.id, row.id), eq(connectionStreams.connection_id, input.connection.id)));
+  }
+  return true;
+}
+
+/** A cursor that its field cannot hold would only fail in the next run. */
+function refuseForeignValue(value: string, place: { row: StreamRow; stream: StreamSchema; field: string }): void {
+  const path = place.row.cursor_field ?? place.stream.default_cursor_field;
+  const type = place.stream.fields.find((one) => Bun.deepEquals(one.path, path))?.type;
+  const fits =
+    type === 'integer'
+      ? /^-?\d+$/.test(value)
+      : type === 'number'
+        ? value.trim() !== '' && Number.isFinite(Number(value))
+        : type === 'date' || type === 'timestamp' || type === 'timestamp_tz'
+          ? /^\d{4}-\d\d-\d\d/.test(value) && !Number.isNaN(Date.parse(value))
+          : true;
+  if (fits) return;
+  throw badRequest('invalid_cursor', `"${value}" is no ${type}`, { field: `${place.field}.value` });
+}

@@ -1,0 +1,41 @@
+import { eq } from 'drizzle-orm';
+import { accounts, apiKeys } from '../../../db/schema/index.ts';
+import { notFound } from '../../platform/errors.ts';
+import { planOf } from '../../pipeline/billing-plans.ts';
+import { billingPeriod, utcDay } from '../../platform/utc-days.ts';
+import { PERMISSIONS } from '../../api/permissions.ts';
+import type { Ctx } from '../../api/procedure.ts';
+import { presentOnboarding } from './onboarding.ts';
+import { presentUser, selectUser } from './query.ts';
+import type { ExpandedUserSchema } from './schema.ts';
+
+const DAY_MS = 86_400_000;
+
+/** The caller, with his account and the key that he calls with. */
+export async function getMe(ctx: Ctx): Promise<ExpandedUserSchema> {
+  const { db, deps, principal } = ctx;
+  const record = await selectUser(ctx, { id: principal.user_id, account_id: principal.account_id });
+  const [found] = await db
+    .select({ account: accounts, key: apiKeys })
+    .from(apiKeys)
+    .innerJoin(accounts, eq(accounts.id, apiKeys.account_id))
+    .where(eq(apiKeys.id, principal.api_key_id));
+  if (!found) throw notFound('User');
+  const { account, key } = found;
+  const now = deps.now();
+  return {
+    ...presentUser(record),
+    is_me: true,
+    permissions: PERMISSIONS.filter((permission) => principal.permissions.has(permission)),
+    account: {
+      id: account.id,
+      name: account.name,
+      plan: planOf(account.plan_id),
+      billing_period: billingPeriod(account.billing_anchor, utcDay(now)),
+      timezone: account.timezone,
+    },
+    onboarding_state: presentOnboarding(record.user),
+    api_key: { ...key, days_remaining: Math.max(0, Math.floor((Date.parse(key.expires_at) - now.getTime()) / DAY_MS)) },
+    notification_preferences: record.user.notification_preferences,
+  };
+}

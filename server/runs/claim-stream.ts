@@ -1,0 +1,168 @@
+import { and, eq, inArray, ne, sql } from 'drizzle-orm';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  type ConnectionRow,
+  connectionRuns,
+  connections,
+  connectionStreams,
+  type RunRow,
+  type StreamRow,
+  type StreamRunRow,
+  streamRuns,
+} from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { StreamState, WriteCounts } from '../connectors/contract/connector.ts';
+import { emitRunEvent } from '../events/run-events.ts';
+import { lockRun } from './finish-run.ts';
+import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
+
+/** A sign of life younger than this means that another worker really holds the stream. */
+const FRESH_SECONDS = 5;
+
+export interface Claim {
+  run: RunRow;
+  stream_run: StreamRunRow;
+  connection: ConnectionRow;
+  stream: StreamRow;
+  source: AccountConnectorRow;
+  destination: AccountConnectorRow;
+}
+
+/** What a worker is at: counted in memory, written with each sign of life. */
+export interface Progress {
+  rows_read: number;
+  bytes_read: number;
+  rows_loaded: number;
+  rows_updated: number;
+  rows_deleted: number;
+  bytes_loaded: number;
+  log_lag_bytes: number | null;
+  requests_count: number;
+  estimated_rows: number | null;
+  first_row_at: string | null;
+  rate_limited_until: string | null;
+}
+
+/**
+ * Makes this worker the holder of a stream, with a new fence. Null when there is nothing to do: the stream or run has
+ * ended or is stopping, or another worker gave a sign of life just now (a job delivered twice).
+ */
+export async function claimStream(db: Db, stream_run_id: string): Promise<Claim | null> {
+  const [named] = await db
+    .select({ run_id: streamRuns.connection_run_id })
+    .from(streamRuns)
+    .where(eq(streamRuns.id, stream_run_id));
+  const run = named && (await lockRun(db, named.run_id));
+  if (!run || !isLiveRun(run.status) || run.status === 'stopping') return null;
+  const [claimed] = await db
+    .update(streamRuns)
+    .set({
+      status: 'running',
+      fence: sql`nextval('stream_run_fence')`,
+      heartbeat_at: sql`clock_timestamp()`,
+      started_at: sql`coalesce(${streamRuns.started_at}, clock_timestamp())`,
+      attempt: sql`case when ${streamRuns.started_at} is null then 1 else ${streamRuns.attempt} + 1 end`,
+      rate_limited_until: null,
+    })
+    .where(
+      and(
+        eq(streamRuns.id, stream_run_id),
+        inArray(streamRuns.status, LIVE_STREAM),
+        sql`(${streamRuns.status} in ('pending', 'retrying')
+          or ${streamRuns.heartbeat_at} < clock_timestamp() - make_interval(secs => ${FRESH_SECONDS}))`,
+      ),
+    )
+    .returning();
+  if (!claimed) return null;
+  const started = await markRunning(db, run, claimed.attempt);
+  return { run: started, stream_run: claimed, ...(await loadPipeline(db, started, claimed)) };
+}
+
+async function markRunning(db: Db, run: RunRow, attempt: number): Promise<RunRow> {
+  const [running] = await db
+    .update(connectionRuns)
+    .set({
+      status: 'running',
+      attempt: sql`greatest(${connectionRuns.attempt}, ${attempt})`,
+      started_at: sql`coalesce(${connectionRuns.started_at}, clock_timestamp())`,
+    })
+    .where(eq(connectionRuns.id, run.id))
+    .returning();
+  if (!running) throw new Error(`run ${run.id} is gone`);
+  if (!run.started_at) await emitRunEvent(db, { event: 'connection_run_started', run: running });
+  return running;
+}
+
+async function loadPipeline(db: Db, run: RunRow, claimed: Claim['stream_run']) {
+  const [[connection], [stream]] = await Promise.all([
+    db.select().from(connections).where(eq(connections.id, claimed.connection_id)),
+    db.select().from(connectionStreams).where(eq(connectionStreams.id, claimed.stream_id)),
+  ]);
+  if (!connection || !stream) throw new Error(`connection or stream of stream run ${claimed.id} is gone`);
+  const both = await db
+    .select()
+    .from(accountConnectors)
+    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
+  const source = both.find((row) => row.id === connection.source_id);
+  const destination = both.find((row) => row.id === connection.destination_id);
+  if (!source || !destination) throw new Error(`source or destination of connection ${connection.id} is gone`);
+  return { connection, stream: asRun(run, claimed, stream), source, destination };
+}
+
+/** A custom run reads and writes the stream its own way, and from the live cursor only where it says so. */
+function asRun(run: RunRow, { sync_mode, destination_sync_mode }: Claim['stream_run'], stream: Claim['stream']) {
+  if (run.plan_id === null) return stream;
+  const state = run.custom_run_parameters?.mode === 'incremental' ? stream.state : null;
+  return { ...stream, sync_mode, destination_sync_mode, state, state_version: 0 };
+}
+
+const stillHeld = (claim: Claim) =>
+  and(
+    eq(streamRuns.id, claim.stream_run.id),
+    eq(streamRuns.fence, claim.stream_run.fence),
+    inArray(streamRuns.status, HELD_STREAM),
+  );
+
+/** A sign of life with the progress so far. Answers with the run's state, or null when this worker has lost the stream. */
+export async function recordProgress(db: Db, claim: Claim, progress: Progress): Promise<RunStatus | null> {
+  const [held] = await db
+    .update(streamRuns)
+    .set({
+      ...progress,
+      status: progress.rate_limited_until ? 'rate_limited' : 'running',
+      heartbeat_at: sql`clock_timestamp()`,
+    })
+    .from(connectionRuns)
+    .where(and(stillHeld(claim), eq(connectionRuns.id, streamRuns.connection_run_id)))
+    .returning({ status: connectionRuns.status });
+  return held?.status ?? null;
+}
+
+/** Writes down what the destination has just committed. False: the stream belongs to another worker now. */
+export async function recordCheckpoint(
+  db: Db,
+  claim: Claim,
+  commit: { state: StreamState | null; state_version: number; counts: WriteCounts },
+): Promise<boolean> {
+  const held = await db
+    .update(streamRuns)
+    .set({
+      ...commit.counts,
+      attempts_without_progress: 0,
+      ...(commit.state && { cursor_after: commit.state.cursor }),
+      ...(claim.run.plan_id !== null && commit.state && { state_after: commit.state }),
+    })
+    .where(stillHeld(claim))
+    .returning({ id: streamRuns.id });
+  if (held.length === 0) return false;
+  if (claim.run.plan_id !== null) return true;
+  await db
+    .update(connectionStreams)
+    .set({
+      state_version: commit.state_version,
+      ...(commit.state && { state: commit.state, cursor_updated_at: sql`clock_timestamp()` }),
+    })
+    .where(and(eq(connectionStreams.id, claim.stream.id), ne(connectionStreams.state_version, commit.state_version)));
+  return true;
+}

@@ -1,0 +1,78 @@
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import { accountConnectors, type StoredRunError } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import type { EventKind } from '../events/kinds.ts';
+import type { Claim } from './claim-stream.ts';
+
+/** So many configuration errors in a row, and a source or destination counts as broken. */
+const BROKEN_AFTER = 3;
+
+/** A stream succeeded: both ends work, whatever was thought of them. */
+export async function noteWorking(db: Db, claim: Claim): Promise<void> {
+  for (const row of [claim.source, claim.destination]) {
+    if (row.status === 'active' && row.failure_streak === 0) continue;
+    const [mended] = await db
+      .update(accountConnectors)
+      .set({ failure_streak: 0, status: 'active', status_reason: null, status_message: null })
+      .where(
+        and(
+          eq(accountConnectors.id, row.id),
+          inArray(accountConnectors.status, ['active', 'pending_test', 'broken', 'needs_reauth']),
+        ),
+      )
+      .returning({ id: accountConnectors.id });
+    if (mended && row.status !== 'active')
+      await report(db, { row, event: 'account_connector_authenticated', reason: null });
+  }
+}
+
+/** A stream failed for good: the end that the error came from is broken after three times, or needs new credentials at once. */
+export async function noteFailure(db: Db, claim: Claim, error: StoredRunError): Promise<void> {
+  const row = error.origin === 'source' ? claim.source : error.origin === 'destination' ? claim.destination : null;
+  if (!row || (error.type !== 'auth_error' && error.type !== 'config_error')) return;
+  const [counted] = await db
+    .update(accountConnectors)
+    .set({ failure_streak: sql`${accountConnectors.failure_streak} + 1` })
+    .where(and(eq(accountConnectors.id, row.id), eq(accountConnectors.status, 'active')))
+    .returning({ streak: accountConnectors.failure_streak });
+  if (!counted) return;
+  const reauth = error.type === 'auth_error';
+  if (!reauth && counted.streak < BROKEN_AFTER) return;
+  await db
+    .update(accountConnectors)
+    .set({ status: reauth ? 'needs_reauth' : 'broken', status_reason: error.code, status_message: error.message })
+    .where(eq(accountConnectors.id, row.id));
+  const event = reauth ? 'account_connector_reauth_required' : 'account_connector_broken';
+  await report(db, { row, event, reason: error.code });
+}
+
+const SENTENCES: Partial<Record<EventKind, string>> = {
+  account_connector_authenticated: 'works again',
+  account_connector_broken: 'is broken',
+  account_connector_reauth_required: 'needs new credentials',
+};
+
+async function report(db: Db, about: { row: Claim['source']; event: EventKind; reason: string | null }): Promise<void> {
+  const { row, event, reason } = about;
+  const [now] = await db
+    .select({ status: accountConnectors.status })
+    .from(accountConnectors)
+    .where(eq(accountConnectors.id, row.id));
+  await emit(db, {
+    account_id: row.account_id,
+    event,
+    actor: SYSTEM_ACTOR,
+    resource: { type: 'account_connector', id: row.id, name: row.name },
+    summary: `The ${row.connector_type} ${row.name} ${SENTENCES[event] ?? ''}`,
+    account_connector_id: row.id,
+    payload: {
+      account_connector_id: row.id,
+      account_connector_name: row.name,
+      connector_type: row.connector_type,
+      connector_name: row.connector_name,
+      status: now?.status ?? row.status,
+      status_reason: reason,
+    },
+  });
+}

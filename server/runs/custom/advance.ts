@@ -1,0 +1,140 @@
+import { and, eq, inArray, isNotNull, isNull, sql } from 'drizzle-orm';
+import {
+  connectionRuns,
+  connections,
+  connectionStreams,
+  type CustomRunPlanRow,
+  customRunPlans,
+  streamRuns,
+} from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import { SYSTEM_ACTOR } from '../../events/emit.ts';
+import type { Queue } from '../../queue/boss.ts';
+import { creditsToReserve, movementRefusal } from '../../billing/credits.ts';
+import { dispatchStreams } from '../dispatch-streams.ts';
+import { moveCursors } from './cursor.ts';
+import { emitPlanCompleted } from '../../events/custom-run-events.ts';
+import type { RunParameters } from '../../pipeline/custom-run/plan.ts';
+import { emitRunEvent } from '../../events/run-events.ts';
+import { LIVE_RUN, LIVE_STREAM, type RunStatus } from '../../pipeline/run-states.ts';
+
+/** Of a connection run: a chunk whose turn has not come, so that none of its streams has a job. */
+export const waitsForTurn = sql<boolean>`(connection_runs.status = 'queued' and not exists (
+  select from stream_runs s where s.connection_run_id = connection_runs.id and s.dispatched_at is not null))`;
+
+const BROKEN: readonly RunStatus[] = ['failed', 'partially_succeeded'];
+
+/**
+ * After a launch, or when a run of a plan has ended (`ended`, its final state): starts the chunks whose turn has come,
+ * stops those that are not to follow a failure, and completes the plan after the last one.
+ *
+ * Locks the plan, and of other runs only those that nobody holds: who holds one is about to end it and comes here next.
+ */
+export async function advancePlan(
+  db: Db,
+  queue: Queue,
+  step: { plan_id: string; ended: RunStatus | null },
+): Promise<void> {
+  const [plan] = await db.select().from(customRunPlans).where(eq(customRunPlans.id, step.plan_id)).for('update');
+  // Gone together with its connection.
+  if (!plan) return;
+  const parameters = plan.parameters as unknown as RunParameters;
+  const broken = step.ended !== null && BROKEN.includes(step.ended);
+  if (broken && parameters.on_chunk_failure === 'stop') await stopWaiting(db, plan, 'predecessor_failed');
+  else await startNext(db, queue, { plan, parameters });
+  const live = await liveRuns(db, plan.id);
+  if (live.length > 0) return;
+  if (parameters.update_cursor) await moveCursors(db, plan);
+  if (plan.completed_at) return;
+  await db.update(customRunPlans).set({ completed_at: sql`clock_timestamp()` }).where(eq(customRunPlans.id, plan.id));
+  await emitPlanCompleted(db, plan);
+}
+
+const liveRuns = (db: Db, plan_id: string) =>
+  db
+    .select({ id: connectionRuns.id, waits: waitsForTurn })
+    .from(connectionRuns)
+    .where(and(eq(connectionRuns.plan_id, plan_id), inArray(connectionRuns.status, LIVE_RUN)));
+
+async function startNext(
+  db: Db,
+  queue: Queue,
+  { plan, parameters }: { plan: CustomRunPlanRow; parameters: RunParameters },
+): Promise<void> {
+  const live = await liveRuns(db, plan.id);
+  const active = live.filter((run) => !run.waits).length;
+  if (active === live.length || active >= parameters.max_parallel_runs) return;
+  const slots = (await hasNewStreams(db, plan.id)) ? 1 : parameters.max_parallel_runs;
+  if (active >= slots) return;
+  const [connection] = await db.select().from(connections).where(eq(connections.id, plan.connection_id));
+  if (!connection || connection.status === 'locked') return stopWaiting(db, plan, 'connection_locked');
+  for (const run of await waitingRuns(db, plan.id, slots - active)) {
+    const refusal = await movementRefusal(db, plan.account_id, new Date());
+    // Credits that other runs only hold may come free: the sweeper looks again.
+    if (refusal?.code === 'credits_exhausted' && refusal.held > 0) return;
+    if (refusal) return stopWaiting(db, plan, refusal.code);
+    const credits_reserved = await creditsToReserve(db, connection, new Date());
+    // From here on its time runs: what it waited for its turn is not the fault of the workers.
+    const begun = { queued_at: sql`clock_timestamp()`, credits_reserved };
+    await db.update(connectionRuns).set(begun).where(eq(connectionRuns.id, run.id));
+    await dispatchStreams(db, queue, run);
+  }
+}
+
+/** A stream that was never loaded: its first chunk makes the table, which two at once would both try. */
+async function hasNewStreams(db: Db, plan_id: string): Promise<boolean> {
+  const [found] = await db
+    .select({ id: streamRuns.stream_id })
+    .from(connectionRuns)
+    .innerJoin(streamRuns, eq(streamRuns.connection_run_id, connectionRuns.id))
+    .innerJoin(connectionStreams, eq(connectionStreams.id, streamRuns.stream_id))
+    .where(
+      and(
+        eq(connectionRuns.plan_id, plan_id),
+        inArray(streamRuns.status, LIVE_STREAM),
+        isNull(connectionStreams.row_count_last_run),
+      ),
+    )
+    .limit(1);
+  return found !== undefined;
+}
+
+function waitingRuns(db: Db, plan_id: string, limit?: number) {
+  const query = db
+    .select()
+    .from(connectionRuns)
+    .where(and(eq(connectionRuns.plan_id, plan_id), waitsForTurn))
+    .orderBy(connectionRuns.number)
+    .for('update', { skipLocked: true })
+    .$dynamic();
+  return limit === undefined ? query : query.limit(limit);
+}
+
+async function stopWaiting(db: Db, plan: CustomRunPlanRow, stop_reason: string): Promise<void> {
+  const ids = (await waitingRuns(db, plan.id)).map((run) => run.id);
+  if (ids.length === 0) return;
+  const finished_at = sql`clock_timestamp()`;
+  await db
+    .update(streamRuns)
+    .set({ status: 'stopped', finished_at })
+    .where(and(inArray(streamRuns.connection_run_id, ids), inArray(streamRuns.status, LIVE_STREAM)));
+  const stopped = await db
+    .update(connectionRuns)
+    .set({ status: 'stopped', finished_at, stop_reason })
+    .where(inArray(connectionRuns.id, ids))
+    .returning();
+  for (const run of stopped.toSorted((a, b) => a.number - b.number)) {
+    await emitRunEvent(db, { event: 'connection_run_stopped', run, actor: SYSTEM_ACTOR, extra: { stop_reason } });
+  }
+}
+
+/** Plans with chunks that wait although nothing runs: whoever was to start them took his change back. */
+export async function stalledPlans(db: Db): Promise<string[]> {
+  const rows = await db
+    .select({ plan_id: connectionRuns.plan_id })
+    .from(connectionRuns)
+    .where(and(isNotNull(connectionRuns.plan_id), inArray(connectionRuns.status, LIVE_RUN)))
+    .groupBy(connectionRuns.plan_id)
+    .having(sql`bool_and(${waitsForTurn})`);
+  return rows.flatMap(({ plan_id }) => plan_id ?? []);
+}

@@ -1,0 +1,42 @@
+import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { connections, streamRuns } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { Queue } from '../queue/boss.ts';
+import { executeStream } from '../queue/jobs.ts';
+import { LIVE_STREAM } from '../pipeline/run-states.ts';
+
+/**
+ * Sends jobs for waiting streams of a run, as many as the connection may do side by side. The run must be locked.
+ * @returns whether any was sent.
+ */
+export async function dispatchStreams(
+  db: Db,
+  queue: Queue,
+  run: { id: string; connection_id: string; account_id: string },
+): Promise<boolean> {
+  const [connection] = await db
+    .select({ slots: connections.max_parallel_streams })
+    .from(connections)
+    .where(eq(connections.id, run.connection_id));
+  const live = await db
+    .select({ id: streamRuns.id, dispatched_at: streamRuns.dispatched_at })
+    .from(streamRuns)
+    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, LIVE_STREAM)));
+  const free = (connection?.slots ?? 1) - live.filter((row) => row.dispatched_at).length;
+  if (free <= 0) return false;
+  const waiting = db
+    .select({ id: streamRuns.id })
+    .from(streamRuns)
+    .where(
+      and(eq(streamRuns.connection_run_id, run.id), eq(streamRuns.status, 'pending'), isNull(streamRuns.dispatched_at)),
+    )
+    .orderBy(asc(streamRuns.id))
+    .limit(free);
+  const next = await db
+    .update(streamRuns)
+    .set({ dispatched_at: sql`clock_timestamp()` })
+    .where(inArray(streamRuns.id, waiting))
+    .returning({ id: streamRuns.id });
+  for (const { id } of next) await queue.send(db, executeStream, { stream_run_id: id }, { account_id: run.account_id });
+  return next.length > 0;
+}

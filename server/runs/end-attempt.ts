@@ -1,0 +1,123 @@
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import {
+  connectionStreams,
+  type StoredRunError,
+  type StoredWarning,
+  type StreamRunRow,
+  streamRuns,
+} from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { Queue } from '../queue/boss.ts';
+import { executeStream } from '../queue/jobs.ts';
+import type { Claim, Progress } from './claim-stream.ts';
+import { meterStreamRun } from '../billing/metering.ts';
+import { noteFailure, noteWorking } from './connector-health.ts';
+import { rediscoverChanged } from '../catalog/request-discovery.ts';
+import { emitStreamEvent } from '../events/run-events.ts';
+import { lockRun, settleRun } from './finish-run.ts';
+import {
+  backoffSeconds,
+  HELD_STREAM,
+  isLiveRun,
+  MAX_ATTEMPTS,
+  MAX_ATTEMPTS_WITHOUT_PROGRESS,
+} from '../pipeline/run-states.ts';
+
+/** How an attempt at a stream ended. */
+export type Outcome =
+  | { kind: 'succeeded' }
+  | { kind: 'stopped' }
+  | { kind: 'failed'; error: StoredRunError }
+  /** `wait_until`: the other side named the time, and the attempt does not count. */
+  | { kind: 'retry'; error: StoredRunError; wait_until: Date | null; backoff_base_seconds: number }
+  /** The worker shuts down: another one goes on at once. */
+  | { kind: 'released' };
+
+/** Ends an attempt in one transaction: stream, event, next job, and the run when this was its last stream. */
+export async function endAttempt(
+  db: Db,
+  queue: Queue,
+  ended: { claim: Claim; outcome: Outcome; progress: Progress; warnings: StoredWarning[] },
+): Promise<void> {
+  const { claim, progress, warnings } = ended;
+  const run = await lockRun(db, claim.run.id);
+  if (!run || !isLiveRun(run.status)) return;
+  const held = and(
+    eq(streamRuns.id, claim.stream_run.id),
+    eq(streamRuns.fence, claim.stream_run.fence),
+    inArray(streamRuns.status, HELD_STREAM),
+  );
+  const [before] = await db.select({ barren: streamRuns.attempts_without_progress }).from(streamRuns).where(held);
+  if (!before) return;
+  const attempts = { barren: before.barren + 1, all: claim.stream_run.attempt };
+  const outcome = decide(ended.outcome, attempts, run.status === 'stopping');
+  const [stream] = await db
+    .update(streamRuns)
+    .set({ ...progress, rate_limited_until: null, warnings, ...columnsOf(outcome) })
+    .where(held)
+    .returning();
+  if (!stream) return;
+  await meterStreamRun(db, stream);
+  if (outcome.kind === 'retry' || outcome.kind === 'released') {
+    if (outcome.kind === 'retry' && outcome.wait_until) {
+      await emitStreamEvent(db, { event: 'stream_run_rate_limited', run, stream });
+    }
+    const options = { account_id: run.account_id, start_after: resumeAt(outcome, stream) };
+    await queue.send(db, executeStream, { stream_run_id: stream.id }, options);
+  } else {
+    await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
+    await rememberRows(db, stream, outcome);
+    if (outcome.kind === 'succeeded') await noteWorking(db, claim);
+    if (outcome.kind === 'failed') {
+      await noteFailure(db, claim, outcome.error);
+      await rediscoverChanged(db, queue, { claim, error: outcome.error });
+    }
+  }
+  await settleRun(db, queue, run);
+}
+
+/** A stop beats a retry, and a retry needs an attempt that is left. */
+function decide(outcome: Outcome, attempts: { barren: number; all: number }, stopping: boolean): Outcome {
+  if (stopping && outcome.kind !== 'succeeded') return { kind: 'stopped' };
+  if (outcome.kind !== 'retry' || outcome.wait_until) return outcome;
+  const exhausted = attempts.barren >= MAX_ATTEMPTS_WITHOUT_PROGRESS || attempts.all >= MAX_ATTEMPTS;
+  return exhausted ? { kind: 'failed', error: outcome.error } : outcome;
+}
+
+function columnsOf(outcome: Outcome) {
+  const finished_at = sql`clock_timestamp()`;
+  switch (outcome.kind) {
+    case 'succeeded':
+      return { status: 'succeeded' as const, finished_at, error: null };
+    case 'stopped':
+      return { status: 'stopped' as const, finished_at };
+    case 'failed':
+      return { status: 'failed' as const, finished_at, error: outcome.error };
+    case 'retry':
+      return {
+        status: 'retrying' as const,
+        error: outcome.error,
+        rate_limited_until: outcome.wait_until?.toISOString() ?? null,
+        attempts_without_progress: outcome.wait_until
+          ? streamRuns.attempts_without_progress
+          : sql`${streamRuns.attempts_without_progress} + 1`,
+      };
+    case 'released':
+      return { status: 'retrying' as const };
+  }
+}
+
+function resumeAt(outcome: Outcome, stream: StreamRunRow): Date | undefined {
+  if (outcome.kind !== 'retry') return undefined;
+  if (outcome.wait_until) return outcome.wait_until;
+  const seconds = backoffSeconds(stream.attempts_without_progress, outcome.backoff_base_seconds);
+  return new Date(Date.now() + seconds * 1000);
+}
+
+async function rememberRows(db: Db, stream: StreamRunRow, outcome: Outcome): Promise<void> {
+  if (outcome.kind !== 'succeeded') return;
+  await db
+    .update(connectionStreams)
+    .set({ row_count_last_run: stream.rows_loaded })
+    .where(eq(connectionStreams.id, stream.stream_id));
+}

@@ -1,0 +1,140 @@
+import { eq, sql } from 'drizzle-orm';
+import {
+  connectionRuns,
+  connections,
+  type RunRow,
+  type StoredRunError,
+  type StoredWarning,
+  type StreamRunRow,
+  streamRuns,
+} from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { type Actor, SYSTEM_ACTOR } from '../events/emit.ts';
+import type { EventKind } from '../events/kinds.ts';
+import type { Queue } from '../queue/boss.ts';
+import { dispatchStreams } from './dispatch-streams.ts';
+import { advancePlan } from './custom/advance.ts';
+import { meterEndedRun } from '../billing/metering.ts';
+import { disableIfHopeless } from './disable-connections.ts';
+import { emitRunEvent, type RunTotals } from '../events/run-events.ts';
+import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
+
+/** Takes the lock under which all changes of a run and its streams happen; the row as it is then. */
+export async function lockRun(db: Db, connection_run_id: string): Promise<RunRow | undefined> {
+  const [run] = await db.select().from(connectionRuns).where(eq(connectionRuns.id, connection_run_id)).for('update');
+  return run;
+}
+
+/** After a stream has changed: starts the next waiting one, or ends the run. The run must be locked. */
+export async function settleRun(db: Db, queue: Queue, run: RunRow): Promise<void> {
+  const streams = await db
+    .select({ status: streamRuns.status })
+    .from(streamRuns)
+    .where(eq(streamRuns.connection_run_id, run.id));
+  const statuses = streams.map((stream) => stream.status);
+  if (!statuses.some((status) => LIVE_STREAM.includes(status))) {
+    await finishRun(db, queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });
+    return;
+  }
+  if (run.status === 'stopping') return;
+  const dispatched = await dispatchStreams(db, queue, run);
+  const waiting = !dispatched && !statuses.some((status) => HELD_STREAM.includes(status) || status === 'pending');
+  if (waiting && run.status === 'running') {
+    await db.update(connectionRuns).set({ status: 'retrying' }).where(eq(connectionRuns.id, run.id));
+    await emitRunEvent(db, { event: 'connection_run_retrying', run });
+  }
+}
+
+/**
+ * Writes the final state of a run whose streams have all ended, its event, and what its connection remembers of it; of
+ * a custom run the next chunks start.
+ */
+export async function finishRun(
+  db: Db,
+  queue: Queue,
+  { connection_run_id, actor }: { connection_run_id: string; actor: Actor },
+): Promise<void> {
+  const run = await lockRun(db, connection_run_id);
+  if (!run || !isLiveRun(run.status)) return;
+  const streams = await db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, run.id));
+  const status = finalRunStatus(
+    streams.map((stream) => stream.status),
+    run.stop_requested_at !== null,
+  );
+  await meterEndedRun(db, run, status === 'succeeded' || status === 'partially_succeeded');
+  const [ended] = await db
+    .update(connectionRuns)
+    .set({
+      status,
+      finished_at: sql`clock_timestamp()`,
+      error: runError(streams, status),
+      warnings: allWarnings(run, streams),
+    })
+    .where(eq(connectionRuns.id, run.id))
+    .returning();
+  if (!ended) return;
+  const event = FINAL_EVENTS[status] ?? 'connection_failed';
+  const report = () =>
+    emitRunEvent(db, { event, run: ended, actor, totals: sumStreams(streams), extra: errorFacts(ended.error) });
+  // `retry_count` of a success is the number of failures before it, of a failure it counts this one too.
+  if (status === 'succeeded') await report();
+  // Old days that fail to load again say nothing about how the connection keeps up.
+  if (run.plan_id === null) await rememberOutcome(db, run.connection_id, status);
+  if (status !== 'succeeded') await report();
+  if (status === 'failed' && run.plan_id === null) await disableIfHopeless(db, run.connection_id);
+  if (run.plan_id !== null) await advancePlan(db, queue, { plan_id: run.plan_id, ended: status });
+}
+
+const FINAL_EVENTS: Partial<Record<RunStatus, EventKind>> = {
+  succeeded: 'connection_succeeded',
+  partially_succeeded: 'connection_partially_failed',
+  failed: 'connection_failed',
+  stopped: 'connection_run_stopped',
+};
+
+function runError(streams: StreamRunRow[], status: RunStatus): StoredRunError | null {
+  if (status !== 'failed' && status !== 'partially_succeeded') return null;
+  return streams.find((stream) => stream.error)?.error ?? null;
+}
+
+const MAX_WARNINGS = 100;
+
+/** Those of the plan, and of each stream; what both say once. */
+function allWarnings(run: RunRow, streams: StreamRunRow[]): StoredWarning[] {
+  const all = [...run.warnings, ...streams.flatMap((stream) => stream.warnings)];
+  const told = new Map(all.map((warning) => [`${warning.stream_name} ${warning.code} ${warning.message}`, warning]));
+  return [...told.values()].slice(0, MAX_WARNINGS);
+}
+
+const errorFacts = (error: StoredRunError | null) => ({
+  error_code: error?.code ?? null,
+  error_type: error?.type ?? null,
+  error_origin: error?.origin ?? null,
+  error_message: error?.message ?? null,
+  retryable: error?.retryable ?? null,
+});
+
+function sumStreams(streams: StreamRunRow[]): RunTotals {
+  const sum = (pick: (row: StreamRunRow) => number) => streams.reduce((total, row) => total + pick(row), 0);
+  return {
+    rows_read: sum((row) => row.rows_read),
+    rows_loaded: sum((row) => row.rows_loaded),
+    rows_rejected: sum((row) => row.rows_rejected),
+    bytes_loaded: sum((row) => row.bytes_loaded),
+    streams_total: streams.length,
+    streams_failed: streams.filter((row) => row.status === 'failed').length,
+  };
+}
+
+async function rememberOutcome(db: Db, connection_id: string, status: RunStatus): Promise<void> {
+  const changes =
+    status === 'succeeded'
+      ? { consecutive_failures: 0, last_succeeded_at: sql`clock_timestamp()` }
+      : status === 'failed' || status === 'partially_succeeded'
+        ? {
+            consecutive_failures: sql`${connections.consecutive_failures} + 1`,
+            last_failed_at: sql`clock_timestamp()`,
+          }
+        : null;
+  if (changes) await db.update(connections).set(changes).where(eq(connections.id, connection_id));
+}

@@ -1,0 +1,110 @@
+import { and, eq, inArray, lt, sql } from 'drizzle-orm';
+import { connectionRuns, type StoredRunError, streamRuns } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { Deps } from '../deps.ts';
+import { SYSTEM_ACTOR } from '../events/emit.ts';
+import { executeStream } from '../queue/jobs.ts';
+import { advancePlan, stalledPlans, waitsForTurn } from './custom/advance.ts';
+import { emitStreamEvent } from '../events/run-events.ts';
+import { finishRun, lockRun, settleRun } from './finish-run.ts';
+import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from '../pipeline/run-states.ts';
+
+/** After that long without a sign of life a worker is dead for a stop, which has no time to wait for the queue. */
+const DEAD_SECONDS = 6;
+/** A stop ends after that long, whatever the workers do. */
+const STOP_GRACE_SECONDS = 60;
+/** The queue hands a dead worker's job on after some 10 s; after this long it has lost it, and it is sent anew. */
+const LOST_SECONDS = 60;
+const LONGEST_HOURS = 24;
+
+/** Recovers runs that no worker will finish. Any number of workers may call it at once. */
+export async function recoverStuckRuns(deps: Deps): Promise<void> {
+  for (const id of await overdueRuns(deps.db)) {
+    await deps.db.transaction((tx) => endByForce(deps, tx, id));
+  }
+  await resendLost(deps);
+  for (const plan_id of await stalledPlans(deps.db)) {
+    await deps.db.transaction((tx) => advancePlan(tx, deps.queue, { plan_id, ended: null }));
+  }
+}
+
+async function overdueRuns(db: Db): Promise<string[]> {
+  const rows = await db
+    .selectDistinct({ id: connectionRuns.id })
+    .from(connectionRuns)
+    .leftJoin(
+      streamRuns,
+      and(eq(streamRuns.connection_run_id, connectionRuns.id), inArray(streamRuns.status, HELD_STREAM)),
+    )
+    .where(
+      sql`(${connectionRuns.status} = 'stopping' and (
+            ${connectionRuns.stop_requested_at} < now() - make_interval(secs => ${STOP_GRACE_SECONDS})
+            or ${streamRuns.heartbeat_at} < now() - make_interval(secs => ${DEAD_SECONDS})))
+          or (${inArray(connectionRuns.status, LIVE_RUN)}
+            and ${connectionRuns.queued_at} < now() - make_interval(hours => ${LONGEST_HOURS})
+            and not (${connectionRuns.plan_id} is not null and ${waitsForTurn}))`,
+    );
+  return rows.map((row) => row.id);
+}
+
+async function endByForce(deps: Deps, db: Db, connection_run_id: string): Promise<void> {
+  const run = await lockRun(db, connection_run_id);
+  if (!run || !LIVE_RUN.includes(run.status)) return;
+  const stopping = run.status === 'stopping';
+  const ended = await db
+    .update(streamRuns)
+    .set({
+      status: stopping ? 'stopped' : 'failed',
+      // The worker that still held it can write nothing from here on.
+      fence: sql`nextval('stream_run_fence')`,
+      finished_at: sql`clock_timestamp()`,
+      ...(!stopping && { error: timeout(run.status) }),
+    })
+    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, LIVE_STREAM)))
+    .returning();
+  const event = stopping ? 'stream_run_stopped' : 'stream_run_failed';
+  for (const stream of ended) await emitStreamEvent(db, { event, run, stream });
+  await finishRun(db, deps.queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });
+  deps.log.warn({ connection_run_id, stopping }, 'a run was ended by force');
+}
+
+function timeout(status: string): StoredRunError {
+  const queued = status === 'queued';
+  return {
+    code: queued ? 'queue_timeout' : 'run_timeout',
+    message: queued
+      ? `No worker took the run within ${LONGEST_HOURS} hours`
+      : `The run did not end within ${LONGEST_HOURS} hours`,
+    origin: 'platform',
+    type: 'timeout',
+    retryable: true,
+    stream_name: null,
+    internal_message: null,
+    occurred_at: new Date().toISOString(),
+  };
+}
+
+async function resendLost(deps: Deps): Promise<void> {
+  const lost = await deps.db
+    .select({ id: streamRuns.id, run_id: streamRuns.connection_run_id })
+    .from(streamRuns)
+    .where(
+      and(
+        inArray(streamRuns.status, HELD_STREAM),
+        lt(streamRuns.heartbeat_at, sql`now() - make_interval(secs => ${LOST_SECONDS})`),
+      ),
+    );
+  for (const { id, run_id } of lost) {
+    await deps.db.transaction(async (tx) => {
+      const run = await lockRun(tx, run_id);
+      const [taken] = await tx
+        .update(streamRuns)
+        .set({ status: 'retrying' })
+        .where(and(eq(streamRuns.id, id), inArray(streamRuns.status, HELD_STREAM)))
+        .returning({ id: streamRuns.id });
+      if (!run || !taken) return;
+      await deps.queue.send(tx, executeStream, { stream_run_id: id }, { account_id: run.account_id });
+      await settleRun(tx, deps.queue, run);
+    });
+  }
+}

@@ -1,0 +1,140 @@
+import type { StoredWarning } from '../../db/schema/index.ts';
+import type { Recorder } from '../connectors/contract/connector.ts';
+import type { Deps } from '../deps.ts';
+import { createRedactor, type Redactor } from '../platform/redact.ts';
+import { type Claim, type Progress, recordProgress } from '../runs/claim-stream.ts';
+import { type ConnectorHooks, secretsOf } from '../connector-runtime/open-connector.ts';
+import { keepMemoryFlat } from './limit-memory-growth.ts';
+import { NetworkLog } from '../connector-runtime/network-log.ts';
+import { markRateLimited } from '../runs/rate-limits.ts';
+
+const SIGN_OF_LIFE_MS = 1000;
+const MAX_WARNINGS = 100;
+
+/** The run was asked to stop. */
+export class StopRequested extends Error {}
+/** The stream belongs to another worker now. */
+export class ClaimLost extends Error {}
+/** This worker shuts down. */
+export class WorkerStopping extends Error {}
+
+/** One attempt at a stream as its worker holds it: progress, signs of life, the signal that ends it, its logs. */
+export class Attempt {
+  readonly progress: Progress;
+  readonly warnings: StoredWarning[] = [];
+  readonly redactor: Redactor;
+  readonly #abort = new AbortController();
+  readonly #logs: { source: NetworkLog; destination: NetworkLog };
+  readonly #cleanUps: (() => Promise<void>)[] = [];
+  #timer: Timer | undefined;
+  #beating: Promise<void> | null = null;
+
+  constructor(
+    readonly deps: Deps,
+    readonly claim: Claim,
+  ) {
+    const { stream_run, run, source, destination } = claim;
+    this.progress = {
+      rows_read: 0,
+      bytes_read: 0,
+      rows_loaded: stream_run.rows_loaded,
+      rows_updated: stream_run.rows_updated,
+      rows_deleted: stream_run.rows_deleted,
+      bytes_loaded: stream_run.bytes_loaded,
+      log_lag_bytes: stream_run.log_lag_bytes,
+      requests_count: stream_run.requests_count,
+      estimated_rows: stream_run.estimated_rows,
+      first_row_at: stream_run.first_row_at,
+      rate_limited_until: null,
+    };
+    this.redactor = createRedactor([source, destination].flatMap((row) => secretsOf(deps, row)));
+    const log = (connector_type: 'source' | 'destination') =>
+      new NetworkLog(
+        deps,
+        {
+          account_id: run.account_id,
+          connection_run_id: run.id,
+          stream_run_id: stream_run.id,
+          stream_name: stream_run.stream_name,
+          connector_type,
+          attempt: stream_run.attempt,
+        },
+        this.redactor,
+      );
+    this.#logs = { source: log('source'), destination: log('destination') };
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  hooks(side: 'source' | 'destination'): ConnectorHooks {
+    const recorder: Recorder = this.#logs[side];
+    return {
+      recorder,
+      signal: this.signal,
+      cleanUp: (work) => void this.#cleanUps.push(work),
+      warn: (code, message) => this.warn(code, message),
+      rateLimited: (until) => {
+        this.progress.rate_limited_until = until.toISOString();
+        this.beat();
+      },
+    };
+  }
+
+  warn(code: string, message: string): void {
+    if (this.warnings.length >= MAX_WARNINGS) return;
+    this.warnings.push({ code, message: this.redactor.text(message), stream_name: this.claim.stream_run.stream_name });
+  }
+
+  /** Rows have arrived from the source. */
+  saw(rows: number, bytes: number): void {
+    this.progress.rows_read += rows;
+    this.progress.bytes_read += bytes;
+    keepMemoryFlat(bytes);
+    this.progress.rate_limited_until = null;
+    this.progress.first_row_at ??= this.deps.now().toISOString();
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.beat(), SIGN_OF_LIFE_MS);
+  }
+
+  /** Looks at once whether the run is to stop; also the answer to a NOTIFY. */
+  beat(): void {
+    this.#beating ??= this.#signOfLife().finally(() => {
+      this.#beating = null;
+    });
+  }
+
+  async #signOfLife(): Promise<void> {
+    const { source, destination } = this.#logs;
+    this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;
+    source.flushOld();
+    destination.flushOld();
+    try {
+      const { rate_limited_until } = this.progress;
+      if (rate_limited_until !== null) await markRateLimited(this.deps.db, this.claim, rate_limited_until);
+      const status = await recordProgress(this.deps.db, this.claim, this.progress);
+      if (status === null) this.end(new ClaimLost('Another worker holds this stream'));
+      else if (status === 'stopping') this.end(new StopRequested('The run was asked to stop'));
+    } catch (error) {
+      // The database may be away for a moment; if for longer, the lease runs out and the fence protects the rows.
+      this.deps.log.warn({ err: error }, 'sign of life failed');
+    }
+  }
+
+  end(reason: Error): void {
+    if (!this.signal.aborted) this.#abort.abort(reason);
+  }
+
+  /** Ends the connectors' tunnels and the signs of life, and stores what is left of the logs. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#cleanUps.map((work) => work()));
+    clearInterval(this.#timer);
+    await this.#beating;
+    const { source, destination } = this.#logs;
+    this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;
+    await Promise.all([source.close(), destination.close()]);
+  }
+}

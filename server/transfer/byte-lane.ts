@@ -1,0 +1,80 @@
+import type { ByteFormat, ByteStream, StreamState } from '../connectors/contract/connector.ts';
+import type { Attempt } from './attempt.ts';
+import { CheckpointPace } from './checkpoint.ts';
+import { canMapCopyText, createCopyTextMapper } from './copy-text-mapping.ts';
+import { fromSource, onSide } from '../connector-runtime/side-error.ts';
+import { notBefore } from './lookback-window.ts';
+import { commitCheckpoint, type Transfer } from './commit-checkpoint.ts';
+
+/** The best format that both sides speak and in which the engine can do what is left to do on the way. */
+export function byteFormat({ plan, source, writer, request }: Transfer): ByteFormat | null {
+  if (!source.copy || !writer.pipe) return null;
+  const accepted = writer.byteFormats ?? [];
+  const shared = source.byteFormats?.(request).filter((format) => accepted.includes(format)) ?? [];
+  if (plan.untouched) return shared[0] ?? null;
+  return shared.find((format) => format === 'pgcopy-text' && canMapCopyText(plan)) ?? null;
+}
+
+/**
+ * The lane of bytes: a pipe from each checkpoint to the next, or one in all where the stream has no state.
+ * @returns the state at the end.
+ */
+export async function pipeBytes(input: Transfer, format: ByteFormat): Promise<StreamState | null> {
+  const { attempt, source, sourceContext, writer, request } = input;
+  const { claim, deps } = attempt;
+  const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
+  const map = mapperOf(input);
+  const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024);
+  const chunks = fromSource(counted(attempt, stream))[Symbol.asyncIterator]();
+  let sourceError: unknown = null;
+  let ended = false;
+  async function* upToCheckpoint() {
+    for (let due = false; !due; ) {
+      const { done, value } = await chunks.next().catch((error: unknown) => {
+        // The writer may wrap what breaks off under its hands; the source's own words are the ones to keep.
+        sourceError = error;
+        throw error;
+      });
+      ended = done === true;
+      if (done) return;
+      yield map(value);
+      due = pace.due(value.length) && !input.at_once && stream.state?.() != null;
+    }
+  }
+  const state = () => {
+    const reached = stream.state?.() ?? request.state;
+    return stream.state && reached && notBefore(reached, input.floor);
+  };
+  try {
+    for (let begun = 0; !ended; begun = stream.rows()) {
+      const part = { format, chunks: upToCheckpoint(), rows: () => stream.rows() - begun };
+      await onSide('destination', () => writer.pipe!(part)).catch((error: unknown) => {
+        throw sourceError ?? error;
+      });
+      attempt.signal.throwIfAborted();
+      const reached = state();
+      if (!ended && reached) await commitCheckpoint(input, reached);
+      pace.reset();
+    }
+  } finally {
+    await chunks.return?.(undefined);
+  }
+  return state() ?? null;
+}
+
+async function* counted(attempt: Attempt, stream: ByteStream): AsyncGenerator<Uint8Array> {
+  let rows = 0;
+  for await (const chunk of stream.chunks) {
+    const sofar = stream.rows();
+    attempt.saw(sofar - rows, chunk.length);
+    rows = sofar;
+    yield chunk;
+  }
+  attempt.saw(stream.rows() - rows, 0);
+}
+
+function mapperOf({ attempt, plan }: Transfer): (chunk: Uint8Array) => Uint8Array {
+  if (plan.untouched) return (chunk) => chunk;
+  const mapper = createCopyTextMapper(plan, attempt.deps.secrets.maskKeys(attempt.claim.run.account_id));
+  return (chunk) => mapper.map(chunk);
+}

@@ -1,0 +1,118 @@
+import { eq, sql } from 'drizzle-orm';
+import { changeReaders, type StreamRow } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type {
+  AnyDestination,
+  AnySource,
+  ConnectorContext,
+  LogLag,
+  ReadRequest,
+  StreamSchema,
+  StreamState,
+} from '../connectors/contract/connector.ts';
+import { ConfigurationError } from '../connectors/contract/errors.ts';
+import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import type { Attempt } from './attempt.ts';
+import type { Claim } from '../runs/claim-stream.ts';
+import { connectionFacts } from '../events/run-events.ts';
+import { givesChanges, takesChanges } from '../pipeline/stream-defaults.ts';
+
+/** How often a log is looked at whose reader does not run. */
+export const LAG_SECONDS = 300;
+
+/** Who reads the source's log for this stream; undefined: it is read without it, as custom runs do. */
+export function readerOf({ run, stream }: Claim, schema: StreamSchema): string | undefined {
+  return givesChanges(schema, stream) && run.plan_id === null ? stream.id : undefined;
+}
+
+/** @throws ConfigurationError for a destination that would take a deleted row for one that is there. */
+export function refuseChanges(follows: boolean, { stream }: Claim, destination: AnyDestination): void {
+  if (!follows || takesChanges(destination, stream.destination_sync_mode)) return;
+  throw new ConfigurationError(
+    'changes_unsupported',
+    `${destination.display_name} cannot apply deletes: write ${stream.name} by append, which keeps each change as a row`,
+  );
+}
+
+/** Before the first read, so that whatever it leaves at the source is known. */
+export async function noteReader(db: Db, { stream, source }: Claim): Promise<void> {
+  const next_look_at = sql`now() + make_interval(secs => ${LAG_SECONDS})`;
+  await db
+    .insert(changeReaders)
+    .values({ stream_id: stream.id, source_id: source.id, next_look_at })
+    .onConflictDoNothing();
+}
+
+/** The rows are committed: the source may let go of its log. Where that fails, the next read says it again. */
+export async function acknowledgeChanges(
+  attempt: Attempt,
+  read: { source: AnySource; sourceContext: ConnectorContext<unknown>; request: ReadRequest },
+  state: StreamState | null,
+): Promise<void> {
+  const { source, sourceContext, request } = read;
+  if (request.reader_id === undefined || !source.acknowledge || !state) return;
+  const { stream } = attempt.claim;
+  try {
+    const lag = await source.acknowledge(sourceContext, request, state);
+    attempt.progress.log_lag_bytes = lag.bytes;
+    if (lag.is_high) attempt.warn('change_log_lagging', lagText(stream.name, lag.bytes));
+    await attempt.deps.db.transaction((tx) => noteLag(tx, stream, lag));
+  } catch (error) {
+    attempt.signal.throwIfAborted();
+    attempt.warn('not_acknowledged', `The source could not be told what has been read: ${(error as Error).message}`);
+  }
+}
+
+const lagText = (stream: string, bytes: number) =>
+  `The source keeps ${Math.round(bytes / 1_000_000)} MB of log for ${stream}`;
+
+/** Notes how far a reader is behind; users are told when that becomes too much. */
+export async function noteLag(
+  db: Db,
+  stream: Pick<StreamRow, 'id' | 'account_id' | 'connection_id' | 'name' | 'namespace'>,
+  lag: LogLag,
+) {
+  const [before] = await db.select().from(changeReaders).where(eq(changeReaders.stream_id, stream.id)).for('update');
+  if (!before) return;
+  const next_look_at = sql`now() + make_interval(secs => ${LAG_SECONDS})`;
+  await db
+    .update(changeReaders)
+    .set({ lag_bytes: lag.bytes, is_lagging: lag.is_high, next_look_at })
+    .where(eq(changeReaders.stream_id, stream.id));
+  if (!lag.is_high || before.is_lagging) return;
+  await emitReaderEvent(db, 'change_log_lagging', {
+    stream,
+    summary: lagText(stream.name, lag.bytes),
+    lag_bytes: lag.bytes,
+  });
+}
+
+export async function emitReaderEvent(
+  db: Db,
+  event: 'change_log_lagging' | 'change_log_not_released',
+  told: {
+    stream: Pick<StreamRow, 'id' | 'account_id' | 'connection_id' | 'name' | 'namespace'>;
+    summary: string;
+    lag_bytes?: number | null;
+    error_message?: string | null;
+  },
+): Promise<void> {
+  const { stream, summary, lag_bytes = null, error_message = null } = told;
+  const facts = await connectionFacts(db, stream.connection_id);
+  await emit(db, {
+    account_id: stream.account_id,
+    event,
+    actor: SYSTEM_ACTOR,
+    resource: { type: 'connection', id: stream.connection_id, name: facts.connection_name },
+    summary,
+    connection_id: stream.connection_id,
+    payload: {
+      ...facts,
+      stream_id: stream.id,
+      stream_name: stream.name,
+      namespace: stream.namespace,
+      lag_bytes,
+      error_message,
+    },
+  });
+}

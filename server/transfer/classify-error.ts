@@ -1,0 +1,44 @@
+import type { StoredRunError } from '../../db/schema/index.ts';
+import { ConnectorError, FencedError, RateLimitedError } from '../connectors/contract/errors.ts';
+import { SideError } from '../connector-runtime/side-error.ts';
+import type { Deps } from '../deps.ts';
+import { type Attempt, ClaimLost, StopRequested, WorkerStopping } from './attempt.ts';
+import type { Outcome } from '../runs/end-attempt.ts';
+
+/** What an attempt's error means for the stream. Null: the stream is not ours any more, so nothing is to be written. */
+export function outcomeOf(deps: Deps, attempt: Attempt, thrown: unknown): Outcome | null {
+  const origin = thrown instanceof SideError ? thrown.origin : 'replication';
+  const error = thrown instanceof SideError ? thrown.cause : thrown;
+  // The reason of the abort counts, not what the connector made of it.
+  const reason: unknown = attempt.signal.aborted ? attempt.signal.reason : error;
+  if (reason instanceof ClaimLost || error instanceof FencedError) return null;
+  if (reason instanceof StopRequested) return { kind: 'stopped' };
+  if (reason instanceof WorkerStopping) return { kind: 'released' };
+  const described = describe(attempt, error, origin);
+  if (!(error instanceof ConnectorError)) {
+    deps.log.error({ err: error, stream_run_id: attempt.claim.stream_run.id }, 'unexpected error in a stream');
+  }
+  if (!described.retryable) return { kind: 'failed', error: described };
+  return {
+    kind: 'retry',
+    error: described,
+    wait_until: error instanceof RateLimitedError ? error.until : null,
+    backoff_base_seconds: deps.config.RETRY_BACKOFF_SECONDS,
+  };
+}
+
+function describe(attempt: Attempt, error: unknown, origin: 'source' | 'destination' | 'replication'): StoredRunError {
+  const known = error instanceof ConnectorError;
+  const text = error instanceof Error ? error.message : String(error);
+  return {
+    code: known ? error.code : 'unexpected_error',
+    message: attempt.redactor.text(known ? text : `The ${origin} failed unexpectedly: ${text}`),
+    origin,
+    type: known ? error.type : 'system_error',
+    // An error that nobody foresaw may pass: it gets the same attempts as a lost connection.
+    retryable: known ? error.retryable : true,
+    stream_name: attempt.claim.stream_run.stream_name,
+    internal_message: attempt.redactor.text(error instanceof Error ? (error.stack ?? text) : text),
+    occurred_at: new Date().toISOString(),
+  };
+}

@@ -1,0 +1,153 @@
+import type { LogicalType } from '../connectors/contract/connector.ts';
+import { filterTest } from '../pipeline/filter-test.ts';
+import { type Mask, type MaskKeys, maskerOf } from './mapping.ts';
+import type { TransferPlan } from '../pipeline/transfer-plan.ts';
+
+const TAB = 0x09;
+const LINE_FEED = 0x0a;
+const BACKSLASH = 0x5c;
+const LETTER_N = 0x4e;
+const EMPTY = new Uint8Array(0);
+const UNESCAPED: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
+
+/** Types whose COPY text is the canonical form of a cell; a boolean, for one, is `t` there and `true` here. */
+const SAME_TEXT: ReadonlySet<LogicalType> = new Set(['string', 'integer', 'number', 'date', 'json']);
+
+/** Whether what the engine has to do can be done on lines of COPY text. */
+export function canMapCopyText(plan: TransferPlan): boolean {
+  if (plan.columns.some((column) => column.mapping)) return false;
+  const touched = [
+    ...plan.columns.filter((column) => column.masking !== 'none').map((column) => column.field.type),
+    ...plan.filters.map((filter) => filter.type),
+  ];
+  return touched.every((type) => SAME_TEXT.has(type));
+}
+
+export interface CopyTextMapper {
+  /** Takes any piece of the text; gives the mapped whole lines that it completes. */
+  map(piece: Uint8Array): Uint8Array;
+}
+
+/**
+ * Masks, filters and cuts lines of COPY text without making cells of them. Measured on 1M rows of 10 columns with one
+ * column masked: cells and back cost more CPU than both servers together, since every bytea and json value has escapes;
+ * here only the touched cells are looked into.
+ */
+export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTextMapper {
+  const masks = new Map<number, Mask>();
+  for (const [index, column] of plan.columns.entries()) {
+    const mask = maskerOf(column.masking, keys);
+    if (mask) masks.set(index, mask);
+  }
+  const tests = plan.filters.map(({ index, type, filter }) => ({ index, matches: filterTest(filter, type) }));
+  const width = plan.columns.length;
+  const last = plan.extra.length > 0 || tests.length > 0 ? width + plan.extra.length - 1 : Math.max(...masks.keys());
+  const ends = new Int32Array(last + 1);
+  const masked = [...masks].toSorted(([a], [b]) => a - b);
+  /** Of a line that has not ended yet: joined once, when it has. */
+  let carry: Buffer[] = [];
+  const cut = plan.extra.length > 0;
+  const simple = !cut && tests.length === 0;
+  return {
+    map(piece) {
+      if (!piece.includes(LINE_FEED)) {
+        carry.push(Buffer.from(piece));
+        return EMPTY;
+      }
+      const input = joined(carry, piece);
+      const whole = input.lastIndexOf(LINE_FEED) + 1;
+      const out: Output = { bytes: Buffer.allocUnsafe(whole + 4096), length: 0 };
+      // Without filters the text between two masked cells, across line ends, is one copy.
+      let from = 0;
+      for (let start = 0; start < whole; ) {
+        const end = input.indexOf(LINE_FEED, findEnds(input, start, ends));
+        if (simple) from = writeMasked(input, { from, start }, { ends, masked, out });
+        else if (
+          tests.every(({ index, matches }) =>
+            matches(cellText(input, cellStart(ends, index, start), ends[index] ?? end)),
+          )
+        ) {
+          const rest = writeMasked(input, { from: start, start }, { ends, masked, out });
+          append(out, input, { from: rest, to: cut ? (ends[width - 1] ?? end) : end });
+          reserve(out, 1);
+          out.bytes[out.length++] = LINE_FEED;
+        }
+        start = end + 1;
+      }
+      if (simple) append(out, input, { from, to: whole });
+      carry = whole < input.length ? [Buffer.from(input.subarray(whole))] : [];
+      return out.bytes.subarray(0, out.length);
+    },
+  };
+}
+
+const joined = (carry: readonly Buffer[], piece: Uint8Array) =>
+  carry.length > 0 ? Buffer.concat([...carry, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+
+interface Output {
+  bytes: Buffer;
+  length: number;
+}
+const cellStart = (ends: Int32Array, index: number, lineStart: number) =>
+  index === 0 ? lineStart : (ends[index - 1] ?? 0) + 1;
+
+/** Notes where the first cells of a line end, as many as `ends` has. Gives the place where it stopped looking. */
+function findEnds(input: Buffer, start: number, ends: Int32Array): number {
+  let at = start;
+  for (let cell = 0; cell < ends.length; at += 1) {
+    const byte = input[at];
+    if (byte === TAB) ends[cell++] = at;
+    else if (byte === LINE_FEED) {
+      ends[cell] = at;
+      return at;
+    }
+  }
+  return at;
+}
+
+/** Copies what stands between the masked cells of a line, and their masks; gives the place up to which that was. */
+function writeMasked(
+  input: Buffer,
+  line: { from: number; start: number },
+  how: { ends: Int32Array; masked: [number, Mask][]; out: Output },
+): number {
+  const { ends, masked, out } = how;
+  let { from } = line;
+  for (const [index, mask] of masked) {
+    const start = cellStart(ends, index, line.start);
+    const end = ends[index]!;
+    if (isNull(input, start, end)) continue;
+    append(out, input, { from, to: start });
+    const value = input.subarray(start, end);
+    const text = mask(value.includes(BACKSLASH) ? unescape(value) : value);
+    reserve(out, text.length);
+    out.length += out.bytes.write(text, out.length, 'latin1');
+    from = end;
+  }
+  return from;
+}
+
+function append(out: Output, input: Buffer, { from, to }: { from: number; to: number }): void {
+  reserve(out, to - from);
+  input.copy(out.bytes, out.length, from, to);
+  out.length += to - from;
+}
+
+function reserve(out: Output, more: number): void {
+  if (out.length + more <= out.bytes.length) return;
+  const grown = Buffer.allocUnsafe(Math.max(out.bytes.length * 2, out.length + more));
+  out.bytes.copy(grown, 0, 0, out.length);
+  out.bytes = grown;
+}
+
+const isNull = (input: Buffer, start: number, end: number) =>
+  end - start === 2 && input[start] === BACKSLASH && input[start + 1] === LETTER_N;
+
+const unescape = (value: Buffer) =>
+  value.toString('utf8').replace(/\\(.)/gs, (_, letter: string) => UNESCAPED[letter] ?? letter);
+
+function cellText(input: Buffer, start: number, end: number): string | null {
+  if (isNull(input, start, end)) return null;
+  const value = input.subarray(start, end);
+  return value.includes(BACKSLASH) ? unescape(value) : value.toString('utf8');
+}

@@ -1,0 +1,136 @@
+import { and, eq, isNotNull, notExists, sql } from 'drizzle-orm';
+import {
+  accountConnectors,
+  catalogStreams,
+  changeReaders,
+  connectionStreams,
+  connections,
+  streamRuns,
+} from '../../db/schema/index.ts';
+import type { AnySource } from '../connectors/contract/connector.ts';
+import type { Deps } from '../deps.ts';
+import { isInCatalog } from '../catalog/store.ts';
+import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
+import { emitReaderEvent, LAG_SECONDS, noteLag } from './cdc-consumers.ts';
+import { type Periodic, periodic } from '../platform/periodic.ts';
+import { LIVE_STREAM } from '../pipeline/run-states.ts';
+
+const EVERY_MS = 5_000;
+const WORK_MS = 30_000;
+const FIRST_PAUSE_SECONDS = 10;
+const LONGEST_PAUSE_SECONDS = 3_600;
+/** So many failures in a row are no short interruption: the log of the source's server grows, and somebody has to know. */
+const TELL_AFTER_FAILURES = 3;
+/** The destination's state is never ahead of ours by more. */
+const VERSIONS_AHEAD = 2;
+
+/**
+ * Sees to what sources keep for readers of their logs: it is released when there will be no more reads (the connection
+ * or source is deleted, the stream no longer selected or no longer read by its log), and looked at now and then while
+ * nobody reads. Any number of workers may do it.
+ */
+export const watchChangeReaders = (deps: Deps): Periodic =>
+  periodic(() => lookAtChangeReaders(deps), {
+    every_ms: EVERY_MS,
+    onError: (error) => deps.log.error({ err: error }, 'CDC consumers could not be checked'),
+  });
+
+type Found = Awaited<ReturnType<typeof dueReaders>>[number];
+
+/** One look; for tests as well. */
+export async function lookAtChangeReaders(deps: Deps): Promise<void> {
+  for (const found of await dueReaders(deps)) {
+    const pause = found.is_over ? pauseSeconds(found.reader.failures) : LAG_SECONDS;
+    // Whoever moves it on does the work.
+    const [mine] = await deps.db
+      .update(changeReaders)
+      .set({ next_look_at: sql`now() + make_interval(secs => ${pause})` })
+      .where(
+        and(
+          eq(changeReaders.stream_id, found.stream.id),
+          eq(changeReaders.next_look_at, found.reader.next_look_at),
+          eq(changeReaders.failures, found.reader.failures),
+        ),
+      )
+      .returning();
+    if (mine) await (found.is_over ? release(deps, found) : measure(deps, found));
+  }
+}
+
+const pauseSeconds = (failures: number) => Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 3 ** failures);
+
+function dueReaders({ db }: Deps) {
+  const isOver = sql<boolean>`(${connections.deleted_at} is not null or ${accountConnectors.deleted_at} is not null
+    or not ${connectionStreams.selected} or ${connectionStreams.sync_mode} <> 'incremental'
+    or (${catalogStreams.definition} is not null and ${catalogStreams.definition} ->> 'change_log' is distinct from 'true'))`;
+  const live = db
+    .select({ one: sql`1` })
+    .from(streamRuns)
+    .where(
+      and(
+        eq(streamRuns.stream_id, changeReaders.stream_id),
+        sql`${streamRuns.status} in (${sql.join(
+          LIVE_STREAM.map((status) => sql`${status}`),
+          sql`, `,
+        )})`,
+      ),
+    );
+  return db
+    .select({ reader: changeReaders, stream: connectionStreams, source: accountConnectors, is_over: isOver })
+    .from(changeReaders)
+    .innerJoin(connectionStreams, eq(connectionStreams.id, changeReaders.stream_id))
+    .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
+    .innerJoin(accountConnectors, eq(accountConnectors.id, changeReaders.source_id))
+    .leftJoin(catalogStreams, isInCatalog(changeReaders.source_id, connectionStreams))
+    .where(
+      and(
+        sql`(${changeReaders.next_look_at} <= now() or (${isOver} and ${changeReaders.failures} = 0))`,
+        notExists(live),
+      ),
+    );
+}
+
+async function release(deps: Deps, { reader, stream, source }: Found): Promise<void> {
+  try {
+    await withConnector(deps, source, WORK_MS, async ({ connector, ctx }) =>
+      (connector as AnySource).release?.(ctx, stream.id),
+    );
+  } catch (thrown) {
+    const error = presentable(deps, source, thrown);
+    const failures = reader.failures + 1;
+    await deps.db.transaction(async (tx) => {
+      await tx
+        .update(changeReaders)
+        .set({ failures, error: error.message })
+        .where(eq(changeReaders.stream_id, stream.id));
+      if (failures !== TELL_AFTER_FAILURES) return;
+      const summary = `${source.name} still keeps its log for ${stream.name}, which nobody reads any more: ${error.message}`;
+      await emitReaderEvent(tx, 'change_log_not_released', { stream, summary, error_message: error.message });
+    });
+    return;
+  }
+  await deps.db.transaction(async (tx) => {
+    await tx.delete(changeReaders).where(eq(changeReaders.stream_id, stream.id));
+    // What the state speaks of is gone: a stream that is selected again begins anew.
+    await tx
+      .update(connectionStreams)
+      .set({ state: null, state_version: sql`${connectionStreams.state_version} + ${VERSIONS_AHEAD}` })
+      .where(eq(connectionStreams.id, stream.id));
+    const others = tx.select({ one: sql`1` }).from(changeReaders).where(eq(changeReaders.source_id, source.id));
+    await tx
+      .update(accountConnectors)
+      .set({ secrets: null, ssh_tunnel: null })
+      .where(and(eq(accountConnectors.id, source.id), isNotNull(accountConnectors.deleted_at), notExists(others)));
+  });
+}
+
+async function measure(deps: Deps, { stream, source }: Found): Promise<void> {
+  try {
+    const lag = await withConnector(deps, source, WORK_MS, async ({ connector, ctx }) =>
+      (connector as AnySource).lag?.(ctx, stream.id),
+    );
+    if (lag) await deps.db.transaction((tx) => noteLag(tx, stream, lag));
+  } catch (thrown) {
+    deps.log.warn({ err: presentable(deps, source, thrown), stream_id: stream.id }, 'a log could not be looked at');
+  }
+}

@@ -164,7 +164,8 @@ describe('only one place', () => {
   });
 
   test('changes the status of runs and stream runs', () => {
-    const drizzle = /\.(update|insert)\((connectionRuns|streamRuns)\)\s*\.(set|values)\((?:[^()]|\([^()]*\))*?\bstatus\b\s*[:,}]/;
+    const drizzle =
+      /\.(update|insert)\((connectionRuns|streamRuns)\)\s*\.(set|values)\((?:[^()]|\([^()]*\))*?\bstatus\b\s*[:,}]/;
     const raw = /\b(update|insert into) (connection_runs|stream_runs)\b[^`]*?\bstatus\s*=/;
     expect(outside(/^server\/runs\//, drizzle)).toEqual([]);
     expect(outside(/^server\/runs\//, raw)).toEqual([]);

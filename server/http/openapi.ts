@@ -77,7 +77,7 @@ function operation(served: ServedProcedure): ZodOpenApiOperationObject {
 /** The schema names its examples; the media type repeats them, because that is where most tools look. */
 function mediaType(body: z.ZodType): ZodOpenApiMediaTypeObject {
   const named = body instanceof z.ZodNullable ? (body.unwrap() as z.ZodType) : body;
-  const examples = (named.meta()?.examples ?? []) as unknown[];
+  const examples = named.meta()?.examples ?? [];
   const entries = examples.map((value, index) => [`example_${index + 1}`, { value }]);
   return { schema: body, ...(entries.length > 0 && { examples: Object.fromEntries(entries) }) };
 }

@@ -19,13 +19,13 @@ export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
   supported_sync_modes: ['full_refresh', 'incremental'],
   pushdown: { masking: [], filters: false },
   config: AirbyteManifestConfig,
-  check: checkManifest,
-  discover: discoverManifest,
+  check,
+  discover,
   read: readStream,
 });
 
 /** The first page of each stream that the manifest names for its check. */
-export async function checkManifest(ctx: Context): Promise<CheckResult> {
+async function check(ctx: Context): Promise<CheckResult> {
   return await withEnd(ctx, { hurry: true }, async (runtime) => {
     const found = await streamsOf(runtime);
     const checks: CheckResult['checks'] = [{ title: 'Manifest', status: 'passed', message: `${found.length} streams` }];
@@ -66,7 +66,7 @@ async function firstCount(runtime: Runtime, name: string): Promise<number> {
   }
 }
 
-export async function discoverManifest(ctx: Context): Promise<StreamSchema[]> {
+async function discover(ctx: Context): Promise<StreamSchema[]> {
   return await withEnd(ctx, { hurry: false }, async (runtime) => {
     const streams: StreamSchema[] = [];
     for (const { stream } of await streamsOf(runtime)) streams.push(await describeStream(runtime, stream));

@@ -64,7 +64,8 @@ export interface ConnectorParameter {
 export interface ParameterProblem {
   /** Empty when the whole is no object. */
   parameter: string;
-  code: 'missing_parameter' | 'invalid_parameter';
+  /** `missing_parameter`, `invalid_parameter`, or the code that a connector gives by `params: { code }` of an issue. */
+  code: string;
   message: string;
 }
 
@@ -119,7 +120,7 @@ function problemsOf(issue: z.core.$ZodIssue, given: Record<string, unknown>): Pa
   if (issue.code === 'unrecognized_keys' && issue.path.length === 0) {
     return issue.keys.map((parameter) => ({
       parameter,
-      code: 'invalid_parameter' as const,
+      code: 'invalid_parameter',
       message: `There is no parameter "${parameter}"`,
     }));
   }
@@ -128,7 +129,8 @@ function problemsOf(issue: z.core.$ZodIssue, given: Record<string, unknown>): Pa
   if (absent && issue.path.length === 1 && issue.code !== 'custom') {
     return [{ parameter, code: 'missing_parameter', message: `The parameter "${parameter}" is missing` }];
   }
-  return [{ parameter, code: 'invalid_parameter', message: issue.message }];
+  const code = issue.code === 'custom' ? issue.params?.code : undefined;
+  return [{ parameter, code: typeof code === 'string' ? code : 'invalid_parameter', message: issue.message }];
 }
 
 function jsonOf(config: z.ZodObject) {

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import '../contract/parameters.ts';
-import { isManifest, parseManifest } from '../airbyte-manifest/components/manifest.ts';
-import { AirbyteManifestConfig, configProblems } from '../airbyte-manifest/settings.ts';
 import { missingValues, parseDefinition } from './parse-definition.ts';
+
+/** Enough to recognize an Airbyte manifest in YAML or JSON without reading the whole document. */
+const isManifest = (text: string): boolean =>
+  /^type:\s*["']?DeclarativeSource\b/m.test(text) || /"type"\s*:\s*"DeclarativeSource"/.test(text);
 
 export const HttpApiConfig = z
   .object({
@@ -11,43 +13,41 @@ export const HttpApiConfig = z
       .min(1)
       .max(4_000_000)
       .superRefine((text, ctx) => {
-        const { problem } = isManifest(text) ? parseManifest(text) : parseDefinition(text);
+        if (isManifest(text)) {
+          const message = 'The definition is an Airbyte manifest. Use the connector airbyte_manifest for it.';
+          ctx.addIssue({ code: 'custom', params: { code: 'use_airbyte_manifest' }, message });
+          return;
+        }
+        const { problem } = parseDefinition(text);
         if (problem !== null) ctx.addIssue({ code: 'custom', message: problem });
       })
       .meta({
-        label: 'Definition of the API',
-        description:
-          'YAML or JSON: base address, authentication, streams; or a manifest of Airbyte. See the documentation of the connector',
+        label: 'API definition',
+        description: 'YAML or JSON with the base URL, authentication and streams',
         validates_remotely: true,
       }),
     config: z
       .record(z.string(), z.json())
       .default({})
-      .meta({ label: 'Values', description: 'What the definition calls {{ config.name }}' }),
+      .meta({ label: 'Values', description: 'Used in the definition as {{ config.name }}' }),
     secrets: z.record(z.string(), z.json()).optional().meta({
       label: 'Secret values',
-      description: 'What the definition calls {{ secrets.name }}',
+      description: 'Used in the definition as {{ secrets.name }}',
       secret: true,
       group: 'authentication',
       validates_remotely: true,
     }),
   })
   .superRefine((settings, ctx) => {
-    if (isManifest(settings.definition)) {
-      const { definition: manifest, config, secrets } = settings;
-      for (const message of configProblems({ manifest, config, secrets }))
-        ctx.addIssue({ code: 'custom', path: ['config'], message });
-      return;
-    }
     const { definition } = parseDefinition(settings.definition);
     if (!definition) return;
     const given = { config: settings.config, secrets: settings.secrets ?? {} };
     for (const { root, name } of missingValues(definition, given)) {
-      ctx.addIssue({ code: 'custom', path: [root], message: `The definition needs a value named "${name}"` });
+      ctx.addIssue({
+        code: 'custom',
+        path: [root],
+        message: `The definition uses {{ ${root}.${name} }}. Add a value for it.`,
+      });
     }
   });
 export type HttpApiConfig = z.infer<typeof HttpApiConfig>;
-
-/** The settings as those of a manifest; null when the definition is none. */
-export const asManifest = ({ definition, config, secrets }: HttpApiConfig): AirbyteManifestConfig | null =>
-  isManifest(definition) ? AirbyteManifestConfig.parse({ manifest: definition, config, secrets }) : null;

@@ -1,11 +1,9 @@
-import { readStream as readManifestStream } from '../airbyte-manifest/read.ts';
-import { checkManifest, discoverManifest } from '../airbyte-manifest/source.ts';
 import { type CheckResult, defineSource, type StreamSchema } from '../contract/connector.ts';
 import { type Context, openApi } from './api.ts';
 import { describeStream } from '../kits/rest/columns.ts';
 import { readPages, wholeOf } from './pages.ts';
 import { readStream } from './read.ts';
-import { asManifest, HttpApiConfig } from './settings.ts';
+import { HttpApiConfig } from './settings.ts';
 
 export const httpApiSource = defineSource<HttpApiConfig>({
   type: 'source',
@@ -21,16 +19,11 @@ export const httpApiSource = defineSource<HttpApiConfig>({
   config: HttpApiConfig,
   check,
   discover,
-  read: (ctx, request) => {
-    const config = asManifest(ctx.config);
-    return config ? readManifestStream({ ...ctx, config }, request) : readStream(ctx, request);
-  },
+  read: readStream,
 });
 
 /** The first page of the first stream: address, credentials, path and selector are then right. */
 async function check(ctx: Context): Promise<CheckResult> {
-  const config = asManifest(ctx.config);
-  if (config) return checkManifest({ ...ctx, config });
   const abort = new AbortController();
   const api = openApi({ ...ctx, signal: AbortSignal.any([ctx.signal, abort.signal]) }, { hurry: true });
   const [stream] = api.definition.streams;
@@ -50,8 +43,6 @@ async function check(ctx: Context): Promise<CheckResult> {
 }
 
 async function discover(ctx: Context): Promise<StreamSchema[]> {
-  const config = asManifest(ctx.config);
-  if (config) return discoverManifest({ ...ctx, config });
   const abort = new AbortController();
   const api = openApi({ ...ctx, signal: AbortSignal.any([ctx.signal, abort.signal]) }, { hurry: false });
   try {

@@ -33,7 +33,7 @@ export function overlayParameters(
 
 /**
  * Lays `given` over the parameters in force and checks the whole.
- * @throws ApiError 400 `missing_parameter` or `invalid_parameter`, with `field` and `parameter`.
+ * @throws ApiError 400 `missing_parameter`, `invalid_parameter` or a connector's own code, with `field` and `parameter`.
  */
 export function checkParameters(
   connector: AnyConnector,

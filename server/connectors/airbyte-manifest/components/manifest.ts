@@ -34,10 +34,6 @@ export function parseManifest(text: string): ParsedManifest {
   return last.parsed;
 }
 
-/** Whether a document means to be a manifest; nothing deeper is looked at. */
-export const isManifest = (text: string): boolean =>
-  /^type:\s*["']?DeclarativeSource\b/m.test(text) || /"type"\s*:\s*"DeclarativeSource"/.test(text);
-
 const refuse = (problem: string): ParsedManifest => ({ manifest: null, problem });
 
 function parse(text: string): ParsedManifest {

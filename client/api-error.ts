@@ -3,24 +3,24 @@ import { observable } from '@trpc/server/observable';
 import type { AppRouter } from '../server/router.ts';
 import { UnreadableAnswer } from './retry.ts';
 
-/** One problem of a request that has not the documented shape. */
+/** One validation problem of a request. */
 export interface Problem {
   loc: (string | number)[];
   msg: string;
   type: string;
 }
 
-/** What a call throws: the answer of the service, or the way to it that failed. */
+/** Thrown by every call: an error response of the service, or a failure to reach it. */
 export class ApiError extends TRPCClientError<AppRouter> {
-  /** As documented, `not_found`; `network_error` without any answer, `unreadable_answer` for one that is not the service's. */
+  /** A documented code such as `not_found`; `network_error` without a response, `unreadable_answer` if the response is not the service's. */
   readonly code: string;
-  /** HTTP status; null without an answer. */
+  /** HTTP status; null without a response. */
   readonly status: number | null;
-  /** A sentence; the list of problems of a 422; an object where the interface says so. */
+  /** A message; the list of problems of a 422; an object where the API reference says so. */
   readonly detail: unknown;
-  /** To name when asking the operator; null without an answer. */
+  /** Identifies the request in the operator's logs; null without a response. */
   readonly request_id: string | null;
-  /** What stands beside code and detail: `required_permission`, `limit`, ids that are in the way. */
+  /** The other keys of the response: `required_permission`, `limit`, ids of conflicting items. */
   readonly context: Record<string, unknown>;
 
   constructor(error: TRPCClientError<AppRouter>) {
@@ -37,7 +37,7 @@ export class ApiError extends TRPCClientError<AppRouter> {
       cause: error.cause,
       result: error.shape ? { error: error.shape } : undefined,
     });
-    // The parent's constructor sets its own prototype.
+    // TRPCClientError's constructor sets its own prototype.
     Object.setPrototypeOf(this, ApiError.prototype);
     this.name = 'ApiError';
     this.status = (httpStatus as number | undefined) ?? unreadable?.status ?? null;
@@ -53,7 +53,7 @@ export class ApiError extends TRPCClientError<AppRouter> {
   }
 }
 
-/** Whether a call of the typed client threw this. */
+/** Whether the typed client threw this error. */
 export const isApiError = (error: unknown): error is ApiError => error instanceof ApiError;
 
 const sentence = (detail: unknown): string | undefined => {
@@ -62,7 +62,7 @@ const sentence = (detail: unknown): string | undefined => {
   return (detail as Problem[]).map(({ loc, msg }) => `${loc.slice(1).join('.') || loc[0]}: ${msg}`).join('; ');
 };
 
-/** Every error of the links after it becomes an ApiError. */
+/** Converts every error of the links behind it into an ApiError. */
 export const typedErrors: TRPCLink<AppRouter> =
   () =>
   ({ op, next }) =>

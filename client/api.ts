@@ -9,28 +9,28 @@ type Sending = NonNullable<Parameters<typeof httpLink<AppRouter>>[0]['fetch']>;
 export { ApiError, isApiError, type Problem } from './api-error.ts';
 
 export interface ClientOptions {
-  /** Sent with every request, such as the CSRF token of a session; asked for each time. */
+  /** Called for every request; returns headers such as the CSRF token of a session. */
   headers?: () => Record<string, string>;
-  /** Instead of the platform's own. */
+  /** Replaces the platform's `fetch`. */
   fetch?: Fetch;
 }
 
 /**
- * A typed client of every procedure, for Bun, Node 20 and browsers. `url`: address of the service without a path;
- * `key`: an API key, to be left out where a session's cookie stands for it (same origin).
+ * A typed client of every procedure, for Bun, Node 20 and browsers. `url`: origin of the service;
+ * `key`: an API key, omitted where a session cookie authenticates (same origin).
  *
- * Reads of the same moment travel together. Changes travel alone, each under an Idempotency-Key of its own, so whatever
- * gets no answer is sent again and done once (see retry.ts). Subscriptions come as server-sent events and connect anew
- * by themselves. Every call takes `{ signal }` as its second argument.
- * @throws ApiError with `code`, `status`, `detail` and `request_id`; tell it by `isApiError`.
+ * Concurrent reads are batched into one request. Each change is sent alone with its own Idempotency-Key, so a retry
+ * never applies it twice (see retry.ts). Subscriptions use server-sent events and reconnect automatically. Every call
+ * takes `{ signal }` as its second argument.
+ * @throws ApiError with `code`, `status`, `detail` and `request_id`; narrow errors with `isApiError`.
  *
- * What can be connected, and with which parameters:
+ * Connectors and their parameters:
  * ```ts
  * const connectors = await api.connectors.list.query();
  * const sources = connectors.filter(({ connector_type }) => connector_type === 'source');
  * console.log(sources.map(({ name, parameters }) => [name, parameters.map(({ label }) => label)]));
  * ```
- * Sources and destinations, which are tested as they are made:
+ * Sources and destinations, tested when they are created:
  * ```ts
  * const source = await api.account_connectors.create.mutate({
  *   name: 'Shop',
@@ -51,7 +51,7 @@ export interface ClientOptions {
  * });
  * await api.connections.update.mutate({ connection_id: connection.id, status: 'paused' });
  * ```
- * Runs, followed until they end:
+ * Start a run and follow it until it ends:
  * ```ts
  * const connection_id = '…';
  * const connection_run_id = await api.runs.run.mutate({ connection_id });
@@ -66,12 +66,12 @@ export interface ClientOptions {
  *   );
  * }
  * ```
- * The account at one glance:
+ * Activity of the account:
  * ```ts
  * const [days, runs] = await Promise.all([api.overview.activity.query({}), api.overview.recentRuns.query({})]);
  * console.log(days.length, runs.map(({ status }) => status));
  * ```
- * Custom runs, looked at before they start:
+ * Preview and launch a custom run:
  * ```ts
  * const plan = await api.runs.preview.mutate({
  *   connection_id: '…',
@@ -81,13 +81,13 @@ export interface ClientOptions {
  *   await api.runs.launchPlan.mutate({ connection_id: '…', plan_id: plan.plan_id, plan_hash: plan.plan_hash });
  * }
  * ```
- * Triggers, tried against what has happened:
+ * Test a trigger's rule against past events:
  * ```ts
  * const rule = 'event == "connection_failed" && retry_count >= 3';
- * const tried = await api.automation.evaluateRule.mutate({ rule, limit: 100 });
- * if (!tried.is_valid) console.log(tried.error?.message, tried.error?.position);
+ * const result = await api.automation.evaluateRule.mutate({ rule, limit: 100 });
+ * if (!result.is_valid) console.log(result.error?.message, result.error?.position);
  * ```
- * Users, roles and what an error tells:
+ * Users, roles and errors:
  * ```ts
  * const roles = await api.roles.list.query();
  * const creator = roles.find(({ name }) => name === 'Creator');
@@ -98,7 +98,7 @@ export interface ClientOptions {
  *   console.error(error.code, error.status, error.detail, error.request_id);
  * }
  * ```
- * Usage and plans:
+ * Usage and plan limits:
  * ```ts
  * const usage = await api.billing.aggregatedUsage.query({ date_range: 'last_30_days' });
  * console.log(usage.totals.rows_total, usage.limits);
@@ -107,7 +107,7 @@ export interface ClientOptions {
 export function createApiClient(url: string, key?: string, options: ClientOptions = {}) {
   const headers = () => ({ ...(key !== undefined && { authorization: `Bearer ${key}` }), ...options.headers?.() });
   const fetch: Fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
-  // Bun's type of a body's reader has one form more than tRPC's.
+  // Bun's type of a body reader has one overload more than tRPC's.
   const http = { url: new URL('/trpc', url), fetch: retryingFetch(fetch) as Sending };
   return createTRPCClient<AppRouter>({
     links: [
@@ -116,7 +116,7 @@ export function createApiClient(url: string, key?: string, options: ClientOption
         condition: ({ type }) => type === 'subscription',
         true: httpSubscriptionLink({
           url: http.url.href,
-          // The platform's own cannot send a key.
+          // The platform's EventSource cannot send an Authorization header.
           EventSource,
           eventSourceOptions: () => ({
             fetch: (input: string | URL, init: RequestInit) =>

@@ -1,13 +1,13 @@
 export type Fetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>;
 
-/** What came is not of the service: a proxy's page, or somebody else's address. */
+/** The response is not the service's: a proxy's error page, or another server at that URL. */
 export class UnreadableAnswer extends Error {
   override readonly name = 'UnreadableAnswer';
   readonly status: number;
   readonly request_id: string | null;
 
   constructor({ status, headers }: Response) {
-    super(`HTTP ${status} without an answer of the service; is the address right?`);
+    super(`HTTP ${status}: the response is not from the service. Check the URL.`);
     this.status = status;
     this.request_id = headers.get('x-request-id');
   }
@@ -16,13 +16,13 @@ export class UnreadableAnswer extends Error {
 const RETRIED = new Set([429, 502, 503, 504]);
 const ATTEMPTS = 4;
 const FIRST_PAUSE_MS = 250;
-/** Who is told to wait longer than this hears of it instead. */
-const LONGEST_PAUSE_MS = 30_000;
+/** A longer Retry-After is returned to the caller instead of being waited for. */
+const MAX_PAUSE_MS = 30_000;
 
 /**
- * Sends again what got no answer, or 429, 502, 503 or 504: four times in all, with growing pauses or the one that
- * `Retry-After` asks for. Safe for reads, and for changes that carry an Idempotency-Key, as every attempt is the same.
- * @throws UnreadableAnswer for what is no JSON.
+ * Retries requests that got no response, or 429, 502, 503 or 504: up to four attempts with growing pauses, or after
+ * `Retry-After`. Safe for reads, and for changes that carry an Idempotency-Key, because every attempt sends the same.
+ * @throws UnreadableAnswer if the response is not JSON.
  */
 export function retryingFetch(fetch: Fetch): Fetch {
   return async (input, init) => {
@@ -34,8 +34,8 @@ export function retryingFetch(fetch: Fetch): Fetch {
       if (!failed && (last || !RETRIED.has(outcome.status))) return readable(outcome);
       const asked = failed ? null : retryAfterMs(outcome.headers.get('retry-after'));
       const pause = asked ?? FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random());
-      if (!failed && pause > LONGEST_PAUSE_MS) return readable(outcome);
-      // The connection is free for the next attempt only when the body is done with.
+      if (!failed && pause > MAX_PAUSE_MS) return readable(outcome);
+      // The connection is reused only after its body is consumed or cancelled.
       if (!failed) await outcome.body?.cancel();
       await waited(pause, init?.signal);
     }
@@ -47,14 +47,14 @@ function readable(answer: Response): Response {
   throw new UnreadableAnswer(answer);
 }
 
-/** Seconds, or a date; null for nothing that can be read. */
+/** Parses seconds or a date; null if neither. */
 function retryAfterMs(header: string | null): number | null {
   if (header === null) return null;
   const ms = /^\d+$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - Date.now();
   return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
-/** @throws what the signal was aborted with. */
+/** @throws the signal's reason when it is aborted. */
 function waited(ms: number, signal: AbortSignal | null | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => {

@@ -32,17 +32,17 @@ const root = buildRouteMap<string, Cli>({
     completion,
   },
   docs: {
-    brief: 'Data pipelines from the terminal',
+    brief: 'Manage data pipelines from the terminal',
     fullDescription: [
-      'Data pipelines from the terminal.',
+      'Manage data pipelines from the terminal.',
       '',
-      'Exit codes: 0 done, 1 failed or refused, 2 wrong use, 3 not signed in or not allowed, 4 not found,',
-      '5 no answer of the service, 6 run partially succeeded, 7 run stopped, 130 left by Ctrl-C.',
+      'Exit codes: 0 success, 1 failed or rejected, 2 invalid usage, 3 not signed in or not permitted, 4 not found,',
+      '5 service unreachable, 6 run partially succeeded, 7 run stopped, 130 interrupted by Ctrl-C.',
     ].join('\n'),
   },
 });
 
-/** Routes and their flags; what they do is loaded when it is called for. */
+/** Routes and flags only: each command loads its action when it runs, which keeps start-up fast. */
 export const app = buildApplication(root, {
   name: 'data-pipelines',
   scanner: { caseStyle: 'allow-kebab-for-camel' },

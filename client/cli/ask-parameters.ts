@@ -5,11 +5,11 @@ import { UsageError } from './exit.ts';
 
 export type Values = Record<string, unknown>;
 
-/** Whether the form shows it, as the others stand. */
+/** Whether the form shows the parameter, given the other values. */
 export const isVisible = ({ visible_when }: Parameter, values: Values): boolean =>
   !visible_when || visible_when.equals.includes(values[visible_when.parameter] as string);
 
-/** Asks for each parameter that has no value yet; optional ones of the group "advanced" keep their defaults. */
+/** Prompts for each parameter without a value; optional parameters of the group "advanced" keep their defaults. */
 export async function askParameters(cli: Cli, parameters: Parameter[], given: Values): Promise<Values> {
   const values: Values = { ...defaultsOf(parameters), ...given };
   for (const parameter of parameters.toSorted((a, b) => a.order - b.order)) {
@@ -27,7 +27,7 @@ export async function askParameters(cli: Cli, parameters: Parameter[], given: Va
 const defaultsOf = (parameters: Parameter[]): Values =>
   Object.fromEntries(parameters.filter((one) => one.default != null).map((one) => [one.name, one.default]));
 
-/** Undefined: left to the default. `choices`: what the other side offers. */
+/** Returns undefined to keep the default. `choices`: values that the connected system offers. */
 export async function askParameter(
   cli: Cli,
   parameter: Parameter,
@@ -49,35 +49,36 @@ export async function askParameter(
 const initialOf = (value: unknown): string | undefined =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
 
-/** What is wrong with what was typed, as far as the connector's schema tells. */
+/** Validates input against the connector's schema and returns the problem, if any. */
 export function problemOf(parameter: Parameter, text: string): string | undefined {
-  if (text === '') return parameter.required && parameter.default == null ? 'This is needed' : undefined;
+  if (text === '') return parameter.required && parameter.default == null ? 'Required' : undefined;
   try {
     const value = valueOf(parameter, text);
     if (typeof value === 'number' && parameter.minimum !== null && value < parameter.minimum) {
-      return `At least ${parameter.minimum}`;
+      return `Must be at least ${parameter.minimum}`;
     }
     if (typeof value === 'number' && parameter.maximum !== null && value > parameter.maximum) {
-      return `At most ${parameter.maximum}`;
+      return `Must be at most ${parameter.maximum}`;
     }
   } catch (error) {
     return (error as Error).message;
   }
   if (parameter.pattern && parameter.type === 'string' && !new RegExp(parameter.pattern).test(text)) {
-    return `This must look like ${parameter.pattern}`;
+    return `Must match ${parameter.pattern}`;
   }
   return undefined;
 }
 
-/** A text as a value of the parameter's type. @throws UsageError. */
+/** Converts text to the parameter's type. @throws UsageError. */
 export function valueOf(parameter: Parameter, text: string): unknown {
-  const wrong = (what: string) => new UsageError(`${parameter.name}: "${parameter.secret ? '…' : text}" is no ${what}`);
+  const wrong = (what: string) =>
+    new UsageError(`${parameter.name}: "${parameter.secret ? '…' : text}" is not ${what}`);
   switch (parameter.type) {
     case 'integer':
     case 'number': {
       const value = Number(text);
-      if (text.trim() === '' || Number.isNaN(value)) throw wrong('number');
-      if (parameter.type === 'integer' && !Number.isInteger(value)) throw wrong('whole number');
+      if (text.trim() === '' || Number.isNaN(value)) throw wrong('a number');
+      if (parameter.type === 'integer' && !Number.isInteger(value)) throw wrong('a whole number');
       return value;
     }
     case 'boolean':
@@ -98,6 +99,6 @@ function parsed(text: string, wrong: (what: string) => UsageError): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw wrong('JSON');
+    throw wrong('valid JSON');
   }
 }

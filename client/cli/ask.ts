@@ -1,14 +1,14 @@
 import { confirm, isCancel, multiselect, password, select, text } from '@clack/prompts';
 import type { Cli } from './context.ts';
-import { Refused, UsageError } from './exit.ts';
+import { CommandError, UsageError } from './exit.ts';
 
 export interface Question {
   message: string;
   initial?: string;
   placeholder?: string;
-  /** What to do where nobody can be asked. */
+  /** How to give the answer when no terminal is attached. */
   hint?: string;
-  /** Of what was typed: what is wrong with it. */
+  /** Returns what is wrong with the input, or undefined. */
   problem?(value: string): string | undefined;
 }
 
@@ -25,7 +25,7 @@ export async function askText(cli: Cli, question: Question): Promise<string> {
   );
 }
 
-/** Shows a mark for each letter, never the letter. */
+/** Echoes a mask character instead of the input. */
 export async function askSecret(cli: Cli, question: Question): Promise<string> {
   requireTerminal(cli, question);
   return answered(await password({ message: question.message, validate: (value) => question.problem?.(value ?? '') }));
@@ -51,11 +51,11 @@ export const confirmed = async (message: string, initialValue = false): Promise<
 
 function requireTerminal(cli: Cli, { message, hint }: Question): void {
   if (cli.interactive) return;
-  throw new UsageError(`${message}: nobody can be asked here${hint ? `; ${hint}` : ''}`);
+  throw new UsageError(`${message} is missing and no terminal is attached to ask for it${hint ? `; ${hint}` : ''}`);
 }
 
-/** Ctrl-C in a prompt. */
+/** @throws CommandError when the prompt is cancelled by Ctrl-C. */
 function answered<Value>(value: Value): Exclude<Value, symbol> {
-  if (isCancel(value)) throw new Refused('interrupted', 'Nothing was done');
+  if (isCancel(value)) throw new CommandError('interrupted', 'Cancelled');
   return value as Exclude<Value, symbol>;
 }

@@ -1,10 +1,10 @@
 import type { Cli } from './context.ts';
 
 const NAME = 'data-pipelines';
-/** Asks the program itself what could come next: hidden from help. */
+/** Hidden command with which the shell asks the program for proposals. */
 export const COMPLETE = '__complete';
 
-/** Where the program has nothing to propose, each proposes files. */
+/** Each script falls back to file names when the program proposes nothing. */
 const SCRIPTS = {
   bash: `_data_pipelines() {
   local line
@@ -32,5 +32,5 @@ complete -c ${NAME} -f -a '(__data_pipelines)'`,
 };
 
 export function printScript(cli: Cli, _flags: object, shell: keyof typeof SCRIPTS): void {
-  cli.say(SCRIPTS[shell]);
+  cli.print(SCRIPTS[shell]);
 }

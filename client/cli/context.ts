@@ -3,19 +3,20 @@ import type { ApiClient } from '../api.ts';
 import { currentLogin, type Login, wantsColours } from './settings.ts';
 import { type Style, styleOf } from './style.ts';
 
-/** What every command has. */
+/** The context that every command receives. */
 export interface Cli extends CommandContext {
   readonly process: NodeJS.Process;
   style: Style;
-  /** Both ends are a person's terminal: questions may be asked. */
+  /** Standard input and output are terminals, so prompts are possible. */
   interactive: boolean;
   login(): Login;
-  /** The typed client; loaded here, since most of the start-up time of a command is its. */
+  /** The typed client, loaded on first use: importing it takes most of a command's start-up time. */
   api(): Promise<ApiClient>;
-  /** For what is no JSON: a path of the service. */
+  /** An authenticated request for responses that are not JSON. */
   fetch(path: string): Promise<Response>;
-  say(text: string): void;
-  /** Beside the result: standard error. */
+  /** Writes a line to standard output. */
+  print(text: string): void;
+  /** Writes a line to standard error, so that it never mixes with the result. */
   note(text: string): void;
 }
 
@@ -34,7 +35,7 @@ export function createCli(process: NodeJS.Process): Cli {
       const { url, key } = currentLogin();
       return fetch(new URL(path, url), { headers: { authorization: `Bearer ${key}` } });
     },
-    say: (text) => void process.stdout.write(`${text}\n`),
+    print: (text) => void process.stdout.write(`${text}\n`),
     note: (text) => void process.stderr.write(`${text}\n`),
   };
 }

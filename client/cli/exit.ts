@@ -1,4 +1,4 @@
-/** What scripts can rely on; told by `data-pipelines --help` and the README. */
+/** Exit codes that scripts rely on; documented in `data-pipelines --help` and the README. */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -12,8 +12,8 @@ export const EXIT = {
 } as const;
 export type Outcome = keyof typeof EXIT;
 
-/** Ends the command with a sentence for people and a number for scripts. */
-export class Refused extends Error {
+/** Ends the command with a message and an exit code. */
+export class CommandError extends Error {
   constructor(
     readonly outcome: Outcome,
     message: string,
@@ -22,13 +22,13 @@ export class Refused extends Error {
   }
 }
 
-export class UsageError extends Refused {
+export class UsageError extends CommandError {
   constructor(message: string) {
     super('usage', message);
   }
 }
 
-/** What an error of the service has, however it came here: the client is loaded only by commands that need it. */
+/** The shape of the client's ApiError. Matched by name because only some commands load the client. */
 interface ServiceError {
   name: 'ApiError';
   code: string;
@@ -40,17 +40,17 @@ interface ServiceError {
 const isServiceError = (error: unknown): error is ServiceError => error instanceof Error && error.name === 'ApiError';
 
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof Refused) return EXIT[error.outcome];
+  if (error instanceof CommandError) return EXIT[error.outcome];
   if (!isServiceError(error)) return EXIT.failed;
   if (error.status === 401 || error.status === 403) return EXIT.authentication;
   if (error.status === 404) return EXIT.not_found;
   return error.status === null || error.status >= 500 || error.status === 429 ? EXIT.unavailable : EXIT.failed;
 }
 
-/** The sentence, and for errors of the service what to tell its operator. */
+/** The message; for errors of the service also the code and the request id, which the operator needs. */
 export function describeFailure(error: unknown): string {
-  if (error instanceof Refused) return error.message;
+  if (error instanceof CommandError) return error.message;
   if (!isServiceError(error)) return error instanceof Error ? (error.stack ?? error.message) : String(error);
-  const told = [error.code, ...(error.request_id ? [`request ${error.request_id}`] : [])].join(', ');
-  return `${error.message} (${told})`;
+  const reference = [error.code, ...(error.request_id ? [`request ${error.request_id}`] : [])].join(', ');
+  return `${error.message} (${reference})`;
 }

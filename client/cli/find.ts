@@ -1,4 +1,4 @@
-import { Refused, UsageError } from './exit.ts';
+import { CommandError, UsageError } from './exit.ts';
 
 interface Named {
   id: string;
@@ -6,17 +6,18 @@ interface Named {
 }
 
 /**
- * The one that an argument means: its id, its name (upper and lower case alike), or the only one whose name or id
- * begins so.
- * @throws Refused (exit code 4) for none, UsageError for several.
+ * Finds the item that an argument names: by id, by name (case-insensitive), or by a unique prefix of either.
+ * @throws CommandError (exit code 4) if there is none, UsageError if the prefix is ambiguous.
  */
 export function pick<Thing extends Named>(things: Thing[], wanted: string, what: string): Thing {
   const lower = wanted.toLowerCase();
   const exact = things.find(({ id }) => id === lower) ?? things.find(({ name }) => name.toLowerCase() === lower);
   if (exact) return exact;
-  const begun = things.filter(({ id, name }) => name.toLowerCase().startsWith(lower) || id.startsWith(lower));
-  if (begun.length === 1) return begun[0]!;
-  if (begun.length === 0) throw new Refused('not_found', `There is no ${what} "${wanted}"`);
-  const names = begun.slice(0, 5).map(({ name }) => `"${name}"`);
-  throw new UsageError(`"${wanted}" could be ${names.join(', ')}${begun.length > 5 ? ' and others' : ''}`);
+  const matches = things.filter(({ id, name }) => name.toLowerCase().startsWith(lower) || id.startsWith(lower));
+  if (matches.length === 1) return matches[0]!;
+  if (matches.length === 0) throw new CommandError('not_found', `No ${what} matches "${wanted}"`);
+  const names = matches.slice(0, 5).map(({ name }) => `"${name}"`);
+  throw new UsageError(
+    `"${wanted}" is ambiguous: it matches ${names.join(', ')}${matches.length > 5 ? ' and others' : ''}`,
+  );
 }

@@ -1,7 +1,7 @@
 import type { ApiClient } from '../api.ts';
 import type { Run, StreamRun } from './actions/runs.ts';
 import type { Cli } from './context.ts';
-import { type Outcome, Refused } from './exit.ts';
+import { type Outcome, CommandError } from './exit.ts';
 import { colouredStatus, duration, number } from './style.ts';
 
 interface Progress {
@@ -19,24 +19,24 @@ const SPINNING_MS = 100;
 const STREAMS_SHOWN = 20;
 
 /**
- * Shows a run until it ends. The first Ctrl-C asks it to stop, the second leaves it alone.
- * @throws Refused with the outcome, unless the run succeeded.
+ * Shows a run until it ends. The first Ctrl-C requests a stop, the second detaches.
+ * @throws CommandError with the outcome, unless the run succeeded.
  */
 export async function followRun(
   cli: Cli,
   { api, run, json }: { api: ApiClient; run: { connection_id: string; id: string }; json: boolean },
 ): Promise<void> {
   const screen = json ? null : cli.process.stdout.isTTY ? liveScreen(cli) : plainScreen(cli);
-  const leave = onInterrupt(cli, { api, id: run.id, tell: screen ? screen.tell : cli.note });
+  const leave = onInterrupt(cli, { api, id: run.id, note: screen ? screen.note : cli.note });
   try {
     const last = await watch(api, { run, seen: (progress) => screen?.show(progress), left: leave.left });
-    if (json) cli.say(JSON.stringify(last, null, 2));
-    else cli.say(summary(cli, last));
+    if (json) cli.print(JSON.stringify(last, null, 2));
+    else cli.print(summary(cli, last));
     const outcome = OUTCOMES[last.run.status] ?? 'failed';
     if (outcome !== 'ok')
-      throw new Refused(
+      throw new CommandError(
         outcome,
-        `The run ${last.run.status.replace('_', ' ')}${last.run.error ? `: ${last.run.error.message} (${last.run.error.code})` : ''}`,
+        `Run ${last.run.status.replace('_', ' ')}${last.run.error ? `: ${last.run.error.message} (${last.run.error.code})` : ''}`,
       );
   } finally {
     screen?.end();
@@ -58,7 +58,12 @@ function watch(
       { connection_id: run.connection_id, connection_run_id: run.id },
       {
         onData: (progress) => seen((last = progress)),
-        onComplete: () => (last ? resolve(last) : reject(new Refused('unavailable', 'Nothing was heard of the run'))),
+        onComplete: () =>
+          last
+            ? resolve(last)
+            : reject(
+                new CommandError('unavailable', 'The service closed the progress stream before it reported the run'),
+              ),
         onError: reject,
       },
     );
@@ -70,18 +75,18 @@ function watch(
   return ended;
 }
 
-/** `left` fails when the user leaves. */
-function onInterrupt(cli: Cli, { api, id, tell }: { api: ApiClient; id: string; tell(text: string): void }) {
+/** `left` rejects when the user detaches. */
+function onInterrupt(cli: Cli, { api, id, note }: { api: ApiClient; id: string; note(text: string): void }) {
   let asked = false;
   const { promise: left, reject } = Promise.withResolvers<never>();
   left.catch(() => {});
   const interrupt = () => {
     if (asked)
       return reject(
-        new Refused('interrupted', `The run goes on stopping without you; \`runs show ${id}\` tells how it ended`),
+        new CommandError('interrupted', `Detached while the run is stopping; \`runs show ${id}\` shows the result`),
       );
     asked = true;
-    tell('Asked to stop; Ctrl-C again leaves it to itself');
+    note('Stop requested. Press Ctrl-C again to detach');
     api.runs.stop.mutate({ connection_run_id: id }).catch(reject);
   };
   cli.process.on('SIGINT', interrupt);
@@ -90,19 +95,19 @@ function onInterrupt(cli: Cli, { api, id, tell }: { api: ApiClient; id: string; 
 
 interface Screen {
   show(progress: Progress): void;
-  tell(text: string): void;
+  note(text: string): void;
   end(): void;
 }
 
-/** Redrawn in place, as the streams move. */
+/** Redraws in place. */
 function liveScreen(cli: Cli): Screen {
   let drawn = 0;
   let last: Progress | null = null;
-  let told: string[] = [];
+  let notes: string[] = [];
   const rates = new Map<string, Rate>();
   const draw = () => {
     if (!last) return;
-    const lines = [...linesOf(cli, last, rates), ...told].map((line) => `\u001b[2K${line}`);
+    const lines = [...linesOf(cli, last, rates), ...notes].map((line) => `\u001b[2K${line}`);
     const up = drawn > 0 ? `\u001b[${drawn}A\r` : '';
     cli.process.stdout.write(`${up}${lines.join('\n')}\n\u001b[0J`);
     drawn = lines.length;
@@ -114,15 +119,15 @@ function liveScreen(cli: Cli): Screen {
       for (const stream of progress.stream_runs) measure(rates, stream);
       draw();
     },
-    tell: (text) => {
-      told = [...told, text];
+    note: (text) => {
+      notes = [...notes, text];
       draw();
     },
     end: () => clearInterval(timer),
   };
 }
 
-/** A line for each change of state, for logs. */
+/** Prints one line per status change, for logs. */
 function plainScreen(cli: Cli): Screen {
   const known = new Map<string, string>();
   return {
@@ -131,11 +136,11 @@ function plainScreen(cli: Cli): Screen {
         { id: run.id, name: 'run', status: run.status, rows: run.rows_loaded },
         ...stream_runs.map((one) => ({ id: one.id, name: nameOf(one), status: one.status, rows: one.rows_loaded })),
       ]) {
-        if (known.get(id) !== status) cli.say(`${name}: ${status}, ${number(rows)} rows`);
+        if (known.get(id) !== status) cli.print(`${name}: ${status}, ${number(rows)} rows`);
         known.set(id, status);
       }
     },
-    tell: cli.note,
+    note: cli.note,
     end: () => {},
   };
 }
@@ -146,11 +151,11 @@ interface Rate {
   perSecond: number;
 }
 
-/** What is read is in the destination at the next commit; the end tells of what was loaded. */
+/** Rows read count as progress: they are loaded only at the next commit. */
 const moved = ({ rows_loaded, rows_read }: { rows_loaded: number; rows_read: number }) =>
   Math.max(rows_loaded, rows_read);
 
-/** Rows a second between the last two looks that differ. */
+/** Rows per second between the last two updates with different counts. */
 function measure(rates: Map<string, Rate>, { id, rows_loaded, rows_read }: StreamRun): void {
   const now = performance.now();
   const rows = moved({ rows_loaded, rows_read });
@@ -183,7 +188,7 @@ const nameOf = ({ namespace, stream_name }: StreamRun) => (namespace ? `${namesp
 const padded = (cli: Cli, status: string, room: number) =>
   colouredStatus(cli.style, status) + ' '.repeat(Math.max(0, room - status.length));
 
-/** Without an estimate a mark that moves. */
+/** Without an estimate, a moving mark. */
 function bar(cli: Cli, { status, progress_percent }: StreamRun): string {
   const ended = ['succeeded', 'failed', 'stopped', 'skipped'].includes(status);
   if (progress_percent !== null || ended || status === 'pending') {

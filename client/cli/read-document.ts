@@ -1,14 +1,14 @@
 import { UsageError } from './exit.ts';
 
-/** A file's text; `-` is standard input. @throws UsageError. */
+/** `-` reads standard input. @throws UsageError if the file does not exist. */
 export async function readText(path: string): Promise<string> {
   if (path === '-') return new Response(Bun.stdin.stream()).text();
   const file = Bun.file(path);
-  if (!(await file.exists())) throw new UsageError(`There is no file ${path}`);
+  if (!(await file.exists())) throw new UsageError(`File not found: ${path}`);
   return file.text();
 }
 
-/** YAML, and so JSON as well. @throws UsageError with line and column. */
+/** Reads YAML or JSON. @throws UsageError with line and column. */
 export async function readDocument(path: string): Promise<unknown> {
   const { parse, YAMLParseError } = await import('yaml');
   try {

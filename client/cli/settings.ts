@@ -1,9 +1,8 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { Refused, UsageError } from './exit.ts';
+import { CommandError, UsageError } from './exit.ts';
 
-/** Where the service is and as whom. */
 export interface Login {
   url: string;
   key: string;
@@ -11,7 +10,7 @@ export interface Login {
 
 const environment = process.env;
 
-/** The one place that reads the environment of the command line. */
+/** The only reader of the environment in the command line. */
 export const variable = (name: string): string | undefined => environment[name];
 
 export const wantsColours = (stream: { isTTY?: boolean }): boolean =>
@@ -20,25 +19,26 @@ export const wantsColours = (stream: { isTTY?: boolean }): boolean =>
 const file = () => join(environment.XDG_CONFIG_HOME || join(homedir(), '.config'), 'data-pipelines', 'login.json');
 
 /**
- * DATA_PIPELINES_URL and DATA_PIPELINES_KEY win over what `login` stored.
- * @throws Refused (exit code 3) when there is neither.
+ * DATA_PIPELINES_URL and DATA_PIPELINES_KEY override what `login` stored.
+ * @throws CommandError (exit code 3) when neither is present.
  */
 export function currentLogin(): Login {
   const stored = readLogin();
   const url = environment.DATA_PIPELINES_URL || stored?.url;
   const key = environment.DATA_PIPELINES_KEY || stored?.key;
   if (!url || !key)
-    throw new Refused(
+    throw new CommandError(
       'authentication',
-      'Not signed in: run `data-pipelines login`, or set DATA_PIPELINES_URL and DATA_PIPELINES_KEY',
+      'Not signed in. Run `data-pipelines login`, or set DATA_PIPELINES_URL and DATA_PIPELINES_KEY',
     );
   return { url: checkedUrl(url), key };
 }
 
-/** @throws UsageError for what is no http address. */
+/** @throws UsageError unless the text is an http(s) URL. */
 export function checkedUrl(text: string): string {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`);
-  if (!url || !['http:', 'https:'].includes(url.protocol)) throw new UsageError(`"${text}" is no address of a service`);
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new UsageError(`"${text}" is not the URL of a service`);
   return url.origin;
 }
 
@@ -51,12 +51,12 @@ export function readLogin(): Login | null {
   }
 }
 
-/** Readable by the user alone. Answers with the path. */
+/** Stores the login readable by the user alone and returns the path. */
 export function storeLogin(login: Login): string {
   const path = file();
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   writeFileSync(path, `${JSON.stringify(login, null, 2)}\n`, { mode: 0o600 });
-  // The mode counts only for a new file.
+  // `mode` applies only when the file is new.
   chmodSync(path, 0o600);
   return path;
 }

@@ -50,7 +50,7 @@ export const colouredStatus = (style: Style, status: string): string => {
 const plain = new Intl.NumberFormat('en-US');
 export const number = (value: number | null | undefined): string => (value == null ? '–' : plain.format(value));
 
-/** 2026-01-31 14:05, in the zone of the reader; empty for never. */
+/** 2026-01-31 14:05 in the local time zone; a dash for no value. */
 export function moment(instant: string | null | undefined): string {
   if (!instant) return '–';
   const date = new Date(instant);

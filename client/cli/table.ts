@@ -1,19 +1,19 @@
 import type { Cli } from './context.ts';
 
 const GAP = 2;
-const NARROWEST = 6;
+const MIN_COLUMN_WIDTH = 6;
 
-/** What a list shows of each of its rows, by the heading of the column. */
+/** Cell text by column heading. */
 export type Columns<Row> = Record<string, (row: Row) => string>;
 
-/** A list for people, or for programs with `json`: what the service said, as it is. */
-export function showList<Row>(cli: Cli, rows: Row[], options: { json: boolean; columns: Columns<Row>; none: string }) {
-  if (options.json) return cli.say(JSON.stringify(rows, null, 2));
-  if (rows.length === 0) return cli.say(options.none);
-  cli.say(table(cli, rows, options.columns));
+/** Prints a table, or the unchanged response with `json`. */
+export function showList<Row>(cli: Cli, rows: Row[], options: { json: boolean; columns: Columns<Row>; empty: string }) {
+  if (options.json) return cli.print(JSON.stringify(rows, null, 2));
+  if (rows.length === 0) return cli.print(options.empty);
+  cli.print(table(cli, rows, options.columns));
 }
 
-/** Aligned columns, cut to the width of the terminal; whole when they go elsewhere. */
+/** Aligned columns, truncated to the width of a terminal but never in a pipe. */
 export function table<Row>(cli: Cli, rows: Row[], columns: Columns<Row>): string {
   const headings = Object.keys(columns);
   const cells = rows.map((row) => Object.values(columns).map((cell) => oneLine(cell(row))));
@@ -28,24 +28,24 @@ export function table<Row>(cli: Cli, rows: Row[], columns: Columns<Row>): string
   return [cli.style('dim', line(headings.map((heading) => heading.toUpperCase()))), ...cells.map(line)].join('\n');
 }
 
-/** One thing in full: names and values, one a line. */
+/** Prints one item in full, one labelled value per line. */
 export function showThing(cli: Cli, thing: object, options: { json: boolean; lines: Record<string, string> }): void {
-  if (options.json) return cli.say(JSON.stringify(thing, null, 2));
+  if (options.json) return cli.print(JSON.stringify(thing, null, 2));
   const widest = Math.max(...Object.keys(options.lines).map((name) => name.length));
   for (const [name, value] of Object.entries(options.lines)) {
-    cli.say(`${cli.style('dim', name.padEnd(widest))}  ${value.replaceAll('\n', `\n${' '.repeat(widest + 2)}`)}`);
+    cli.print(`${cli.style('dim', name.padEnd(widest))}  ${value.replaceAll('\n', `\n${' '.repeat(widest + 2)}`)}`);
   }
 }
 
 const width = (text: string) => Bun.stringWidth(text);
 const oneLine = (text: string) => text.replaceAll(/\s*\n\s*/g, ' ');
 
-/** Takes from the widest column until all fit; none becomes unreadable. */
+/** Narrows the widest column until the table fits or every column is at its minimum. */
 function shrink(widths: number[], room: number): void {
   const total = () => widths.reduce((sum, one) => sum + one + GAP, -GAP);
   while (total() > room) {
     const widest = widths.indexOf(Math.max(...widths));
-    if (widths[widest]! <= NARROWEST) return;
+    if (widths[widest]! <= MIN_COLUMN_WIDTH) return;
     widths[widest]! -= 1;
   }
 }

@@ -55,21 +55,21 @@ const sources = async () => (await call('GET', '/account_connectors?connector_ty
 const connection = async () => (await call('GET', '/connections')).body[0];
 
 describe('apply', () => {
-  test('--dry-run shows what would be and does nothing: 1', async () => {
+  test('--dry-run shows the changes without applying them: 1', async () => {
     const { code, out } = await apply(PIPELINES, '--dry-run');
     expect(code).toBe(1);
     expect(out).toContain('+ create source "Shop"');
-    expect(out).toContain('4 to create, 0 to change, 0 to delete, 0 unchanged');
+    expect(out).toContain('4 to create, 0 to update, 0 to delete, 0 unchanged');
     expect(await sources()).toEqual([]);
   });
 
-  test('--dry-run --json is one document, which has no secret of what would be made', async () => {
+  test('--dry-run --json is one document without secrets', async () => {
     const { code, out } = await apply(PIPELINES, '--dry-run', '--json');
     expect(code).toBe(1);
-    const told = JSON.parse(out);
-    expect(told).toMatchObject({ file: 'pipelines.yaml', dry_run: true, unchanged: 0 });
+    const document = JSON.parse(out);
+    expect(document).toMatchObject({ file: 'pipelines.yaml', dry_run: true, unchanged: 0 });
     const step = (kind: string, name: string) => ({ action: 'create', kind, name, status: 'planned', id: null });
-    expect(told.steps).toMatchObject([
+    expect(document.steps).toMatchObject([
       step('sources', 'Shop'),
       step('destinations', 'Warehouse'),
       step('connections', 'Shop to warehouse'),
@@ -80,12 +80,12 @@ describe('apply', () => {
     expect(await sources()).toEqual([]);
   });
 
-  test('without --yes, and nobody to ask, nothing is done: 2', async () => {
+  test('applies nothing without --yes and a terminal: 2', async () => {
     expect((await apply(PIPELINES)).code).toBe(2);
     expect(await sources()).toEqual([]);
   });
 
-  test('makes everything, each after what it needs', async () => {
+  test('creates everything in order of dependency', async () => {
     const { code, out, err } = await apply(PIPELINES, '--yes');
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out.match(/done/g)).toHaveLength(4);
@@ -96,19 +96,19 @@ describe('apply', () => {
     expect(trigger.actions[0].connection_id).toBe(made.id);
   });
 
-  test('a second time there is no change', async () => {
+  test('finds no changes the second time', async () => {
     const before = await connection();
     const { code, out } = await apply(PIPELINES, '--yes');
-    expect({ code, out: out.trim() }).toEqual({ code: 0, out: 'No change: 4 things are as pipelines.yaml says' });
+    expect({ code, out: out.trim() }).toEqual({ code: 0, out: 'No changes: 4 items match pipelines.yaml' });
     expect(await connection()).toEqual({ ...before, schedule: expect.anything() });
   });
 
-  test('shows and makes what differs, and only that', async () => {
+  test('shows and applies only the differences', async () => {
     const changed = PIPELINES.replace('0 6 * * *', '30 7 * * *').replace('retry_count > 3', 'retry_count > 5');
     const { code, out } = await apply(changed, '--yes');
     expect(code).toBe(0);
     expect(out).toContain('schedule.cron_expression: "0 6 * * *" → "30 7 * * *"');
-    expect(out).toContain('0 to create, 2 to change, 0 to delete, 2 unchanged');
+    expect(out).toContain('0 to create, 2 to update, 0 to delete, 2 unchanged');
     expect((await connection()).schedule.cron_expression).toBe('30 7 * * *');
     const again = await apply(changed, '--yes', '--json');
     expect({ ...again, out: JSON.parse(again.out) }).toEqual({
@@ -118,7 +118,7 @@ describe('apply', () => {
     });
   });
 
-  test('--json tells what was changed, by what, and the id', async () => {
+  test('--json lists the changes with their values and ids', async () => {
     const { code, out, err } = await apply(PIPELINES.replace('retry_count > 3', 'retry_count > 4'), '--yes', '--json');
     expect({ code, err }).toEqual({ code: 0, err: '' });
     const [trigger] = (await call('GET', '/automation/triggers')).body;
@@ -132,18 +132,18 @@ describe('apply', () => {
     expect(second).toMatchObject({ action: 'update', kind: 'triggers', id: trigger.id, status: 'done', error: null });
   });
 
-  test('a secret of another value is a change, though nobody can see it, and is not shown', async () => {
+  test('a different secret is a change, and its value is never shown', async () => {
     const other = { SHOP_TOKEN: 'the second token' };
     const text = ['apply', '-f', 'pipelines.yaml', '--yes'];
     const first = await cli.run(text, { env: other });
     expect(first.out).toContain('parameters.token: "**********" → "**********"');
     expect(first.out).not.toContain('second token');
-    expect((await cli.run(text, { env: other })).out).toContain('No change');
-    expect((await cli.run(text, { env: secrets })).out).toContain('1 to change');
-    expect((await cli.run([...text, '--rotate-secrets'], { env: secrets })).out).toContain('1 to change');
+    expect((await cli.run(text, { env: other })).out).toContain('No changes');
+    expect((await cli.run(text, { env: secrets })).out).toContain('1 to update');
+    expect((await cli.run([...text, '--rotate-secrets'], { env: secrets })).out).toContain('1 to update');
   });
 
-  test('a private key or a secret that comes to what is there is not shown', async () => {
+  test('private keys and secrets of updated items are not shown', async () => {
     const webhook = '      - { type: call_webhook, url: https://example.org/hook, secret: a secret of many letters }\n';
     const { out } = await apply(`${PIPELINES}${webhook}`, '--dry-run');
     expect(out).toContain('"secret":"**********"');
@@ -155,7 +155,7 @@ describe('apply', () => {
     expect(JSON.stringify(step)).not.toContain('"b"');
   });
 
-  test('streams that the file names no more are deselected', async () => {
+  test('streams removed from the file are deselected', async () => {
     const two = PIPELINES.replace('    streams:\n', '    streams:\n      - { name: stream_2 }\n');
     expect((await apply(two, '--yes')).code).toBe(0);
     const selected = async () =>
@@ -163,38 +163,42 @@ describe('apply', () => {
         .filter((one: { selected: boolean }) => one.selected)
         .map((one: { name: string }) => one.name);
     expect(await selected()).toEqual(['stream_1', 'stream_2']);
-    expect((await apply(two, '--yes')).out).toContain('No change');
+    expect((await apply(two, '--yes')).out).toContain('No changes');
     expect((await apply(PIPELINES, '--yes')).code).toBe(0);
     expect(await selected()).toEqual(['stream_1']);
-    expect((await apply(PIPELINES, '--yes')).out).toContain('No change');
+    expect((await apply(PIPELINES, '--yes')).out).toContain('No changes');
   });
 
-  test('asks on a terminal, and takes no for an answer', async () => {
+  test('asks on a terminal and applies nothing when declined', async () => {
     writeFileSync(file, PIPELINES.replace('[sales]', '[marketing]'));
     const session = cli.terminal(['apply', '-f', 'pipelines.yaml'], { env: secrets });
-    await session.sees('Do it?');
+    await session.sees('Apply these changes?');
     session.type('n');
     expect(await session.ended()).toBe(1);
     expect((await connection()).tags).toEqual(['sales']);
   });
 });
 
-describe('what cannot be is told with its place', () => {
+describe('errors name file, line and column', () => {
   const cases: [what: string, text: string, said: string][] = [
     ['broken YAML', PIPELINES.replace('version: 1', 'version: [1'), 'pipelines.yaml:2:'],
-    ['an unknown key', PIPELINES.replace('connector: sample', 'conector: sample'), 'pipelines.yaml:4:5: "conector"'],
+    [
+      'an unknown key',
+      PIPELINES.replace('connector: sample', 'conector: sample'),
+      'pipelines.yaml:4:5: unknown key "conector"',
+    ],
     [
       'a variable that is not set',
       PIPELINES.replace('SHOP_TOKEN', 'NOT_SET'),
       'pipelines.yaml:8:14: the environment variable NOT_SET',
     ],
     [
-      'nobody by that name',
+      'an unknown source',
       PIPELINES.replace('source: Shop', 'source: Stop'),
-      'pipelines.yaml:15:5: there is no source "Stop"',
+      'pipelines.yaml:15:5: source "Stop" exists neither',
     ],
-    ['a value that the connector refuses', PIPELINES.replace('rows: 20', 'rows: -3'), 'pipelines.yaml:6:7: '],
-    ['a value that the service refuses', PIPELINES.replace('0 6 * * *', '0 6 * *'), 'pipelines.yaml:17:'],
+    ['a value that the connector rejects', PIPELINES.replace('rows: 20', 'rows: -3'), 'pipelines.yaml:6:7: '],
+    ['a value that the service rejects', PIPELINES.replace('0 6 * * *', '0 6 * *'), 'pipelines.yaml:17:'],
     [
       'another connector',
       PIPELINES.replace('connector: sample', 'connector: postgres'),
@@ -203,56 +207,56 @@ describe('what cannot be is told with its place', () => {
     [
       'a name twice',
       PIPELINES.replace('destinations:', '  SHOP: { connector: sample }\ndestinations:'),
-      'pipelines.yaml:9:3: "SHOP"',
+      'pipelines.yaml:9:3: duplicate name "SHOP"',
     ],
   ];
   test.each(cases)('%s', async (_, text, said) => {
     const { code, err } = await apply(text, '--yes');
     expect(err).toContain(said);
-    // What the service refused was tried; the rest is known before.
-    expect(code).toBe(err.includes('Not done') ? 1 : 2);
+    // Errors of the service come after the first step; the others before any.
+    expect(code).toBe(err.includes('Not applied') ? 1 : 2);
   });
 
-  test('a source that does not work is not kept, and what needs it is not made: 1', async () => {
+  test('a source that fails its test is not saved, and its dependents are not created: 1', async () => {
     const text = PIPELINES.replace(
       '  Shop:\n',
       '  Broken:\n    connector: sample\n    parameters: { check: fails }\n  Shop:\n',
     );
     const { code, err } = await apply(text, '--yes');
     expect(code).toBe(1);
-    expect(err).toContain('was not kept');
-    const told = JSON.parse((await apply(text, '--yes', '--json')).out);
-    expect(told.steps).toMatchObject([
-      { name: 'Broken', status: 'failed', id: null, error: expect.stringContaining('was not kept') },
-      ...told.steps.slice(1),
+    expect(err).toContain('was not saved');
+    const document = JSON.parse((await apply(text, '--yes', '--json')).out);
+    expect(document.steps).toMatchObject([
+      { name: 'Broken', status: 'failed', id: null, error: expect.stringContaining('was not saved') },
+      ...document.steps.slice(1),
     ]);
-    expect(told.steps.slice(1).every(({ status }: { status: string }) => status === 'planned')).toBe(true);
+    expect(document.steps.slice(1).every(({ status }: { status: string }) => status === 'planned')).toBe(true);
     expect((await sources()).map(({ name }: { name: string }) => name)).toEqual(['Shop']);
   });
 });
 
 describe('export', () => {
-  test('gives a file that apply finds nothing to change in', async () => {
+  test('writes a file in which apply finds no changes', async () => {
     const { out } = await cli.run(['export', '-o', 'exported.yaml']);
     expect(out).toContain('set SHOP_TOKEN');
     const text = readFileSync(join(cli.folder, 'exported.yaml'), 'utf8');
     expect(text).not.toContain('the first token');
     const again = await cli.run(['apply', '-f', 'exported.yaml', '--yes'], { env: secrets });
-    expect(again).toMatchObject({ code: 0, out: expect.stringContaining('No change: 4 things') });
+    expect(again).toMatchObject({ code: 0, out: expect.stringContaining('No changes: 4 items') });
   });
 
-  test('and makes all of it again after --prune has deleted it', async () => {
+  test('restores everything after --prune', async () => {
     const gone = await apply('version: 1\n', '--prune', '--yes');
-    expect(gone).toMatchObject({ code: 0, out: expect.stringContaining('0 to create, 0 to change, 4 to delete') });
+    expect(gone).toMatchObject({ code: 0, out: expect.stringContaining('0 to create, 0 to update, 4 to delete') });
     expect(await connection()).toBeUndefined();
     expect(await sources()).toEqual([]);
     const again = await cli.run(['apply', '-f', 'exported.yaml', '--yes'], { env: secrets });
     expect(again).toMatchObject({ code: 0, out: expect.stringContaining('4 to create') });
-    expect((await cli.run(['apply', '-f', 'exported.yaml'], { env: secrets })).out).toContain('No change');
+    expect((await cli.run(['apply', '-f', 'exported.yaml'], { env: secrets })).out).toContain('No changes');
   });
 });
 
-test('a tunnel is shown with the key that its SSH server has to know, and with no secret', async () => {
+test('a tunnel is shown with its public key and without its private key', async () => {
   const { public_key, encrypted_private_key } = (await call('POST', '/account_connectors/generate_ssh_key')).body;
   const { status } = await call('POST', '/account_connectors', {
     name: 'Behind',
@@ -266,6 +270,6 @@ test('a tunnel is shown with the key that its SSH server has to know, and with n
   const { out } = await cli.run(['destinations', 'show', 'Behind']);
   expect(out).toContain('tunnel@bastion:22');
   expect(out).toContain(public_key);
-  expect(out).toContain('host key noted at the first login');
+  expect(out).toContain('host key recorded at the first login');
   expect(out).not.toContain(encrypted_private_key);
 });

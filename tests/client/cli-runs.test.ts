@@ -28,13 +28,13 @@ async function connection(source: object = {}, destination: object = {}) {
 }
 
 describe('sources create', () => {
-  test('asks for what the connector needs; the secret is not echoed', async () => {
+  test('prompts for parameters; the secret is not echoed', async () => {
     const session = cli.terminal(['sources', 'create', 'sample']);
     await session.sees('Name');
     session.type(' one\r');
     await session.sees('Rows');
     session.type('\u007f\u007f\u007fx\r');
-    await session.sees('no number');
+    await session.sees('is not a number');
     session.type('\u007f77\r');
     for (const label of ['Streams', 'Rows of a batch', 'Bytes of padding', 'Has a primary key', 'Has a cursor']) {
       await session.sees(label);
@@ -50,7 +50,7 @@ describe('sources create', () => {
     expect(made.parameters).toMatchObject({ rows: 77, token: '**********' });
   }, 60_000);
 
-  test('takes everything from flags, and --json gives what the service says', async () => {
+  test('takes parameters from flags; --json prints the response', async () => {
     const { code, out } = await cli.run([
       'sources',
       'create',
@@ -65,14 +65,14 @@ describe('sources create', () => {
     expect(JSON.parse(out)).toMatchObject({ name: 'flags', parameters: { rows: 5 } });
   });
 
-  test('or from a file on standard input', async () => {
+  test('takes parameters from a file on standard input', async () => {
     const made = await cli.run(['destinations', 'create', 'sample', '--name', 'file', '--file', '-'], {
       input: 'folder: there',
     });
     expect(made).toMatchObject({ code: 0, out: expect.stringContaining('folder = there') });
   });
 
-  test('names the parameters when one is not known: 2; a failing test: 1', async () => {
+  test('lists the parameters if one is unknown: 2; a failing test: 1', async () => {
     const wrong = await cli.run(['sources', 'create', 'sample', '--name', 'wrong', '--set', 'rowz=5']);
     expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('rows, streams') });
     const broken = await cli.run(['sources', 'create', 'sample', '--name', 'broken', '--set', 'check=fails']);
@@ -81,7 +81,7 @@ describe('sources create', () => {
 });
 
 describe('run --follow', () => {
-  test('0 when it succeeds, with a line for each change of state in a pipe', async () => {
+  test('0 on success, with a line per status change in a pipe', async () => {
     const { name } = await connection({ rows: 50 });
     const { code, out } = await cli.run(['run', name, '--follow']);
     expect(code).toBe(0);
@@ -89,36 +89,36 @@ describe('run --follow', () => {
     expect(out).toMatch(/succeeded: 50 rows in .*rows\/s/);
   });
 
-  test('1 when it fails, with the reason', async () => {
+  test('1 on failure, with the reason', async () => {
     const { id } = await connection({ fault: 'config' });
     const { code, err } = await cli.run(['run', id, '-f']);
     expect(code).toBe(1);
-    expect(err).toContain('The run failed');
+    expect(err).toContain('Run failed');
   });
 
-  test('6 when a part of it fails', async () => {
+  test('6 on partial success', async () => {
     const { name } = await connection({ streams: 2, fault: 'config', fault_stream: 'stream_2' });
     expect((await cli.run(['run', name, '--follow'])).code).toBe(6);
   });
 
-  test('on a terminal: bars, rows a second; Ctrl-C asks to stop, and it ends with 7', async () => {
+  test('draws progress on a terminal; Ctrl-C requests a stop: 7', async () => {
     const { id, name } = await connection(SLOW);
     const session = cli.terminal(['run', name, '--follow']);
     await session.sees('rows/s');
     expect(session.screen()).toMatch(/stream_1 .* [1-9]\d* running/);
     session.type('\u0003');
-    await session.sees('Asked to stop');
+    await session.sees('Stop requested');
     expect(await session.ended()).toBe(7);
     const [run] = (await call('GET', `/connections/${id}/runs`)).body;
     expect(run.status).toBe('stopped');
   }, 60_000);
 
-  test('a second Ctrl-C leaves: 130', async () => {
+  test('a second Ctrl-C detaches: 130', async () => {
     const { id, name } = await connection({ ...SLOW, fault: 'hang', fault_at_row: 20 });
     const session = cli.terminal(['run', name, '--follow']);
     await session.sees('running');
     session.type('\u0003');
-    await session.sees('Asked to stop');
+    await session.sees('Stop requested');
     session.type('\u0003');
     const code = await session.ended();
     expect({ code, screen: session.screen() }).toMatchObject({ code: 130 });
@@ -129,7 +129,7 @@ describe('run --follow', () => {
 });
 
 describe('runs and logs', () => {
-  test('by connection, by number and by id', async () => {
+  test('find a run by connection, number and id', async () => {
     const { name } = await connection({ rows: 7 });
     await cli.run(['run', name, '--follow']);
     await cli.run(['run', name, '--follow']);
@@ -139,10 +139,10 @@ describe('runs and logs', () => {
     expect(await shown(`${name}#1`)).toBe(first.id);
     expect(await shown(first.id)).toBe(first.id);
     expect((await cli.run(['runs', 'show', `${name}#9`])).code).toBe(4);
-    expect((await cli.run(['runs', 'stop', first.id])).out).toContain('ended already');
+    expect((await cli.run(['runs', 'stop', first.id])).out).toContain('already ended');
   });
 
-  test('the network log of several members, readable and filtered', async () => {
+  test('print and filter a network log of several gzip members', async () => {
     const { name } = await connection({ rows: 30, streams: 2, record_requests: true });
     await cli.run(['run', name, '--follow']);
     const { out } = await cli.run(['logs', name]);
@@ -158,14 +158,14 @@ describe('runs and logs', () => {
     );
     expect(await cli.run(['logs', name, '--status', '404'])).toMatchObject({
       out: '',
-      err: expect.stringContaining('Nothing'),
+      err: expect.stringContaining('No matching'),
     });
     expect((await cli.run(['logs', name, '--bodies'])).out).toContain('    > ');
   });
 });
 
 describe('custom runs', () => {
-  test('planned as a table, launched after it was shown', async () => {
+  test('are shown as a table before they are launched', async () => {
     const { name } = await connection();
     const days = ['--start', '2025-01-01', '--end', '2025-01-03', '--split', 'day'];
     const plan = await cli.run(['plan', name, ...days]);
@@ -176,8 +176,8 @@ describe('custom runs', () => {
   });
 });
 
-describe('the rest', () => {
-  test('triggers test marks the fault in a rule: 1', async () => {
+describe('other commands', () => {
+  test('triggers test marks the error in a rule: 1', async () => {
     const { code, err } = await cli.run(['triggers', 'test', 'event == "x" &&']);
     expect(code).toBe(1);
     expect(err).toMatch(/\^ .*parse_error/);
@@ -185,7 +185,7 @@ describe('the rest', () => {
     expect(right.out).toMatch(/[1-9]\d* of \d+ events match/);
   });
 
-  test('users, usage, cases and connections answer', async () => {
+  test('users, usage, cases and connections work', async () => {
     expect((await cli.run(['users', 'invite', 'ada@example.com', '--role', 'Viewer'])).out).toContain('http');
     expect((await cli.run(['users', 'disable', 'ada@example.com', '--yes'])).out).toContain('Disabled');
     expect((await cli.run(['usage'])).out).toContain('credits');

@@ -14,7 +14,7 @@ const key = service.api_key;
 const cli = commandLine({ url, key });
 
 describe('login', () => {
-  test('asks for the key without showing it, and keeps it where nobody else can read', async () => {
+  test('prompts for the key without echo and stores it readable by the user alone', async () => {
     const fresh = commandLine();
     const session = fresh.terminal(['login', url]);
     await session.sees('API key');
@@ -27,18 +27,20 @@ describe('login', () => {
     expect((await fresh.run(['whoami'])).out).toContain('Administrator');
   });
 
-  test('stores nothing that does not work: exit code 3', async () => {
+  test('stores only a valid key: exit code 3', async () => {
     const fresh = commandLine();
-    const { code, err } = await fresh.run(['login', url, '--key-stdin'], { input: 'nobody-has-this-key-0123456789\n' });
+    const { code, err } = await fresh.run(['login', url, '--key-stdin'], {
+      input: 'no-such-api-key-here-0123456789\n',
+    });
     expect(code).toBe(3);
     expect(err).toMatch(/invalid_token, request [\w-]{36}/);
     expect(existsSync(fresh.file)).toBe(false);
   });
 
-  test('the environment wins over what is stored, and logout forgets', async () => {
+  test('the environment overrides the stored key; logout removes it', async () => {
     const fresh = commandLine();
     expect((await fresh.run(['login', url, '--key-stdin'], { input: key })).code).toBe(0);
-    const wrong = { DATA_PIPELINES_KEY: 'nobody-has-this-key-0123456789' };
+    const wrong = { DATA_PIPELINES_KEY: 'no-such-api-key-here-0123456789' };
     expect((await fresh.run(['whoami'], { env: wrong })).code).toBe(3);
     await fresh.run(['logout']);
     expect(existsSync(fresh.file)).toBe(false);
@@ -47,7 +49,7 @@ describe('login', () => {
 });
 
 describe('exit codes', () => {
-  test('2 for wrong use', async () => {
+  test('2 for invalid usage', async () => {
     for (const wrong of [
       ['runz'],
       ['run'],
@@ -58,22 +60,22 @@ describe('exit codes', () => {
     }
   });
 
-  test('3 without the permission, named', async () => {
+  test('3 without the permission', async () => {
     const viewer = commandLine({ url, key: await api.keyWith([]) });
     const { code, err } = await viewer.run(['sources', 'create', 'sample', '--name', 'x']);
     expect(code).toBe(3);
     expect(err).toContain('permission_denied');
   });
 
-  test('4 for what is not there', async () => {
+  test('4 for an unknown item', async () => {
     expect(await cli.run(['connections', 'show', 'nothing'])).toMatchObject({
       code: 4,
       out: '',
-      err: expect.stringContaining('There is no connection "nothing"'),
+      err: expect.stringContaining('No connection matches "nothing"'),
     });
   });
 
-  test('5 without an answer', async () => {
+  test('5 if the service is unreachable', async () => {
     const gone = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() });
     await gone.stop(true);
     const { code, err } = await commandLine({ url: gone.url.origin, key }).run(['whoami']);
@@ -83,7 +85,7 @@ describe('exit codes', () => {
 });
 
 describe('keys', () => {
-  test('rotate replaces the stored key, which works at once', async () => {
+  test('rotate replaces the stored key', async () => {
     const fresh = commandLine();
     const own = await api.keyWith([]);
     await fresh.run(['login', url, '--key-stdin'], { input: own });
@@ -91,13 +93,13 @@ describe('keys', () => {
     expect(code).toBe(0);
     const { api_key } = JSON.parse(out);
     expect(JSON.parse(readFileSync(fresh.file, 'utf8')).key).toBe(api_key);
-    expect((await fresh.run(['keys', 'list'])).out).toContain('(this one)');
+    expect((await fresh.run(['keys', 'list'])).out).toContain('(in use)');
     expect((await commandLine({ url, key: own }).run(['whoami'])).code).toBe(3);
   });
 });
 
 describe('completion', () => {
-  test('knows commands, flags and values', async () => {
+  test('proposes commands, flags and values', async () => {
     const words = async (...args: string[]) => (await cli.run(['__complete', ...args])).out.trim().split('\n');
     expect(await words('con')).toEqual(['connectors', 'connections']);
     expect(await words('runs', '')).toEqual(expect.arrayContaining(['list', 'show', 'stop', 'rerun']));
@@ -121,7 +123,7 @@ describe('completion', () => {
 });
 
 describe('output', () => {
-  test('is plain when it goes into a pipe, coloured and within the width on a terminal', async () => {
+  test('is plain in a pipe, coloured and fitted to the width on a terminal', async () => {
     const piped = (await cli.run(['connectors'])).out;
     expect(piped).not.toContain('\u001b');
     const session = cli.terminal(['connectors'], { columns: 60 });
@@ -137,7 +139,7 @@ describe('output', () => {
     expect(longest).toBeLessThan(Math.max(...piped.split('\n').map((line) => line.length)));
   });
 
-  test('NO_COLOR is heeded', async () => {
+  test('respects NO_COLOR', async () => {
     let raw = '';
     const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../client/cli/main.ts`, 'connectors'], {
       env: { PATH: process.env.PATH, NO_COLOR: '1', DATA_PIPELINES_URL: url, DATA_PIPELINES_KEY: key },
@@ -148,7 +150,7 @@ describe('output', () => {
   });
 });
 
-test('the compiled program needs nothing beside it', async () => {
+test('the compiled program is self-contained', async () => {
   const { folder } = cli;
   const program = `${folder}/data-pipelines`;
   const build = Bun.spawn(

@@ -11,7 +11,7 @@ const examples = [...readFileSync(CLIENT, 'utf8').matchAll(/^ \* ```ts\n(.*?)^ \
   lines.replaceAll(/^ \* ?/gm, ''),
 );
 
-/** What tsc says of the examples, each in a function of its own. */
+/** The output of tsc for the examples, each wrapped in a function. */
 async function compiled(bodies: string[]): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'examples-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -24,9 +24,9 @@ async function compiled(bodies: string[]): Promise<string> {
   const options = { extends: join(ROOT, 'tsconfig.json'), include: ['*.ts'], compilerOptions: { noEmit: true } };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(options));
   const tsc = Bun.spawn([process.execPath, 'x', 'tsc', '--project', folder], { cwd: ROOT, stdout: 'pipe' });
-  const said = await new Response(tsc.stdout).text();
-  expect(await tsc.exited).toBe(said === '' ? 0 : 1);
-  return said;
+  const output = await new Response(tsc.stdout).text();
+  expect(await tsc.exited).toBe(output === '' ? 0 : 1);
+  return output;
 }
 
 test('every resource has an example', () => {
@@ -35,10 +35,10 @@ test('every resource has an example', () => {
   expect([...new Set(resources)].filter((name) => !text.includes(`api.${name}.`))).toEqual([]);
 });
 
-test('and all of them compile', async () => {
+test('every example compiles', async () => {
   expect(await compiled(examples)).toBe('');
 }, 120_000);
 
-test('as one with a mistake would not', async () => {
+test('an example with a mistake does not compile', async () => {
   expect(await compiled(['await api.connections.update.mutate({ connection_id: 1 });\n'])).toContain('TS2322');
 }, 120_000);

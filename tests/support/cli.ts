@@ -13,17 +13,17 @@ export interface Ended {
   err: string;
 }
 
-/** A command in a pseudo-terminal, as a person sees it. */
+/** A command in a pseudo-terminal. */
 export interface Session {
-  /** Everything that was written so far, without colours and movements. */
+  /** Everything written so far, without escape sequences. */
   screen(): string;
-  /** Waits until the screen shows it, after what was waited for before. */
+  /** Waits until the text appears after the previously awaited text. */
   sees(text: string): Promise<void>;
   type(keys: string): void;
   ended(): Promise<number>;
 }
 
-/** The command line as a program of its own, with a configuration folder of its own. */
+/** The command line as a subprocess with its own configuration folder. */
 export function commandLine(login: { url?: string; key?: string } = {}, program = [process.execPath, MAIN]) {
   const folder = mkdtempSync(join(tmpdir(), 'cli-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

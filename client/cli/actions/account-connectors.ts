@@ -2,7 +2,7 @@ import type { ApiClient } from '../../api.ts';
 import { askChoice, askText } from '../ask.ts';
 import { askParameter, askParameters, type Values, valueOf } from '../ask-parameters.ts';
 import type { Cli } from '../context.ts';
-import { Refused, UsageError } from '../exit.ts';
+import { CommandError, UsageError } from '../exit.ts';
 import { pick } from '../find.ts';
 import { readDocument } from '../read-document.ts';
 import { colouredStatus, moment, number } from '../style.ts';
@@ -22,22 +22,25 @@ export interface Changing {
 }
 export type Creating = Changing;
 
-/** A command of `sources` or of `destinations`. */
-export interface Asked<Flags> {
+/** Arguments of a `sources` or `destinations` command. */
+export interface AccountConnectorCommand<Flags> {
   type: Type;
   flags: Flags;
-  /** What the argument names. */
+  /** Name, prefix or id from the command line. */
   wanted: string;
 }
 
 const find = async (api: ApiClient, { type, wanted }: { type: Type; wanted: string }) =>
   pick(await api.account_connectors.list.query({ connector_type: type }), wanted, type);
 
-export async function listOf(cli: Cli, { type, flags }: Omit<Asked<{ json: boolean }>, 'wanted'>): Promise<void> {
+export async function listOf(
+  cli: Cli,
+  { type, flags }: Omit<AccountConnectorCommand<{ json: boolean }>, 'wanted'>,
+): Promise<void> {
   const all = await (await cli.api()).account_connectors.list.query({ connector_type: type });
   showList(cli, all, {
     json: flags.json,
-    none: `There is no ${type} yet`,
+    empty: `No ${type}s yet`,
     columns: {
       name: ({ name }) => name,
       connector: ({ connector_name }) => connector_name,
@@ -50,7 +53,7 @@ export async function listOf(cli: Cli, { type, flags }: Omit<Asked<{ json: boole
   });
 }
 
-export async function showOne(cli: Cli, asked: Asked<{ json: boolean }>): Promise<void> {
+export async function showOne(cli: Cli, asked: AccountConnectorCommand<{ json: boolean }>): Promise<void> {
   show(cli, await find(await cli.api(), asked), asked.flags.json);
 }
 
@@ -59,109 +62,112 @@ export async function createOne(
   { type, flags, wanted }: { type: Type; flags: Creating; wanted?: string },
 ): Promise<void> {
   const api = await cli.api();
-  const connector = await chosenConnector(cli, { api, connector_type: type, wanted });
+  const connector = await selectConnector(cli, { api, connector_type: type, wanted });
   const initial = connector.display_name;
-  const name = flags.name ?? (await askText(cli, { message: 'Name', initial, hint: 'give it with --name' }));
+  const name = flags.name ?? (await askText(cli, { message: 'Name', initial, hint: 'use --name' }));
   const given = await givenValues(connector, flags);
   const parameters = cli.interactive ? await askParameters(cli, connector.parameters, given) : given;
-  const made = await api.account_connectors.create.mutate({
+  const created = await api.account_connectors.create.mutate({
     name,
     connector_type: type,
     connector_name: connector.name,
     parameters,
     test_connection: !flags.noTest,
   });
-  const asked = cli.interactive ? await askDynamic(cli, { api, connector, made, parameters }) : {};
+  const asked = cli.interactive ? await askDynamic(cli, { api, connector, created, parameters }) : {};
   const whole =
     Object.keys(asked).length === 0
-      ? made
-      : await change(api, { id: made.id, parameters: asked, noTest: flags.noTest });
+      ? created
+      : await change(api, { id: created.id, parameters: asked, noTest: flags.noTest });
   show(cli, whole, flags.json);
-  requireWorking(whole, flags);
+  requireActive(whole, flags);
 }
 
-export async function updateOne(cli: Cli, asked: Asked<Changing>): Promise<void> {
+export async function updateOne(cli: Cli, asked: AccountConnectorCommand<Changing>): Promise<void> {
   const { type, flags } = asked;
   const api = await cli.api();
   const found = await find(api, asked);
   const connector = await api.connectors.get.query({ connector_type: type, connector_name: found.connector_name });
   const parameters = await givenValues(connector, flags);
-  const isSaid = Object.keys(parameters).length > 0;
-  if (flags.name === undefined && !isSaid) throw new UsageError('Nothing to change: --name, --set or --file says what');
-  const changes = { ...(flags.name && { name: flags.name }), ...(isSaid && { parameters }) };
+  const hasParameters = Object.keys(parameters).length > 0;
+  if (flags.name === undefined && !hasParameters)
+    throw new UsageError('Nothing to change. Use --name, --set or --file');
+  const changes = { ...(flags.name && { name: flags.name }), ...(hasParameters && { parameters }) };
   const changed = await change(api, { id: found.id, ...changes, noTest: flags.noTest });
   show(cli, changed, flags.json);
-  requireWorking(changed, flags);
+  requireActive(changed, flags);
 }
 
-export async function testOne(cli: Cli, asked: Asked<{ json: boolean }>): Promise<void> {
+export async function testOne(cli: Cli, asked: AccountConnectorCommand<{ json: boolean }>): Promise<void> {
   const api = await cli.api();
   const { id: account_connector_id } = await find(api, asked);
   await api.account_connectors.login.mutate({ account_connector_id });
   const tried = await api.account_connectors.get.query({ connector_type: asked.type, account_connector_id });
   show(cli, tried, asked.flags.json);
-  requireWorking(tried, { noTest: false });
+  requireActive(tried, { noTest: false });
 }
 
-export async function deleteOne(cli: Cli, asked: Asked<{ yes: boolean }>): Promise<void> {
+export async function deleteOne(cli: Cli, asked: AccountConnectorCommand<{ yes: boolean }>): Promise<void> {
   const api = await cli.api();
   const { id, name } = await find(api, asked);
   await requireConfirmation(cli, { yes: asked.flags.yes, message: `Delete the ${asked.type} "${name}"?` });
   await api.account_connectors.delete.mutate({ account_connector_id: id });
-  cli.say(`Deleted: ${name}`);
+  cli.print(`Deleted: ${name}`);
 }
 
-async function chosenConnector(
+async function selectConnector(
   cli: Cli,
   { api, connector_type, wanted }: { api: ApiClient; connector_type: Type; wanted?: string },
 ): Promise<Connector> {
   const all = await api.connectors.list.query();
   const ofType = all.filter((one) => one.connector_type === connector_type);
   if (wanted !== undefined) {
-    // Hidden ones are in no list, but can be named.
+    // Hidden connectors are not listed but can be named.
     const known = ofType.some(({ name }) => name.startsWith(wanted.toLowerCase()));
     return known
       ? pick(ofType, wanted, 'connector')
       : api.connectors.get.query({ connector_type, connector_name: wanted });
   }
   const choices = Object.fromEntries(ofType.map(({ name, display_name }) => [name, display_name]));
-  const name = await askChoice(cli, { message: 'Connector', hint: 'name it as the first argument' }, choices);
+  const name = await askChoice(cli, { message: 'Connector', hint: 'pass it as the first argument' }, choices);
   return pick(ofType, name, 'connector');
 }
 
-/** Of --file, and of --set over it. */
+/** Values of --file, overridden by --set. */
 async function givenValues(connector: Connector, { set = [], file }: Changing): Promise<Values> {
   const values: Values = file === undefined ? {} : ((await readDocument(file)) as Values);
   if (values === null || typeof values !== 'object' || Array.isArray(values))
-    throw new UsageError(`${file}: parameters by name are needed`);
+    throw new UsageError(`${file}: expected an object of parameter names and values`);
   for (const pair of set) {
     const at = pair.indexOf('=');
     const name = pair.slice(0, at);
     const parameter = connector.parameters.find((one) => one.name === name);
     if (at < 1 || !parameter) {
       const names = connector.parameters.map((one) => one.name).join(', ');
-      throw new UsageError(`--set ${at < 1 ? pair : name}: write it as name=value; the names are ${names}`);
+      throw new UsageError(
+        at < 1 ? `--set ${pair}: expected name=value` : `--set ${name}: unknown parameter. Valid parameters: ${names}`,
+      );
     }
     values[name] = valueOf(parameter, pair.slice(at + 1));
   }
   return values;
 }
 
-/** What only the other side can offer is asked for once it can be reached; each answer is checked by the service. */
+/** Prompts for parameters whose values come from the connected system, once it is reachable. The service validates each value. */
 async function askDynamic(
   cli: Cli,
   {
     api,
     connector,
-    made,
+    created,
     parameters,
-  }: { api: ApiClient; connector: Connector; made: AccountConnector; parameters: Values },
+  }: { api: ApiClient; connector: Connector; created: AccountConnector; parameters: Values },
 ): Promise<Values> {
   const asked: Values = {};
-  if (made.status !== 'active') return asked;
+  if (created.status !== 'active') return asked;
   const dynamic = connector.parameters.filter((one) => one.dynamic_possible_values && !(one.name in parameters));
   for (const parameter of dynamic) {
-    const account_connector_id = made.id;
+    const account_connector_id = created.id;
     const values = await api.account_connectors.dynamicPossibleValues
       .query({ account_connector_id, parameter_name: parameter.name })
       .catch(() => null);
@@ -174,7 +180,7 @@ async function askDynamic(
       value,
     });
     if (is_valid) asked[parameter.name] = value;
-    else cli.note(`${parameter.label} is left out: ${errors.map(({ message }) => message).join('; ')}`);
+    else cli.note(`${parameter.label} was not saved: ${errors.map(({ message }) => message).join('; ')}`);
   }
   return asked;
 }
@@ -184,9 +190,9 @@ const change = (
   { id, noTest, ...changes }: { id: string; name?: string; parameters?: Values; noTest: boolean },
 ) => api.account_connectors.update.mutate({ account_connector_id: id, ...changes, test_connection: !noTest });
 
-function requireWorking({ name, status }: AccountConnector, { noTest }: { noTest: boolean }): void {
+function requireActive({ name, status }: AccountConnector, { noTest }: { noTest: boolean }): void {
   if (noTest || status === 'active') return;
-  throw new Refused('failed', `"${name}" is stored, but does not work yet (${status})`);
+  throw new CommandError('failed', `"${name}" is saved, but its test did not pass (${status})`);
 }
 
 function show(cli: Cli, one: AccountConnector, json: boolean): void {
@@ -212,13 +218,13 @@ function show(cli: Cli, one: AccountConnector, json: boolean): void {
   });
 }
 
-/** Where it goes, the key that the SSH server has to know, and the one that it showed. */
+/** The SSH server, the public key that it must accept, and its host key. */
 const tunnelOf = (tunnel: NonNullable<AccountConnector['ssh_tunnel']>): string =>
   [
     `${tunnel.username}@${tunnel.host}:${tunnel.port}${tunnel.enabled ? '' : ' (off)'}`,
     tunnel.public_key,
-    `host key ${tunnel.host_key_fingerprint ?? 'noted at the first login'}`,
-    tunnel.refused_host_key_fingerprint && `refused  ${tunnel.refused_host_key_fingerprint}`,
+    `host key ${tunnel.host_key_fingerprint ?? 'recorded at the first login'}`,
+    tunnel.refused_host_key_fingerprint && `rejected  ${tunnel.refused_host_key_fingerprint}`,
   ]
     .filter(Boolean)
     .join('\n');

@@ -28,7 +28,7 @@ export const findConnection = async (api: ApiClient, wanted: string): Promise<Co
 export async function listConnections(cli: Cli, flags: { json: boolean }): Promise<void> {
   showList(cli, await (await cli.api()).connections.list.query(), {
     json: flags.json,
-    none: 'There is no connection yet',
+    empty: 'No connections yet',
     columns: {
       name: ({ name }) => name,
       status: ({ status }) => colouredStatus(cli.style, status),
@@ -51,11 +51,15 @@ export async function showConnection(cli: Cli, flags: { json: boolean }, wanted:
 
 export async function createConnection(cli: Cli, flags: CreatingConnection): Promise<void> {
   const api = await cli.api();
-  const source = await chosen(cli, { api, connector_type: 'source', wanted: flags.source });
-  const destination = await chosen(cli, { api, connector_type: 'destination', wanted: flags.destination });
+  const source = await selectAccountConnector(cli, { api, connector_type: 'source', wanted: flags.source });
+  const destination = await selectAccountConnector(cli, {
+    api,
+    connector_type: 'destination',
+    wanted: flags.destination,
+  });
   const initial = `${source.name} to ${destination.name}`;
   const name = flags.name ?? (cli.interactive ? await askText(cli, { message: 'Name', initial }) : initial);
-  const made = await api.connections.create.mutate({
+  const created = await api.connections.create.mutate({
     name,
     source_id: source.id,
     destination_id: destination.id,
@@ -64,32 +68,28 @@ export async function createConnection(cli: Cli, flags: CreatingConnection): Pro
     ...(flags.stream && { streams: flags.stream.map((stream) => ({ name: stream })) }),
     run_immediately: flags.run,
   });
-  show(cli, made, flags.json);
+  show(cli, created, flags.json);
 }
 
 function scheduleOf({ cron, every, timezone = 'UTC' }: CreatingConnection) {
-  if (cron !== undefined && every !== undefined) throw new UsageError('Only one of --cron and --every');
+  if (cron !== undefined && every !== undefined) throw new UsageError('Use either --cron or --every, not both');
   if (cron !== undefined) return { schedule: { type: 'cron' as const, cron_expression: cron, timezone } };
-  // The service says which minutes it takes.
+  // The service validates the interval.
   if (every !== undefined) return { schedule: { type: 'interval' as const, interval_minutes: every as 60, timezone } };
   return {};
 }
 
-async function chosen(
+async function selectAccountConnector(
   cli: Cli,
   { api, connector_type, wanted }: { api: ApiClient; connector_type: 'source' | 'destination'; wanted?: string },
 ) {
   const all = await api.account_connectors.list.query({ connector_type });
   if (wanted !== undefined) return pick(all, wanted, connector_type);
   if (all.length === 0)
-    throw new UsageError(`There is no ${connector_type} yet: \`${connector_type}s create\` makes one`);
+    throw new UsageError(`No ${connector_type}s yet. Create one with \`${connector_type}s create\``);
   const message = connector_type === 'source' ? 'Source' : 'Destination';
   const choices = Object.fromEntries(all.map(({ id, name }) => [id, name]));
-  return pick(
-    all,
-    await askChoice(cli, { message, hint: `name it with --${connector_type}` }, choices),
-    connector_type,
-  );
+  return pick(all, await askChoice(cli, { message, hint: `use --${connector_type}` }, choices), connector_type);
 }
 
 export async function pauseConnection(
@@ -114,14 +114,14 @@ export async function deleteConnection(cli: Cli, flags: { yes: boolean }, wanted
   const { id, name } = await findConnection(api, wanted);
   await requireConfirmation(cli, { yes: flags.yes, message: `Delete the connection "${name}"?` });
   await api.connections.delete.mutate({ connection_id: id });
-  cli.say(`Deleted: ${name}`);
+  cli.print(`Deleted: ${name}`);
 }
 
 export async function refreshConnectionCatalog(cli: Cli, _flags: object, wanted: string): Promise<void> {
   const api = await cli.api();
   const { id, name } = await findConnection(api, wanted);
   await api.connections.updateCatalog.mutate({ connection_id: id });
-  cli.say(`The catalog of "${name}" is being read; \`connections show\` tells when`);
+  cli.print(`Refreshing the catalog of "${name}"; \`connections show\` shows when it was last refreshed`);
 }
 
 function show(cli: Cli, one: Connection, json: boolean): void {

@@ -16,7 +16,7 @@ export async function connectors(
   if (wanted === undefined) {
     return showList(cli, shown, {
       json: flags.json,
-      none: 'There are none',
+      empty: 'No connectors match',
       columns: {
         type: ({ connector_type }) => connector_type,
         name: ({ name }) => name,
@@ -28,18 +28,20 @@ export async function connectors(
   }
   const { name } = pick(shown, wanted, 'connector');
   const named = shown.filter((connector) => connector.name === name);
-  if (flags.json) return cli.say(JSON.stringify(named, null, 2));
+  if (flags.json) return cli.print(JSON.stringify(named, null, 2));
   for (const connector of named) describe(cli, connector);
 }
 
 function describe(cli: Cli, connector: Connector): void {
-  cli.say(`${cli.style('bold', `${connector.display_name} (${connector.connector_type})`)}  ${connector.description}`);
+  cli.print(
+    `${cli.style('bold', `${connector.display_name} (${connector.connector_type})`)}  ${connector.description}`,
+  );
   const columns = {
     parameter: ({ name }: Parameter) => name,
     type: ({ type, secret }: Parameter) => (secret ? `${type}, secret` : type),
-    needed: ({ required }: Parameter) => (required ? 'yes' : ''),
+    required: ({ required }: Parameter) => (required ? 'yes' : ''),
     default: (parameter: Parameter) => (parameter.default == null ? '' : JSON.stringify(parameter.default)),
-    meaning: ({ label, description }: Parameter) => (description ? `${label}. ${description}` : label),
+    description: ({ label, description }: Parameter) => (description ? `${label}. ${description}` : label),
   };
-  cli.say(`${table(cli, connector.parameters, columns)}\n`);
+  cli.print(`${table(cli, connector.parameters, columns)}\n`);
 }

@@ -1,6 +1,6 @@
 import type { ApiClient } from '../../api.ts';
 import type { Cli } from '../context.ts';
-import { Refused } from '../exit.ts';
+import { CommandError } from '../exit.ts';
 import { duration, number } from '../style.ts';
 import { table } from '../table.ts';
 import { findConnection } from './connections.ts';
@@ -22,25 +22,25 @@ export interface Launching extends Planning {
   plan?: string;
 }
 
-type Plan = Awaited<ReturnType<ApiClient['runs']['preview']['mutate']>>;
+type CustomRunPlan = Awaited<ReturnType<ApiClient['runs']['preview']['mutate']>>;
 
 export async function planRun(cli: Cli, flags: Planning, wanted: string): Promise<void> {
   const api = await cli.api();
-  const plan = await makePlan(api, (await findConnection(api, wanted)).id, flags);
-  if (flags.json) cli.say(JSON.stringify(plan, null, 2));
+  const plan = await previewPlan(api, (await findConnection(api, wanted)).id, flags);
+  if (flags.json) cli.print(JSON.stringify(plan, null, 2));
   else show(cli, plan);
-  if (plan.decision === 'blocked') throw new Refused('failed', 'The plan is blocked');
+  if (plan.decision === 'blocked') throw new CommandError('failed', 'The plan is blocked; see the blockers above');
 }
 
 export async function launchRun(cli: Cli, flags: Launching, wanted: string): Promise<void> {
   const api = await cli.api();
   const { id: connection_id } = await findConnection(api, wanted);
-  const plan = flags.plan === undefined ? await makePlan(api, connection_id, flags) : null;
+  const plan = flags.plan === undefined ? await previewPlan(api, connection_id, flags) : null;
   if (plan && !flags.json) show(cli, plan);
-  if (plan?.decision === 'blocked') throw new Refused('failed', 'The plan is blocked');
+  if (plan?.decision === 'blocked') throw new CommandError('failed', 'The plan is blocked; see the blockers above');
   if (plan?.decision === 'nothing_to_do')
-    return cli.say(flags.json ? JSON.stringify(plan, null, 2) : 'There is nothing to do');
-  const message = plan ? `Start ${plan.runnable_chunks} runs?` : `Start the plan ${flags.plan}?`;
+    return cli.print(flags.json ? JSON.stringify(plan, null, 2) : 'Nothing to do');
+  const message = plan ? `Start ${plan.runnable_chunks} runs?` : `Start plan ${flags.plan}?`;
   await requireConfirmation(cli, { yes: flags.yes, message });
   const launched = await api.runs.launchPlan.mutate({
     connection_id,
@@ -48,12 +48,12 @@ export async function launchRun(cli: Cli, flags: Launching, wanted: string): Pro
     ...(plan && { plan_hash: plan.plan_hash }),
     confirm: true,
   });
-  if (flags.json) return cli.say(JSON.stringify(launched, null, 2));
-  cli.say(`${launched.status}: ${launched.connection_run_ids.length} runs, ${launched.skipped_count} chunks skipped`);
-  for (const id of launched.connection_run_ids) cli.say(`  ${id}`);
+  if (flags.json) return cli.print(JSON.stringify(launched, null, 2));
+  cli.print(`${launched.status}: ${launched.connection_run_ids.length} runs, ${launched.skipped_count} chunks skipped`);
+  for (const id of launched.connection_run_ids) cli.print(`  ${id}`);
 }
 
-const makePlan = (api: ApiClient, connection_id: string, flags: Planning): Promise<Plan> =>
+const previewPlan = (api: ApiClient, connection_id: string, flags: Planning): Promise<CustomRunPlan> =>
   api.runs.preview.mutate({
     connection_id,
     parameters: {
@@ -67,8 +67,8 @@ const makePlan = (api: ApiClient, connection_id: string, flags: Planning): Promi
     },
   });
 
-function show(cli: Cli, plan: Plan): void {
-  cli.say(
+function show(cli: Cli, plan: CustomRunPlan): void {
+  cli.print(
     table(cli, plan.chunks, {
       '#': ({ index }) => String(index),
       from: ({ start_date }) => start_date ?? '–',
@@ -77,12 +77,12 @@ function show(cli: Cli, plan: Plan): void {
       streams: ({ stream_names }) => stream_names.join(', '),
       rows: ({ estimated_rows }) => number(estimated_rows),
       credits: ({ estimated_credits }) => number(estimated_credits),
-      takes: ({ estimated_duration_ms }) => duration(estimated_duration_ms),
+      duration: ({ estimated_duration_ms }) => duration(estimated_duration_ms),
     }),
   );
-  for (const { message } of plan.blockers) cli.say(`${cli.style('red', 'blocked')}  ${message}`);
-  for (const { message } of plan.warnings) cli.say(`${cli.style('yellow', 'warning')}  ${message}`);
+  for (const { message } of plan.blockers) cli.print(`${cli.style('red', 'blocked')}  ${message}`);
+  for (const { message } of plan.warnings) cli.print(`${cli.style('yellow', 'warning')}  ${message}`);
   const rest = `${plan.runnable_chunks} of ${plan.total_chunks} chunks to run, ${number(plan.estimated_rows)} rows, ${number(plan.estimated_credits)} credits (estimated)`;
-  cli.say(`${plan.decision}: ${rest}`);
-  cli.say(cli.style('dim', `plan ${plan.plan_id}, good until ${plan.expires_at}`));
+  cli.print(`${plan.decision}: ${rest}`);
+  cli.print(cli.style('dim', `plan ${plan.plan_id}, valid until ${plan.expires_at}`));
 }

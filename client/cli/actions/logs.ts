@@ -1,5 +1,5 @@
 import type { Cli } from '../context.ts';
-import { type Outcome, Refused } from '../exit.ts';
+import { type Outcome, CommandError } from '../exit.ts';
 import type { Style } from '../style.ts';
 import { findRun } from './runs.ts';
 
@@ -17,7 +17,6 @@ interface Message {
   body_truncated?: boolean;
 }
 
-/** One line of the download. */
 interface Entry {
   timestamp: string;
   stream_name: string | null;
@@ -32,37 +31,37 @@ interface Entry {
   dropped?: number;
 }
 
-/** The network log, read as it comes: it may be longer than memory. */
+/** Streams the network log line by line, since it may not fit in memory. */
 export async function logs(cli: Cli, flags: LogFilter, wanted: string): Promise<void> {
   const { id } = await findRun(await cli.api(), wanted);
   const side = flags.side ? `?connector_type=${flags.side}` : '';
   const answer = await cli.fetch(`/connection_runs/${id}/network_logs${side}`);
-  if (!answer.ok || !answer.body) throw await refusal(answer);
-  const isMeant = filterOf(flags);
+  if (!answer.ok || !answer.body) throw await errorOf(answer);
+  const matches = filterOf(flags);
   let shown = 0;
   for await (const line of linesOf(answer.body)) {
     const entry = JSON.parse(line) as Entry;
     if (entry.truncated) {
-      cli.note(`${entry.dropped} more requests were not kept`);
+      cli.note(`${entry.dropped} more requests exceeded the size limit and were not stored`);
       continue;
     }
-    if (!isMeant(entry)) continue;
+    if (!matches(entry)) continue;
     shown += 1;
-    cli.say(flags.json ? line : readable(cli.style, entry, flags.bodies));
+    cli.print(flags.json ? line : readable(cli.style, entry, flags.bodies));
   }
-  if (shown === 0 && !flags.json) cli.note('Nothing of the kind was logged');
+  if (shown === 0 && !flags.json) cli.note('No matching log entries');
 }
 
 const OUTCOMES: Record<number, Outcome> = { 401: 'authentication', 403: 'authentication', 404: 'not_found' };
 
-async function refusal(answer: Response): Promise<Refused> {
+async function errorOf(answer: Response): Promise<CommandError> {
   const body = (await answer.json().catch(() => null)) as { detail: string; code: string } | null;
-  const told = body ? `${body.detail} (${body.code}, ` : `HTTP ${answer.status} (`;
+  const message = body ? `${body.detail} (${body.code}, ` : `HTTP ${answer.status} (`;
   const request = `request ${answer.headers.get('x-request-id') ?? 'unknown'})`;
-  return new Refused(OUTCOMES[answer.status] ?? 'unavailable', told + request);
+  return new CommandError(OUTCOMES[answer.status] ?? 'unavailable', message + request);
 }
 
-/** The download may be several gzip members, which are one stream. */
+/** The download may consist of several gzip members, which DecompressionStream reads as one. */
 async function* linesOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
   let rest = '';
   for await (const text of body.pipeThrough(new DecompressionStream('gzip')).pipeThrough(new TextDecoderStream())) {
@@ -118,6 +117,6 @@ function messageLines(style: Style, mark: string, { headers, body, body_truncate
     ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`),
     ...(text ? text.split('\n') : []),
   ];
-  if (body_truncated) lines.push('… (cut)');
+  if (body_truncated) lines.push('… (truncated)');
   return lines.map((line) => `    ${style('dim', mark)} ${line}`);
 }

@@ -1,6 +1,6 @@
 import type { ApiClient } from '../../api.ts';
 import type { Cli } from '../context.ts';
-import { Refused } from '../exit.ts';
+import { CommandError } from '../exit.ts';
 import { followRun } from '../follow.ts';
 import { colouredStatus, duration, moment, number } from '../style.ts';
 import { showList, showThing, table } from '../table.ts';
@@ -10,10 +10,10 @@ export type Run = Awaited<ReturnType<ApiClient['runs']['list']['query']>>[number
 export type StreamRun = Awaited<ReturnType<ApiClient['runs']['streamRuns']['query']>>[number];
 
 const ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
-const LISTED = 20;
+const DEFAULT_LIMIT = 20;
 const PAGE = 200;
 
-/** By its id, as CONNECTION#NUMBER, or the last one of CONNECTION. */
+/** Accepts a run id, CONNECTION#NUMBER, or CONNECTION for its latest run. */
 export async function findRun(api: ApiClient, wanted: string): Promise<Run> {
   if (ID.test(wanted)) {
     const known = await api.runs.get.query({ connection_run_id: wanted }).catch((error: unknown) => {
@@ -29,10 +29,13 @@ export async function findRun(api: ApiClient, wanted: string): Promise<Run> {
       ? (await api.runs.list.query({ connection_id: id, limit: 1 }))[0]
       : await numbered(api, id, Number(digits));
   if (run) return run;
-  throw new Refused('not_found', `"${connection}" has no run${digits ? ` ${digits}` : ' yet'}`);
+  throw new CommandError(
+    'not_found',
+    digits ? `"${connection}" has no run #${digits}` : `"${connection}" has no runs yet`,
+  );
 }
 
-/** Numbers fall from page to page. */
+/** Pages are in descending order of number, so the search can end early. */
 async function numbered(api: ApiClient, connection_id: string, wanted: number): Promise<Run | undefined> {
   for (let offset = 0; ; offset += PAGE) {
     const page = await api.runs.list.query({ connection_id, limit: PAGE, offset });
@@ -45,7 +48,7 @@ export async function startRun(cli: Cli, flags: { json: boolean; follow: boolean
   const api = await cli.api();
   const { id, name } = await findConnection(api, wanted);
   const connection_run_id = await api.runs.run.mutate({ connection_id: id });
-  if (connection_run_id === null) return cli.say('There is nothing to run');
+  if (connection_run_id === null) return cli.print('Nothing to run');
   await started(cli, { api, flags, run: { connection_id: id, id: connection_run_id }, name });
 }
 
@@ -71,8 +74,8 @@ async function started(
   },
 ): Promise<void> {
   if (flags.follow) return followRun(cli, { api, run, json: flags.json });
-  if (flags.json) cli.say(JSON.stringify({ connection_run_id: run.id }));
-  else cli.say(`Started: ${name}, run ${run.id}`);
+  if (flags.json) cli.print(JSON.stringify({ connection_run_id: run.id }));
+  else cli.print(`Started: ${name}, run ${run.id}`);
 }
 
 export async function followExisting(cli: Cli, flags: { json: boolean }, wanted: string): Promise<void> {
@@ -84,8 +87,8 @@ export async function stopRun(cli: Cli, flags: { json: boolean }, wanted: string
   const api = await cli.api();
   const { id } = await findRun(api, wanted);
   const stopped = await api.runs.stop.mutate({ connection_run_id: id });
-  if (flags.json) return cli.say(JSON.stringify({ connection_run_id: stopped }));
-  cli.say(stopped === null ? 'It had ended already' : `Asked to stop: run ${id}`);
+  if (flags.json) return cli.print(JSON.stringify({ connection_run_id: stopped }));
+  cli.print(stopped === null ? 'The run has already ended' : `Stop requested: run ${id}`);
 }
 
 export async function listRuns(
@@ -95,18 +98,18 @@ export async function listRuns(
 ): Promise<void> {
   const api = await cli.api();
   const { id } = await findConnection(api, wanted);
-  // The service knows the states and refuses others.
+  // The service validates the status.
   const status = flags.status && ([...flags.status] as Run['status'][]);
-  const runs = await api.runs.list.query({ connection_id: id, limit: flags.limit ?? LISTED, status });
+  const runs = await api.runs.list.query({ connection_id: id, limit: flags.limit ?? DEFAULT_LIMIT, status });
   showList(cli, runs, {
     json: flags.json,
-    none: 'There is no run',
+    empty: 'No runs yet',
     columns: {
       '#': ({ number: own }) => String(own),
       status: (run) => colouredStatus(cli.style, run.status),
-      kind: ({ run_type, trigger_type }) => `${run_type}, ${trigger_type}`,
+      type: ({ run_type, trigger_type }) => `${run_type}, ${trigger_type}`,
       started: ({ started_at, queued_at }) => moment(started_at ?? queued_at),
-      took: ({ duration_ms }) => duration(duration_ms),
+      duration: ({ duration_ms }) => duration(duration_ms),
       rows: ({ rows_loaded }) => number(rows_loaded),
       error: ({ error }) => error?.message ?? '',
       id: (run) => run.id,
@@ -125,9 +128,9 @@ export async function showRun(cli: Cli, flags: { json: boolean }, wanted: string
       lines: {
         run: `#${run.number}, ${run.id}`,
         status: colouredStatus(cli.style, run.status),
-        kind: `${run.run_type}, ${run.trigger_type}${run.triggered_by ? ` by ${run.triggered_by.name}` : ''}`,
+        type: `${run.run_type}, ${run.trigger_type}${run.triggered_by ? ` by ${run.triggered_by.name}` : ''}`,
         window: run.window_start ? `${run.window_start} to ${run.window_end}` : '–',
-        started: `${moment(run.started_at)}, took ${duration(run.duration_ms)}`,
+        started: `${moment(run.started_at)}, duration ${duration(run.duration_ms)}`,
         rows: `${number(run.rows_read)} read, ${number(run.rows_loaded)} loaded, ${number(run.rows_rejected)} rejected`,
         credits: number(run.credits_used),
         error: run.error ? `${run.error.code}: ${run.error.message}` : '–',
@@ -135,13 +138,13 @@ export async function showRun(cli: Cli, flags: { json: boolean }, wanted: string
     },
   );
   if (flags.json) return;
-  cli.say(
+  cli.print(
     table(cli, stream_runs, {
       stream: ({ namespace, stream_name }) => (namespace ? `${namespace}.${stream_name}` : stream_name),
       status: ({ status }) => colouredStatus(cli.style, status),
       read: ({ rows_read }) => number(rows_read),
       loaded: ({ rows_loaded }) => number(rows_loaded),
-      took: ({ duration_ms }) => duration(duration_ms),
+      duration: ({ duration_ms }) => duration(duration_ms),
       error: ({ error }) => error?.message ?? '',
     }),
   );

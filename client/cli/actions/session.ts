@@ -1,29 +1,31 @@
 import { createApiClient } from '../../api.ts';
 import { askSecret, askText, confirmed } from '../ask.ts';
 import type { Cli } from '../context.ts';
-import { Refused, UsageError } from '../exit.ts';
+import { CommandError, UsageError } from '../exit.ts';
 import { checkedUrl, forgetLogin, readLogin, storeLogin, variable } from '../settings.ts';
 import { moment } from '../style.ts';
 import { showThing } from '../table.ts';
 
 export async function login(cli: Cli, flags: { keyStdin: boolean }, given?: string): Promise<void> {
   const known = given ?? variable('DATA_PIPELINES_URL') ?? (flags.keyStdin ? readLogin()?.url : undefined);
-  const address = known ?? (await askText(cli, { message: 'Address of the service', initial: readLogin()?.url }));
+  const address = known ?? (await askText(cli, { message: 'URL of the service', initial: readLogin()?.url }));
   const url = checkedUrl(address);
   const key = flags.keyStdin
     ? (await new Response(Bun.stdin.stream()).text()).trim()
-    : await askSecret(cli, { message: 'API key', hint: 'give it with --key-stdin, or set DATA_PIPELINES_KEY' });
+    : await askSecret(cli, { message: 'API key', hint: 'use --key-stdin or set DATA_PIPELINES_KEY' });
   if (key === '') throw new UsageError('The API key is empty');
   const me = await createApiClient(url, key).users.me.query();
   const path = storeLogin({ url, key });
-  cli.say(`Signed in at ${url} as ${me.full_name} (${me.email}). Stored in ${path}`);
+  cli.print(`Signed in at ${url} as ${me.full_name} (${me.email}). Stored in ${path}`);
 }
 
 export function logout(cli: Cli): void {
   const stored = readLogin();
   forgetLogin();
-  cli.say(
-    stored ? `The key for ${stored.url} is forgotten here. It still works: see \`keys revoke\`` : 'Nothing was stored',
+  cli.print(
+    stored
+      ? `Removed the stored key for ${stored.url}. The key stays valid until \`keys revoke\``
+      : 'No key was stored',
   );
 }
 
@@ -44,9 +46,9 @@ export async function whoami(cli: Cli, flags: { json: boolean }): Promise<void> 
   });
 }
 
-/** For whatever cannot be undone. @throws Refused when the answer is no, or nobody can be asked. */
+/** Asks before an act that cannot be undone. @throws CommandError when declined, UsageError without a terminal. */
 export async function requireConfirmation(cli: Cli, options: { yes: boolean; message: string }): Promise<void> {
   if (options.yes) return;
-  if (!cli.interactive) throw new UsageError(`${options.message} Say so with --yes`);
-  if (!(await confirmed(options.message))) throw new Refused('failed', 'Nothing was done');
+  if (!cli.interactive) throw new UsageError(`${options.message} Confirm with --yes`);
+  if (!(await confirmed(options.message))) throw new CommandError('failed', 'Cancelled');
 }

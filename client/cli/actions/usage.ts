@@ -4,14 +4,14 @@ import { showList, showThing, table } from '../table.ts';
 
 export async function usage(cli: Cli, flags: { json: boolean; range?: string; connections: boolean }): Promise<void> {
   const api = await cli.api();
-  // The service knows the ranges and refuses others.
+  // The service validates the range.
   const date_range = flags.range as 'last_30_days' | undefined;
   const total = await api.billing.aggregatedUsage.query({ date_range });
   if (flags.connections) {
     const { start_date, end_date } = total;
     return showList(cli, await api.billing.connectionUsage.query({ start_date, end_date }), {
       json: flags.json,
-      none: 'Nothing was moved',
+      empty: 'No usage in this period',
       columns: {
         connection: ({ connection_name, connection_deleted }) =>
           connection_deleted ? `${connection_name} (deleted)` : connection_name,
@@ -27,14 +27,14 @@ export async function usage(cli: Cli, flags: { json: boolean; range?: string; co
   showThing(cli, total, {
     json: flags.json,
     lines: {
-      days: `${total.start_date} to ${total.end_date}`,
+      period: `${total.start_date} to ${total.end_date}`,
       rows: `${number(totals.rows_total)}, ${number(totals.rows_free)} of them free`,
       credits: `${number(totals.credits_used)} of ${totals.credits_included === null ? 'unlimited' : number(totals.credits_included)}`,
       runs: `${number(totals.runs)}, ${number(totals.failed_runs)} failed`,
     },
   });
   if (flags.json) return;
-  cli.say(
+  cli.print(
     table(cli, total.limits, {
       limit: ({ key }) => key,
       used: ({ used }) => number(used),

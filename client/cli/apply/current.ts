@@ -5,7 +5,7 @@ import type { Kind } from './document.ts';
 
 export type Trigger = Awaited<ReturnType<ApiClient['automation']['listTriggers']['query']>>[number];
 
-/** What there is now. */
+/** The account's current items. */
 export interface Current {
   sources: AccountConnector[];
   destinations: AccountConnector[];
@@ -27,6 +27,6 @@ export async function readCurrent(api: ApiClient): Promise<Current> {
   };
 }
 
-/** Names are the identity of everything, upper and lower case alike. */
+/** Items are identified by name, case-insensitively. */
 export const findNamed = <K extends Kind>(current: Current, kind: K, name: unknown): Current[K][number] | undefined =>
   (current[kind] as Current[K][number][]).find((one) => one.name.toLowerCase() === String(name).toLowerCase());

@@ -11,10 +11,10 @@ export interface Change {
 const isObject = (value: unknown): value is Body =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What no answer shows, whether it is about to be stored or is compared. */
+/** Keys whose values are never printed. */
 export const SECRET_KEYS = ['private_key', 'encrypted_private_key', 'secret'];
 
-/** As it may be shown. */
+/** The value with its secrets masked. */
 function hidden(value: unknown, path: string): unknown {
   if (SECRET_KEYS.some((key) => path === key || path.endsWith(`.${key}`))) return MASK;
   if (Array.isArray(value)) return value.map((element) => hidden(element, path));
@@ -22,7 +22,7 @@ function hidden(value: unknown, path: string): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, hidden(inner, key)]));
 }
 
-/** By what the elements of a list are told apart; the others by their place. */
+/** The identity of a list element; null if elements are compared by position. */
 export const identityOf = (element: unknown): string | null => {
   if (!isObject(element)) return null;
   const { name, namespace } = element;
@@ -31,8 +31,8 @@ export const identityOf = (element: unknown): string | null => {
 };
 
 /**
- * What `wanted` says otherwise than `actual`. Whatever it does not say is no difference: the service fills in defaults,
- * and people change the rest elsewhere. A masked secret is none either.
+ * Where `actual` differs from `wanted`. Keys that `wanted` omits are ignored: the service fills in defaults, and other
+ * settings may be managed elsewhere. A masked secret is never a difference.
  */
 export function differences(wanted: unknown, actual: unknown, path = ''): Change[] {
   if (wanted === undefined || actual === MASK) return [];
@@ -62,6 +62,6 @@ function listDifferences(wanted: unknown[], actual: unknown[], path: string): Ch
   const gone = [...known].filter(([name]) => !names.includes(name));
   return [
     ...changed,
-    ...gone.map(([name]) => ({ path: `${path}.${String(name).replace(/^\./, '')}`, from: 'there', to: null })),
+    ...gone.map(([name]) => ({ path: `${path}.${String(name).replace(/^\./, '')}`, from: 'present', to: null })),
   ];
 }

@@ -7,18 +7,18 @@ export type Kind = (typeof KINDS)[number];
 export type Path = (string | number)[];
 export type Body = Record<string, unknown>;
 
-/** One thing as the file wants it to be. */
+/** One item of the file. */
 export interface Wanted {
   kind: Kind;
   name: string;
   body: Body;
-  /** `file:line:column` of a place in it, or of the nearest one above that is written. */
+  /** `file:line:column` of a path in the item, or of its nearest parent in the file. */
   at(path?: Path): string;
 }
 
 const ACCOUNT_CONNECTOR = ['connector', 'parameters', 'auth_method', 'ssh_tunnel', 'datasets', 'credentials_expire_at'];
 
-/** What may be said of each kind; what else there is, the service refuses. */
+/** The keys of each kind; the service validates their values. */
 export const KEYS: Record<Kind, { required: string[]; optional: string[] }> = {
   sources: { required: ['connector'], optional: ACCOUNT_CONNECTOR.slice(1) },
   destinations: { required: ['connector'], optional: ACCOUNT_CONNECTOR.slice(1) },
@@ -67,7 +67,7 @@ interface Read {
   problems: string[];
 }
 
-/** Everything that the file names. @throws UsageError with every problem, each with file, line and column. */
+/** Reads every item of the file. @throws UsageError listing every problem with file, line and column. */
 export function readPipelines(text: string, file: string): Wanted[] {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
@@ -85,7 +85,7 @@ export function readPipelines(text: string, file: string): Wanted[] {
   return wanted;
 }
 
-/** `${NAME}` becomes the environment variable, `$${` a plain `${`. */
+/** Replaces `${NAME}` by the environment variable and `$${` by a literal `${`. */
 function fillIn(document: Document.Parsed, { place, problems }: { place(offset: number): string; problems: string[] }) {
   visit(document, {
     Scalar: (key, node) => {
@@ -104,13 +104,13 @@ function fillIn(document: Document.Parsed, { place, problems }: { place(offset: 
 function checkTop({ document, at, problems }: Read): boolean {
   if (document.contents === null) return true;
   if (!isMap(document.contents)) {
-    problems.push(`${at([])}: sources, destinations, connections and triggers are expected, by name`);
+    problems.push(`${at([])}: expected an object with sources, destinations, connections or triggers`);
     return false;
   }
   for (const key of Object.keys(document.toJS())) {
     if (key === 'version' && document.get('version') === 1) continue;
     if (KINDS.includes(key as Kind)) continue;
-    problems.push(`${at([key])}: "${key}" is not known; known are version: 1, ${KINDS.join(', ')}`);
+    problems.push(`${at([key])}: unknown key "${key}". Valid keys: version (1), ${KINDS.join(', ')}`);
   }
   return true;
 }
@@ -120,12 +120,12 @@ function ofKind(read: Read, kind: Kind): Wanted[] {
   const all: unknown = document.toJS()?.[kind];
   if (all == null) return [];
   if (typeof all !== 'object' || Array.isArray(all)) {
-    problems.push(`${at([kind])}: ${kind} are written by name, "name: {…}"`);
+    problems.push(`${at([kind])}: expected ${kind} by name, "name: {…}"`);
     return [];
   }
   const seen = new Set<string>();
   return Object.entries(all).flatMap(([name, body]) => {
-    if (seen.has(name.toLowerCase())) problems.push(`${at([kind, name])}: "${name}" is there twice`);
+    if (seen.has(name.toLowerCase())) problems.push(`${at([kind, name])}: duplicate name "${name}"`);
     seen.add(name.toLowerCase());
     if (!checkKeys(read, { kind, name, body })) return [];
     return [{ kind, name, body: body as Body, at: (path: Path = []) => at([kind, name, ...path]) }];
@@ -134,22 +134,22 @@ function ofKind(read: Read, kind: Kind): Wanted[] {
 
 function checkKeys({ at, problems }: Read, { kind, name, body }: { kind: Kind; name: string; body: unknown }): boolean {
   if (body === null || typeof body !== 'object' || Array.isArray(body)) {
-    problems.push(`${at([kind, name])}: "${name}" says nothing; ${KEYS[kind].required.join(', ')} are needed`);
+    problems.push(`${at([kind, name])}: "${name}" is empty. Required keys: ${KEYS[kind].required.join(', ')}`);
     return false;
   }
   const { required, optional } = KEYS[kind];
   const known = [...required, ...optional];
   for (const key of Object.keys(body)) {
     if (!known.includes(key))
-      problems.push(`${at([kind, name, key])}: "${key}" is not known; known are ${known.join(', ')}`);
+      problems.push(`${at([kind, name, key])}: unknown key "${key}". Valid keys: ${known.join(', ')}`);
   }
   for (const key of required) {
-    if (!(key in body)) problems.push(`${at([kind, name])}: "${name}" lacks ${key}`);
+    if (!(key in body)) problems.push(`${at([kind, name])}: "${name}" has no ${key}`);
   }
   return true;
 }
 
-/** The key rather than its value: that is where one looks. */
+/** The node of the key rather than of its value: errors point at the key. */
 function nearest(document: Document.Parsed, path: Path): Node | null {
   for (let length = path.length; length > 0; length--) {
     const parent = length === 1 ? document.contents : document.getIn(path.slice(0, length - 1), true);

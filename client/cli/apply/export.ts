@@ -4,7 +4,7 @@ import { type Current, readCurrent } from './current.ts';
 import { MASK } from './difference.ts';
 import { type Body, KEYS } from './document.ts';
 
-/** A file that `apply` would find nothing to change in, given the secrets. */
+/** Writes a file in which `apply`, given the secrets, finds nothing to change. */
 export async function exportPipelines(cli: Cli, flags: { output?: string }): Promise<void> {
   const api = await cli.api();
   const current = await readCurrent(api);
@@ -16,17 +16,17 @@ export async function exportPipelines(cli: Cli, flags: { output?: string }): Pro
     triggers: named(current.triggers, (trigger) => triggerBody(trigger, current)),
   };
   const text = stringify(document, { lineWidth: 100 });
-  if (flags.output === undefined) return cli.say(text.trimEnd());
+  if (flags.output === undefined) return cli.print(text.trimEnd());
   await Bun.write(flags.output, text);
   const secrets = [...new Set([...text.matchAll(/(?<!\$)\$\{(\w+)\}/g)].map(([, name]) => name))];
-  cli.say(`Written: ${flags.output}${secrets.length > 0 ? `. For \`apply\`, set ${secrets.join(', ')}` : ''}`);
+  cli.print(`Saved ${flags.output}${secrets.length > 0 ? `. Before \`apply\`, set ${secrets.join(', ')}` : ''}`);
 }
 
 const named = <Thing extends { name: string }>(things: Thing[], body: (thing: Thing) => Body) =>
   Object.fromEntries(things.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map((thing) => [thing.name, body(thing)]));
 
-/** Nothing and empty lists are what is there without being said. */
-const said = (body: Body): Body =>
+/** Omits empty values, which are the defaults. */
+const withoutEmpty = (body: Body): Body =>
   Object.fromEntries(
     Object.entries(body).filter(
       ([, value]) => value != null && value !== '' && !(Array.isArray(value) && value.length === 0),
@@ -46,9 +46,9 @@ function connectorBody(one: Current['sources'][number]): Body {
     public_key: _public,
     ...tunnel
   } = one.ssh_tunnel ?? {};
-  return said({
+  return withoutEmpty({
     connector: one.connector_name,
-    parameters: said(Object.fromEntries(parameters)),
+    parameters: withoutEmpty(Object.fromEntries(parameters)),
     datasets: plain(one.datasets),
     ssh_tunnel: one.ssh_tunnel && tunnel,
     credentials_expire_at: one.credentials_expire_at,
@@ -58,13 +58,13 @@ function connectorBody(one: Current['sources'][number]): Body {
 function connectionBody(connection: Current['connections'][number]): Body {
   const { description: _text, next_runs: _next, ...schedule } = connection.schedule;
   const settings = KEYS.connections.optional.map((key) => [key, plain(connection[key as keyof typeof connection])]);
-  return said({
+  return withoutEmpty({
     source: connection.source.name,
     destination: connection.destination.name,
     ...Object.fromEntries(settings),
-    // What the service did to it is no wish of anybody.
+    // auto_disabled and locked are set by the service, not requested.
     status: connection.status === 'active' || connection.status === 'paused' ? connection.status : undefined,
-    schedule: said(schedule),
+    schedule: withoutEmpty(schedule),
     streams: connection.streams.filter(({ selected }) => selected).map(streamBody),
   });
 }
@@ -78,7 +78,7 @@ function streamBody(stream: Current['connections'][number]['streams'][number]): 
     row_count_last_run: _rows,
     ...rest
   } = stream;
-  return said(plain(rest) as Body);
+  return withoutEmpty(plain(rest) as Body);
 }
 
 function triggerBody(trigger: Current['triggers'][number], current: Current): Body {
@@ -86,17 +86,17 @@ function triggerBody(trigger: Current['triggers'][number], current: Current): Bo
   const nameOf = (id: unknown) =>
     [...current.destinations, ...current.sources, ...current.connections].find((one) => one.id === id)?.name;
   const actions = trigger.actions.map(({ account_connector_id, connection_id, secret, ...action }) =>
-    said({
+    withoutEmpty({
       ...(plain(action) as Body),
       account_connector: nameOf(account_connector_id),
       connection: nameOf(connection_id),
       secret: secret === MASK ? `\${${`${trigger.name}_secret`.toUpperCase().replaceAll(/\W+/g, '_')}}` : undefined,
     }),
   );
-  return said({ ...Object.fromEntries(settings), actions });
+  return withoutEmpty({ ...Object.fromEntries(settings), actions });
 }
 
-/** `${` in what people wrote is not a variable. */
+/** Escapes `${` so that `apply` does not read it as a variable. */
 function plain(value: unknown): unknown {
   if (typeof value === 'string') return value.replaceAll('${', '$${');
   if (Array.isArray(value)) return value.map(plain);

@@ -4,21 +4,20 @@ import { type Current, findNamed } from './current.ts';
 import { type Change, differences, identityOf, MASK, SECRET_KEYS } from './difference.ts';
 import { type Body, KINDS, type Kind, type Path, type Wanted } from './document.ts';
 
-/** One thing to do. */
 export type Step =
   | { action: 'create'; wanted: Wanted }
   | { action: 'update'; wanted: Wanted; id: string; revision?: number; changes: Change[] }
   | { action: 'delete'; kind: Kind; name: string; id: string };
 
-export interface Planning {
+export interface PlanOptions {
   prune: boolean;
   rotateSecrets: boolean;
 }
 
-/** What must be done, in the order in which it can be. @throws UsageError with the place of what cannot be. */
-export async function makePlan(
+/** The steps in executable order. @throws UsageError with the location of a setting that cannot be applied. */
+export async function planSteps(
   api: ApiClient,
-  { wanted, current, options }: { wanted: Wanted[]; current: Current; options: Planning },
+  { wanted, current, options }: { wanted: Wanted[]; current: Current; options: PlanOptions },
 ): Promise<{ steps: Step[]; unchanged: number }> {
   const steps: Step[] = [];
   for (const one of wanted) {
@@ -47,7 +46,7 @@ function checkReferences(one: Wanted, { wanted, current }: { wanted: Wanted[]; c
     );
     if (!isKnown)
       throw new UsageError(
-        `${one.at(path)}: there is no ${String(path.at(-1)).replace('_', ' ')} "${String(name)}", here or in the service`,
+        `${one.at(path)}: ${String(path.at(-1)).replace('_', ' ')} "${String(name)}" exists neither in the file nor in the account`,
       );
   }
 }
@@ -89,7 +88,7 @@ async function changesOf(
   const { connector: name, parameters = {}, ssh_tunnel, ...rest } = one.body;
   if (name !== connector.connector_name)
     throw new UsageError(
-      `${one.at(['connector'])}: the connector of "${one.name}" is ${connector.connector_name} and cannot be changed`,
+      `${one.at(['connector'])}: the connector of "${one.name}" is ${connector.connector_name} and cannot change`,
     );
   return [
     ...renamed,
@@ -99,7 +98,7 @@ async function changesOf(
   ];
 }
 
-/** The service compares, since it alone knows the secrets. */
+/** Only the service knows the secrets, so it compares them. */
 async function parameterChanges(
   api: ApiClient,
   one: Wanted,
@@ -108,7 +107,7 @@ async function parameterChanges(
   const differing = await api.account_connectors.differingParameters
     .mutate({ account_connector_id: connector.id, parameters })
     .catch((error: unknown) => {
-      throw placed(one, error);
+      throw withLocation(one, error);
     });
   const secret = (name: string) => connector.parameters[name] === MASK;
   const rotated = rotate ? Object.keys(parameters).filter(secret) : [];
@@ -119,7 +118,7 @@ async function parameterChanges(
   }));
 }
 
-/** Private keys are never shown, so only another address or user tells that a tunnel changed. */
+/** Private keys cannot be compared: only a different address or username counts as a change. */
 function tunnelChanges(wanted: unknown, actual: unknown, rotate: boolean): Change[] {
   if (wanted === undefined) return [];
   if (wanted === null || actual === null || typeof wanted !== 'object')
@@ -137,7 +136,7 @@ function connectionChanges(one: Wanted, actual: Current['connections'][number]):
   for (const [key, name] of Object.entries({ source, destination })) {
     const present = actual[key as 'source' | 'destination'].name;
     if (String(name).toLowerCase() !== present.toLowerCase()) {
-      throw new UsageError(`${one.at([key])}: the ${key} of "${one.name}" is "${present}" and cannot be changed`);
+      throw new UsageError(`${one.at([key])}: the ${key} of "${one.name}" is "${present}" and cannot change`);
     }
   }
   const { streams, ...rest } = connectionRequest(one.body);
@@ -146,7 +145,7 @@ function connectionChanges(one: Wanted, actual: Current['connections'][number]):
   return [...differences(rest, actual), ...differences(streams, compared, 'streams')];
 }
 
-/** A connection's body as the service takes it, without what refers to others. A schedule is replaced as a whole. */
+/** The request body of a connection without its references. A schedule is replaced as a whole. */
 export function connectionRequest(body: Body): Body & { streams?: Body[] } {
   const { source: _source, destination: _destination, schedule, streams, ...rest } = body;
   const defaults = { interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null };
@@ -165,13 +164,13 @@ function triggerChanges(
   const hasSecret = (body.actions as Body[]).some((action) => action.secret);
   return [
     ...differences(body, actual),
-    // The service gives it back as a rule, whatever it was.
+    // The service returns `expect` as a rule, so only a rule can be compared.
     ...(typeof expect === 'string' ? differences({ expect }, actual) : []),
     ...(rotate && hasSecret ? [{ path: 'actions', from: MASK, to: MASK }] : []),
   ];
 }
 
-/** A trigger's body as the service takes it: ids for names. What is not made yet has no id. */
+/** The request body of a trigger, with ids for names. Items that do not exist yet have no id. */
 export function triggerRequest(body: Body, current: Current): Body {
   if (!Array.isArray(body.actions)) return { ...body, actions: [] };
   const actions = (body.actions as Body[]).map(({ connection, account_connector, ...action }) => ({
@@ -186,7 +185,7 @@ export function triggerRequest(body: Body, current: Current): Body {
   return { ...body, actions };
 }
 
-/** Users before what they use. */
+/** Dependents are deleted before what they depend on. */
 function pruned(wanted: Wanted[], current: Current): Step[] {
   const keeps = (kind: Kind, name: string) =>
     wanted.some((one) => one.kind === kind && one.name.toLowerCase() === name.toLowerCase());
@@ -197,8 +196,8 @@ function pruned(wanted: Wanted[], current: Current): Step[] {
   );
 }
 
-/** An error of the service with the places in the file that it is about. */
-export function placed(one: Wanted, error: unknown): unknown {
+/** Adds the locations in the file to an error of the service. */
+export function withLocation(one: Wanted, error: unknown): unknown {
   if (!isApiError(error) || error.status === null || error.status === 401 || error.status >= 500) return error;
   const { field } = error.context;
   const problems = error.problems.map(({ loc, msg }) => `${one.at(loc.slice(1))}: ${loc.slice(1).join('.')}: ${msg}`);

@@ -8,25 +8,27 @@ export const connectors = buildCommand<{ json: boolean; type?: 'source' | 'desti
   parameters: {
     flags: {
       json,
-      type: { kind: 'enum', values: ['source', 'destination'], brief: 'Only these', optional: true },
+      type: { kind: 'enum', values: ['source', 'destination'], brief: 'Filter by type', optional: true },
     },
     positional: {
       kind: 'tuple',
-      parameters: [{ placeholder: 'name', brief: 'One of them, with its parameters', parse: String, optional: true }],
+      parameters: [
+        { placeholder: 'name', brief: 'Connector name; shows its parameters', parse: String, optional: true },
+      ],
     },
   },
-  docs: { brief: 'What can be connected' },
+  docs: { brief: 'List connectors, or show the parameters of one' },
 });
 
-const set = textsFlag('A parameter; may come more than once', 'name=value');
-const file = textFlag('Parameters from a YAML or JSON file; - is standard input', 'path');
-const noTest = switchFlag('Store it without trying it');
+const set = textsFlag('Parameter value; repeatable', 'name=value');
+const file = textFlag('YAML or JSON file with parameters; - reads standard input', 'path');
+const noTest = switchFlag('Save without testing');
 type Type = 'source' | 'destination';
 
 const actions = () => import('../actions/account-connectors.ts');
-const NAME = 'Its name, the beginning of it, or its id';
+const NAME = 'Name, unique prefix of the name, or id';
 
-/** The same commands for sources and for destinations. */
+/** Sources and destinations share their commands. */
 export const accountConnectors = (type: Type) =>
   buildRouteMap({
     routes: {
@@ -36,12 +38,12 @@ export const accountConnectors = (type: Type) =>
           return withCli((cli, flags) => listOf(cli, { type, flags }));
         },
         parameters: { flags: { json } },
-        docs: { brief: `All ${type}s` },
+        docs: { brief: `List ${type}s` },
       }),
-      show: looking(type, { action: 'showOne', brief: `One ${type}: settings, test, catalog` }),
+      show: read(type, { action: 'showOne', brief: `Show a ${type}: settings, last test, catalog` }),
       create: create(type),
       update: update(type),
-      test: looking(type, { action: 'testOne', brief: 'Try it now' }),
+      test: read(type, { action: 'testOne', brief: `Test a ${type} now` }),
       delete: buildCommand<{ yes: boolean }, [string], Cli>({
         loader: async () => {
           const { deleteOne } = await actions();
@@ -51,10 +53,10 @@ export const accountConnectors = (type: Type) =>
         docs: { brief: `Delete a ${type} that no connection uses` },
       }),
     },
-    docs: { brief: `${type === 'source' ? 'Sources' : 'Destinations'}: list, show, create, update, test, delete` },
+    docs: { brief: `Manage ${type}s: list, show, create, update, test, delete` },
   });
 
-const looking = (type: Type, { action, brief }: { action: 'showOne' | 'testOne'; brief: string }) =>
+const read = (type: Type, { action, brief }: { action: 'showOne' | 'testOne'; brief: string }) =>
   buildCommand<{ json: boolean }, [string], Cli>({
     loader: async () => {
       const work = (await actions())[action];
@@ -71,12 +73,12 @@ const create = (type: Type) =>
       return withCli((cli, flags, wanted) => createOne(cli, { type, flags, wanted }));
     },
     parameters: {
-      flags: { json, name: textFlag('Its name'), set, file, noTest },
-      positional: oneOrNone('connector', 'As `connectors` lists them'),
+      flags: { json, name: textFlag('Name'), set, file, noTest },
+      positional: oneOrNone('connector', 'Connector name, as listed by `connectors`'),
     },
     docs: {
-      brief: `Make a ${type}`,
-      fullDescription: 'Asks for what is missing when it runs in a terminal. Secrets are not echoed.',
+      brief: `Create a ${type}`,
+      fullDescription: 'Prompts for missing parameters in a terminal. Secrets are not echoed.',
     },
   });
 
@@ -86,6 +88,6 @@ const update = (type: Type) =>
       const { updateOne } = await actions();
       return withCli((cli, flags, wanted) => updateOne(cli, { type, flags, wanted }));
     },
-    parameters: { flags: { json, name: textFlag('A new name'), set, file, noTest }, positional: one('name', NAME) },
-    docs: { brief: `Change a ${type}` },
+    parameters: { flags: { json, name: textFlag('New name'), set, file, noTest }, positional: one('name', NAME) },
+    docs: { brief: `Edit a ${type}` },
   });

@@ -7,24 +7,24 @@ export const apply = buildCommand<Applying, [], Cli>({
   loader: async () => withCli((await import('../apply/apply.ts')).apply),
   parameters: {
     flags: {
-      file: { kind: 'parsed', parse: String, brief: 'The file; - is standard input', placeholder: 'path' },
+      file: { kind: 'parsed', parse: String, brief: 'Pipeline file; - reads standard input', placeholder: 'path' },
       yes,
-      json: switchFlag('The steps and what became of each, as JSON; asks nothing'),
-      dryRun: switchFlag('Show what would change; exit code 1 when something would'),
-      prune: switchFlag('Delete what the file does not name'),
-      rotateSecrets: switchFlag('Send every secret again, those that cannot be compared as well'),
+      json: switchFlag('Print the steps and their results as JSON; never prompts'),
+      dryRun: switchFlag('Show the changes without applying them; exit code 1 if there are any'),
+      prune: switchFlag('Delete everything that the file does not name'),
+      rotateSecrets: switchFlag('Send every secret again, including those that cannot be compared'),
     },
     aliases: { f: 'file', y: 'yes' },
   },
   docs: {
-    brief: 'Make sources, destinations, connections and triggers be as a file says',
+    brief: 'Apply a file of sources, destinations, connections and triggers',
     fullDescription:
-      'Shows the difference, asks, and changes. What the file says nothing about stays as it is.\n${NAME} in a text is the environment variable; $${ is a plain ${.',
+      'Shows the differences, asks for confirmation, and applies them. Settings that the file omits stay unchanged.\n${NAME} in a value is replaced by the environment variable; write $${ for a literal ${.',
   },
 });
 
 export const exportFile = buildCommand<{ output?: string }, [], Cli>({
   loader: async () => withCli((await import('../apply/export.ts')).exportPipelines),
-  parameters: { flags: { output: textFlag('Where to; default standard output', 'path') }, aliases: { o: 'output' } },
-  docs: { brief: 'A file for `apply` of what is there; secrets become ${NAMES}' },
+  parameters: { flags: { output: textFlag('Output file; default standard output', 'path') }, aliases: { o: 'output' } },
+  docs: { brief: 'Export the account as a file for `apply`; secrets become ${NAME} placeholders' },
 });

@@ -7,25 +7,25 @@ export const login = buildCommand<{ keyStdin: boolean }, [string?], Cli>({
   loader: async () => withCli((await import('../actions/session.ts')).login),
   parameters: {
     flags: { keyStdin: switchFlag('Read the API key from standard input') },
-    positional: oneOrNone('url', 'Address of the service'),
+    positional: oneOrNone('url', 'URL of the service'),
   },
   docs: {
     brief: 'Sign in with an API key',
     fullDescription:
-      'Checks the key and stores it with the address in a file that only you can read.\nDATA_PIPELINES_URL and DATA_PIPELINES_KEY win over what is stored.',
+      'Verifies the key and stores it with the URL in a file that only you can read.\nDATA_PIPELINES_URL and DATA_PIPELINES_KEY override the stored values.',
   },
 });
 
 export const logout = buildCommand<NoFlags, [], Cli>({
   loader: async () => withCli((await import('../actions/session.ts')).logout),
   parameters: {},
-  docs: { brief: 'Forget the stored key' },
+  docs: { brief: 'Remove the stored key' },
 });
 
 export const whoami = buildCommand<{ json: boolean }, [], Cli>({
   loader: async () => withCli((await import('../actions/session.ts')).whoami),
   parameters: { flags: { json } },
-  docs: { brief: 'Whose key it is, and for how long' },
+  docs: { brief: 'Show the current user, account and key' },
 });
 
 export const completion = buildCommand<NoFlags, ['bash' | 'zsh' | 'fish'], Cli>({
@@ -36,10 +36,10 @@ export const completion = buildCommand<NoFlags, ['bash' | 'zsh' | 'fish'], Cli>(
       parameters: [
         {
           placeholder: 'bash|zsh|fish',
-          brief: 'The shell',
+          brief: 'Shell',
           parse: (shell: string) => {
             if (shell === 'bash' || shell === 'zsh' || shell === 'fish') return shell;
-            throw new SyntaxError(`"${shell}" is none of bash, zsh and fish`);
+            throw new SyntaxError(`"${shell}" is not supported; use bash, zsh or fish`);
           },
           proposeCompletions: () => ['bash', 'zsh', 'fish'],
         },
@@ -47,8 +47,8 @@ export const completion = buildCommand<NoFlags, ['bash' | 'zsh' | 'fish'], Cli>(
     },
   },
   docs: {
-    brief: 'Completion for your shell',
+    brief: 'Print the completion script for a shell',
     fullDescription:
-      'bash: eval "$(data-pipelines completion bash)" in ~/.bashrc, zsh likewise in ~/.zshrc;\nfish: data-pipelines completion fish > ~/.config/fish/completions/data-pipelines.fish',
+      'bash: add eval "$(data-pipelines completion bash)" to ~/.bashrc; zsh: the same with zsh in ~/.zshrc;\nfish: data-pipelines completion fish > ~/.config/fish/completions/data-pipelines.fish',
   },
 });

@@ -9,7 +9,7 @@ import { requireConfirmation } from './session.ts';
 export async function listUsers(cli: Cli, flags: { json: boolean }): Promise<void> {
   showList(cli, await (await cli.api()).users.list.query(), {
     json: flags.json,
-    none: 'There is no user',
+    empty: 'No users',
     columns: {
       name: ({ full_name, is_me }) => (is_me ? `${full_name} (you)` : full_name),
       email: ({ email }) => email,
@@ -28,18 +28,18 @@ export async function inviteUser(
 ): Promise<void> {
   const api = await cli.api();
   const roles = flags.role ? await api.roles.list.query() : [];
-  const made = await api.users.create.mutate({
+  const created = await api.users.create.mutate({
     email,
     full_name: flags.name ?? email.split('@')[0]!,
     ...(flags.role && { role_ids: flags.role.map((wanted) => pick(roles, wanted, 'role').id) }),
   });
-  showThing(cli, made, {
+  showThing(cli, created, {
     json: flags.json,
     lines: {
-      user: `${made.full_name} (${made.email})`,
-      roles: made.roles.map(({ name }) => name).join(', '),
-      // A path where the service does not know its own address.
-      'link, shown once': made.invite_link ? new URL(made.invite_link, cli.login().url).href : '–',
+      user: `${created.full_name} (${created.email})`,
+      roles: created.roles.map(({ name }) => name).join(', '),
+      // Only a path if PUBLIC_URL is not set.
+      'invitation link, shown once': created.invite_link ? new URL(created.invite_link, cli.login().url).href : '–',
     },
   });
 }
@@ -48,9 +48,9 @@ export async function disableUser(cli: Cli, flags: { json: boolean; yes: boolean
   const api = await cli.api();
   const users = (await api.users.list.query()).map((user) => ({ ...user, name: user.email }));
   const { id, email } = pick(users, wanted, 'user');
-  await requireConfirmation(cli, { yes: flags.yes, message: `Let ${email} in no more?` });
+  await requireConfirmation(cli, { yes: flags.yes, message: `Disable ${email}?` });
   const changed = await api.users.update.mutate({ user_id: id, is_active: false });
-  cli.say(flags.json ? JSON.stringify(changed, null, 2) : `Disabled: ${email}`);
+  cli.print(flags.json ? JSON.stringify(changed, null, 2) : `Disabled: ${email}`);
 }
 
 const ownKeys = async (api: ApiClient) =>
@@ -59,31 +59,31 @@ const ownKeys = async (api: ApiClient) =>
 export async function listKeys(cli: Cli, flags: { json: boolean }): Promise<void> {
   showList(cli, await (await cli.api()).users.listKeys.query({}), {
     json: flags.json,
-    none: 'There is no key',
+    empty: 'No API keys',
     columns: {
-      key: ({ prefix, is_current }) => (is_current ? `${prefix}… (this one)` : `${prefix}…`),
+      key: ({ prefix, is_current }) => (is_current ? `${prefix}… (in use)` : `${prefix}…`),
       status: ({ status }) => colouredStatus(cli.style, status),
-      made: ({ created_at }) => moment(created_at),
-      ends: ({ expires_at, revoked_at }) => moment(revoked_at ?? expires_at),
+      created: ({ created_at }) => moment(created_at),
+      expires: ({ expires_at, revoked_at }) => moment(revoked_at ?? expires_at),
       'last used': ({ last_used_at }) => moment(last_used_at),
       id: ({ id }) => id,
     },
   });
 }
 
-/** A key that `login` stored is replaced where it is stored, before anything is said: it cannot be had again. */
+/** Replaces the stored key before printing anything: the service shows the new key only once. */
 export async function rotateKey(cli: Cli, flags: { json: boolean; graceHours?: number }): Promise<void> {
   const { url, key } = cli.login();
-  const made = await (await cli.api()).users.rotateKey.mutate({ grace_hours: flags.graceHours });
+  const rotated = await (await cli.api()).users.rotateKey.mutate({ grace_hours: flags.graceHours });
   const isStored = readLogin()?.key === key;
-  const path = isStored ? storeLogin({ url, key: made.api_key }) : null;
-  showThing(cli, made, {
+  const path = isStored ? storeLogin({ url, key: rotated.api_key }) : null;
+  showThing(cli, rotated, {
     json: flags.json,
     lines: {
-      'new key, shown once': made.api_key,
-      'valid until': moment(made.expires_at),
-      'former key': `${made.previous.prefix}…, works until ${moment(made.previous.expires_at)}`,
-      stored: path ?? 'no: set it where the former one came from',
+      'new key, shown once': rotated.api_key,
+      'valid until': moment(rotated.expires_at),
+      'previous key': `${rotated.previous.prefix}…, valid until ${moment(rotated.previous.expires_at)}`,
+      stored: path ?? 'not stored: update DATA_PIPELINES_KEY',
     },
   });
 }
@@ -91,8 +91,8 @@ export async function rotateKey(cli: Cli, flags: { json: boolean; graceHours?: n
 export async function revokeKey(cli: Cli, flags: { yes: boolean }, wanted: string): Promise<void> {
   const api = await cli.api();
   const { id, prefix, is_current } = pick(await ownKeys(api), wanted.replace(/…$/, ''), 'key');
-  const message = is_current ? `End ${prefix}…, the key of this very command?` : `End the key ${prefix}…?`;
+  const message = is_current ? `Revoke ${prefix}…, the key that this command uses?` : `Revoke the key ${prefix}…?`;
   await requireConfirmation(cli, { yes: flags.yes, message });
   await api.users.revokeKey.mutate({ key_id: id });
-  cli.say(`Ended: ${prefix}…`);
+  cli.print(`Revoked: ${prefix}…`);
 }

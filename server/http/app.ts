@@ -2,7 +2,8 @@ import { Elysia } from 'elysia';
 import type { Deps } from '../deps.ts';
 import { avatarPicture } from './avatar.ts';
 import { consoleRoutes } from './console.ts';
-import { docsFile, docsPage } from './docs.ts';
+import { docsAsset, docsIndex, docsPage } from './docs/pages.ts';
+import { referenceFile, referencePage } from './docs/reference.ts';
 import { createEdge, type Handler } from './edge.ts';
 import { exportFile } from './exports.ts';
 import { alive, ready } from './health.ts';
@@ -23,8 +24,12 @@ export function createApp(deps: Deps) {
   let document: string | undefined;
   const pages: Record<string, Handler> = {
     '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served)))),
-    '/docs': docsPage,
-    '/docs/:p1': docsFile,
+    '/docs': docsIndex,
+    '/docs/:p1': docsPage,
+    '/docs/:p1/:p2': docsPage,
+    '/docs/api': referencePage,
+    '/docs/api/:p1': referenceFile,
+    '/docs/assets/:p1': docsAsset,
     '/avatars/:p1': avatarPicture(deps),
     '/exports/:p1': exportFile(deps),
     '/healthz': alive,

@@ -97,7 +97,7 @@ const pageOf = ({ script, style, scheme }: ConsoleBundle['entry']) => `<!doctype
 </head>
 <body>
 <div id="console"></div>
-<noscript>The console needs JavaScript. The same can be had by the API: see /docs.</noscript>
+<noscript>The console needs JavaScript. The API offers the same functions: see /docs.</noscript>
 </body>
 </html>
 `;

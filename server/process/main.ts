@@ -97,7 +97,7 @@ function listenOn(app: ReturnType<typeof import('../http/app.ts').createApp>, { 
 function greet(config: Config, at: { made: Bootstrapped; address: string }): void {
   say(`Data pipelines at ${at.address} (ready after ${Math.round(process.uptime() * 10) / 10} s)`);
   say(`  web console: ${at.address}/`);
-  say(`  reference of the API: ${at.address}/docs`);
+  say(`  documentation: ${at.address}/docs`);
   if (at.made.api_key)
     say(`  API key of ${config.BOOTSTRAP_EMAIL}, valid for 90 days, shown only now: ${at.made.api_key}`);
   else if (config.BOOTSTRAP_API_KEY) say('  API key: the one in BOOTSTRAP_API_KEY');

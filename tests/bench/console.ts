@@ -56,7 +56,7 @@ try {
   const paints = { console: [] as { cold: number; warm: number }[], docs: [] as { cold: number; warm: number }[] };
   for (let round = 0; round < rounds; round += 1) {
     paints.console.push(await paintOf(address, '/'));
-    paints.docs.push(await paintOf(address, '/docs'));
+    paints.docs.push(await paintOf(address, '/docs/api'));
   }
   for (const [name, all] of Object.entries(paints)) {
     const of = (kind: 'cold' | 'warm') => `${Math.round(median(all.map((one) => one[kind])))} ms`;

@@ -67,12 +67,12 @@ describe('GET /openapi.json', () => {
 
 describe('the reference', () => {
   test('loads nothing from elsewhere, and all that it loads is there', async () => {
-    const page = await get('/docs');
+    const page = await get('/docs/api');
     const html = await page.text();
     const loaded = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url!);
     expect(loaded.length).toBeGreaterThan(2);
     for (const url of loaded) {
-      expect(url).toStartWith('/docs/');
+      expect(url).toStartWith('/docs/api/');
       expect((await get(url)).status).toBe(200);
     }
     expect(page.headers.get('content-security-policy')).not.toContain('http');
@@ -80,7 +80,7 @@ describe('the reference', () => {
 
   test('gives no other file of the package', async () => {
     for (const name of ['package.json', '..%2fpackage.json', 'constructor']) {
-      expect((await get(`/docs/${name}`)).status).toBe(404);
+      expect((await get(`/docs/api/${name}`)).status).toBe(404);
     }
   });
 });

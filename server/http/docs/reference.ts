@@ -1,7 +1,7 @@
-import { ApiError } from '../platform/errors.ts';
-import type { Handler } from './edge.ts';
+import { ApiError } from '../../platform/errors.ts';
+import type { Handler } from '../edge.ts';
 
-/** Nothing but this service; styles inline because the reference sets them so. */
+/** Only files of this service. Swagger UI sets inline styles. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -19,13 +19,13 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Data pipelines: API reference</title>
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-<link rel="icon" href="/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/api/swagger-ui.css">
+<link rel="icon" href="/docs/api/favicon-32x32.png">
 </head>
 <body>
 <div id="reference"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/start.js"></script>
+<script src="/docs/api/swagger-ui-bundle.js"></script>
+<script src="/docs/api/start.js"></script>
 </body>
 </html>
 `;
@@ -45,11 +45,11 @@ const FROM_PACKAGE: Record<string, string> = {
   'favicon-32x32.png': 'image/png',
 };
 
-/** The reference for people, drawn from /openapi.json. */
-export const docsPage: Handler = () => page(PAGE, 'text/html; charset=utf-8');
+/** The API reference, rendered from /openapi.json. */
+export const referencePage: Handler = () => page(PAGE, 'text/html; charset=utf-8');
 
-/** What that page loads; the files are the npm package's own. */
-export const docsFile: Handler = ({ params: [name = ''] }) => {
+/** The scripts and styles of the API reference, from the npm package. */
+export const referenceFile: Handler = ({ params: [name = ''] }) => {
   if (name === 'start.js') return page(START, 'text/javascript; charset=utf-8');
   const type = Object.hasOwn(FROM_PACKAGE, name) ? FROM_PACKAGE[name] : undefined;
   if (!type) throw new ApiError(404, 'not_found', 'Not Found');

@@ -1,0 +1,106 @@
+import { join } from 'node:path';
+import { ApiError } from '../../platform/errors.ts';
+import type { Handler } from '../edge.ts';
+import { ROOT, type Section, type ServedDocument, servedDocuments } from './documents.ts';
+import { escaped, PICTURES, renderDocument } from './render.ts';
+
+/** Only styles, pictures and the one script of this service; nothing inline. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ');
+
+const SECTIONS: Section[] = ['Guides', 'Connectors', 'Inside the service', 'Decisions'];
+
+/** `/docs` was the API reference, whose links to operations are fragments, which never reach the server. */
+const FORWARD = `if (location.hash.startsWith('#/')) location.replace('/docs/api' + location.hash);\n`;
+
+const ASSETS: Record<string, { type: string; body: () => Blob | string }> = {
+  'style.css': { type: 'text/css; charset=utf-8', body: () => Bun.file(join(import.meta.dir, 'style.css')) },
+  'forward.js': { type: 'text/javascript; charset=utf-8', body: () => FORWARD },
+  ...Object.fromEntries(
+    Object.entries(PICTURES).map(([file, url]) => [
+      url.split('/').at(-1)!,
+      { type: 'image/png', body: () => Bun.file(join(ROOT, file)) },
+    ]),
+  ),
+};
+
+/** All guides, connectors and other documents, and the API reference. */
+export const docsIndex: Handler = async () => {
+  const all = await servedDocuments();
+  const lists = SECTIONS.map((section) => {
+    const pages = all.filter((one) => one.section === section);
+    return pages.length === 0
+      ? ''
+      : `<h2>${escaped(section)}</h2>\n<ul class="index">${pages.map(indexItem).join('')}</ul>`;
+  });
+  const reference = '<li><a href="/docs/api">API reference</a><span>Every operation of the REST API.</span></li>';
+  const content = `<h1>Documentation</h1>\n<ul class="index">${reference}</ul>\n${lists.join('\n')}`;
+  return pageOf({ title: 'Documentation', content, all, head: '<script src="/docs/assets/forward.js"></script>' });
+};
+
+/** One document, by the rest of its path. */
+export const docsPage: Handler = async ({ params }) => {
+  const all = await servedDocuments();
+  const document = all.find(({ url }) => url === `/docs/${params.join('/')}`);
+  if (!document) throw new ApiError(404, 'not_found', 'Not Found');
+  return pageOf({ title: document.title, content: renderDocument(document, all), all, url: document.url });
+};
+
+export const docsAsset: Handler = ({ params: [name = ''] }) => {
+  const asset = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
+  if (!asset) throw new ApiError(404, 'not_found', 'Not Found');
+  return new Response(asset.body(), {
+    headers: { 'content-type': asset.type, 'cache-control': 'public, max-age=3600' },
+  });
+};
+
+const indexItem = ({ url, title, summary }: ServedDocument): string =>
+  `<li><a href="${escaped(url)}">${escaped(title)}</a><span>${escaped(summary)}</span></li>`;
+
+interface DocsPage {
+  title: string;
+  content: string;
+  all: ServedDocument[];
+  url?: string;
+  head?: string;
+}
+
+function pageOf({ title, content, all, url, head = '' }: DocsPage): Response {
+  const entry = (one: ServedDocument) =>
+    `<li><a href="${escaped(one.url)}"${one.url === url ? ' aria-current="page"' : ''}>${escaped(one.title)}</a></li>`;
+  const menus = SECTIONS.map((section) => {
+    const pages = all.filter((one) => one.section === section);
+    const open = section === 'Guides' || pages.some((one) => one.url === url) ? ' open' : '';
+    return pages.length === 0
+      ? ''
+      : `<details${open}><summary>${escaped(section)}</summary><ul>${pages.map(entry).join('')}</ul></details>`;
+  });
+  const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escaped(title)} · Data pipelines</title>
+<link rel="icon" href="/docs/api/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/assets/style.css">
+${head}
+</head>
+<body>
+<header><a href="/docs">Data pipelines documentation</a><a href="/docs/api">API reference</a><a href="/">Console</a></header>
+<nav aria-label="Documents">${menus.join('')}</nav>
+<main>${content}</main>
+</body>
+</html>
+`;
+  return new Response(html, {
+    headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY },
+  });
+}

@@ -15,7 +15,7 @@ import {
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 import { connectionStreams, connections } from './connections.ts';
 
-/** One number a claim of a stream run, ever growing: the fence against a worker that was taken for dead. */
+/** Gives each claim of a stream run a higher fencing token, so that a worker presumed dead cannot write any more. */
 export const fenceSequence = pgSequence('stream_run_fence');
 
 export const RUN_STATUSES = [
@@ -41,7 +41,7 @@ export const STREAM_RUN_STATUSES = [
   'skipped',
 ] as const;
 
-/** Why a run or a stream run failed, as users see it (RunError of the interface). */
+/** Why a run or stream run failed, as the API shows it. */
 export interface StoredRunError {
   code: string;
   message: string;
@@ -76,11 +76,10 @@ export const connectionRuns = pgTable(
       enum: ['schedule', 'manual', 'api', 'rerun', 'custom_plan', 'automation'],
     }).notNull(),
     triggered_by: uuid('triggered_by'),
-    parent_run_id: uuid('parent_run_id'),
     rerun_of_run_id: uuid('rerun_of_run_id'),
-    /** How many actions of triggers led to it, one after the other; its events carry the number on. */
+    /** Length of the chain of trigger actions that led to this run; its events carry the same number. */
     causation_depth: integer('causation_depth').notNull().default(0),
-    plan_id: uuid('plan_id'),
+    custom_run_plan_id: uuid('custom_run_plan_id'),
     chunk_index: integer('chunk_index'),
     chunk_count: integer('chunk_count'),
     window_start: date('window_start', { mode: 'string' }),
@@ -88,7 +87,6 @@ export const connectionRuns = pgTable(
     update_cursor: boolean('update_cursor').notNull().default(true),
     custom_run_parameters: jsonb('custom_run_parameters').$type<Record<string, unknown>>(),
     attempt: integer('attempt').notNull().default(1),
-    max_attempts: integer('max_attempts').notNull().default(5),
     queued_at: instant('queued_at').notNull(),
     started_at: instant('started_at'),
     finished_at: instant('finished_at'),
@@ -100,21 +98,21 @@ export const connectionRuns = pgTable(
     warnings: jsonb('warnings').$type<StoredWarning[]>().notNull().default([]),
     credits_used: count('credits_used'),
     credits_free: count('credits_free'),
-    /** Credits that it holds while it is live, by what its connection usually loads; only where the plan can run out. */
+    /** Credits reserved while the run is live, estimated from earlier runs; 0 where the billing plan cannot run out. */
     credits_reserved: count('credits_reserved'),
     created_at: createdAt(),
     updated_at: updatedAt(),
   },
   (t) => [
     uniqueIndex('connection_runs_number').on(t.connection_id, t.number),
-    // One live plain run a connection, whatever races for it.
+    // At most one live plain run per connection, even when two starts race.
     uniqueIndex('connection_runs_one_live')
       .on(t.connection_id)
-      .where(sql`${t.plan_id} is null and ${t.status} in ('queued', 'running', 'retrying', 'stopping')`),
+      .where(sql`${t.custom_run_plan_id} is null and ${t.status} in ('queued', 'running', 'retrying', 'stopping')`),
     index('connection_runs_list').on(t.connection_id, t.created_at, t.id),
     index('connection_runs_status').on(t.connection_id, t.status, t.created_at, t.id),
     index('connection_runs_account').on(t.account_id, t.created_at, t.connection_id, t.status),
-    index('connection_runs_plan').on(t.plan_id, t.chunk_index).where(sql`${t.plan_id} is not null`),
+    index('connection_runs_plan').on(t.custom_run_plan_id, t.chunk_index).where(sql`${t.custom_run_plan_id} is not null`),
     index('connection_runs_live')
       .on(t.status, t.queued_at)
       .where(sql`${t.status} in ('queued', 'running', 'retrying', 'stopping')`),
@@ -142,11 +140,11 @@ export const streamRuns = pgTable(
     }).notNull(),
     destination_table: text('destination_table'),
     attempt: integer('attempt').notNull().default(1),
-    /** Attempts in a row that committed nothing; the limit for giving up. */
+    /** Consecutive attempts that committed nothing; too many fail the stream. */
     attempts_without_progress: integer('attempts_without_progress').notNull().default(0),
-    /** The claim that owns this row; every write of a worker names it. */
+    /** Fencing token of the current claim; every write of a worker names it. */
     fence: bigint('fence', { mode: 'number' }).notNull().default(0),
-    /** When its job was sent; null while it waits for its turn among the run's streams. */
+    /** When its job was sent; null while it waits behind the other streams of the run. */
     dispatched_at: instant('dispatched_at'),
     heartbeat_at: instant('heartbeat_at'),
     started_at: instant('started_at'),
@@ -158,15 +156,15 @@ export const streamRuns = pgTable(
     rows_rejected: count('rows_rejected'),
     bytes_read: count('bytes_read'),
     bytes_loaded: count('bytes_loaded'),
-    /** Bytes of the source's log that wait for this stream; null: it is not read from a log. */
+    /** Bytes of the source's log not yet read for this stream; null for streams without change data capture. */
     log_lag_bytes: bigint('log_lag_bytes', { mode: 'number' }),
     requests_count: count('requests_count'),
     estimated_rows: bigint('estimated_rows', { mode: 'number' }),
     cursor_before: text('cursor_before'),
     cursor_after: text('cursor_after'),
-    /** Where a custom run has got to: kept apart from the stream's own state, which it moves when it is asked to. */
+    /** Checkpoint of a custom run. The stream's own state moves only if the run has `update_cursor`. */
     state_after: jsonb('state_after').$type<{ cursor: string | null; [key: string]: unknown }>(),
-    /** When the first row left the source; for figures, not on the wire. */
+    /** When the first row left the source; used by benchmarks, not part of the API. */
     first_row_at: instant('first_row_at'),
     rate_limited_until: instant('rate_limited_until'),
     error: jsonb('error').$type<StoredRunError>(),

@@ -43,7 +43,7 @@ export async function emitPlanCompleted(db: Db, plan: CustomRunPlanRow): Promise
   const last = await db
     .selectDistinctOn([connectionRuns.chunk_index], { status: connectionRuns.status })
     .from(connectionRuns)
-    .where(eq(connectionRuns.plan_id, plan.id))
+    .where(eq(connectionRuns.custom_run_plan_id, plan.id))
     .orderBy(connectionRuns.chunk_index, desc(connectionRuns.number));
   const failed_chunks = last.filter(({ status }) => status === 'failed' || status === 'partially_succeeded').length;
   await emitPlanEvent(db, { event: 'custom_run_completed', plan, actor: SYSTEM_ACTOR, failed_chunks });

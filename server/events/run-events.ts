@@ -121,7 +121,7 @@ function runFacts(run: RunRow) {
     window_start: run.window_start,
     window_end: run.window_end,
     duration_ms: durationOf(run),
-    plan_id: run.plan_id,
+    plan_id: run.custom_run_plan_id,
     credits_used: run.credits_used,
   };
 }

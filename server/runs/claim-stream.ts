@@ -112,7 +112,7 @@ async function loadPipeline(db: Db, run: RunRow, claimed: Claim['stream_run']) {
 
 /** A custom run reads and writes the stream its own way, and from the live cursor only where it says so. */
 function asRun(run: RunRow, { sync_mode, destination_sync_mode }: Claim['stream_run'], stream: Claim['stream']) {
-  if (run.plan_id === null) return stream;
+  if (run.custom_run_plan_id === null) return stream;
   const state = run.custom_run_parameters?.mode === 'incremental' ? stream.state : null;
   return { ...stream, sync_mode, destination_sync_mode, state, state_version: 0 };
 }
@@ -151,12 +151,12 @@ export async function recordCheckpoint(
       ...commit.counts,
       attempts_without_progress: 0,
       ...(commit.state && { cursor_after: commit.state.cursor }),
-      ...(claim.run.plan_id !== null && commit.state && { state_after: commit.state }),
+      ...(claim.run.custom_run_plan_id !== null && commit.state && { state_after: commit.state }),
     })
     .where(stillHeld(claim))
     .returning({ id: streamRuns.id });
   if (held.length === 0) return false;
-  if (claim.run.plan_id !== null) return true;
+  if (claim.run.custom_run_plan_id !== null) return true;
   await db
     .update(connectionStreams)
     .set({

@@ -79,10 +79,10 @@ export async function finishRun(
   // `retry_count` of a success is the number of failures before it, of a failure it counts this one too.
   if (status === 'succeeded') await report();
   // Old days that fail to load again say nothing about how the connection keeps up.
-  if (run.plan_id === null) await rememberOutcome(db, run.connection_id, status);
+  if (run.custom_run_plan_id === null) await rememberOutcome(db, run.connection_id, status);
   if (status !== 'succeeded') await report();
-  if (status === 'failed' && run.plan_id === null) await disableIfHopeless(db, run.connection_id);
-  if (run.plan_id !== null) await advancePlan(db, queue, { plan_id: run.plan_id, ended: status });
+  if (status === 'failed' && run.custom_run_plan_id === null) await disableIfHopeless(db, run.connection_id);
+  if (run.custom_run_plan_id !== null) await advancePlan(db, queue, { plan_id: run.custom_run_plan_id, ended: status });
 }
 
 const FINAL_EVENTS: Partial<Record<RunStatus, EventKind>> = {

@@ -89,7 +89,7 @@ async function refuseSecondPlainRun(db: Db, connection_id: string): Promise<void
     .where(
       and(
         eq(connectionRuns.connection_id, connection_id),
-        isNull(connectionRuns.plan_id),
+        isNull(connectionRuns.custom_run_plan_id),
         inArray(connectionRuns.status, LIVE_RUN),
       ),
     );

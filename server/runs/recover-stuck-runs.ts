@@ -42,7 +42,7 @@ async function overdueRuns(db: Db): Promise<string[]> {
             or ${streamRuns.heartbeat_at} < now() - make_interval(secs => ${DEAD_SECONDS})))
           or (${inArray(connectionRuns.status, LIVE_RUN)}
             and ${connectionRuns.queued_at} < now() - make_interval(hours => ${LONGEST_HOURS})
-            and not (${connectionRuns.plan_id} is not null and ${waitsForTurn}))`,
+            and not (${connectionRuns.custom_run_plan_id} is not null and ${waitsForTurn}))`,
     );
   return rows.map((row) => row.id);
 }

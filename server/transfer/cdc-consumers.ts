@@ -22,7 +22,7 @@ export const LAG_SECONDS = 300;
 
 /** Who reads the source's log for this stream; undefined: it is read without it, as custom runs do. */
 export function readerOf({ run, stream }: Claim, schema: StreamSchema): string | undefined {
-  return givesChanges(schema, stream) && run.plan_id === null ? stream.id : undefined;
+  return givesChanges(schema, stream) && run.custom_run_plan_id === null ? stream.id : undefined;
 }
 
 /** @throws ConfigurationError for a destination that would take a deleted row for one that is there. */

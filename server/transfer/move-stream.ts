@@ -144,12 +144,12 @@ function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
     rejects: connection.rejected_rows_policy === 'keep' ? { limit: connection.max_rejected_rows } : null,
     connection_id: connection.id,
     // A custom run keeps its checkpoints apart from the stream's own.
-    stream_id: run.plan_id === null ? stream.id : stream_run.id,
+    stream_id: run.custom_run_plan_id === null ? stream.id : stream_run.id,
     connection_run_id: run.id,
     stream_run_id: stream_run.id,
     fence: stream_run.fence,
     state_version: stream.state_version,
-    ...(stream.sync_mode === 'incremental' && run.plan_id === null && { counts: countsOf(stream_run) }),
+    ...(stream.sync_mode === 'incremental' && run.custom_run_plan_id === null && { counts: countsOf(stream_run) }),
   };
 }
 

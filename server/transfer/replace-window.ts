@@ -57,7 +57,7 @@ export async function replacedWindow(
   window: ReadRequest['window'],
 ): Promise<WriteTarget['replace_window']> {
   const { connection, run } = how.claim;
-  const windowed = run.plan_id !== null && (run.window_start !== null || run.window_end !== null);
+  const windowed = run.custom_run_plan_id !== null && (run.window_start !== null || run.window_end !== null);
   if (!windowed || !window || how.stream.destination_sync_mode !== 'append') return null;
   // It reads on from the live cursor: what is before that would be removed and not come back.
   if (run.custom_run_parameters?.mode === 'incremental') return null;

@@ -82,7 +82,7 @@ async function rerun(db: Db, deps: Deps, { job, max_reruns }: { job: DeliveryJob
   const run_id = job.event.connection_run_id;
   const [run] = run_id ? await db.select().from(connectionRuns).where(eq(connectionRuns.id, run_id)) : [];
   if (!run) throw permanent('no_run', 'The event is about no run');
-  if (run.plan_id !== null) throw permanent('custom_run', 'A part of a custom run is rerun by hand only');
+  if (run.custom_run_plan_id !== null) throw permanent('custom_run', 'A part of a custom run is rerun by hand only');
   if ((await rerunsBefore(db, run.id)) >= max_reruns) {
     const message = `The run was rerun ${max_reruns} times already`;
     throw new DeliveryError('max_reruns', message, { retryable: false, pointless: true });

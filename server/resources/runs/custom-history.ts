@@ -27,7 +27,7 @@ export async function pastChunks(
     .where(
       and(
         eq(connectionRuns.connection_id, connection_id),
-        isNotNull(connectionRuns.plan_id),
+        isNotNull(connectionRuns.custom_run_plan_id),
         inArray(streamRuns.stream_id, stream_ids),
         sql`${connectionRuns.window_start} <= ${end_date} and ${connectionRuns.window_end} >= ${start_date}`,
       ),
@@ -71,7 +71,7 @@ export async function pastRuns(db: Db, { connection_id, stream_ids }: Scope): Pr
         inArray(streamRuns.stream_id, stream_ids),
         eq(streamRuns.status, 'succeeded'),
         sql`(${connectionRuns.window_end} is not null
-          or (${connectionRuns.plan_id} is null and ${streamRuns.sync_mode} = 'incremental'))`,
+          or (${connectionRuns.custom_run_plan_id} is null and ${streamRuns.sync_mode} = 'incremental'))`,
       ),
     )
     .groupBy(connectionRuns.id)

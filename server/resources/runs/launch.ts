@@ -78,7 +78,7 @@ export async function rerunChunk(
   const made = await launchChosen(ctx, {
     connection,
     parameters: { ...parameters, stream_ids, stream_names: null },
-    plan: { id: run.plan_id!, parameters, total_chunks: run.chunk_count ?? 1 },
+    plan: { id: run.custom_run_plan_id!, parameters, total_chunks: run.chunk_count ?? 1 },
     chunks: [{ index: run.chunk_index ?? 0, start_date: run.window_start, end_date: run.window_end }],
     rerun_of_run_id: run.id,
   });

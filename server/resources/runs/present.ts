@@ -1,4 +1,5 @@
 import type { StoredRunError } from '../../../db/schema/index.ts';
+import { MAX_ATTEMPTS_WITHOUT_PROGRESS } from '../../pipeline/run-states.ts';
 import type { RunRecord, StreamRunRecord } from './query.ts';
 import type { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 
@@ -10,9 +11,13 @@ export interface Viewing {
 }
 
 export function presentRun(record: RunRecord, viewing: Viewing): ConnectionRunSchema {
-  const { update_cursor: _cursor, stop_reason: _stop, skip_reason: _skip, ...run } = record.run;
+  const { update_cursor: _cursor, stop_reason: _stop, skip_reason: _skip, custom_run_plan_id, ...run } = record.run;
   return {
     ...run,
+    plan_id: custom_run_plan_id,
+    // Part of the API for compatibility; runs have no parent, and the limit is one for all of them.
+    parent_run_id: null,
+    max_attempts: MAX_ATTEMPTS_WITHOUT_PROGRESS,
     ...record.totals,
     triggered_by: record.triggered_by,
     stop_requested_by: record.stop_requested_by,

@@ -19,7 +19,7 @@ export async function rerunRun(ctx: Ctx, input: { connection_run_id: string }): 
     throw badRequest('run_not_terminal', 'The run has not ended', { connection_run_id: run.id, status: run.status });
   }
   const streams = await streamsOf(ctx, connection, run.id);
-  if (run.plan_id !== null) return rerunChunk(ctx, connection, { run, streams });
+  if (run.custom_run_plan_id !== null) return rerunChunk(ctx, connection, { run, streams });
   return startRunOf(ctx, connection, { trigger_type: 'rerun', rerun_of_run_id: run.id, streams });
 }
 

@@ -54,7 +54,7 @@ const liveRuns = (db: Db, plan_id: string) =>
   db
     .select({ id: connectionRuns.id, waits: waitsForTurn })
     .from(connectionRuns)
-    .where(and(eq(connectionRuns.plan_id, plan_id), inArray(connectionRuns.status, LIVE_RUN)));
+    .where(and(eq(connectionRuns.custom_run_plan_id, plan_id), inArray(connectionRuns.status, LIVE_RUN)));
 
 async function startNext(
   db: Db,
@@ -90,7 +90,7 @@ async function hasNewStreams(db: Db, plan_id: string): Promise<boolean> {
     .innerJoin(connectionStreams, eq(connectionStreams.id, streamRuns.stream_id))
     .where(
       and(
-        eq(connectionRuns.plan_id, plan_id),
+        eq(connectionRuns.custom_run_plan_id, plan_id),
         inArray(streamRuns.status, LIVE_STREAM),
         isNull(connectionStreams.row_count_last_run),
       ),
@@ -103,7 +103,7 @@ function waitingRuns(db: Db, plan_id: string, limit?: number) {
   const query = db
     .select()
     .from(connectionRuns)
-    .where(and(eq(connectionRuns.plan_id, plan_id), waitsForTurn))
+    .where(and(eq(connectionRuns.custom_run_plan_id, plan_id), waitsForTurn))
     .orderBy(connectionRuns.number)
     .for('update', { skipLocked: true })
     .$dynamic();
@@ -131,10 +131,10 @@ async function stopWaiting(db: Db, plan: CustomRunPlanRow, stop_reason: string):
 /** Plans with chunks that wait although nothing runs: whoever was to start them took his change back. */
 export async function stalledPlans(db: Db): Promise<string[]> {
   const rows = await db
-    .select({ plan_id: connectionRuns.plan_id })
+    .select({ plan_id: connectionRuns.custom_run_plan_id })
     .from(connectionRuns)
-    .where(and(isNotNull(connectionRuns.plan_id), inArray(connectionRuns.status, LIVE_RUN)))
-    .groupBy(connectionRuns.plan_id)
+    .where(and(isNotNull(connectionRuns.custom_run_plan_id), inArray(connectionRuns.status, LIVE_RUN)))
+    .groupBy(connectionRuns.custom_run_plan_id)
     .having(sql`bool_and(${waitsForTurn})`);
   return rows.flatMap(({ plan_id }) => plan_id ?? []);
 }

@@ -49,7 +49,7 @@ async function liveRunsOf(
         inArray(connectionRuns.status, LIVE_RUN),
         inArray(streamRuns.status, LIVE_STREAM),
         inArray(streamRuns.stream_id, stream_ids),
-        custom_only ? sql`${connectionRuns.plan_id} is not null` : undefined,
+        custom_only ? sql`${connectionRuns.custom_run_plan_id} is not null` : undefined,
       ),
     )
     .orderBy(connectionRuns.number);

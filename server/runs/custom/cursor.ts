@@ -42,7 +42,7 @@ async function lastOutcomes(db: Db, plan_id: string): Promise<ChunkOutcome[]> {
     })
     .from(streamRuns)
     .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
-    .where(eq(connectionRuns.plan_id, plan_id))
+    .where(eq(connectionRuns.custom_run_plan_id, plan_id))
     .orderBy(asc(streamRuns.stream_id), asc(connectionRuns.chunk_index), desc(connectionRuns.number));
   return rows.map(({ stream_id, chunk_index, status, state }) => ({
     stream_id,

@@ -77,7 +77,7 @@ async function insertRuns(db: Db, launch: Launch) {
         trigger_type: launch.trigger_type,
         triggered_by: actor.type === 'user' ? actor.id : null,
         rerun_of_run_id: launch.rerun_of_run_id,
-        plan_id: plan.id,
+        custom_run_plan_id: plan.id,
         chunk_index: chunk.index,
         chunk_count: plan.total_chunks,
         window_start: chunk.start_date,

@@ -112,7 +112,9 @@ export const connectionRuns = pgTable(
     index('connection_runs_list').on(t.connection_id, t.created_at, t.id),
     index('connection_runs_status').on(t.connection_id, t.status, t.created_at, t.id),
     index('connection_runs_account').on(t.account_id, t.created_at, t.connection_id, t.status),
-    index('connection_runs_plan').on(t.custom_run_plan_id, t.chunk_index).where(sql`${t.custom_run_plan_id} is not null`),
+    index('connection_runs_plan')
+      .on(t.custom_run_plan_id, t.chunk_index)
+      .where(sql`${t.custom_run_plan_id} is not null`),
     index('connection_runs_live')
       .on(t.status, t.queued_at)
       .where(sql`${t.status} in ('queued', 'running', 'retrying', 'stopping')`),

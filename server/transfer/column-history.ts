@@ -26,7 +26,8 @@ export const targetColumns = (plan: TransferPlan, { stream }: Pick<Claim, 'strea
 export function tellOfNewColumns(attempt: Attempt, schema: StreamSchema, plan: TransferPlan): void {
   const { stream, run } = attempt.claim;
   const { loaded_columns, sync_mode, state, name } = stream;
-  if (loaded_columns === null || sync_mode !== 'incremental' || state === null || run.custom_run_plan_id !== null) return;
+  if (loaded_columns === null || sync_mode !== 'incremental' || state === null || run.custom_run_plan_id !== null)
+    return;
   const added = plan.columns
     .map(({ target }) => target.name)
     .filter((column) => !Object.hasOwn(loaded_columns, column));

@@ -31,7 +31,8 @@ export async function lookBackOf(
   const { claim, schema, stream, destination } = how;
   const days = stream.backfill_days ?? claim.connection.backfill_days;
   const cursor = claim.stream.state?.cursor ?? null;
-  if (days === 0 || cursor === null || stream.sync_mode !== 'incremental' || claim.run.custom_run_plan_id !== null) return null;
+  if (days === 0 || cursor === null || stream.sync_mode !== 'incremental' || claim.run.custom_run_plan_id !== null)
+    return null;
   if (cursor !== claim.stream_run.cursor_before || !isDated(schema, stream)) return null;
   const earlier = daysBefore(cursor, days);
   if (earlier === null) return null;

@@ -30,7 +30,10 @@ export async function readPlan(ctx: Ctx, { plan_id }: z.infer<typeof PlanById>):
     : [];
   if (!plan) throw notFound('Plan');
   // By the connection as well: its runs have an index.
-  const ofPlan = and(eq(connectionRuns.connection_id, plan.connection_id), eq(connectionRuns.custom_run_plan_id, plan.id));
+  const ofPlan = and(
+    eq(connectionRuns.connection_id, plan.connection_id),
+    eq(connectionRuns.custom_run_plan_id, plan.id),
+  );
   const runs = await selectRuns(ctx.db, ofPlan, { offset: 0 });
   return {
     plan: decisionOf(plan),

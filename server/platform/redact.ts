@@ -1,3 +1,7 @@
+import { MIN_VALUE_LENGTH, valueReplacer } from './find-values.ts';
+import { type Found, findSecrets } from './secret-forms.ts';
+import { secretSpellings } from './secret-spellings.ts';
+
 export const REDACTED = '[redacted]';
 
 /** Headers that may be shown as they are; the value of any other is replaced. */
@@ -48,34 +52,6 @@ const PLAIN_HEADERS = new Set([
 
 const SECRET_NAME = /token|secret|passw|pwd|key|signature|auth|credential|cookie|session|^code$/i;
 
-/** A form of secrets, and texts of which one stands, in lower case, wherever it does: those are looked for first. */
-interface Form {
-  hints: string[];
-  pattern: RegExp;
-}
-
-/** What is a secret by its form, wherever it stands. */
-const SECRET_FORMS: Form[] = [
-  { hints: ['bearer', 'basic'], pattern: /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi },
-  { hints: ['dpm_'], pattern: /\bdpm_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}\b/g },
-  { hints: ['eyj'], pattern: /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g },
-  {
-    hints: ['-----begin '],
-    pattern: /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
-  },
-  { hints: ['password'], pattern: /(?<=\bpassword\s+)'(?:[^']|'')*'/gi },
-  { hints: ['://'], pattern: /(?<=:\/\/)[^/\s:@]*:[^/\s@]+(?=@)/g },
-];
-/** `name=value` and `"name": "value"` where the name says that the value is secret. */
-const NAMED_IN_TEXT: Form = {
-  hints: ['token', 'secret', 'passw', 'pwd', 'apikey', 'api_key', 'api-key', 'signature', 'credential'],
-  pattern:
-    /((?:"|\b)[\w-]*(?:token|secret|passw(?:or)?d|pwd|api[_-]?key|signature|credential)[\w-]*"?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s&,;}"']+)/gi,
-};
-
-/** Too short to be told from ordinary text: replacing every `1` of a log would help nobody. */
-const SHORTEST_SECRET = 4;
-
 export interface Redactor {
   headers(headers: Record<string, string>): Record<string, string>;
   query(query: Record<string, string>): Record<string, string>;
@@ -85,28 +61,19 @@ export interface Redactor {
   takeCount(): number;
 }
 
-/** Replaces secrets by name, by form, and each of `secrets` by value: as it is, URL-encoded, Base64 and JSON-escaped. */
+/** Replaces secrets by name, by form, and each of `secrets` by value, in every spelling of `secretSpellings`. */
 export function createRedactor(secrets: string[]): Redactor {
-  const values = [...new Set(secrets.filter((secret) => secret.length >= SHORTEST_SECRET).flatMap(spellings))];
-  values.sort((a, b) => b.length - a.length);
-  const byValue = values.length > 0 ? new RegExp(values.map(escapeRegExp).join('|'), 'g') : null;
   let count = 0;
   const hit = () => {
     count += 1;
     return REDACTED;
   };
+  // A shorter one cannot be told from ordinary text: replacing every `1` of a log helps no reader.
+  const long = secrets.filter((secret) => secret.length >= MIN_VALUE_LENGTH);
+  const withoutValues = valueReplacer(long.flatMap(secretSpellings), hit);
   const text = (input: string) => {
-    // Most texts have none, and to look for words is far cheaper than for patterns.
-    let output = byValue && values.some((value) => input.includes(value)) ? input.replace(byValue, hit) : input;
-    const lowered = output.toLowerCase();
-    const mayHave = ({ hints }: Form) => hints.some((hint) => lowered.includes(hint));
-    for (const form of SECRET_FORMS) if (mayHave(form)) output = output.replace(form.pattern, hit);
-    if (!mayHave(NAMED_IN_TEXT)) return output;
-    return output.replace(NAMED_IN_TEXT.pattern, (whole, name: string, value: string) => {
-      if (value.includes(REDACTED)) return whole;
-      hit();
-      return value.startsWith('"') ? `${name}"${REDACTED}"` : `${name}${REDACTED}`;
-    });
+    const output = withoutValues(input);
+    return replaced(output, findSecrets(output), hit);
   };
   const named = (entries: Record<string, string>, isPlain: (name: string) => boolean) =>
     Object.fromEntries(
@@ -136,17 +103,13 @@ function redactQuery(url: string, hit: () => string): string {
   return `${url.slice(0, start)}?${cleaned.join('&')}`;
 }
 
-function spellings(secret: string): string[] {
-  const json = JSON.stringify(secret).slice(1, -1);
-  const base64 = Buffer.from(secret).toString('base64');
-  return [
-    secret,
-    encodeURIComponent(secret),
-    json,
-    base64,
-    base64.replace(/=+$/, ''),
-    Buffer.from(secret).toString('base64url'),
-  ];
+function replaced(text: string, found: Found[], hit: () => string): string {
+  let output = '';
+  let copied = 0;
+  for (const { start, end, quoted } of found) {
+    if (text.slice(start, end).includes(REDACTED)) continue;
+    output += text.slice(copied, start) + (quoted ? `"${hit()}"` : hit());
+    copied = end;
+  }
+  return copied === 0 ? text : output + text.slice(copied);
 }
-
-const escapeRegExp = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

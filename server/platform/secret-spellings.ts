@@ -25,7 +25,11 @@ export function secretSpellings(secret: string): string[] {
 }
 
 function htmlSpellings(secret: string): string[] {
-  const named = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+  const named = secret
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
   return [named, named.replaceAll("'", '&#39;'), named.replaceAll("'", '&#x27;')];
 }
 
@@ -33,7 +37,9 @@ function htmlSpellings(secret: string): string[] {
 function base64Spellings(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const shifted = [0, 1, 2].flatMap((offset) => {
-    const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64').replace(/=+$/, '');
+    const text = Buffer.concat([Buffer.alloc(offset), bytes])
+      .toString('base64')
+      .replace(/=+$/, '');
     const start = Math.ceil((offset * 8) / 6);
     const end = Math.floor(((offset + bytes.length) * 8) / 6);
     return [text.slice(start, end)];

@@ -1,4 +1,5 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
+import { LRUCache } from 'lru-cache';
 import { apiKeys, sessions, users } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
@@ -60,17 +61,15 @@ function bearerToken(authorization: string | null): string {
   return token;
 }
 
-const MOST_SETS = 1000;
-const sets = new Map<string, ReadonlySet<Permission>>();
+const permissionSets = new LRUCache<string, ReadonlySet<Permission>>({ max: 1000 });
 
-/** One set for all who may the same: a list of forty names read and made a set is a fifth of the look-up. */
+/** Users with the same permissions share one set: building a set of forty names takes a fifth of the lookup. */
 function permissionSet(names: string): ReadonlySet<Permission> {
-  const known = sets.get(names);
+  const known = permissionSets.get(names);
   if (known) return known;
-  const made = new Set(names.split(' ').filter(Boolean) as Permission[]);
-  if (sets.size >= MOST_SETS) sets.clear();
-  sets.set(names, made);
-  return made;
+  const permissions = new Set(names.split(' ').filter(Boolean) as Permission[]);
+  permissionSets.set(names, permissions);
+  return permissions;
 }
 
 /** The clock is the database's: it also wrote `expires_at`. */

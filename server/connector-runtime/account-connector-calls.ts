@@ -3,25 +3,24 @@ import type { CheckResult, PendingRequest, Recorder } from '../connectors/contra
 import { ConfigurationError, ConnectorError, TimeoutError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
 import { createRedactor } from '../platform/redact.ts';
-import { type ConnectorHooks, openConnector, secretsOf } from './open-connector.ts';
+import { secretsOf } from './connector-secrets.ts';
+import { type ConnectorHooks, openConnector } from './open-connector.ts';
 import { watchTunnel } from './tunnel-check.ts';
-
-export { openParameters, secretsContext } from './open-connector.ts';
 
 const CHECK_MS = 20_000;
 
 const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
-/** Checks and discoveries belong to no run, so there is no network log for them. */
+/** Checks and discoveries belong to no run, so they have no network log. */
 const UNRECORDED: Recorder = { start: () => SILENT };
 
-/** `host_key_fingerprint`: of an SSH server that was not known before, for the caller to store. */
+/** `host_key_fingerprint`: key of an SSH server seen for the first time, which the caller stores. */
 export interface TestResult {
   result: CheckResult;
   error: ConnectorError | null;
   host_key_fingerprint: string | null;
 }
 
-/** Runs the connector's real check, 20 s at the most. Never throws for what the other side does: it is in `error`. */
+/** Runs the connector's check, for at most 20 s. Failures of the remote system are returned in `error`, not thrown. */
 export async function testAccountConnector(deps: Deps, row: AccountConnectorRow): Promise<TestResult> {
   const tunnel = watchTunnel();
   let host_key_fingerprint: string | null = null;
@@ -40,7 +39,7 @@ export async function testAccountConnector(deps: Deps, row: AccountConnectorRow)
   }
 }
 
-/** Calls one of the connector's `possibleValues`. @throws ConnectorError */
+/** Calls one of the connector's `possibleValues`; the result maps values to labels. @throws ConnectorError */
 export async function possibleValues(
   deps: Deps,
   row: AccountConnectorRow,
@@ -49,7 +48,7 @@ export async function possibleValues(
   try {
     return await withConnector(deps, row, CHECK_MS, async ({ connector, ctx }) => {
       const ask = connector.possibleValues?.[parameter];
-      if (!ask) throw new ConfigurationError('parameter_not_dynamic', `${parameter} has no values to list`);
+      if (!ask) throw new ConfigurationError('parameter_not_dynamic', `The values of ${parameter} cannot be listed`);
       return ask(ctx);
     });
   } catch (error) {
@@ -60,8 +59,8 @@ export async function possibleValues(
 type Opened = ReturnType<typeof openConnector>;
 
 /**
- * Opens the connector for one piece of work, `ms` at the most; afterwards whatever it left open ends.
- * @throws what the connector throws, TimeoutError `check_timeout`; `presentable` makes it fit for users.
+ * Opens the connector for one piece of work of at most `ms` milliseconds, then closes everything it opened.
+ * @throws what the connector throws, or TimeoutError `check_timeout`; pass it through `presentable` before users see it
  */
 export const withConnector = <Result>(
   deps: Deps,
@@ -79,7 +78,7 @@ async function useConnector<Result>(
   const abort = new AbortController();
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
-    const error = new TimeoutError('check_timeout', `No answer within ${ms / 1000} s`);
+    const error = new TimeoutError('check_timeout', `No response within ${ms / 1000} s`);
     abort.abort(error);
     late.reject(error);
   }, ms);
@@ -96,14 +95,14 @@ async function useConnector<Result>(
   }
 }
 
-/** The error without the secrets of the row. */
+/** The error with the row's secrets redacted. */
 export function presentable(deps: Deps, row: AccountConnectorRow, thrown: unknown): ConnectorError {
   const redactor = createRedactor(secretsOf(deps, row));
   if (thrown instanceof ConnectorError) {
     thrown.message = redactor.text(thrown.message);
     return thrown;
   }
-  deps.log.error({ err: thrown, account_connector_id: row.id }, 'a connector failed in an unforeseen way');
+  deps.log.error({ err: thrown, account_connector_id: row.id }, 'connector failed unexpectedly');
   const text = thrown instanceof Error ? thrown.message : String(thrown);
   return new ConnectorError('unexpected_error', redactor.text(text));
 }

@@ -4,40 +4,20 @@ import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest } from '../platform/errors.ts';
 import { presentable, withConnector } from './account-connector-calls.ts';
+import { AnswerCache } from './answer-cache.ts';
 
-const FRESH_MS = 60_000;
-const MAX_KNOWN = 500;
 const TIMEOUT_MS = 30_000;
 
-interface Known {
-  /** Changes of the connector make another list. */
-  revision: number;
-  until: number;
-  channels: Promise<ChatChannel[]>;
-}
-
-/** Lists do not outlive what they were asked with. */
-const lists = new WeakMap<Deps, Map<string, Known>>();
+const lists = new AnswerCache<ChatChannel[]>();
 
 /**
- * The channels of a chat connector, by name; asked for live, then kept for 60 s. Callers at the same time share one
- * question.
- * @throws ApiError 400 `not_a_chat_connector`, `account_connector_not_ready`, `upstream_error` with `upstream_code`.
+ * The channels of a chat connector, sorted by name. The list is fetched live and cached for 60 s, or until the
+ * connector changes.
+ * @throws ApiError 400 `not_a_chat_connector`, `account_connector_not_ready`, `upstream_error` with `upstream_code`
  */
 export async function chatChannels(deps: Deps, row: AccountConnectorRow): Promise<ChatChannel[]> {
   refuseUnready(row);
-  const known = lists.get(deps) ?? new Map<string, Known>();
-  lists.set(deps, known);
-  const now = deps.now().getTime();
-  const kept = known.get(row.id);
-  if (kept && kept.revision === row.revision && kept.until > now) return kept.channels;
-  const channels = ask(deps, row);
-  if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value!);
-  const entry = { revision: row.revision, until: now + FRESH_MS, channels };
-  known.set(row.id, entry);
-  // A failure is told to those who waited for it, and to nobody after them.
-  channels.catch(() => known.get(row.id) === entry && known.delete(row.id));
-  return channels;
+  return lists.get(deps, `${row.id} ${row.revision}`, () => listChannels(deps, row));
 }
 
 function refuseUnready(row: AccountConnectorRow): void {
@@ -53,7 +33,7 @@ function refuseUnready(row: AccountConnectorRow): void {
   });
 }
 
-async function ask(deps: Deps, row: AccountConnectorRow): Promise<ChatChannel[]> {
+async function listChannels(deps: Deps, row: AccountConnectorRow): Promise<ChatChannel[]> {
   try {
     const found = await withConnector(deps, row, TIMEOUT_MS, async ({ connector, ctx }) =>
       connector.type === 'destination' && connector.channels ? connector.channels(ctx) : [],

@@ -6,60 +6,32 @@ import { ConfigurationError } from '../connectors/contract/errors.ts';
 import { parseParameters } from '../connectors/contract/parameters.ts';
 import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
+import { openParameters } from './connector-secrets.ts';
 import { directConnect, tunnelConnect } from './sockets.ts';
 import { recordingFetch } from './recording-fetch.ts';
 import { rotateSecret } from './rotate-secret.ts';
-import { pinHostKey, tunnelOf, tunnelSecrets } from './tunnel-settings.ts';
+import { pinHostKey, tunnelOf } from './tunnel-settings.ts';
 
-/** The context that an account connector's secrets are sealed under. */
-export const secretsContext = (row: { account_id: string; id: string }) =>
-  `account_connector:${row.account_id}:${row.id}`;
-
-/** Parameters and opened secrets as one object, as the connector's `config` takes them. Never leaves the process. */
-export function openParameters(deps: Deps, row: AccountConnectorRow): Record<string, unknown> {
-  return { ...row.parameters, ...openSecrets(deps, row) };
-}
-
-/** The secret parameters, opened. */
-export function openSecrets(deps: Deps, row: AccountConnectorRow): Record<string, unknown> {
-  return row.secrets
-    ? (JSON.parse(deps.secrets.open(row.secrets, secretsContext(row))) as Record<string, unknown>)
-    : {};
-}
-
-/** Every string among the secrets, however deep: what the network log must never show. */
-export function secretValues(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  if (value === null || typeof value !== 'object') return [];
-  return Object.values(value).flatMap(secretValues);
-}
-
-/** All that may not be seen in a log: the secret parameters' values and the key of the tunnel. */
-export const secretsOf = (deps: Deps, row: AccountConnectorRow): string[] => [
-  ...secretValues(openSecrets(deps, row)),
-  ...tunnelSecrets(deps, row),
-];
-
-/** What the caller of a connector provides. */
+/** What the connector's caller provides. */
 export interface ConnectorHooks {
   recorder: Recorder;
   signal: AbortSignal;
-  /** Takes what must be done when the connector's work has ended, however it did. */
+  /** Registers work to run once the connector is done, whether it succeeded or failed. */
   cleanUp(work: () => Promise<void>): void;
-  /** Takes the first key that a tunnel's server showed; absent: it is noted in the row. */
+  /** Receives the host key of a server seen for the first time. Without it, the key is stored in the row. */
   hostKey?(fingerprint: string): void;
   warn(code: string, message: string): void;
   rateLimited(until: Date): void;
 }
 
-/** The connector of a row and the context to call it with. @throws ConfigurationError when its settings do not fit. */
+/** The connector of a row and the context to call it with. @throws ConfigurationError when the settings are invalid */
 export function openConnector(
   deps: Deps,
   row: AccountConnectorRow,
   hooks: ConnectorHooks,
 ): { connector: AnyConnector; ctx: ConnectorContext<unknown> } {
   const connector = findConnector(row.connector_type, row.connector_name);
-  if (!connector) throw new ConfigurationError('unknown_connector', `There is no connector ${row.connector_name}`);
+  if (!connector) throw new ConfigurationError('unknown_connector', `Unknown connector ${row.connector_name}`);
   const parsed = parseParameters(connector, openParameters(deps, row));
   if ('problems' in parsed) {
     const [first] = parsed.problems;

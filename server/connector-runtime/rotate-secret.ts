@@ -2,20 +2,20 @@ import { eq } from 'drizzle-orm';
 import { type AccountConnectorRow, accountConnectors } from '../../db/schema/index.ts';
 import type { StoredSecret } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
-import { openParameters, openSecrets, secretsContext } from './open-connector.ts';
+import { openParameters, openSecrets, secretsContext } from './connector-secrets.ts';
 
 type Path = (string | number)[];
 
 interface Rotating {
-  /** The settings as they were opened. */
+  /** The settings that the connector was opened with. */
   row: AccountConnectorRow;
   given: string;
   signal: AbortSignal;
 }
 
 /**
- * Works with a secret of an account connector alone among all processes, so that a token which is good for one use is
- * used once. What stands in its place by then is what counts, not what `row` had.
+ * Gives `work` exclusive access, across all processes, to one secret of an account connector, so that a single-use
+ * token is used once. `work` receives the stored value, which may be newer than the one in `row`.
  */
 export async function rotateSecret<Result>(
   deps: Deps,
@@ -31,7 +31,7 @@ export async function rotateSecret<Result>(
   });
 }
 
-/** Where a value stands in a tree; null: nowhere. */
+/** The path of a value in a tree, or null. */
 function placeOf(value: unknown, sought: string, path: Path = []): Path | null {
   if (value === sought) return path;
   if (typeof value !== 'object' || value === null) return null;
@@ -42,7 +42,7 @@ function placeOf(value: unknown, sought: string, path: Path = []): Path | null {
   return null;
 }
 
-/** What stands at a place; null where anything else has changed: then it may be the secret of somebody else. */
+/** The value now stored at `place`. Null when other settings changed too: the value may belong to a different login. */
 function currentAt(place: Path, before: unknown, now: unknown): string | null {
   const read = (tree: unknown) =>
     place.reduce<unknown>((node, part) => (node as Record<string, unknown> | null | undefined)?.[part], tree);
@@ -51,7 +51,7 @@ function currentAt(place: Path, before: unknown, now: unknown): string | null {
   return Bun.deepEquals(replaced(before, used, current), now) ? current : null;
 }
 
-/** The row is locked meanwhile, so that whoever changes other secrets of it is not undone. */
+/** Locks the row, so that concurrent changes to its other secrets are kept. */
 const store = (deps: Deps, id: string, { used, replacement }: { used: string; replacement: string }) =>
   deps.db.transaction(async (tx): Promise<boolean> => {
     const [row] = await tx.select().from(accountConnectors).where(eq(accountConnectors.id, id)).for('update');

@@ -1,33 +1,28 @@
+import { LRUCache } from 'lru-cache';
 import { ApiError } from '../platform/errors.ts';
 
 const WINDOW_MS = 60_000;
 const MAX_FAILURES = 20;
+const MAX_ADDRESSES = 10_000;
 
 /**
- * Failed sign-ins of one address, counted in this process: 20 a minute. A key has 256 random bits, so this keeps noise
- * from the database rather than guesses from a key.
+ * Limits failed sign-ins to 20 a minute for each address, counted in this process. A key has 256 random bits, so the
+ * limit protects the database from load rather than a key from guesses.
  */
-export function createSignInLimit(now: () => number = Date.now) {
-  let failures = new Map<string, number>();
-  let until = 0;
-  const current = () => {
-    if (now() >= until) {
-      failures = new Map();
-      until = now() + WINDOW_MS;
-    }
-    return failures;
-  };
+export function createSignInLimit() {
+  // A further failure does not extend the minute that the first one began.
+  const failures = new LRUCache<string, number>({ max: MAX_ADDRESSES, ttl: WINDOW_MS, noUpdateTTL: true });
   return {
-    /** @throws ApiError 429 `too_many_sign_ins`. */
+    /** @throws ApiError 429 `too_many_sign_ins` with `retry_after_seconds` */
     require(address: string): void {
-      if ((current().get(address) ?? 0) < MAX_FAILURES) return;
-      const retry_after_seconds = Math.ceil((until - now()) / 1000);
-      throw new ApiError(429, 'too_many_sign_ins', `Too many failed sign-ins: try again in ${retry_after_seconds} s`, {
+      if ((failures.get(address) ?? 0) < MAX_FAILURES) return;
+      const retry_after_seconds = Math.max(1, Math.ceil(failures.getRemainingTTL(address) / 1000));
+      throw new ApiError(429, 'too_many_sign_ins', `Too many failed sign-ins. Try again in ${retry_after_seconds} s`, {
         retry_after_seconds,
       });
     },
     noteFailure(address: string): void {
-      current().set(address, (current().get(address) ?? 0) + 1);
+      failures.set(address, (failures.get(address) ?? 0) + 1);
     },
   };
 }

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors } from '../../db/schema/index.ts';
-import { openParameters } from '../../server/connector-runtime/account-connector-calls.ts';
+import { openParameters } from '../../server/connector-runtime/connector-secrets.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { tasks } from '../../db/schema/index.ts';
-import { openParameters } from '../../server/connector-runtime/account-connector-calls.ts';
+import { openParameters } from '../../server/connector-runtime/connector-secrets.ts';
 import { accountConnectorsOf } from '../support/account-connectors.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';

@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors } from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
-import { secretsOf } from '../../server/connector-runtime/open-connector.ts';
+import { secretsOf } from '../../server/connector-runtime/connector-secrets.ts';
 import { openSshKey, pinHostKey, type StoredTunnel } from '../../server/connector-runtime/tunnel-settings.ts';
 import { createRedactor } from '../../server/platform/redact.ts';
 import { generateSshKey } from '../../server/platform/ssh-keys.ts';

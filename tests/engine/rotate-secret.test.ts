@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import { accountConnectors } from '../../db/schema/index.ts';
-import { openSecrets } from '../../server/connector-runtime/open-connector.ts';
+import { openSecrets } from '../../server/connector-runtime/connector-secrets.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { rotateSecret } from '../../server/connector-runtime/rotate-secret.ts';
 import { manifestOf, streamOf } from '../connectors/manifest-support.ts';

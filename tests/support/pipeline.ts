@@ -13,7 +13,7 @@ import {
 import type { StreamSchema } from '../../server/connectors/contract/connector.ts';
 import { secretNames } from '../../server/connectors/contract/parameters.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
-import { secretsContext } from '../../server/connector-runtime/account-connector-calls.ts';
+import { secretsContext } from '../../server/connector-runtime/connector-secrets.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
 import { requestStop, startRun } from '../../server/runs/lifecycle.ts';
 import { LIVE_RUN } from '../../server/pipeline/run-states.ts';

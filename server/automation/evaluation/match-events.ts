@@ -1,7 +1,7 @@
 import type { EventRow, TriggerRow } from '../../../db/schema/index.ts';
 import { evaluateRule, type RuleEvent, type RuleOutcome, storedRuleEvent } from './evaluate-rule.ts';
 import type { RuleError } from '../rules/errors.ts';
-import type { Candidate, TriggerIndex } from '../triggers/trigger-index.ts';
+import type { CandidateTrigger, TriggerIndex } from '../triggers/trigger-index.ts';
 
 /** What an event means to a trigger. */
 export interface Match {
@@ -52,13 +52,13 @@ const isAboutItself = (trigger: TriggerRow, event: EventRow) =>
 
 function matchOne(
   { matches, tallies }: BatchMatches,
-  candidate: Candidate,
+  candidate: CandidateTrigger,
   at: { event: EventRow; seen: RuleEvent },
 ): void {
   const { trigger } = candidate;
   const tally = tallies.get(trigger.id) ?? { trigger, errors: 0, last_error: null, blamed: 0, succeeded: false };
   tallies.set(trigger.id, tally);
-  const holds = (rule: Candidate['rule']) => {
+  const holds = (rule: CandidateTrigger['rule']) => {
     if (!rule) return false;
     const outcome = evaluateRule(rule, at.seen);
     count(tally, outcome);

@@ -1,14 +1,13 @@
+import { LRUCache } from 'lru-cache';
 import { type CompiledRule, compileRule } from './compile.ts';
 
-const MAX_RULES = 5000;
-const rules = new Map<string, CompiledRule>();
+const rules = new LRUCache<string, CompiledRule>({ max: 5000 });
 
-/** The compiled form of a rule's text, made once a process: a text never changes its meaning. @throws RefusedRule */
+/** The compiled form of a rule, cached in this process: the meaning of a text never changes. @throws RefusedRule */
 export function compiledRule(source: string): CompiledRule {
   const known = rules.get(source);
   if (known) return known;
-  const made = compileRule(source);
-  if (rules.size >= MAX_RULES) rules.delete(rules.keys().next().value!);
-  rules.set(source, made);
-  return made;
+  const compiled = compileRule(source);
+  rules.set(source, compiled);
+  return compiled;
 }

@@ -1,38 +1,39 @@
 import { and, eq, isNull, ne, sql } from 'drizzle-orm';
+import { LRUCache } from 'lru-cache';
 import { type TriggerRow, triggers } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import { type CompiledRule, failingRule } from '../rules/compile.ts';
 import { compiledRule } from '../rules/compiled-rules.ts';
 import { RuleError } from '../rules/errors.ts';
 
-/** How a trigger's cases are opened and closed. */
+/** How a trigger opens and resolves cases. */
 export interface CaseSettings {
   open: boolean;
   resolve_rule: string | null;
   auto_resolve: boolean;
   reopen_window_seconds: number;
-  /** Whether the actions run on resolution too. */
+  /** Whether the actions also run when the case is resolved. */
   notify_on_resolve: boolean;
-  /** The actions run at every so many further events of an open case; null: only when it is opened. */
+  /** The actions run again at every n-th event of an open case. Null: only when it opens. */
   notify_every: number | null;
 }
 
-/** A trigger with its rules, as far as an event of one kind can matter to them. */
-export interface Candidate {
+/** A trigger with those of its rules that can match one kind of event. */
+export interface CandidateTrigger {
   trigger: TriggerRow;
   rule: CompiledRule | null;
-  /** Says that the problem is over: the trigger's own rule for that, or true for the paired recovery. */
+  /** Resolves the case: the trigger's own rule, or `paired` when the kind is the recovery of a kind it watches. */
   resolve: CompiledRule | 'paired' | null;
-  /** Proactive: says that what was waited for has come. */
+  /** Proactive triggers: matches the expected event. */
   expect: CompiledRule | null;
 }
 
-/** The triggers of an account by the kind of event that may concern them. */
+/** The enabled triggers of an account, by event kind. */
 export interface TriggerIndex {
-  candidates(kind: string): Candidate[];
+  candidates(kind: string): CandidateTrigger[];
 }
 
-/** What says by itself that a problem is over, by the kind of the recovery. */
+/** Kinds of event that end a problem, with the kinds that they end. */
 const RECOVERIES: Readonly<Record<string, readonly string[]>> = {
   connection_succeeded: ['connection_failed', 'connection_partially_failed', 'data_delayed'],
   account_connector_authenticated: ['account_connector_broken', 'account_connector_reauth_required'],
@@ -40,8 +41,7 @@ const RECOVERIES: Readonly<Record<string, readonly string[]>> = {
   plan_limit_cleared: ['plan_limit_warning', 'plan_limit_reached', 'credits_exhausted'],
 };
 
-const MAX_ACCOUNTS = 1000;
-const known = new Map<string, { version: string; index: TriggerIndex }>();
+const indexes = new LRUCache<string, { version: string; index: TriggerIndex }>({ max: 1000 });
 
 const live = (account_id: string) =>
   and(
@@ -51,28 +51,27 @@ const live = (account_id: string) =>
     ne(triggers.state, 'auto_disabled'),
   );
 
-/** The account's enabled triggers; read anew only when one of them was edited. */
+/** The account's enabled triggers, read again only after one of them was edited. */
 export async function triggerIndex(db: Db, account_id: string): Promise<TriggerIndex> {
   const [row] = await db
     .select({
-      // No maximum: of two edits the one with the older time stamp may be committed last.
+      // A hash, not the latest timestamp: of two edits, the one with the older timestamp may commit last.
       version: sql<string>`count(*) || ':' || coalesce(sum(hashtextextended(${triggers.id}::text || ${triggers.updated_at}::text, 0)), 0)`,
     })
     .from(triggers)
     .where(live(account_id));
   const version = row?.version ?? '';
-  const cached = known.get(account_id);
+  const cached = indexes.get(account_id);
   if (cached?.version === version) return cached.index;
   const rows = await db.select().from(triggers).where(live(account_id)).orderBy(triggers.id);
   const index = indexOf(rows);
-  if (known.size >= MAX_ACCOUNTS) known.delete(known.keys().next().value!);
-  known.set(account_id, { version, index });
+  indexes.set(account_id, { version, index });
   return index;
 }
 
 function indexOf(rows: TriggerRow[]): TriggerIndex {
   const all = rows.map(rulesOf);
-  const byKind = new Map<string, Candidate[]>();
+  const byKind = new Map<string, CandidateTrigger[]>();
   return {
     candidates(kind) {
       let found = byKind.get(kind);
@@ -116,7 +115,7 @@ export const caseSettings = (trigger: Pick<TriggerRow, 'case_settings'>): CaseSe
   ...trigger.case_settings,
 });
 
-/** A rule that another version of the service took is an error of its trigger, not of the engine. */
+/** A rule that another version of the service accepted fails its trigger only, not the evaluation of the account. */
 function stored(source: string): CompiledRule {
   try {
     return compiledRule(source);
@@ -126,7 +125,7 @@ function stored(source: string): CompiledRule {
   }
 }
 
-function candidate({ trigger, ...rules }: TriggerRules, kind: string): Candidate[] {
+function candidate({ trigger, ...rules }: TriggerRules, kind: string): CandidateTrigger[] {
   const concerned = (rule: CompiledRule | null) => (rule && (rule.kinds?.includes(kind) ?? true) ? rule : null);
   const hinted = trigger.matched_kinds?.includes(kind) ?? true;
   const rule = hinted ? concerned(rules.rule) : null;
@@ -135,7 +134,7 @@ function candidate({ trigger, ...rules }: TriggerRules, kind: string): Candidate
   return rule || resolve || expect ? [{ trigger, rule, resolve, expect }] : [];
 }
 
-/** A recovery closes only what is about the problem alone. */
+/** A recovery resolves cases only of triggers that watch for its problem and not for the recovery itself. */
 function isPaired(trigger: TriggerRow, kind: string): boolean {
   const problems = RECOVERIES[kind];
   const { auto_resolve } = caseSettings(trigger);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { findConnector } from '../../connectors/registry.ts';
-import { openParameters } from '../../connector-runtime/account-connector-calls.ts';
+import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { checkParameters } from './parameters.ts';

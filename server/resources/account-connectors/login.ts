@@ -1,7 +1,7 @@
 import { and, eq, isNull } from 'drizzle-orm';
 import { type AccountConnectorRow, accountConnectors } from '../../../db/schema/index.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { openParameters } from '../../connector-runtime/account-connector-calls.ts';
+import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';

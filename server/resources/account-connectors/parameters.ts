@@ -2,7 +2,7 @@ import type { AccountConnectorRow } from '../../../db/schema/index.ts';
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
 import { describeParameters, parseParameters, secretNames } from '../../connectors/contract/parameters.ts';
 import type { Deps } from '../../deps.ts';
-import { secretsContext } from '../../connector-runtime/account-connector-calls.ts';
+import { secretsContext } from '../../connector-runtime/connector-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
 
 /** What stands for a secret in answers; sent back, it means "unchanged". */

@@ -4,15 +4,15 @@ import { ConnectorError } from '../../connectors/contract/errors.ts';
 import { type ConnectorParameter, describeParameters, parseParameters } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import type { Deps } from '../../deps.ts';
-import { openParameters, possibleValues } from '../../connector-runtime/account-connector-calls.ts';
+import { possibleValues } from '../../connector-runtime/account-connector-calls.ts';
+import { AnswerCache } from '../../connector-runtime/answer-cache.ts';
+import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { type ApiError, badRequest, notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { findAccountConnector } from './query.ts';
-import { strangerAmong } from './stream-reference.ts';
+import { unknownReference } from './stream-reference.ts';
 
-const MOST_VALUES = 5000;
-const CACHE_MS = 60_000;
-const MOST_CACHED = 1000;
+const MAX_VALUES = 5000;
 
 interface Question {
   account_connector_id: string;
@@ -23,9 +23,11 @@ interface Question {
 
 type Values = Record<string, string>;
 
+const answers = new AnswerCache<Values>();
+
 /**
- * The values that a parameter can have, asked of the other side, label by label; an answer holds for a minute unless
- * the settings change.
+ * The values that a parameter can have, by value with their labels, sorted by label and at most 5,000. They are listed
+ * by the remote system and cached for 60 s, or until the settings change.
  * @throws ApiError 400 `parameter_not_dynamic`, `missing_dependency`, `upstream_auth_failed`, `upstream_timeout`,
  * `upstream_error`; 404 for what the request names.
  */
@@ -35,19 +37,19 @@ export async function dynamicPossibleValues(ctx: Ctx, question: Question): Promi
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   const parameter = connector && describeParameters(connector).find((one) => one.name === parameter_name);
   if (!parameter) throw notFound('Parameter');
-  const stranger = await strangerAmong(ctx, { account_connector_id: row.id, connection_id, stream_id });
-  if (stranger) throw notFound(stranger === 'stream' ? 'Stream' : 'Connection');
+  const unknown = await unknownReference(ctx, { account_connector_id: row.id, connection_id, stream_id });
+  if (unknown) throw notFound(unknown === 'stream' ? 'Stream' : 'Connection');
   if (!parameter.dynamic_possible_values) {
-    throw badRequest('parameter_not_dynamic', `${parameter_name} has no values to ask for`, {
+    throw badRequest('parameter_not_dynamic', `The values of ${parameter_name} cannot be listed`, {
       field: 'parameter_name',
     });
   }
   refuseIncomplete(connector, parameter, openParameters(ctx.deps, row));
   const key = JSON.stringify([row.id, row.revision, parameter_name, connection_id, stream_id]);
-  return cached(ctx.deps, key, () => ask(ctx.deps, row, parameter_name));
+  return answers.get(ctx.deps, key, () => listValues(ctx.deps, row, parameter_name));
 }
 
-/** What the question needs must be filled in; that the credentials are missing is the same to users as wrong ones. */
+/** Missing credentials are reported like wrong ones: users fix both in the same place. */
 function refuseIncomplete(
   connector: AnyConnector,
   parameter: ConnectorParameter,
@@ -56,7 +58,7 @@ function refuseIncomplete(
   const parsed = parseParameters(connector, given);
   const lacking = 'problems' in parsed ? parsed.problems.filter(({ code }) => code === 'missing_parameter') : [];
   const needed = (parameter.depends_on ?? []).filter((name) => given[name] == null || given[name] === '');
-  // What is asked for need not be there yet.
+  // The parameter itself may still be empty: its values are being listed.
   const missing = [...needed, ...lacking.map((problem) => problem.parameter)].filter((name) => name !== parameter.name);
   if (missing.length === 0) return;
   const secret = new Set(
@@ -67,10 +69,10 @@ function refuseIncomplete(
   if (missing.every((name) => secret.has(name))) {
     throw badRequest('upstream_auth_failed', 'The credentials are missing', { missing_parameters: missing });
   }
-  throw badRequest('missing_dependency', `First needed: ${missing.join(', ')}`, { missing_parameters: missing });
+  throw badRequest('missing_dependency', `Fill in first: ${missing.join(', ')}`, { missing_parameters: missing });
 }
 
-async function ask(deps: Deps, row: AccountConnectorRow, parameter: string): Promise<Values> {
+async function listValues(deps: Deps, row: AccountConnectorRow, parameter: string): Promise<Values> {
   const values = await possibleValues(deps, row, parameter).catch((error: unknown) => {
     throw error instanceof ConnectorError ? upstream(error) : error;
   });
@@ -78,7 +80,7 @@ async function ask(deps: Deps, row: AccountConnectorRow, parameter: string): Pro
   const sorted = Object.entries(values).toSorted(
     ([a, one], [b, two]) => order.compare(one, two) || order.compare(a, b),
   );
-  return Object.fromEntries(sorted.slice(0, MOST_VALUES));
+  return Object.fromEntries(sorted.slice(0, MAX_VALUES));
 }
 
 function upstream(error: ConnectorError): ApiError {
@@ -87,20 +89,4 @@ function upstream(error: ConnectorError): ApiError {
     timeout: 'upstream_timeout',
   };
   return badRequest(codes[error.type] ?? 'upstream_error', error.message, { upstream_code: error.code });
-}
-
-const caches = new WeakMap<Deps, Map<string, { until: number; values: Promise<Values> }>>();
-
-/** Whoever asks while an answer is on its way waits for that one. Failures are not kept. */
-function cached(deps: Deps, key: string, load: () => Promise<Values>): Promise<Values> {
-  const cache = caches.get(deps) ?? new Map<string, { until: number; values: Promise<Values> }>();
-  caches.set(deps, cache);
-  const now = deps.now().getTime();
-  const known = cache.get(key);
-  if (known && known.until > now) return known.values;
-  for (const [old, { until }] of cache) if (until <= now || cache.size >= MOST_CACHED) cache.delete(old);
-  const values = load();
-  cache.set(key, { until: now + CACHE_MS, values });
-  values.catch(() => cache.get(key)?.values === values && cache.delete(key));
-  return values;
 }

@@ -4,10 +4,10 @@ import type { Ctx } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
 
 /**
- * Which of the connection and the stream that a request names is not the account's, does not belong to the other or
- * does not use this account connector; null: both are right.
+ * Which of the given connection and stream is not valid: it must belong to the account and use the account connector,
+ * and the stream must belong to the connection. Null when both are valid.
  */
-export async function strangerAmong(
+export async function unknownReference(
   ctx: Ctx,
   use: { account_connector_id: string; connection_id?: string | null; stream_id?: string | null },
 ): Promise<'connection' | 'stream' | null> {

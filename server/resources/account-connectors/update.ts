@@ -2,7 +2,7 @@ import { and, eq, inArray, isNull, or } from 'drizzle-orm';
 import { type AccountConnectorRow, accountConnectors, connectionRuns, connections } from '../../../db/schema/index.ts';
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { openParameters } from '../../connector-runtime/account-connector-calls.ts';
+import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { LIVE_RUN } from '../../pipeline/run-states.ts';
 import type { StoredTunnel } from '../../connector-runtime/tunnel-settings.ts';
 import { badRequest } from '../../platform/errors.ts';

@@ -7,12 +7,13 @@ import {
   parseParameters,
 } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { openParameters, testAccountConnector } from '../../connector-runtime/account-connector-calls.ts';
+import { testAccountConnector } from '../../connector-runtime/account-connector-calls.ts';
+import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { MASK, overlayParameters, sealParameters } from './parameters.ts';
 import { findAccountConnector } from './query.ts';
-import { strangerAmong } from './stream-reference.ts';
+import { unknownReference } from './stream-reference.ts';
 import type { Finding, ValidationRequest, ValidationResult } from './validation-schema.ts';
 
 /**
@@ -27,9 +28,9 @@ export async function validateParameter(
   const started = performance.now();
   const row = await findAccountConnector(ctx, input.account_connector_id, false);
   requirePermission(ctx, `${row.connector_type}s.update`);
-  const stranger = await strangerAmong(ctx, { ...input, account_connector_id: row.id });
-  if (stranger) {
-    const field = `${stranger}_id`;
+  const unknown = await unknownReference(ctx, { ...input, account_connector_id: row.id });
+  if (unknown) {
+    const field = `${unknown}_id`;
     throw badRequest('invalid_reference', `${field} names nothing that uses "${row.name}"`, { field });
   }
   const { connector, parameter } = namedParameter(row, input);
@@ -62,8 +63,8 @@ function namedParameter(row: AccountConnectorRow, input: ValidationRequest) {
     badRequest('unknown_parameter', `${row.connector_name} has no parameter "${name}"`, { field });
   const parameter = known.find((one) => one.name === input.parameter_name);
   if (!connector || !parameter) throw refuse(input.parameter_name, 'parameter_name');
-  const stranger = Object.keys(input.parameters ?? {}).find((name) => !known.some((one) => one.name === name));
-  if (stranger !== undefined) throw refuse(stranger, `parameters.${stranger}`);
+  const unknown = Object.keys(input.parameters ?? {}).find((name) => !known.some((one) => one.name === name));
+  if (unknown !== undefined) throw refuse(unknown, `parameters.${unknown}`);
   return { connector, parameter };
 }
 

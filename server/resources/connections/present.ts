@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { findConnector } from '../../connectors/registry.ts';
 import { describeSchedule, nextTicks, type Schedule } from '../../pipeline/schedule.ts';
 import { isLiveRun, type RunStatus } from '../../pipeline/run-states.ts';
@@ -8,7 +9,7 @@ import type { ConnectionSchema } from './schema.ts';
 const NEXT_RUNS = 5;
 const FAILING_AFTER = 3;
 
-/** A record as the interface shows it. */
+/** A connection in its wire form. */
 export function presentConnection(record: ConnectionRecord, now: Date): ConnectionSchema {
   const { connection, last_run, active_run_id } = record;
   const { run_counter: _counter, deleted_at: _deleted, locked_from: _locked, ...known } = connection;
@@ -41,19 +42,17 @@ function presentSchedule(connection: ConnectionRecord['connection']): Connection
   return { ...schedule, description: describeSchedule(schedule), next_runs: upcoming(schedule, next_run_at) };
 }
 
-const MEMO_SIZE = 2000;
-const memo = new Map<string, string[]>();
+const upcomingTicks = new LRUCache<string, string[]>({ max: 2000 });
 
-/** The stored tick and the four after it. Time zones make ticks dear (70 µs each), and lists ask again and again. */
+/** The stored tick and the four after it. Cached: a tick takes 70 µs because of time zones, and lists ask for many. */
 function upcoming(schedule: Schedule, next_run_at: string | null): string[] {
   if (next_run_at === null) return [];
   const key = JSON.stringify([schedule, next_run_at]);
-  const known = memo.get(key);
+  const known = upcomingTicks.get(key);
   if (known) return known;
   const from = { anchor: new Date(next_run_at), after: new Date(next_run_at) };
   const ticks = [next_run_at, ...nextTicks(schedule, from, NEXT_RUNS - 1).map((tick) => tick.toISOString())];
-  if (memo.size >= MEMO_SIZE) memo.clear();
-  memo.set(key, ticks);
+  upcomingTicks.set(key, ticks);
   return ticks;
 }
 
@@ -67,7 +66,7 @@ function healthOf(record: ConnectionRecord, ticks: string[], now: Date): Connect
   return last_run ? 'healthy' : 'pending';
 }
 
-/** No success for two intervals although the schedule is on. */
+/** No success for two intervals while the schedule is active. */
 function isStale(connection: ConnectionRecord['connection'], ticks: string[], now: Date): boolean {
   const [first, second] = ticks;
   if (!first || !second || connection.last_succeeded_at === null) return false;

@@ -1,0 +1,30 @@
+import type { AccountConnectorRow } from '../../db/schema/index.ts';
+import type { Deps } from '../deps.ts';
+import { tunnelSecrets } from './tunnel-settings.ts';
+
+/** The context that an account connector's secrets are sealed under. */
+export const secretsContext = (row: { account_id: string; id: string }) =>
+  `account_connector:${row.account_id}:${row.id}`;
+
+/** Parameters and decrypted secrets in one object, the input of the connector's `config`. Never leaves the process. */
+export function openParameters(deps: Deps, row: AccountConnectorRow): Record<string, unknown> {
+  return { ...row.parameters, ...openSecrets(deps, row) };
+}
+
+export function openSecrets(deps: Deps, row: AccountConnectorRow): Record<string, unknown> {
+  return row.secrets
+    ? (JSON.parse(deps.secrets.open(row.secrets, secretsContext(row))) as Record<string, unknown>)
+    : {};
+}
+
+/** Every value that must not appear in a log: the secret parameters and the private key of the tunnel. */
+export const secretsOf = (deps: Deps, row: AccountConnectorRow): string[] => [
+  ...stringsIn(openSecrets(deps, row)),
+  ...tunnelSecrets(deps, row),
+];
+
+function stringsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (value === null || typeof value !== 'object') return [];
+  return Object.values(value).flatMap(stringsIn);
+}

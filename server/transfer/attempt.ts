@@ -5,21 +5,21 @@ import { createRedactor, type Redactor } from '../platform/redact.ts';
 import { type Claim, type Progress, recordProgress } from '../runs/claim-stream.ts';
 import { secretsOf } from '../connector-runtime/connector-secrets.ts';
 import type { ConnectorHooks } from '../connector-runtime/open-connector.ts';
-import { keepMemoryFlat } from './limit-memory-growth.ts';
+import { limitMemoryGrowth } from './limit-memory-growth.ts';
 import { NetworkLog } from '../connector-runtime/network-log.ts';
 import { markRateLimited } from '../runs/rate-limits.ts';
 
-const SIGN_OF_LIFE_MS = 1000;
+const HEARTBEAT_MS = 1000;
 const MAX_WARNINGS = 100;
 
-/** The run was asked to stop. */
+/** A stop of the run was requested. */
 export class StopRequested extends Error {}
-/** The stream belongs to another worker now. */
+/** Another worker holds the claim now. */
 export class ClaimLost extends Error {}
-/** This worker shuts down. */
+/** This worker is shutting down. */
 export class WorkerStopping extends Error {}
 
-/** One attempt at a stream as its worker holds it: progress, signs of life, the signal that ends it, its logs. */
+/** One attempt at a stream in this worker: its progress, heartbeat, abort signal and network logs. */
 export class Attempt {
   readonly progress: Progress;
   readonly warnings: StoredWarning[] = [];
@@ -28,7 +28,7 @@ export class Attempt {
   readonly #logs: { source: NetworkLog; destination: NetworkLog };
   readonly #cleanUps: (() => Promise<void>)[] = [];
   #timer: Timer | undefined;
-  #beating: Promise<void> | null = null;
+  #heartbeat: Promise<void> | null = null;
 
   constructor(
     readonly deps: Deps,
@@ -78,7 +78,7 @@ export class Attempt {
       warn: (code, message) => this.warn(code, message),
       rateLimited: (until) => {
         this.progress.rate_limited_until = until.toISOString();
-        this.beat();
+        this.heartbeat();
       },
     };
   }
@@ -88,27 +88,27 @@ export class Attempt {
     this.warnings.push({ code, message: this.redactor.text(message), stream_name: this.claim.stream_run.stream_name });
   }
 
-  /** Rows have arrived from the source. */
-  saw(rows: number, bytes: number): void {
+  /** Counts rows that arrived from the source. */
+  recordRead(rows: number, bytes: number): void {
     this.progress.rows_read += rows;
     this.progress.bytes_read += bytes;
-    keepMemoryFlat(bytes);
+    limitMemoryGrowth(bytes);
     this.progress.rate_limited_until = null;
     this.progress.first_row_at ??= this.deps.now().toISOString();
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.beat(), SIGN_OF_LIFE_MS);
+    this.#timer = setInterval(() => this.heartbeat(), HEARTBEAT_MS);
   }
 
-  /** Looks at once whether the run is to stop; also the answer to a NOTIFY. */
-  beat(): void {
-    this.#beating ??= this.#signOfLife().finally(() => {
-      this.#beating = null;
+  /** Records progress, renews the claim and checks for a stop. One at a time. */
+  heartbeat(): void {
+    this.#heartbeat ??= this.#sendHeartbeat().finally(() => {
+      this.#heartbeat = null;
     });
   }
 
-  async #signOfLife(): Promise<void> {
+  async #sendHeartbeat(): Promise<void> {
     const { source, destination } = this.#logs;
     this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;
     source.flushOld();
@@ -117,23 +117,23 @@ export class Attempt {
       const { rate_limited_until } = this.progress;
       if (rate_limited_until !== null) await markRateLimited(this.deps.db, this.claim, rate_limited_until);
       const status = await recordProgress(this.deps.db, this.claim, this.progress);
-      if (status === null) this.end(new ClaimLost('Another worker holds this stream'));
-      else if (status === 'stopping') this.end(new StopRequested('The run was asked to stop'));
+      if (status === null) this.abort(new ClaimLost('Another worker holds this stream'));
+      else if (status === 'stopping') this.abort(new StopRequested('A stop of the run was requested'));
     } catch (error) {
-      // The database may be away for a moment; if for longer, the lease runs out and the fence protects the rows.
-      this.deps.log.warn({ err: error }, 'sign of life failed');
+      // The database may be unavailable for a moment. If for longer, the lease expires and the fence protects the rows.
+      this.deps.log.warn({ err: error }, 'heartbeat failed');
     }
   }
 
-  end(reason: Error): void {
+  abort(reason: Error): void {
     if (!this.signal.aborted) this.#abort.abort(reason);
   }
 
-  /** Ends the connectors' tunnels and the signs of life, and stores what is left of the logs. */
+  /** Closes the connectors' tunnels, stops the heartbeat and stores the remaining log entries. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#cleanUps.map((work) => work()));
     clearInterval(this.#timer);
-    await this.#beating;
+    await this.#heartbeat;
     const { source, destination } = this.#logs;
     this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;
     await Promise.all([source.close(), destination.close()]);

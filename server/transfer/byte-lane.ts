@@ -1,12 +1,12 @@
 import type { ByteFormat, ByteStream, StreamState } from '../connectors/contract/connector.ts';
 import type { Attempt } from './attempt.ts';
-import { CheckpointPace } from './checkpoint.ts';
-import { canMapCopyText, createCopyTextMapper } from './copy-text-mapping.ts';
+import { CheckpointPace } from './checkpoint-pace.ts';
+import { canMapCopyText, createCopyTextMapper } from './copy-text-mapper.ts';
 import { fromSource, onSide } from '../connector-runtime/side-error.ts';
 import { notBefore } from './lookback-window.ts';
 import { commitCheckpoint, type Transfer } from './commit-checkpoint.ts';
 
-/** The best format that both sides speak and in which the engine can do what is left to do on the way. */
+/** The first shared format in which the engine can still apply the plan. Null: the rows must be decoded. */
 export function byteFormat({ plan, source, writer, request }: Transfer): ByteFormat | null {
   if (!source.copy || !writer.pipe) return null;
   const accepted = writer.byteFormats ?? [];
@@ -16,10 +16,10 @@ export function byteFormat({ plan, source, writer, request }: Transfer): ByteFor
 }
 
 /**
- * The lane of bytes: a pipe from each checkpoint to the next, or one in all where the stream has no state.
- * @returns the state at the end.
+ * Moves the stream as encoded bytes: one pipe per checkpoint, or a single pipe when the stream has no state. Resolves to
+ * the state at the end.
  */
-export async function pipeBytes(input: Transfer, format: ByteFormat): Promise<StreamState | null> {
+export async function moveBytes(input: Transfer, format: ByteFormat): Promise<StreamState | null> {
   const { attempt, source, sourceContext, writer, request } = input;
   const { claim, deps } = attempt;
   const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
@@ -31,7 +31,7 @@ export async function pipeBytes(input: Transfer, format: ByteFormat): Promise<St
   async function* upToCheckpoint() {
     for (let due = false; !due; ) {
       const { done, value } = await chunks.next().catch((error: unknown) => {
-        // The writer may wrap what breaks off under its hands; the source's own words are the ones to keep.
+        // The writer may wrap this error: keep the source's own.
         sourceError = error;
         throw error;
       });
@@ -66,11 +66,11 @@ async function* counted(attempt: Attempt, stream: ByteStream): AsyncGenerator<Ui
   let rows = 0;
   for await (const chunk of stream.chunks) {
     const sofar = stream.rows();
-    attempt.saw(sofar - rows, chunk.length);
+    attempt.recordRead(sofar - rows, chunk.length);
     rows = sofar;
     yield chunk;
   }
-  attempt.saw(stream.rows() - rows, 0);
+  attempt.recordRead(stream.rows() - rows, 0);
 }
 
 function mapperOf({ attempt, plan }: Transfer): (chunk: Uint8Array) => Uint8Array {

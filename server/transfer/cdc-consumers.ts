@@ -17,34 +17,34 @@ import type { Claim } from '../runs/claim-stream.ts';
 import { connectionFacts } from '../events/run-events.ts';
 import { givesChanges, takesChanges } from '../pipeline/stream-defaults.ts';
 
-/** How often a log is looked at whose reader does not run. */
-export const LAG_SECONDS = 300;
+/** How often the lag of an idle consumer is measured. */
+export const LAG_CHECK_SECONDS = 300;
 
-/** Who reads the source's log for this stream; undefined: it is read without it, as custom runs do. */
-export function readerOf({ run, stream }: Claim, schema: StreamSchema): string | undefined {
+/** Id of the stream's CDC consumer. Undefined: the stream is read without the log, as in custom runs. */
+export function consumerOf({ run, stream }: Claim, schema: StreamSchema): string | undefined {
   return givesChanges(schema, stream) && run.custom_run_plan_id === null ? stream.id : undefined;
 }
 
-/** @throws ConfigurationError for a destination that would take a deleted row for one that is there. */
-export function refuseChanges(follows: boolean, { stream }: Claim, destination: AnyDestination): void {
+/** @throws ConfigurationError when the destination cannot apply deletes, and would keep deleted rows */
+export function refuseUnsupportedChanges(follows: boolean, { stream }: Claim, destination: AnyDestination): void {
   if (!follows || takesChanges(destination, stream.destination_sync_mode)) return;
   throw new ConfigurationError(
     'changes_unsupported',
-    `${destination.display_name} cannot apply deletes: write ${stream.name} by append, which keeps each change as a row`,
+    `${destination.display_name} cannot apply deletes. Write ${stream.name} with append, which keeps each change as a row`,
   );
 }
 
-/** Before the first read, so that whatever it leaves at the source is known. */
-export async function noteReader(db: Db, { stream, source }: Claim): Promise<void> {
-  const next_look_at = sql`now() + make_interval(secs => ${LAG_SECONDS})`;
+/** Called before the first read, so that whatever it leaves at the source is known. */
+export async function registerConsumer(db: Db, { stream, source }: Claim): Promise<void> {
+  const next_look_at = sql`now() + make_interval(secs => ${LAG_CHECK_SECONDS})`;
   await db
     .insert(changeReaders)
     .values({ stream_id: stream.id, source_id: source.id, next_look_at })
     .onConflictDoNothing();
 }
 
-/** The rows are committed: the source may let go of its log. Where that fails, the next read says it again. */
-export async function acknowledgeChanges(
+/** Confirms the committed position, so that the source can discard its log. On failure, the next read confirms it. */
+export async function confirmChanges(
   attempt: Attempt,
   read: { source: AnySource; sourceContext: ConnectorContext<unknown>; request: ReadRequest },
   state: StreamState | null,
@@ -56,25 +56,25 @@ export async function acknowledgeChanges(
     const lag = await source.acknowledge(sourceContext, request, state);
     attempt.progress.log_lag_bytes = lag.bytes;
     if (lag.is_high) attempt.warn('change_log_lagging', lagText(stream.name, lag.bytes));
-    await attempt.deps.db.transaction((tx) => noteLag(tx, stream, lag));
+    await attempt.deps.db.transaction((tx) => recordLag(tx, stream, lag));
   } catch (error) {
     attempt.signal.throwIfAborted();
-    attempt.warn('not_acknowledged', `The source could not be told what has been read: ${(error as Error).message}`);
+    attempt.warn('not_acknowledged', `The position in the change log could not be confirmed: ${(error as Error).message}`);
   }
 }
 
 const lagText = (stream: string, bytes: number) =>
   `The source keeps ${Math.round(bytes / 1_000_000)} MB of log for ${stream}`;
 
-/** Notes how far a reader is behind; users are told when that becomes too much. */
-export async function noteLag(
+/** Records how far a consumer is behind, and emits an event when the lag becomes high. */
+export async function recordLag(
   db: Db,
   stream: Pick<StreamRow, 'id' | 'account_id' | 'connection_id' | 'name' | 'namespace'>,
   lag: LogLag,
 ) {
   const [before] = await db.select().from(changeReaders).where(eq(changeReaders.stream_id, stream.id)).for('update');
   if (!before) return;
-  const next_look_at = sql`now() + make_interval(secs => ${LAG_SECONDS})`;
+  const next_look_at = sql`now() + make_interval(secs => ${LAG_CHECK_SECONDS})`;
   await db
     .update(changeReaders)
     .set({ lag_bytes: lag.bytes, is_lagging: lag.is_high, next_look_at })

@@ -5,18 +5,18 @@ import type { Deps } from '../deps.ts';
 import { type Attempt, ClaimLost, StopRequested, WorkerStopping } from './attempt.ts';
 import type { Outcome } from '../runs/end-attempt.ts';
 
-/** What an attempt's error means for the stream. Null: the stream is not ours any more, so nothing is to be written. */
-export function outcomeOf(deps: Deps, attempt: Attempt, thrown: unknown): Outcome | null {
+/** What an attempt's error means for the stream. Null: the claim is lost, so nothing must be written. */
+export function classifyError(deps: Deps, attempt: Attempt, thrown: unknown): Outcome | null {
   const origin = thrown instanceof SideError ? thrown.origin : 'replication';
   const error = thrown instanceof SideError ? thrown.cause : thrown;
-  // The reason of the abort counts, not what the connector made of it.
+  // The reason of the abort counts, not the error that the connector derived from it.
   const reason: unknown = attempt.signal.aborted ? attempt.signal.reason : error;
   if (reason instanceof ClaimLost || error instanceof FencedError) return null;
   if (reason instanceof StopRequested) return { kind: 'stopped' };
   if (reason instanceof WorkerStopping) return { kind: 'released' };
   const described = describe(attempt, error, origin);
   if (!(error instanceof ConnectorError)) {
-    deps.log.error({ err: error, stream_run_id: attempt.claim.stream_run.id }, 'unexpected error in a stream');
+    deps.log.error({ err: error, stream_run_id: attempt.claim.stream_run.id }, 'stream failed unexpectedly');
   }
   if (!described.retryable) return { kind: 'failed', error: described };
   return {
@@ -35,7 +35,7 @@ function describe(attempt: Attempt, error: unknown, origin: 'source' | 'destinat
     message: attempt.redactor.text(known ? text : `The ${origin} failed unexpectedly: ${text}`),
     origin,
     type: known ? error.type : 'system_error',
-    // An error that nobody foresaw may pass: it gets the same attempts as a lost connection.
+    // An unexpected error may be temporary: it gets the same attempts as a lost connection.
     retryable: known ? error.retryable : true,
     stream_name: attempt.claim.stream_run.stream_name,
     internal_message: attempt.redactor.text(error instanceof Error ? (error.stack ?? text) : text),

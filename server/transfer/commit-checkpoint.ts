@@ -10,7 +10,7 @@ import { recordCheckpoint } from '../runs/claim-stream.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import type { TransferPlan } from '../pipeline/transfer-plan.ts';
 
-/** A stream on its way. */
+/** A stream that is being moved. */
 export interface Transfer {
   attempt: Attempt;
   plan: TransferPlan;
@@ -18,24 +18,24 @@ export interface Transfer {
   sourceContext: ConnectorContext<unknown>;
   writer: Writer;
   request: ReadRequest;
-  /** Everything is committed at the end or nothing: there is no checkpoint on the way to note down. */
+  /** Everything is committed at the end, without checkpoints in between. */
   at_once: boolean;
-  /** Set where the read looks back: no state that is noted down is before it. */
+  /** Set when the read starts in the lookback window: recorded states never move behind it. */
   floor: StreamState | null;
   state_version: number;
 }
 
-/** Has the destination commit what it was given, and notes it down. */
+/** Commits the rows written so far at the destination, then records the checkpoint. */
 export async function commitCheckpoint(input: Transfer, state: StreamState): Promise<void> {
   const { attempt, writer } = input;
   const counts = await onSide('destination', () => writer.checkpoint(state));
   attempt.signal.throwIfAborted();
   input.state_version += 1;
-  if (!(await record(input, state, counts))) throw new ClaimLost('Another worker holds this stream');
+  if (!(await recordCommit(input, state, counts))) throw new ClaimLost('Another worker holds this stream');
 }
 
-/** After a commit of the destination: the control plane's own note of it. False: the stream is another worker's now. */
-export async function record(
+/** Records a commit of the destination in the control plane. False: another worker holds the claim now. */
+export async function recordCommit(
   input: Transfer,
   state: StreamState | null,
   counts: Awaited<ReturnType<Writer['finish']>>,

@@ -7,11 +7,11 @@ let ceiling = CEILING;
 let moved = 0;
 
 /**
- * Collects garbage when the process has grown, called with the bytes that were moved. Left alone, the collector lets
- * buffers off the sockets pile up for longer the longer a run is: 136 MB at the peak for 1M rows, 191 MB for 10M.
- * A collection every 16 MB moved kept it flat, but costs 15–40 ms each, a seventh of the whole run; by size it is rare.
+ * Collects garbage once the process has grown; called with the number of bytes moved. Without it, socket buffers
+ * accumulate with the length of a run: a peak of 136 MB for 1M rows, 191 MB for 10M. Collecting every 16 MB moved also
+ * keeps memory flat, but at 15–40 ms each takes a seventh of the run; collecting by process size is rare.
  */
-export function keepMemoryFlat(bytes: number): void {
+export function limitMemoryGrowth(bytes: number): void {
   moved += bytes;
   if (moved < EVERY_BYTES) return;
   moved = 0;

@@ -10,24 +10,24 @@ type StreamRow = Claim['stream'];
 
 const DAY_MICROS = 86_400_000_000;
 
-/** An incremental read that begins `backfill_days` before its cursor. */
-export interface LookBack {
-  /** Where the read begins. */
+/** An incremental read that starts `backfill_days` before its cursor. */
+export interface LookbackWindow {
+  /** Where the read starts. */
   from: StreamState;
-  /** Append: the rows from there on give way to those read, so that none is there twice. */
+  /** Append only: the destination replaces its rows from there on, so that none is duplicated. */
   replace_window: WriteTarget['replace_window'];
 }
 
 /**
- * How far back the next incremental read is to look. Null: not at all, since nothing says so, there is no place to look
- * back from, the cursor is no date, or this run has looked back before and gone on. Where rows would be appended twice
- * it is null as well, and `warn` tells.
+ * The lookback window of the next incremental read. Null: none is configured, there is no cursor yet, the cursor is not
+ * a date, or an earlier attempt of this run has already passed the window. Also null, with a warning, when rows would be
+ * appended twice.
  */
-export async function lookBackOf(
+export async function lookbackWindow(
   db: Db,
   how: { claim: Claim; schema: StreamSchema; stream: StreamRow; destination: AnyDestination },
   warn: (code: string, message: string) => void,
-): Promise<LookBack | null> {
+): Promise<LookbackWindow | null> {
   const { claim, schema, stream, destination } = how;
   const days = stream.backfill_days ?? claim.connection.backfill_days;
   const cursor = claim.stream.state?.cursor ?? null;
@@ -43,7 +43,7 @@ export async function lookBackOf(
   if (column !== null && !shared) return { from, replace_window: { column, start: earlier, end: null } };
   warn(
     'look_back_skipped',
-    `${stream.name}: backfill_days has no effect, since rows read again would be appended again. Merge by append_dedup`,
+    `backfill_days has no effect on ${stream.name}: rows read again would be appended again. Use append_dedup`,
   );
   return null;
 }
@@ -54,7 +54,7 @@ function isDated(schema: StreamSchema, stream: StreamRow): boolean {
   return field != null && DATED.includes(field.type);
 }
 
-/** In the form of the cursor: a date, or a moment with or without `T` and zone. Null: it is no such text. */
+/** Keeps the form of the cursor: a date, or a timestamp with or without `T` and zone. Null: not such a text. */
 export function daysBefore(cursor: string, days: number): string | null {
   const micros = microsOf(cursor) - days * DAY_MICROS;
   if (Number.isNaN(micros)) return null;
@@ -64,7 +64,7 @@ export function daysBefore(cursor: string, days: number): string | null {
   return /[+-]\d\d(:?\d\d)?$/.test(cursor.slice(10)) ? text : text.slice(0, -3);
 }
 
-/** A read that looked back and found less than was there before must not move the cursor back. */
+/** A read of the lookback window that finds fewer rows than before must not move the cursor back. */
 export function notBefore(state: StreamState, floor: StreamState | null): StreamState {
   if (!floor?.cursor || !state.cursor) return state;
   return microsOf(state.cursor) < microsOf(floor.cursor) ? floor : state;

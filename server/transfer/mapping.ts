@@ -1,24 +1,23 @@
 import type { Batch, Cell } from '../connectors/contract/connector.ts';
 import { fieldChange } from '../pipeline/field-mapping.ts';
 import { filterTest } from '../pipeline/filter-test.ts';
-import { filterChanges } from './mapping-changes.ts';
+import { filterChanges } from './filter-changes.ts';
 import type { PlannedColumn, TransferPlan } from '../pipeline/transfer-plan.ts';
 
-/** The masks that need a key of the account. */
+/** Masks that depend on a key of the account. */
 export interface MaskKeys {
-  /** Keyed hash of a value, hexadecimal. */
+  /** Keyed hash of the value, in hexadecimal. */
   salted: Mask;
-  /** lib/field-encryption.ts */
+  /** See platform/field-encryption.ts. */
   encrypted: Mask;
 }
 
-/** The text that stands for a redacted value; null stays null, so that its absence is still seen. */
+/** Replaces a redacted value. Null stays null, so that missing values remain visible. */
 export const REDACTION = '***';
 
 /**
- * Does to each row what the source could not: filters, field mappings and masks. Changes the rows in place.
- * The results are the same as a source's pushdown gives (one table of tests runs over both). `history`: the destination
- * keeps every change as a row.
+ * Applies the filters, field mappings and masks that the source could not push down, in place. The result equals that of
+ * a pushdown; one table of tests covers both. `history`: the destination keeps every change as a row.
  */
 export function createMapper(plan: TransferPlan, keys: MaskKeys, history = false): (batch: Batch) => Batch {
   const changes = plan.columns
@@ -43,7 +42,7 @@ export function createMapper(plan: TransferPlan, keys: MaskKeys, history = false
   };
 }
 
-/** A value that the source has masked already is not looked into. */
+/** Null: the column needs no change, or the source has already applied it. */
 function changeOf({ mapping, masking, pushed }: PlannedColumn, keys: MaskKeys): ((cell: Cell) => Cell) | null {
   const mapped = mapping && (pushed === 'none' || mapping.constant_value !== null) ? fieldChange(mapping) : null;
   const mask = mapping?.constant_value == null ? maskerOf(masking, keys) : null;
@@ -51,7 +50,7 @@ function changeOf({ mapping, masking, pushed }: PlannedColumn, keys: MaskKeys): 
   return mapped && masked ? (cell) => masked(mapped(cell)) : (mapped ?? masked);
 }
 
-/** Takes a value as text or as its UTF-8 bytes; both give the same. */
+/** Masks a value, given as text or as its UTF-8 bytes with the same result. */
 export type Mask = (cell: string | Uint8Array) => string;
 
 export function maskerOf(masking: string, keys: MaskKeys): Mask | null {

@@ -1,31 +1,28 @@
 import type {
   AnyDestination,
   AnySource,
-  Batch,
   ReadRequest,
   StreamState,
   Writer,
   WriteTarget,
 } from '../connectors/contract/connector.ts';
 import type { Attempt } from './attempt.ts';
-import { acknowledgeChanges, noteReader, readerOf, refuseChanges } from './cdc-consumers.ts';
-import { CheckpointPace } from './checkpoint.ts';
+import { confirmChanges, consumerOf, refuseUnsupportedChanges, registerConsumer } from './cdc-consumers.ts';
 import { recordCheckpoint } from '../runs/claim-stream.ts';
-import { recordColumns, targetColumns, tellOfNewColumns } from './column-history.ts';
+import { recordColumns, targetColumns, warnAboutNewColumns } from './column-history.ts';
 import { openConnector } from '../connector-runtime/open-connector.ts';
-import { fromSource, onSide } from '../connector-runtime/side-error.ts';
+import { onSide } from '../connector-runtime/side-error.ts';
 import { loadCurrentStream } from '../catalog/resolve-stream.ts';
-import { lookBackOf, notBefore } from './lookback-window.ts';
-import { createMapper } from './mapping.ts';
+import { lookbackWindow } from './lookback-window.ts';
 import { hasDateCursor } from '../pipeline/custom-run/streams.ts';
-import { byteFormat, pipeBytes } from './byte-lane.ts';
+import { byteFormat, moveBytes } from './byte-lane.ts';
+import { moveRows } from './row-lane.ts';
 import { windowOf } from '../pipeline/custom-run/windows.ts';
-import { prefetch } from './prefetch.ts';
-import { commitCheckpoint, record, type Transfer } from './commit-checkpoint.ts';
+import { recordCommit, type Transfer } from './commit-checkpoint.ts';
 import { planTransfer, readRequest, tableName, type TransferPlan } from '../pipeline/transfer-plan.ts';
 import { replacedWindow } from './replace-window.ts';
 
-/** Moves one stream from where its last checkpoint is to its end. False: the stream is another worker's now. */
+/** Moves one stream from its last checkpoint to its end. False: another worker holds the claim now. */
 export async function moveStream(attempt: Attempt): Promise<boolean> {
   const { claim, deps } = attempt;
   const from = await onSide('source', async () => openConnector(deps, claim.source, attempt.hooks('source')));
@@ -35,30 +32,30 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const source = from.connector as AnySource;
   const { schema, stream } = await loadCurrentStream(attempt, source, from.ctx);
   const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
-  tellOfNewColumns(attempt, schema, plan);
+  warnAboutNewColumns(attempt, schema, plan);
   const destination = to.connector as AnyDestination;
   const window = windowFor(attempt, hasDateCursor(schema, stream));
   const about = { claim, schema, stream, destination };
-  const look_back = await lookBackOf(deps.db, about, (code, message) => attempt.warn(code, message));
-  const replace_window = look_back?.replace_window ?? (await replacedWindow(deps.db, about, window));
-  const reader_id = readerOf(claim, schema);
-  refuseChanges(reader_id !== undefined, claim, destination);
+  const lookback = await lookbackWindow(deps.db, about, (code, message) => attempt.warn(code, message));
+  const replace_window = lookback?.replace_window ?? (await replacedWindow(deps.db, about, window));
+  const reader_id = consumerOf(claim, schema);
+  refuseUnsupportedChanges(reader_id !== undefined, claim, destination);
   const complete = stream.sync_mode === 'full_refresh' && window === null;
   const target = { ...writeTarget(attempt, plan), replace_window, complete };
   const writer = await onSide('destination', () => destination.open(to.ctx, target));
   try {
-    if (writer.committed?.finished) return await adopt(attempt, writer);
+    if (writer.committed?.finished) return await resumeCommitted(attempt, writer);
     const at_once = replace_window != null;
     const resumed = resumeState(attempt, writer);
-    const state = look_back ? look_back.from : at_once ? null : resumed;
+    const state = lookback ? lookback.from : at_once ? null : resumed;
     const request = { ...readRequest({ plan, schema, stream, state, window }), reader_id };
-    if (reader_id !== undefined) await noteReader(deps.db, claim);
+    if (reader_id !== undefined) await registerConsumer(deps.db, claim);
     const state_version = Math.max(claim.stream.state_version, writer.committed?.state_version ?? 0);
-    const floor = look_back && resumed;
+    const floor = lookback && resumed;
     const sides = { attempt, plan, source, sourceContext: from.ctx, writer };
     return await transfer({ ...sides, request, at_once, floor, state_version });
   } catch (error) {
-    await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'a writer could not be aborted'));
+    await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
     throw error;
   }
 }
@@ -68,48 +65,18 @@ async function transfer(input: Transfer): Promise<boolean> {
   const { estimate } = source;
   if (estimate) attempt.progress.estimated_rows ??= await onSide('source', () => estimate(sourceContext, request));
   const format = byteFormat(input);
-  const last = format ? await pipeBytes(input, format) : await pumpBatches(input);
+  const last = format ? await moveBytes(input, format) : await moveRows(input);
   attempt.signal.throwIfAborted();
   const counts = await onSide('destination', () => writer.finish(last));
   input.state_version += 1;
-  if (!(await record(input, last, counts))) return false;
+  if (!(await recordCommit(input, last, counts))) return false;
   await recordColumns(attempt.deps.db, attempt.claim, input.plan);
-  await acknowledgeChanges(attempt, input, last);
+  await confirmChanges(attempt, input, last);
   return true;
 }
 
-async function pumpBatches(input: Transfer): Promise<StreamState | null> {
-  const { attempt, plan, source, sourceContext, writer, request } = input;
-  const { deps, claim } = attempt;
-  const map = createMapper(
-    plan,
-    deps.secrets.maskKeys(claim.run.account_id),
-    claim.stream.destination_sync_mode === 'append',
-  );
-  const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024);
-  const incremental = claim.stream.sync_mode === 'incremental';
-  let state = request.state && notBefore(request.state, input.floor);
-  for await (const batch of prefetch(() => fromSource(source.read(sourceContext, request)))) {
-    attempt.signal.throwIfAborted();
-    attempt.saw(countRows(batch), batch.bytes);
-    const mapped: Batch = map(batch);
-    if (mapped.rows.length > 0) await onSide('destination', () => writer.write(mapped));
-    const due = pace.due(batch.bytes);
-    if (!incremental || !batch.state) continue;
-    state = notBefore(batch.state, input.floor);
-    if (input.at_once || !due) continue;
-    await commitCheckpoint(input, state);
-    pace.reset();
-  }
-  return incremental ? state : null;
-}
-
-/** That all rows are gone is no row. */
-const countRows = ({ rows, changes }: Batch) =>
-  changes ? changes.filter(({ operation }) => operation !== 'truncate').length : rows.length;
-
-/** A crash came between the destination's last commit and our note of it: the rows are there, only the note is missing. */
-async function adopt(attempt: Attempt, writer: Writer): Promise<boolean> {
+/** An earlier attempt crashed between the destination's last commit and ours: only our record is missing. */
+async function resumeCommitted(attempt: Attempt, writer: Writer): Promise<boolean> {
   const { committed } = writer;
   await writer.abort();
   if (!committed) return true;
@@ -118,14 +85,14 @@ async function adopt(attempt: Attempt, writer: Writer): Promise<boolean> {
   return recordCheckpoint(attempt.deps.db, attempt.claim, committed);
 }
 
-/** The destination's state wins where it is ahead: it was committed together with the rows. */
+/** The destination's state wins when it is ahead: it was committed together with the rows. */
 function resumeState({ claim }: Attempt, { committed }: Writer): StreamState | null {
   if (claim.stream.sync_mode !== 'incremental') return null;
   const ahead = committed && (committed.same_stream_run || committed.state_version > claim.stream.state_version);
   return ahead ? committed.state : (claim.stream.state ?? null);
 }
 
-/** The days of a custom run, or what the connection has from its start date on. */
+/** The days of a custom run, or everything from the connection's start date on. */
 function windowFor({ claim }: Attempt, dates: boolean): ReadRequest['window'] {
   const { run, connection } = claim;
   const days = { start: run.window_start ?? connection.start_date, end: run.window_end };
@@ -143,7 +110,7 @@ function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
     mode: stream.destination_sync_mode,
     rejects: connection.rejected_rows_policy === 'keep' ? { limit: connection.max_rejected_rows } : null,
     connection_id: connection.id,
-    // A custom run keeps its checkpoints apart from the stream's own.
+    // A custom run keeps its checkpoints separate from the stream's own.
     stream_id: run.custom_run_plan_id === null ? stream.id : stream_run.id,
     connection_run_id: run.id,
     stream_run_id: stream_run.id,

@@ -7,8 +7,8 @@ import { DATED } from '../pipeline/custom-run/streams.ts';
 import { cursorPath, type FieldChoice, fieldName, tableName } from '../pipeline/transfer-plan.ts';
 
 /**
- * The destination's column by which the rows of a window can be found there: the cursor's, when it arrives as the
- * source has it. Null: it does not arrive, is mapped, masked or of another type. Pure.
+ * The destination column that identifies the rows of a window: the cursor, when it is written unchanged. Null: it is
+ * not written, or is mapped, masked or of another type. Pure.
  */
 export function windowColumn(schema: StreamSchema, stream: StreamRow): string | null {
   const path = stream.mapping ? null : cursorPath(schema, stream);
@@ -21,7 +21,7 @@ export function windowColumn(schema: StreamSchema, stream: StreamRow): string | 
   return choice.destination_name ?? fieldName(path);
 }
 
-/** Tables of the same destination that other connections write to: rows in them are not this connection's to remove. */
+/** Tables of the destination that other connections write to, whose rows this connection must not remove. */
 export async function tablesOfOthers(
   db: Db,
   connection: Pick<ConnectionRow, 'id' | 'destination_id' | 'destination_schema'>,
@@ -40,7 +40,7 @@ export async function tablesOfOthers(
         eq(connections.destination_id, connection.destination_id),
         ne(connections.id, connection.id),
         eq(connectionStreams.selected, true),
-        // Without one it is the destination's own, which may be the very schema that the other one names.
+        // A connection without a schema uses the destination's default, which may be the same one.
         schema === null ? undefined : sql`coalesce(${connections.destination_schema}, ${schema}) = ${schema}`,
       ),
     );
@@ -48,8 +48,8 @@ export async function tablesOfOthers(
 }
 
 /**
- * What the destination is to remove before it takes the rows of a chunk, so that a chunk done again doubles nothing.
- * Null: nothing, since this is no windowed custom run that appends, or the destination cannot tell the window's rows.
+ * The rows that the destination removes before it writes a chunk, so that a repeated chunk duplicates nothing. Null: this
+ * is not a windowed custom run that appends, or the destination cannot identify the rows of the window.
  */
 export async function replacedWindow(
   db: Db,
@@ -59,7 +59,7 @@ export async function replacedWindow(
   const { connection, run } = how.claim;
   const windowed = run.custom_run_plan_id !== null && (run.window_start !== null || run.window_end !== null);
   if (!windowed || !window || how.stream.destination_sync_mode !== 'append') return null;
-  // It reads on from the live cursor: what is before that would be removed and not come back.
+  // Incremental mode reads from the live cursor on: earlier rows would be removed and not read again.
   if (run.custom_run_parameters?.mode === 'incremental') return null;
   const column = how.destination.replaces_windows ? windowColumn(how.schema, how.stream) : null;
   if (column === null || (await tablesOfOthers(db, connection)).has(tableName(connection, how.stream))) return null;

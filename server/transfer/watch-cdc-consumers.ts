@@ -11,37 +11,37 @@ import type { AnySource } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
 import { isInCatalog } from '../catalog/store.ts';
 import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
-import { emitReaderEvent, LAG_SECONDS, noteLag } from './cdc-consumers.ts';
+import { emitReaderEvent, LAG_CHECK_SECONDS, recordLag } from './cdc-consumers.ts';
 import { type Periodic, periodic } from '../platform/periodic.ts';
 import { LIVE_STREAM } from '../pipeline/run-states.ts';
 
 const EVERY_MS = 5_000;
 const WORK_MS = 30_000;
 const FIRST_PAUSE_SECONDS = 10;
-const LONGEST_PAUSE_SECONDS = 3_600;
-/** So many failures in a row are no short interruption: the log of the source's server grows, and somebody has to know. */
-const TELL_AFTER_FAILURES = 3;
-/** The destination's state is never ahead of ours by more. */
+const MAX_PAUSE_SECONDS = 3_600;
+/** After this many failures in a row it is not a short interruption: the source's log grows, and users must know. */
+const ANNOUNCE_AFTER_FAILURES = 3;
+/** The destination's state version is never further ahead of ours. */
 const VERSIONS_AHEAD = 2;
 
 /**
- * Sees to what sources keep for readers of their logs: it is released when there will be no more reads (the connection
- * or source is deleted, the stream no longer selected or no longer read by its log), and looked at now and then while
- * nobody reads. Any number of workers may do it.
+ * Looks after what sources keep for CDC consumers. It is released when there will be no more reads: the connection or
+ * source is deleted, or the stream is no longer selected or no longer read from the log. While a consumer is idle, its
+ * lag is measured. Any number of workers may run this.
  */
-export const watchChangeReaders = (deps: Deps): Periodic =>
-  periodic(() => lookAtChangeReaders(deps), {
+export const watchCdcConsumers = (deps: Deps): Periodic =>
+  periodic(() => checkCdcConsumers(deps), {
     every_ms: EVERY_MS,
     onError: (error) => deps.log.error({ err: error }, 'CDC consumers could not be checked'),
   });
 
-type Found = Awaited<ReturnType<typeof dueReaders>>[number];
+type Due = Awaited<ReturnType<typeof dueConsumers>>[number];
 
-/** One look; for tests as well. */
-export async function lookAtChangeReaders(deps: Deps): Promise<void> {
-  for (const found of await dueReaders(deps)) {
-    const pause = found.is_over ? pauseSeconds(found.reader.failures) : LAG_SECONDS;
-    // Whoever moves it on does the work.
+/** One turn of the loop, exported for tests. */
+export async function checkCdcConsumers(deps: Deps): Promise<void> {
+  for (const found of await dueConsumers(deps)) {
+    const pause = found.is_over ? pauseSeconds(found.reader.failures) : LAG_CHECK_SECONDS;
+    // Of several workers, the one whose update succeeds does the work.
     const [mine] = await deps.db
       .update(changeReaders)
       .set({ next_look_at: sql`now() + make_interval(secs => ${pause})` })
@@ -57,9 +57,9 @@ export async function lookAtChangeReaders(deps: Deps): Promise<void> {
   }
 }
 
-const pauseSeconds = (failures: number) => Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 3 ** failures);
+const pauseSeconds = (failures: number) => Math.min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 3 ** failures);
 
-function dueReaders({ db }: Deps) {
+function dueConsumers({ db }: Deps) {
   const isOver = sql<boolean>`(${connections.deleted_at} is not null or ${accountConnectors.deleted_at} is not null
     or not ${connectionStreams.selected} or ${connectionStreams.sync_mode} <> 'incremental'
     or (${catalogStreams.definition} is not null and ${catalogStreams.definition} ->> 'change_log' is distinct from 'true'))`;
@@ -90,7 +90,7 @@ function dueReaders({ db }: Deps) {
     );
 }
 
-async function release(deps: Deps, { reader, stream, source }: Found): Promise<void> {
+async function release(deps: Deps, { reader, stream, source }: Due): Promise<void> {
   try {
     await withConnector(deps, source, WORK_MS, async ({ connector, ctx }) =>
       (connector as AnySource).release?.(ctx, stream.id),
@@ -103,15 +103,15 @@ async function release(deps: Deps, { reader, stream, source }: Found): Promise<v
         .update(changeReaders)
         .set({ failures, error: error.message })
         .where(eq(changeReaders.stream_id, stream.id));
-      if (failures !== TELL_AFTER_FAILURES) return;
-      const summary = `${source.name} still keeps its log for ${stream.name}, which nobody reads any more: ${error.message}`;
+      if (failures !== ANNOUNCE_AFTER_FAILURES) return;
+      const summary = `${source.name} still keeps its log for ${stream.name}, although it is no longer read: ${error.message}`;
       await emitReaderEvent(tx, 'change_log_not_released', { stream, summary, error_message: error.message });
     });
     return;
   }
   await deps.db.transaction(async (tx) => {
     await tx.delete(changeReaders).where(eq(changeReaders.stream_id, stream.id));
-    // What the state speaks of is gone: a stream that is selected again begins anew.
+    // The log that the state refers to is gone: a stream selected again starts from the beginning.
     await tx
       .update(connectionStreams)
       .set({ state: null, state_version: sql`${connectionStreams.state_version} + ${VERSIONS_AHEAD}` })
@@ -124,13 +124,13 @@ async function release(deps: Deps, { reader, stream, source }: Found): Promise<v
   });
 }
 
-async function measure(deps: Deps, { stream, source }: Found): Promise<void> {
+async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
   try {
     const lag = await withConnector(deps, source, WORK_MS, async ({ connector, ctx }) =>
       (connector as AnySource).lag?.(ctx, stream.id),
     );
-    if (lag) await deps.db.transaction((tx) => noteLag(tx, stream, lag));
+    if (lag) await deps.db.transaction((tx) => recordLag(tx, stream, lag));
   } catch (thrown) {
-    deps.log.warn({ err: presentable(deps, source, thrown), stream_id: stream.id }, 'a log could not be looked at');
+    deps.log.warn({ err: presentable(deps, source, thrown), stream_id: stream.id }, 'lag of a CDC consumer could not be measured');
   }
 }

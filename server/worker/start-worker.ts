@@ -3,15 +3,15 @@ import { startEvaluator } from '../automation/evaluation/evaluation-loop.ts';
 import { deliverAction, executeStream, executeTask } from '../queue/jobs.ts';
 import { startPeriodicJobs } from './periodic-jobs.ts';
 import { deliverActionJob } from '../automation/delivery/deliver.ts';
-import { executeStreamJob, nudgeRun } from '../transfer/execute-stream.ts';
+import { executeStreamJob, checkForStop } from '../transfer/execute-stream.ts';
 import { STOP_CHANNEL } from '../runs/lifecycle.ts';
 import { startScheduler } from '../runs/schedule-tick.ts';
 import { executeTaskJob } from './background-tasks.ts';
-import { watchChangeReaders } from '../transfer/watch-cdc-consumers.ts';
+import { watchCdcConsumers } from '../transfer/watch-cdc-consumers.ts';
 
 /** Makes this process a worker: it takes jobs, listens for stops, and looks after runs that nobody brings to an end. */
 export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }> {
-  const listening = await deps.database.listen(STOP_CHANNEL, nudgeRun);
+  const listening = await deps.database.listen(STOP_CHANNEL, checkForStop);
   const concurrency = deps.config.WORKER_CONCURRENCY;
   await deps.queue.work(executeStream, concurrency, ({ stream_run_id }, signal) =>
     executeStreamJob(deps, stream_run_id, signal),
@@ -25,11 +25,11 @@ export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }
   );
   const scheduler = startScheduler(deps);
   const jobs = startPeriodicJobs(deps);
-  const readers = watchChangeReaders(deps);
+  const consumers = watchCdcConsumers(deps);
   deps.log.info({ concurrency }, 'worker ready');
   return {
     async stop() {
-      await Promise.all([evaluator.stop(), scheduler.stop(), jobs.stop(), readers.stop()]);
+      await Promise.all([evaluator.stop(), scheduler.stop(), jobs.stop(), consumers.stop()]);
       await deps.queue.stop();
       await listening.unlisten();
     },

@@ -39,7 +39,7 @@ test('a wait for quota is told once, at its next sign of life, and the next wait
     run_number: 1,
     attempt: 1,
   });
-  attempt.saw(1, 1);
+  attempt.recordRead(1, 1);
   expect(await recordProgress(db, claim, attempt.progress)).toBe('running');
   await markRateLimited(db, claim, LATER);
   expect(await told(claim.stream_run.id)).toHaveLength(2);

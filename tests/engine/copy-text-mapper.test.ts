@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Cell, Field, LogicalType } from '../../server/connectors/contract/connector.ts';
 import { decodeCopyText, encodeCopyText } from '../../server/connectors/cells/copy-text.ts';
-import { createCopyTextMapper } from '../../server/transfer/copy-text-mapping.ts';
+import { createCopyTextMapper } from '../../server/transfer/copy-text-mapper.ts';
 import { fieldCipher } from '../../server/platform/field-encryption.ts';
 import { createMapper } from '../../server/transfer/mapping.ts';
 import type { TransferPlan } from '../../server/pipeline/transfer-plan.ts';

@@ -10,10 +10,10 @@ const LETTER_N = 0x4e;
 const EMPTY = new Uint8Array(0);
 const UNESCAPED: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
 
-/** Types whose COPY text is the canonical form of a cell; a boolean, for one, is `t` there and `true` here. */
+/** Types whose COPY text equals the canonical form of a cell. A boolean, for example, is `t` in COPY and `true` here. */
 const SAME_TEXT: ReadonlySet<LogicalType> = new Set(['string', 'integer', 'number', 'date', 'json']);
 
-/** Whether what the engine has to do can be done on lines of COPY text. */
+/** Whether the plan can be applied to lines of COPY text. */
 export function canMapCopyText(plan: TransferPlan): boolean {
   if (plan.columns.some((column) => column.mapping)) return false;
   const touched = [
@@ -24,14 +24,14 @@ export function canMapCopyText(plan: TransferPlan): boolean {
 }
 
 export interface CopyTextMapper {
-  /** Takes any piece of the text; gives the mapped whole lines that it completes. */
+  /** Takes any piece of the text and returns the mapped lines that it completes. */
   map(piece: Uint8Array): Uint8Array;
 }
 
 /**
- * Masks, filters and cuts lines of COPY text without making cells of them. Measured on 1M rows of 10 columns with one
- * column masked: cells and back cost more CPU than both servers together, since every bytea and json value has escapes;
- * here only the touched cells are looked into.
+ * Masks, filters and cuts lines of COPY text without decoding them. Measured on 1M rows of 10 columns with one column
+ * masked: decoding and encoding cost more CPU than both servers together, because every bytea and json value has
+ * escapes. Here only the masked and filtered cells are decoded.
  */
 export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTextMapper {
   const masks = new Map<number, Mask>();
@@ -44,7 +44,7 @@ export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTe
   const last = plan.extra.length > 0 || tests.length > 0 ? width + plan.extra.length - 1 : Math.max(...masks.keys());
   const ends = new Int32Array(last + 1);
   const masked = [...masks].toSorted(([a], [b]) => a - b);
-  /** Of a line that has not ended yet: joined once, when it has. */
+  /** Pieces of an unfinished line, joined once it is complete. */
   let carry: Buffer[] = [];
   const cut = plan.extra.length > 0;
   const simple = !cut && tests.length === 0;
@@ -57,7 +57,7 @@ export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTe
       const input = joined(carry, piece);
       const whole = input.lastIndexOf(LINE_FEED) + 1;
       const out: Output = { bytes: Buffer.allocUnsafe(whole + 4096), length: 0 };
-      // Without filters the text between two masked cells, across line ends, is one copy.
+      // Without filters, the text between two masked cells is one copy, even across lines.
       let from = 0;
       for (let start = 0; start < whole; ) {
         const end = input.indexOf(LINE_FEED, findEnds(input, start, ends));
@@ -91,7 +91,7 @@ interface Output {
 const cellStart = (ends: Int32Array, index: number, lineStart: number) =>
   index === 0 ? lineStart : (ends[index - 1] ?? 0) + 1;
 
-/** Notes where the first cells of a line end, as many as `ends` has. Gives the place where it stopped looking. */
+/** Fills `ends` with the end offsets of the first cells of a line. Returns the offset where the search stopped. */
 function findEnds(input: Buffer, start: number, ends: Int32Array): number {
   let at = start;
   for (let cell = 0; cell < ends.length; at += 1) {
@@ -105,7 +105,7 @@ function findEnds(input: Buffer, start: number, ends: Int32Array): number {
   return at;
 }
 
-/** Copies what stands between the masked cells of a line, and their masks; gives the place up to which that was. */
+/** Copies the text between the masked cells of a line, and their masks. Returns the offset up to which it copied. */
 function writeMasked(
   input: Buffer,
   line: { from: number; start: number },

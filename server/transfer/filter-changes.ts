@@ -3,17 +3,17 @@ import { DELETE } from '../connectors/contract/changes.ts';
 
 export interface ChangeFilter {
   tests: { index: number; matches(cell: Cell): boolean }[];
-  /** Indexes of the columns that are the key at the destination. */
+  /** Indexes of the key columns at the destination. */
   key: ReadonlySet<number>;
-  /** How many columns go to the destination; those behind them were read to filter by. */
+  /** Number of columns that are written; those after them are read only to filter. */
   width: number;
   /** The destination keeps every change as a row. */
   history: boolean;
 }
 
 /**
- * Filters rows that something happened to. A row that no longer fits is gone as far as the destination is concerned; a
- * history just does not have it. What a filter would have held back is not told of a deleted row either.
+ * Filters changed rows. A row that no longer matches becomes a delete, or is dropped when the destination keeps a
+ * history. Deletes carry only the key when there are filters, so that they reveal nothing the filter withholds.
  */
 export function filterChanges(batch: Batch, filter: ChangeFilter): Batch {
   const rows: Cell[][] = [];

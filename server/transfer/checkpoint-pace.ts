@@ -1,7 +1,7 @@
 import type { DestinationSyncMode } from '../connectors/contract/connector.ts';
 
-/** A merge costs more than an append, so it is done for more rows at once. */
-const TIMES: Record<DestinationSyncMode, number> = {
+/** A merge costs more than an append, so its checkpoints are further apart. */
+const SIZE_FACTOR: Record<DestinationSyncMode, number> = {
   append: 1,
   overwrite: 1,
   append_dedup: 4,
@@ -10,19 +10,19 @@ const TIMES: Record<DestinationSyncMode, number> = {
 };
 const MAX_MS = 15_000;
 
-/** When the next checkpoint is due: after so many bytes, or so much time with rows waiting. */
+/** When the next checkpoint is due: after a number of bytes, or after 15 s. */
 export class CheckpointPace {
-  readonly #most: number;
+  readonly #maxBytes: number;
   #bytes = 0;
   #since = performance.now();
 
   constructor(mode: DestinationSyncMode, bytes: number) {
-    this.#most = bytes * TIMES[mode];
+    this.#maxBytes = bytes * SIZE_FACTOR[mode];
   }
 
   due(bytes: number): boolean {
     this.#bytes += bytes;
-    return this.#bytes >= this.#most || performance.now() - this.#since >= MAX_MS;
+    return this.#bytes >= this.#maxBytes || performance.now() - this.#since >= MAX_MS;
   }
 
   reset(): void {

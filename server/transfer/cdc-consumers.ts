@@ -59,7 +59,10 @@ export async function confirmChanges(
     await attempt.deps.db.transaction((tx) => recordLag(tx, stream, lag));
   } catch (error) {
     attempt.signal.throwIfAborted();
-    attempt.warn('not_acknowledged', `The position in the change log could not be confirmed: ${(error as Error).message}`);
+    attempt.warn(
+      'not_acknowledged',
+      `The position in the change log could not be confirmed: ${(error as Error).message}`,
+    );
   }
 }
 

@@ -131,6 +131,9 @@ async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
     );
     if (lag) await deps.db.transaction((tx) => recordLag(tx, stream, lag));
   } catch (thrown) {
-    deps.log.warn({ err: presentable(deps, source, thrown), stream_id: stream.id }, 'lag of a CDC consumer could not be measured');
+    deps.log.warn(
+      { err: presentable(deps, source, thrown), stream_id: stream.id },
+      'lag of a CDC consumer could not be measured',
+    );
   }
 }

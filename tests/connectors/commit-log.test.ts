@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { FencedError } from '../../server/connectors/contract/errors.ts';
-import { CommitLog, type CommitRecord } from '../../server/connectors/kits/files/stores/commit-log.ts';
-import { FileDestinationConfig } from '../../server/connectors/file/settings.ts';
-import { type DestinationContext, openFileWriter } from '../../server/connectors/file/writer.ts';
+import { type DestinationContext, FileDestinationConfig } from '../../server/connectors/kits/files/settings/files.ts';
+import { CommitLog } from '../../server/connectors/kits/files/stores/commit-log.ts';
+import type { CommitRecord } from '../../server/connectors/kits/files/stores/store.ts';
+import { openTableWriter } from '../../server/connectors/kits/files/table-writer.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'data-pipelines-commit-log-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -54,7 +55,7 @@ function writerAt(path: string, more: Partial<WriteTarget>) {
   const columns = [{ name: 'id', type: 'integer' as const, source_type: null, dialect: null, nullable: false }];
   const keys = { connection_id: 'c', stream_id: 's', connection_run_id: 'r', stream_run_id: 'run', state_version: 0 };
   const base = { schema: null, table: 't', columns, primary_key: [], cursor_column: null, mode: 'append' as const };
-  return openFileWriter(context, { ...base, ...keys, fence: 1, ...more });
+  return openTableWriter(context, { ...base, ...keys, fence: 1, ...more });
 }
 
 test('what a crash left between the commit and its renames is done by the next attempt', async () => {

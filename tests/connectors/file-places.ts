@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import type { TargetColumn } from '../../server/connectors/contract/connector.ts';
 import { literal, openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
-import { tablePath } from '../../server/connectors/file/writer.ts';
+import { tablePath } from '../../server/connectors/kits/files/stores/table-paths.ts';
 import { startHttpFiles } from '../support/http-files.ts';
 import { startS3 } from '../support/s3.ts';
 import { contextOf, folderPlace, type Place } from './fixtures.ts';

@@ -10,7 +10,7 @@ import type {
 } from '../../server/connectors/contract/connector.ts';
 import { type AnyConnector, type SyncMode } from '../../server/connectors/contract/connector.ts';
 import { fileDestination } from '../../server/connectors/file/destination.ts';
-import type { FileSourceConfig } from '../../server/connectors/file/settings.ts';
+import type { FileSourceConfig } from '../../server/connectors/kits/files/settings/files.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { recordingFetch } from '../../server/connector-runtime/recording-fetch.ts';
 import { contextOf } from './fixtures.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { Batch, ConnectorContext, StreamSchema, StreamState } from '../../server/connectors/contract/connector.ts';
 import { ConfigurationError, DataError, SchemaChangedError } from '../../server/connectors/contract/errors.ts';
-import { FileSourceConfig } from '../../server/connectors/file/settings.ts';
+import { FileSourceConfig } from '../../server/connectors/kits/files/settings/files.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { decodeCopyText } from '../../server/connectors/cells/copy-text.ts';
 import { readBatches, requestOf } from './reading.ts';

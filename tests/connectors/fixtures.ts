@@ -6,7 +6,7 @@ import { SQL } from 'bun';
 import type { AnyConnector, Cell, ConnectorContext, TargetColumn } from '../../server/connectors/contract/connector.ts';
 import { literal, openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
-import { tablePath } from '../../server/connectors/file/writer.ts';
+import { tablePath } from '../../server/connectors/kits/files/stores/table-paths.ts';
 import { parseParameters } from '../../server/connectors/contract/parameters.ts';
 import { directConnect } from '../../server/connector-runtime/sockets.ts';
 import { createPlainDatabase } from '../support/database.ts';

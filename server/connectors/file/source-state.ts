@@ -1,34 +1,34 @@
 import type { StreamState } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
-import type { FoundFile } from '../kits/files/stores/local-files.ts';
+import type { FoundFile } from '../kits/files/stores/store.ts';
 
-/** A file of one content: another time of change means another content. */
+/** A file with one content: a different modification time means different content. */
 interface Version {
   name: string;
   modified: number;
 }
 
-/** A file that was read in part. */
+/** A file that was read partly. */
 interface Position extends Version {
   rows: number;
 }
 
 export interface FileToRead {
   file: FoundFile;
-  /** Rows of it that were read before. */
+  /** Number of its rows that were read before. */
   skip: number;
 }
 
 /**
- * A file may come to light after younger ones were read: a rename keeps the time of the last write, and S3 dates a
- * large object by the beginning of its upload. What was read of this long before the youngest file is kept by name.
+ * A file can appear after newer ones were read: a rename keeps the time of the last write, and S3 dates a large object
+ * by the start of its upload. So the state keeps the names of all files read within this time before the newest one.
  */
-const LOOK_BACK_MICROS = 3600 * 1_000_000;
-/** Names that a state keeps, but for those of one moment. */
-const MOST_NAMES = 5000;
+const LOOKBACK_MICROS = 3600 * 1_000_000;
+/** Limit on the names in a state. Files with the same modification time are kept or dropped together. */
+const MAX_NAMES = 5000;
 
-/** The files that are new or changed since, the oldest first. */
+/** The files that are new or have changed since the state, oldest first. */
 export function filesAfter(found: FoundFile[], state: StreamState | null): FileToRead[] {
   const { since, seen, partly } = parse(state);
   const read = new Set(seen.map(keyOf));
@@ -38,19 +38,19 @@ export function filesAfter(found: FoundFile[], state: StreamState | null): FileT
     .map((file) => ({ file, skip: partly.find((position) => keyOf(position) === keyOf(file))?.rows ?? 0 }));
 }
 
-/** `rows` of the file are read, counted from its beginning; everything older is done. */
+/** The state after the first `rows` rows of the file. */
 export function stateAfterRows(state: StreamState, file: FoundFile, rows: number): StreamState {
   const { partly } = parse(state);
   const others = partly.filter(({ name }) => name !== file.name);
   return { ...state, partly: [...others, { name: file.name, modified: file.modified, rows }] };
 }
 
-/** The whole file is read. */
+/** The state after the whole file. */
 export function stateAfterFile(state: StreamState, file: FoundFile): StreamState {
   const { cursor, since, seen, partly } = parse(state);
   const newest = Math.max(file.modified, cursor);
   const all = [...seen, { name: file.name, modified: file.modified }];
-  const from = Math.max(since, newest - LOOK_BACK_MICROS, overflow(all));
+  const from = Math.max(since, newest - LOOKBACK_MICROS, overflow(all));
   return {
     cursor: timestampText(newest),
     since: Number.isFinite(from) ? timestampText(from) : null,
@@ -59,10 +59,10 @@ export function stateAfterFile(state: StreamState, file: FoundFile): StreamState
   };
 }
 
-/** From where on names can be kept. */
+/** The earliest modification time whose names still fit. */
 function overflow(seen: Version[]): number {
-  if (seen.length <= MOST_NAMES) return Number.NEGATIVE_INFINITY;
-  return seen.map(({ modified }) => modified).toSorted((a, b) => b - a)[MOST_NAMES / 2] as number;
+  if (seen.length <= MAX_NAMES) return Number.NEGATIVE_INFINITY;
+  return seen.map(({ modified }) => modified).toSorted((a, b) => b - a)[MAX_NAMES / 2] as number;
 }
 
 const keyOf = ({ name, modified }: Version) => `${modified} ${name}`;
@@ -70,17 +70,17 @@ const byAge = (a: FoundFile, b: FoundFile) => a.modified - b.modified || (a.name
 
 interface Known {
   cursor: number;
-  /** Files from here on count, but for those seen. */
+  /** Files changed at or after this time are read, unless `seen` has them. */
   since: number;
   seen: Version[];
   partly: Position[];
 }
 
-/** A user may have set the cursor alone. States of the first version have `names`, those at the cursor. */
+/** A user may have set the cursor alone. States of the first version have `names`: the files at the cursor. */
 function parse(state: StreamState | null): Known {
   const cursor = state?.cursor ? microsOf(state.cursor) : Number.NEGATIVE_INFINITY;
   if (Number.isNaN(cursor))
-    throw new ConfigurationError('invalid_cursor', `"${state?.cursor}" is no date or timestamp`);
+    throw new ConfigurationError('invalid_cursor', `"${state?.cursor}" is not a date or timestamp`);
   const partly = listOf<Position>(state?.partly);
   const names = listOf<string>(state?.names).map((name) => ({ name, modified: cursor }));
   const since = typeof state?.since === 'string' ? microsOf(state.since) : cursor;

@@ -1,6 +1,5 @@
 import {
   type Batch,
-  type ConnectorContext,
   defineSource,
   type Field,
   type ReadRequest,
@@ -9,21 +8,20 @@ import {
 } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
 import { timestampText } from '../cells/timestamp-text.ts';
-import { checkedInOrder } from './check-steps.ts';
-import { copyFiles, fileByteFormats } from './copy.ts';
-import { readerOf, rowsOf, sampledColumns } from './files-together.ts';
-import { locatedFiles, placeName, requiredFiles } from '../kits/files/stores/find-files.ts';
-import { UNKNOWN_TIME } from '../kits/files/stores/http-listing.ts';
-import type { FileColumn, SourceContext } from '../kits/files/formats/reader.ts';
-import type { FoundFile } from '../kits/files/stores/local-files.ts';
-import { FileSourceConfig } from './settings.ts';
+import { copyFiles, fileByteFormats } from '../kits/files/copy-files.ts';
+import type { FileColumn } from '../kits/files/formats/format.ts';
+import { columnsOf, readRows, sampleColumns } from '../kits/files/read-files.ts';
+import { FileSourceConfig, type SourceContext } from '../kits/files/settings/files.ts';
+import { findSourceFiles, placeName, requireSourceFiles } from '../kits/files/stores.ts';
+import { checkInOrder } from '../kits/files/stores/check-steps.ts';
+import { type FoundFile, UNKNOWN_TIME } from '../kits/files/stores/store.ts';
 import { filesAfter, stateAfterFile, stateAfterRows } from './source-state.ts';
 
 export const fileSource = defineSource<FileSourceConfig>({
   type: 'source',
   name: 'file',
   display_name: 'Files',
-  description: 'CSV, JSON Lines and Parquet files: in the folder for files of this service, over HTTP or in S3',
+  description: 'CSV, JSON Lines and Parquet files in the files folder of this service, over HTTP(S) or in S3',
   category: 'file',
   version: '1.0.0',
   release_stage: 'generally_available',
@@ -34,15 +32,15 @@ export const fileSource = defineSource<FileSourceConfig>({
   async check(ctx) {
     let files: FoundFile[] = [];
     const found = async () => {
-      files = await requiredFiles(ctx);
+      files = await requireSourceFiles(ctx);
       return files.length === 1 ? '1 file' : `${files.length} files`;
     };
     const format = async () => {
-      const columns = await readerOf(ctx, files[0] as FoundFile).columns(ctx, files[0] as FoundFile);
+      const columns = await columnsOf(ctx, files[0] as FoundFile);
       return `${columns.length} columns`;
     };
     return {
-      checks: await checkedInOrder([
+      checks: await checkInOrder([
         ['Files', '', found],
         ['Format', '', format],
       ]),
@@ -52,28 +50,28 @@ export const fileSource = defineSource<FileSourceConfig>({
   describe,
   read,
   byteFormats: fileByteFormats,
-  copy: async (ctx, request) => copyFiles(ctx, await requiredFiles(ctx), request),
+  copy: async (ctx, request) => copyFiles(ctx, await requireSourceFiles(ctx), request),
 });
 
-/** Columns of the files that a read would go on with; what is known of the stream stays. Elsewhere discovery tells. */
+/** Adds columns that the next files to be read have. Without a state nothing is added: discovery has just run. */
 async function describe(ctx: SourceContext, stream: StreamSchema, state: StreamState | null): Promise<StreamSchema> {
   if (!state) return stream;
-  const files = filesAfter(await locatedFiles(ctx), state).map(({ file }) => file);
+  const files = filesAfter(await findSourceFiles(ctx), state).map(({ file }) => file);
   const known = new Set(stream.fields.map(({ path }) => path.join('.')));
-  // What is wrong with a file is for the read to say, after what comes before it.
-  const columns = await sampledColumns(ctx, files, () => []);
+  // The read reports a broken file, after it has loaded the files before it.
+  const columns = await sampleColumns(ctx, files, () => []);
   ctx.signal.throwIfAborted();
   const added = [...columns.values()].filter(({ name }) => !known.has(name));
   return { ...stream, fields: [...stream.fields, ...added.map((column) => fieldOf(column, ctx.config.primary_key))] };
 }
 
-async function discoverStream(ctx: ConnectorContext<FileSourceConfig>): Promise<StreamSchema> {
+async function discoverStream(ctx: SourceContext): Promise<StreamSchema> {
   const { config } = ctx;
-  const files = await requiredFiles(ctx);
-  const columns = await sampledColumns(ctx, files);
+  const files = await requireSourceFiles(ctx);
+  const columns = await sampleColumns(ctx, files);
   const missing = config.primary_key.find((name) => !columns.has(name));
   if (missing !== undefined) {
-    throw new ConfigurationError('primary_key_missing', `The files have no column "${missing}" for the primary key`);
+    throw new ConfigurationError('primary_key_missing', `No file has the primary key column "${missing}"`);
   }
   const fields = [...columns.values()].map((column) => fieldOf(column, config.primary_key));
   return {
@@ -126,10 +124,10 @@ function nameOf(path: string): string {
 async function* read(ctx: SourceContext, request: ReadRequest): AsyncGenerator<Batch> {
   ctx.signal.throwIfAborted();
   const incremental = request.sync_mode === 'incremental';
-  const found = await (incremental ? locatedFiles(ctx) : requiredFiles(ctx));
+  const found = await (incremental ? findSourceFiles(ctx) : requireSourceFiles(ctx));
   const timeless = incremental && found.find((file) => file.remote && file.modified === UNKNOWN_TIME);
   if (timeless)
-    throw new ConfigurationError('no_modified_time', `${timeless.name}: the server does not say when it was changed`);
+    throw new ConfigurationError('no_modified_time', `${timeless.name}: the server does not report a modification time. Use full refresh instead`);
   const names = request.columns.map(({ field }) => field.path.join('.'));
   const own = names.map((name) => ctx.config.include_file_columns && FILE_FIELDS.some(({ path }) => path[0] === name));
   const columns = request.columns.flatMap(({ field }, at) =>
@@ -142,7 +140,7 @@ async function* read(ctx: SourceContext, request: ReadRequest): AsyncGenerator<B
     let rows = skip;
     const about = [file.name, timestampText(file.modified)];
     const later = files.slice(at + 1).map((next) => next.file);
-    for await (const batch of rowsOf(ctx, file, { columns, known, skip, later })) {
+    for await (const batch of readRows(ctx, file, { columns, known, skip, later })) {
       ctx.signal.throwIfAborted();
       rows += batch.rows.length;
       state = stateAfterRows(state, file, rows);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type ConnectorContext, defineDestination, type Writer, type WriteTarget } from '../contract/connector.ts';
-import { FileDestinationConfig } from '../file/settings.ts';
-import { openFileWriter } from '../file/writer.ts';
+import { FileDestinationConfig } from '../kits/files/settings/files.ts';
+import { openTableWriter } from '../kits/files/table-writer.ts';
 import { beginAttempt, checkSample, delayBatch, faultSettings, misbehave } from './faults.ts';
 
 export const SampleDestinationConfig = z.object({
@@ -56,7 +56,7 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
   };
   await step('open');
   const files = FileDestinationConfig.parse({ path: config.folder, format: 'jsonl' });
-  const writer = await openFileWriter({ ...ctx, config: files }, target);
+  const writer = await openTableWriter({ ...ctx, config: files }, target);
   return {
     committed: writer.committed,
     async write(batch) {

@@ -1,5 +1,5 @@
 import { DataError } from '../../contract/errors.ts';
-import { CsvSyntaxError, parseCsv } from '../../kits/files/formats/csv-parser.ts';
+import { CsvSyntaxError, parseCsv } from '../../kits/files/formats/csv/parser.ts';
 import { parseExactly } from '../../cells/json-line.ts';
 import type { Answer } from '../../kits/rest/send.ts';
 import { parseAnswer } from '../../kits/rest/prefetch-pages.ts';

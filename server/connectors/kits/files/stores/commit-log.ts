@@ -1,31 +1,12 @@
 import { link, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { StreamState, WriteCounts } from '../../../contract/connector.ts';
 import { FencedError } from '../../../contract/errors.ts';
-
-/** What one commit says: the last one is how things stand. Paths are below the folder of the table. */
-export interface CommitRecord {
-  fence: number;
-  stream_run_id: string;
-  state: StreamState | null;
-  state_version: number;
-  finished: boolean;
-  counts: WriteCounts;
-  /** Files that this stream run has published. */
-  files: number;
-  /**
-   * Renames, or completions of uploads with the tags of their parts, that make the commit's rows visible; repeated
-   * after a crash.
-   */
-  publish: { from: string; to: string; parts?: string[] }[];
-  /** Files that the commit replaces; removed after the renames. */
-  remove: string[];
-}
+import type { CommitRecord } from './store.ts';
 
 /**
- * The commits of one stream, each a file with the next number: `<key>.<number>.json`. It is made by `link`, which
- * fails when somebody else has made the same one, so that two attempts can never both commit. The commit is the link;
- * the renames follow, and `open` does what a crash left undone.
+ * The commits of one stream in a folder. Each commit is a file with the next number, `<key>.<number>.json`, created by
+ * `link`: it fails if the file exists, so two attempts can never both commit. The link is the commit; `apply` renames
+ * the data files afterwards, and again after a crash.
  */
 export class CommitLog {
   private constructor(
@@ -40,12 +21,12 @@ export class CommitLog {
       const generation = (await generations(folder, key)).at(-1);
       if (generation === undefined) return new CommitLog(folder, key, 0, null);
       const text = await readFile(pathOf(folder, key, generation), 'utf8').catch(ignoreMissing);
-      // Gone in between: a newer one has replaced it.
+      // The file is gone: a newer commit has replaced it. Look again.
       if (text !== null) return new CommitLog(folder, key, generation, JSON.parse(text));
     }
   }
 
-  /** @throws FencedError when another attempt has committed since. */
+  /** @throws FencedError if another attempt has committed since */
   async append(record: CommitRecord): Promise<void> {
     const next = this.generation + 1;
     const temporary = join(this.folder, `.${this.key}.${next}.${record.fence}`);
@@ -60,7 +41,7 @@ export class CommitLog {
     }
     const present = await generations(this.folder, this.key);
     if ((present.at(-1) ?? next) > next) {
-      // The number was free only because newer commits had already swept it away.
+      // The number was free only because newer commits had already removed its file.
       await unlink(pathOf(this.folder, this.key, next)).catch(ignoreMissing);
       throw new FencedError();
     }
@@ -69,13 +50,13 @@ export class CommitLog {
     [this.generation, this.last] = [next, record];
   }
 
-  /** @throws FencedError when another attempt has committed since. */
+  /** @throws FencedError if another attempt has committed since */
   async assertNewest(): Promise<void> {
     const newest = (await generations(this.folder, this.key)).at(-1) ?? 0;
     if (newest > this.generation) throw new FencedError();
   }
 
-  /** Does, or does again, the renames and removals of the last commit in the table's folder. */
+  /** Performs the renames and removals of the last commit in the table's folder. Idempotent. */
   async apply(tableFolder: string): Promise<void> {
     for (const { from, to } of this.last?.publish ?? []) {
       await rename(join(tableFolder, from), join(tableFolder, to)).catch(ignoreMissing);
@@ -103,7 +84,7 @@ async function writeDurably(path: string, text: string): Promise<void> {
   }
 }
 
-/** A rename outlasts a power cut only once its folder is on the disk. */
+/** A rename survives a power failure only once its folder is synced. */
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {

@@ -1,25 +1,34 @@
 import { ConfigurationError, RateLimitedError, RetryableError } from '../../../contract/errors.ts';
 import { serverMessage, statusError } from '../../rest/failures.ts';
 import { askedWait } from '../../rest/retry-after.ts';
-import type { HttpLocation } from './location-settings.ts';
-import { type NetworkContext, repeated, request, textOf } from './remote-request.ts';
-import type { FoundFile } from './local-files.ts';
+import type { HttpLocation } from '../settings/location.ts';
+import { remoteContent } from './http-content.ts';
+import { type NetworkContext, repeated, request, textOf } from './http-request.ts';
+import { type FoundFile, type SourceStore, UNKNOWN_TIME } from './store.ts';
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 const DEFAULT_WAIT_MS = 60_000;
-/** What a server says that knows GET only. */
+/** How servers that support only GET respond to HEAD. */
 const NO_HEAD = new Set([400, 403, 404, 405, 501]);
 
 type Site = NetworkContext & { config: HttpLocation; now(): Date };
 
-/** What the servers say of the files at the addresses, in the order of the settings. */
-export async function findAddresses(ctx: Site): Promise<FoundFile[]> {
+export const httpSourceStore: SourceStore = {
+  find: findAddresses,
+  placeName({ urls }) {
+    const first = urls[0] === undefined ? null : new URL(urls[0]);
+    return first ? first.host + first.pathname : '';
+  },
+};
+
+/** The files at the addresses, in the order of the settings. */
+async function findAddresses(ctx: Site): Promise<FoundFile[]> {
   const names = new Set<string>();
   const found: FoundFile[] = [];
   for (const text of ctx.config.urls) {
     const url = new URL(text);
     const plain = url.host + url.pathname;
-    // A query may hold a key, so no name shows it.
+    // The query may contain a key, so names show only its hash.
     const name = names.has(plain) ? `${plain}?${Bun.hash(url.search).toString(36)}` : plain;
     if (names.has(name)) throw new ConfigurationError('address_repeated', `${name} is listed twice`);
     names.add(name);
@@ -36,21 +45,18 @@ async function foundFile(ctx: Site, url: URL, name: string): Promise<FoundFile> 
     const answer = await send(ctx, { method: 'GET', url, headers: range === null ? {} : { range } });
     if (version === null || versionOf(answer.headers) === version) return answer;
     await answer.body?.cancel();
-    throw new RetryableError('file_changed', `${name} was changed while it was being read`);
+    throw new RetryableError('file_changed', `${name} changed while it was being read`);
   };
-  const ranges = headers.get('accept-ranges') === 'bytes' || headers.has('content-range');
+  const has_ranges = headers.get('accept-ranges') === 'bytes' || headers.has('content-range');
   const { timeout_seconds } = ctx.config;
   return {
     name,
     path: '',
     size: sizeOf(headers),
     modified: Number.isNaN(modified) ? UNKNOWN_TIME : modified,
-    remote: { ctx, timeout_seconds, version, ranges, get },
+    remote: remoteContent({ name, ctx, timeout_seconds, version, has_ranges, get }),
   };
 }
-
-/** Of files whose server does not say when they were changed. */
-export const UNKNOWN_TIME = 0;
 
 async function about(ctx: Site, url: URL): Promise<Response> {
   const head = await send(ctx, { method: 'HEAD', url, headers: {}, accept: NO_HEAD });
@@ -60,13 +66,13 @@ async function about(ctx: Site, url: URL): Promise<Response> {
   return answer;
 }
 
-/** A weak tag does not say that the bytes are the same. */
+/** A weak ETag does not guarantee the same bytes. */
 function versionOf(headers: Headers): string | null {
   const tag = headers.get('etag');
   return tag !== null && !tag.startsWith('W/') ? tag : headers.get('last-modified');
 }
 
-/** -1: not said, or said of something packed. */
+/** -1 if the size is not reported, or is that of the compressed content. */
 function sizeOf(headers: Headers): number {
   const whole = /\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? headers.get('content-length');
   return whole === null || headers.has('content-encoding') ? -1 : Number(whole);
@@ -79,7 +85,7 @@ interface Get {
   accept?: ReadonlySet<number>;
 }
 
-/** Redirects are followed one by one, each address checked anew; credentials stay with the origin they are for. */
+/** Follows redirects one by one, so that `ctx.fetch` checks each address. Credentials go to the original origin only. */
 async function send(ctx: Site, { method, url, headers, accept }: Get): Promise<Response> {
   const { timeout_seconds } = ctx.config;
   return repeated(ctx, async () => {
@@ -92,8 +98,8 @@ async function send(ctx: Site, { method, url, headers, accept }: Get): Promise<R
       if (location === null) return answer.ok || accept?.has(answer.status) ? answer : refuse(ctx, answer, target);
       await answer.body?.cancel();
       const next = URL.parse(location, target.href);
-      if (!next || redirects >= MOST_REDIRECTS) {
-        throw new ConfigurationError('redirect_refused', `${url.host} redirects too often, or to no address`);
+      if (!next || redirects >= MAX_REDIRECTS) {
+        throw new ConfigurationError('redirect_refused', `${url.host} redirects too often or to an invalid address`);
       }
       target = next;
     }

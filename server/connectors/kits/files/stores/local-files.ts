@@ -2,34 +2,28 @@ import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { Glob } from 'bun';
 import { ConfigurationError, ConnectorError, RetryableError } from '../../../contract/errors.ts';
-import type { RemoteContent } from './remote-content.ts';
-
-/** A file that a source may read. Times in microseconds. */
-export interface FoundFile {
-  /** Below the root, with `/`, a key or an address: what users see and what states keep. */
-  name: string;
-  /** Empty for a file elsewhere. */
-  path: string;
-  size: number;
-  modified: number;
-  /** Set for a file elsewhere. */
-  remote?: RemoteContent;
-}
+import type { FoundFile, SourceStore } from './store.ts';
 
 export const WILDCARD = /[*?[\]{}!]/;
 export const MAX_FILES = 100_000;
 
 const outside = (path: string) =>
-  new ConfigurationError('path_outside_root', `The path "${path}" does not lie below the folder for files`);
+  new ConfigurationError('path_outside_root', `The path "${path}" is outside the files folder`);
 
-/** Makes a ConnectorError of what the file system says. `name` is shown to users, so nothing above the root. */
+/** Files below `ctx.filesRoot`. */
+export const localSourceStore: SourceStore = {
+  find: ({ config, filesRoot }) => findFiles(filesRoot, config.path ?? ''),
+  placeName: ({ path = '' }) => path,
+};
+
+/** Converts an error of the file system to a ConnectorError. `name` is shown to users: no path above the root. */
 export function fileError(error: unknown, name: string): unknown {
   if (!(error instanceof Error) || error instanceof ConnectorError || !('code' in error)) return error;
   const code = String(error.code);
   if (code === 'ENOENT')
-    return new ConfigurationError('file_not_found', `There is no file "${name}"`, { cause: error });
+    return new ConfigurationError('file_not_found', `File "${name}" not found`, { cause: error });
   if (['EACCES', 'EPERM', 'EROFS'].includes(code)) {
-    return new ConfigurationError('file_forbidden', `The service may not open "${name}"`, { cause: error });
+    return new ConfigurationError('file_forbidden', `The service has no permission to open "${name}"`, { cause: error });
   }
   if (['EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'EEXIST', 'ELOOP'].includes(code)) {
     return new ConfigurationError('file_path_invalid', `"${name}" cannot be used as a path (${code})`, {
@@ -39,7 +33,10 @@ export function fileError(error: unknown, name: string): unknown {
   return /^E[A-Z]+$/.test(code) ? new RetryableError('file_error', `"${name}": ${code}`, { cause: error }) : error;
 }
 
-/** The files that a path or pattern below the root names, by name. @throws ConfigurationError when any lies outside. */
+/**
+ * The files that a path or pattern names, sorted by name. `_pipeline_state` folders are left out.
+ * @throws ConfigurationError if any file is outside the root
+ */
 export async function findFiles(root: string, pattern: string): Promise<FoundFile[]> {
   refuseEscapes(pattern);
   try {
@@ -50,7 +47,7 @@ export async function findFiles(root: string, pattern: string): Promise<FoundFil
     for await (const name of new Glob(pattern).scan({ cwd: top, onlyFiles: true, followSymlinks: true })) {
       if (name.split(sep).includes('_pipeline_state')) continue;
       found.push(await foundFile(top, name));
-      if (found.length > MAX_FILES) throw new ConfigurationError('too_many_files', `"${pattern}" names too many files`);
+      if (found.length > MAX_FILES) throw new ConfigurationError('too_many_files', `"${pattern}" matches more than ${MAX_FILES} files`);
     }
     return found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   } catch (error) {
@@ -58,7 +55,7 @@ export async function findFiles(root: string, pattern: string): Promise<FoundFil
   }
 }
 
-/** A folder below the root, made where it is missing. @throws ConfigurationError when it lies outside. */
+/** The real path of a folder below the root, created if missing. @throws ConfigurationError if it is outside */
 export async function folderBelow(root: string, path: string): Promise<string> {
   refuseEscapes(path);
   try {
@@ -75,7 +72,7 @@ export async function folderBelow(root: string, path: string): Promise<string> {
   }
 }
 
-/** A name as one segment of a path: nothing in it can lead elsewhere. */
+/** Encodes a name as one path segment, so that it cannot lead outside its folder. */
 export const safeSegment = (name: string) => encodeURIComponent(name).replace(/^\./, '%2E').replaceAll('*', '%2A');
 
 function refuseEscapes(path: string): void {
@@ -83,17 +80,17 @@ function refuseEscapes(path: string): void {
   if (path.startsWith('/') || path.includes('\0') || segments.includes('..')) throw outside(path);
 }
 
-/** The folders of a pattern in front of its first wildcard. */
+/** The folders of a pattern before its first wildcard. */
 function literalPart(pattern: string): string {
   const segments = pattern.split('/');
   const first = segments.findIndex((segment) => WILDCARD.test(segment));
   return segments.slice(0, first).join('/');
 }
 
-/** What every name begins with that a pattern matches. */
+/** The common prefix of all names that a pattern matches. */
 export const literalStart = (pattern: string): string => pattern.slice(0, WILDCARD.exec(pattern)?.index);
 
-/** Follows the links of a path. @throws ConfigurationError when they lead out of the root. */
+/** Resolves the links of a path. @throws ConfigurationError if it is outside the root */
 async function insideRoot(top: string, name: string): Promise<string> {
   const path = await realpath(join(top, name));
   if (path !== top && !path.startsWith(top + sep)) throw outside(name);

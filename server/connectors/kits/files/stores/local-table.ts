@@ -1,13 +1,32 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { open, readdir, rm, stat } from 'node:fs/promises';
+import { open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { WriteTarget } from '../../../contract/connector.ts';
-import { CommitLog, type CommitRecord } from './commit-log.ts';
-import { folderBelow } from './local-files.ts';
-import type { Draft, TableStore } from './table-store.ts';
+import type { DestinationContext } from '../settings/files.ts';
+import { CommitLog } from './commit-log.ts';
+import { fileError, folderBelow } from './local-files.ts';
+import type { CommitRecord, DestinationStore, Draft, TableStore } from './store.ts';
+import { tablePaths } from './table-paths.ts';
 
-/** A table in a folder: drafts are files whose names begin with a dot, published by a rename. */
+export const localDestinationStore: DestinationStore = {
+  checkSteps: (ctx) => [['Folder', 'A file can be written', () => writeProbe(ctx)]],
+  open: ({ config, filesRoot }, target) => LocalTable.open(filesRoot, tablePaths(config.path, target), target),
+};
+
+async function writeProbe(ctx: DestinationContext): Promise<void> {
+  const folder = await folderBelow(ctx.filesRoot, ctx.config.path);
+  const probe = join(folder, `.check-${crypto.randomUUID()}`);
+  try {
+    await writeFile(probe, 'check', { flag: 'wx' });
+  } catch (error) {
+    throw fileError(error, ctx.config.path);
+  } finally {
+    await rm(probe, { force: true });
+  }
+}
+
+/** A table in a folder. Drafts are files whose names start with a dot; a rename publishes them. */
 export class LocalTable implements TableStore {
   private constructor(
     private readonly target: WriteTarget,
@@ -15,7 +34,7 @@ export class LocalTable implements TableStore {
     private readonly log: CommitLog,
   ) {}
 
-  /** @param paths of the table and of the states, below the root */
+  /** @param paths of the table's files and of the commit logs, relative to the root */
   static async open(root: string, paths: { table: string; states: string }, target: WriteTarget): Promise<LocalTable> {
     const folder = await folderBelow(root, paths.table);
     const states = await folderBelow(root, paths.states);
@@ -59,7 +78,7 @@ export class LocalTable implements TableStore {
   }
 }
 
-/** @returns the size */
+/** @returns the file's size in bytes */
 async function syncFile(path: string): Promise<number> {
   const handle = await open(path, 'r+');
   try {

@@ -1,29 +1,29 @@
 import { FencedError } from '../../../contract/errors.ts';
-import type { CommitRecord } from './commit-log.ts';
+import type { CommitRecord } from './store.ts';
 import type { Bucket } from './s3-client.ts';
 import { listObjects } from './s3-listing.ts';
 import type { Upload } from './s3-upload.ts';
 
-/** What one attempt has put down: nobody else ever writes this object. */
-export interface Claim {
+/** The object that one attempt writes. No other attempt ever writes it. */
+export interface S3Claim {
   fence: number;
-  /** Its last commit; null before the first. */
+  /** The attempt's last commit; null before the first. */
   record: CommitRecord | null;
-  /** Uploads that it has begun and neither completed nor aborted. */
+  /** Uploads that the attempt has begun and neither completed nor aborted. */
   uploads: Upload[];
 }
 
 /**
- * The commits of one stream in a bucket, where no two attempts can agree by a link or a rename, and not every store
- * knows conditional writes. Each attempt has an object of its own, `<key>.<fence>.json`. It puts that down before it
- * looks who else is there, and looks again after each commit:
- *  - a commit counts for its attempt only if no higher fence has been put down by then; so whoever comes later sees it;
- *  - whoever comes takes over the commit of the highest fence below his own, by a record under his fence, and from then
- *    on nothing of a lower one counts.
- * It needs what S3 and its like promise: what was written is in the next listing.
+ * The commits of one stream in a bucket. Buckets have no atomic link or rename, and not every store supports
+ * conditional writes, so each attempt writes an object of its own, `<key>.<fence>.json`. It writes the object before it
+ * lists the others, and lists them again after each commit:
+ *  - a commit counts only if no higher fence exists by then, so every later attempt sees it;
+ *  - a new attempt takes over the commit of the highest fence below its own by recording it under its own fence. From
+ *    then on nothing under a lower fence counts.
+ * This relies on one guarantee of S3 and compatible stores: a listing contains every object written before it.
  */
 export class Claims {
-  private own: Claim;
+  private own: S3Claim;
 
   constructor(
     private readonly bucket: Bucket,
@@ -40,8 +40,8 @@ export class Claims {
     return this.own.uploads;
   }
 
-  /** Puts down the claim. @returns those of lower fences, the highest first. @throws FencedError for a higher one */
-  async open(): Promise<Claim[]> {
+  /** Writes the claim. @returns the claims of lower fences, highest first. @throws FencedError if a higher one exists */
+  async open(): Promise<S3Claim[]> {
     await this.put(this.own);
     const fences = await this.fences();
     if (fences.some((fence) => fence > this.own.fence)) {
@@ -53,14 +53,14 @@ export class Claims {
     return claims.filter((claim) => claim !== null);
   }
 
-  /** Makes a change durable, and sure that it counts. @throws FencedError when it may or may not */
-  async change(more: Partial<Omit<Claim, 'fence'>>): Promise<void> {
+  /** Makes a change durable and checks that it counts. @throws FencedError if that is uncertain */
+  async change(more: Partial<Omit<S3Claim, 'fence'>>): Promise<void> {
     await this.note(more);
     await this.assertNewest();
   }
 
-  /** Makes a change durable that is true whoever else has come. */
-  async note(more: Partial<Omit<Claim, 'fence'>>): Promise<void> {
+  /** Makes a change durable that holds whatever other attempts have started. */
+  async note(more: Partial<Omit<S3Claim, 'fence'>>): Promise<void> {
     const next = { ...this.own, ...more };
     await this.put(next);
     this.own = next;
@@ -74,15 +74,15 @@ export class Claims {
     await this.bucket.send({ method: 'DELETE', key: this.keyOf(fence), accept: [404] });
   }
 
-  private async put(claim: Claim): Promise<void> {
+  private async put(claim: S3Claim): Promise<void> {
     const headers = { 'content-type': 'application/json' };
     await this.bucket.send({ method: 'PUT', key: this.keyOf(claim.fence), headers, body: JSON.stringify(claim) });
   }
 
-  /** Null: swept away in between by a newer attempt. */
-  private async get(fence: number): Promise<Claim | null> {
+  /** Null: a newer attempt has removed it meanwhile. */
+  private async get(fence: number): Promise<S3Claim | null> {
     const answer = await this.bucket.send({ method: 'GET', key: this.keyOf(fence), accept: [404] });
-    return answer.status === 404 ? null : ((await answer.json()) as Claim);
+    return answer.status === 404 ? null : ((await answer.json()) as S3Claim);
   }
 
   private async fences(): Promise<number[]> {

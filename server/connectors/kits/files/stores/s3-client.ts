@@ -1,21 +1,24 @@
 import { AwsV4Signer } from 'aws4fetch';
 import { ConfigurationError } from '../../../contract/errors.ts';
-import type { S3Location } from './location-settings.ts';
-import { type NetworkContext, type RemoteCall, repeated, request, textOf } from './remote-request.ts';
+import type { S3Location } from '../settings/location.ts';
+import { type NetworkContext, type RemoteCall, repeated, request, textOf } from './http-request.ts';
 import { parseXml, refusalOf, s3Error } from './s3-failures.ts';
 
 export interface S3Call {
   method: string;
-  /** Empty: the bucket itself. */
+  /** Absent or empty: the bucket itself. */
   key?: string;
   query?: Record<string, string>;
   headers?: Record<string, string>;
   body?: Uint8Array<ArrayBuffer> | string;
-  /** Statuses that are answers too and no errors. */
+  /** Statuses beside 2xx that are not errors. */
   accept?: number[];
 }
 
-/** A bucket. Every request is signed here and sent by `ctx.fetch`, so that it is recorded and its address checked. */
+/**
+ * A client of one bucket. Requests are signed here and sent by `ctx.fetch`, which checks the address and records the
+ * request. Bun's own S3 client would bypass both, and a presigned address in the network log would work like a key.
+ */
 export class Bucket {
   private readonly base: URL;
 
@@ -29,26 +32,26 @@ export class Bucket {
     this.base.pathname = `${this.base.pathname.replace(/\/$/, '')}/${path_style ? encodeURIComponent(bucket) : ''}`;
   }
 
-  /** @throws ConnectorError for every status that is neither 2xx nor accepted */
+  /** @throws ConnectorError for a status that is neither 2xx nor in `accept` */
   async send(call: S3Call): Promise<Response> {
     const { timeout_seconds, bucket = '' } = this.settings;
     return repeated(this.ctx, async () => {
       const answer = await request(this.ctx, await this.signed(call), timeout_seconds);
       if (answer.ok || call.accept?.includes(answer.status)) return answer;
-      const said = await textOf(this.ctx, answer, timeout_seconds);
-      throw s3Error(refusalOf(answer.status, said, { bucket, key: call.key ?? '' }));
+      const text = await textOf(this.ctx, answer, timeout_seconds);
+      throw s3Error(refusalOf(answer.status, text, { bucket, key: call.key ?? '' }));
     });
   }
 
-  /** An answer that is an XML document with this root. */
+  /** Sends a request whose response is an XML document. @returns the content of its `root` element */
   async document(call: S3Call, root: string): Promise<Record<string, unknown>> {
     const answer = await this.send(call);
     const text = await textOf(this.ctx, answer, this.settings.timeout_seconds);
     const found = parseXml(text);
     if (found && root in found) return (found[root] || {}) as Record<string, unknown>;
-    // CompleteMultipartUpload may say 200 and fail afterwards.
+    // CompleteMultipartUpload can respond 200 and fail afterwards.
     if (found?.Error) throw s3Error(refusalOf(500, text, { bucket: this.settings.bucket ?? '', key: call.key ?? '' }));
-    throw new ConfigurationError('endpoint_not_s3', `${this.base.host} does not answer as S3 does`);
+    throw new ConfigurationError('endpoint_not_s3', `${this.base.host} does not respond like an S3 endpoint`);
   }
 
   private async signed({ method, key = '', query = {}, headers = {}, body }: S3Call): Promise<RemoteCall> {
@@ -70,7 +73,7 @@ export class Bucket {
 
   private urlOf(key: string, query: Record<string, string>): URL {
     if (key.split('/').some((segment) => segment === '.' || segment === '..')) {
-      throw new ConfigurationError('key_unreachable', `The key "${key}" cannot be written as an address`);
+      throw new ConfigurationError('key_unreachable', `The key "${key}" cannot be part of an address`);
     }
     const url = new URL(this.base);
     if (key) url.pathname = `${url.pathname.replace(/\/$/, '')}/${key.split('/').map(encodeURIComponent).join('/')}`;
@@ -81,7 +84,7 @@ export class Bucket {
 
 const sha256 = (body: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(body).digest('hex');
 
-/** Keys begin without a slash; `.` is the bucket itself. */
+/** A folder as a prefix of keys: no leading slash, one at the end; empty for the bucket itself (`.`). */
 export const keyPrefix = (path: string) =>
   path
     .split('/')

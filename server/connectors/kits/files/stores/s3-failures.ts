@@ -14,7 +14,7 @@ const parser = new XMLParser({
 });
 const LISTS = new Set(['Contents', 'Error', 'Deleted']);
 
-/** An answer of the store; null when it is no XML. Elements of LISTS are lists. */
+/** Parses a response of the store; null if it is not XML. Elements in LISTS are always arrays. */
 export function parseXml(text: string): Record<string, unknown> | null {
   if (!text.trimStart().startsWith('<')) return null;
   try {
@@ -26,15 +26,15 @@ export function parseXml(text: string): Record<string, unknown> | null {
 
 export interface Refusal {
   status: number;
-  /** The store's own, as `NoSuchBucket`; empty when it said none. */
+  /** The store's error code, such as `NoSuchBucket`; empty if the response has none. */
   code: string;
   message: string;
   bucket: string;
-  /** What it was about; empty: the bucket. */
+  /** Empty if the request was about the bucket itself. */
   key: string;
 }
 
-/** What the store said of a request that it did not carry out. */
+/** Reads the error out of a response. */
 export function refusalOf(status: number, text: string, place: { bucket: string; key: string }): Refusal {
   const [error] = (parseXml(text)?.Error ?? []) as { Code?: string; Message?: string }[];
   return { status, code: error?.Code ?? '', message: error?.Message ?? '', ...place };
@@ -47,21 +47,21 @@ const authentication =
     new AuthenticationError(code, message);
 
 const wrongRegion: Explain = ({ bucket }) =>
-  new ConfigurationError('region_wrong', `The bucket "${bucket}" belongs to another region or endpoint`);
+  new ConfigurationError('region_wrong', `Bucket "${bucket}" belongs to another region or endpoint`);
 
 const EXPLAINED: Record<string, Explain> = {
-  NoSuchBucket: ({ bucket }) => new ConfigurationError('bucket_not_found', `There is no bucket "${bucket}"`),
-  InvalidBucketName: ({ bucket }) => new ConfigurationError('bucket_not_found', `"${bucket}" is no name of a bucket`),
-  NoSuchKey: ({ key }) => new RetryableError('file_changed', `${key} is gone since it was listed`),
-  PreconditionFailed: ({ key }) => new RetryableError('file_changed', `${key} was changed while it was being read`),
-  NoSuchUpload: ({ key }) => new RetryableError('upload_lost', `The upload of ${key} is gone`),
+  NoSuchBucket: ({ bucket }) => new ConfigurationError('bucket_not_found', `Bucket "${bucket}" not found`),
+  InvalidBucketName: ({ bucket }) => new ConfigurationError('bucket_not_found', `"${bucket}" is not a valid bucket name`),
+  NoSuchKey: ({ key }) => new RetryableError('file_changed', `${key} was deleted after it was listed`),
+  PreconditionFailed: ({ key }) => new RetryableError('file_changed', `${key} changed while it was being read`),
+  NoSuchUpload: ({ key }) => new RetryableError('upload_lost', `The upload of ${key} no longer exists`),
   InvalidAccessKeyId: authentication('access_key_unknown', 'The store does not know the access key'),
-  SignatureDoesNotMatch: authentication('secret_key_wrong', 'The secret key does not belong to the access key'),
+  SignatureDoesNotMatch: authentication('secret_key_wrong', 'The secret key does not match the access key'),
   ExpiredToken: authentication('session_token_expired', 'The session token has expired'),
-  InvalidToken: authentication('session_token_invalid', 'The store refuses the session token'),
+  InvalidToken: authentication('session_token_invalid', 'The store rejected the session token'),
   AccessDenied: (refusal) =>
-    new ConfigurationError('access_denied', `The access key may not do this with ${placeOf(refusal)}`),
-  RequestTimeTooSkewed: () => new ConfigurationError('clock_skewed', "This machine's clock is not the store's"),
+    new ConfigurationError('access_denied', `The access key has no permission for this request on ${placeOf(refusal)}`),
+  RequestTimeTooSkewed: () => new ConfigurationError('clock_skewed', "The clock of this machine differs too much from the store's"),
   PermanentRedirect: wrongRegion,
   TemporaryRedirect: wrongRegion,
   AuthorizationHeaderMalformed: wrongRegion,
@@ -74,14 +74,14 @@ export function s3Error(refusal: Refusal): ConnectorError {
   const { status, code, message } = refusal;
   const explain = EXPLAINED[code] ?? EXPLAINED[BARE[status] ?? ''];
   if (explain) return explain(refusal);
-  const said = [code, message].filter((part) => part !== '').join(': ');
-  const text = `The store answered ${status} for ${placeOf(refusal)}${said ? `: ${said}` : ''}`;
+  const detail = [code, message].filter((part) => part !== '').join(': ');
+  const text = `The store responded ${status} for ${placeOf(refusal)}${detail ? `: ${detail}` : ''}`;
   if (status === 429 || status >= 500) return new RetryableError('server_error', text);
-  if (code === '') return new ConfigurationError('endpoint_not_s3', `${text}. Is the endpoint one of S3?`);
+  if (code === '') return new ConfigurationError('endpoint_not_s3', `${text}. Check that the endpoint is an S3 endpoint`);
   return new ConfigurationError('store_refused', text);
 }
 
-/** Without a code of the store, as after HEAD. */
+/** Code by status, for responses without a body, as to HEAD. */
 const BARE: Record<number, string> = {
   301: 'PermanentRedirect',
   307: 'TemporaryRedirect',

@@ -1,15 +1,40 @@
 import type { WriteTarget } from '../../../contract/connector.ts';
 import { DataError } from '../../../contract/errors.ts';
-import type { CommitRecord } from './commit-log.ts';
-import { type Bucket, keyPrefix } from './s3-client.ts';
-import { type Claim, Claims } from './s3-claims.ts';
+import type { DestinationContext } from '../settings/files.ts';
+import type { CheckStep } from './check-steps.ts';
+import { Bucket, keyPrefix } from './s3-client.ts';
+import { Claims, type S3Claim } from './s3-claims.ts';
 import { listObjects } from './s3-listing.ts';
 import { abortUpload, beginUpload, completeUpload, PartStream, type Upload } from './s3-upload.ts';
-import type { Draft, TableStore } from './table-store.ts';
+import type { CommitRecord, DestinationStore, Draft, TableStore } from './store.ts';
+import { tablePaths } from './table-paths.ts';
+
+export const s3DestinationStore: DestinationStore = {
+  checkSteps: bucketSteps,
+  open: (ctx, target) => {
+    const paths = { ...tablePaths(ctx.config.path, target), scratch: ctx.filesRoot };
+    return S3Table.open(new Bucket(ctx, ctx.config), paths, target);
+  },
+};
+
+/** A run lists, uploads in parts and deletes. */
+function bucketSteps(ctx: DestinationContext): CheckStep[] {
+  const bucket = new Bucket(ctx, ctx.config);
+  const prefix = `${keyPrefix(ctx.config.path)}_pipeline_state/`;
+  const key = `${prefix}.check-${crypto.randomUUID()}`;
+  const list = { method: 'GET', query: { 'list-type': '2', 'max-keys': '1', prefix } };
+  const upload = async () => abortUpload(bucket, await beginUpload(bucket, key));
+  return [
+    ['Bucket', 'Objects can be listed', () => bucket.document(list, 'ListBucketResult')],
+    ['Write', 'An object can be written', () => bucket.send({ method: 'PUT', key, body: 'check' })],
+    ['Multipart upload', 'An upload can be started and aborted', upload],
+    ['Delete', 'An object can be deleted', () => bucket.send({ method: 'DELETE', key })],
+  ];
+}
 
 /**
- * A table in a bucket: a draft is an upload in parts, which no reader sees before it is completed, and it is completed
- * only after the commit that names it.
+ * A table in a bucket. A draft is a multipart upload, which readers do not see before it is completed; it is completed
+ * only after the commit that lists it.
  */
 export class S3Table implements TableStore {
   last: CommitRecord | null = null;
@@ -18,12 +43,12 @@ export class S3Table implements TableStore {
     private readonly bucket: Bucket,
     private readonly place: { folder: string; scratch: string },
     private readonly claims: Claims,
-    private readonly lower: Claim[],
+    private readonly lower: S3Claim[],
   ) {
     this.last = lower.find(({ record }) => record !== null)?.record ?? null;
   }
 
-  /** @param paths of the table and of the states, in the bucket, and of a folder of this machine */
+  /** @param paths of the table's files and of the claims in the bucket, and `scratch`, a folder of this machine */
   static async open(
     bucket: Bucket,
     paths: { table: string; states: string; scratch: string },
@@ -37,7 +62,7 @@ export class S3Table implements TableStore {
 
   async draft(to: string): Promise<Draft> {
     const upload = await beginUpload(this.bucket, this.place.folder + to);
-    // Noted before it holds a byte: so whoever comes after a crash finds it.
+    // Recorded before it holds a byte, so that the attempt after a crash finds it.
     await this.claims.change({ uploads: [...this.claims.uploads, upload] });
     const stream = new PartStream(this.bucket, upload);
     return {
@@ -78,7 +103,7 @@ export class S3Table implements TableStore {
     }
     const done = new Set(last.publish.map(({ from }) => from));
     this.last = { ...last, publish: [], remove: [] };
-    // An attempt that only finishes what another one has committed puts that down under its own fence later.
+    // An attempt that only applies another one's commit records it under its own fence later.
     if (!this.claims.record) return;
     await this.claims.note({ record: this.last, uploads: this.claims.uploads.filter(({ id }) => !done.has(id)) });
   }
@@ -95,16 +120,16 @@ export class S3Table implements TableStore {
     const there = await this.bucket.send({ method: 'HEAD', key: upload.key, accept: [404] });
     if (there.status !== 404) return;
     if (this.last) this.last = { ...this.last, publish: [] };
-    // Said once: the attempts that follow go on from there.
+    // The loss is reported once: the next attempts continue after it.
     await this.claims.change({ record: this.last });
     throw new DataError(
       'committed_file_lost',
-      `The store has dropped the upload of ${upload.key}, whose rows were committed`,
+      `The store dropped the upload of ${upload.key}, whose rows were committed`,
     );
   }
 
   private async release(upload: Upload): Promise<void> {
-    // A commit that names it may count although this attempt never heard so: then whoever comes next decides.
+    // A commit that lists the upload may count even if its confirmation was lost: the next attempt decides.
     if (this.last?.publish.some(({ from }) => from === upload.id)) return;
     await abortUpload(this.bucket, upload);
   }

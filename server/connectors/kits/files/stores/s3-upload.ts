@@ -2,16 +2,16 @@ import { Writable } from 'node:stream';
 import { callbackify } from 'node:util';
 import type { Bucket } from './s3-client.ts';
 
-/** S3 takes 10,000 parts of at least 5 MB; parts grow with the object, so that it may have 2 TB. */
+/** S3 allows 10,000 parts of at least 5 MB. Parts grow with the object, which allows 2 TB. */
 const FIRST_PART_BYTES = 8 << 20;
-const PARTS_OF_A_SIZE = 1000;
+const PARTS_PER_SIZE = 1000;
 
 export interface Upload {
   key: string;
   id: string;
 }
 
-/** @returns what to upload parts under: nothing is visible before `completeUpload` */
+/** Starts a multipart upload. Nothing is visible before `completeUpload`. */
 export async function beginUpload(bucket: Bucket, key: string): Promise<Upload> {
   const answer = await bucket.document(
     { method: 'POST', key, query: { uploads: '' } },
@@ -20,13 +20,13 @@ export async function beginUpload(bucket: Bucket, key: string): Promise<Upload> 
   return { key, id: String(answer.UploadId) };
 }
 
-/** Frees what the store keeps of an upload; harmless where there is none. */
+/** Deletes an unfinished upload; does nothing if there is none. */
 export async function abortUpload(bucket: Bucket, { key, id }: Upload): Promise<void> {
   const answer = await bucket.send({ method: 'DELETE', key, query: { uploadId: id }, accept: [404] });
   await answer.body?.cancel();
 }
 
-/** @returns false when there is no such upload (any more) */
+/** @param parts the tags of the parts, in order. @returns false if the upload does not exist (any more) */
 export async function completeUpload(bucket: Bucket, { key, id }: Upload, parts: string[]): Promise<boolean> {
   const listed = parts.map(
     (tag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escapeXml(tag)}</ETag></Part>`,
@@ -44,9 +44,9 @@ export async function completeUpload(bucket: Bucket, { key, id }: Upload, parts:
 
 const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
 
-/** Sends what is written as the parts of an upload: one at a time, and one part is all that is held. */
+/** Uploads what is written to it in parts, one at a time. Holds one part in memory. */
 export class PartStream extends Writable {
-  /** The tags of the parts, in order; whole after `finish`. */
+  /** The tags of the parts, in order; complete after `finish`. */
   readonly parts: string[] = [];
   bytes = 0;
   private held: Uint8Array[] = [];
@@ -62,7 +62,7 @@ export class PartStream extends Writable {
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
     this.held.push(chunk);
     this.heldBytes += chunk.length;
-    const full = this.heldBytes >= FIRST_PART_BYTES * (1 + Math.floor(this.parts.length / PARTS_OF_A_SIZE));
+    const full = this.heldBytes >= FIRST_PART_BYTES * (1 + Math.floor(this.parts.length / PARTS_PER_SIZE));
     this.next(full, done);
   }
 

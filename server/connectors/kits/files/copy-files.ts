@@ -1,0 +1,51 @@
+import type { ByteFormat, ByteStream, ReadRequest } from '../../contract/connector.ts';
+import { encodeCopyText } from '../../cells/copy-text.ts';
+import { FORMATS, formatOf } from './formats.ts';
+import { readRows } from './read-files.ts';
+import type { SourceContext } from './settings/files.ts';
+import { placeName } from './stores.ts';
+import type { FoundFile } from './stores/store.ts';
+
+const COPY_DIALECTS = Object.values(FORMATS).flatMap(({ copy }) => (copy ? [copy.dialect] : []));
+
+/** COPY text, if all columns come from one format that can be copied. Bytes carry no state: full refresh only. */
+export function fileByteFormats({ sync_mode, columns }: ReadRequest): ByteFormat[] {
+  const alike = COPY_DIALECTS.some((dialect) => columns.every(({ field }) => field.dialect === dialect));
+  return alike && columns.length > 0 && sync_mode === 'full_refresh' ? ['pgcopy-text'] : [];
+}
+
+/** All rows of the files as COPY text. A file that its format cannot copy is read by cells and encoded. */
+export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadRequest): ByteStream {
+  const columns = request.columns.map(({ field }) => ({ ...field, name: field.path.join('.') }));
+  const known = new Set(request.stream.fields.map(({ path }) => path.join('.')));
+  const warnOfNul = nulWarning(ctx);
+  let rows = 0;
+  async function* chunks() {
+    for (const [at, file] of files.entries()) {
+      const pieces = await formatOf(ctx.config, file).copy?.read(ctx, file, { columns, known });
+      if (pieces) {
+        for await (const piece of pieces) {
+          if (piece.removed_nul) warnOfNul();
+          rows += piece.rows;
+          yield piece.bytes;
+        }
+        continue;
+      }
+      const later = files.slice(at + 1);
+      for await (const batch of readRows(ctx, file, { columns, known, skip: 0, later })) {
+        rows += batch.rows.length;
+        yield new TextEncoder().encode(encodeCopyText(batch.rows, warnOfNul));
+      }
+    }
+  }
+  return { format: 'pgcopy-text', chunks: chunks(), rows: () => rows };
+}
+
+/** Warns once per run, with the same code as destinations that cannot store NUL. */
+function nulWarning(ctx: SourceContext): () => void {
+  let warned = false;
+  return () => {
+    if (!warned) ctx.warn('nul_character_removed', `${placeName(ctx.config)}: NUL characters were removed from texts`);
+    warned = true;
+  };
+}

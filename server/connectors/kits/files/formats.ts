@@ -1,0 +1,25 @@
+import { ConfigurationError } from '../../contract/errors.ts';
+import { csvFormat } from './formats/csv/format.ts';
+import type { FileFormat } from './formats/format.ts';
+import { jsonlFormat } from './formats/jsonl/format.ts';
+import { parquetFormat } from './formats/parquet/format.ts';
+import type { FileSourceConfig, FormatName } from './settings/files.ts';
+import type { FoundFile } from './stores/store.ts';
+
+/** Every file format. */
+export const FORMATS: Record<FormatName, FileFormat> = {
+  csv: csvFormat,
+  jsonl: jsonlFormat,
+  parquet: parquetFormat,
+};
+
+/** @throws ConfigurationError if neither the setting nor the extension determines the format */
+export function formatOf(config: FileSourceConfig, file: FoundFile): FileFormat {
+  if (config.format !== 'auto') return FORMATS[config.format];
+  const format = Object.values(FORMATS).find(({ extension }) => extension.test(file.name));
+  if (format) return format;
+  throw new ConfigurationError(
+    'format_unknown',
+    `The extension of "${file.name}" does not match any format. Set the format`,
+  );
+}

@@ -1,0 +1,101 @@
+import type { Cell } from '../../../../contract/connector.ts';
+import type { CsvDialect } from '../../settings/files.ts';
+
+const NEWLINE = 10;
+const RETURN = 13;
+
+export interface ParsedCsv {
+  rows: Cell[][];
+  rest: number;
+  /** Line ends within quotes: so many lines more than rows. */
+  inner_lines: number;
+}
+
+/** What stands wrongly in a text: `lines` are in front of the place, `cell` counts from 0 within its record. */
+export class CsvSyntaxError extends Error {
+  constructor(
+    message: string,
+    readonly lines: number,
+    readonly cell: number,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Takes all whole records of a text; `rest` is where the first unfinished one begins. An unquoted cell equal to
+ * `null_value` is null. Searches by indexOf, whose hits are kept: every character is looked at once.
+ */
+export function parseCsv(text: string, dialect: CsvDialect, crlf: boolean): ParsedCsv {
+  const { delimiter, quote, null_value } = dialect;
+  const quoteCode = quote.charCodeAt(0);
+  const rows: Cell[][] = [];
+  const { length } = text;
+  let row: Cell[] = [];
+  let start = 0;
+  let at = 0;
+  let innerLines = 0;
+  let recordLines = 0;
+  let nextDelimiter = -1;
+  let nextNewline = -1;
+  while (at < length) {
+    let ended = false;
+    if (nextNewline < at) nextNewline = text.indexOf('\n', at);
+    if (nextNewline < 0) break;
+    if (text.charCodeAt(at) === quoteCode) {
+      const quoted = quotedCell(text, at, quote);
+      if (quoted === null) break;
+      row.push(quoted.value);
+      if (nextNewline < quoted.end) recordLines += linesIn(quoted.value);
+      at = quoted.end;
+      if (text.charCodeAt(at) === RETURN && text.charCodeAt(at + 1) === NEWLINE) at++;
+      if (at >= length || (at + 1 >= length && text.charCodeAt(at) === RETURN)) break;
+      ended = text.charCodeAt(at) === NEWLINE;
+      if (!ended && !text.startsWith(delimiter, at)) {
+        throw new CsvSyntaxError('there is text after the closing quote', linesIn(text.slice(0, at)), row.length - 1);
+      }
+      at++;
+    } else {
+      if (nextDelimiter < at) nextDelimiter = indexOrEnd(text, delimiter, at);
+      ended = nextNewline < nextDelimiter;
+      const next = ended ? nextNewline : nextDelimiter;
+      const end = ended && crlf && next > at && text.charCodeAt(next - 1) === RETURN ? next - 1 : next;
+      const value = text.slice(at, end);
+      row.push(value === null_value ? null : value);
+      at = next + 1;
+    }
+    if (ended) {
+      rows.push(row);
+      row = [];
+      start = at;
+      innerLines += recordLines;
+      recordLines = 0;
+    }
+  }
+  return { rows, rest: start, inner_lines: innerLines };
+}
+
+function indexOrEnd(text: string, wanted: string, from: number): number {
+  const found = text.indexOf(wanted, from);
+  return found < 0 ? text.length : found;
+}
+
+/** Line ends in a text. */
+export function linesIn(text: string): number {
+  let lines = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++;
+  return lines;
+}
+
+/** Null when the closing quote, or what follows it, is not in the text yet. */
+function quotedCell(text: string, at: number, quote: string): { value: string; end: number } | null {
+  let value = '';
+  let from = at + 1;
+  while (true) {
+    const end = text.indexOf(quote, from);
+    if (end < 0 || end + 1 >= text.length) return null;
+    if (!text.startsWith(quote, end + 1)) return { value: value + text.slice(from, end), end: end + 1 };
+    value += text.slice(from, end + 1);
+    from = end + 2;
+  }
+}

@@ -1,0 +1,194 @@
+import type { DuckDBDataChunk } from '@duckdb/node-api';
+import type { Cell } from '../../../../contract/connector.ts';
+import { ConnectorError, DataError, SchemaChangedError } from '../../../../contract/errors.ts';
+import { type DuckDb, identifier, literal, openDuckDb } from '../../../duckdb/instance.ts';
+import { localCopy } from './local-copy.ts';
+import { canonical, escaped, logicalType, PLAIN_TEXT } from './types.ts';
+import {
+  BATCH_ROWS,
+  type CopyPiece,
+  type FileBatch,
+  type FileColumn,
+  type FileRequest,
+  warnOfNewColumns,
+} from '../format.ts';
+import type { SourceContext } from '../../settings/files.ts';
+import type { FoundFile } from '../../stores/store.ts';
+import { joinedTexts } from './text-bytes.ts';
+
+const BATCH_BYTES = 1_000_000;
+const AHEAD_BYTES = 8 << 20;
+/** Their types are those that DuckDB reads them as. */
+export const PARQUET_DIALECT = 'duckdb';
+
+export async function parquetColumns(ctx: SourceContext, found: FoundFile): Promise<FileColumn[]> {
+  const copy = await localCopy(found, 'footer', ctx.filesRoot);
+  const file = { ...found, path: copy.path };
+  try {
+    return await withDuckDb(file, async (duck) => columnsOf(await described(duck, file)));
+  } finally {
+    await copy.close();
+  }
+}
+
+export const parquetRows = (ctx: SourceContext, found: FoundFile, request: FileRequest): AsyncGenerator<FileBatch> =>
+  withFile(ctx, found, (duck, file) => readRows(ctx, { duck, file, request }));
+
+type LineRequest = Pick<FileRequest, 'columns' | 'known'>;
+
+/** COPY text that DuckDB itself produces: three times as fast as cell by cell. */
+export const parquetCopy = (ctx: SourceContext, found: FoundFile, request: LineRequest): AsyncGenerator<CopyPiece> =>
+  withFile(ctx, found, (duck, file) => readLines(ctx, { duck, file, request }));
+
+/** Runs `read` over the file with an engine of its own, and leaves nothing open. */
+async function* withFile<Part>(
+  ctx: SourceContext,
+  found: FoundFile,
+  read: (duck: DuckDb, file: FoundFile) => AsyncGenerator<Part>,
+): AsyncGenerator<Part> {
+  const copy = await localCopy(found, 'whole', ctx.filesRoot);
+  const file = { ...found, path: copy.path };
+  const duck = await openDuckDb();
+  const stop = () => duck.connection.interrupt();
+  ctx.signal.addEventListener('abort', stop, { once: true });
+  try {
+    yield* read(duck, file);
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    throw parquetError(error, file);
+  } finally {
+    ctx.signal.removeEventListener('abort', stop);
+    // A result that was not read to its end keeps the file open until another statement takes its place.
+    await duck.connection.run('SELECT 1').catch(() => {});
+    duck.close();
+    await copy.close();
+  }
+}
+
+interface Reading<Request> {
+  duck: DuckDb;
+  file: FoundFile;
+  request: Request;
+}
+
+/** SQL of the columns asked for, as canonical text. */
+async function selected(ctx: SourceContext, { duck, file, request }: Reading<LineRequest>): Promise<string[]> {
+  const native = new Map((await described(duck, file)).map(({ name, type }) => [name, type]));
+  warnOfNewColumns(ctx, file, [...native.keys()], request.known);
+  return request.columns.map(({ name }) => {
+    const type = native.get(name);
+    if (type === undefined) {
+      throw new SchemaChangedError('column_missing', `${file.name} has no column "${name}" any more`);
+    }
+    return canonical(identifier(name), type);
+  });
+}
+
+interface Piece {
+  /** What it takes in memory, about. */
+  size: number;
+}
+
+/** What is made of each chunk, the next of which is under way meanwhile: not of wide rows, 2,048 of which are held as it is. */
+async function* pieces<Made extends Piece>(
+  ctx: SourceContext,
+  { duck, sql }: { duck: DuckDb; sql: string },
+  make: (chunk: DuckDBDataChunk) => Made,
+): AsyncGenerator<Made> {
+  const result = await duck.connection.stream(sql);
+  let ahead: ReturnType<typeof result.fetchChunk> | null = null;
+  try {
+    while (true) {
+      ctx.signal.throwIfAborted();
+      const chunk = await (ahead ?? result.fetchChunk());
+      ahead = null;
+      if (!chunk || chunk.rowCount === 0) return;
+      const made = make(chunk);
+      if (made.size <= AHEAD_BYTES) ahead = result.fetchChunk();
+      yield made;
+    }
+  } finally {
+    await ahead?.catch(() => {});
+  }
+}
+
+async function* readRows(ctx: SourceContext, reading: Reading<FileRequest>): AsyncGenerator<FileBatch> {
+  const { duck, file, request } = reading;
+  const columns = await selected(ctx, reading);
+  const list = columns.length > 0 ? columns.join(', ') : 'NULL';
+  const sql = `SELECT ${list} FROM ${scan(file)} OFFSET ${request.skip}`;
+  let rows: Cell[][] = [];
+  let bytes = 0;
+  for await (const piece of pieces(ctx, { duck, sql }, (chunk) => rowsOf(chunk, columns.length))) {
+    for (const row of piece.rows) rows.push(row);
+    bytes += piece.size;
+    if (rows.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
+    yield { rows, bytes };
+    rows = [];
+    bytes = 0;
+  }
+  if (rows.length > 0) yield { rows, bytes };
+}
+
+function rowsOf(chunk: DuckDBDataChunk, width: number): Piece & { rows: Cell[][] } {
+  const cells = chunk.getColumns() as Cell[][];
+  let size = 0;
+  const rows = Array.from({ length: chunk.rowCount }, (_, at) => {
+    const row = Array.from({ length: width }, (__, column) => cells[column]![at]!);
+    for (const cell of row) size += cell === null ? 0 : cell.length;
+    return row;
+  });
+  return { rows, size };
+}
+
+async function* readLines(ctx: SourceContext, reading: Reading<LineRequest>): AsyncGenerator<CopyPiece> {
+  const { duck, file, request } = reading;
+  const texts = await selected(ctx, reading);
+  const cells = texts.map((text, at) => {
+    const plain = PLAIN_TEXT.has(request.columns[at]?.type ?? 'string');
+    return `coalesce(${plain ? text : escaped(text)}, '\\N')`;
+  });
+  const sql = `SELECT concat(${cells.join(', chr(9), ')}, chr(10)) FROM ${scan(file)}`;
+  yield* pieces(ctx, { duck, sql }, (chunk) => {
+    const bytes = joinedTexts(chunk);
+    const removed_nul = bytes.includes(0);
+    const own = removed_nul ? bytes.filter((byte) => byte !== 0) : bytes;
+    return { bytes: own, rows: chunk.rowCount, removed_nul, size: bytes.length };
+  });
+}
+
+/** The path is a pattern to DuckDB: its wildcards are put in brackets. */
+const scan = (file: FoundFile) => `read_parquet(${literal(file.path.replace(/[*?[]/g, '[$&]'))})`;
+
+async function described(duck: DuckDb, file: FoundFile): Promise<{ name: string; type: string }[]> {
+  const reader = await duck.connection.runAndReadAll(`DESCRIBE SELECT * FROM ${scan(file)}`);
+  return reader.getRowObjects().map((row) => ({ name: String(row.column_name), type: String(row.column_type) }));
+}
+
+const columnsOf = (columns: { name: string; type: string }[]): FileColumn[] =>
+  columns.map(({ name, type }) => ({
+    name,
+    type: logicalType(type),
+    source_type: type,
+    dialect: PARQUET_DIALECT,
+    nullable: true,
+  }));
+
+async function withDuckDb<T>(file: FoundFile, use: (duck: DuckDb) => Promise<T>): Promise<T> {
+  const duck = await openDuckDb();
+  try {
+    return await use(duck);
+  } catch (error) {
+    throw parquetError(error, file);
+  } finally {
+    duck.close();
+  }
+}
+
+/** DuckDB names the file with its whole path: users are told only what is theirs. */
+function parquetError(error: unknown, file: FoundFile): unknown {
+  if (error instanceof ConnectorError || !(error instanceof Error)) return error;
+  // What follows shows our own statement.
+  const message = (error.message.split('\n')[0] ?? '').replaceAll(file.path, file.name);
+  return new DataError('malformed_parquet', `${file.name}: ${message}`, { cause: error });
+}

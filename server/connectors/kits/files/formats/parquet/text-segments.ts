@@ -1,0 +1,134 @@
+import { createReadStream } from 'node:fs';
+import { type FileHandle, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { TargetColumn } from '../../../../contract/connector.ts';
+import { decodeCopyText } from '../../../../cells/copy-text.ts';
+import { literal, openDuckDb } from '../../../duckdb/instance.ts';
+import { pathOf, unnamedFile } from './local-copy.ts';
+import { castOf, copyToParquet, openParquet } from './output.ts';
+import { PLAIN_TEXT } from './types.ts';
+import type { Draft } from '../../stores/store.ts';
+import type { Segment, SegmentOptions } from '../format.ts';
+
+/** What comes for one Parquet file: so memory and disk are bounded however long the stream is and however wide its rows. */
+export const SEGMENT_BYTES = 64 << 20;
+/** What DuckDB's reader takes by itself. */
+const LONGEST_LINE = 2_000_000;
+const PIECE_BYTES = 1 << 20;
+const NEWLINE = 10;
+
+/** Whole lines of COPY text, in a file that has no name. */
+interface Lines {
+  handle: FileHandle;
+  /** Whether a line is too long for DuckDB's reader. */
+  wide: boolean;
+}
+
+/** Cuts COPY text between lines. */
+export async function* textSegments(
+  chunks: AsyncIterable<Uint8Array>,
+  { scratch, columns }: SegmentOptions,
+): AsyncGenerator<Segment> {
+  for await (const { handle, wide } of lineFiles(chunks, scratch)) {
+    yield {
+      write: (draft) => (wide ? writeWide(handle, draft, columns) : writeRead(handle, draft, columns)),
+      close: () => handle.close(),
+    };
+  }
+}
+
+async function* lineFiles(chunks: AsyncIterable<Uint8Array>, scratch: string): AsyncGenerator<Lines> {
+  let open: (Lines & { bytes: number; line: number }) | null = null;
+  try {
+    for await (const chunk of chunks) {
+      open ??= { handle: await unnamedFile(dirname(scratch)), wide: false, bytes: 0, line: 0 };
+      const full = open.bytes + chunk.length >= SEGMENT_BYTES;
+      const end = full ? chunk.lastIndexOf(NEWLINE) + 1 : 0;
+      const own = end > 0 ? chunk.subarray(0, end) : chunk;
+      await open.handle.writeFile(own);
+      open.bytes += own.length;
+      open.line = longestLine(own, open);
+      if (end === 0) continue;
+      yield open;
+      const rest: Uint8Array = chunk.subarray(end);
+      open = null;
+      if (rest.length === 0) continue;
+      open = { handle: await unnamedFile(dirname(scratch)), wide: false, bytes: rest.length, line: 0 };
+      await open.handle.writeFile(rest);
+      open.line = longestLine(rest, open);
+    }
+    if (open) yield open;
+    open = null;
+  } finally {
+    await open?.handle.close();
+  }
+}
+
+/** Notes a line that is too long, in steps of a line's most; the length of the last one, that may go on. */
+function longestLine(bytes: Uint8Array, segment: { wide: boolean; line: number }): number {
+  let begun = -segment.line;
+  while (true) {
+    const end = bytes.lastIndexOf(NEWLINE, begun + LONGEST_LINE);
+    if (end < Math.max(begun, 0)) {
+      segment.wide ||= bytes.length - begun > LONGEST_LINE;
+      return bytes.length - begun;
+    }
+    begun = end + 1;
+    if (begun >= bytes.length) return 0;
+  }
+}
+
+async function writeRead(handle: FileHandle, draft: Draft, columns: TargetColumn[]): Promise<number> {
+  const duck = await openDuckDb(draft.scratch);
+  try {
+    const texts = columns.map((_, at) => `'c${at}': 'VARCHAR'`).join(', ');
+    const from = `read_csv(${literal(pathOf(handle))}, auto_detect = false, header = false, delim = '\t', quote = '',
+      escape = '', nullstr = '\\N', new_line = '\\n', columns = {${texts}})`;
+    const values = columns.map((column, at) =>
+      castOf(column, PLAIN_TEXT.has(column.type) ? `c${at}` : unescaped(`c${at}`)),
+    );
+    await copyToParquet(duck, { values, from, columns, draft });
+  } finally {
+    duck.close();
+    await rm(draft.scratch, { recursive: true, force: true });
+  }
+  return draft.keep();
+}
+
+/** Cell by cell: DuckDB's reader would want sixteen times the line for its buffers. */
+async function writeWide(handle: FileHandle, draft: Draft, columns: TargetColumn[]): Promise<number> {
+  const output = await openParquet(draft, columns);
+  try {
+    for await (const lines of wholeLines(handle)) await output.write(decodeCopyText(lines.toString('utf8')));
+  } catch (error) {
+    await output.discard();
+    throw error;
+  }
+  return output.close();
+}
+
+/** A piece of the file at a time, since its text and its cells take several times as much. */
+async function* wholeLines(handle: FileHandle): AsyncGenerator<Buffer> {
+  let held: Buffer[] = [];
+  const pieces = createReadStream('', { fd: handle.fd, start: 0, autoClose: false, highWaterMark: PIECE_BYTES });
+  for await (const piece of pieces as AsyncIterable<Buffer>) {
+    const end = piece.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) yield Buffer.concat([...held, piece.subarray(0, end)]);
+    held = [...(end > 0 ? [] : held), piece.subarray(end)];
+  }
+}
+
+/** SQL that takes back COPY's escapes. What lies between two double backslashes has only single ones. */
+function unescaped(column: string): string {
+  const steps = [
+    ['\\t', 9],
+    ['\\n', 10],
+    ['\\r', 13],
+    ['\\b', 8],
+    ['\\f', 12],
+    ['\\v', 11],
+  ] as const;
+  const part = steps.reduce((sql, [escape, code]) => `replace(${sql}, '${escape}', chr(${code}))`, 'part');
+  const parts = `list_transform(string_split(${column}, '\\\\'), lambda part: ${part})`;
+  return `CASE WHEN contains(${column}, '\\') THEN array_to_string(${parts}, '\\') ELSE ${column} END`;
+}

@@ -1,0 +1,44 @@
+import { type DuckDBConnection, DuckDBDataChunk, VARCHAR } from '@duckdb/node-api';
+import type { Cell } from '../../../../contract/connector.ts';
+import { CHUNK_ROWS, ChunkTables, FLUSH_BYTES } from './chunk-tables.ts';
+
+/** Cells as texts, in tables of DuckDB. */
+export class TextTables {
+  readonly #chunk: DuckDBDataChunk;
+  readonly #tables: ChunkTables;
+
+  constructor(
+    connection: DuckDBConnection,
+    private readonly width: number,
+  ) {
+    this.#chunk = DuckDBDataChunk.create(Array.from({ length: width }, () => VARCHAR));
+    this.#tables = new ChunkTables(
+      connection,
+      Array.from({ length: width }, () => 'VARCHAR'),
+    );
+  }
+
+  async add(rows: readonly Cell[][]): Promise<void> {
+    for (let from = 0; from < rows.length; ) {
+      const { to, bytes } = partOf(rows, from);
+      const part = rows.slice(from, to);
+      // One chunk for all: its memory is not JavaScript's, so nothing would hurry to collect many of them.
+      this.#chunk.reset();
+      this.#chunk.setColumns(Array.from({ length: this.width }, (_, at) => part.map((row) => row[at] ?? null)));
+      await this.#tables.append(this.#chunk, bytes);
+      from = to;
+    }
+  }
+
+  end = () => this.#tables.end();
+}
+
+/** As many rows as fit into a chunk and a flush; at least one. */
+function partOf(rows: readonly Cell[][], from: number): { to: number; bytes: number } {
+  let [to, bytes] = [from, 0];
+  while (to < rows.length && to - from < CHUNK_ROWS && bytes < FLUSH_BYTES) {
+    for (const cell of rows[to]!) bytes += cell?.length ?? 0;
+    to += 1;
+  }
+  return { to, bytes };
+}

@@ -1,0 +1,60 @@
+import type { LogicalType } from '../../../../contract/connector.ts';
+import { literal } from '../../../duckdb/instance.ts';
+
+export function logicalType(type: string): LogicalType {
+  if (type.endsWith(']')) return 'array';
+  if (/^(STRUCT|MAP|UNION|JSON)/.test(type)) return 'json';
+  if (/^(TINYINT|SMALLINT|INTEGER|BIGINT|UTINYINT|USMALLINT|UINTEGER)$/.test(type)) return 'integer';
+  if (/^(UBIGINT|U?HUGEINT|FLOAT|DOUBLE|DECIMAL)/.test(type)) return 'number';
+  if (type === 'BOOLEAN') return 'boolean';
+  if (type === 'DATE') return 'date';
+  if (type === 'TIMESTAMP WITH TIME ZONE') return 'timestamp_tz';
+  if (type.startsWith('TIMESTAMP')) return 'timestamp';
+  if (type === 'TIME') return 'time';
+  return type === 'BLOB' ? 'binary' : 'string';
+}
+
+/** SQL that gives the canonical text of a column. */
+export function canonical(column: string, type: string): string {
+  const text = `CAST(${column} AS VARCHAR)`;
+  if (type === 'BLOB') return `'\\x' || lower(hex(${column}))`;
+  if (type === 'FLOAT' || type === 'DOUBLE') {
+    return `CASE ${text} WHEN 'nan' THEN 'NaN' WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity' ELSE ${text} END`;
+  }
+  if (type === 'TIMESTAMP_NS') {
+    const finer = `epoch_ns(${column}) % 1000 <> 0`;
+    return `CASE WHEN ${finer} THEN error('nanoseconds would be lost') ELSE CAST(CAST(${column} AS TIMESTAMP) AS VARCHAR) END`;
+  }
+  if (type === 'TIMESTAMP WITH TIME ZONE') {
+    // The same as the cast, which asks a library of time zones for each value.
+    const plain = `CAST(make_timestamp(epoch_us(${column})) AS VARCHAR) || '+00'`;
+    return `CASE WHEN isfinite(${column}) THEN ${plain} ELSE ${text} END`;
+  }
+  return ['array', 'json'].includes(logicalType(type)) && type !== 'JSON'
+    ? `CAST(to_json(${column}) AS VARCHAR)`
+    : text;
+}
+
+/** Types whose text never holds what COPY escapes, nor a backslash. */
+export const PLAIN_TEXT: ReadonlySet<string> = new Set([
+  'integer',
+  'number',
+  'boolean',
+  'date',
+  'timestamp',
+  'timestamp_tz',
+  'time',
+]);
+
+/** As COPY escapes it. */
+export function escaped(text: string): string {
+  const steps = [
+    ['\\', '\\\\'],
+    ['\t', '\\t'],
+    ['\n', '\\n'],
+    ['\r', '\\r'],
+  ] as const;
+  const replaced = steps.reduce((sql, [from, to]) => `replace(${sql}, ${literal(from)}, ${literal(to)})`, text);
+  const needed = steps.map(([from]) => `contains(${text}, ${literal(from)})`).join(' OR ');
+  return `CASE WHEN ${needed} THEN ${replaced} ELSE ${text} END`;
+}

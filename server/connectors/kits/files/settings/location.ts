@@ -1,0 +1,139 @@
+import { z } from 'zod';
+import '../../../contract/parameters.ts';
+
+/** Settings of the other locations keep their values, so that users can switch back and forth. */
+const shownAt = (...equals: string[]) => ({ visible_when: { parameter: 'location', equals } });
+const text = (max = 1000) => z.string().min(1).max(max);
+const LABELS = { local: 'Files folder of this service', http: 'HTTP(S)', s3: 'S3' };
+
+export const sourceLocation = z
+  .enum(['local', 'http', 's3'])
+  .default('local')
+  .meta({ label: 'Location', value_labels: LABELS });
+export const destinationLocation = z
+  .enum(['local', 's3'])
+  .default('local')
+  .meta({ label: 'Location', value_labels: { local: LABELS.local, s3: LABELS.s3 } });
+
+const timeout_seconds = z
+  .number()
+  .min(0.1)
+  .max(600)
+  .default(60)
+  .meta({
+    label: 'Timeout (seconds)',
+    description: 'Longest wait for a response to start, and between two parts of it',
+    group: 'advanced',
+    ...shownAt('http', 's3'),
+  });
+
+export const httpSettings = {
+  urls: z
+    .array(z.url({ protocol: /^https?$/ }).max(2000))
+    .max(1000)
+    .default([])
+    .meta({
+      label: 'Addresses',
+      description: 'All addresses together form one stream',
+      validates_remotely: true,
+      ...shownAt('http'),
+    }),
+  authentication: z
+    .enum(['none', 'bearer', 'basic'])
+    .default('none')
+    .meta({
+      label: 'Authentication',
+      group: 'authentication',
+      value_labels: { none: 'None', bearer: 'Bearer token', basic: 'Username and password' },
+      ...shownAt('http'),
+    }),
+  token: text(10_000)
+    .optional()
+    .meta({ label: 'Bearer token', secret: true, group: 'authentication', ...shownAt('http') }),
+  username: z
+    .string()
+    .max(1000)
+    .default('')
+    .meta({ label: 'Username', group: 'authentication', ...shownAt('http') }),
+  password: text()
+    .optional()
+    .meta({ label: 'Password', secret: true, group: 'authentication', ...shownAt('http') }),
+  headers: z
+    .record(z.string(), z.string())
+    .optional()
+    .meta({
+      label: 'Headers',
+      description: 'Sent with every request',
+      secret: true,
+      group: 'advanced',
+      ...shownAt('http'),
+    }),
+};
+
+export const s3Settings = {
+  bucket: text(255)
+    .optional()
+    .meta({ label: 'Bucket', validates_remotely: true, ...shownAt('s3') }),
+  region: text(100)
+    .default('us-east-1')
+    .meta({ label: 'Region', ...shownAt('s3') }),
+  endpoint: z
+    .url({ protocol: /^https?$/ })
+    .max(2000)
+    .optional()
+    .meta({
+      label: 'Endpoint',
+      description: 'Only for stores other than Amazon S3',
+      placeholder: 'https://storage.example.com',
+      validates_remotely: true,
+      ...shownAt('s3'),
+    }),
+  access_key_id: text()
+    .optional()
+    .meta({ label: 'Access key', group: 'authentication', validates_remotely: true, ...shownAt('s3') }),
+  secret_access_key: text()
+    .optional()
+    .meta({ label: 'Secret key', secret: true, group: 'authentication', validates_remotely: true, ...shownAt('s3') }),
+  session_token: text(10_000)
+    .optional()
+    .meta({
+      label: 'Session token',
+      description: 'Only for temporary keys',
+      secret: true,
+      group: 'authentication',
+      ...shownAt('s3'),
+    }),
+  path_style: z
+    .boolean()
+    .default(true)
+    .meta({
+      label: 'Path-style addresses',
+      description: 'The bucket is part of the path; otherwise it is part of the host name',
+      group: 'advanced',
+      ...shownAt('s3'),
+    }),
+  timeout_seconds,
+};
+
+const Located = z.object({ path: z.string().optional(), location: sourceLocation, ...httpSettings, ...s3Settings });
+export type HttpLocation = Pick<z.infer<typeof Located>, keyof typeof httpSettings | 'timeout_seconds'>;
+export type S3Location = Pick<z.infer<typeof Located>, keyof typeof s3Settings>;
+
+type Given = Partial<z.infer<typeof Located>>;
+const NEEDED: Record<string, (keyof Given)[]> = {
+  local: ['path'],
+  http: ['urls'],
+  s3: ['path', 'bucket', 'access_key_id', 'secret_access_key'],
+};
+const NEEDED_TO_SIGN_IN: Record<string, (keyof Given)[]> = { bearer: ['token'], basic: ['username'] };
+
+/** Reports settings that the location needs and that are missing. */
+export function requireLocation(settings: Given, ctx: z.core.$RefinementCtx): void {
+  const signIn = settings.location === 'http' ? NEEDED_TO_SIGN_IN[settings.authentication ?? ''] : [];
+  for (const name of [...(NEEDED[settings.location ?? 'local'] ?? []), ...(signIn ?? [])]) {
+    const value = settings[name];
+    if (Array.isArray(value) ? value.length > 0 : value !== undefined && value !== '') continue;
+    // The issue that zod raises for a required field: it counts as missing, not as invalid.
+    ctx.addIssue({ code: 'invalid_type', expected: 'string', input: undefined, path: [name] });
+  }
+}

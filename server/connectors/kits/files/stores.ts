@@ -1,0 +1,41 @@
+import type { WriteTarget } from '../../contract/connector.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import type { DestinationContext, FileDestinationConfig, FileSourceConfig, SourceContext } from './settings/files.ts';
+import { httpSourceStore } from './stores/http-listing.ts';
+import { localSourceStore } from './stores/local-files.ts';
+import { localDestinationStore } from './stores/local-table.ts';
+import { s3SourceStore } from './stores/s3-listing.ts';
+import { s3DestinationStore } from './stores/s3-table.ts';
+import type { DestinationStore, FoundFile, SourceStore, TableStore } from './stores/store.ts';
+
+/** Every store that sources read from, by the value of `location`. */
+const SOURCES: Record<FileSourceConfig['location'], SourceStore> = {
+  local: localSourceStore,
+  http: httpSourceStore,
+  s3: s3SourceStore,
+};
+
+/** Every store that destinations write to, by the value of `location`. */
+const DESTINATIONS: Record<FileDestinationConfig['location'], DestinationStore> = {
+  local: localDestinationStore,
+  s3: s3DestinationStore,
+};
+
+/** The files that the settings name. */
+export const findSourceFiles = (ctx: SourceContext): Promise<FoundFile[]> => SOURCES[ctx.config.location].find(ctx);
+
+/** @throws ConfigurationError if no file matches */
+export async function requireSourceFiles(ctx: SourceContext): Promise<FoundFile[]> {
+  const files = await findSourceFiles(ctx);
+  if (files.length === 0) throw new ConfigurationError('no_files', `No file matches "${ctx.config.path}"`);
+  return files;
+}
+
+/** The name of all the files together, as shown to users. */
+export const placeName = (config: FileSourceConfig): string => SOURCES[config.location].placeName(config);
+
+export const destinationCheckSteps = (ctx: DestinationContext) => DESTINATIONS[ctx.config.location].checkSteps(ctx);
+
+/** @throws FencedError if a newer attempt has claimed the stream */
+export const openTableStore = (ctx: DestinationContext, target: WriteTarget): Promise<TableStore> =>
+  DESTINATIONS[ctx.config.location].open(ctx, target);

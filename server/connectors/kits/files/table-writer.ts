@@ -1,0 +1,205 @@
+import type {
+  Batch,
+  ByteFormat,
+  ByteStream,
+  CommittedState,
+  StreamState,
+  WriteCounts,
+  Writer,
+  WriteTarget,
+} from '../../contract/connector.ts';
+import { FencedError } from '../../contract/errors.ts';
+import { FORMATS } from './formats.ts';
+import type { OutputFile, Segment } from './formats/format.ts';
+import type { DestinationContext } from './settings/files.ts';
+import { openTableStore } from './stores.ts';
+import { fileError } from './stores/local-files.ts';
+import type { CommitRecord, Draft, TableStore } from './stores/store.ts';
+
+const NO_COUNTS: WriteCounts = { rows_loaded: 0, rows_updated: 0, rows_deleted: 0, bytes_loaded: 0 };
+/** Matches the data files of any run: an overwrite replaces them. */
+const DATA_FILE = new RegExp(String.raw`^[\w-]+-\d{5}\.(${Object.keys(FORMATS).join('|')})(\.gz)?$`);
+
+/**
+ * Opens a table of files and claims the stream for the target's fence.
+ * @throws FencedError if a newer attempt has claimed it
+ */
+export async function openTableWriter(ctx: DestinationContext, target: WriteTarget): Promise<Writer> {
+  try {
+    const store = await openTableStore(ctx, target);
+    const { last } = store;
+    if (last && last.fence > target.fence) throw new FencedError();
+    await store.apply();
+    const committed = last && committedState(last, target);
+    await store.append(claim(last, target));
+    await store.sweep();
+    return new TableWriter(ctx, { target, store }, committed);
+  } catch (error) {
+    throw fileError(error, target.table);
+  }
+}
+
+/** Null if the control plane's state is as new. */
+function committedState(last: CommitRecord, target: WriteTarget): CommittedState | null {
+  const same = last.stream_run_id === target.stream_run_id;
+  if (!same && last.state_version <= target.state_version) return null;
+  return {
+    state: last.state,
+    state_version: last.state_version,
+    same_stream_run: same,
+    finished: same && last.finished,
+    counts: same ? last.counts : NO_COUNTS,
+  };
+}
+
+/** The first record of an attempt: the last state under the new fence. Nothing is left to publish. */
+function claim(last: CommitRecord | null, target: WriteTarget): CommitRecord {
+  const { fence, stream_run_id, state_version } = target;
+  const none = { state: null, state_version, finished: false, counts: NO_COUNTS, files: 0 };
+  const base = last ?? { ...none, stream_run_id: '' };
+  // A state older than the control plane's (where a user can set the cursor) must never return as the newer one.
+  const stale = base.state_version < state_version ? { state: null, state_version } : {};
+  const same = base.stream_run_id === stream_run_id;
+  return { ...base, ...stale, files: same ? base.files : 0, fence, publish: [], remove: [] };
+}
+
+interface NamedDraft {
+  draft: Draft;
+  name: string;
+}
+
+class TableWriter implements Writer {
+  readonly byteFormats: ByteFormat[];
+  private output: (NamedDraft & { file: OutputFile }) | null = null;
+  /** Finished files that are not committed yet, and their total size. */
+  private kept: NamedDraft[] = [];
+  private keptBytes = 0;
+  private rows = 0;
+
+  constructor(
+    private readonly ctx: DestinationContext,
+    private readonly work: { target: WriteTarget; store: TableStore },
+    readonly committed: CommittedState | null,
+  ) {
+    this.byteFormats = this.format.bytes?.formats(work.target.columns) ?? [];
+  }
+
+  private get format() {
+    return FORMATS[this.ctx.config.format];
+  }
+
+  /** Writes one file per segment, while the next segment arrives. */
+  async pipe({ format, chunks, rows }: ByteStream): Promise<void> {
+    const { columns } = this.work.target;
+    await this.guard(async () => {
+      const scratch = `${this.ctx.filesRoot}/.spill`;
+      const segments = this.format.bytes?.segments(format, chunks, { columns, scratch }) ?? [];
+      let writing: Promise<void> = Promise.resolve();
+      try {
+        for await (const segment of segments) {
+          const before = writing;
+          writing = this.writeSegment(segment, before);
+          writing.catch(() => {});
+          await before;
+        }
+      } finally {
+        await writing.catch(() => {});
+      }
+      await writing;
+      this.rows += rows();
+    });
+  }
+
+  private async writeSegment(segment: Segment, before: Promise<void>): Promise<void> {
+    try {
+      await before;
+      const named = await this.draft();
+      this.kept.push(named);
+      this.keptBytes += await segment.write(named.draft);
+    } finally {
+      await segment.close();
+    }
+  }
+
+  async write(batch: Batch): Promise<void> {
+    await this.guard(async () => {
+      this.output ??= await this.begin();
+      await this.output.file.write(batch.rows);
+      this.rows += batch.rows.length;
+    });
+  }
+
+  /** An overwrite commits at the end only: a part of its rows must not replace the table. */
+  async checkpoint(state: StreamState): Promise<WriteCounts> {
+    if (this.work.target.mode === 'overwrite') return this.counts();
+    return this.guard(() => this.commit(state, false));
+  }
+
+  async finish(state: StreamState | null): Promise<WriteCounts> {
+    return this.guard(async () => {
+      // A stream without rows replaces the old ones too, with a file that has only the columns.
+      const empty = this.kept.length === 0;
+      if (empty && this.work.target.mode === 'overwrite') this.output ??= await this.begin();
+      return this.commit(state, true);
+    });
+  }
+
+  async abort(): Promise<void> {
+    const { output, kept } = this;
+    [this.output, this.kept] = [null, []];
+    await output?.file.discard();
+    for (const { draft } of kept) await draft.discard();
+  }
+
+  private async begin() {
+    const named = await this.draft();
+    return { ...named, file: await this.format.create(named.draft, this.work.target.columns, this.ctx.config) };
+  }
+
+  private async draft(): Promise<NamedDraft> {
+    const { target, store } = this.work;
+    const number = String((store.last?.files ?? 0) + this.kept.length).padStart(5, '0');
+    const name = `${target.stream_run_id}-${number}.${this.format.outputExtension(this.ctx.config)}`;
+    return { draft: await store.draft(name), name };
+  }
+
+  private counts(): WriteCounts {
+    const { store, target } = this.work;
+    return store.last?.stream_run_id === target.stream_run_id ? store.last.counts : NO_COUNTS;
+  }
+
+  private async commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
+    const { target, store } = this.work;
+    const last = store.last as CommitRecord;
+    const counts = { ...this.counts() };
+    if (this.output) this.keptBytes += await this.output.file.close();
+    const files = this.output ? [...this.kept, this.output] : this.kept;
+    counts.bytes_loaded += this.keptBytes;
+    counts.rows_loaded += this.rows;
+    const replaced = finished && target.mode === 'overwrite' ? await store.files() : [];
+    await store.append({
+      fence: target.fence,
+      stream_run_id: target.stream_run_id,
+      state: state ?? last.state,
+      state_version: last.state_version + (state ? 1 : 0),
+      finished,
+      counts,
+      files: last.files + files.length,
+      publish: files.map(({ draft }) => draft.published()),
+      remove: replaced.filter((name) => DATA_FILE.test(name) && files.every((file) => file.name !== name)),
+    });
+    [this.output, this.kept, this.keptBytes, this.rows] = [null, [], 0, 0];
+    await store.apply();
+    return counts;
+  }
+
+  private async guard<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      // A newer attempt removes what this one has open: report that instead of the missing file.
+      if (!(error instanceof FencedError)) await this.work.store.assertNewest();
+      throw fileError(error, this.work.target.table);
+    }
+  }
+}

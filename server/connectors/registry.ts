@@ -16,7 +16,7 @@ import { sampleSource } from './sample/source.ts';
 import { slackDestination } from './slack/destination.ts';
 import { sqliteSource } from './sqlite/source.ts';
 
-/** Every connector there is. To add one, list it here: catalogue, forms, tests and engine follow. */
+/** Every connector. Adding one here is enough for the catalog, the forms, the engine and the tests. */
 const CONNECTORS: AnyConnector[] = [
   postgresSource,
   postgresDestination,

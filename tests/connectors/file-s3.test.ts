@@ -89,10 +89,10 @@ test('the check of a destination names the part that failed', async () => {
   expect(checks.map(({ title, status }) => `${title} ${status}`)).toEqual([
     'Bucket passed',
     'Write failed',
-    'Upload in parts skipped',
+    'Multipart upload skipped',
     'Delete skipped',
   ]);
-  expect(checks[1]?.message).toContain('may not');
+  expect(checks[1]?.message).toContain('no permission');
   cleanUp();
 });
 

@@ -313,7 +313,7 @@ test('a column that is gone is a SchemaChangedError, a new one a warning', async
   const [batch] = await readBatches(fileSource, context, requestOf(stream as never));
   expect(batch?.rows).toEqual([['1', '2']]);
   expect(warnings).toEqual([
-    "drift.csv has columns that the catalog does not know: c. Their values are not loaded: update the catalog, and reset the stream's cursor to have the files read again",
+    'drift.csv has columns that are not in the catalog: c. Their values are not loaded. To load them, refresh the schema and reset the cursor of the stream',
   ]);
 });
 

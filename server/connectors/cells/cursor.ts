@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import type { Cell, StreamState } from '../contract/connector.ts';
 
 /**
- * Where an incremental read stands. `boundary` has a hash of each row already read whose cursor equals `cursor`
- * (one entry a row, so equal rows are counted): a read that goes on asks for `>= cursor` and leaves those out. With each
- * hash goes the number of its cells: a row is still known when columns have come behind those that it had.
+ * The position of an incremental read. `boundary` has one hash for each row already read whose cursor equals `cursor`
+ * (so equal rows are counted): the next read asks for `>= cursor` and drops those rows. Each hash includes the number of
+ * cells, so that a row is recognized even after columns were added behind its own.
  */
 export interface CursorState extends StreamState {
   boundary: string[];
@@ -12,19 +12,19 @@ export interface CursorState extends StreamState {
 
 export interface CursorTracker {
   /**
-   * Takes the next rows in the order read and leaves out those that an earlier read had.
-   * @returns the rows that are new, and the state after them (null as long as no row with a cursor was seen).
+   * Takes the next rows in the order they were read and drops those that an earlier read returned.
+   * @returns the new rows and the state after them (null until a row with a cursor was seen)
    */
   next(rows: Cell[][]): { rows: Cell[][]; state: CursorState | null };
 }
 
 /**
- * Keeps the state of a read whose rows come in ascending order of the cursor, from `>= state.cursor` on. Rows with the
- * same cursor are neither lost nor doubled wherever a checkpoint cuts between them. Cursors are compared as texts, so
- * equal ones must have equal texts. Rows without a cursor pass and leave the state alone.
+ * Tracks a read whose rows arrive in ascending order of the cursor, starting at `>= state.cursor`. Rows with the same
+ * cursor are neither lost nor duplicated, even if a checkpoint falls between them. Cursors are compared as text, so equal
+ * cursors must have equal texts. Rows without a cursor pass and do not affect the state.
  *
- * `keyIndexes`: the columns that tell rows apart. Empty: all. With the primary key alone, a row that was changed without
- * its cursor growing is taken for the one already read; with all columns it comes again.
+ * `keyIndexes`: the columns that identify a row; empty for all columns. With only the primary key, a row that changed
+ * without a higher cursor counts as already read; with all columns it is returned again.
  */
 export function trackCursor(options: {
   cursorIndex: number;
@@ -41,7 +41,7 @@ export function trackCursor(options: {
   return {
     next(rows) {
       const fresh = earlier.isEmpty ? rows : rows.filter(isNew);
-      // Only the rows at the end can be at the boundary: hashing all of them would cost more than reading them.
+      // Only the last rows can be at the boundary: hashing all of them would cost more than reading them.
       let start = fresh.length;
       const last = fresh.findLast((row) => row[cursorIndex] != null)?.[cursorIndex] ?? cursor;
       while (start > 0 && (fresh[start - 1]![cursorIndex] ?? last) === last) start--;
@@ -57,8 +57,8 @@ export function trackCursor(options: {
 }
 
 /**
- * The same for rows in any order: they are compared by `compare`, and a state is good only once everything has been
- * read. Rows below the state's cursor pass: whoever asks for them again wants them.
+ * Tracks a read whose rows arrive in any order. `compare` orders the cursors, and a state is valid only after the last
+ * row. Rows below the state's cursor pass: a read that asks for them again wants them.
  */
 export function trackHighest(options: {
   cursorIndex: number;
@@ -70,7 +70,7 @@ export function trackHighest(options: {
   const resumed = options.state?.cursor ?? null;
   let cursor = resumed;
   let earlier = boundaryOf(options.state);
-  // Hashed when the state is asked for: most rows are at the top only until the next one.
+  // Hashed only when the state is requested: most rows are the highest only until the next one.
   let top: Cell[][] = [];
   const wasSeen = (row: Cell[]) => row[cursorIndex] === resumed && before.take(row);
   const note = (row: Cell[], value: string) => {
@@ -97,10 +97,10 @@ export function trackHighest(options: {
 const boundaryOf = (state: StreamState | null): string[] =>
   Array.isArray(state?.boundary) ? state.boundary.filter((entry) => typeof entry === 'string') : [];
 
-/** The rows of a state's boundary, each to be met again once. */
+/** The rows of a state's boundary. Each is expected to appear once more. */
 class EarlierRows {
   readonly #counts = new Map<string, number>();
-  /** Numbers of cells; null: whoever noted the row did not say. */
+  /** Numbers of cells; null for entries of old states, which do not include it. */
   readonly #widths = new Set<number | null>();
 
   constructor(
@@ -117,7 +117,7 @@ class EarlierRows {
     return this.#counts.size === 0;
   }
 
-  /** False: it is none of them. */
+  /** Consumes the entry of a row. @returns false if the row is not among them */
   take(row: readonly Cell[]): boolean {
     for (const width of this.#widths) {
       const entry = width === null ? digest(row) : rowHash(this.#asBefore(row, width));
@@ -130,7 +130,7 @@ class EarlierRows {
     return false;
   }
 
-  /** Columns that came since stand behind the others, before the cursor where that is told once more at the end. */
+  /** The row as it was: columns added since are at the end, before the cursor if the query appends it. */
   #asBefore(row: readonly Cell[], width: number): readonly Cell[] {
     if (width >= row.length) return row;
     return this.cursorIndex < width ? row.slice(0, width) : [...row.slice(0, width - 1), row[this.cursorIndex] ?? null];
@@ -139,7 +139,7 @@ class EarlierRows {
 
 const rowHash = (cells: readonly Cell[]) => `${digest(cells)}.${cells.length}`;
 
-/** 64 bits; each cell with its length before it, so that no two rows read the same. */
+/** 64 bits. Each cell is prefixed with its length, so that different rows never give the same input. */
 function digest(cells: readonly Cell[]): string {
   const hash = createHash('sha256');
   for (const cell of cells) hash.update(cell === null ? 'n;' : `${Buffer.byteLength(cell)};${cell}`);

@@ -2,19 +2,19 @@ import type { Cell, LogicalType } from '../contract/connector.ts';
 import { isBigint, NORMALIZERS } from './normalizers.ts';
 import { rawNumber } from './json-line.ts';
 
-/** The digits of a JSON number, all of them; null for any other value. */
+/** All digits of a JSON number; null for any other value. */
 export function digitsOf(value: unknown): string | null {
   const digits = typeof value === 'number' ? String(value) : rawNumber(value);
   return digits === '-0' ? '0' : digits;
 }
 
-/** Canonical text of a parsed JSON value (`parseExactly`); undefined when the value is not of the type. */
+/** Canonical text of a JSON value from `parseExactly`; undefined if the value is not of the type. */
 export function jsonCell(value: unknown, type: LogicalType): Cell | undefined {
   if (value === null) return null;
   if (type === 'json') return JSON.stringify(value);
   if (type === 'array') return Array.isArray(value) ? JSON.stringify(value) : undefined;
   if (type === 'boolean') return typeof value === 'boolean' ? String(value) : undefined;
-  // Most numbers by far: nothing to look at in their texts.
+  // The common case, which needs no look at the digits.
   if (typeof value === 'number' && (type === 'integer' ? Number.isSafeInteger(value) : type === 'number')) {
     return Number.isFinite(value) ? String(value) : undefined;
   }
@@ -26,7 +26,7 @@ export function jsonCell(value: unknown, type: LogicalType): Cell | undefined {
   return normalize ? normalize(value) : value;
 }
 
-/** `jsonCell` of one type, for values that are not null: what most of them are is told at the first look. */
+/** `jsonCell` for one type and values that are not null. Checks the most common case first. */
 export function jsonCellOf(type: LogicalType): (value: unknown) => Cell | undefined {
   switch (type) {
     case 'string':
@@ -44,7 +44,7 @@ export function jsonCellOf(type: LogicalType): (value: unknown) => Cell | undefi
   }
 }
 
-/** The narrowest type of a value; null when it says nothing. */
+/** The narrowest type of a value; null for null. */
 export function jsonType(value: unknown): LogicalType | null {
   if (value === null) return null;
   const number = digitsOf(value);
@@ -57,7 +57,7 @@ export function jsonType(value: unknown): LogicalType | null {
   return Array.isArray(value) ? 'array' : 'json';
 }
 
-/** The narrowest type that holds both: integers become numbers, other scalars text, anything with nesting JSON. */
+/** The narrowest type that holds both: number for an integer and a number, JSON if either is nested, otherwise text. */
 export function widenType(known: LogicalType | null, found: LogicalType | null): LogicalType | null {
   if (known === null || known === found) return found ?? known;
   if (found === null) return known;

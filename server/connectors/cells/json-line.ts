@@ -1,13 +1,13 @@
 import { type ParseError, parse } from 'jsonc-parser';
 
-/** Where a JSON text stops being JSON, from 0: JSON.parse of this engine does not say it. */
+/** Offset of the first syntax error in a JSON text, which JSON.parse of this engine does not report. */
 export function jsonErrorAt(text: string): number {
   const errors: ParseError[] = [];
   parse(text, errors, { disallowComments: true });
   return errors[0]?.offset ?? text.length;
 }
 
-/** A number that a double may not hold, where a value can stand: 16 places or an exponent of three. */
+/** A number that a double may not represent, at the position of a value: 16 digits or an exponent of three digits. */
 const RISKY_NUMBER = /(?:^|[[:,])\s*-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 const PLACES = 16;
 
@@ -16,7 +16,7 @@ const isPlace = (text: string, at: number) => {
   return (code >= 48 && code <= 57) || code === 46;
 };
 
-/** Whether digits and points stand in a row as long as that. A look at every 16th character finds every such row. */
+/** Whether the text has 16 digits and points in a row. Checking every 16th character finds every such run. */
 function hasLongNumber(text: string): boolean {
   for (let at = PLACES - 1; at < text.length; at += PLACES) {
     if (!isPlace(text, at)) continue;
@@ -31,7 +31,7 @@ function hasLongNumber(text: string): boolean {
 
 const isDigit = (code: number) => code >= 48 && code <= 57;
 
-/** Whether there is an exponent of three digits. A look at every third character finds every row of so many. */
+/** Whether the text has an exponent of three digits. Checking every third character finds every such run. */
 function hasLargeExponent(text: string): boolean {
   for (let at = 2; at < text.length; at += 3) {
     if (!isDigit(text.charCodeAt(at))) continue;
@@ -47,15 +47,15 @@ function hasLargeExponent(text: string): boolean {
   return false;
 }
 
-/** The two quick looks rule out nearly all texts, at a fraction of the price of the exact one. */
+/** The two quick checks rule out nearly all texts, at a fraction of the cost of the exact one. */
 const isRisky = (text: string) => (hasLongNumber(text) || hasLargeExponent(text)) && RISKY_NUMBER.test(text);
 
-// The proposal "JSON.parse source text access": the engine has it, the types do not know it yet.
+// The proposal "JSON.parse source text access" is implemented by the engine, but missing in the types.
 const { rawJSON, isRawJSON } = JSON as unknown as {
   rawJSON(text: string): object;
   isRawJSON(value: unknown): value is { rawJSON: string };
 };
-/** What a double gives back as it was; so a number reads the same whatever stands beside it. */
+/** Numbers that a double always represents. Checked so that a number reads the same whatever else is in the text. */
 const SAFE_NUMBER = /^-?[\d.]{1,15}(?:[eE][+-]?\d{1,2})?$/;
 const keepNumber = (_key: string, value: unknown, context?: { source?: string }) =>
   typeof value === 'number' &&
@@ -65,9 +65,9 @@ const keepNumber = (_key: string, value: unknown, context?: { source?: string })
     ? rawJSON(context.source)
     : value;
 
-/** JSON.parse that loses no digit: a number that a double would change comes as raw JSON (`rawNumber`). */
+/** JSON.parse without loss of digits: a number that a double would change is kept as raw JSON (`rawNumber`). */
 export const parseExactly = (text: string): unknown =>
   isRisky(text) ? JSON.parse(text, keepNumber) : JSON.parse(text);
 
-/** The text of a number that `parseExactly` kept, or null. */
+/** The text of a number that `parseExactly` kept as raw JSON; null for any other value. */
 export const rawNumber = (value: unknown): string | null => (isRawJSON(value) ? value.rawJSON : null);

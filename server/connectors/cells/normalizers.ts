@@ -1,7 +1,7 @@
 import type { LogicalType } from '../contract/connector.ts';
 import { microsOf, timestampText } from './timestamp-text.ts';
 
-/** Gives the canonical text of a cell, or undefined when the text is not of the type. */
+/** Converts a text to the canonical form of its type; undefined if it is not of the type. */
 export type Normalizer = (text: string) => string | undefined;
 
 const EXPONENT = /^-?(?:0|[1-9]\d*)(?:\.\d+)?[eE][+-]?\d{1,3}$/;
@@ -10,7 +10,7 @@ const NO_OFFSET = /^[+-][0:]+$/;
 const MONTH_DAYS = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const BIGINT_DIGITS = '9223372036854775807';
 
-/** Digits as a bigint column holds them: no plus, no leading zero, no minus zero. */
+/** An integer in the range of bigint, without plus sign, leading zeros or minus zero. */
 export function isBigint(text: string): boolean {
   const negative = text.charCodeAt(0) === 45;
   const first = negative ? 1 : 0;
@@ -30,14 +30,14 @@ const digitAt = (text: string, at: number) => {
 };
 const twoAt = (text: string, at: number) => digitAt(text, at) * 10 + digitAt(text, at + 1);
 
-/** Where a run of digits that begins at `from` ends. */
+/** The end of the run of digits that starts at `from`. */
 function digitsEnd(text: string, from: number): number {
   let at = from;
   while (at < text.length && text.charCodeAt(at) >= 48 && text.charCodeAt(at) <= 57) at++;
   return at;
 }
 
-/** Any precision, but no minus zero and no exponent beyond a double's: both would not come back as they were. */
+/** A number of any precision. Minus zero and exponents beyond a double's are excluded: they would not round-trip. */
 function isNumber(text: string): boolean {
   const first = text.charCodeAt(0) === 45 ? 1 : 0;
   const whole = digitsEnd(text, first);
@@ -51,7 +51,7 @@ function isNumber(text: string): boolean {
   return EXPONENT.test(text) && Number.isFinite(Number(text)) && Number(text) !== 0;
 }
 
-/** Whether the first ten characters are a day of the calendar. */
+/** Whether the first ten characters are a valid date. */
 function startsWithDate(text: string): boolean {
   const year = twoAt(text, 0) * 100 + twoAt(text, 2);
   const month = twoAt(text, 5);
@@ -61,7 +61,7 @@ function startsWithDate(text: string): boolean {
   return month !== 2 || day < 29 || (year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0));
 }
 
-/** Where `2026-01-31 23:59:59.123456` ends, seconds and fraction as far as there are any; -1 if it is none. */
+/** Where `2026-01-31 23:59:59.123456` ends, with optional seconds and fraction; -1 if the text has another form. */
 function timestampEnd(text: string): number {
   const separator = text.charCodeAt(10);
   if ((separator !== 32 && separator !== 84) || !startsWithDate(text)) return -1;
@@ -73,7 +73,7 @@ function timestampEnd(text: string): number {
   return end > 20 && end <= 26 ? end : -1;
 }
 
-/** The first `end` characters with a space for the T and with seconds. */
+/** The first `end` characters, with a space instead of the T and with seconds. */
 function localForm(text: string, end: number): string {
   const local = text.charCodeAt(10) === 32 ? text.slice(0, end) : `${text.slice(0, 10)} ${text.slice(11, end)}`;
   return end === 16 ? `${local}:00` : local;
@@ -103,7 +103,7 @@ const accepting =
   (text) =>
     test(text) ? text : undefined;
 
-/** By type; types that are not here take any text. */
+/** By type. Types without an entry accept any text. */
 export const NORMALIZERS: Partial<Record<LogicalType, Normalizer>> = {
   integer: accepting(isBigint),
   number: accepting(isNumber),
@@ -115,7 +115,7 @@ export const NORMALIZERS: Partial<Record<LogicalType, Normalizer>> = {
 
 const INFERRED: LogicalType[] = ['integer', 'number', 'boolean', 'date', 'timestamp', 'timestamp_tz'];
 
-/** The narrowest type that holds every one of these texts without loss; string when in doubt. */
+/** Infers the narrowest type that holds all texts without loss; `string` if there are none. */
 export class TypeInference {
   private candidates = INFERRED;
   private seen = false;

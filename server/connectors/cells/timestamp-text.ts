@@ -1,6 +1,6 @@
 /*
- * Timestamps as text, in microseconds since 1970 UTC as a number: exact up to the year 2255.
- * `Date` has milliseconds only.
+ * Converts timestamps between text and microseconds since 1970 UTC, as a number that is exact up to the year 2255.
+ * `Date` only has milliseconds.
  */
 
 const DAY = 86_400_000_000;
@@ -11,7 +11,7 @@ const FORM = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,6}))?\d*)
 let cachedDay = Number.NaN;
 let cachedDate = '';
 
-/** `2026-01-31` of the day number since 1970. */
+/** `2026-01-31` for a number of days since 1970. */
 export function dateText(day: number): string {
   if (day !== cachedDay) {
     cachedDate = new Date(day * 86_400_000).toISOString().slice(0, 10);
@@ -33,7 +33,7 @@ export function timestampText(micros: number): string {
   return `${dateText(day)} ${time}.${THREE[millis]}${THREE[fraction - millis * 1000]}+00`;
 }
 
-/** Microseconds of a date or timestamp in ISO 8601 or PostgreSQL's form; UTC where no zone is said; NaN if it is none. */
+/** Microseconds of a date or timestamp in ISO 8601 or PostgreSQL's form; without a zone it is UTC. NaN if invalid. */
 export function microsOf(text: string): number {
   const match = FORM.exec(text);
   if (!match) return Number.NaN;

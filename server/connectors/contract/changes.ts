@@ -1,19 +1,19 @@
 /**
  * What happened to a row of the source.
  *
- * - `upsert`: it is there now, as its cells say. `unchanged`: indexes of columns that the source did not send because
- *   they are as before; their cells are null. Such a row changes the one that is there and never makes one.
- * - `delete`: it is gone. Only the cells of the key count.
- * - `truncate`: all rows before it are gone, those of the table as well. Its cells do not count.
+ * - `upsert`: the row exists with the given cells. `unchanged` lists the indexes of columns that the source did not send
+ *   because they kept their values; their cells are null. Such a row updates an existing one and never inserts.
+ * - `delete`: the row is gone. Only the cells of the key matter.
+ * - `truncate`: all rows before it are gone, including those in the table. Its cells do not matter.
  *
- * How destinations take them, in the order of arrival (a cursor has no say):
+ * Destinations apply changes in the order of arrival; the cursor plays no role:
  *
  * | Mode | `upsert` | `delete`, and what `truncate` removes |
  * |---|---|---|
- * | `append` | one more row; unchanged cells are null | one more row |
- * | `append_dedup` | makes or replaces the row with this key | the row is deleted |
- * | `soft_delete` | the same, and the row is no longer marked | `_deleted_at` is set, the other cells stay |
- * | `update` | replaces the row, if it is there | nothing |
+ * | `append` | inserts a row; unchanged cells are null | inserts a row |
+ * | `append_dedup` | inserts or replaces the row with this key | deletes the row |
+ * | `soft_delete` | as above, and clears the deletion mark | sets `_deleted_at` and keeps the other cells |
+ * | `update` | replaces the row if it exists | nothing |
  */
 export type RowChange =
   | { operation: 'upsert'; unchanged?: readonly number[] }
@@ -24,5 +24,13 @@ export const UPSERT: RowChange = { operation: 'upsert' };
 export const DELETE: RowChange = { operation: 'delete' };
 export const TRUNCATE: RowChange = { operation: 'truncate' };
 
-/** The column that soft_delete marks rows in, with a time; null: the row is there. */
+/** The column in which `soft_delete` stores the time of deletion; null if the row exists. */
 export const DELETED_AT = '_deleted_at';
+
+/** How far a CDC consumer lags behind its source. */
+export interface LogLag {
+  /** Bytes of the change log that the source retains for the consumer. */
+  bytes: number;
+  /** Whether that exceeds the limit in the settings. */
+  is_high: boolean;
+}

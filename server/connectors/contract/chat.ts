@@ -1,9 +1,9 @@
-/** A channel of a chat service as the interface shows it. */
+/** A channel of a chat service, as the interface shows it. */
 export interface ChatChannel {
   id: string;
   name: string;
   is_private: boolean;
-  /** Whether the service's own account is in it: elsewhere it may not be able to post. */
+  /** Whether the service's own account is a member. Without membership it may be unable to post. */
   is_member: boolean;
   is_archived: boolean;
   member_count: number | null;
@@ -11,10 +11,10 @@ export interface ChatChannel {
 
 export interface ChatMessage {
   channel_id: string;
-  /** In the service's own markup, values escaped already. */
+  /** In the chat service's own markup; values are already escaped. */
   text: string;
-  /** What the message that began the thread was answered with; null: begins one. */
+  /** The thread to continue, as `postMessage` returned it; null starts a new one. */
   thread: string | null;
-  /** Sent along where the service has a place for it, so that a repeated message can be told from another one. */
+  /** Sent along where the chat service supports it, so that it can recognize a repeated message. */
   delivery_id: string;
 }

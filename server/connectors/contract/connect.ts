@@ -1,30 +1,30 @@
 import type { Duplex } from 'node:stream';
 
-/** Where a connector wants a connection to, and in which circumstances. */
+/** What to connect to, and under which conditions. */
 export interface ConnectTarget {
   host: string;
   port: number;
-  /** PostgreSQL's: it tells another database on the control database's server from that one. */
+  /** PostgreSQL only: distinguishes another database on the control database's server from the control database. */
   database?: string;
-  /** In a run the settings were right before, so whoever refuses is restarting; in a set-up they are wrong. */
+  /** A refused connection means wrong settings during setup, but a restarting server during a run: they worked before. */
   phase: 'setup' | 'run';
-  /** For all of it, the tunnel included, in milliseconds. */
+  /** Limit in milliseconds for the whole attempt, including the tunnel. */
   timeout_ms: number;
-  /** Ends the attempt to connect; the context's own unless another one is given (to clean up after that was aborted). */
+  /** Aborts the attempt. Default: the signal of the context. Cleanup after an abort needs another one. */
   signal?: AbortSignal;
 }
 
 /**
- * Opens a connection to an address that was checked, through the account connector's SSH tunnel where it has one. The
- * connection is the caller's to close; the caller listens to its errors.
- * @throws ConnectorError of the tunnel or for an address that is not allowed; else the error of the system with its
- * `code`, or the signal's reason.
+ * Checks the address and opens a connection to it, through the account connector's SSH tunnel if it has one. The caller
+ * closes the connection and handles its errors.
+ * @throws ConnectorError for the tunnel or for an address that is not allowed; otherwise the system's error with its
+ * `code`, or the reason of the signal
  */
 export type Connect = (target: ConnectTarget) => Promise<Duplex>;
 
 /**
- * For drivers that connect the socket they are given themselves, and treat it as one of TCP: this one is connected.
- * `host` is what a certificate is held against, which for a socket that is none of TCP would be `localhost`.
+ * Adapts a connected stream for drivers that expect an unconnected TCP socket: `connect` only reports success. `host` is
+ * the name that certificates are verified against; for a stream that is not a TCP socket it would be `localhost`.
  */
 export function connectedSocket(socket: Duplex, host: string): Duplex {
   const same = () => socket;

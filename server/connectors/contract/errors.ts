@@ -7,11 +7,14 @@ export type ConnectorErrorType =
   | 'system_error'
   | 'timeout';
 
-/** The base of all errors that a connector throws on purpose. The class decides what the engine does with it. */
+/** Base of all errors that connectors throw deliberately. The class determines how the engine reacts. */
 export class ConnectorError extends Error {
   readonly type: ConnectorErrorType = 'system_error';
   readonly retryable: boolean = false;
-  /** @param code for programs, e.g. `connection_refused`. @param message for the user: no secrets, no stack. */
+  /**
+   * @param code for programs, such as `connection_refused`
+   * @param message for users: what failed, on what, what to do. Contains no secret and no stack trace
+   */
   constructor(
     readonly code: string,
     message: string,
@@ -28,23 +31,23 @@ export class RetryableError extends ConnectorError {
   override readonly retryable = true;
 }
 
-/** The other side did not answer in time; worth another attempt. */
+/** The other side did not respond in time; worth another attempt. */
 export class TimeoutError extends ConnectorError {
   override readonly type: ConnectorErrorType = 'timeout';
   override readonly retryable = true;
 }
 
-/** The credentials are wrong, expired or revoked. Trying again is useless until somebody changes them. */
+/** The credentials are wrong, expired or revoked. Another attempt is useless until they change. */
 export class AuthenticationError extends ConnectorError {
   override readonly type: ConnectorErrorType = 'auth_error';
 }
 
-/** The settings are wrong: unknown host or database, missing table or right, a value out of range. */
+/** The settings are wrong: unknown host or database, missing table or permission, a value out of range. */
 export class ConfigurationError extends ConnectorError {
   override readonly type: ConnectorErrorType = 'config_error';
 }
 
-/** The source is not what the catalog says any more: a column or table is gone. */
+/** The source no longer matches the catalog: a column or table is gone. */
 export class SchemaChangedError extends ConnectorError {
   override readonly type: ConnectorErrorType = 'schema_changed';
 }
@@ -54,7 +57,7 @@ export class DataError extends ConnectorError {
   override readonly type: ConnectorErrorType = 'system_error';
 }
 
-/** The other side asks to wait until `until`; that costs no attempt. */
+/** The other side asks to wait until `until`. The wait does not count as an attempt. */
 export class RateLimitedError extends ConnectorError {
   override readonly type: ConnectorErrorType = 'rate_limited';
   override readonly retryable = true;
@@ -66,7 +69,7 @@ export class RateLimitedError extends ConnectorError {
   }
 }
 
-/** A newer attempt owns this stream: whoever sees this must stop at once and write nothing. */
+/** A newer attempt owns this stream. The older one stops at once and writes nothing. */
 export class FencedError extends ConnectorError {
   constructor() {
     super('fenced', 'Another worker has taken over this stream');

@@ -1,22 +1,22 @@
 import { z } from 'zod';
 import type { AnyConnector } from './connector.ts';
 
-/** What the fields of a connector's `config` say about themselves by `.meta({ … })`. Only `label` must be there. */
+/** What `.meta({ … })` declares about a field of a connector's `config`. Only `label` is required. */
 export interface ParameterMeta {
   label?: string;
-  /** Stored sealed, never shown, taken out of every log. */
+  /** Stored encrypted, never shown, redacted in every log. */
   secret?: boolean;
   placeholder?: string;
-  /** Labels of an enum's values; a value without one is its own label. */
+  /** Labels of the values of an enum. Default: the value itself. */
   value_labels?: Record<string, string>;
-  /** Parameters that `possibleValues` needs filled in first. */
+  /** Parameters that `possibleValues` needs. */
   depends_on?: string[];
-  /** Shown only while another parameter has one of these values. */
+  /** The field is shown only while another parameter has one of these values. */
   visible_when?: { parameter: string; equals: (string | number | boolean)[] };
   group?: 'connection' | 'authentication' | 'advanced' | 'stream';
-  /** `check` is what tells whether the value is right. */
+  /** Only `check` can tell whether the value is valid. */
   validates_remotely?: boolean;
-  /** Only where the zod type does not say it. */
+  /** Set only if it does not follow from the zod type. */
   parameter_type?: 'ssh_tunnel';
 }
 
@@ -38,7 +38,7 @@ export const PARAMETER_TYPES = [
 ] as const;
 export type ParameterType = (typeof PARAMETER_TYPES)[number];
 
-/** One setting as the catalogue and the forms show it. */
+/** A setting as the catalog of connectors and the forms show it. */
 export interface ConnectorParameter {
   name: string;
   label: string;
@@ -62,9 +62,9 @@ export interface ConnectorParameter {
 }
 
 export interface ParameterProblem {
-  /** Empty when the whole is no object. */
+  /** Empty if the settings as a whole are not an object. */
   parameter: string;
-  /** `missing_parameter`, `invalid_parameter`, or the code that a connector gives by `params: { code }` of an issue. */
+  /** `missing_parameter`, `invalid_parameter`, or the code that a connector sets with `params: { code }` of an issue. */
   code: string;
   message: string;
 }
@@ -82,7 +82,7 @@ interface JsonProperty extends ParameterMeta {
   maximum?: number;
 }
 
-/** The settings of a connector in the order in which its `config` lists them. */
+/** The settings of a connector, in the order of its `config`. */
 export function describeParameters(connector: AnyConnector): ConnectorParameter[] {
   const { properties, required } = jsonOf(connector.config);
   const dynamic = new Set(Object.keys(connector.possibleValues ?? {}));
@@ -94,13 +94,13 @@ export function describeParameters(connector: AnyConnector): ConnectorParameter[
   }));
 }
 
-/** Names of the settings that are secrets. */
+/** The names of the settings that are secrets. */
 export function secretNames(config: z.ZodObject): string[] {
   const { properties } = jsonOf(config);
   return Object.keys(properties).filter((name) => properties[name]?.secret === true);
 }
 
-/** Checks settings as a user sent them (secrets included) and fills in the defaults. Unknown names are problems too. */
+/** Validates settings that a user sent, including secrets, and fills in the defaults. Unknown names are problems too. */
 export function parseParameters(
   connector: AnyConnector,
   value: unknown,
@@ -112,7 +112,7 @@ export function parseParameters(
   return { problems: problems.filter((problem, at) => !isRepeated(problem, problems.slice(0, at))) };
 }
 
-/** A missing parameter breaks several rules at once, but that it is missing says it all. */
+/** A missing parameter violates several rules at once; one problem is enough. */
 const isRepeated = (problem: ParameterProblem, earlier: ParameterProblem[]) =>
   earlier.some(({ parameter, code }) => parameter === problem.parameter && code === 'missing_parameter');
 
@@ -121,13 +121,13 @@ function problemsOf(issue: z.core.$ZodIssue, given: Record<string, unknown>): Pa
     return issue.keys.map((parameter) => ({
       parameter,
       code: 'invalid_parameter',
-      message: `There is no parameter "${parameter}"`,
+      message: `Unknown parameter "${parameter}"`,
     }));
   }
   const parameter = String(issue.path[0] ?? '');
   const absent = parameter !== '' && [undefined, null, ''].includes(given[parameter] as string | null | undefined);
   if (absent && issue.path.length === 1 && issue.code !== 'custom') {
-    return [{ parameter, code: 'missing_parameter', message: `The parameter "${parameter}" is missing` }];
+    return [{ parameter, code: 'missing_parameter', message: `Parameter "${parameter}" is required` }];
   }
   const code = issue.code === 'custom' ? issue.params?.code : undefined;
   return [{ parameter, code: typeof code === 'string' ? code : 'invalid_parameter', message: issue.message }];
@@ -170,7 +170,7 @@ const labelled = (values: string[], labels: Record<string, string>) =>
 
 const enumOf = (property: JsonProperty) => withoutNull(property).enum;
 
-/** A nullable field comes as `anyOf` or as a list of types. */
+/** JSON Schema expresses a nullable field as `anyOf` or as a list of types. */
 const withoutNull = (property: JsonProperty): JsonProperty =>
   property.anyOf?.find((choice) => choice.type !== 'null') ?? property;
 
@@ -185,6 +185,6 @@ function typeOf(property: JsonProperty): ParameterType {
   throw new Error(`A parameter cannot be of the type ${String(type)}`);
 }
 
-/** zod states the limits of exact integers even where the connector set none. */
+/** zod adds the limits of safe integers even if the connector sets none. */
 const bound = (value: number | undefined) =>
   value !== undefined && Math.abs(value) === Number.MAX_SAFE_INTEGER ? undefined : value;

@@ -1,4 +1,4 @@
-import type { Field, StreamSchema, StreamState, SyncMode } from './connector.ts';
+import type { Field, StreamSchema, StreamState, SyncMode } from './stream.ts';
 
 export type Masking = 'none' | 'hash_sha256' | 'hash_sha256_salted' | 'redact' | 'encrypt';
 
@@ -21,27 +21,28 @@ export interface Filter {
   value: unknown;
 }
 
-/** A column that the engine asks for. `masking` is set only when the source declared that it can do it itself. */
+/** A requested column. `masking` is `none` unless the source declares it in `pushdown.masking`. */
 export interface ReadColumn {
   field: Field;
   masking: Masking;
 }
 
+/** One read of one stream. */
 export interface ReadRequest {
   stream: StreamSchema;
   columns: ReadColumn[];
-  /** Only filters that the source declared in `pushdown.filters`. */
+  /** Empty unless the source declares `pushdown.filters`. */
   filters: Filter[];
   sync_mode: SyncMode;
   cursor_field: string[] | null;
   primary_key: string[][];
-  /** Go on from here; null: from the start. */
+  /** Where to resume; null: from the start. */
   state: StreamState | null;
   /**
-   * Half-open window `[start, end)` on the cursor, ISO: dates, whose days begin at midnight UTC, or instants like
+   * Half-open window `[start, end)` on the cursor in ISO 8601: dates, which start at midnight UTC, or instants such as
    * `2026-03-29T23:00:00.000Z`. Null: no limit on that side.
    */
   window: { start: string | null; end: string | null } | null;
-  /** Names the reader of a `change_log`, the same in all runs. Absent: the stream is read without its log. */
+  /** The CDC consumer of a stream with `change_log`, the same in all runs. Absent: the stream is read without its log. */
   reader_id?: string;
 }

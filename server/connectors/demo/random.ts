@@ -1,4 +1,4 @@
-/** Spreads 32 bits evenly (the finalizer of MurmurHash3): equal input, equal output, on every machine. */
+/** The finalizer of MurmurHash3: distributes 32 bits evenly and gives the same result on every machine. */
 export function mix(value: number): number {
   let h = value | 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -6,11 +6,11 @@ export function mix(value: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** The seed of one row: nothing but these three goes into its content. */
+/** The seed of one row. Its content depends on nothing else. */
 export const rowSeed = (seed: number, salt: number, index: number) =>
   mix(mix(mix(seed) ^ salt) + Math.imul(index, 0x9e3779b1));
 
-/** The n-th number of a row, 0 to 2^32 - 1. */
+/** The n-th random number of a row, from 0 to 2^32 - 1. */
 export const draw = (row: number, n: number) => mix(row + Math.imul(n + 1, 0x85157af5));
 
 export const below = (row: number, n: number, limit: number) => draw(row, n) % limit;
@@ -22,7 +22,7 @@ const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStar
 
 const hex32 = (n: number) => `${BYTES[n >>> 24]}${BYTES[(n >>> 16) & 255]}${BYTES[(n >>> 8) & 255]}${BYTES[n & 255]}`;
 
-/** A UUID of version 4 out of the row's numbers n to n + 3. */
+/** A version 4 UUID from the random numbers n to n + 3 of a row. */
 export function uuid(row: number, n: number): string {
   const b = hex32(draw(row, n + 1));
   const c = hex32(draw(row, n + 2));

@@ -3,9 +3,11 @@ import { ConfigurationError } from '../contract/errors.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { mix } from './random.ts';
 
-/** How the rows of a stream lie in time: evenly, each moved by up to half a step, always growing. */
+/** How the rows of a stream are spread over time: evenly, each shifted by up to half a step, in ascending order. */
 export interface Span {
+  /** Microseconds since 1970. */
   start: number;
+  /** Microseconds between two rows. */
   step: number;
   rows: number;
   seed: number;
@@ -18,17 +20,17 @@ export function spanOf(given: { seed: number; rows: number; start_date: string; 
   if (!(end > start)) {
     throw new ConfigurationError(
       'invalid_date_range',
-      `The start date ${given.start_date} must lie before ${given.end_date}`,
+      `The start date ${given.start_date} must be before ${given.end_date}`,
     );
   }
   return { start, step: (end - start) / given.rows, rows: given.rows, seed: given.seed, end_date: given.end_date };
 }
 
-/** Microseconds of a row's last change. */
+/** Time of a row's last change, in microseconds since 1970. */
 export const timeOfRow = (span: Span, index: number) =>
   Math.floor(span.start + index * span.step + (mix(index ^ span.seed) / 2 ** 33) * span.step);
 
-/** The rows `[from, to)` that a request is about: those after its state and inside its window. */
+/** The rows `[from, to)` that a request asks for: after its state and within its window. */
 export function rowRange(request: ReadRequest, span: Span): { from: number; to: number } {
   const { state, window } = request;
   let from = 0;
@@ -39,7 +41,7 @@ export function rowRange(request: ReadRequest, span: Span): { from: number; to: 
   return { from: Math.min(from, to), to };
 }
 
-/** By position where the state is one of ours; by time where a user has set the cursor or the rows have moved. */
+/** Resumes by position if the state still fits; by time if a user has set the cursor or the rows have moved. */
 function resumeAt(span: Span, state: NonNullable<ReadRequest['state']>): number {
   const next = state.next_row;
   if (typeof next === 'number' && next > 0 && state.cursor === timestampText(timeOfRow(span, next - 1))) return next;
@@ -48,7 +50,7 @@ function resumeAt(span: Span, state: NonNullable<ReadRequest['state']>): number 
 
 function instant(text: string): number {
   const micros = microsOf(text);
-  if (Number.isNaN(micros)) throw new ConfigurationError('invalid_cursor', `"${text}" is no date or timestamp`);
+  if (Number.isNaN(micros)) throw new ConfigurationError('invalid_cursor', `"${text}" is not a date or timestamp`);
   return micros;
 }
 

@@ -14,21 +14,21 @@ export const DemoConfig = z
   .object({
     rows: z.int().min(1).max(100_000_000).default(10_000).meta({
       label: 'Rows',
-      description: 'Rows of the stream events; orders has half as many, users a tenth',
+      description: 'Number of rows in the stream events; orders has half as many, users a tenth',
     }),
     seed: z.int().min(0).max(2_147_483_647).default(1).meta({
       label: 'Seed',
       description: 'The same seed gives the same rows',
     }),
-    start_date: z.iso.date().default('2025-01-01').meta({ label: 'Start date', description: 'Day of the first rows' }),
+    start_date: z.iso.date().default('2025-01-01').meta({ label: 'Start date', description: 'Date of the first rows' }),
     end_date: z.iso.date().optional().meta({
       label: 'End date',
       description:
-        'The rows are spread evenly from the start date up to this day; default: today, so that they move on',
+        'The rows are spread evenly from the start date up to this date. Default: today, so that they change every day',
     }),
     rows_per_second: z.int().min(1).max(10_000_000).optional().meta({
       label: 'Rows per second',
-      description: 'Slows each stream down, to watch a run at work',
+      description: 'Limits the speed of each stream, so that a run can be watched',
       group: 'advanced',
     }),
   })
@@ -43,7 +43,7 @@ export const demoSource = defineSource<DemoConfig>({
   type: 'source',
   name: 'demo',
   display_name: 'Demo data',
-  description: 'Users, orders and events of a made-up shop: as many as wanted, the same for the same seed',
+  description: 'Users, orders and events of a fictitious shop. The same seed gives the same rows',
   category: 'saas',
   version: '1.0.0',
   release_stage: 'generally_available',
@@ -54,7 +54,7 @@ export const demoSource = defineSource<DemoConfig>({
   async check(ctx) {
     const { start, step, rows } = spanFor(ctx, DEMO_STREAMS.at(-1) as DemoStream, null);
     const days = Math.round((step * rows) / 86_400_000_000);
-    const message = `${rows} events over ${days} days since ${dateText(start / 86_400_000_000)}`;
+    const message = `${rows} events over ${days} days from ${dateText(start / 86_400_000_000)}`;
     return { checks: [{ title: 'Settings', status: 'passed', message }] };
   },
   discover: async () => DEMO_STREAMS.map(demoSchema),
@@ -79,16 +79,16 @@ async function* read(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> 
     let bytes = 0;
     for (; index < to && rows.length < limit && bytes < BATCH_BYTES; index++) {
       const row = { index, seed: rowSeed(ctx.config.seed, stream.salt, index), micros: timeOfRow(span, index), users };
-      const made = cells.map((cell) => cell(row));
-      for (const cell of made) bytes += cell === null ? 0 : cell.length;
-      rows.push(made);
+      const values = cells.map((cell) => cell(row));
+      for (const value of values) bytes += value === null ? 0 : value.length;
+      rows.push(values);
     }
     if (pace !== undefined) await sleep((rows.length / pace) * 1000, undefined, { signal: ctx.signal });
     yield { rows, bytes, state: stateAfter(stream, span, index) };
   }
 }
 
-/** `end_date` stays in the state: a read that goes on after midnight must not move the rows. */
+/** The state keeps `end_date`: the rows must not move if a read resumes after midnight. */
 function stateAfter(stream: DemoStream, span: Span, next: number) {
   const micros = timeOfRow(span, next - 1);
   const last: DemoRow = { index: next - 1, seed: 0, micros, users: 1 };
@@ -112,7 +112,7 @@ const countOf = (ctx: Context, stream: DemoStream) => Math.max(1, Math.ceil(ctx.
 
 function streamOf(request: ReadRequest): DemoStream {
   const stream = DEMO_STREAMS.find(({ name }) => name === request.stream.name);
-  if (!stream) throw new SchemaChangedError('stream_missing', `The demo has no stream "${request.stream.name}"`);
+  if (!stream) throw new SchemaChangedError('stream_missing', `The demo data has no stream "${request.stream.name}"`);
   return stream;
 }
 

@@ -2,11 +2,14 @@ import type { Cell, Field, LogicalType, StreamSchema } from '../contract/connect
 import { dateText, timestampText } from '../cells/timestamp-text.ts';
 import { below, draw, pick, uuid } from './random.ts';
 
-/** What a cell is made of: the row's position from 0, its seed, the time of its last change and the count of users. */
+/** The input of a cell. */
 export interface DemoRow {
+  /** Position of the row, counted from 0. */
   index: number;
   seed: number;
+  /** Time of the last change in microseconds since 1970. */
   micros: number;
+  /** Number of rows in the stream `users`. */
   users: number;
 }
 
@@ -19,9 +22,9 @@ interface DemoColumn {
 export interface DemoStream {
   name: string;
   description: string;
-  /** Keeps the numbers of the streams apart. */
+  /** Makes the random numbers of the streams differ. */
   salt: number;
-  /** Of the setting `rows`. */
+  /** Number of rows as a share of the setting `rows`. */
   share: number;
   cursor: string;
   columns: Record<string, DemoColumn>;
@@ -92,7 +95,7 @@ const cents = (amount: number) => `${(amount / 100) | 0}.${String(amount % 100).
 
 const users: DemoStream = {
   name: 'users',
-  description: 'People with an account: a tenth of the rows',
+  description: 'People with an account. Has a tenth of the configured rows',
   salt: 0x75736572,
   share: 0.1,
   cursor: 'updated_at',
@@ -120,7 +123,7 @@ const users: DemoStream = {
 
 const orders: DemoStream = {
   name: 'orders',
-  description: 'What users bought: half of the rows',
+  description: 'Orders of the users. Has half of the configured rows',
   salt: 0x6f726472,
   share: 0.5,
   cursor: 'updated_at',
@@ -143,7 +146,7 @@ const orders: DemoStream = {
 
 const events: DemoStream = {
   name: 'events',
-  description: 'What users did: as many as the setting "rows" says',
+  description: 'Actions of the users. Has as many rows as configured',
   salt: 0x65766e74,
   share: 1,
   cursor: 'created_at',

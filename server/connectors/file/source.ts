@@ -127,7 +127,10 @@ async function* read(ctx: SourceContext, request: ReadRequest): AsyncGenerator<B
   const found = await (incremental ? findSourceFiles(ctx) : requireSourceFiles(ctx));
   const timeless = incremental && found.find((file) => file.remote && file.modified === UNKNOWN_TIME);
   if (timeless)
-    throw new ConfigurationError('no_modified_time', `${timeless.name}: the server does not report a modification time. Use full refresh instead`);
+    throw new ConfigurationError(
+      'no_modified_time',
+      `${timeless.name}: the server does not report a modification time. Use full refresh instead`,
+    );
   const names = request.columns.map(({ field }) => field.path.join('.'));
   const own = names.map((name) => ctx.config.include_file_columns && FILE_FIELDS.some(({ path }) => path[0] === name));
   const columns = request.columns.flatMap(({ field }, at) =>

@@ -11,19 +11,19 @@ export const SampleDestinationConfig = z.object({
     .default('sample')
     .meta({
       label: 'Folder',
-      description: 'Each table becomes a folder of JSON Lines files in it',
+      description: 'Each table becomes a subfolder of JSON Lines files',
     }),
   fault_at: z
     .enum(['open', 'write', 'checkpoint', 'after_checkpoint', 'finish', 'after_finish'])
     .default('write')
     .meta({
       label: 'Fault at',
-      description: 'Before the step is done, or just after its commit',
+      description: 'The fault occurs before this step, or right after its commit',
       group: 'advanced',
     }),
   fault_after_rows: z.int().min(0).default(0).meta({
     label: 'Rows before the fault',
-    description: 'The fault waits until the attempt has written so many rows',
+    description: 'The fault occurs only after the attempt has written this many rows',
     group: 'advanced',
   }),
   ...faultSettings,
@@ -35,7 +35,7 @@ export const sampleDestination = defineDestination<SampleDestinationConfig>({
   type: 'destination',
   name: 'sample',
   display_name: 'Sample',
-  description: 'JSON Lines files and made-up trouble, for tests',
+  description: 'Writes JSON Lines files and fails on request, for tests',
   category: 'file',
   version: '1.0.0',
   release_stage: 'alpha',

@@ -29,16 +29,16 @@ export type Fault = (typeof FAULTS)[number];
 
 const group = 'advanced' as const;
 
-/** Settings that both ends of the sample share. */
+/** The settings that source and destination share. */
 export const faultSettings = {
   fault: z.enum(FAULTS).optional().meta({
     label: 'Fault',
-    description: 'What goes wrong. stall waits until it is aborted, hang does not heed even that',
+    description: 'What goes wrong. stall waits until it is aborted, hang ignores the abort as well',
     group,
   }),
   faulty_attempts: z.int().min(1).optional().meta({
     label: 'Faulty attempts',
-    description: 'Only the first so many attempts of each stream go wrong; default: all',
+    description: 'Number of attempts of each stream that fail. Default: all',
     group,
   }),
   counter: z
@@ -47,14 +47,14 @@ export const faultSettings = {
     .default('default')
     .meta({
       label: 'Counter',
-      description: 'Name under which attempts are counted, across processes',
+      description: 'Name under which attempts are counted across processes',
       group,
     }),
-  rate_limit_ms: z.int().min(0).default(1000).meta({ label: 'Rate limit in milliseconds', group }),
-  batch_delay_ms: z.int().min(0).default(0).meta({ label: 'Delay of each batch in milliseconds', group }),
+  rate_limit_ms: z.int().min(0).default(1000).meta({ label: 'Rate limit (ms)', group }),
+  batch_delay_ms: z.int().min(0).default(0).meta({ label: 'Delay per batch (ms)', group }),
   check: z.enum(['passes', 'fails', 'stalls', 'throws']).default('passes').meta({
     label: 'Check',
-    description: 'How the connection test ends',
+    description: 'Result of the connection test',
     group,
   }),
   token: z.string().optional().meta({ label: 'Token', secret: true, group: 'authentication' }),
@@ -62,7 +62,7 @@ export const faultSettings = {
 export type FaultConfig = z.infer<z.ZodObject<typeof faultSettings>>;
 type Context = ConnectorContext<FaultConfig>;
 
-/** Counts this attempt at `what` in a file, so that other processes see it. True if it is to go wrong. */
+/** Counts this attempt at `what` in a file, so that all processes share the count. @returns whether it should fail */
 export async function beginAttempt(ctx: Context, what: string): Promise<boolean> {
   const { fault, faulty_attempts, counter } = ctx.config;
   if (fault === undefined) return false;
@@ -73,10 +73,10 @@ export async function beginAttempt(ctx: Context, what: string): Promise<boolean>
   return faulty_attempts === undefined || (await stat(file)).size <= faulty_attempts;
 }
 
-/** Does the evil that `fault` names; returns only when there is none. */
+/** Fails as `fault` says; returns only if no fault is set. */
 export async function misbehave(ctx: Context): Promise<void> {
   const { fault, rate_limit_ms } = ctx.config;
-  const message = 'The sample fails as it was told to';
+  const message = 'The sample connector fails as configured';
   switch (fault) {
     case undefined:
       return;
@@ -106,7 +106,7 @@ export async function misbehave(ctx: Context): Promise<void> {
   }
 }
 
-/** Waits for an abort, and for nothing else. */
+/** Waits until the signal is aborted, and rejects with its reason. */
 export const stall = (signal: AbortSignal): Promise<never> => {
   const { promise, reject } = Promise.withResolvers<never>();
   if (signal.aborted) reject(signal.reason);
@@ -118,11 +118,11 @@ export async function delayBatch(ctx: Context): Promise<void> {
   if (ctx.config.batch_delay_ms > 0) await sleep(ctx.config.batch_delay_ms, undefined, { signal: ctx.signal });
 }
 
-/** The connection test of both ends. */
+/** The connection test of source and destination. */
 export async function checkSample(ctx: Context) {
   const { check } = ctx.config;
-  if (check === 'throws') throw new AuthenticationError('sample_check', 'The sample refuses as it was told to');
+  if (check === 'throws') throw new AuthenticationError('sample_check', 'The sample connector refuses as configured');
   if (check === 'stalls') await stall(ctx.signal);
   const status = check === 'passes' ? ('passed' as const) : ('failed' as const);
-  return { checks: [{ title: 'Sample', status, message: status === 'passed' ? null : 'Told to fail' }] };
+  return { checks: [{ title: 'Sample', status, message: status === 'passed' ? null : 'Fails as configured' }] };
 }

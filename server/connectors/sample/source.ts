@@ -12,28 +12,30 @@ import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { beginAttempt, checkSample, delayBatch, faultSettings, misbehave } from './faults.ts';
 
 export const SampleSourceConfig = z.object({
-  rows: z.int().min(0).max(100_000_000).default(100).meta({ label: 'Rows', description: 'Rows of each stream' }),
+  rows: z.int().min(0).max(100_000_000).default(100).meta({ label: 'Rows', description: 'Number of rows per stream' }),
   streams: z.int().min(1).max(500).default(1).meta({ label: 'Streams' }),
-  batch_rows: z.int().min(1).max(100_000).default(10).meta({ label: 'Rows of a batch' }),
-  value_bytes: z.int().min(0).max(10_000_000).default(0).meta({ label: 'Bytes of padding in each row' }),
+  batch_rows: z.int().min(1).max(100_000).default(10).meta({ label: 'Rows per batch' }),
+  value_bytes: z.int().min(0).max(10_000_000).default(0).meta({ label: 'Padding per row (bytes)' }),
   primary_key: z.boolean().default(true).meta({ label: 'Has a primary key' }),
   cursor: z
     .boolean()
     .default(true)
-    .meta({ label: 'Has a cursor', description: 'Without one: full refresh only, no resume' }),
+    .meta({
+      label: 'Has a cursor',
+      description: 'Without a cursor only full refresh is possible, and reads cannot resume',
+    }),
   fault_at_row: z.int().min(0).default(0).meta({
     label: 'Fault at row',
-    description: 'The fault comes once so many rows of the stream have been read',
+    description: 'The fault occurs after this many rows of the stream have been read',
     group: 'advanced',
   }),
   fault_stream: z
     .string()
     .optional()
-    .meta({ label: 'Faulty stream', description: 'Default: every one', group: 'advanced' }),
+    .meta({ label: 'Faulty stream', description: 'Default: all streams', group: 'advanced' }),
   record_requests: z.boolean().default(false).meta({
     label: 'Record requests',
-    description:
-      'Puts one request per batch into the network log, with the token in every place where it must not stay',
+    description: 'Adds one request per batch to the network log, with the token in every place that has to be redacted',
     group: 'advanced',
   }),
   ...faultSettings,
@@ -44,7 +46,7 @@ type Context = ConnectorContext<SampleSourceConfig>;
 const START = microsOf('2025-01-01');
 const MINUTE = 60_000_000;
 
-/** Row i of every stream is the same in every read. */
+/** A cell depends only on the position of its row, so every read returns the same rows. */
 const COLUMNS: Record<string, { type: Field['type']; cell(index: number, config: SampleSourceConfig): Cell }> = {
   id: { type: 'integer', cell: (index) => String(index + 1) },
   name: { type: 'string', cell: (index, config) => `row ${index + 1} ☃${'x'.repeat(config.value_bytes)}` },
@@ -59,7 +61,7 @@ export const sampleSource = defineSource<SampleSourceConfig>({
   type: 'source',
   name: 'sample',
   display_name: 'Sample',
-  description: 'Made-up rows and made-up trouble, for tests',
+  description: 'Generates rows and fails on request, for tests',
   category: 'saas',
   version: '1.0.0',
   release_stage: 'alpha',
@@ -127,18 +129,18 @@ async function* read(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> 
   }
 }
 
-/** The first row at or after this time. */
+/** Index of the first row at or after this time. */
 const rowFrom = (micros: number) => Math.max(0, Math.ceil((micros - START) / MINUTE));
 
 function microsAt(text: string): number {
   const micros = microsOf(text);
-  if (Number.isNaN(micros)) throw new ConfigurationError('invalid_cursor', `"${text}" is no date or timestamp`);
+  if (Number.isNaN(micros)) throw new ConfigurationError('invalid_cursor', `"${text}" is not a date or timestamp`);
   return micros;
 }
 
 function cellMaker(name: string) {
   const column = COLUMNS[name];
-  if (!column) throw new SchemaChangedError('column_missing', `The sample has no column "${name}"`);
+  if (!column) throw new SchemaChangedError('column_missing', `The sample connector has no column "${name}"`);
   return column.cell;
 }
 

@@ -1,6 +1,6 @@
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 
-/** What one reader or writer may take; its process keeps about 300 MB beside it. */
+/** Limit of one reader or writer. The process needs about 300 MB in addition. */
 const MEMORY_LIMIT = '256MB';
 
 export interface DuckDb {
@@ -8,7 +8,7 @@ export interface DuckDb {
   close(): void;
 }
 
-/** An engine of its own, that never reaches for the network. `spillTo`: a folder for what does not fit into memory. */
+/** Opens an in-memory engine without network access. @param spillTo folder for data that does not fit into memory */
 export async function openDuckDb(spillTo: string | null = null): Promise<DuckDb> {
   const instance = await DuckDBInstance.create(':memory:', {
     memory_limit: MEMORY_LIMIT,

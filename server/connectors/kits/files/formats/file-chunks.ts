@@ -7,14 +7,14 @@ import { fileError } from '../stores/local-files.ts';
 import type { FoundFile, RemoteContent } from '../stores/store.ts';
 import type { FileSourceConfig } from '../settings/files.ts';
 
-/** Larger pieces were measured slower; smaller ones too. */
+/** Both larger and smaller chunks were slower in measurements. */
 const CHUNK_BYTES = 1 << 20;
-/** An open quote would otherwise swallow the whole file. */
-const RECORD_LIMIT = 64 << 20;
+/** Without a limit an unclosed quote would buffer the whole file. */
+const MAX_RECORD_BYTES = 64 << 20;
 
 /**
- * The text of a file, unpacked where its name ends in .gz, in pieces of about a megabyte that end anywhere.
- * @throws DataError for broken gzip or a wrong encoding, ConfigurationError when the file cannot be opened
+ * The text of a file, decompressed if its name ends in .gz, in chunks of about 1 MB that can end anywhere.
+ * @throws DataError for broken gzip or a wrong encoding, ConfigurationError if the file cannot be opened
  */
 export async function* textChunks(
   file: FoundFile,
@@ -26,7 +26,7 @@ export async function* textChunks(
     try {
       return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode();
     } catch (error) {
-      throw new DataError('invalid_encoding', `${file.name}: the text is not ${encoding}`, { cause: error });
+      throw new DataError('invalid_encoding', `${file.name}: the text is not valid ${encoding}`, { cause: error });
     }
   };
   for await (const bytes of byteChunks(file, signal)) yield decode(bytes);
@@ -34,20 +34,21 @@ export async function* textChunks(
 }
 
 /**
- * Whether a record may be there to its end, after a chunk that has line ends or not. A record begins anew with each
- * look, so one that goes over many chunks gets few: `looked` is how much of it there was at the last one.
+ * Whether to parse the buffer after a chunk. Parsing restarts at the beginning of the record, so a record that spans many
+ * chunks is parsed only each time it has grown by half.
+ * @param held bytes in the buffer. @param looked bytes at the last attempt. @param ends whether the chunk has line ends
  */
-export const isWorthALook = ({ held, looked, ends }: { held: number; looked: number; ends: boolean }): boolean =>
-  held > RECORD_LIMIT || (ends && held >= looked * 1.5);
+export const isWorthParsing = ({ held, looked, ends }: { held: number; looked: number; ends: boolean }): boolean =>
+  held > MAX_RECORD_BYTES || (ends && held >= looked * 1.5);
 
-/** @throws DataError once a record is longer than any sane one. */
+/** @throws DataError if an unfinished record is longer than 64 MB */
 export function checkRecordLength(file: FoundFile, length: number, line: number): void {
-  if (length <= RECORD_LIMIT) return;
-  const message = `${file.name}, line ${line}: a record of more than ${RECORD_LIMIT >> 20} MB; is a quote left open?`;
+  if (length <= MAX_RECORD_BYTES) return;
+  const message = `${file.name}, line ${line}: a record is longer than ${MAX_RECORD_BYTES >> 20} MB. Check for an unclosed quote`;
   throw new DataError('record_too_long', message);
 }
 
-/** The bytes of a file, unpacked. Each chunk is good until the next one is asked for. */
+/** The decompressed bytes of a file. A chunk is valid until the next one is requested. */
 export async function* byteChunks(file: FoundFile, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     if (file.remote) yield* remoteChunks(file, file.remote, signal);
@@ -55,7 +56,7 @@ export async function* byteChunks(file: FoundFile, signal: AbortSignal): AsyncGe
     else yield* plain(file, signal);
   } catch (error) {
     if (error instanceof Error && 'code' in error && String(error.code).startsWith('Z_')) {
-      throw new DataError('invalid_gzip', `${file.name}: the gzip data is broken or cut off`, { cause: error });
+      throw new DataError('invalid_gzip', `${file.name}: the gzip data is corrupt or truncated`, { cause: error });
     }
     throw fileError(error, file.name);
   }
@@ -68,7 +69,7 @@ async function* remoteChunks(file: FoundFile, content: RemoteContent, signal: Ab
   yield* isPacked(file) || gzip ? gunzipped(Readable.from(bytes), signal) : bytes;
 }
 
-/** The buffer is used again: whoever takes a chunk must be done with it before asking for the next one. */
+/** Reuses one buffer for all chunks. */
 async function* plain(file: FoundFile, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const handle = await open(file.path, 'r');
   try {
@@ -84,7 +85,7 @@ async function* plain(file: FoundFile, signal: AbortSignal): AsyncGenerator<Uint
   }
 }
 
-/** node:zlib reads every member of a concatenation; Bun.gunzipSync stops silently after the first. */
+/** node:zlib reads all members of a concatenated file; Bun.gunzipSync silently stops after the first. */
 async function* gunzipped(input: Readable, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES / 2 });
   input.on('error', (error) => gunzip.destroy(error));

@@ -1,12 +1,6 @@
 import { z } from 'zod';
 import type { ConnectorContext } from '../../../contract/connector.ts';
-import {
-  destinationLocation,
-  httpSettings,
-  requireLocation,
-  s3Settings,
-  sourceLocation,
-} from './location.ts';
+import { destinationLocation, httpSettings, requireLocation, s3Settings, sourceLocation } from './location.ts';
 
 export const FORMAT_NAMES = ['csv', 'jsonl', 'parquet'] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
@@ -54,8 +48,7 @@ const fileSource = z.object({
     .default('auto')
     .meta({
       label: 'Format',
-      description:
-        'Recognized extensions: .csv, .tsv, .jsonl, .ndjson, .parquet; text formats can also end in .gz',
+      description: 'Recognized extensions: .csv, .tsv, .jsonl, .ndjson, .parquet; text formats can also end in .gz',
       value_labels: formatLabels,
     }),
   stream_name: z

@@ -20,10 +20,11 @@ export const localSourceStore: SourceStore = {
 export function fileError(error: unknown, name: string): unknown {
   if (!(error instanceof Error) || error instanceof ConnectorError || !('code' in error)) return error;
   const code = String(error.code);
-  if (code === 'ENOENT')
-    return new ConfigurationError('file_not_found', `File "${name}" not found`, { cause: error });
+  if (code === 'ENOENT') return new ConfigurationError('file_not_found', `File "${name}" not found`, { cause: error });
   if (['EACCES', 'EPERM', 'EROFS'].includes(code)) {
-    return new ConfigurationError('file_forbidden', `The service has no permission to open "${name}"`, { cause: error });
+    return new ConfigurationError('file_forbidden', `The service has no permission to open "${name}"`, {
+      cause: error,
+    });
   }
   if (['EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'EEXIST', 'ELOOP'].includes(code)) {
     return new ConfigurationError('file_path_invalid', `"${name}" cannot be used as a path (${code})`, {
@@ -47,7 +48,8 @@ export async function findFiles(root: string, pattern: string): Promise<FoundFil
     for await (const name of new Glob(pattern).scan({ cwd: top, onlyFiles: true, followSymlinks: true })) {
       if (name.split(sep).includes('_pipeline_state')) continue;
       found.push(await foundFile(top, name));
-      if (found.length > MAX_FILES) throw new ConfigurationError('too_many_files', `"${pattern}" matches more than ${MAX_FILES} files`);
+      if (found.length > MAX_FILES)
+        throw new ConfigurationError('too_many_files', `"${pattern}" matches more than ${MAX_FILES} files`);
     }
     return found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   } catch (error) {

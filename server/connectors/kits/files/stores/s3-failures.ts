@@ -51,7 +51,8 @@ const wrongRegion: Explain = ({ bucket }) =>
 
 const EXPLAINED: Record<string, Explain> = {
   NoSuchBucket: ({ bucket }) => new ConfigurationError('bucket_not_found', `Bucket "${bucket}" not found`),
-  InvalidBucketName: ({ bucket }) => new ConfigurationError('bucket_not_found', `"${bucket}" is not a valid bucket name`),
+  InvalidBucketName: ({ bucket }) =>
+    new ConfigurationError('bucket_not_found', `"${bucket}" is not a valid bucket name`),
   NoSuchKey: ({ key }) => new RetryableError('file_changed', `${key} was deleted after it was listed`),
   PreconditionFailed: ({ key }) => new RetryableError('file_changed', `${key} changed while it was being read`),
   NoSuchUpload: ({ key }) => new RetryableError('upload_lost', `The upload of ${key} no longer exists`),
@@ -61,7 +62,8 @@ const EXPLAINED: Record<string, Explain> = {
   InvalidToken: authentication('session_token_invalid', 'The store rejected the session token'),
   AccessDenied: (refusal) =>
     new ConfigurationError('access_denied', `The access key has no permission for this request on ${placeOf(refusal)}`),
-  RequestTimeTooSkewed: () => new ConfigurationError('clock_skewed', "The clock of this machine differs too much from the store's"),
+  RequestTimeTooSkewed: () =>
+    new ConfigurationError('clock_skewed', "The clock of this machine differs too much from the store's"),
   PermanentRedirect: wrongRegion,
   TemporaryRedirect: wrongRegion,
   AuthorizationHeaderMalformed: wrongRegion,
@@ -77,7 +79,8 @@ export function s3Error(refusal: Refusal): ConnectorError {
   const detail = [code, message].filter((part) => part !== '').join(': ');
   const text = `The store responded ${status} for ${placeOf(refusal)}${detail ? `: ${detail}` : ''}`;
   if (status === 429 || status >= 500) return new RetryableError('server_error', text);
-  if (code === '') return new ConfigurationError('endpoint_not_s3', `${text}. Check that the endpoint is an S3 endpoint`);
+  if (code === '')
+    return new ConfigurationError('endpoint_not_s3', `${text}. Check that the endpoint is an S3 endpoint`);
   return new ConfigurationError('store_refused', text);
 }
 

@@ -43,7 +43,8 @@ async function findObjects(bucket: Bucket, pattern: string): Promise<FoundFile[]
     // A key that ends in a slash stands for a folder.
     if (!matches || object.key.endsWith('/') || object.key.split('/').includes('_pipeline_state')) continue;
     found.push(foundFile(bucket, object));
-    if (found.length > MAX_FILES) throw new ConfigurationError('too_many_files', `"${pattern}" matches more than ${MAX_FILES} files`);
+    if (found.length > MAX_FILES)
+      throw new ConfigurationError('too_many_files', `"${pattern}" matches more than ${MAX_FILES} files`);
   }
   return found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }

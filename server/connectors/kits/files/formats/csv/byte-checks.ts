@@ -1,12 +1,12 @@
 import type { LogicalType } from '../../../../contract/connector.ts';
 import { NORMALIZERS } from '../../../../cells/normalizers.ts';
 
-/** Whether the bytes `[from, to)` are of a type. */
+/** Whether the bytes `[from, to)` are a value of a type. */
 export type ByteCheck = (from: number, to: number) => boolean;
 
 /**
- * The rules of NORMALIZERS over the bytes of a buffer: what is plainly right is seen at once, everything else is asked
- * of the normalizer itself. Null for types that take any text.
+ * Applies the rules of NORMALIZERS to the bytes of a buffer. Common forms are recognized directly; everything else goes
+ * through the normalizer. Null for types that accept any text.
  */
 export function byteCheck(type: LogicalType, bytes: Uint8Array): ByteCheck | null {
   const normalize = NORMALIZERS[type];
@@ -25,7 +25,7 @@ function digitsEnd(bytes: Uint8Array, from: number, to: number): number {
   return at;
 }
 
-/** Up to 18 digits, the first not 0; or a single digit. */
+/** Up to 18 digits without a leading zero. */
 const plainInteger = (bytes: Uint8Array, from: number, to: number) =>
   to - from <= 18 && digitsEnd(bytes, from, to) === to && to > from && (bytes[from] !== 48 || to - from === 1);
 
@@ -39,13 +39,13 @@ function plainNumber(bytes: Uint8Array, from: number, to: number): boolean {
   );
 }
 
-/** Of two digits, or NaN. */
+/** The number that two digits form; NaN if they are not digits. */
 const twoAt = (bytes: Uint8Array, at: number) =>
   isDigit(bytes[at]) && isDigit(bytes[at + 1])
     ? (bytes[at] as number) * 10 + (bytes[at + 1] as number) - 528
     : Number.NaN;
 
-/** A day that every month has. */
+/** Accepts only days that every month has; the normalizer decides about the others. */
 function startsWithDate(bytes: Uint8Array, from: number): boolean {
   const month = twoAt(bytes, from + 5);
   const day = twoAt(bytes, from + 8);
@@ -54,7 +54,7 @@ function startsWithDate(bytes: Uint8Array, from: number): boolean {
   return twoAt(bytes, from) > 0 && twoAt(bytes, from + 2) >= 0;
 }
 
-/** Where `2026-01-31 23:59:59` and a fraction of up to six digits end; -1 when there is no such thing. */
+/** Where `2026-01-31 23:59:59` with a fraction of up to six digits ends; -1 if the bytes have another form. */
 function timestampEnd(bytes: Uint8Array, from: number, to: number): number {
   if (to - from < 19 || !startsWithDate(bytes, from)) return -1;
   const separator = bytes[from + 10];

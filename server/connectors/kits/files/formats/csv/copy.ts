@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { DataError } from '../../../../contract/errors.ts';
 import type { SourceContext } from '../../settings/files.ts';
 import type { FoundFile } from '../../stores/store.ts';
-import { byteChunks, checkRecordLength, isWorthALook } from '../file-chunks.ts';
+import { byteChunks, checkRecordLength, isWorthParsing } from '../file-chunks.ts';
 import { type CopyPiece, type CopyReader, type FileColumn, warnOfNewColumns } from '../format.ts';
 import { CsvSyntaxError } from './parser.ts';
 import { CSV_DIALECT, dialectOf, headerOfFile, malformed, misfit } from './reader.ts';
@@ -66,7 +66,7 @@ async function* transcodeFile(ctx: SourceContext, file: FoundFile, plan: CopyPla
     buffer = withRoom(buffer, held, chunk.length);
     buffer.set(chunk, held);
     held += chunk.length;
-    if (!isWorthALook({ held, looked, ends: chunk.includes(NEWLINE) })) continue;
+    if (!isWorthParsing({ held, looked, ends: chunk.includes(NEWLINE) })) continue;
     const piece = take(held);
     looked = piece ? 0 : held;
     if (piece?.bytes.length) yield piece;

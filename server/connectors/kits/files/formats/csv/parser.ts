@@ -6,12 +6,13 @@ const RETURN = 13;
 
 export interface ParsedCsv {
   rows: Cell[][];
+  /** Offset of the first unfinished record. */
   rest: number;
-  /** Line ends within quotes: so many lines more than rows. */
+  /** Number of line ends within quotes. */
   inner_lines: number;
 }
 
-/** What stands wrongly in a text: `lines` are in front of the place, `cell` counts from 0 within its record. */
+/** A syntax error after `lines` line ends of the text, in the cell with the index `cell` of its record. */
 export class CsvSyntaxError extends Error {
   constructor(
     message: string,
@@ -23,8 +24,8 @@ export class CsvSyntaxError extends Error {
 }
 
 /**
- * Takes all whole records of a text; `rest` is where the first unfinished one begins. An unquoted cell equal to
- * `null_value` is null. Searches by indexOf, whose hits are kept: every character is looked at once.
+ * Parses all whole records of a text. An unquoted cell equal to `null_value` is null. The results of indexOf are kept
+ * until they are passed, so every character is searched once.
  */
 export function parseCsv(text: string, dialect: CsvDialect, crlf: boolean): ParsedCsv {
   const { delimiter, quote, null_value } = dialect;
@@ -80,14 +81,14 @@ function indexOrEnd(text: string, wanted: string, from: number): number {
   return found < 0 ? text.length : found;
 }
 
-/** Line ends in a text. */
+/** Number of line ends in a text. */
 export function linesIn(text: string): number {
   let lines = 0;
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++;
   return lines;
 }
 
-/** Null when the closing quote, or what follows it, is not in the text yet. */
+/** Null if the text does not contain the closing quote and the character after it yet. */
 function quotedCell(text: string, at: number, quote: string): { value: string; end: number } | null {
   let value = '';
   let from = at + 1;

@@ -1,7 +1,7 @@
 import type { Cell } from '../../../../contract/connector.ts';
 import { ConfigurationError, DataError, SchemaChangedError } from '../../../../contract/errors.ts';
 import { NORMALIZERS, TypeInference } from '../../../../cells/normalizers.ts';
-import { checkRecordLength, isWorthALook, textChunks } from '../file-chunks.ts';
+import { checkRecordLength, isWorthParsing, textChunks } from '../file-chunks.ts';
 import { CsvSyntaxError, linesIn, parseCsv } from './parser.ts';
 import {
   BATCH_ROWS,
@@ -15,7 +15,7 @@ import {
 import type { FoundFile } from '../../stores/store.ts';
 import type { CsvDialect, SourceContext } from '../../settings/files.ts';
 
-/** Whole records of a file as they come; `line` is where the first of them begins, from 1. */
+/** Whole records of a file. `line` is the line of the first one, counted from 1; `bytes` is their size as text. */
 interface Records {
   header: string[];
   rows: Cell[][];
@@ -24,7 +24,7 @@ interface Records {
   crlf: boolean;
 }
 
-/** Marks the fields of CSV files: their bytes can be copied. */
+/** The dialect of fields from CSV files. It marks columns that can be copied as bytes. */
 export const CSV_DIALECT = 'csv';
 
 export async function csvColumns(ctx: SourceContext, file: FoundFile): Promise<FileColumn[]> {
@@ -87,7 +87,7 @@ async function* records(ctx: SourceContext, file: FoundFile): AsyncGenerator<Rec
   let looked = 0;
   for await (const chunk of textChunks(file, ctx.config.encoding, ctx.signal)) {
     pending += chunk;
-    if (!isWorthALook({ held: pending.length, looked, ends: chunk.includes('\n') })) continue;
+    if (!isWorthParsing({ held: pending.length, looked, ends: chunk.includes('\n') })) continue;
     const found = take(pending);
     looked = found?.bytes ? 0 : pending.length;
     if (found) yield found;
@@ -95,7 +95,7 @@ async function* records(ctx: SourceContext, file: FoundFile): AsyncGenerator<Rec
   }
   if (pending === '') return;
   const last = take(pending.endsWith('\n') ? pending : `${pending}${crlf ? '\r' : ''}\n`);
-  if (pending !== '') throw new DataError('malformed_csv', `${file.name}, line ${line}: a quote is never closed`);
+  if (pending !== '') throw new DataError('malformed_csv', `${file.name}, line ${line}: a quote is not closed`);
   if (last) yield last;
 }
 
@@ -110,17 +110,17 @@ function parseAt(file: FoundFile, text: string, dialect: CsvDialect, at: { crlf:
   }
 }
 
-/** `line` is where the text begins that the error speaks of. */
+/** @param line the line at which the parsed text starts */
 export const malformed = (file: FoundFile, line: number, { lines, cell, message }: CsvSyntaxError) =>
   new DataError('malformed_csv', `${file.name}, line ${line + lines}, column ${cell + 1}: ${message}`);
 
-/** The names of a file's columns, and whether its lines end in CRLF. A file without a line has none. */
+/** The names of a file's columns and whether its lines end in CRLF. An empty file has no columns. */
 export async function headerOfFile(ctx: SourceContext, file: FoundFile): Promise<{ header: string[]; crlf: boolean }> {
   for await (const { header, crlf } of records(ctx, file)) return { header, crlf };
   return { header: [], crlf: false };
 }
 
-/** Lines that a record takes up: a quoted cell may hold more. */
+/** Number of lines of a record; quoted cells can contain line ends. */
 const linesOf = (row: Cell[]) => row.reduce((lines, cell) => (cell === null ? lines : lines + linesIn(cell)), 1);
 
 function headerOf(file: FoundFile, row: Cell[], dialect: CsvDialect): string[] {
@@ -130,11 +130,11 @@ function headerOf(file: FoundFile, row: Cell[], dialect: CsvDialect): string[] {
   throw new ConfigurationError('duplicate_column', `${file.name}: two columns are named "${repeated}"`);
 }
 
-/** Puts the cells into the order and the form asked for. A blank line is no row, unless there is but one column. */
+/** Converts rows to the requested columns and their canonical form. Skips blank lines, unless there is only one column. */
 function convert(file: FoundFile, { header, rows, line }: Records, columns: FileColumn[]): Cell[][] {
   const plan = columns.map(({ name, type }) => {
     const at = header.indexOf(name);
-    if (at < 0) throw new SchemaChangedError('column_missing', `${file.name} has no column "${name}" any more`);
+    if (at < 0) throw new SchemaChangedError('column_missing', `${file.name} has no column "${name}"`);
     return { at, name, type, normalize: NORMALIZERS[type] };
   });
   const width = header.length;
@@ -168,4 +168,4 @@ interface Misfit {
 }
 
 export const misfit = (file: FoundFile, { name, type }: Misfit, line: number) =>
-  new DataError('value_does_not_fit', `${file.name}, line ${line}, column "${name}": the value is no ${type}`);
+  new DataError('value_does_not_fit', `${file.name}, line ${line}, column "${name}": the value is not a valid ${type}`);

@@ -9,49 +9,49 @@ const BACKSLASH = 92;
 const EMPTY: Uint8Array = new Uint8Array(0);
 const ESCAPED: Record<number, number> = { 9: 116, 10: 110, 13: 114, 92: 92 };
 
-/** What a transcoder must know of a file. Delimiter and quote are ASCII, the text is UTF-8, NULL is an unquoted nothing. */
+/** How to transcode a file in UTF-8 whose delimiter and quote are ASCII and whose NULL is an empty unquoted cell. */
 export interface CopyPlan {
   delimiter: number;
   quote: number;
   crlf: boolean;
-  /** One for each column of the file; null: left out. */
+  /** One entry per column of the file; null: the column is left out. */
   columns: ({ name: string; type: LogicalType } | null)[];
 }
 
 export interface Transcoded {
   /** COPY text of whole records. */
   output: Uint8Array;
-  /** Bytes of the input that are done with: the rest is the beginning of a record. */
+  /** Number of input bytes that are finished. The rest is an unfinished record. */
   read: number;
   rows: number;
   lines: number;
-  /** NUL characters that were left out: PostgreSQL cannot store them. */
+  /** Number of NUL characters that were removed, because PostgreSQL cannot store them. */
   nuls: number;
 }
 
-/** A value is not of its column's type. */
+/** A value does not match the type of its column. `lines`: number of lines before it. */
 export class MisfitError extends Error {
   constructor(
     readonly lines: number,
     readonly column: { name: string; type: string },
   ) {
-    super(`the value is no ${column.type}`);
+    super(`the value is not a valid ${column.type}`);
   }
 }
 
-/** Bytes and lines of the first record, whatever is in it; null when it is not there to its end. */
+/** Size and number of lines of the first record, whatever its content; null if it is unfinished. */
 export function firstRecord(input: Uint8Array, end: number, plan: CopyPlan): { read: number; lines: number } | null {
   return new Transcoder({ ...plan, columns: plan.columns.map(() => null) }).first(input, end);
 }
 
 /**
- * CSV bytes to the bytes of PostgreSQL's COPY text, without making strings of them: several times faster than by cells,
- * with the same rules (tests compare the two). `input[end]` must exist: it is overwritten to mark the end.
+ * Transcodes CSV bytes to PostgreSQL COPY text without creating strings: several times as fast as cell by cell, with the
+ * same rules (tests compare the two). `input[end]` must exist: it is overwritten to mark the end.
  */
 export class Transcoder {
   private input = EMPTY;
   private end = 0;
-  /** Used again and again: room for the worst case each time was more than all else that a run held. */
+  /** Reused: a new buffer for the worst case each time would be the largest part of a run's memory. */
   private output = EMPTY;
   private checks: (ByteCheck | null)[] = [];
   private at = 0;
@@ -81,14 +81,14 @@ export class Transcoder {
     [this.input, this.end] = [input, end];
     [this.at, this.to, this.rows, this.lines, this.nuls] = [0, 0, 0, 0, 0];
     input[end] = NEWLINE;
-    // An empty cell of one delimiter becomes a backslash, an N and a tab; nothing grows more than that.
-    const most = input.length * 3;
-    if (most <= this.output.length) return;
-    this.output = new Uint8Array(most);
+    // The worst case is an empty cell: its delimiter becomes a backslash, an N and a tab.
+    const max = input.length * 3;
+    if (max <= this.output.length) return;
+    this.output = new Uint8Array(max);
     this.checks = this.plan.columns.map((column) => column && byteCheck(column.type, this.output));
   }
 
-  /** False when the record is not in the input to its end. */
+  /** @returns false if the record is unfinished */
   private record(): boolean {
     const { input, plan, checks } = this;
     const { quote, columns } = plan;
@@ -149,7 +149,7 @@ export class Transcoder {
     this.lines += lines;
   }
 
-  /** Copies a cell in quotes, up to behind the closing one. @returns the line ends in it, -1 when it breaks off */
+  /** Copies a quoted cell, past its closing quote. @returns the number of line ends in it; -1 if it is unfinished */
   private quoted(): number {
     const { input, output, end } = this;
     const { quote } = this.plan;
@@ -174,7 +174,7 @@ export class Transcoder {
     return lines;
   }
 
-  /** After a closing quote: only the end of the cell may stand there. False when it is not in the input yet. */
+  /** Checks that the cell ends after its closing quote. @returns false if the input ends before that is certain */
   private closed(cell: number, lines: number): boolean {
     const { input, end, plan } = this;
     if (input[this.at] === RETURN && input[this.at + 1] === NEWLINE) this.at++;
@@ -184,7 +184,7 @@ export class Transcoder {
     throw new CsvSyntaxError('there is text after the closing quote', this.lines + lines - 1, cell);
   }
 
-  /** Copies a cell without quotes, up to its end. False when it breaks off. */
+  /** Copies an unquoted cell up to its end. @returns false if it is unfinished */
   private plain(): boolean {
     const { input, output, end } = this;
     const { delimiter, crlf } = this.plan;
@@ -219,7 +219,7 @@ export class Transcoder {
   }
 }
 
-/** A line with nothing but its end, or a pair of quotes. */
+/** Whether a line is empty or contains only a pair of quotes. */
 function isBlank(input: Uint8Array, from: number, to: number, quote: number): boolean {
   for (let at = from; at < to; at++) {
     const byte = input[at];

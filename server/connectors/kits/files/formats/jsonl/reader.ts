@@ -17,7 +17,7 @@ import type { FoundFile } from '../../stores/store.ts';
 
 interface Lines {
   lines: string[];
-  /** Of the first, from 1. */
+  /** Number of the first line, counted from 1. */
   line: number;
   bytes: number;
 }
@@ -73,7 +73,7 @@ async function* lineGroups(ctx: SourceContext, file: FoundFile): AsyncGenerator<
   for await (const chunk of textChunks(file, ctx.config.encoding, ctx.signal)) {
     const end = chunk.lastIndexOf('\n');
     if (end < 0) {
-      // Looked into only when it is whole: each look would make a copy of all of it.
+      // Parsed only once the line is whole: each attempt would copy all of it.
       pending += chunk;
       checkRecordLength(file, pending.length, line);
       continue;
@@ -93,10 +93,10 @@ function objectOf(file: FoundFile, text: string, line: number): Record<string, u
     value = parseExactly(text);
   } catch (error) {
     const where = `line ${line}, column ${jsonErrorAt(text) + 1}`;
-    throw new DataError('malformed_json', `${file.name}, ${where}: this is no JSON`, { cause: error });
+    throw new DataError('malformed_json', `${file.name}, ${where}: invalid JSON`, { cause: error });
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new DataError('malformed_json', `${file.name}, line ${line}, column 1: a JSON object must stand here`);
+  throw new DataError('malformed_json', `${file.name}, line ${line}, column 1: expected a JSON object`);
 }
 
 interface Place {
@@ -120,7 +120,7 @@ function rowOf({ file, line, columns, at, unknown }: Place, text: string): Cell[
     const cell = jsonCell(object[name], type);
     if (cell === undefined) {
       const where = `${file.name}, line ${line}, column "${name}"`;
-      throw new DataError('value_does_not_fit', `${where}: the value is no ${type}`);
+      throw new DataError('value_does_not_fit', `${where}: the value is not a valid ${type}`);
     }
     row[index] = cell;
   }

@@ -16,33 +16,33 @@ import type { TargetColumn } from '../../../../contract/connector.ts';
 import { decimalColumn } from './binary-decimal.ts';
 import { CHUNK_ROWS } from './chunk-tables.ts';
 
-/** Rows as they came, which the values are read out of. Replaced by a larger one when a row does not fit. */
-export interface Page {
+/** A buffer of rows as they arrived. Replaced by a larger one if a row does not fit. */
+export interface RowBuffer {
   bytes: Uint8Array<ArrayBuffer>;
   view: DataView;
 }
 
-/** Takes the values of one column out of a page, in PostgreSQL's binary form, as the vector of a chunk holds them. */
+/** Converts the values of one column from PostgreSQL's binary form to the form of a vector in a DuckDB chunk. */
 export interface BinaryColumn {
   type: DuckDBType;
-  /** Of one value in the vector. */
+  /** Bytes of one value in the vector. */
   width: number;
   values: ArrayBuffer;
-  /** @throws RangeError for a value that the type does not have */
-  read(page: Page, row: number, at: number, length: number): void;
-  /** Of texts and bytes: where they stand in the page, for `rows`; absent: `values` are whole. */
+  /** @throws RangeError for a value outside the range of the type */
+  read(page: RowBuffer, row: number, at: number, length: number): void;
+  /** Positions of texts and bytes in the buffer, by row. Absent: `values` holds the values themselves. */
   places?: { at: Uint32Array; length: Uint32Array };
 }
 
 const MINUTE = 60;
 const TWO_32 = 2 ** 32;
-/** PostgreSQL counts from 2000, DuckDB from 1970. */
+/** PostgreSQL counts days from 2000, DuckDB from 1970. */
 const EPOCH_DAYS = 10_957;
 const EPOCH_MICROSECONDS = EPOCH_DAYS * 24 * 60 * MINUTE * 1_000_000;
 const [EPOCH_HIGH, EPOCH_LOW] = [Math.floor(EPOCH_MICROSECONDS / TWO_32), EPOCH_MICROSECONDS % TWO_32];
 const [MOST, LEAST] = [0x7fffffff, -0x80000000];
 
-/** Null for a type that has no reader here. */
+/** Null for a type that cannot be read in binary form. */
 export function binaryColumn({ source_type, dialect }: TargetColumn): BinaryColumn | null {
   if (dialect !== 'postgres' || source_type === null) return null;
   const decimal = /^numeric\((\d+),(\d+)\)$/.exec(source_type);
@@ -51,7 +51,7 @@ export function binaryColumn({ source_type, dialect }: TargetColumn): BinaryColu
   return Object.hasOwn(COLUMNS, name) ? COLUMNS[name]!() : null;
 }
 
-/** Values of `words` times 32 bits, the lowest first. */
+/** A column whose values have `words` words of 32 bits, the lowest first. */
 function column(type: DuckDBType, words: number, reader: (into: Int32Array) => BinaryColumn['read']): BinaryColumn {
   const into = new Int32Array(CHUNK_ROWS * words);
   return { type, width: 4 * words, values: into.buffer, read: reader(into) };
@@ -63,7 +63,7 @@ const swapped = (type: DuckDBType) => () =>
     into[2 * row + 1] = view.getInt32(at);
   });
 
-/** Integers of any size become BIGINT. */
+/** Integers of every size become BIGINT. */
 const integer = (value: (view: DataView, at: number) => number) => () =>
   column(BIGINT, 2, (into) => ({ view }, row, at) => {
     const whole = value(view, at);
@@ -78,7 +78,7 @@ const timestamp = (type: DuckDBType) => () =>
     else if (high !== MOST || low !== TWO_32 - 1) {
       low += EPOCH_LOW;
       high += EPOCH_HIGH + (low >= TWO_32 ? 1 : 0);
-      if (high > MOST) throw new RangeError('the time is too late');
+      if (high > MOST) throw new RangeError('the time is out of range');
     }
     into[2 * row] = low;
     into[2 * row + 1] = high;
@@ -90,7 +90,7 @@ const date = () =>
     into[row] = days === MOST ? MOST : days === LEAST ? LEAST + 1 : days + EPOCH_DAYS;
   });
 
-/** As an integer of 128 bits whose sign is turned. */
+/** DuckDB stores a UUID as a 128-bit integer with the sign bit flipped. */
 const uuid = () =>
   column(UUID, 4, (into) => ({ view }, row, at) => {
     for (let word = 0; word < 4; word += 1) into[4 * row + word] = view.getInt32(at + 12 - 4 * word);
@@ -110,7 +110,7 @@ const real = () =>
     into[row] = view.getInt32(at);
   });
 
-/** @param skip bytes that the text begins after */
+/** @param skip number of bytes before the text */
 const text =
   (type: DuckDBType, skip = 0) =>
   () => {
@@ -122,7 +122,7 @@ const text =
     return { ...noted, places };
   };
 
-/** By PostgreSQL's name of the type, without a precision. */
+/** By PostgreSQL's name of the type, without the precision. */
 const COLUMNS: Record<string, () => BinaryColumn> = {
   smallint: integer((view, at) => view.getInt16(at)),
   integer: integer((view, at) => view.getInt32(at)),
@@ -141,7 +141,7 @@ const COLUMNS: Record<string, () => BinaryColumn> = {
   character: text(VARCHAR),
   name: text(VARCHAR),
   json: text(VARCHAR),
-  // One byte tells the version.
+  // The first byte is the version.
   jsonb: text(VARCHAR, 1),
   bytea: text(BLOB),
 };

@@ -1,25 +1,25 @@
 import { DECIMAL } from '@duckdb/node-api';
-import type { BinaryColumn, Page } from './binary-columns.ts';
+import type { BinaryColumn, RowBuffer } from './binary-columns.ts';
 import { CHUNK_ROWS } from './chunk-tables.ts';
 
-/** What DuckDB's DECIMAL can have. */
-const MOST_DIGITS = 38;
+/** The limit of DuckDB's DECIMAL. */
+const MAX_DIGITS = 38;
 const TWO_32 = 2 ** 32;
 const NEGATIVE = 0x4000;
 const HEADER_BYTES = 8;
 
-/** A number of PostgreSQL is made of digits to the base of 10,000, `weight` of them before the point beside the first. */
+/** PostgreSQL stores a numeric as digits in base 10,000; `weight` of them follow the first before the decimal point. */
 interface Digits {
-  page: Page;
+  page: RowBuffer;
   at: number;
   count: number;
-  /** Of the digits that the value has down to the last one of its scale. */
+  /** Number of digits down to the last one of the column's scale. */
   wanted: number;
 }
 
-/** NUMERIC(precision, scale) as DECIMAL, an integer of 16 to 128 bits. Null where DuckDB has none like it. */
+/** Reads NUMERIC(precision, scale) as DECIMAL, an integer of 16 to 128 bits. Null if DuckDB has no such DECIMAL. */
 export function decimalColumn(precision: number, scale: number): BinaryColumn | null {
-  if (precision > MOST_DIGITS || scale > precision) return null;
+  if (precision > MAX_DIGITS || scale > precision) return null;
   const width = precision <= 4 ? 2 : precision <= 9 ? 4 : precision <= 18 ? 8 : 16;
   const values = new ArrayBuffer(CHUNK_ROWS * width);
   const store = storeOf(values, width);
@@ -33,10 +33,10 @@ export function decimalColumn(precision: number, scale: number): BinaryColumn | 
     read(page, row, at) {
       const { view } = page;
       const sign = view.getUint16(at + 4);
-      if (sign !== 0 && sign !== NEGATIVE) throw new RangeError('NaN and infinity are no decimals');
+      if (sign !== 0 && sign !== NEGATIVE) throw new RangeError('NaN and infinity cannot be stored as DECIMAL');
       const digits = { page, at, count: view.getUint16(at), wanted: view.getInt16(at + 2) + 1 + after };
       const steps = asNumber(digits);
-      // Up to there every step was exact.
+      // Up to this limit every step of the sum is exact.
       if (steps <= Number.MAX_SAFE_INTEGER) {
         const whole = steps / 10 ** cut;
         if (whole >= limit) throw tooLong();

@@ -1,38 +1,38 @@
 import { BLOB, DuckDBDataChunk } from '@duckdb/node-api';
 import duckdb from '@duckdb/node-bindings';
 import { DataError } from '../../../../contract/errors.ts';
-import type { BinaryColumn, Page } from './binary-columns.ts';
+import type { BinaryColumn, RowBuffer } from './binary-columns.ts';
 import { CHUNK_ROWS } from './chunk-tables.ts';
 
-/** Rows that are wide make a chunk before there are `CHUNK_ROWS` of them. */
+/** A chunk of wide rows ends at this size, before it has `CHUNK_ROWS` rows. */
 const PAGE_BYTES = 2 << 20;
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
-/** The signature, flags and the length of an extension. */
+/** Signature, flags and length of the header extension. */
 const HEAD_BYTES = SIGNATURE.length + 8;
-/** In the place of a row's number of cells. */
+/** The trailer is -1 in place of a row's number of cells. */
 const TRAILER_BYTES = 2;
 const TRAILER = -1;
 const TWO_32 = 2 ** 32;
-/** A text up to this length stands in the vector itself. */
+/** Texts up to this length are stored in the vector itself. */
 const INLINED = 12;
 
 /**
- * PostgreSQL's binary COPY as chunks of DuckDB, without a value of JavaScript for each cell: a cell is a move of words,
- * a text a pointer into the rows as they came.
+ * Converts PostgreSQL's binary COPY to DuckDB chunks without creating a JavaScript value per cell: fixed-size values are
+ * copied as words, and texts are pointers into the buffer of rows.
  */
 export class BinaryRows {
-  readonly #page: Page;
+  readonly #page: RowBuffer;
   readonly #chunk: DuckDBDataChunk;
-  /** Holds the page outside of JavaScript, while a chunk points into it. */
+  /** Keeps a copy of the buffer in DuckDB's memory while a chunk points into it. */
   readonly #held = DuckDBDataChunk.create([BLOB], 1);
   readonly #nulls: Uint8Array<ArrayBuffer>[];
   readonly #hasNulls: boolean[];
-  /** In the page: where the next row begins, and where what came ends. */
+  /** Offsets in the buffer: the start of the next row and the end of the data. */
   #at = 0;
   #end = 0;
   #rows = 0;
   #rowsBefore = 0;
-  /** That is being read. */
+  /** Index of the column that is being read, for errors. */
   #column = 0;
   #begun = false;
 
@@ -46,7 +46,7 @@ export class BinaryRows {
     this.#hasNulls = columns.map(() => false);
   }
 
-  /** Takes bytes that begin and end anywhere; `next` until it is null before it is given more. */
+  /** Adds bytes, which can start and end anywhere. Call `next` until it returns null before adding more. */
   take(bytes: Uint8Array): void {
     const page = this.#page;
     if (this.#end + bytes.length > page.bytes.length) {
@@ -59,7 +59,8 @@ export class BinaryRows {
   }
 
   /**
-   * A chunk of the rows that are whole, good until the next call. Null: more bytes must come first; `last`: there are none.
+   * A chunk of complete rows, valid until the next call; null if more bytes are needed.
+   * @param last there are no more bytes
    * @throws DataError for a value that does not fit
    */
   next(last = false): { chunk: DuckDBDataChunk; bytes: number } | null {
@@ -94,7 +95,7 @@ export class BinaryRows {
     }
   }
 
-  /** False when the row is not whole yet, or the last one was. */
+  /** @returns false if the row is incomplete, or at the trailer */
   #readRow(): boolean {
     const { columns } = this;
     const page = this.#page;
@@ -146,7 +147,10 @@ export class BinaryRows {
     });
   }
 
-  /** @returns the address of the page's copy. Of a short one there is none: it stands in its vector, and is all inlined. */
+  /**
+   * @returns the address of the buffer's copy. A short copy is stored inside the vector and has no address, but then every
+   * text is short enough to be stored inline, too.
+   */
   #hold(): Address {
     this.#held.reset();
     this.#held.rowCount = 1;
@@ -157,7 +161,7 @@ export class BinaryRows {
     return { low: pointer.getUint32(8, true), high: pointer.getUint32(12, true) };
   }
 
-  /** Forgets the rows of the chunk, and the memory of a row that was very wide. */
+  /** Drops the rows of the chunk, and the memory that a very wide row needed. */
   #drop(): void {
     const rest = this.#page.bytes.subarray(this.#at, this.#end);
     if (this.#page.bytes.length > 4 * PAGE_BYTES && rest.length < PAGE_BYTES) {
@@ -175,17 +179,18 @@ interface Address {
   high: number;
 }
 
-const malformed = () => new DataError('malformed_copy', 'The source did not send whole rows in binary form');
+const malformed = () =>
+  new DataError('malformed_copy', 'The source sent incomplete or malformed rows in binary format');
 
-function pageOf(size: number): Page {
+function pageOf(size: number): RowBuffer {
   const bytes = new Uint8Array(size);
   return { bytes, view: new DataView(bytes.buffer) };
 }
 
-/** As `duckdb_string_t` of DuckDB's C interface: the length, then the text itself or its first four bytes and a pointer. */
+/** Fills in `duckdb_string_t` of DuckDB's C API: the length, then the text itself or its first four bytes and a pointer. */
 function pointTexts(
   { places, values }: BinaryColumn,
-  { page, rows, address }: { page: Page; rows: number; address: Address },
+  { page, rows, address }: { page: RowBuffer; rows: number; address: Address },
 ): void {
   if (!places) return;
   const [words, bytes] = [new Int32Array(values), new Uint8Array(values)];

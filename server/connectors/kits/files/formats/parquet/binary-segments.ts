@@ -10,10 +10,10 @@ import type { Segment } from '../format.ts';
 import { SEGMENT_BYTES } from './text-segments.ts';
 import type { Draft } from '../../stores/store.ts';
 
-/** Whether its values can be taken in PostgreSQL's binary form. */
+/** Whether the values of a column can be read in PostgreSQL's binary form. */
 export const isBinaryColumn = (column: TargetColumn) => binaryColumn(column) !== null;
 
-/** Gathers rows of PostgreSQL's binary COPY in an engine for each Parquet file. */
+/** Collects rows of PostgreSQL's binary COPY, with one DuckDB engine per Parquet file. */
 export async function* binarySegments(
   chunks: AsyncIterable<Uint8Array>,
   columns: TargetColumn[],
@@ -23,15 +23,15 @@ export async function* binarySegments(
     readers,
     columns.map(({ name }) => name),
   );
-  let open: Gathered | null = null;
+  let open: BinarySegment | null = null;
   try {
     for await (const bytes of ended(chunks)) {
       if (bytes) rows.take(bytes);
       for (let next = rows.next(!bytes); next; next = rows.next(!bytes)) {
-        open ??= await Gathered.begin(columns, readers);
+        open ??= await BinarySegment.begin(columns, readers);
         await open.add(next);
         if (open.bytes < SEGMENT_BYTES) continue;
-        const full: Gathered = open;
+        const full: BinarySegment = open;
         open = null;
         yield full;
       }
@@ -44,13 +44,13 @@ export async function* binarySegments(
   }
 }
 
-/** The same with a null behind the last one. */
+/** The items, followed by a null. */
 async function* ended<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item | null> {
   yield* items;
   yield null;
 }
 
-class Gathered implements Segment {
+class BinarySegment implements Segment {
   bytes = 0;
 
   private constructor(
@@ -59,10 +59,10 @@ class Gathered implements Segment {
     private readonly tables: ChunkTables,
   ) {}
 
-  static async begin(columns: TargetColumn[], readers: BinaryColumn[]): Promise<Gathered> {
+  static async begin(columns: TargetColumn[], readers: BinaryColumn[]): Promise<BinarySegment> {
     const duck = await openDuckDb();
     const types = readers.map(({ type }) => String(type));
-    return new Gathered(columns, duck, new ChunkTables(duck.connection, types, true));
+    return new BinarySegment(columns, duck, new ChunkTables(duck.connection, types, true));
   }
 
   async add({ chunk, bytes }: { chunk: DuckDBDataChunk; bytes: number }): Promise<void> {

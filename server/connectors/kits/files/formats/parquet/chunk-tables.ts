@@ -1,18 +1,18 @@
 import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api';
 
-/** What one chunk of DuckDB holds, and what it reads at once. */
+/** The capacity of a DuckDB chunk, and the number of rows that DuckDB reads at once. */
 export const CHUNK_ROWS = 2048;
-/** An appender keeps what it was given outside of the engine's memory limit until it is flushed. */
+/** Until it is flushed, an appender holds its rows outside of the engine's memory limit. */
 export const FLUSH_BYTES = 8 << 20;
-/** Rows of which a chunk would be larger go into tables of this size, since DuckDB reads no chunk over two tables. */
+/** If a chunk of rows would be larger, tables end at this size: a chunk that DuckDB reads never spans two tables. */
 const TABLE_BYTES = 16 << 20;
-/** Of Parquet, in memory until it is whole. */
+/** Parquet row groups, which stay in memory until they are complete. */
 const GROUP_BYTES = 16 << 20;
 const GROUP_ROWS = 122_880;
 
 /**
- * Rows in the order of their arrival, in tables of DuckDB that spill to the disk: mostly one, more where rows are wide,
- * so that whoever reads them needs little memory whatever their width.
+ * Collects rows, in the order of arrival, in DuckDB tables that spill to disk. Usually one table; several if rows are
+ * wide, so that reading them needs little memory whatever their width.
  */
 export class ChunkTables {
   #appender: DuckDBAppender | null = null;
@@ -26,11 +26,11 @@ export class ChunkTables {
   constructor(
     private readonly connection: DuckDBConnection,
     private readonly types: readonly string[],
-    /** Few bytes come in all, so that no table need be larger: COPY holds all rows of a table's row group twice more. */
+    /** Ends every table at `TABLE_BYTES`: COPY holds two more copies of the rows in a table's row group. */
     private readonly few = false,
   ) {}
 
-  /** @param bytes of its values, about */
+  /** @param bytes approximate size of its values */
   async append(chunk: DuckDBDataChunk, bytes: number): Promise<void> {
     this.#appender ??= await this.#begin();
     this.#appender.appendDataChunk(chunk);
@@ -40,7 +40,7 @@ export class ChunkTables {
     this.#endFull();
   }
 
-  /** Ends the last table. @returns what to select the columns from, and how many rows a group may have. */
+  /** Ends the last table. @returns SQL to select the columns from, and the largest number of rows of a row group */
   async end(): Promise<{ from: string; group_rows: number }> {
     if (this.#tables === 0) this.#appender = await this.#begin();
     this.#close();

@@ -4,7 +4,7 @@ import type { FoundFile } from '../../stores/store.ts';
 
 /** A Parquet file ends with the length of its footer and "PAR1". */
 const TAIL_BYTES = 8;
-const MOST_FOOTER_BYTES = 256 << 20;
+const MAX_FOOTER_BYTES = 256 << 20;
 
 export interface LocalCopy {
   path: string;
@@ -12,9 +12,9 @@ export interface LocalCopy {
 }
 
 /**
- * A path that DuckDB can read the file at. Of a file elsewhere it is a copy that has no name any more when the first
- * byte is written: whatever ends this process, the disk has it back.
- * @param part `footer`: only what tells the columns of a Parquet file, where the server gives parts of it
+ * A path at which DuckDB can read the file. A remote file is copied to an open file that is unlinked before the first byte
+ * is written, so that its space is freed however this process ends.
+ * @param part `footer`: copies only the part that describes the columns, if the server supports ranges
  */
 export async function localCopy(file: FoundFile, part: 'whole' | 'footer', root: string): Promise<LocalCopy> {
   if (!file.remote) return { path: file.path, close: async () => {} };
@@ -29,7 +29,7 @@ export async function localCopy(file: FoundFile, part: 'whole' | 'footer', root:
   }
 }
 
-/** Of an open file, under no name. */
+/** The path of an open file, which works without a name, too. */
 export const pathOf = (handle: FileHandle) => `/dev/fd/${handle.fd}`;
 
 export async function unnamedFile(root: string): Promise<FileHandle> {
@@ -46,12 +46,12 @@ async function copyWhole(file: FoundFile, handle: FileHandle): Promise<void> {
   for await (const chunk of bytes) await handle.writeFile(chunk);
 }
 
-/** A file of the same length with holes: only the footer stands in it. */
+/** A sparse file of the same length that contains only the footer. */
 async function copyFooter(file: FoundFile, handle: FileHandle): Promise<void> {
   if (!file.remote) return;
   const tail = await file.remote.part({ from: file.size - TAIL_BYTES, length: TAIL_BYTES });
-  const said = tail.toString('latin1', 4) === 'PAR1' ? tail.readUInt32LE(0) : 0;
-  const length = Math.min(said + TAIL_BYTES, file.size, MOST_FOOTER_BYTES);
+  const declared = tail.toString('latin1', 4) === 'PAR1' ? tail.readUInt32LE(0) : 0;
+  const length = Math.min(declared + TAIL_BYTES, file.size, MAX_FOOTER_BYTES);
   const from = file.size - length;
   const footer = await file.remote.part({ from, length });
   await handle.truncate(file.size);

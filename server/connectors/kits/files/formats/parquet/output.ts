@@ -11,7 +11,7 @@ import type { OutputFile } from '../format.ts';
 import type { Draft } from '../../stores/store.ts';
 import { TextTables } from './text-tables.ts';
 
-/** Gathers the cells as text in DuckDB, which spills to the disk, and casts them when the file is ended. */
+/** Collects the cells as text in DuckDB, which spills to disk, and casts them when the file is closed. */
 export async function openParquet(draft: Draft, columns: TargetColumn[]): Promise<OutputFile> {
   const spill = draft.scratch;
   const duck = await openDuckDb(spill);
@@ -41,10 +41,10 @@ export async function openParquet(draft: Draft, columns: TargetColumn[]): Promis
 }
 
 interface Copying {
-  /** SQL of the columns. */
+  /** SQL expressions, one per column. */
   values: string[];
   from: string;
-  /** At most, in a row group; absent: DuckDB's own. */
+  /** Largest number of rows of a row group. Absent: DuckDB's default. */
   group_rows?: number;
   columns: TargetColumn[];
   draft: Draft;
@@ -66,8 +66,8 @@ export async function copyToParquet(
     else await ended(draft.stream);
   } catch (error) {
     if (!/conversion|cast|convert|malformed/i.test(String(error))) throw error;
-    const [said] = String(error).split('\n');
-    throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${said}`, { cause: error });
+    const [reason] = String(error).split('\n');
+    throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${reason}`, { cause: error });
   } finally {
     await copy?.close();
   }
@@ -103,10 +103,10 @@ export function castOf({ type, source_type, dialect }: TargetColumn, column: str
   }
 }
 
-/** Without a declared precision a number stays text: a double would lose digits. */
+/** A number without a declared precision stays text: a double would lose digits. */
 function numberType(declared: string): string {
   const decimal = /^(?:numeric|decimal)\((\d+), ?(\d+)\)$/i.exec(declared);
-  // PostgreSQL's scale may be larger than the precision, DuckDB's may not.
+  // In PostgreSQL the scale can exceed the precision, in DuckDB it cannot.
   const fits = decimal && Number(decimal[1]) <= 38 && Number(decimal[2]) <= Number(decimal[1]);
   if (fits) return `DECIMAL(${decimal[1]}, ${decimal[2]})`;
   if (/^(?:real|float4|float)$/i.test(declared)) return declared === 'FLOAT' ? 'FLOAT' : 'REAL';

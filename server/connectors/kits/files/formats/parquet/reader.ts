@@ -17,8 +17,9 @@ import type { FoundFile } from '../../stores/store.ts';
 import { joinedTexts } from './text-bytes.ts';
 
 const BATCH_BYTES = 1_000_000;
-const AHEAD_BYTES = 8 << 20;
-/** Their types are those that DuckDB reads them as. */
+/** Chunks up to this size are read ahead. */
+const MAX_AHEAD_BYTES = 8 << 20;
+/** The source types are those of DuckDB's Parquet reader. */
 export const PARQUET_DIALECT = 'duckdb';
 
 export async function parquetColumns(ctx: SourceContext, found: FoundFile): Promise<FileColumn[]> {
@@ -40,7 +41,7 @@ type LineRequest = Pick<FileRequest, 'columns' | 'known'>;
 export const parquetCopy = (ctx: SourceContext, found: FoundFile, request: LineRequest): AsyncGenerator<CopyPiece> =>
   withFile(ctx, found, (duck, file) => readLines(ctx, { duck, file, request }));
 
-/** Runs `read` over the file with an engine of its own, and leaves nothing open. */
+/** Reads the file with an engine of its own and leaves nothing open. */
 async function* withFile<Part>(
   ctx: SourceContext,
   found: FoundFile,
@@ -58,7 +59,7 @@ async function* withFile<Part>(
     throw parquetError(error, file);
   } finally {
     ctx.signal.removeEventListener('abort', stop);
-    // A result that was not read to its end keeps the file open until another statement takes its place.
+    // A result that was not read to its end keeps the file open until the next statement.
     await duck.connection.run('SELECT 1').catch(() => {});
     duck.close();
     await copy.close();
@@ -71,25 +72,25 @@ interface Reading<Request> {
   request: Request;
 }
 
-/** SQL of the columns asked for, as canonical text. */
+/** SQL expressions for the requested columns as canonical text. */
 async function selected(ctx: SourceContext, { duck, file, request }: Reading<LineRequest>): Promise<string[]> {
   const native = new Map((await described(duck, file)).map(({ name, type }) => [name, type]));
   warnOfNewColumns(ctx, file, [...native.keys()], request.known);
   return request.columns.map(({ name }) => {
     const type = native.get(name);
     if (type === undefined) {
-      throw new SchemaChangedError('column_missing', `${file.name} has no column "${name}" any more`);
+      throw new SchemaChangedError('column_missing', `${file.name} has no column "${name}"`);
     }
     return canonical(identifier(name), type);
   });
 }
 
 interface Piece {
-  /** What it takes in memory, about. */
+  /** Approximate size in memory. */
   size: number;
 }
 
-/** What is made of each chunk, the next of which is under way meanwhile: not of wide rows, 2,048 of which are held as it is. */
+/** Converts each chunk of a result. Fetches the next one meanwhile, unless rows are wide: a chunk has 2,048 of them. */
 async function* pieces<Made extends Piece>(
   ctx: SourceContext,
   { duck, sql }: { duck: DuckDb; sql: string },
@@ -104,7 +105,7 @@ async function* pieces<Made extends Piece>(
       ahead = null;
       if (!chunk || chunk.rowCount === 0) return;
       const made = make(chunk);
-      if (made.size <= AHEAD_BYTES) ahead = result.fetchChunk();
+      if (made.size <= MAX_AHEAD_BYTES) ahead = result.fetchChunk();
       yield made;
     }
   } finally {
@@ -157,7 +158,7 @@ async function* readLines(ctx: SourceContext, reading: Reading<LineRequest>): As
   });
 }
 
-/** The path is a pattern to DuckDB: its wildcards are put in brackets. */
+/** DuckDB takes the path for a pattern, so its wildcards are escaped by brackets. */
 const scan = (file: FoundFile) => `read_parquet(${literal(file.path.replace(/[*?[]/g, '[$&]'))})`;
 
 async function described(duck: DuckDb, file: FoundFile): Promise<{ name: string; type: string }[]> {
@@ -185,10 +186,10 @@ async function withDuckDb<T>(file: FoundFile, use: (duck: DuckDb) => Promise<T>)
   }
 }
 
-/** DuckDB names the file with its whole path: users are told only what is theirs. */
+/** DuckDB's messages contain the absolute path: users see only the name. */
 function parquetError(error: unknown, file: FoundFile): unknown {
   if (error instanceof ConnectorError || !(error instanceof Error)) return error;
-  // What follows shows our own statement.
+  // The lines after the first quote the SQL statement.
   const message = (error.message.split('\n')[0] ?? '').replaceAll(file.path, file.name);
   return new DataError('malformed_parquet', `${file.name}: ${message}`, { cause: error });
 }

@@ -1,20 +1,20 @@
 import type { DuckDBDataChunk } from '@duckdb/node-api';
 import duckdb from '@duckdb/node-bindings';
 
-/** `duckdb_string_t` of DuckDB's C interface: a length, then the text itself if it is short, else a pointer to it. */
+/** `duckdb_string_t` of DuckDB's C API: a length, then the text itself if it is short, otherwise a pointer to it. */
 const STRING_BYTES = 16;
 const INLINED = 12;
 const TWO_32 = 2 ** 32;
 
-/** Texts that lie in memory one behind the other, or one that stands in the vector. */
+/** Texts that are adjacent in memory, or a single one stored in the vector. */
 interface Run {
-  /** Where the vector has the text or the pointer to the first one. */
+  /** Offset in the vector of the text, or of the pointer to the first one. */
   at: number;
   length: number;
   inlined: boolean;
 }
 
-/** The bytes of a chunk's first column, texts without NULL, joined: no text becomes one of JavaScript. */
+/** The joined bytes of the texts in a chunk's first column, without creating JavaScript strings. There must be no NULL. */
 export function joinedTexts(chunk: DuckDBDataChunk): Uint8Array {
   const vector = duckdb.data_chunk_get_vector(chunk.chunk, 0);
   const strings = duckdb.vector_get_data(vector, chunk.rowCount * STRING_BYTES);

@@ -10,21 +10,21 @@ import { PLAIN_TEXT } from './types.ts';
 import type { Draft } from '../../stores/store.ts';
 import type { Segment, SegmentOptions } from '../format.ts';
 
-/** What comes for one Parquet file: so memory and disk are bounded however long the stream is and however wide its rows. */
+/** Input of one Parquet file. Bounds memory and disk, however long the stream and however wide its rows. */
 export const SEGMENT_BYTES = 64 << 20;
-/** What DuckDB's reader takes by itself. */
-const LONGEST_LINE = 2_000_000;
+/** The longest line that DuckDB's CSV reader accepts by default. */
+const MAX_LINE_LENGTH = 2_000_000;
 const PIECE_BYTES = 1 << 20;
 const NEWLINE = 10;
 
-/** Whole lines of COPY text, in a file that has no name. */
-interface Lines {
+/** Whole lines of COPY text in an unlinked file. */
+interface LineFile {
   handle: FileHandle;
-  /** Whether a line is too long for DuckDB's reader. */
+  /** Whether any line is too long for DuckDB's reader. */
   wide: boolean;
 }
 
-/** Cuts COPY text between lines. */
+/** Cuts COPY text into segments of whole lines. */
 export async function* textSegments(
   chunks: AsyncIterable<Uint8Array>,
   { scratch, columns }: SegmentOptions,
@@ -37,8 +37,8 @@ export async function* textSegments(
   }
 }
 
-async function* lineFiles(chunks: AsyncIterable<Uint8Array>, scratch: string): AsyncGenerator<Lines> {
-  let open: (Lines & { bytes: number; line: number }) | null = null;
+async function* lineFiles(chunks: AsyncIterable<Uint8Array>, scratch: string): AsyncGenerator<LineFile> {
+  let open: (LineFile & { bytes: number; line: number }) | null = null;
   try {
     for await (const chunk of chunks) {
       open ??= { handle: await unnamedFile(dirname(scratch)), wide: false, bytes: 0, line: 0 };
@@ -64,13 +64,16 @@ async function* lineFiles(chunks: AsyncIterable<Uint8Array>, scratch: string): A
   }
 }
 
-/** Notes a line that is too long, in steps of a line's most; the length of the last one, that may go on. */
+/**
+ * Marks the segment as wide if it has a line that is too long. Advances by `MAX_LINE_LENGTH` instead of line by line.
+ * @returns the length of the last line, which the next chunk may continue
+ */
 function longestLine(bytes: Uint8Array, segment: { wide: boolean; line: number }): number {
   let begun = -segment.line;
   while (true) {
-    const end = bytes.lastIndexOf(NEWLINE, begun + LONGEST_LINE);
+    const end = bytes.lastIndexOf(NEWLINE, begun + MAX_LINE_LENGTH);
     if (end < Math.max(begun, 0)) {
-      segment.wide ||= bytes.length - begun > LONGEST_LINE;
+      segment.wide ||= bytes.length - begun > MAX_LINE_LENGTH;
       return bytes.length - begun;
     }
     begun = end + 1;
@@ -95,7 +98,7 @@ async function writeRead(handle: FileHandle, draft: Draft, columns: TargetColumn
   return draft.keep();
 }
 
-/** Cell by cell: DuckDB's reader would want sixteen times the line for its buffers. */
+/** Writes cell by cell: DuckDB's reader would allocate sixteen times the longest line for its buffers. */
 async function writeWide(handle: FileHandle, draft: Draft, columns: TargetColumn[]): Promise<number> {
   const output = await openParquet(draft, columns);
   try {
@@ -107,7 +110,7 @@ async function writeWide(handle: FileHandle, draft: Draft, columns: TargetColumn
   return output.close();
 }
 
-/** A piece of the file at a time, since its text and its cells take several times as much. */
+/** Reads the file in pieces: as text and cells it takes several times its size. */
 async function* wholeLines(handle: FileHandle): AsyncGenerator<Buffer> {
   let held: Buffer[] = [];
   const pieces = createReadStream('', { fd: handle.fd, start: 0, autoClose: false, highWaterMark: PIECE_BYTES });
@@ -118,7 +121,7 @@ async function* wholeLines(handle: FileHandle): AsyncGenerator<Buffer> {
   }
 }
 
-/** SQL that takes back COPY's escapes. What lies between two double backslashes has only single ones. */
+/** SQL that reverts COPY's escapes. Between two escaped backslashes every backslash starts another escape. */
 function unescaped(column: string): string {
   const steps = [
     ['\\t', 9],

@@ -2,7 +2,7 @@ import { type DuckDBConnection, DuckDBDataChunk, VARCHAR } from '@duckdb/node-ap
 import type { Cell } from '../../../../contract/connector.ts';
 import { CHUNK_ROWS, ChunkTables, FLUSH_BYTES } from './chunk-tables.ts';
 
-/** Cells as texts, in tables of DuckDB. */
+/** Collects cells as text in DuckDB tables. */
 export class TextTables {
   readonly #chunk: DuckDBDataChunk;
   readonly #tables: ChunkTables;
@@ -22,7 +22,7 @@ export class TextTables {
     for (let from = 0; from < rows.length; ) {
       const { to, bytes } = partOf(rows, from);
       const part = rows.slice(from, to);
-      // One chunk for all: its memory is not JavaScript's, so nothing would hurry to collect many of them.
+      // One chunk is reused: its memory is outside of JavaScript's heap, so the collector would be slow to free many.
       this.#chunk.reset();
       this.#chunk.setColumns(Array.from({ length: this.width }, (_, at) => part.map((row) => row[at] ?? null)));
       await this.#tables.append(this.#chunk, bytes);
@@ -33,7 +33,7 @@ export class TextTables {
   end = () => this.#tables.end();
 }
 
-/** As many rows as fit into a chunk and a flush; at least one. */
+/** The next rows that fit into a chunk and a flush; at least one. */
 function partOf(rows: readonly Cell[][], from: number): { to: number; bytes: number } {
   let [to, bytes] = [from, 0];
   while (to < rows.length && to - from < CHUNK_ROWS && bytes < FLUSH_BYTES) {

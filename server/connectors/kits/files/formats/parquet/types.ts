@@ -1,6 +1,7 @@
 import type { LogicalType } from '../../../../contract/connector.ts';
 import { literal } from '../../../duckdb/instance.ts';
 
+/** The logical type of a type of DuckDB. */
 export function logicalType(type: string): LogicalType {
   if (type.endsWith(']')) return 'array';
   if (/^(STRUCT|MAP|UNION|JSON)/.test(type)) return 'json';
@@ -14,7 +15,7 @@ export function logicalType(type: string): LogicalType {
   return type === 'BLOB' ? 'binary' : 'string';
 }
 
-/** SQL that gives the canonical text of a column. */
+/** SQL for the canonical text of a column. */
 export function canonical(column: string, type: string): string {
   const text = `CAST(${column} AS VARCHAR)`;
   if (type === 'BLOB') return `'\\x' || lower(hex(${column}))`;
@@ -26,7 +27,7 @@ export function canonical(column: string, type: string): string {
     return `CASE WHEN ${finer} THEN error('nanoseconds would be lost') ELSE CAST(CAST(${column} AS TIMESTAMP) AS VARCHAR) END`;
   }
   if (type === 'TIMESTAMP WITH TIME ZONE') {
-    // The same as the cast, which asks a library of time zones for each value.
+    // The cast gives the same result but calls the time zone library for each value.
     const plain = `CAST(make_timestamp(epoch_us(${column})) AS VARCHAR) || '+00'`;
     return `CASE WHEN isfinite(${column}) THEN ${plain} ELSE ${text} END`;
   }
@@ -35,7 +36,7 @@ export function canonical(column: string, type: string): string {
     : text;
 }
 
-/** Types whose text never holds what COPY escapes, nor a backslash. */
+/** Types whose text never contains a character that COPY escapes. */
 export const PLAIN_TEXT: ReadonlySet<string> = new Set([
   'integer',
   'number',
@@ -46,7 +47,7 @@ export const PLAIN_TEXT: ReadonlySet<string> = new Set([
   'time',
 ]);
 
-/** As COPY escapes it. */
+/** SQL that escapes a text for COPY. */
 export function escaped(text: string): string {
   const steps = [
     ['\\', '\\\\'],

@@ -1,0 +1,43 @@
+import type { RowChange } from './changes.ts';
+import type { StreamState } from './stream.ts';
+
+/**
+ * A value in transit: null, or PostgreSQL's text form of its logical type. Text loses nothing, whereas JavaScript values
+ * would lose microseconds and the digits of large numbers.
+ *
+ * | Type | Text |
+ * |---|---|
+ * | `boolean` | `true` or `false` |
+ * | `integer`, `number` | digits, with all their places |
+ * | `date`, `time`, `timestamp`, `timestamp_tz` | ISO 8601 with a space: `2026-01-31 23:59:59.123456+00` |
+ * | `json`, `array` | JSON; arrays keep PostgreSQL's form `{…}` if `source_type` is one of its array types |
+ * | `binary` | hexadecimal: `\x…` |
+ */
+export type Cell = string | null;
+
+/** Rows of a stream: about 5,000 rows or 1 MB, whichever is reached first. */
+export interface Batch {
+  /** Cells in the order of `ReadRequest.columns`. */
+  rows: Cell[][];
+  /** Approximate size of the cells. Buffers are bounded by it. */
+  bytes: number;
+  /** What happened to each row, one entry per row. Absent: every row exists as given. */
+  changes?: readonly RowChange[];
+  /** If set: once everything up to the end of this batch is committed, a read can resume from here. */
+  state?: StreamState;
+}
+
+/** Formats that a source and a destination can pass on as bytes. */
+export type ByteFormat = 'pgcopy-binary' | 'pgcopy-text';
+
+export interface ByteStream {
+  format: ByteFormat;
+  chunks: AsyncIterable<Uint8Array>;
+  /** Number of rows. Exact after the end, and with `state` after each chunk; in between it may grow. */
+  rows(): number;
+  /**
+   * Only for incremental reads, whose chunks contain whole rows: once everything up to the end of the last chunk is
+   * committed, a read can resume from here. Null: not yet.
+   */
+  state?(): StreamState | null;
+}

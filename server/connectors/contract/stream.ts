@@ -1,0 +1,62 @@
+import { LOGICAL_TYPES, type LogicalType } from '../../../db/schema/logical-types.ts';
+
+export { LOGICAL_TYPES, type LogicalType };
+
+export type SyncMode = 'full_refresh' | 'incremental';
+export type DestinationSyncMode = 'append' | 'overwrite' | 'append_dedup' | 'update' | 'soft_delete';
+
+/** A stream as `discover` finds it. It is stored in the catalog and passed back to `read`. */
+export interface StreamSchema {
+  namespace: string | null;
+  name: string;
+  description: string | null;
+  fields: Field[];
+  supported_sync_modes: SyncMode[];
+  /** Whether the source determines the cursor; otherwise the user selects a field. */
+  source_defined_cursor: boolean;
+  default_cursor_field: string[] | null;
+  /** Paths of the key's fields; null if the user has to select them. */
+  source_defined_primary_key: string[][] | null;
+  /** Whether a read can resume from a state in the middle. */
+  is_resumable: boolean;
+  /** Whether a read can be limited to a window of days on the cursor. */
+  supports_date_window: boolean;
+  /** Whether new connections select the stream by default. */
+  suggested: boolean;
+  /** The query that the stream consists of, instead of a table. */
+  dataset_sql?: string;
+  /**
+   * Incremental reads follow a change log, of which the source retains for each consumer what is not acknowledged yet.
+   * Such a read gets a `reader_id`, and `release` is called after the last one. The engine applies masks and filters
+   * itself, whatever `pushdown` declares: it must distinguish a filtered row from a deleted one.
+   */
+  change_log?: boolean;
+}
+
+export interface Field {
+  /** Path of the value in a record; a single element for a column. */
+  path: string[];
+  type: LogicalType;
+  /** The source's own type, such as `numeric(12,2)`, as shown to users. */
+  source_type: string | null;
+  /** The system that `source_type` belongs to. A destination of the same dialect creates its column with that type. */
+  dialect: string | null;
+  nullable: boolean;
+  is_primary_key: boolean;
+  is_cursor_candidate: boolean;
+}
+
+/**
+ * Where a read resumes, as JSON. Only the source interprets it, except for `cursor`: users see it and can set it alone,
+ * so a source must accept a state that has nothing else.
+ */
+export interface StreamState {
+  cursor: string | null;
+  [key: string]: unknown;
+}
+
+/** A user's query that is a stream under its own name. */
+export interface Dataset {
+  name: string;
+  sql: string;
+}

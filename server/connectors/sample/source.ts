@@ -17,13 +17,10 @@ export const SampleSourceConfig = z.object({
   batch_rows: z.int().min(1).max(100_000).default(10).meta({ label: 'Rows per batch' }),
   value_bytes: z.int().min(0).max(10_000_000).default(0).meta({ label: 'Padding per row (bytes)' }),
   primary_key: z.boolean().default(true).meta({ label: 'Has a primary key' }),
-  cursor: z
-    .boolean()
-    .default(true)
-    .meta({
-      label: 'Has a cursor',
-      description: 'Without a cursor only full refresh is possible, and reads cannot resume',
-    }),
+  cursor: z.boolean().default(true).meta({
+    label: 'Has a cursor',
+    description: 'Without a cursor only full refresh is possible, and reads cannot resume',
+  }),
   fault_at_row: z.int().min(0).default(0).meta({
     label: 'Fault at row',
     description: 'The fault occurs after this many rows of the stream have been read',

@@ -4,12 +4,13 @@ import type { Db } from '../../db/types.ts';
 import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
 import type { AnySource } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
-import { type CatalogDiff, storeCatalog } from './store.ts';
+import { type CatalogDiff, lockSource, storeCatalog } from './store.ts';
 
 const DISCOVER_MS = 10 * 60_000;
 
 /**
- * Discovers and stores the catalog of a source; `report` belongs to the same transaction.
+ * Discovers and stores the catalog of a source; `report` belongs to the same transaction. When another discovery was
+ * stored meanwhile, the source is read again: the other one may have seen a later state.
  * @throws ConnectorError; `catalog_status` is then `failed`.
  */
 export async function refreshCatalog(
@@ -17,15 +18,22 @@ export async function refreshCatalog(
   row: AccountConnectorRow,
   report?: (tx: Db, diff: CatalogDiff) => Promise<void>,
 ): Promise<CatalogDiff> {
+  let current = row;
   try {
-    const found = await withConnector(deps, row, DISCOVER_MS, ({ connector, ctx }) =>
-      (connector as AnySource).discover(ctx),
-    );
-    return await deps.db.transaction(async (tx) => {
-      const diff = await storeCatalog(tx, row, found);
-      await report?.(tx, diff);
-      return diff;
-    });
+    for (;;) {
+      const found = await withConnector(deps, current, DISCOVER_MS, ({ connector, ctx }) =>
+        (connector as AnySource).discover(ctx),
+      );
+      const stored = await deps.db.transaction(async (tx) => {
+        const latest = await lockSource(tx, row);
+        if (latest.catalog_refreshed_at !== current.catalog_refreshed_at) return { latest, diff: null };
+        const diff = await storeCatalog(tx, row, found);
+        await report?.(tx, diff);
+        return { latest, diff };
+      });
+      if (stored.diff) return stored.diff;
+      current = stored.latest;
+    }
   } catch (error) {
     await deps.db.update(accountConnectors).set({ catalog_status: 'failed' }).where(eq(accountConnectors.id, row.id));
     throw presentable(deps, row, error);

@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -15,8 +15,8 @@ import { executeTask } from '../queue/jobs.ts';
 const AGED_HOURS = 24;
 
 /**
- * Orders the discovery of a source in the caller's transaction; answers with the id of the task. One that waits or
- * runs already is enough: its id is the answer then.
+ * Requests the discovery of a source in the caller's transaction and returns the id of its task. A queued task is
+ * reused. A running one is not: it may have read the source before the change that this request is about.
  */
 export async function orderDiscovery(
   db: Db,
@@ -24,23 +24,23 @@ export async function orderDiscovery(
   order: { account_id: string; account_connector_id: string; connection_id: string | null; created_by: string | null },
 ): Promise<string> {
   const { account_connector_id } = order;
-  // Locks the row, so that two orders at once see one another.
+  // Locks the row, so that concurrent requests see one another.
   await db
     .update(accountConnectors)
     .set({ catalog_status: 'pending' })
     .where(eq(accountConnectors.id, account_connector_id));
-  const [live] = await db
+  const [queued] = await db
     .select({ id: tasks.id })
     .from(tasks)
     .where(
       and(
         eq(tasks.account_connector_id, account_connector_id),
         eq(tasks.kind, 'discover_catalog'),
-        inArray(tasks.status, ['queued', 'running']),
+        eq(tasks.status, 'queued'),
       ),
     )
     .limit(1);
-  if (live) return live.id;
+  if (queued) return queued.id;
   const [task] = await db
     .insert(tasks)
     .values({ kind: 'discover_catalog', ...order })

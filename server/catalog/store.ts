@@ -54,9 +54,11 @@ export async function storeStream(db: Db, row: AccountConnectorRow, stream: Stre
   await applyDrift(db, row, [drift]);
 }
 
-/** Two that find changes at once see one another's. */
-const lockSource = (db: Db, { id }: AccountConnectorRow) =>
-  db.select({ id: accountConnectors.id }).from(accountConnectors).where(eq(accountConnectors.id, id)).for('update');
+/** Makes transactions that store streams of one source run one after the other. Returns the source as it is now. */
+export async function lockSource(db: Db, row: AccountConnectorRow): Promise<AccountConnectorRow> {
+  const [latest] = await db.select().from(accountConnectors).where(eq(accountConnectors.id, row.id)).for('update');
+  return latest ?? row;
+}
 
 type Change = CatalogStreamRow['change_status'];
 

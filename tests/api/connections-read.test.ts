@@ -123,7 +123,7 @@ describe('DELETE /connections/{connection_id}', () => {
 });
 
 describe('POST /connections/{connection_id}/update_catalog', () => {
-  test('200: orders one discovery, however often it is asked', async () => {
+  test('200: queues one discovery however often it is requested, and one more beside a running one', async () => {
     const { id, source_id } = await make.connection();
     await deps.db.update(tasks).set({ status: 'succeeded' }).where(eq(tasks.account_connector_id, source_id));
     const first = await call('POST', `/connections/${id}/update_catalog`);
@@ -132,6 +132,9 @@ describe('POST /connections/{connection_id}/update_catalog', () => {
     expect(second.body).toBe(first.body);
     const [task] = await deps.db.select().from(tasks).where(eq(tasks.id, first.body));
     expect(task).toMatchObject({ kind: 'discover_catalog', connection_id: id, account_connector_id: source_id });
+    await deps.db.update(tasks).set({ status: 'running' }).where(eq(tasks.id, first.body));
+    const third = await call('POST', `/connections/${id}/update_catalog`);
+    expect(third.body).not.toBe(first.body);
   });
 
   test('400: account_connector_not_ready while the source is not active', async () => {

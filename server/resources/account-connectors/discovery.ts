@@ -46,7 +46,8 @@ export async function readDiscovery(
 }
 
 /**
- * Discovers a source's streams anew, in the background; answers with the id of the task, or of the one under way.
+ * Requests a discovery of a source's streams in the background. Returns the id of the task, or of one that is queued
+ * already.
  * @throws ApiError 400 `discovery_not_supported` for a destination, `account_connector_not_ready`.
  */
 export async function orderCatalog(ctx: Ctx, input: { account_connector_id: string }): Promise<string> {

@@ -4,8 +4,8 @@ import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { requireReadyConnectors } from '../access/start-run.ts';
 
 /**
- * Has the source's streams discovered anew, in the background; answers with the id of the task, or of the one that is
- * under way already.
+ * Requests a discovery of the source's streams in the background. Returns the id of the task, or of one that is queued
+ * already.
  * @throws ApiError 400 `account_connector_not_ready`
  */
 export async function updateCatalog(ctx: Ctx, input: { connection_id: string }): Promise<string> {

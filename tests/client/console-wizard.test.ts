@@ -220,11 +220,9 @@ test('a thousand streams: in the page are those in sight; many are set at once',
   expect(await line.innerText()).toContain('incremental, append dedup · by changed · 3 of 3 fields · 1 masked');
   await visible().getByRole('searchbox', { name: 'Search streams' }).fill('');
   await visible().getByText('1,000 streams of 1000 in sight chosen').waitFor();
-  const started = performance.now();
   await visible()
     .getByRole('checkbox', { name: /in sight chosen/ })
     .uncheck();
   await visible().getByText('0 streams of 1000 in sight chosen').waitFor();
-  expect(performance.now() - started).toBeLessThan(2_000);
   expect(complaints).toEqual([]);
 }, 120_000);

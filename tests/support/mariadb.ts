@@ -40,6 +40,15 @@ const FOLDERS = '/tmp/data-pipelines-mariadb-';
 let started: Promise<MariaDb> | null = null;
 export const testMariaDb = (): Promise<MariaDb> => (started ??= startMariaDb());
 
+/** Nothing outlives the tests: no waits for the disk, and small log files to create. */
+const EPHEMERAL = [
+  '--innodb-flush-method=nosync',
+  '--innodb-flush-log-at-trx-commit=0',
+  '--innodb-log-file-size=16M',
+  '--innodb-buffer-pool-size=64M',
+  '--skip-innodb-doublewrite',
+];
+
 /** `settings`: further options of the server, such as `--innodb-buffer-pool-size=1G`. */
 export async function startMariaDb(settings: string[] = []): Promise<MariaDb & { stop(): Promise<void> }> {
   const user = process.getuid?.() === 0 ? systemUser() : null;
@@ -114,8 +123,10 @@ function spawnServer({ home, user, port, access, settings }: ServerPlace): Bun.S
     `GRANT ALL ON *.* TO ${name} WITH GRANT OPTION;`,
   ];
   writeFileSync(join(home, 'access.sql'), statements.join('\n'));
+  const engine = settings.length > 0 ? settings : EPHEMERAL;
   const options = [
     '--no-defaults',
+    ...engine,
     `--datadir=${data}`,
     `--tmpdir=${temporary}`,
     '--auth-root-authentication-method=normal',
@@ -139,7 +150,7 @@ function spawnServer({ home, user, port, access, settings }: ServerPlace): Bun.S
       `--ssl-cert=${home}/cert.pem`,
       '--skip-name-resolve',
       '--character-set-server=utf8mb4',
-      ...(settings.length > 0 ? settings : ['--innodb-flush-log-at-trx-commit=0', '--innodb-buffer-pool-size=64M']),
+      ...engine,
     ],
     { ...as, stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' },
   );

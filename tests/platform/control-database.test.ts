@@ -1,0 +1,67 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import postgres from 'postgres';
+import { openDatabase } from '../../db/index.ts';
+import { until } from '../support/until.ts';
+import { testServerUrl } from '../support/postgres.ts';
+
+const url = await testServerUrl('postgres');
+const admin = postgres(url, { max: 1, onnotice: () => {} });
+const database = openDatabase(url, { max: 1 });
+afterAll(async () => {
+  await database.close();
+  await admin.end();
+});
+
+/** As when the server restarts: the connection ends between two statements of a transaction. */
+async function endConnection(pid: number): Promise<void> {
+  await admin`select pg_terminate_backend(${pid}, 5000)`;
+}
+
+const pidOf = (rows: Record<string, unknown>[]) => Number(rows[0]?.pid);
+const SELECT_PID = sql`select pg_backend_pid() as pid`;
+
+describe('a connection that the server ends in mid-transaction', () => {
+  test('fails the transaction, and the process and the pool go on', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const lost = database.db.transaction(async (tx) => {
+        await endConnection(pidOf(await tx.execute(SELECT_PID)));
+        if (round % 2 === 0) await new Promise(setImmediate);
+        await tx.execute(sql`select 1`);
+      });
+      await expect(lost).rejects.toThrow();
+      expect(pidOf(await database.db.execute(SELECT_PID))).toBeGreaterThan(0);
+    }
+  });
+
+  test('never lets a later statement of it run outside of it', async () => {
+    const table = `outside_${crypto.randomUUID().replaceAll('-', '')}`;
+    const reconnected = Promise.withResolvers<void>();
+    const statements: Promise<unknown>[] = [];
+    const lost = database.db.transaction(async (tx) => {
+      await endConnection(pidOf(await tx.execute(SELECT_PID)));
+      await tx.execute(sql`select 1`).catch(() => {});
+      await reconnected.promise;
+      const late = tx.execute(sql.raw(`create table ${table} (id int)`));
+      statements.push(late.then(() => 'ran', () => 'refused'));
+      await late;
+    });
+    await expect(lost).rejects.toThrow();
+    await database.db.execute(SELECT_PID);
+    reconnected.resolve();
+    await until(() => statements.length === 1);
+    expect(await statements[0]).toBe('refused');
+    expect(await admin`select to_regclass(${table}) as found`).toMatchObject([{ found: null }]);
+  });
+
+  test('refuses what a reserved connection is asked for, and gives its place back', async () => {
+    const pool = postgres(url, { max: 1, onnotice: () => {} });
+    const reserved = await pool.reserve();
+    await endConnection(pidOf(await reserved`select pg_backend_pid() as pid`));
+    await expect(reserved`select 1`.execute()).rejects.toThrow();
+    await expect(reserved`select 1`.execute()).rejects.toThrow('CONNECTION_CLOSED');
+    reserved.release();
+    expect(pidOf(await pool`select pg_backend_pid() as pid`)).toBeGreaterThan(0);
+    await pool.end();
+  });
+});

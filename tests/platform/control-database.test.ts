@@ -43,7 +43,12 @@ describe('a connection that the server ends in mid-transaction', () => {
       await tx.execute(sql`select 1`).catch(() => {});
       await reconnected.promise;
       const late = tx.execute(sql.raw(`create table ${table} (id int)`));
-      statements.push(late.then(() => 'ran', () => 'refused'));
+      statements.push(
+        late.then(
+          () => 'ran',
+          () => 'refused',
+        ),
+      );
       await late;
     });
     await expect(lost).rejects.toThrow();

@@ -38,6 +38,7 @@ const FILES: [file: string, url: string, section: Section][] = [
   ['server/docs/states.md', '/docs/states', 'Inside the service'],
   ['server/connectors/README.md', '/docs/connectors', 'Inside the service'],
   ['server/connectors/kits/sql/README.md', '/docs/sql-kit', 'Inside the service'],
+  ['server/connectors/kits/files/README.md', '/docs/files-kit', 'Inside the service'],
   ['client/console/README.md', '/docs/console', 'Inside the service'],
 ];
 

@@ -1,22 +1,32 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { proposeCompletions } from '@stricli/core';
+import postgres from 'postgres';
+import type { z } from 'zod';
+import { app as program } from '../client/cli/app.ts';
+import { readPipelines } from '../client/cli/apply/document.ts';
+import { createCli } from '../client/cli/context.ts';
 import { createApp } from '../server/http/app.ts';
 import { readConfig } from '../server/platform/config.ts';
 import { allConnectors } from '../server/connectors/registry.ts';
-import { TEST_API_KEY, testDeps } from './support/database.ts';
+import { createPlainDatabase, TEST_API_KEY, type TestDatabase, testDeps } from './support/database.ts';
 import { temporaryFolder } from './support/postgres.ts';
 import { spawnWorker } from './support/worker-process.ts';
 
 const ROOT = join(import.meta.dir, '..');
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const documents = ['README.md', ...new Bun.Glob('{server,client}/**/*.md').scanSync({ cwd: ROOT })].map((path) => ({
+  path,
+  text: readFileSync(join(ROOT, path), 'utf8'),
+}));
 const section = (title: string) => readme.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? '';
 const blocks = (title: string, language: string) =>
   [...section(title).matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``, 'g'))].map(([, code]) => code ?? '');
 const rowsOf = (title: string) =>
   [...section(title).matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].map(([, name, rest]) => [name, ...rest!.split(' | ')]);
 
-/** What the comments say that the commands print; `…` stands for the rest of the line. */
+/** The output that the comments promise; `…` stands for the rest of the line. */
 const promised = (script: string) =>
   [...script.matchAll(/^(?:.*\S {3}|)# (.+)$/gm)].map(([, line]) => line!.replace(/…$/, ''));
 
@@ -25,70 +35,184 @@ describe('the README', () => {
     const modes = (one: ReturnType<typeof allConnectors>[number]) =>
       one.type === 'source' ? one.supported_sync_modes : one.supported_destination_sync_modes;
     const real = allConnectors().filter(({ hidden }) => !hidden);
-    const told = rowsOf('Connectors').map(([name, side, , column]) =>
+    const listed = rowsOf('Connectors').map(([name, side, , column]) =>
       `${name} ${side} ${(column ?? '').trim()}`.trim(),
     );
-    expect(told.toSorted()).toEqual(
+    expect(listed.toSorted()).toEqual(
       real.map((one) => `${one.name} ${one.type} ${modes(one).join(', ')}`.trim()).toSorted(),
     );
   });
 
   test('lists every setting with its default', () => {
-    const { SECRET_KEY: _, ...defaults } = readConfig({ SECRET_KEY: 'only so that none is made for this test' });
-    const told = new Map(rowsOf('Configuration').map(([name, value]) => [name, value]));
-    expect([...told.keys()].toSorted()).toEqual([...Object.keys(defaults), 'SECRET_KEY'].toSorted());
-    const simple = Object.entries(defaults).filter(([name]) => /^`[^`]*`$/.test(told.get(name) ?? ''));
+    const { SECRET_KEY: _, ...defaults } = readConfig({
+      SECRET_KEY: 'given, so that readConfig generates no key file',
+    });
+    const documented = new Map(rowsOf('Configuration').map(([name, value]) => [name, value]));
+    expect([...documented.keys()].toSorted()).toEqual([...Object.keys(defaults), 'SECRET_KEY'].toSorted());
+    const simple = Object.entries(defaults).filter(([name]) => /^`[^`]*`$/.test(documented.get(name) ?? ''));
     expect(simple.length).toBeGreaterThan(9);
     const shown = (value: unknown) => (typeof value === 'boolean' ? String(Number(value)) : String(value));
-    // Those that are derived from others are told by how they are.
+    // Derived settings are described instead.
     for (const [name, value] of simple.filter(([setting]) => !['PUBLIC_URL', 'DATA_DIR'].includes(setting))) {
-      expect(`${name} ${told.get(name)}`).toBe(`${name} \`${shown(value)}\``);
+      expect(`${name} ${documented.get(name)}`).toBe(`${name} \`${shown(value)}\``);
     }
   });
 
-  test('names files that exist', () => {
-    const missing = [...readme.matchAll(/\]\(([\w./-]+)\)/g)].filter(([, path]) => !existsBelow(path!));
+  test('has at most 1,500 words and a table of contents', () => {
+    expect(readme.split(/\s+/).filter((word) => /[\p{L}\d]/u.test(word)).length).toBeLessThanOrEqual(1500);
+    const titles = [...readme.matchAll(/^## (.+)$/gm)].map(([, title]) => title);
+    const listed = [...readme.matchAll(/^- \[([^\]]+)\]\(#[\w-]+\)$/gm)].map(([, title]) => title);
+    expect(listed).toEqual(titles);
+  });
+
+  test('has examples that print what it says', async () => {
+    const folder = await workFolder();
+    const scripts = blocks('First pipeline by API', 'sh');
+    const { out, errors } = await shell(folder, scripts.join('\n'));
+    expect(errors).toBe('');
+    const lines = out.trim().split('\n');
+    const expected = promised(scripts.join('\n'));
+    expect(expected.length).toBeGreaterThan(6);
+    expect(lines.map((line, at) => line.slice(0, expected[at]?.length ?? 0) || line)).toEqual(expected);
+  });
+
+  test('has a quick start that copies one PostgreSQL database into another', async () => {
+    const [source, destination] = await Promise.all([createPlainDatabase(), createPlainDatabase()]);
+    const shop = postgres(source.url, { max: 1 });
+    await shop`create table customers as select n as id from generate_series(1, 7) n`;
+    await shop.end();
+    const flags = ({ url }: TestDatabase) => {
+      const { hostname, port, pathname, username, password } = new URL(url);
+      const values = { host: hostname, port, database: pathname.slice(1), username, password };
+      return Object.entries(values)
+        .map(([name, value]) => `--set ${name}='${decodeURIComponent(value)}'`)
+        .join(' ');
+    };
+    const script = blocks('Quick start', 'sh').at(-1)!;
+    const own = [source, destination].reduce(
+      (text, database) => text.replace(/--set host=\w+\.example\.com .*$/m, flags(database)),
+      script,
+    );
+    const { out, errors } = await shell(await workFolder(), own);
+    expect(errors).toBe('');
+    expect(out).toContain('succeeded: 7 rows');
+    const analytics = postgres(destination.url, { max: 1 });
+    expect(await analytics`select count(*)::int as count from shop.customers`).toEqual([{ count: 7 }] as never);
+    await analytics.end();
+  }, 60_000);
+});
+
+describe('README, guides and documents', () => {
+  test('link to files that exist', () => {
+    const missing = documents.flatMap(({ path, text }) =>
+      [...text.matchAll(/\]\(([\w./-]+)(?:#[\w-]+)?\)/g)]
+        .map(([, target]) => join(path, '..', target!))
+        .filter((target) => !existsSync(join(ROOT, target)))
+        .map((target) => `${path} -> ${target}`),
+    );
     expect(missing).toEqual([]);
   });
 
-  test('has examples that answer what it says', async () => {
-    const context = await testDeps();
-    const app = createApp(context.deps).listen({ hostname: '127.0.0.1', port: 0 });
-    afterAll(() => app.server?.stop(true));
-    spawnWorker(context);
-    const folder = temporaryFolder();
-    mkdirSync(context.deps.config.DATA_DIR, { recursive: true });
-    symlinkSync(context.deps.config.DATA_DIR, join(folder, '.data'));
-    const client = join(ROOT, `tests/readme-example-${process.pid}.ts`);
-    afterAll(() => rmSync(client, { force: true }));
-    const [typed = ''] = blocks('A first pipeline', 'ts');
-    writeFileSync(client, typed.replace("'./client/api.ts'", "'../client/api.ts'"));
+  test('use commands and flags that the command line has', async () => {
+    const unknown: string[] = [];
+    for (const { path, text } of documents) {
+      for (const words of commandsIn(text)) {
+        const route = await routeOf(words);
+        const known = await completions([...route, '--']);
+        const wrong = words.filter((word) => word.startsWith('--') && !known.includes(word.split('=')[0]!));
+        if (route.length === 0 || wrong.length > 0) unknown.push(`${path}: ${words.join(' ')}`);
+      }
+    }
+    expect(unknown).toEqual([]);
+  });
 
-    const scripts = [...blocks('A first pipeline', 'sh'), ...blocks('Custom runs, schedules, triggers', 'sh')];
-    const script = scripts
-      .join('\n')
-      .replace('http://127.0.0.1:8080', `http://127.0.0.1:${app.server?.port}`)
-      .replace('dpm_…', TEST_API_KEY)
-      .replace('npx -y bun@1.4.5 try.ts', `'${process.execPath}' '${client}'`);
-    const shell = Bun.spawn(['bash', '-euo', 'pipefail', '-c', script], {
-      cwd: folder,
-      stdout: 'pipe',
-      stderr: 'pipe',
-    });
-    const [out, errors] = await Promise.all([new Response(shell.stdout).text(), new Response(shell.stderr).text()]);
-    expect(errors).toBe('');
-    const lines = out.trim().split('\n');
-    const told = promised(scripts.join('\n'));
-    expect(told.length).toBeGreaterThan(6);
-    expect(lines.map((line, at) => line.slice(0, told[at]?.length ?? 0) || line)).toEqual(told);
+  test('have pipeline files that apply can read', () => {
+    const secrets = ['SHOP_PASSWORD', 'DWH_PASSWORD'];
+    const files = documents.flatMap(({ text }) => [...text.matchAll(/```yaml\n(version: 1\n[^]*?)```/g)]);
+    expect(files.length).toBeGreaterThan(0);
+    for (const [, yaml] of files) {
+      const filled = secrets.reduce((text, name) => text.replaceAll(`\${${name}}`, 'secret'), yaml!);
+      expect(readPipelines(filled, 'guide').length).toBeGreaterThan(3);
+    }
+  });
+
+  test('name settings of the service and parameters of connectors', () => {
+    const parameters = new Set(
+      allConnectors().flatMap((one) => Object.keys((one.config as unknown as z.ZodObject).shape)),
+    );
+    const wrong = documents.flatMap(({ path, text }) =>
+      commandsIn(text)
+        .flatMap((words) => words.filter((_, at) => words[at - 1] === '--set'))
+        .filter((pair) => !parameters.has(pair.split('=')[0]!))
+        .map((pair) => `${path}: ${pair}`),
+    );
+    expect(wrong).toEqual([]);
   });
 });
 
-function existsBelow(path: string): boolean {
-  try {
-    readFileSync(join(ROOT, path));
-    return true;
-  } catch {
-    return false;
+/** Every `data-pipelines …` of the shell blocks, as words. */
+function commandsIn(text: string): string[][] {
+  const scripts = [...text.matchAll(/```sh\n([^]*?)```/g)].map(([, script]) => script!.replaceAll('\\\n', ' '));
+  return scripts
+    .flatMap((script) => script.split('\n'))
+    .flatMap((line) => [...line.matchAll(/(?:^|[($] ?|")(?:\.\/)?data-pipelines ([^|)]+)/g)])
+    .map(([, rest]) => rest!.match(/'[^']*'|"[^"]*"|[^\s'"]+(?:=(?:'[^']*'|"[^"]*"))?/g) ?? []);
+}
+
+const cli = createCli(process);
+const completions = async (words: string[]) =>
+  (await proposeCompletions(program, words, cli)).map(({ completion }) => completion);
+
+/** The words that name a command. */
+async function routeOf(words: string[]): Promise<string[]> {
+  const route: string[] = [];
+  for (const word of words) {
+    if (word.startsWith('-') || !(await completions([...route, word])).includes(word)) break;
+    route.push(word);
   }
+  return route;
+}
+
+let service: ReturnType<typeof startService> | undefined;
+
+async function startService() {
+  const context = await testDeps();
+  const app = createApp(context.deps).listen({ hostname: '127.0.0.1', port: 0 });
+  afterAll(() => app.server?.stop(true));
+  spawnWorker(context);
+  mkdirSync(context.deps.config.DATA_DIR, { recursive: true });
+  return { url: `http://127.0.0.1:${app.server?.port}`, data: context.deps.config.DATA_DIR };
+}
+
+/** A folder like the checkout after `up` and `cli:build`. */
+async function workFolder(): Promise<string> {
+  const { data } = await (service ??= startService());
+  const folder = temporaryFolder();
+  symlinkSync(data, join(folder, '.data'));
+  writeFileSync(
+    join(folder, 'data-pipelines'),
+    `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, 'client/cli/main.ts')}' "$@"\n`,
+    { mode: 0o755 },
+  );
+  return folder;
+}
+
+async function shell(cwd: string, script: string): Promise<{ out: string; errors: string }> {
+  const { url } = await (service ??= startService());
+  const client = join(ROOT, `tests/readme-example-${process.pid}.ts`);
+  afterAll(() => rmSync(client, { force: true }));
+  const [typed = ''] = blocks('First pipeline by API', 'ts');
+  writeFileSync(client, typed.replace("'./client/api.ts'", "'../client/api.ts'"));
+  const text = script
+    .replace('http://127.0.0.1:8080', url)
+    .replace('dpm_…', TEST_API_KEY)
+    .replace('npx -y bun@1.4.5 try.ts', `'${process.execPath}' '${client}'`);
+  const bash = Bun.spawn(['bash', '-euo', 'pipefail', '-c', text], {
+    cwd,
+    env: { ...process.env, DATA_PIPELINES_URL: url, DATA_PIPELINES_KEY: TEST_API_KEY },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  const [out, errors] = await Promise.all([new Response(bash.stdout).text(), new Response(bash.stderr).text()]);
+  return { out, errors };
 }

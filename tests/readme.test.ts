@@ -20,6 +20,9 @@ const documents = ['README.md', ...new Bun.Glob('{server,client}/**/*.md').scanS
   path,
   text: readFileSync(join(ROOT, path), 'utf8'),
 }));
+// At the top, since what is started within a test ends with it.
+const service = await startService();
+
 const section = (title: string) => readme.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? '';
 const blocks = (title: string, language: string) =>
   [...section(title).matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``, 'g'))].map(([, code]) => code ?? '');
@@ -173,8 +176,6 @@ async function routeOf(words: string[]): Promise<string[]> {
   return route;
 }
 
-let service: ReturnType<typeof startService> | undefined;
-
 async function startService() {
   const context = await testDeps();
   const app = createApp(context.deps).listen({ hostname: '127.0.0.1', port: 0 });
@@ -186,7 +187,7 @@ async function startService() {
 
 /** A folder like the checkout after `up` and `cli:build`. */
 async function workFolder(): Promise<string> {
-  const { data } = await (service ??= startService());
+  const { data } = service;
   const folder = temporaryFolder();
   symlinkSync(data, join(folder, '.data'));
   writeFileSync(
@@ -198,7 +199,7 @@ async function workFolder(): Promise<string> {
 }
 
 async function shell(cwd: string, script: string): Promise<{ out: string; errors: string }> {
-  const { url } = await (service ??= startService());
+  const { url } = service;
   const client = join(ROOT, `tests/readme-example-${process.pid}.ts`);
   afterAll(() => rmSync(client, { force: true }));
   const [typed = ''] = blocks('First pipeline by API', 'ts');

@@ -83,7 +83,7 @@ describe('call_webhook', () => {
     expect(delivery).toMatchObject({
       status: 'failed',
       attempts: 8,
-      error: 'refused: The receiver answered with status 503',
+      error: 'refused: The receiver responded with status 503',
     });
     expect(receiver.to('/down')).toHaveLength(8);
     const told = (await eventsOf('action_failed')).filter(({ payload }) => payload.trigger_id === made.id);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { and, eq, sql } from 'drizzle-orm';
 import { events, triggerGroups } from '../../db/schema/index.ts';
 import { startEvaluator } from '../../server/automation/evaluation/evaluation-loop.ts';
-import { fireOverdue } from '../../server/automation/evaluation/timers.ts';
+import { fireOverdue } from '../../server/automation/evaluation/overdue-triggers.ts';
 import { until } from '../support/until.ts';
 import { evaluationBench } from './evaluate-support.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { events, triggerMatches, triggers } from '../../db/schema/index.ts';
-import { settleStates } from '../../server/automation/evaluation/timers.ts';
+import { refreshTriggerStates } from '../../server/automation/evaluation/overdue-triggers.ts';
 import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { compileRule } from '../../server/automation/rules/compile.ts';
 import { DEFAULT_CASE_SETTINGS } from '../../server/automation/triggers/trigger-index.ts';
@@ -136,7 +136,7 @@ describe('thresholds and cooldowns', () => {
     await evaluate();
     expect(await firings(id)).toBe(3);
     await age(601);
-    await settleStates(server.deps);
+    await refreshTriggerStates(server.deps);
     expect((await triggerRow(id)).state).toBe('idle');
   });
 

@@ -4,7 +4,7 @@ import { compileRule, RefusedRule } from '../../server/automation/rules/compile.
 import { conditionSource, RuleCondition } from '../../server/automation/rules/condition.ts';
 import { RuleError } from '../../server/automation/rules/errors.ts';
 import { ruleVariables } from '../../server/automation/rules/rule-variables.ts';
-import { sampleFacts } from '../../server/automation/rules/sample.ts';
+import { sampleFacts } from '../../server/automation/rules/sample-facts.ts';
 
 const evaluate = (rule: string, facts: Record<string, unknown>) => compileRule(rule).evaluate(ruleVariables(facts));
 
@@ -199,7 +199,7 @@ function best(enough: number, attempt: (at: number) => number): number {
 
 describe('a hostile rule is refused or ends within 5 ms', () => {
   test('a name of every object is a name that there is not', () => {
-    expect(refusal('constructor == "a"').message).toBe('There is no variable constructor');
+    expect(refusal('constructor == "a"').message).toBe('Unknown variable constructor');
   });
 
   test.each([

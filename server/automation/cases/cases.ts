@@ -11,7 +11,7 @@ import {
 import type { Db } from '../../../db/types.ts';
 import { type Actor, emit } from '../../events/emit.ts';
 import type { EventKind } from '../../events/kinds.ts';
-import { renderTemplate } from '../delivery/templates.ts';
+import { renderTemplate } from '../render-template.ts';
 import { caseSettings } from '../triggers/trigger-index.ts';
 import { eventFacts } from '../../events/variables.ts';
 
@@ -20,7 +20,7 @@ export type CaseStatus = CaseRow['status'];
 /** States in which a case takes further events. */
 export const LIVE_CASE: CaseStatus[] = ['open', 'acknowledged', 'suppressed'];
 
-/** What a firing did to a case. */
+/** A case and how a firing changed it. */
 export interface CaseChange {
   row: CaseRow;
   change: 'opened' | 'reopened' | 'raised' | 'joined';
@@ -43,7 +43,7 @@ export const automationActor = (trigger: Pick<TriggerRow, 'id' | 'name'>): Actor
   name: trigger.name,
 });
 
-/** What makes two firings one case: account, trigger and group. */
+/** Firings with the same account, trigger and group belong to one case. */
 export function dedupKey({ trigger, group }: Pick<Firing, 'trigger' | 'group'>): string {
   const canonical = Object.keys(group)
     .toSorted()
@@ -53,18 +53,18 @@ export function dedupKey({ trigger, group }: Pick<Firing, 'trigger' | 'group'>):
     .digest('hex');
 }
 
-/** Adds a firing to the live case of its group, or reopens the last one, or opens a new one. */
+/** Adds a firing to the live case of its group, reopens the last resolved one, or opens a new one. */
 export async function takeIntoCase(db: Db, firing: Firing): Promise<CaseChange> {
-  // One at a time for each account, so that two firings do not both find nothing. Before the first look at a case: an
-  // UPDATE that waited for somebody's change keeps its lock on the row even when the row no longer matches, and to
-  // wait for the account with that in hand was a deadlock.
+  // One firing at a time per account, so that two firings do not both find no case. Locked before any case: an UPDATE
+  // that waited for another transaction keeps its row lock even when the row no longer matches, and waiting for the
+  // account while holding it would deadlock.
   await db
     .select({ id: accounts.id })
     .from(accounts)
     .where(eq(accounts.id, firing.trigger.account_id))
     .for('no key update');
   for (;;) {
-    // Somebody may reopen the resolved case by hand at any moment: the index then refuses ours, and we join his.
+    // A user may reopen the resolved case at any moment. The unique index then rejects ours, and we join that one.
     const taken = (await join(db, firing)) ?? (await reopen(db, firing)) ?? (await open(db, firing));
     if (taken) return taken;
   }
@@ -128,7 +128,7 @@ async function reopen(db: Db, firing: Firing): Promise<CaseChange | null> {
   return { row, change: 'reopened' };
 }
 
-/** What a case forgets when it lives again. */
+/** Columns that reopening resets. */
 export const REOPENED = {
   status: 'open' as const,
   reopened_count: sql`${cases.reopened_count} + 1`,
@@ -183,7 +183,7 @@ export interface CaseReport {
   row: CaseRow;
   trigger: Pick<TriggerRow, 'id' | 'name'>;
   actor: Actor;
-  /** What brought it about; null: somebody did. */
+  /** The event that caused the change. Null: a user did. */
   event: EventRow | null;
   note: string | null;
 }
@@ -196,7 +196,7 @@ const SENTENCES: Partial<Record<EventKind, string>> = {
   case_suppressed: 'was suppressed',
 };
 
-/** Writes timeline and event of a change of state. */
+/** Writes the timeline entry and the event of a change of state. */
 export async function report(db: Db, event: EventKind, change: CaseReport): Promise<void> {
   const { row, trigger, actor } = change;
   await Promise.all([
@@ -215,7 +215,7 @@ export async function report(db: Db, event: EventKind, change: CaseReport): Prom
   ]);
 }
 
-/** An entry of the timeline alone, for what is no change of state. */
+/** Writes a timeline entry without an event, for anything but a change of state. */
 export async function note(
   db: Db,
   case_id: string,

@@ -5,7 +5,7 @@ import { automationActor, type CaseStatus, dedupKey, LIVE_CASE, REOPENED, report
 import type { Actor } from '../../events/emit.ts';
 import type { EventKind } from '../../events/kinds.ts';
 
-/** States from which somebody may bring a case into each state. */
+/** For each state, the states from which a user may move a case there. */
 const ALLOWED_FROM: Record<CaseStatus, readonly CaseStatus[]> = {
   acknowledged: ['open'],
   suppressed: ['open', 'acknowledged'],
@@ -22,21 +22,21 @@ const EVENTS: Record<CaseStatus, EventKind> = {
   resolved: 'case_resolved',
 };
 
-/** Why a change of state was refused. */
-export interface Refusal {
+/** Why a change of state was rejected. */
+export interface CaseRefusal {
   refused: string;
-  /** The state that it stays in. */
+  /** The state that the case remains in. */
   status: CaseStatus;
 }
 
 /**
- * Brings a case into a state on somebody's behalf; the same state once more changes nothing. The case must be of the
- * caller's account.
+ * Moves a case to a state on behalf of a user. Moving it to its current state changes nothing. The caller has checked
+ * that the case belongs to the account.
  */
 export async function moveCase(
   db: Db,
   move: { case_id: string; status: CaseStatus; actor: Actor; now: string },
-): Promise<CaseRow | Refusal> {
+): Promise<CaseRow | CaseRefusal> {
   const [before] = await db.select().from(cases).where(eq(cases.id, move.case_id)).for('update');
   if (!before) throw new Error(`case ${move.case_id} is gone`);
   if (before.status === move.status) return before;
@@ -50,7 +50,7 @@ export async function moveCase(
   return row;
 }
 
-/** Null when there is a live case with the same key: found by the index, so also one that was opened just now. */
+/** Null when another live case has the same key. The unique index decides, so concurrent changes count. */
 async function store(db: Db, before: CaseRow, move: Parameters<typeof columnsOf>[1]): Promise<CaseRow | null> {
   try {
     const update = (tx: Db) => tx.update(cases).set(columnsOf(before, move)).where(eq(cases.id, before.id)).returning();
@@ -70,7 +70,7 @@ function columnsOf(before: CaseRow, { status, actor, now }: { status: CaseStatus
   return before.status === 'resolved' ? REOPENED : { status, acknowledged_at: null, acknowledged_by: null };
 }
 
-/** Resolves the live case of a group because its problem is over. Null: there is none. */
+/** Resolves the live case of a group because its problem has ended. Null: there is none. */
 export async function resolveByEvent(
   db: Db,
   recovery: { trigger: TriggerRow; event: EventRow; group: Record<string, unknown>; now: string },

@@ -1,20 +1,20 @@
 import { Webhook } from 'standardwebhooks';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
-import { renderTemplate } from './templates.ts';
+import { renderTemplate } from '../render-template.ts';
 import { openActionSecrets } from '../triggers/action-secrets.ts';
 import { eventPayload } from '../../events/variables.ts';
 import { guardedFetch } from '../../platform/net/guarded-fetch.ts';
 import { EgressError } from '../../platform/net/egress-rules.ts';
-import { passing, permanent, postponed } from './delivery-error.ts';
-import { caseUrl, type DeliveryJob, templateValues } from './values.ts';
+import { permanent, postponed, temporary } from './delivery-error.ts';
+import { caseUrl, type DeliveryJob, templateValues } from './template-values.ts';
 
 const TIMEOUT_MS = 10_000;
-const LONGEST_PAUSE_SECONDS = 3600;
+const MAX_PAUSE_SECONDS = 3600;
 
 /**
- * Calls a webhook, signed after Standard Webhooks when the action has a secret. `webhook-id` and `X-Delivery-Id` are
- * the delivery's id at each attempt. 2xx is success; nothing is followed anywhere else.
+ * Calls a webhook, signed according to Standard Webhooks if the action has a secret. `webhook-id` and `X-Delivery-Id` are
+ * the delivery's id at every attempt. 2xx is success; redirects are not followed.
  * @throws DeliveryError
  */
 export async function callWebhook(
@@ -27,31 +27,31 @@ export async function callWebhook(
   const headers = { ...action.headers, ...signed({ id: delivery.id, body, secret, at: deps.now() }) };
   const late = AbortSignal.timeout(TIMEOUT_MS);
   const send = guardedFetch(deps.egress);
-  let answer: Response;
+  let response: Response;
   try {
-    answer = await send(action.url, { method: 'POST', headers, body, signal: AbortSignal.any([signal, late]) });
+    response = await send(action.url, { method: 'POST', headers, body, signal: AbortSignal.any([signal, late]) });
   } catch (error) {
     signal.throwIfAborted();
-    if (late.aborted) throw passing('timeout', `No answer within ${TIMEOUT_MS / 1000} s`);
+    if (late.aborted) throw temporary('timeout', `No response within ${TIMEOUT_MS / 1000} s`);
     if (error instanceof EgressError) {
-      throw error.code === 'host_not_found' ? passing(error.code, error.message) : permanent(error.code, error.message);
+      throw error.code === 'host_not_found' ? temporary(error.code, error.message) : permanent(error.code, error.message);
     }
-    throw passing('unreachable', `The address cannot be reached (${codeOf(error)})`);
+    throw temporary('unreachable', `The webhook URL cannot be reached (${codeOf(error)})`);
   }
-  await answer.body?.cancel();
-  judge(answer, deps.now());
+  await response.body?.cancel();
+  requireSuccess(response, deps.now());
 }
 
-function judge({ status, headers }: Response, now: Date): void {
+function requireSuccess({ status, headers }: Response, now: Date): void {
   if (status >= 200 && status < 300) return;
-  const message = `The receiver answered with status ${status}`;
+  const message = `The receiver responded with status ${status}`;
   if (status >= 300 && status < 400) throw permanent('redirected', `${message}; redirects are not followed`);
-  if (status === 410) throw permanent('gone', `${message}: it wants no more calls`);
+  if (status === 410) throw permanent('gone', `${message}: it no longer accepts calls`);
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   if ((status === 429 || status === 503) && seconds > 0) {
-    throw postponed(new Date(now.getTime() + Math.min(seconds, LONGEST_PAUSE_SECONDS) * 1000), message);
+    throw postponed(new Date(now.getTime() + Math.min(seconds, MAX_PAUSE_SECONDS) * 1000), message);
   }
-  throw passing('refused', message);
+  throw temporary('refused', message);
 }
 
 const codeOf = (error: unknown) =>

@@ -8,17 +8,17 @@ import { callWebhook } from './call-webhook.ts';
 import { changePipeline } from './pipeline-action.ts';
 import { rememberThread, sendChatMessage } from './send-chat-message.ts';
 import { sendEmail } from './send-email.ts';
-import type { DeliveryJob } from './values.ts';
-import { recordFailure } from './outcome.ts';
+import type { DeliveryJob } from './template-values.ts';
+import { recordFailure } from './record-failure.ts';
 
-/** An attempt that has not ended after so long lost its worker. */
+/** An attempt that has not ended by then has lost its worker. */
 const ATTEMPT_SECONDS = 60;
-/** A message waits for the one before it in its thread, and looks again after so long at the most. */
-const LONGEST_TURN_SECONDS = 30;
+/** A message that waits for the one before it in its thread checks again at least this often. */
+const MAX_TURN_SECONDS = 30;
 
 /**
- * Handler of the job `deliver_action`: one attempt at one delivery. What fails for now is planned anew with a longer
- * pause each time; a job that comes twice finds the delivery made, or repeats it under the same delivery id.
+ * Handler of the job `deliver_action`: one attempt at one delivery. Temporary failures are retried with growing pauses. A
+ * job that runs twice finds the delivery finished, or repeats it under the same delivery id.
  */
 export async function deliverActionJob(deps: Deps, delivery_id: string, signal: AbortSignal): Promise<void> {
   if (await waitsForEarlier(deps, delivery_id)) return;
@@ -27,7 +27,7 @@ export async function deliverActionJob(deps: Deps, delivery_id: string, signal: 
   try {
     await attempt(deps, job, signal);
   } catch (error) {
-    // The worker ends: the queue hands the job to another one.
+    // The worker is stopping: the queue gives the job to another one.
     signal.throwIfAborted();
     await recordFailure(deps, job, error);
   }
@@ -50,7 +50,7 @@ async function attempt(deps: Deps, job: DeliveryJob, signal: AbortSignal): Promi
     });
   } else {
     await deps.db.transaction(async (tx) => {
-      // First, and only when it still waits: a job that came twice must not start a second run.
+      // Marked first, and only while unfinished: a job that runs twice must not start a second run.
       if (await markDelivered(tx, job.delivery, null)) await changePipeline(tx, deps, { job, action });
     });
   }
@@ -65,7 +65,7 @@ async function markDelivered(db: Db, { id }: DeliveryRow, remark: string | null)
   return marked.length > 0;
 }
 
-/** Messages of one thread keep their order, and the first must be there before the second can join it. */
+/** Messages of one thread keep their order: the second joins the thread that the first begins. */
 async function waitsForEarlier(deps: Deps, id: string): Promise<boolean> {
   const [own] = await deps.db.select().from(deliveries).where(eq(deliveries.id, id));
   if (!own || own.type !== 'send_chat_message' || own.case_id === null || !WAITING.includes(own.status)) return false;
@@ -86,7 +86,7 @@ async function waitsForEarlier(deps: Deps, id: string): Promise<boolean> {
   if (!earlier) return false;
   const now = deps.now().getTime();
   const planned = earlier.status === 'retrying' ? Date.parse(earlier.next_attempt_at ?? '') : now;
-  const at = new Date(Math.min(Math.max(planned, now) + 1000, now + LONGEST_TURN_SECONDS * 1000)).toISOString();
+  const at = new Date(Math.min(Math.max(planned, now) + 1000, now + MAX_TURN_SECONDS * 1000)).toISOString();
   await deps.db.transaction(async (tx) => {
     await tx.update(deliveries).set({ next_attempt_at: at }).where(eq(deliveries.id, id));
     await sendDelivery(tx, deps.queue, { id, at, now: new Date(now).toISOString() });
@@ -94,7 +94,7 @@ async function waitsForEarlier(deps: Deps, id: string): Promise<boolean> {
   return true;
 }
 
-/** Null: there is nothing to do any more. */
+/** Null: there is nothing left to do. */
 async function beginAttempt(deps: Deps, id: string): Promise<DeliveryJob | null> {
   const [delivery] = await deps.db
     .update(deliveries)
@@ -115,10 +115,10 @@ async function beginAttempt(deps: Deps, id: string): Promise<DeliveryJob | null>
     .where(eq(deliveries.id, id));
   const action = about?.trigger.actions[delivery.action_index];
   if (!about || about.trigger.deleted_at !== null || action?.type !== delivery.type) {
-    await cancel(deps.db, id, 'The trigger, or this action of it, is gone');
+    await cancel(deps.db, id, 'The trigger or this action was deleted');
     return null;
   }
-  const more_events = delivery.reason === 'summary' ? await eventsUntold(deps.db, delivery) : 0;
+  const more_events = delivery.reason === 'summary' ? await countSummarized(deps.db, delivery) : 0;
   return { delivery, more_events, ...about };
 }
 
@@ -128,8 +128,8 @@ const cancel = (db: Db, id: string, error: string) =>
     .set({ status: 'cancelled', next_attempt_at: null, error })
     .where(and(eq(deliveries.id, id), inArray(deliveries.status, WAITING)));
 
-/** The summary's own event, and those after it that were left to it. */
-async function eventsUntold(db: Db, { id, case_id, action_index }: DeliveryRow): Promise<number> {
+/** The event that began the summary, and those suppressed since. */
+async function countSummarized(db: Db, { id, case_id, action_index }: DeliveryRow): Promise<number> {
   const rows = await db
     .select({ id: deliveries.id })
     .from(deliveries)

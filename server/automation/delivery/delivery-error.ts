@@ -1,16 +1,16 @@
-/** Why an action could not be carried out. The message is for users: no secrets, no addresses inside the network. */
+/** Why an action failed. Users see the message: it contains no secrets and no internal addresses. */
 export class DeliveryError extends Error {
   override name = 'DeliveryError';
   constructor(
     readonly code: string,
     message: string,
     readonly options: {
-      /** Whether another attempt makes sense. */
+      /** Whether another attempt may succeed. */
       retryable: boolean;
-      /** Not before this instant, and this attempt does not count. */
+      /** Earliest time of the next attempt; the current one does not count. */
       until?: Date;
-      /** The action is not needed any more: no failure. */
-      pointless?: boolean;
+      /** The action is no longer needed, so this is not a failure. */
+      obsolete?: boolean;
     },
   ) {
     super(message);
@@ -18,6 +18,6 @@ export class DeliveryError extends Error {
 }
 
 export const permanent = (code: string, message: string) => new DeliveryError(code, message, { retryable: false });
-export const passing = (code: string, message: string) => new DeliveryError(code, message, { retryable: true });
+export const temporary = (code: string, message: string) => new DeliveryError(code, message, { retryable: true });
 export const postponed = (until: Date, message: string) =>
   new DeliveryError('postponed', message, { retryable: true, until });

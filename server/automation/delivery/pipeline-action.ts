@@ -18,14 +18,14 @@ import { movementRefusal } from '../../billing/credits.ts';
 import { type StartRun, startRun } from '../../runs/lifecycle.ts';
 import { connectionFacts } from '../../events/run-events.ts';
 import { isLiveRun } from '../../pipeline/run-states.ts';
-import { DeliveryError, passing, permanent } from './delivery-error.ts';
-import type { DeliveryJob } from './values.ts';
+import { DeliveryError, permanent, temporary } from './delivery-error.ts';
+import type { DeliveryJob } from './template-values.ts';
 
 type Change = Extract<TriggerAction, { type: 'pause_connection' | 'run_connection' | 'rerun_run' }>;
 
 /**
- * Carries out an action on a pipeline, in the transaction that marks its delivery as made: once and no more, however
- * often the job runs.
+ * Performs an action on a pipeline, in the transaction that marks its delivery as delivered. It happens exactly once,
+ * however often the job runs.
  * @throws DeliveryError
  */
 export async function changePipeline(db: Db, deps: Deps, change: { job: DeliveryJob; action: Change }): Promise<void> {
@@ -43,7 +43,7 @@ export async function changePipeline(db: Db, deps: Deps, change: { job: Delivery
 
 async function lockConnection(db: Db, { trigger, event }: DeliveryJob, id: string | null): Promise<ConnectionRow> {
   const wanted = id ?? event.connection_id;
-  if (wanted === null) throw permanent('no_connection', 'The event is about no connection');
+  if (wanted === null) throw permanent('no_connection', 'The event does not refer to a connection');
   const [row] = await db
     .select()
     .from(connections)
@@ -81,19 +81,19 @@ async function pause(db: Db, { trigger, event }: DeliveryJob, connection: Connec
 async function rerun(db: Db, deps: Deps, { job, max_reruns }: { job: DeliveryJob; max_reruns: number }): Promise<void> {
   const run_id = job.event.connection_run_id;
   const [run] = run_id ? await db.select().from(connectionRuns).where(eq(connectionRuns.id, run_id)) : [];
-  if (!run) throw permanent('no_run', 'The event is about no run');
-  if (run.custom_run_plan_id !== null) throw permanent('custom_run', 'A part of a custom run is rerun by hand only');
+  if (!run) throw permanent('no_run', 'The event does not refer to a run');
+  if (run.custom_run_plan_id !== null) throw permanent('custom_run', 'Chunks of a custom run cannot be rerun by a trigger');
   if ((await rerunsBefore(db, run.id)) >= max_reruns) {
-    const message = `The run was rerun ${max_reruns} times already`;
-    throw new DeliveryError('max_reruns', message, { retryable: false, pointless: true });
+    const message = `The run was already rerun ${max_reruns} times`;
+    throw new DeliveryError('max_reruns', message, { retryable: false, obsolete: true });
   }
   const connection = await lockConnection(db, job, run.connection_id);
-  if (isLiveRun(run.status)) throw passing('run_not_terminal', 'The run has not ended');
+  if (isLiveRun(run.status)) throw temporary('run_not_terminal', 'The run has not ended');
   const streams = await streamsOf(db, connection, run.id);
   await start(db, deps, { job, run: { connection, streams, trigger_type: 'rerun', rerun_of_run_id: run.id } });
 }
 
-/** How many runs the chain of reruns has before this one, by hand or not. */
+/** Number of reruns that led to this run, manual ones included. */
 async function rerunsBefore(db: Db, run_id: string): Promise<number> {
   const [row] = await db.execute<{ reruns: number }>(sql`
     with recursive chain as (
@@ -122,7 +122,7 @@ async function streamsOf(db: Db, connection: ConnectionRow, run_id: string) {
   const isGone = (stream: { namespace: string | null; name: string }) =>
     gone.some((one) => one.namespace === stream.namespace && one.name === stream.name);
   const removed = streams.find((stream) => !stream.selected || isGone(stream));
-  if (removed) throw permanent('stream_removed', `The stream ${removed.name} of that run is no longer there`);
+  if (removed) throw permanent('stream_removed', `Stream ${removed.name} of that run no longer exists`);
   return streams;
 }
 
@@ -136,12 +136,12 @@ async function start(db: Db, deps: Deps, { job, run }: { job: DeliveryJob; run: 
   if (streams.length === 0) throw permanent('no_streams_selected', 'No stream of the connection is selected');
   await requireReady(db, connection);
   const refusal = await movementRefusal(db, connection.account_id, deps.now());
-  // Credits that other runs only hold may come free.
+  // Credits held by other runs may be released.
   if (refusal?.code === 'credits_exhausted' && refusal.held > 0) {
-    throw passing('plan_limit', 'The credits that are left are held by the runs under way');
+    throw temporary('plan_limit', 'The remaining credits are held by active runs');
   }
   if (refusal) {
-    throw permanent('plan_limit', 'The plan does not allow the run: credits are used up, or a payment is missing');
+    throw permanent('plan_limit', 'The billing plan does not allow the run: credits are used up or a payment is overdue');
   }
   try {
     await startRun(db, deps.queue, {
@@ -152,8 +152,8 @@ async function start(db: Db, deps: Deps, { job, run }: { job: DeliveryJob; run: 
     });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    // The run that is active may have started before what the action wants to be moved: once it has ended, another one.
-    throw passing(error.code, error.message);
+    // The active run may have started before the data that this action is about: try again once it has ended.
+    throw temporary(error.code, error.message);
   }
 }
 
@@ -163,5 +163,5 @@ async function requireReady(db: Db, { source_id, destination_id }: ConnectionRow
     .from(accountConnectors)
     .where(and(inArray(accountConnectors.id, [source_id, destination_id]), ne(accountConnectors.status, 'active')))
     .limit(1);
-  if (unready) throw passing('account_connector_not_ready', `"${unready.name}" is not ready`);
+  if (unready) throw temporary('account_connector_not_ready', `"${unready.name}" is not ready`);
 }

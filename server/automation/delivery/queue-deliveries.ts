@@ -5,7 +5,7 @@ import type { Queue } from '../../queue/boss.ts';
 import { deliverAction } from '../../queue/jobs.ts';
 import { isNotification } from '../triggers/action-schema.ts';
 
-/** Why an action is carried out: what became of the case, or `fired` without one. */
+/** Why an action runs: what happened to the case, or `fired` without one. */
 export type DeliveryReason =
   | 'fired'
   | 'opened'
@@ -21,22 +21,21 @@ export interface Deliveries {
   event: EventRow;
   case_id: string | null;
   reason: DeliveryReason;
-  /** The case is: nobody is told. */
+  /** Whether the case is suppressed, so that notifications are not sent. */
   suppressed: boolean;
   now: string;
 }
 
-/** States in which a delivery is still to be made. */
+/** States of deliveries that are not finished. */
 export const WAITING: DeliveryRow['status'][] = ['pending', 'retrying'];
 
-/** So many messages about a case within ten minutes, and the rest comes as one. */
+/** After this many messages about a case within ten minutes, further ones are combined into a summary. */
 const MESSAGES_BEFORE_SUMMARY = 5;
 const SUMMARY_SECONDS = 600;
 
 /**
- * One delivery for each action, with a job for those that are to be made. Who is to be told hears of a case when it
- * opens, reopens, gets worse or ends; what changes pipelines is done at every firing, since a rerun or the next
- * pipeline is due each time.
+ * Creates one delivery for each action, with a job for those that are due. Notifications are sent when a case opens,
+ * reopens, becomes more severe or ends. Actions on pipelines happen at every firing.
  */
 export async function queueDeliveries(db: Db, queue: Queue, input: Deliveries): Promise<void> {
   const { trigger, event, case_id, now } = input;
@@ -57,33 +56,33 @@ export async function queueDeliveries(db: Db, queue: Queue, input: Deliveries): 
     });
   }
   if (rows.length === 0) return;
-  // An event that is evaluated once more must not be told once more.
-  const made = await db.insert(deliveries).values(rows).onConflictDoNothing().returning();
-  for (const row of made) {
+  // An event that is evaluated again must not be delivered again.
+  const created = await db.insert(deliveries).values(rows).onConflictDoNothing().returning();
+  for (const row of created) {
     if (row.status === 'pending') await sendDelivery(db, queue, { id: row.id, at: row.next_attempt_at ?? now, now });
   }
 }
 
-/** Puts the job of a delivery into the queue, to be taken at once or at an instant to come. */
+/** Queues the job of a delivery, to run now or at `at`. */
 export async function sendDelivery(db: Db, queue: Queue, send: { id: string; at: string; now: string }): Promise<void> {
   const options = send.at > send.now ? { start_after: new Date(send.at) } : {};
   await queue.send(db, deliverAction, { delivery_id: send.id }, options);
 }
 
-interface Plan {
+interface DeliveryPlan {
   status: 'pending' | 'suppressed';
   reason: DeliveryReason;
   next_attempt_at?: string;
 }
 
-const planChange = ({ reason }: Deliveries): Plan | null =>
+const planChange = ({ reason }: Deliveries): DeliveryPlan | null =>
   reason === 'resolved' ? null : { status: 'pending', reason };
 
 async function planNotification(
   db: Db,
   { case_id, reason, suppressed, now }: Deliveries,
   { action_index, type }: { action_index: number; type: string },
-): Promise<Plan> {
+): Promise<DeliveryPlan> {
   if (suppressed || reason === 'joined') return { status: 'suppressed', reason };
   if (reason !== 'repeated' || type !== 'send_chat_message' || case_id === null) return { status: 'pending', reason };
   const since = new Date(Date.parse(now) - SUMMARY_SECONDS * 1000).toISOString();
@@ -106,7 +105,7 @@ async function planNotification(
   return { status: 'pending', reason: 'summary', next_attempt_at };
 }
 
-/** Deliveries whose time has come long ago: their job was lost. A job for each goes out anew; answers with how many. */
+/** Queues jobs for deliveries that are long overdue, because their job was lost. Returns their number. */
 export async function resendLostDeliveries(db: Db, queue: Queue): Promise<number> {
   return db.transaction(async (tx) => {
     const overdue = tx

@@ -4,21 +4,21 @@ import { type AccountConnectorRow, accountConnectors, cases } from '../../../db/
 import { ConnectorError, RateLimitedError } from '../../connectors/contract/errors.ts';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
-import { renderTemplate } from './templates.ts';
+import { renderTemplate } from '../render-template.ts';
 import { withConnector } from '../../connector-runtime/account-connector-calls.ts';
-import { passing, permanent, postponed } from './delivery-error.ts';
-import { type DeliveryJob, prefixOf, templateValues } from './values.ts';
+import { temporary, permanent, postponed } from './delivery-error.ts';
+import { type DeliveryJob, prefixOf, templateValues } from './template-values.ts';
 
 type Action = ActionOf<'send_chat_message'>;
 
 const TIMEOUT_MS = 20_000;
-/** Waited for here; for a longer queue before the channel the job comes back later. */
-const LONGEST_WAIT_SECONDS = 2;
-const COME_BACK_MS = 2000;
+/** Shorter waits for the channel happen in the job; for longer ones it is postponed. */
+const MAX_WAIT_SECONDS = 2;
+const POSTPONE_JITTER_MS = 2000;
 
 /**
- * Posts a message, in the thread of its case when there is one. Answers with what makes the thread known, for the
- * transaction that marks the delivery as made.
+ * Posts a message, in the thread of its case if there is one. Returns the new thread and its key, if the message began
+ * one, for the transaction that marks the delivery as delivered.
  * @throws DeliveryError
  */
 export async function sendChatMessage(
@@ -26,7 +26,7 @@ export async function sendChatMessage(
   { job, action, signal }: { job: DeliveryJob; action: Action; signal: AbortSignal },
 ): Promise<{ key: string; thread: string } | null> {
   const connector = await chatConnector(deps, job.trigger.account_id, action.account_connector_id);
-  await takeTurn(deps, { action, signal });
+  await waitForChannel(deps, { action, signal });
   const key = `${action.account_connector_id} ${action.channel_id}`;
   const threaded = action.thread_by_case && job.case !== null;
   const message = {
@@ -38,7 +38,7 @@ export async function sendChatMessage(
   try {
     const posted = await withConnector(deps, connector, TIMEOUT_MS, async ({ connector: chat, ctx }) => {
       if (chat.type !== 'destination' || !chat.postMessage)
-        throw permanent('not_a_chat_connector', 'It has no channels');
+        throw permanent('not_a_chat_connector', 'The connector has no channels');
       return chat.postMessage(ctx, message);
     });
     return threaded && message.thread === null && posted.thread !== '' ? { key, thread: posted.thread } : null;
@@ -57,7 +57,7 @@ function textOf(deps: Deps, job: DeliveryJob, action: Action): string {
   return text + link;
 }
 
-/** Beside the delivery's own mark, in the same transaction. The first message of a case wins. */
+/** Stored in the transaction that marks the delivery as delivered. The first message of a case wins. */
 export const rememberThread = (case_id: string, { key, thread }: { key: string; thread: string }) => ({
   where: eq(cases.id, case_id),
   set: { chat_threads: sql`${JSON.stringify({ [key]: thread })}::jsonb || ${cases.chat_threads}` },
@@ -79,22 +79,25 @@ async function chatConnector(deps: Deps, account_id: string, id: string): Promis
   return row;
 }
 
-/** One message a second for each channel, over all processes. @throws DeliveryError when many wait before this one. */
-async function takeTurn(deps: Deps, { action, signal }: { action: Action; signal: AbortSignal }): Promise<void> {
+/** Limits each channel to one message per second across all processes. @throws DeliveryError when the wait is long */
+async function waitForChannel(deps: Deps, { action, signal }: { action: Action; signal: AbortSignal }): Promise<void> {
   const { account_connector_id, channel_id } = action;
   const [slot] = await deps.db.execute<{ wait_ms: number }>(sql`
     insert into chat_channel_slots as s (account_connector_id, channel_id, next_at)
     values (${account_connector_id}, ${channel_id}, clock_timestamp() + interval '1 second')
     on conflict (account_connector_id, channel_id) do update
       set next_at = greatest(s.next_at, clock_timestamp()) + interval '1 second'
-      where s.next_at < clock_timestamp() + make_interval(secs => ${LONGEST_WAIT_SECONDS})
+      where s.next_at < clock_timestamp() + make_interval(secs => ${MAX_WAIT_SECONDS})
     returning (extract(epoch from next_at - clock_timestamp()) * 1000 - 1000)::float8 as wait_ms`);
-  if (!slot) throw postponed(new Date(deps.now().getTime() + 1000 + Math.random() * COME_BACK_MS), 'Others go first');
+  if (!slot) {
+    const until = new Date(deps.now().getTime() + 1000 + Math.random() * POSTPONE_JITTER_MS);
+    throw postponed(until, 'Other messages to the channel are waiting');
+  }
   if (slot.wait_ms > 0) await sleep(slot.wait_ms, undefined, { signal });
 }
 
 function translate(error: unknown): unknown {
   if (error instanceof RateLimitedError) return postponed(error.until, error.message);
   if (!(error instanceof ConnectorError)) return error;
-  return error.retryable ? passing(error.code, error.message) : permanent(error.code, error.message);
+  return error.retryable ? temporary(error.code, error.message) : permanent(error.code, error.message);
 }

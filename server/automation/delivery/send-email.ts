@@ -3,17 +3,17 @@ import { createTransport } from 'nodemailer';
 import { users } from '../../../db/schema/index.ts';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
-import { renderTemplate } from './templates.ts';
-import { passing, permanent } from './delivery-error.ts';
-import { type DeliveryJob, prefixOf, templateValues } from './values.ts';
+import { renderTemplate } from '../render-template.ts';
+import { temporary, permanent } from './delivery-error.ts';
+import { type DeliveryJob, prefixOf, templateValues } from './template-values.ts';
 
 const TIMEOUT_MS = 15_000;
 const HAS_TAGS = /<[a-z!/][^>]*>/i;
 const MAX_SUBJECT = 300;
 
 /**
- * Sends one mail to all recipients that are still users of the account. Its Message-ID is the delivery's id at each
- * attempt. Answers with a note about recipients that the mail server refused; null: none.
+ * Sends one email to all recipients that are still users of the account. Every attempt has the delivery's id as its
+ * Message-ID. Returns a note about recipients that the mail server rejected, or null.
  * @throws DeliveryError
  */
 export async function sendEmail(
@@ -21,9 +21,9 @@ export async function sendEmail(
   { job, action }: { job: DeliveryJob; action: ActionOf<'send_email'> },
 ): Promise<string | null> {
   const { SMTP_URL, MAIL_FROM } = deps.config;
-  if (SMTP_URL === null) throw permanent('mail_not_configured', 'The service has no mail server (SMTP_URL)');
+  if (SMTP_URL === null) throw permanent('mail_not_configured', 'No mail server is configured. Set SMTP_URL');
   const to = await liveRecipients(deps, job.trigger.account_id, action.recipients);
-  if (to.length === 0) throw permanent('no_recipients', 'None of the recipients is a user of the account any more');
+  if (to.length === 0) throw permanent('no_recipients', 'None of the recipients is still a user of the account');
   const transport = createTransport({
     url: SMTP_URL,
     connectionTimeout: TIMEOUT_MS,
@@ -40,7 +40,7 @@ export async function sendEmail(
       headers: { 'X-Delivery-Id': job.delivery.id, 'Auto-Submitted': 'auto-generated' },
       ...contentOf(deps, job, action),
     });
-    return rejected.length === 0 ? null : `The mail server refused ${rejected.map(String).join(', ')}`;
+    return rejected.length === 0 ? null : `The mail server rejected ${rejected.map(String).join(', ')}`;
   } catch (error) {
     throw translate(error);
   } finally {
@@ -67,7 +67,7 @@ async function liveRecipients(deps: Deps, account_id: string, recipients: string
 function contentOf(deps: Deps, job: DeliveryJob, action: ActionOf<'send_email'>) {
   const values = templateValues(job, deps.config.PUBLIC_URL);
   const { subject_template, body_template } = action;
-  // One line: a value must not bring a header along.
+  // On one line, so that a value cannot add a header.
   const subject = `${prefixOf(job)}${renderTemplate(subject_template, values, 'text')}`.replaceAll(/\s+/g, ' ').trim();
   const isHtml = HAS_TAGS.test(body_template);
   const text = renderTemplate(isHtml ? body_template.replaceAll(/<[^>]*>/g, '') : body_template, values, 'text');
@@ -75,14 +75,14 @@ function contentOf(deps: Deps, job: DeliveryJob, action: ActionOf<'send_email'>)
   return { subject: subject.slice(0, MAX_SUBJECT), text, ...html };
 }
 
-/** 5xx is the server's final word. Answers of mail servers name addresses, never passwords. */
+/** 5xx responses are final. Responses of mail servers contain addresses, never passwords. */
 function translate(error: unknown): Error {
   const { code, responseCode, response } = error as { code?: string; responseCode?: number; response?: string };
-  if (code === 'EAUTH') return permanent('mail_login_refused', 'The mail server refuses the login of the service');
+  if (code === 'EAUTH') return permanent('mail_login_refused', 'The mail server rejected the login in SMTP_URL');
   const message = response
-    ? `The mail server answered: ${response.slice(0, 300)}`
+    ? `The mail server responded: ${response.slice(0, 300)}`
     : `The mail server cannot be reached (${code ?? 'unknown'})`;
   return responseCode !== undefined && responseCode >= 500
     ? permanent('mail_refused', message)
-    : passing('mail_failed', message);
+    : temporary('mail_failed', message);
 }

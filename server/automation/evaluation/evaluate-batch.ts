@@ -2,7 +2,7 @@ import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { type EventRow, events, triggerMatches } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
-import { applyMatch, type Batch, openBatch } from './fire-matches.ts';
+import { applyMatch, type EvaluationBatch, openBatch } from './fire-matches.ts';
 import { matchEvents } from './match-events.ts';
 import { storeTallies } from './trigger-stats.ts';
 import { triggerIndex } from '../triggers/trigger-index.ts';
@@ -10,8 +10,8 @@ import { triggerIndex } from '../triggers/trigger-index.ts';
 const LOCK_CLASS = 7_300_005;
 
 /**
- * Makes this transaction the only evaluator of the account, so that its events are taken in order and its groups have
- * one writer. False when there is another one.
+ * Makes this transaction the only evaluator of the account, so that events are taken in order and group states have one
+ * writer. False when another process evaluates the account.
  */
 export async function lockEvaluation(tx: Db, account_id: string): Promise<boolean> {
   const [row] = await tx.execute<{ locked: boolean }>(
@@ -21,8 +21,8 @@ export async function lockEvaluation(tx: Db, account_id: string): Promise<boolea
 }
 
 /**
- * Evaluates the oldest waiting events of an account, all in one transaction: states, cases, deliveries and the events'
- * own status change together. Answers with how many it took; null when somebody else is at it.
+ * Evaluates the oldest waiting events of an account in one transaction: states, cases, deliveries and the status of the
+ * events change together. Returns the number of events taken, or null when another process evaluates the account.
  */
 export function evaluateBatch(deps: Deps, account_id: string, limit: number): Promise<number | null> {
   return deps.db.transaction(async (tx) => {
@@ -47,11 +47,11 @@ export function evaluateBatch(deps: Deps, account_id: string, limit: number): Pr
   });
 }
 
-async function storeMatches(tx: Db, { recorded }: Batch): Promise<void> {
+async function storeMatches(tx: Db, { recorded }: EvaluationBatch): Promise<void> {
   if (recorded.length > 0) await tx.insert(triggerMatches).values(recorded);
 }
 
-async function storeProcessed(tx: Db, waiting: EventRow[], { recorded, resolved }: Batch): Promise<void> {
+async function storeProcessed(tx: Db, waiting: EventRow[], { recorded, resolved }: EvaluationBatch): Promise<void> {
   const rows = new Map(waiting.map(({ id }) => [id, { id, matched: [] as string[], cases: [] as string[] }]));
   for (const { event_id, trigger_id, case_id } of recorded) {
     rows.get(event_id)?.matched.push(trigger_id);

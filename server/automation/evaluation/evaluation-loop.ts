@@ -3,16 +3,16 @@ import type { Deps } from '../../deps.ts';
 import { EVENTS_CHANNEL } from '../../events/emit.ts';
 import { periodic } from '../../platform/periodic.ts';
 import { evaluateBatch } from './evaluate-batch.ts';
-import { fireOverdue, settleStates } from './timers.ts';
+import { fireOverdue, refreshTriggerStates } from './overdue-triggers.ts';
 
 const EVERY_MS = 1000;
-const SETTLE_EVERY_MS = 5000;
-const BATCH = 200;
+const REFRESH_EVERY_MS = 5000;
+const BATCH_SIZE = 200;
 const MAX_ATTEMPTS = 5;
 
 /**
- * Evaluates events for as long as it runs: at once when one is announced, and by itself each second. Any number of
- * processes may do it; each account is with one of them at a time.
+ * Evaluates events until it is stopped: at once when an event is announced, and every second. Any number of processes
+ * may run it; an account is evaluated by one of them at a time.
  */
 export async function startEvaluator(deps: Deps): Promise<{ stop(): Promise<void> }> {
   const evaluating = periodic((signal) => evaluatePending(deps, () => signal.aborted), {
@@ -20,12 +20,12 @@ export async function startEvaluator(deps: Deps): Promise<{ stop(): Promise<void
     immediately: true,
     onError: (error) => deps.log.error({ err: error }, 'events could not be evaluated'),
   });
-  const timing = periodic(() => fireOverdue(deps), {
+  const firing = periodic(() => fireOverdue(deps), {
     every_ms: EVERY_MS,
     onError: (error) => deps.log.error({ err: error }, 'overdue triggers could not be fired'),
   });
-  const settling = periodic(() => settleStates(deps), {
-    every_ms: SETTLE_EVERY_MS,
+  const refreshing = periodic(() => refreshTriggerStates(deps), {
+    every_ms: REFRESH_EVERY_MS,
     immediately: true,
     onError: (error) => deps.log.error({ err: error }, 'trigger states could not be updated'),
   });
@@ -33,19 +33,19 @@ export async function startEvaluator(deps: Deps): Promise<{ stop(): Promise<void
   return {
     async stop() {
       await listening.unlisten();
-      await Promise.all([evaluating.stop(), timing.stop(), settling.stop()]);
+      await Promise.all([evaluating.stop(), firing.stop(), refreshing.stop()]);
     },
   };
 }
 
-/** Evaluates what waits, until nothing is left that it can take; answers with the number of events. For tests as well. */
+/** Evaluates all waiting events that no other process has taken. Returns their number. Exported for tests. */
 export async function evaluatePending(deps: Deps, isStopped: () => boolean = () => false): Promise<number> {
   const accounts = await deps.db.execute<{ account_id: string }>(
     sql`select distinct account_id from events where processing_status in ('received', 'evaluating')`,
   );
   let done = 0;
   for (const { account_id } of accounts) {
-    for (let taken = BATCH; taken === BATCH && !isStopped(); done += taken) {
+    for (let taken = BATCH_SIZE; taken === BATCH_SIZE && !isStopped(); done += taken) {
       taken = await evaluateSome(deps, account_id);
     }
   }
@@ -54,29 +54,29 @@ export async function evaluatePending(deps: Deps, isStopped: () => boolean = () 
 
 async function evaluateSome(deps: Deps, account_id: string): Promise<number> {
   try {
-    return (await evaluateBatch(deps, account_id, BATCH)) ?? 0;
+    return (await evaluateBatch(deps, account_id, BATCH_SIZE)) ?? 0;
   } catch (error) {
-    deps.log.warn({ err: error, account_id }, 'a batch of events failed; they are taken one by one');
+    deps.log.warn({ err: error, account_id }, 'a batch of events failed; retrying one by one');
     return evaluateSingly(deps, account_id);
   }
 }
 
-/** One transaction an event, so that one that fails does not hold up those before it. */
+/** One transaction per event, so that a failing event does not hold up those before it. */
 async function evaluateSingly(deps: Deps, account_id: string): Promise<number> {
-  for (let done = 0; done < BATCH; done += 1) {
+  for (let done = 0; done < BATCH_SIZE; done += 1) {
     try {
       if (!(await evaluateBatch(deps, account_id, 1))) return done;
     } catch (error) {
       deps.log.error({ err: error, account_id }, 'an event could not be evaluated');
-      // The rest keeps its order behind it: the next look tries again, or goes on when it was given up.
-      await noteFailure(deps, account_id);
+      // Later events keep their place behind it: the next turn retries it, or skips it after the last attempt.
+      await recordFailure(deps, account_id);
       return done;
     }
   }
-  return BATCH;
+  return BATCH_SIZE;
 }
 
-async function noteFailure(deps: Deps, account_id: string): Promise<void> {
+async function recordFailure(deps: Deps, account_id: string): Promise<void> {
   await deps.db.execute(sql`
     update events set
       evaluation_attempts = evaluation_attempts + 1,

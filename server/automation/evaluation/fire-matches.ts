@@ -9,7 +9,7 @@ import {
   groupKey,
   groupOf,
   loadGroups,
-  noteExpected,
+  countExpected,
   remembersGroups,
   startWaiting,
 } from './group-state.ts';
@@ -17,8 +17,9 @@ import type { Match } from './match-events.ts';
 import type { Firings } from './trigger-stats.ts';
 import { fireTrigger } from './fire-trigger.ts';
 
-/** More firings than this within a minute are taken for a storm: they are recorded as matches and set nothing off. */
+/** Further firings within a minute are recorded as matches but run no actions. */
 const MAX_FIRINGS_PER_MINUTE = 60;
+
 interface Recorded {
   event_id: string;
   trigger_id: string;
@@ -26,16 +27,16 @@ interface Recorded {
   case_id: string | null;
 }
 
-/** What all matches of one batch share. */
-export interface Batch {
+/** State that the matches of one batch share. */
+export interface EvaluationBatch {
   groups: Groups;
-  /** Triggers that are still there, locked against edits until the end. */
+  /** Enabled triggers that still exist, locked against edits until the transaction ends. */
   alive: Set<string>;
   /** Deduplication keys of the live cases that this batch might resolve. */
   live_cases: Set<string>;
   /** `event trigger` pairs that an earlier evaluation recorded. */
   known: Set<string>;
-  /** Firings of the last minute. */
+  /** Firings of the last minute, by trigger. */
   recent: Map<string, number>;
   fired: Map<string, Firings>;
   recorded: Recorded[];
@@ -43,9 +44,9 @@ export interface Batch {
   resolved: { event_id: string; case_id: string }[];
 }
 
-/** Reads what the matches of a batch depend on, each thing once. */
-export async function openBatch(tx: Db, matches: Match[]): Promise<Batch> {
-  const batch: Omit<Batch, 'groups'> = {
+/** Reads everything that the matches of a batch depend on, each once. */
+export async function openBatch(tx: Db, matches: Match[]): Promise<EvaluationBatch> {
+  const batch: Omit<EvaluationBatch, 'groups'> = {
     alive: new Set(),
     live_cases: await liveCases(tx, matches),
     known: new Set(),
@@ -86,7 +87,7 @@ export async function openBatch(tx: Db, matches: Match[]): Promise<Batch> {
   return { ...batch, groups };
 }
 
-/** Recoveries are common and problems rare: only a group that has a case is worth a statement. */
+/** Recoveries are common and problems rare: only groups with a live case cost a further statement. */
 async function liveCases(tx: Db, matches: Match[]): Promise<Set<string>> {
   const recoveries = matches.filter(({ kind }) => kind === 'resolved' || kind === 'paired');
   if (recoveries.length === 0) return new Set();
@@ -102,21 +103,26 @@ async function liveCases(tx: Db, matches: Match[]): Promise<Set<string>> {
   return new Set(rows.map((row) => row.dedup_key));
 }
 
-/** Carries out what one match means, in the order of the events. */
-export async function applyMatch(tx: Db, deps: Deps, { batch, match }: { batch: Batch; match: Match }): Promise<void> {
+/** Applies one match. Called in the order of the events. */
+export async function applyMatch(
+  tx: Db,
+  deps: Deps,
+  { batch, match }: { batch: EvaluationBatch; match: Match },
+): Promise<void> {
   const { trigger, event, facts, kind } = match;
   if (!batch.alive.has(trigger.id)) return;
   const group = groupOf(trigger, facts);
-  if (kind === 'expected') return noteExpected(trigger, batch.groups.of(trigger, group), event.occurred_at);
+  if (kind === 'expected') return countExpected(trigger, batch.groups.of(trigger, group), event.occurred_at);
   if (kind !== 'matched') return resolve(tx, deps, { batch, match });
   if (batch.known.has(`${event.id} ${trigger.id}`)) return;
-  const fired = decide(batch, match, group);
+  const fired = fires(batch, match, group);
   const outcome = fired ? await fireTrigger(tx, deps, { trigger, event, group, kind: 'fired' }) : { case_id: null };
   batch.recorded.push({ event_id: event.id, trigger_id: trigger.id, fired, case_id: outcome.case_id });
   if (outcome.case_id !== null) batch.live_cases.add(dedupKey({ trigger, group }));
 }
 
-function decide(batch: Batch, { trigger, event }: Match, group: Record<string, unknown>): boolean {
+/** Updates the state of the trigger and its group. True when the match fires the trigger. */
+function fires(batch: EvaluationBatch, { trigger, event }: Match, group: Record<string, unknown>): boolean {
   const firings = batch.fired.get(trigger.id) ?? { count: 0, state: null };
   batch.fired.set(trigger.id, firings);
   if (trigger.posture === 'proactive') {
@@ -143,7 +149,11 @@ function decide(batch: Batch, { trigger, event }: Match, group: Record<string, u
   return true;
 }
 
-async function resolve(tx: Db, deps: Deps, { batch, match }: { batch: Batch; match: Match }): Promise<void> {
+async function resolve(
+  tx: Db,
+  deps: Deps,
+  { batch, match }: { batch: EvaluationBatch; match: Match },
+): Promise<void> {
   const { trigger, event, facts } = match;
   const group = groupOf(trigger, facts);
   if (batch.live_cases.size === 0 || !batch.live_cases.delete(dedupKey({ trigger, group }))) return;

@@ -11,20 +11,20 @@ export interface Firing {
   trigger: TriggerRow;
   event: EventRow;
   group: Record<string, unknown>;
-  /** `resolved`: the event says that what the trigger fired for is over. */
+  /** `resolved`: the event ends the problem that the trigger fired for. */
   kind: 'fired' | 'resolved';
 }
 
 /**
- * What follows when a trigger fires, or its problem is over: the case, its timeline, the events about both, and a
- * delivery with a job for each action, all in the caller's transaction.
+ * Fires a trigger, or resolves what it fired for: writes the case, its timeline, the events about both, and a delivery
+ * with a job for each action, all in the caller's transaction.
  */
 export async function fireTrigger(db: Db, deps: Deps, firing: Firing): Promise<{ case_id: string | null }> {
   const { trigger, event } = firing;
   const now = deps.now().toISOString();
   if (firing.kind === 'resolved') return resolve(db, deps, { ...firing, now });
   const taken = caseSettings(trigger).open ? await takeIntoCase(db, { ...firing, now }) : null;
-  // Side by side: on one connection that is one round trip.
+  // In parallel: on one connection this is a single round trip.
   await Promise.all([
     taken?.change === 'joined' ? null : reportFired(db, firing, taken),
     queueDeliveries(db, deps.queue, {
@@ -39,7 +39,7 @@ export async function fireTrigger(db: Db, deps: Deps, firing: Firing): Promise<{
   return { case_id: taken?.row.id ?? null };
 }
 
-/** That an event joined an open case is no news, but for each n-th when the trigger says so. */
+/** An event that joins an open case notifies only at each n-th event, if the trigger says so. */
 function reasonOf(trigger: TriggerRow, { row, change }: CaseChange) {
   if (change !== 'joined') return change;
   const { notify_every } = caseSettings(trigger);
@@ -58,7 +58,7 @@ async function resolve(db: Db, deps: Deps, recovery: Firing & { now: string }): 
   return { case_id: resolved.row.id };
 }
 
-/** Once for each case that begins or changes, not for each event in it. */
+/** Once for each case that opens or changes, not for each event in it. */
 async function reportFired(db: Db, { trigger, event }: Firing, taken: CaseChange | null): Promise<void> {
   await emit(db, {
     account_id: trigger.account_id,

@@ -3,13 +3,13 @@ import { sql } from 'drizzle-orm';
 import { type TriggerGroupRow, triggerGroups, type TriggerRow } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 
-/** What a trigger remembers of one group of events. */
+/** The state of a trigger for one group of events. */
 export type GroupState = Pick<
   TriggerGroupRow,
   'trigger_id' | 'group_key' | 'group' | 'matched_at' | 'cooldown_until' | 'due_at' | 'event_id'
 >;
 
-/** The values that an event is grouped by; one that it lacks is null. */
+/** The values that an event is grouped by. A missing value is null. */
 export const groupOf = (trigger: TriggerRow, facts: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(trigger.group_by.map((name) => [name, facts[name] ?? null]));
 
@@ -22,11 +22,11 @@ export function groupKey(group: Record<string, unknown>): string {
   return createHash('sha256').update(canonical).digest('hex');
 }
 
-/** Triggers that fire at each match need no memory. */
+/** Triggers that fire at every match keep no state. */
 export const remembersGroups = (trigger: TriggerRow) =>
   trigger.threshold > 1 || trigger.cooldown_seconds > 0 || trigger.posture === 'proactive';
 
-/** Group states of one batch: read together, changed in memory, written together. */
+/** The group states of one batch: read together, changed in memory, written together. */
 export class Groups {
   readonly #states = new Map<string, GroupState>();
   readonly #changed = new Set<GroupState>();
@@ -35,7 +35,7 @@ export class Groups {
     for (const state of states) this.#states.set(`${state.trigger_id} ${state.group_key}`, state);
   }
 
-  /** To be changed by the caller. */
+  /** The state of a group, which the caller may change. */
   of(trigger: TriggerRow, group: Record<string, unknown>): GroupState {
     const group_key = groupKey(group);
     const key = `${trigger.id} ${group_key}`;
@@ -74,7 +74,7 @@ export class Groups {
   }
 }
 
-/** Under the account's lock, which keeps other evaluators from them. */
+/** The caller holds the account's evaluation lock, so no other evaluator changes these states. */
 export async function loadGroups(db: Db, keys: { trigger_id: string; group_key: string }[]): Promise<Groups> {
   if (keys.length === 0) return new Groups([]);
   const rows = await db
@@ -87,7 +87,7 @@ export async function loadGroups(db: Db, keys: { trigger_id: string; group_key: 
   return new Groups(rows.map(({ updated_at: _updated_at, ...state }) => state));
 }
 
-/** Counts a match in the sliding window. True when the trigger fires; the window then starts anew. */
+/** Counts a match in the sliding window. True when the trigger fires, which empties the window. */
 export function countMatch(trigger: TriggerRow, state: GroupState, occurred_at: string): boolean {
   if (state.cooldown_until !== null && occurred_at < state.cooldown_until) return false;
   const since = trigger.within_seconds > 0 ? later(occurred_at, -trigger.within_seconds) : '';
@@ -98,7 +98,7 @@ export function countMatch(trigger: TriggerRow, state: GroupState, occurred_at: 
   return true;
 }
 
-/** Proactive: from the first match on, what is expected must come in time. */
+/** Proactive triggers: from the first match on, the expected event must arrive in time. */
 export function startWaiting(trigger: TriggerRow, state: GroupState, event: { id: string; occurred_at: string }): void {
   if (state.due_at !== null) return;
   state.due_at = later(event.occurred_at, trigger.within_seconds);
@@ -106,8 +106,8 @@ export function startWaiting(trigger: TriggerRow, state: GroupState, event: { id
   state.matched_at = [];
 }
 
-/** Proactive: what was expected has come, `threshold` times before the wait is over. */
-export function noteExpected(trigger: TriggerRow, state: GroupState, occurred_at: string): void {
+/** Proactive triggers: counts an expected event; after `threshold` of them in time, the wait ends. */
+export function countExpected(trigger: TriggerRow, state: GroupState, occurred_at: string): void {
   if (state.due_at === null || occurred_at > state.due_at) return;
   state.matched_at = [...state.matched_at, occurred_at];
   if (state.matched_at.length < trigger.threshold) return;

@@ -1,25 +1,25 @@
 import type { EventRow, TriggerRow } from '../../../db/schema/index.ts';
-import { evaluateRule, type RuleEvent, type RuleOutcome, storedRuleEvent } from './evaluate-rule.ts';
+import { evaluateRule, type RuleEvent, type RuleOutcome, storedRuleEvent } from '../rules/evaluate-rule.ts';
 import type { RuleError } from '../rules/errors.ts';
 import type { CandidateTrigger, TriggerIndex } from '../triggers/trigger-index.ts';
 
-/** What an event means to a trigger. */
+/** An event that concerns a trigger, and how. */
 export interface Match {
   event: EventRow;
   trigger: TriggerRow;
-  /** `paired`: the event is the recovery of what the trigger watches for. */
+  /** `paired`: the event is the recovery of a kind that the trigger watches. */
   kind: 'matched' | 'expected' | 'resolved' | 'paired';
   facts: Record<string, unknown>;
 }
 
-/** How the evaluations of one trigger went in a batch. */
+/** The evaluations of one trigger in a batch. */
 export interface TriggerTally {
   trigger: TriggerRow;
   errors: number;
   last_error: RuleError | null;
-  /** Errors that speak against the rule, since its last success in this batch. */
+  /** Errors caused by the rule since its last success in this batch. */
   blamed: number;
-  /** Whether one of the evaluations in this batch was a success. */
+  /** Whether any evaluation in this batch succeeded. */
   succeeded: boolean;
 }
 
@@ -28,10 +28,10 @@ export interface BatchMatches {
   tallies: Map<string, TriggerTally>;
 }
 
-/** Events further down a chain of causes are not evaluated: a loop ends here. */
+/** Events deeper in a chain of causes are not evaluated, which ends loops. */
 const MAX_CAUSATION_DEPTH = 3;
 
-/** Evaluates events, in their order, against the triggers that they may concern. No input or output. */
+/** Evaluates events in order against the triggers that may match them. Pure. */
 export function matchEvents(events: EventRow[], index: TriggerIndex): BatchMatches {
   const found: BatchMatches = { matches: [], tallies: new Map() };
   for (const event of events) {
@@ -46,7 +46,7 @@ export function matchEvents(events: EventRow[], index: TriggerIndex): BatchMatch
   return found;
 }
 
-/** What a trigger causes must not set it off again. */
+/** Events about the trigger itself must not fire it again. */
 const isAboutItself = (trigger: TriggerRow, event: EventRow) =>
   event.category === 'automation' && event.payload.trigger_id === trigger.id;
 

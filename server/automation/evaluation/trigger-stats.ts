@@ -3,18 +3,18 @@ import type { Db } from '../../../db/types.ts';
 import { emit, SYSTEM_ACTOR } from '../../events/emit.ts';
 import type { TriggerTally } from './match-events.ts';
 
-/** So many evaluations in a row that fail by the rule's own fault, and the trigger is taken out. */
+/** A trigger is disabled after this many evaluations in a row that fail because of its rule. */
 export const MAX_CONSECUTIVE_ERRORS = 20;
-/** `last_evaluated_at` may be that old: written at each batch it would be most of the work. */
-const EVALUATED_SECONDS = 5;
+/** `last_evaluated_at` may lag by this much: writing it with every batch would be most of the work. */
+const MAX_EVALUATED_LAG_SECONDS = 5;
 
-/** What a batch fired, by trigger. */
+/** The firings of one trigger in a batch, and the state they leave it in. */
 export interface Firings {
   count: number;
   state: 'pending' | 'triggered' | 'cooldown' | 'idle' | null;
 }
 
-/** Writes what the evaluations came to. `updated_at` stays: it tells of edits, by which rules are read anew. */
+/** Stores the results of a batch. `updated_at` stays as it is: a change of it makes the trigger index reload. */
 export async function storeTallies(
   db: Db,
   batch: { tallies: Iterable<TriggerTally>; fired: ReadonlyMap<string, Firings>; now: string },
@@ -31,7 +31,7 @@ export async function storeTallies(
   await db.execute(sql`
     update triggers set last_evaluated_at = ${now}
     where id = any(${sql.param(evaluated)}::uuid[])
-      and (last_evaluated_at is null or last_evaluated_at < ${now}::timestamptz - make_interval(secs => ${EVALUATED_SECONDS}))`);
+      and (last_evaluated_at is null or last_evaluated_at < ${now}::timestamptz - make_interval(secs => ${MAX_EVALUATED_LAG_SECONDS}))`);
 }
 
 async function storeFailures(

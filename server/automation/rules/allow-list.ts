@@ -2,15 +2,15 @@ import type { ASTNode } from '@marcbachmann/cel-js';
 import type { RuleErrorCode } from './errors.ts';
 import { FUNCTIONS } from './language.ts';
 import { compilePattern, MAX_PATTERN_LENGTH } from './regex.ts';
-import { variableOf } from './source.ts';
+import { variableOf } from './normalize-source.ts';
 
-/** What a rule uses, in order of appearance. */
+/** The variables and functions of a rule, in order of appearance. */
 export interface RuleParts {
   variables: string[];
   functions: string[];
 }
 
-/** An error at a node; its place is still an offset in the normalised text. */
+/** An error at a node. Its offset refers to the normalized text. */
 export class NodeError extends Error {
   constructor(
     readonly code: RuleErrorCode,
@@ -23,7 +23,7 @@ export class NodeError extends Error {
 
 const OPERATORS = new Set(['==', '!=', '<', '<=', '>', '>=', 'in', '+', '-', '*', '/', '%', '&&', '||']);
 
-/** Walks a parsed rule and lets through only what the language of rules has. @throws NodeError */
+/** Walks a parsed rule and rejects everything outside the rule language. @throws NodeError */
 export function inspect(ast: ASTNode): RuleParts {
   const variables = new Set<string>();
   const functions = new Set<string>();
@@ -72,7 +72,7 @@ function checkCall(node: ASTNode & { op: 'call' | 'rcall' }): string {
   return name;
 }
 
-/** The start of a method call is that of its receiver. */
+/** `node.start` of a method call is the start of its receiver. */
 function nameOffset(node: ASTNode & { op: 'call' | 'rcall' }, name: string): number {
   if (node.op === 'call') return node.start;
   const found = node.input.indexOf(name, node.args[1].end);
@@ -83,10 +83,10 @@ function checkPattern(node: ASTNode & { op: 'call' | 'rcall' }): void {
   const pattern = node.op === 'call' ? node.args[1][1] : undefined;
   if (pattern === undefined) return;
   if (pattern.op !== 'value' || typeof pattern.args !== 'string') {
-    throw new NodeError('type_error', 'The pattern of regex_matches must be a text literal', pattern.start);
+    throw new NodeError('type_error', 'The pattern of regex_matches must be a string literal', pattern.start);
   }
   if (pattern.args.length > MAX_PATTERN_LENGTH) {
-    throw new NodeError('limit_exceeded', `A pattern has at most ${MAX_PATTERN_LENGTH} characters`, pattern.start);
+    throw new NodeError('limit_exceeded', `A pattern can have at most ${MAX_PATTERN_LENGTH} characters`, pattern.start);
   }
   try {
     compilePattern(pattern.args);

@@ -3,30 +3,30 @@ import type { EventKind } from '../../events/kinds.ts';
 import { isEventKind, VARIABLES, VARIABLES_OF } from '../../events/variables.ts';
 import { inspect, NodeError } from './allow-list.ts';
 import { positionAt, RuleError } from './errors.ts';
-import { type NamedKind, namedKinds } from './event-index.ts';
+import { type NamedKind, namedKinds } from './named-kinds.ts';
 import { evaluationLanguage, MAX_SOURCE_LENGTH, typedLanguage } from './language.ts';
 import { resetWork } from './regex.ts';
-import { identifierOf, type NormalizedSource, normalizeSource } from './source.ts';
+import { identifierOf, type NormalizedSource, normalizeSource } from './normalize-source.ts';
 
-/** A checked rule, ready to be evaluated any number of times. */
+/** A checked rule that can be evaluated any number of times. */
 export interface CompiledRule {
-  /** What is stored and compiled again; the user's text with aliases replaced. */
+  /** The text that is stored and compiled again: the user's text with aliases replaced. */
   normalized: string;
-  /** Kinds of event that it can match at all; null: any. */
+  /** Kinds of event that it can match. Null: any kind. */
   kinds: string[] | null;
-  /** Kinds that it names and that do not exist. */
+  /** Kinds that it names but that do not exist. */
   unknown_kinds: { kind: string; error: RuleError }[];
   variables: string[];
   functions: string[];
-  /** @param variables as `ruleVariables` makes them. @throws RuleError `evaluation_error` or `limit_exceeded` */
+  /** @param variables the result of `ruleVariables`. @throws RuleError `evaluation_error` or `limit_exceeded` */
   evaluate(variables: Record<string, unknown>): boolean;
 }
 
-/** What the tester shows of a rule that is refused. */
+/** A rule that does not compile, with what the rule tester shows of it. */
 export class RefusedRule extends RuleError {
-  /** Variables that it names and that do not exist, or not in the kinds of event that it is about. */
+  /** Variables that do not exist, or not in the kinds of event that the rule can match. */
   unknown_variables: string[] = [];
-  /** Type of its result, where that is what is wrong. */
+  /** Type of the result, when that is the error. */
   result_type: string | null = null;
   variables: string[] = [];
   functions: string[] = [];
@@ -37,7 +37,7 @@ export function compileRule(source: string): CompiledRule {
   if (source.length > MAX_SOURCE_LENGTH) {
     throw new RefusedRule(
       'limit_exceeded',
-      `A rule has at most ${MAX_SOURCE_LENGTH} characters`,
+      `A rule can have at most ${MAX_SOURCE_LENGTH} characters`,
       positionAt(source, 0),
     );
   }
@@ -51,7 +51,7 @@ export function compileRule(source: string): CompiledRule {
   if (unknown.length > 0) {
     const [name] = unknown;
     const isKnown = Object.hasOwn(VARIABLES, name!);
-    const message = isKnown ? `${name} is no variable of ${kindNames(named)}` : `There is no variable ${name}`;
+    const message = isKnown ? `${kindNames(named)} has no variable ${name}` : `Unknown variable ${name}`;
     const error = new RefusedRule(
       'unknown_variable',
       message,
@@ -67,14 +67,14 @@ export function compileRule(source: string): CompiledRule {
       .filter((one) => !isEventKind(one.kind))
       .map(({ kind, offset }) => ({
         kind,
-        error: new RuleError('type_error', `There is no event "${kind}"`, place(offset)),
+        error: new RuleError('type_error', `Unknown event kind "${kind}"`, place(offset)),
       })),
     ...parts,
     evaluate: (variables) => evaluate(parsed, variables, place),
   };
 }
 
-/** Stands for a rule that no longer compiles: every evaluation fails with the reason. */
+/** Replaces a stored rule that no longer compiles: every evaluation fails with `error`. */
 export const failingRule = (source: string, error: RuleError): CompiledRule => ({
   normalized: source,
   kinds: null,
@@ -107,7 +107,7 @@ function inspected(parsed: ParseResult, place: Place) {
   }
 }
 
-/** Unknown everywhere, or unknown to every kind of event that the rule can match. */
+/** Variables that no event has, or none of the kinds that the rule can match. */
 function unknownVariables(used: string[], named: NamedKind[] | null): string[] {
   const kinds = (named ?? []).map((one) => one.kind).filter(isEventKind);
   const isKnown = (name: string) =>
@@ -128,11 +128,11 @@ function checkTypes(text: string, place: Place, refuse: (error: RefusedRule) => 
   if (!checked.valid) {
     const error = checked.error;
     throw refuse(
-      new RefusedRule('type_error', error?.summary ?? 'The types do not fit', place(error?.range?.start ?? 0)),
+      new RefusedRule('type_error', error?.summary ?? 'The types do not match', place(error?.range?.start ?? 0)),
     );
   }
   if (checked.type === 'bool') return;
-  const message = `A rule must be true or false, this one gives ${checked.type}`;
+  const message = `The result of a rule must be bool, not ${checked.type}`;
   throw Object.assign(refuse(new RefusedRule('result_not_boolean', message, place(0))), { result_type: checked.type });
 }
 
@@ -149,5 +149,5 @@ function evaluate(parsed: ParseResult, variables: Record<string, unknown>, place
     throw new RuleError(code, message, at === undefined ? null : place(at));
   }
   if (typeof result === 'boolean') return result;
-  throw new RuleError('evaluation_error', 'The rule gave neither true nor false', place(0));
+  throw new RuleError('evaluation_error', 'The result of the rule is neither true nor false', place(0));
 }

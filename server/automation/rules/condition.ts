@@ -41,7 +41,7 @@ const children = () =>
     .min(1)
     .max(100);
 
-/** A rule as a tree, for those who build it from a form. It becomes the same rule that one would have written. */
+/** A rule as a tree, for clients that build it from a form. It is stored as the equivalent rule text. */
 export const RuleCondition: z.ZodType<RuleCondition> = z
   .union([
     z.strictObject({ all: children() }),
@@ -51,7 +51,7 @@ export const RuleCondition: z.ZodType<RuleCondition> = z
   ])
   .meta({ id: 'RuleCondition' });
 
-/** The text of a condition's rule. */
+/** The rule text of a condition. */
 export function conditionSource(condition: RuleCondition): string {
   if ('all' in condition) return joined(condition.all, ' && ');
   if ('any' in condition) return joined(condition.any, ' || ');
@@ -104,7 +104,7 @@ function comparison({ variable, operator, value = null }: Comparison): string {
 
 function literal(value: unknown, decimal: boolean): string {
   if (Array.isArray(value)) return `[${value.map((item) => literal(item, decimal)).join(', ')}]`;
-  // 1e21 is written with an exponent, which no integer of the language has.
+  // Through BigInt, because String(1e21) has an exponent, which the rule language does not accept.
   if (typeof value === 'number') return decimal && Number.isInteger(value) ? `${BigInt(value)}.0` : String(value);
   return JSON.stringify(value);
 }

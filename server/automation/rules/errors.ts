@@ -1,4 +1,3 @@
-/** What can be wrong with a rule. */
 export const RULE_ERROR_CODES = [
   'parse_error',
   'type_error',
@@ -10,14 +9,14 @@ export const RULE_ERROR_CODES = [
 ] as const;
 export type RuleErrorCode = (typeof RULE_ERROR_CODES)[number];
 
-/** Where in the rule's text: line and column count from 1, the offset from 0. */
+/** A position in the rule's text. Line and column start at 1, the offset at 0. */
 export interface RulePosition {
   line: number;
   column: number;
   offset: number;
 }
 
-/** A rule that cannot be used, or that could not be evaluated. */
+/** A rule that is invalid or that failed to evaluate. */
 export class RuleError extends Error {
   constructor(
     readonly code: RuleErrorCode,

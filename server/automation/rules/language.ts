@@ -1,13 +1,13 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { VARIABLES } from '../../events/variables.ts';
 import { regexMatches } from './regex.ts';
-import { identifierOf } from './source.ts';
+import { identifierOf } from './normalize-source.ts';
 
 export const MAX_SOURCE_LENGTH = 2000;
 
 const LIMITS = { maxAstNodes: 300, maxDepth: 20, maxListElements: 100, maxMapEntries: 1, maxCallArguments: 4 };
 
-/** What a rule may call, as a function or as a method. */
+/** Functions and methods that a rule may call. */
 export const FUNCTIONS: ReadonlySet<string> = new Set([
   'size',
   'startsWith',
@@ -30,9 +30,9 @@ function language(): Environment {
   return environment;
 }
 
-/** For the check at save time: every variable with its type, each comparable to null. */
+/** Checks types when a rule is saved: every variable has its type and can be compared to null. */
 export const typedLanguage = typed();
-/** For evaluation: every variable may be null. */
+/** Evaluates rules: every variable may be null. */
 export const evaluationLanguage = dynamic();
 
 function typed(): Environment {

@@ -1,11 +1,11 @@
 import { VARIABLES, type VariableType } from '../../events/variables.ts';
-import { identifierOf } from './source.ts';
+import { identifierOf } from './normalize-source.ts';
 
 const NAMES = Object.entries(VARIABLES).map(([name, type]) => ({ name, type, identifier: identifierOf(name) }));
 
 /**
- * An event's facts as the language wants them: integers as BigInt, decimals as numbers, absent ones as null. A value of
- * another type than declared stays as it is, for the rule to fail on.
+ * An event's facts in the types of the rule language: integers as BigInt, decimals as numbers, missing ones as null. A
+ * value of the wrong type stays as it is, so that the rule fails on it.
  */
 export function ruleVariables(facts: Record<string, unknown>): Record<string, unknown> {
   const variables: Record<string, unknown> = Object.create(null);

@@ -1,17 +1,17 @@
 import { z } from 'zod';
-import { isJsonTemplate } from '../delivery/templates.ts';
+import { isJsonTemplate } from '../render-template.ts';
 
 const id = () => z.guid().toLowerCase();
 const text = (minimum: number, maximum: number) => z.string().min(minimum).max(maximum);
-/** As loose as where users are made: what counts is that one has it. */
+/** As permissive as the check for users: what matters is that a user has the address. */
 const email = () =>
   text(3, 320)
-    .regex(/^[^\s@]+@[^\s@]+$/, 'This is no e-mail address')
+    .regex(/^[^\s@]+@[^\s@]+$/, 'Not a valid email address')
     .toLowerCase();
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** What the delivery itself sets, or the connection needs. */
+/** Headers that the delivery sets or that the HTTP connection needs. */
 const OWN_HEADERS = /^(host|content-length|content-type|transfer-encoding|connection|x-delivery-id|webhook-.*)$/i;
-const MAX_BODY = 20_000;
+const MAX_BODY_LENGTH = 20_000;
 
 const headers = () =>
   z
@@ -19,7 +19,7 @@ const headers = () =>
     .refine((all) => Object.keys(all).length <= 20, 'At most 20 headers')
     .refine(
       (all) => !Object.keys(all).some((name) => OWN_HEADERS.test(name)),
-      'One of the headers is set by the delivery',
+      'Headers such as Host, Content-Type, X-Delivery-Id and Webhook-* are set by the service',
     )
     .default({});
 
@@ -29,37 +29,37 @@ const SendChatMessage = z
     account_connector_id: id(),
     channel_id: text(1, 255),
     message_template: text(1, 4000),
-    thread_by_case: z.boolean().default(true).meta({ description: 'One thread for all messages about a case.' }),
+    thread_by_case: z.boolean().default(true).meta({ description: 'Post all messages about a case in one thread.' }),
   })
   .meta({ id: 'SendChatMessageAction' });
 
 const SendEmail = z
   .strictObject({
     type: z.literal('send_email'),
-    recipients: z.array(email()).min(1).max(50).meta({ description: 'Users of the account.' }),
+    recipients: z.array(email()).min(1).max(50).meta({ description: 'Email addresses of users of the account.' }),
     subject_template: text(1, 300),
-    body_template: text(1, MAX_BODY).meta({ description: 'Plain text, or HTML when it has tags.' }),
+    body_template: text(1, MAX_BODY_LENGTH).meta({ description: 'Plain text, or HTML if it contains tags.' }),
   })
   .meta({
     id: 'SendEmailAction',
-    description: 'Without SMTP_URL in the settings of the service each delivery fails with `mail_not_configured`.',
+    description: 'Requires `SMTP_URL`. Without it, each delivery fails with `mail_not_configured`.',
   });
 
 const CallWebhook = z
   .strictObject({
     type: z.literal('call_webhook'),
-    url: text(1, 2000).refine(isWebAddress, 'This is no https:// address'),
+    url: text(1, 2000).refine(isWebAddress, 'Not a valid https:// URL'),
     headers: headers(),
     secret: text(1, 300)
-      .refine(isWebhookSecret, 'A secret is whsec_ and base64 of 24 to 64 bytes, or any text of 16 characters or more')
+      .refine(isWebhookSecret, 'A secret is whsec_ followed by 24 to 64 bytes in base64, or any text of at least 16 characters')
       .nullable()
       .default(null)
-      .meta({ description: 'Signs the calls (Standard Webhooks); write-only. The mask sent back leaves it as it is.' }),
-    payload_template: text(1, MAX_BODY)
-      .refine(isJsonTemplate, 'The template gives no JSON')
+      .meta({ description: 'Signs the calls (Standard Webhooks). Write-only: responses show a mask; sending the mask keeps the secret.' }),
+    payload_template: text(1, MAX_BODY_LENGTH)
+      .refine(isJsonTemplate, 'The template does not produce valid JSON')
       .nullable()
       .default(null)
-      .meta({ description: 'JSON with {{ names }} in it; absent: event, trigger, case and payload.' }),
+      .meta({ description: 'JSON with {{ name }} placeholders. Default: event, trigger, case and payload.' }),
   })
   .meta({ id: 'CallWebhookAction' });
 
@@ -68,7 +68,7 @@ const PauseConnection = z.strictObject({ type: z.literal('pause_connection') }).
 const RunConnection = z
   .strictObject({
     type: z.literal('run_connection'),
-    connection_id: id().nullable().default(null).meta({ description: 'Absent: the connection of the event.' }),
+    connection_id: id().nullable().default(null).meta({ description: 'Default: the connection of the event.' }),
   })
   .meta({ id: 'RunConnectionAction' });
 
@@ -80,21 +80,21 @@ const RerunRun = z
       .min(1)
       .max(10)
       .default(1)
-      .meta({ description: 'Reruns of reruns, counted from the first run.' }),
+      .meta({ description: 'Maximum number of reruns, counted from the first run of the chain.' }),
   })
   .meta({ id: 'RerunRunAction' });
 
-/** What a trigger does when it fires. To open a case is no action: every trigger does unless told not to. */
+/** What a trigger does when it fires. Opening a case is not an action: every trigger does so unless configured not to. */
 export const TriggerAction = z
   .discriminatedUnion('type', [SendChatMessage, SendEmail, CallWebhook, PauseConnection, RunConnection, RerunRun])
   .meta({ id: 'TriggerAction' });
 export type TriggerAction = z.infer<typeof TriggerAction>;
 export type ActionOf<Type extends TriggerAction['type']> = Extract<TriggerAction, { type: Type }>;
 
-/** Stands for a secret in answers; sent back, it means "unchanged". */
+/** Replaces secrets in responses. Sent back, it means "unchanged". */
 export const SECRET_MASK = '**********';
 
-/** Actions that tell somebody, as opposed to those that change pipelines. */
+/** Actions that notify people, as opposed to those that change pipelines. */
 const NOTIFICATIONS: readonly string[] = [
   'send_chat_message',
   'send_email',
@@ -102,7 +102,7 @@ const NOTIFICATIONS: readonly string[] = [
 ] satisfies TriggerAction['type'][];
 export const isNotification = (type: string) => NOTIFICATIONS.includes(type);
 
-/** Whether plain http is allowed depends on the service's settings, which validate.ts knows. */
+/** Whether plain http is allowed depends on the settings of the service: see validate-actions.ts. */
 function isWebAddress(value: string): boolean {
   const url = URL.parse(value);
   return (

@@ -4,19 +4,19 @@ import { SECRET_MASK } from './action-schema.ts';
 
 type Action = TriggerRow['actions'][number];
 type Identity = Pick<TriggerRow, 'account_id' | 'id'>;
-/** The `secret` of an action by the action's index. */
+/** Secrets by the index of their action. */
 type ActionSecrets = Record<string, string>;
 
 const contextOf = (trigger: Identity) => `trigger:${trigger.account_id}:${trigger.id}`;
 
-/** Secrets of a trigger's actions in plain, by index; for the one who delivers. */
+/** The decrypted secrets of a trigger's actions, for delivery. */
 export function openActionSecrets(secrets: Secrets, trigger: Identity & Pick<TriggerRow, 'secrets'>): ActionSecrets {
   return trigger.secrets === null
     ? {}
     : (JSON.parse(secrets.open(trigger.secrets, contextOf(trigger))) as ActionSecrets);
 }
 
-/** Actions as they are stored and shown, a mask in place of each secret, and the secrets in an envelope. */
+/** The actions with their secrets masked, as stored and shown, and the encrypted secrets. */
 export function sealActions(
   secrets: Secrets,
   input: { trigger: Identity; actions: readonly Action[]; before: Pick<TriggerRow, 'actions' | 'secrets'> | null },
@@ -35,7 +35,7 @@ export function sealActions(
   return { actions, secrets: any ? secrets.seal(JSON.stringify(kept), contextOf(trigger)) : null };
 }
 
-/** Index of the action that a mask speaks of: actions may have been put in another order. */
+/** Index of the stored action that a mask refers to: actions may have been reordered. */
 function unchanged(before: readonly Action[], action: Action, index: number): number {
   if (before[index]?.url === action.url) return index;
   const moved = before.findIndex((one) => one.type === action.type && one.url === action.url);

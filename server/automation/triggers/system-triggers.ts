@@ -13,11 +13,11 @@ interface SystemTrigger {
   resolve_rule: string | null;
 }
 
-/** What every account hears of without setting anything up. Actions are the account's own to add. */
+/** Triggers that every account has from the start. Users add the actions. */
 const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
   connection_failed: {
     name: 'Connection failed',
-    description: 'A run failed, wholly or in part, of a connection that notifies on failure',
+    description: 'A run failed or partially failed, on a connection that notifies on failure',
     rule: 'event in ["connection_failed", "connection_partially_failed"] && notify_on_failure != false',
     severity: 'high',
     group_by: ['connection_id'],
@@ -25,7 +25,7 @@ const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
   },
   connection_auto_disabled: {
     name: 'Connection auto-disabled',
-    description: 'A connection was disabled by the service',
+    description: 'A connection was disabled automatically',
     rule: 'event == "connection_auto_disabled"',
     severity: 'critical',
     group_by: ['connection_id'],
@@ -33,7 +33,7 @@ const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
   },
   breaking_schema_change: {
     name: 'Breaking schema change',
-    description: 'A source changed in a way that its connections cannot follow',
+    description: 'A source changed in a way that its connections cannot apply',
     rule: 'event == "schema_change_breaking"',
     severity: 'critical',
     group_by: ['connection_id'],
@@ -41,7 +41,7 @@ const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
   },
   plan_limit: {
     name: 'Plan limit ≥ 80/100 %',
-    description: 'A limit of the plan is reached, or nearly so',
+    description: 'A limit of the billing plan is reached or almost reached',
     rule: 'event in ["plan_limit_warning", "plan_limit_reached"]',
     severity: 'warning',
     group_by: ['limit'],
@@ -49,7 +49,7 @@ const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
   },
   api_key_expiring: {
     name: 'API key expiring',
-    description: 'An API key expires soon, or has expired',
+    description: 'An API key expires soon or has expired',
     rule: 'event in ["api_key_expiring", "api_key_expired"]',
     severity: 'warning',
     group_by: ['user_id'],
@@ -57,13 +57,13 @@ const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
   },
 };
 
-/** Columns that this file decides, not the account. */
+/** Columns that this file defines; users cannot change them. */
 const OWNED = ['rule', 'normalized_rule', 'matched_kinds', 'severity', 'group_by', 'case_settings'] as const;
 const columns = (table: string) => sql.raw(OWNED.map((name) => `${table}.${name}`).join(', '));
 
 /**
- * Makes the system triggers that an account lacks, of all accounts or one, and brings the rules of the others up to this
- * version; what the account may change itself, stays. Safe to run again.
+ * Creates missing system triggers and updates the rules of existing ones to this version, for all accounts or one. Keeps
+ * whatever users can change. Idempotent.
  */
 export async function ensureSystemTriggers(db: Db, only?: string): Promise<void> {
   const ids = only === undefined ? await db.select({ id: accounts.id }).from(accounts) : [{ id: only }];

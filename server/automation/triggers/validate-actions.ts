@@ -9,14 +9,13 @@ import { EgressError } from '../../platform/net/egress-rules.ts';
 import type { Permission } from '../../api/permissions.ts';
 import { chatChannels } from '../../connector-runtime/chat-channels.ts';
 
-/** What is needed of the caller. */
 interface Caller {
   db: Db;
   deps: Deps;
   principal: { account_id: string; permissions: ReadonlySet<Permission> };
 }
 
-/** What somebody must be allowed to do himself before a trigger does it for him. */
+/** Permissions that users need themselves before a trigger may act for them. */
 const NEEDED: Partial<Record<TriggerAction['type'], Permission>> = {
   pause_connection: 'connections.update',
   run_connection: 'connections.run',
@@ -24,7 +23,7 @@ const NEEDED: Partial<Record<TriggerAction['type'], Permission>> = {
 };
 
 /**
- * Checks the actions of a trigger against what there is; channels are asked for live.
+ * Checks that everything the actions refer to exists and can be used. Channels are listed live.
  * @throws ApiError 400 `invalid_reference`, `unknown_channel`, `account_connector_not_ready`, `upstream_error`,
  * `address_not_allowed`, each with the `field`; 403 `permission_denied`.
  */
@@ -45,7 +44,7 @@ async function validateAction(ctx: Caller, action: TriggerAction, field: string)
 function requireHeld({ principal }: Caller, action: TriggerAction): void {
   const needed = NEEDED[action.type];
   if (!needed || principal.permissions.has(needed)) return;
-  throw new ApiError(403, 'permission_denied', `Permission needed: ${needed}`, { required_permission: needed });
+  throw new ApiError(403, 'permission_denied', `Missing permission: ${needed}`, { required_permission: needed });
 }
 
 async function validateChat(ctx: Caller, action: ActionOf<'send_chat_message'>, field: string): Promise<void> {
@@ -60,7 +59,7 @@ async function validateChat(ctx: Caller, action: ActionOf<'send_chat_message'>, 
       ),
     );
   if (!row)
-    throw unknown(`${field}.account_connector_id`, 'account_connector_id names no chat connector of this account');
+    throw unknown(`${field}.account_connector_id`, 'account_connector_id is not a chat connector of this account');
   const channels = await chatChannels(ctx.deps, row).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error;
     const code = error.code === 'not_a_chat_connector' ? 'invalid_reference' : error.code;
@@ -68,7 +67,7 @@ async function validateChat(ctx: Caller, action: ActionOf<'send_chat_message'>, 
   });
   const channel = channels.find(({ id }) => id === action.channel_id);
   if (channel && !channel.is_archived) return;
-  const message = channel ? `The channel ${channel.name} is archived` : `There is no channel ${action.channel_id}`;
+  const message = channel ? `Channel ${channel.name} is archived` : `Unknown channel ${action.channel_id}`;
   throw badRequest('unknown_channel', message, { field: `${field}.channel_id` });
 }
 
@@ -87,7 +86,7 @@ async function validateRecipients(ctx: Caller, action: ActionOf<'send_email'>, f
   const known = new Set(found.map(({ email }) => email));
   const recipients = action.recipients.filter((email) => !known.has(email));
   if (recipients.length === 0) return;
-  throw badRequest('invalid_reference', 'Mail goes to users of the account only', {
+  throw badRequest('invalid_reference', 'Recipients must be users of the account', {
     field: `${field}.recipients`,
     recipients,
   });
@@ -114,7 +113,7 @@ async function validateConnection(ctx: Caller, action: ActionOf<'run_connection'
         isNull(connections.deleted_at),
       ),
     );
-  if (!row) throw unknown(`${field}.connection_id`, 'connection_id names no connection of this account');
+  if (!row) throw unknown(`${field}.connection_id`, 'connection_id is not a connection of this account');
 }
 
 const unknown = (field: string, message: string) => badRequest('invalid_reference', message, { field });

@@ -1,10 +1,10 @@
 import { and, desc, eq } from 'drizzle-orm';
 import { events } from '../../../db/schema/index.ts';
-import { evaluateRule, type RuleEvent, ruleEvent, storedRuleEvent } from '../../automation/evaluation/evaluate-rule.ts';
+import { evaluateRule, type RuleEvent, ruleEvent, storedRuleEvent } from '../../automation/rules/evaluate-rule.ts';
 import { type CompiledRule, compileRule, RefusedRule } from '../../automation/rules/compile.ts';
 import { conditionSource } from '../../automation/rules/condition.ts';
 import type { RuleError } from '../../automation/rules/errors.ts';
-import { sampleFacts } from '../../automation/rules/sample.ts';
+import { sampleFacts } from '../../automation/rules/sample-facts.ts';
 import { isStatistic } from '../../events/variables.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';

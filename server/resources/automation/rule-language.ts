@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { EVENT_KINDS, type EventKind } from '../../events/kinds.ts';
 import { FUNCTIONS } from '../../automation/rules/language.ts';
-import { sampleFacts } from '../../automation/rules/sample.ts';
+import { sampleFacts } from '../../automation/rules/sample-facts.ts';
 import { VARIABLES, VARIABLES_OF } from '../../events/variables.ts';
 
 /** What rules can be made of: for who writes one. */

@@ -6,7 +6,7 @@ import type { TriggerAction } from '../../automation/triggers/action-schema.ts';
 import { emit } from '../../events/emit.ts';
 import type { EventKind } from '../../events/kinds.ts';
 import { caseSettings, DEFAULT_CASE_SETTINGS } from '../../automation/triggers/trigger-index.ts';
-import { deleteTriggerRow, forgetGroups } from '../../automation/triggers/delete-trigger.ts';
+import { deleteTriggerRow, forgetGroups } from '../../automation/delete-trigger.ts';
 import { sealActions } from '../../automation/triggers/action-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';

@@ -67,7 +67,7 @@ const OF_SUCCESS: Record<string, unknown> = {
   streams_failed: 0,
 };
 
-/** The facts of an event of this kind as they might be. */
+/** Plausible facts for an event of this kind. */
 export function sampleFacts(kind: EventKind): Record<string, unknown> {
   const facts: Record<string, unknown> = {};
   for (const name of VARIABLES_OF[kind]) facts[name] = name in BY_NAME ? BY_NAME[name] : sampleOf(name);

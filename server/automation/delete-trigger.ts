@@ -1,10 +1,10 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
-import { cases, deliveries, triggerGroups, type TriggerRow, triggers } from '../../../db/schema/index.ts';
-import type { Db } from '../../../db/types.ts';
-import { LIVE_CASE, report } from '../cases/cases.ts';
-import type { Actor } from '../../events/emit.ts';
+import { cases, deliveries, triggerGroups, type TriggerRow, triggers } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { LIVE_CASE, report } from './cases/cases.ts';
+import type { Actor } from '../events/emit.ts';
 
-/** Leaves a tombstone: what the trigger opened is resolved, what it had still to send is not sent. */
+/** Marks the trigger as deleted, resolves its live cases and cancels its unfinished deliveries. */
 export async function deleteTriggerRow(db: Db, trigger: TriggerRow, actor: Actor): Promise<void> {
   await db.update(triggers).set({ deleted_at: sql`now()`, enabled: false }).where(eq(triggers.id, trigger.id));
   await forgetGroups(db, trigger.id);
@@ -27,7 +27,7 @@ export async function deleteTriggerRow(db: Db, trigger: TriggerRow, actor: Actor
   }
 }
 
-/** What was counted or waited for under another rule is void. */
+/** Discards counts and waits, which are meaningless under a new rule. */
 export async function forgetGroups(db: Db, trigger_id: string): Promise<void> {
   await db.delete(triggerGroups).where(eq(triggerGroups.trigger_id, trigger_id));
 }

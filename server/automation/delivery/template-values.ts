@@ -2,18 +2,18 @@ import type { CaseRow, DeliveryRow, EventRow, TriggerRow } from '../../../db/sch
 import type { DeliveryReason } from './queue-deliveries.ts';
 import { eventFacts } from '../../events/variables.ts';
 
-/** A delivery with all that it is about. */
+/** A delivery with the rows that it refers to. */
 export interface DeliveryJob {
   delivery: DeliveryRow;
   trigger: TriggerRow;
   event: EventRow;
-  /** Null: the trigger opens none. */
+  /** Null: the trigger opens no cases. */
   case: CaseRow | null;
-  /** Events of a summary that nobody was told of one by one. */
+  /** Number of events that a summary stands for. */
   more_events: number;
 }
 
-/** What templates may name: the variables of the event, and these. */
+/** The values available to templates: the variables of the event, and these. */
 export function templateValues(job: DeliveryJob, publicUrl: string): Record<string, unknown> {
   const { delivery, trigger, event, case: row } = job;
   return {
@@ -42,7 +42,7 @@ const PREFIXES: Partial<Record<DeliveryReason, string>> = {
   resolved: 'Resolved',
 };
 
-/** What stands before a message that is not the first about its case; empty for the first. */
+/** Prefix of a message that is not the first about its case; empty for the first. */
 export function prefixOf({ delivery, more_events }: DeliveryJob): string {
   if (delivery.reason === 'summary') return `+${more_events} more: `;
   const prefix = PREFIXES[delivery.reason as DeliveryReason];

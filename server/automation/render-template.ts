@@ -1,16 +1,16 @@
-/** What a template is put into, which decides how values are escaped. */
+/** The format that a template produces, which decides how values are escaped. */
 export type Medium = 'text' | 'html' | 'mrkdwn' | 'json';
 
 const PLACEHOLDER = /\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,99})\s*\}\}/g;
 
 const HTML: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 const escapeHtml = (value: string) => value.replaceAll(/[&<>"']/g, (character) => HTML[character]!);
-/** Slack's three control characters: without them a value can be no link, mention or `<!channel>`. */
+/** Slack's three control characters. Without them, a value cannot become a link, mention or `<!channel>`. */
 const escapeMrkdwn = (value: string) => value.replaceAll(/[&<>]/g, (character) => HTML[character]!);
 
 /**
- * Puts values in for `{{ name }}`, and does nothing else: no logic, no nesting, and what a value brings with it is
- * never looked at again. Unknown and absent values are empty (`null` in JSON, outside of a string).
+ * Replaces `{{ name }}` by values. There is no logic and no nesting, and placeholders in values are not expanded.
+ * Unknown and absent values are empty, or `null` in JSON outside of a string.
  */
 export function renderTemplate(template: string, values: Record<string, unknown>, medium: Medium): string {
   if (medium === 'json') return renderJson(template, values);
@@ -18,7 +18,7 @@ export function renderTemplate(template: string, values: Record<string, unknown>
   return template.replaceAll(PLACEHOLDER, (_, name: string) => escape(textOf(valueOf(values, name))));
 }
 
-/** Whether a JSON template gives JSON, whatever the values. */
+/** Whether a JSON template yields valid JSON for any values. */
 export function isJsonTemplate(template: string): boolean {
   try {
     JSON.parse(renderJson(template, {}));
@@ -28,7 +28,7 @@ export function isJsonTemplate(template: string): boolean {
   }
 }
 
-/** Within a JSON string the value becomes part of it, elsewhere a JSON value of its own. */
+/** Inside a JSON string, a value becomes part of the string; elsewhere it is a JSON value. */
 function renderJson(template: string, values: Record<string, unknown>): string {
   let inString = false;
   let at = 0;

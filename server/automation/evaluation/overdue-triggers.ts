@@ -12,9 +12,9 @@ import type { Deps } from '../../deps.ts';
 import { lockEvaluation } from './evaluate-batch.ts';
 import { fireTrigger } from './fire-trigger.ts';
 
-const AT_ONCE = 100;
+const BATCH_SIZE = 100;
 
-/** Fires the proactive triggers for which what they expect has not come in time. Answers with how many. */
+/** Fires the proactive triggers whose expected event did not arrive in time. Returns their number. */
 export async function fireOverdue(deps: Deps): Promise<number> {
   const now = deps.now().toISOString();
   const accounts = await deps.db
@@ -41,13 +41,13 @@ async function fireOfAccount(tx: Db, deps: Deps, at: { account_id: string; now: 
       and(
         eq(triggers.account_id, at.account_id),
         lte(triggerGroups.due_at, at.now),
-        // What is expected may be among the events that wait.
+        // The expected event may be among those not evaluated yet.
         sql`not exists (select from events e where e.account_id = ${at.account_id}
           and e.processing_status in ('received', 'evaluating') and e.occurred_at <= ${triggerGroups.due_at})`,
       ),
     )
     .orderBy(triggerGroups.due_at)
-    .limit(AT_ONCE)
+    .limit(BATCH_SIZE)
     .for('no key update');
   let fired = 0;
   for (const { group, trigger } of due) {
@@ -98,8 +98,8 @@ async function fireDue(
   return true;
 }
 
-/** Brings the shown state of triggers up to date where only time has passed, or a case was resolved by hand. */
-export async function settleStates({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+/** Updates states of triggers that change without an event: by time, or when a user resolves a case. */
+export async function refreshTriggerStates({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const instant = now().toISOString();
   await db.execute(sql`
     update triggers t set state = 'idle'

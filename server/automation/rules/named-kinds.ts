@@ -1,12 +1,12 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
 
-/** A kind of event that a rule names, and where. */
+/** A kind of event that a rule names, and its offset. */
 export interface NamedKind {
   kind: string;
   offset: number;
 }
 
-/** The kinds of event that a rule can match at all, read off `event == "x"` and `event in [...]`; null: any. */
+/** The kinds of event that a rule can match, derived from `event == "x"` and `event in [...]`. Null: any kind. */
 export function namedKinds(ast: ASTNode): NamedKind[] | null {
   switch (ast.op) {
     case '&&':

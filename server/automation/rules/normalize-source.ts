@@ -1,30 +1,30 @@
-/** Names that other rule languages use, and what they are here. */
+/** Function names of other rule languages, with their name here. */
 const ALIASES: ReadonlyMap<string, string> = new Map([
   ['str::regex_matches', 'regex_matches'],
   ['str::to_lowercase', 'lower'],
   ['str::to_uppercase', 'upper'],
   ['str::trim', 'trim'],
-  // A reserved word of the expression language.
+  // `namespace` is a reserved word of the expression language.
   ['namespace', '_namespace'],
 ]);
 
-/** A rule in the form that the parser takes, and the way back to where the user wrote it. */
+/** A rule in the form that the parser accepts, with a mapping back to the user's text. */
 export interface NormalizedSource {
   text: string;
-  /** Offset in the user's text of an offset in `text`. */
+  /** Maps an offset in `text` to the user's text. */
   originOf(offset: number): number;
 }
 
-// Strings before names: r"…" is a string. Every alternative moves on by one character at least, none overlaps another.
+// Strings come before names, because r"…" is a string. Alternatives consume at least one character and do not overlap.
 const TOKENS =
   /[rRbB]{0,2}(?:"""[^]*?"""|'''[^]*?''')|[bB]?[rR][bB]?(?:"[^"\n]*"|'[^'\n]*')|[bB]?(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|\/\/[^\n]*|[A-Za-z_]\w*(?:::\w+)*|\s+|[^]/gy;
 const NAME = /^[A-Za-z_]\w*$/;
 
-/** What a variable is called in a normalised rule. */
+/** The name of a variable in a normalized rule. */
 export const identifierOf = (variable: string) => (variable === 'namespace' ? '_namespace' : variable);
 export const variableOf = (identifier: string) => (identifier === '_namespace' ? 'namespace' : identifier);
 
-/** Replaces aliases, and `has(name)` by `(name != null)`; text inside of string literals stays as it is. */
+/** Replaces aliases, and `has(name)` by `(name != null)`. String literals stay unchanged. */
 export function normalizeSource(source: string): NormalizedSource {
   const tokens = [...source.matchAll(TOKENS)];
   const moved: { to: number; from: number; length: number }[] = [];

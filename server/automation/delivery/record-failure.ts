@@ -5,24 +5,24 @@ import type { Deps } from '../../deps.ts';
 import { automationActor, note } from '../cases/cases.ts';
 import { sendDelivery, WAITING } from './queue-deliveries.ts';
 import { emit } from '../../events/emit.ts';
-import { DeliveryError, passing } from './delivery-error.ts';
-import type { DeliveryJob } from './values.ts';
+import { DeliveryError, temporary } from './delivery-error.ts';
+import type { DeliveryJob } from './template-values.ts';
 
-/** Attempts in all; the pauses between them in units of DELIVERY_BACKOFF_SECONDS: 1 m to 12 h when that is a minute. */
+/** Pauses are in units of DELIVERY_BACKOFF_SECONDS: from 1 minute to 12 hours when that is a minute. */
 const MAX_ATTEMPTS = 8;
 const PAUSES = [1, 5, 15, 60, 180, 360, 720];
-/** Waits that the other side asks for cost no attempt, but they end too. */
-const LONGEST_WAIT_MS = 24 * 3_600_000;
-const MAX_ERROR = 1000;
+/** Waits requested by the receiver do not count as attempts, but end after this time. */
+const MAX_WAIT_MS = 24 * 3_600_000;
+const MAX_ERROR_LENGTH = 1000;
 
-/** Plans the next attempt, or gives the delivery up and says so. */
+/** Schedules the next attempt, or ends the delivery and reports its failure. */
 export async function recordFailure(deps: Deps, job: DeliveryJob, thrown: unknown): Promise<void> {
   const error = describe(deps, job, thrown);
   const { delivery } = job;
   const now = deps.now();
-  const asked = error.options.until && now.getTime() - Date.parse(delivery.created_at) < LONGEST_WAIT_MS;
+  const asked = error.options.until && now.getTime() - Date.parse(delivery.created_at) < MAX_WAIT_MS;
   await deps.db.transaction(async (tx) => {
-    if (error.options.pointless) await end(tx, job, { status: 'suppressed', error });
+    if (error.options.obsolete) await end(tx, job, { status: 'suppressed', error });
     else if (asked) await retry(tx, deps, { job, error, at: error.options.until!, attempts: delivery.attempts - 1 });
     else if (error.options.retryable && delivery.attempts < MAX_ATTEMPTS) {
       const pause = (PAUSES[delivery.attempts - 1] ?? PAUSES.at(-1)!) * deps.config.DELIVERY_BACKOFF_SECONDS;
@@ -34,13 +34,13 @@ export async function recordFailure(deps: Deps, job: DeliveryJob, thrown: unknow
 
 function describe(deps: Deps, { delivery }: DeliveryJob, thrown: unknown): DeliveryError {
   if (thrown instanceof DeliveryError) return thrown;
-  deps.log.error({ err: thrown, delivery_id: delivery.id }, 'an action failed in an unforeseen way');
-  return passing('unexpected_error', 'The action failed in an unforeseen way');
+  deps.log.error({ err: thrown, delivery_id: delivery.id }, 'action failed unexpectedly');
+  return temporary('unexpected_error', 'The action failed unexpectedly');
 }
 
 const stillWaiting = ({ delivery }: DeliveryJob) =>
   and(eq(deliveries.id, delivery.id), inArray(deliveries.status, WAITING));
-const textOf = (error: DeliveryError) => `${error.code}: ${error.message}`.slice(0, MAX_ERROR);
+const textOf = (error: DeliveryError) => `${error.code}: ${error.message}`.slice(0, MAX_ERROR_LENGTH);
 
 async function retry(
   db: Db,

@@ -1,7 +1,7 @@
 import type { EventRow } from '../../../db/schema/index.ts';
-import type { CompiledRule } from '../rules/compile.ts';
-import { RuleError } from '../rules/errors.ts';
-import { ruleVariables } from '../rules/rule-variables.ts';
+import type { CompiledRule } from './compile.ts';
+import { RuleError } from './errors.ts';
+import { ruleVariables } from './rule-variables.ts';
 import { eventFacts, isEventKind, isStatistic, VARIABLES_OF } from '../../events/variables.ts';
 
 /** An event as rules see it. */
@@ -9,14 +9,14 @@ export interface RuleEvent {
   kind: string;
   /** The variables as JSON. */
   facts: Record<string, unknown>;
-  /** The variables as the language has them. */
+  /** The variables in the types of the rule language. */
   variables: Record<string, unknown>;
 }
 
 export interface RuleOutcome {
   matched: boolean;
   error: RuleError | null;
-  /** Whether the error speaks against the rule; not so when the event simply lacks what the rule compares. */
+  /** Whether the rule is at fault. False when the event lacks a variable that the rule compares. */
   blames_rule: boolean;
 }
 
@@ -30,7 +30,7 @@ export function ruleEvent(facts: Record<string, unknown>): RuleEvent {
 
 export const storedRuleEvent = (event: EventRow): RuleEvent => ruleEvent(eventFacts(event));
 
-/** Holds a rule against an event: what the engine does, and the tester too. An error is no match. */
+/** Evaluates a rule on an event, for the engine and the rule tester alike. An error counts as no match. */
 export function evaluateRule(rule: CompiledRule, event: RuleEvent): RuleOutcome {
   if (rule.kinds && !rule.kinds.includes(event.kind)) return NO_MATCH;
   try {
@@ -41,7 +41,7 @@ export function evaluateRule(rule: CompiledRule, event: RuleEvent): RuleOutcome 
   }
 }
 
-/** The kind of event has no such variable, or the connection has not run often enough for a statistic. */
+/** True when the kind of event has no such variable, or the connection has too few runs for a statistic. */
 function lacksVariable(rule: CompiledRule, { kind, facts }: RuleEvent): boolean {
   const carried = isEventKind(kind) ? VARIABLES_OF[kind] : null;
   return rule.variables.some(

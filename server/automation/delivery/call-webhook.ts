@@ -34,7 +34,9 @@ export async function callWebhook(
     signal.throwIfAborted();
     if (late.aborted) throw temporary('timeout', `No response within ${TIMEOUT_MS / 1000} s`);
     if (error instanceof EgressError) {
-      throw error.code === 'host_not_found' ? temporary(error.code, error.message) : permanent(error.code, error.message);
+      throw error.code === 'host_not_found'
+        ? temporary(error.code, error.message)
+        : permanent(error.code, error.message);
     }
     throw temporary('unreachable', `The webhook URL cannot be reached (${codeOf(error)})`);
   }

@@ -82,7 +82,8 @@ async function rerun(db: Db, deps: Deps, { job, max_reruns }: { job: DeliveryJob
   const run_id = job.event.connection_run_id;
   const [run] = run_id ? await db.select().from(connectionRuns).where(eq(connectionRuns.id, run_id)) : [];
   if (!run) throw permanent('no_run', 'The event does not refer to a run');
-  if (run.custom_run_plan_id !== null) throw permanent('custom_run', 'Chunks of a custom run cannot be rerun by a trigger');
+  if (run.custom_run_plan_id !== null)
+    throw permanent('custom_run', 'Chunks of a custom run cannot be rerun by a trigger');
   if ((await rerunsBefore(db, run.id)) >= max_reruns) {
     const message = `The run was already rerun ${max_reruns} times`;
     throw new DeliveryError('max_reruns', message, { retryable: false, obsolete: true });
@@ -141,7 +142,10 @@ async function start(db: Db, deps: Deps, { job, run }: { job: DeliveryJob; run: 
     throw temporary('plan_limit', 'The remaining credits are held by active runs');
   }
   if (refusal) {
-    throw permanent('plan_limit', 'The billing plan does not allow the run: credits are used up or a payment is overdue');
+    throw permanent(
+      'plan_limit',
+      'The billing plan does not allow the run: credits are used up or a payment is overdue',
+    );
   }
   try {
     await startRun(db, deps.queue, {

@@ -149,11 +149,7 @@ function fires(batch: EvaluationBatch, { trigger, event }: Match, group: Record<
   return true;
 }
 
-async function resolve(
-  tx: Db,
-  deps: Deps,
-  { batch, match }: { batch: EvaluationBatch; match: Match },
-): Promise<void> {
+async function resolve(tx: Db, deps: Deps, { batch, match }: { batch: EvaluationBatch; match: Match }): Promise<void> {
   const { trigger, event, facts } = match;
   const group = groupOf(trigger, facts);
   if (batch.live_cases.size === 0 || !batch.live_cases.delete(dedupKey({ trigger, group }))) return;

@@ -51,10 +51,16 @@ const CallWebhook = z
     url: text(1, 2000).refine(isWebAddress, 'Not a valid https:// URL'),
     headers: headers(),
     secret: text(1, 300)
-      .refine(isWebhookSecret, 'A secret is whsec_ followed by 24 to 64 bytes in base64, or any text of at least 16 characters')
+      .refine(
+        isWebhookSecret,
+        'A secret is whsec_ followed by 24 to 64 bytes in base64, or any text of at least 16 characters',
+      )
       .nullable()
       .default(null)
-      .meta({ description: 'Signs the calls (Standard Webhooks). Write-only: responses show a mask; sending the mask keeps the secret.' }),
+      .meta({
+        description:
+          'Signs the calls (Standard Webhooks). Write-only: responses show a mask; sending the mask keeps the secret.',
+      }),
     payload_template: text(1, MAX_BODY_LENGTH)
       .refine(isJsonTemplate, 'The template does not produce valid JSON')
       .nullable()

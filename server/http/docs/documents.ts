@@ -28,6 +28,7 @@ const GUIDES = [
   'custom-runs',
   'automation',
   'git-ops',
+  'operation',
 ];
 
 /** Single files, in the order of the index. */
@@ -37,7 +38,9 @@ const FILES: [file: string, url: string, section: Section][] = [
   ['server/docs/glossary.md', '/docs/glossary', 'Inside the service'],
   ['server/docs/states.md', '/docs/states', 'Inside the service'],
   ['server/connectors/README.md', '/docs/connectors', 'Inside the service'],
-  ['server/connectors/kits/sql/README.md', '/docs/sql-kit', 'Inside the service'],
+  ['server/connectors/kits/sql/README.md', '/docs/kits/sql', 'Inside the service'],
+  ['server/connectors/kits/rest/README.md', '/docs/kits/rest', 'Inside the service'],
+  ['server/connectors/kits/files/README.md', '/docs/kits/files', 'Inside the service'],
   ['server/connectors/kits/files/README.md', '/docs/files-kit', 'Inside the service'],
   ['client/console/README.md', '/docs/console', 'Inside the service'],
 ];
@@ -49,7 +52,7 @@ export const servedDocuments = (): Promise<ServedDocument[]> => (documents ??= r
 
 async function readAll(): Promise<ServedDocument[]> {
   const folder = (name: string) => [...new Bun.Glob('*.md').scanSync({ cwd: join(ROOT, name) })].toSorted();
-  const place = (file: string) => (GUIDES.indexOf(file.replace('.md', '')) + GUIDES.length) % (GUIDES.length * 2);
+  const place = (file: string) => [...GUIDES, file.replace('.md', '')].indexOf(file.replace('.md', ''));
   const guides = folder('server/docs/guides').toSorted((a, b) => place(a) - place(b));
   const connectors = new Set(allConnectors().flatMap(({ name, hidden }) => (hidden ? [] : [name])));
   const places: [file: string, url: string, section: Section][] = [
@@ -82,7 +85,12 @@ async function documentAt(place: Pick<ServedDocument, 'file' | 'url' | 'section'
   const markdown = await file.text();
   const [, heading = place.file] = /^# (.+)$/m.exec(markdown) ?? [];
   const [, paragraph = ''] = /^# .+\n+((?:(?![#|`\-!>]).+\n?)+)/m.exec(markdown) ?? [];
-  return { ...place, title: plain(heading), summary: firstSentence(plain(paragraph)), markdown };
+  return {
+    ...place,
+    title: plain(heading),
+    summary: firstSentence(plain(paragraph.replace(/^\*\*\w+\.\*\*/, ''))),
+    markdown,
+  };
 }
 
 /** Markdown without its marks, for one line of an index. */

@@ -4,9 +4,9 @@ import type { ServedDocument } from './documents.ts';
 /** Pictures that documents show, by file. */
 export const PICTURES: Record<string, string> = { 'client/console/overview.png': '/docs/assets/overview.png' };
 
-/** HTML of a Markdown file. Embedded HTML is escaped; links lead to served pages, to headings or to https addresses only. */
+/** HTML of a Markdown file without its comments. Embedded HTML is escaped; links lead to served pages, to headings or to https addresses only. */
 export function renderDocument(document: ServedDocument, all: ServedDocument[]): string {
-  const html = Bun.markdown.html(document.markdown, {
+  const html = Bun.markdown.html(document.markdown.replaceAll(/<!--[^]*?-->/g, ''), {
     noHtmlBlocks: true,
     noHtmlSpans: true,
     headings: { ids: true },

@@ -128,7 +128,7 @@ async function fail(deps: Deps, { task, row, error }: Ending & { error: unknown 
   const known = error instanceof ConnectorError;
   if (!known) deps.log.error({ err: error, task_id: task.id }, 'an export failed in an unforeseen way');
   const code = known ? error.code : 'internal_error';
-  const message = known ? error.message : 'The export could not be made';
+  const message = known ? error.message : 'The export failed';
   await deps.db.transaction(async (tx) => {
     await tx
       .update(tasks)

@@ -54,7 +54,8 @@ const CHALLENGE: ToldHeaders = {
 };
 
 function success({ procedure, endpoint }: ServedProcedure): ZodOpenApiResponseObject {
-  const description = endpoint.status === 201 ? 'Made' : endpoint.status === 204 ? 'Done, no body' : 'Successful';
+  const description =
+    endpoint.status === 201 ? 'Created' : endpoint.status === 204 ? 'Done, without a body' : 'Successful';
   const headers = {
     ...EVERYWHERE,
     ...('offset' in endpoint.query.shape && TOTAL),

@@ -6,26 +6,26 @@ import { IDEMPOTENCY_HEADER } from './idempotency.ts';
 import { responsesOf } from './openapi-responses.ts';
 import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
 
-/** Sections of the reference in their order, by what their paths look like; the first that fits. */
+/** Sections of the API reference in order. The first pattern that matches the path counts. */
 const SECTIONS: [name: string, paths: RegExp, description: string][] = [
-  ['Network logs', /\/network_logs$/, 'Every request that the connectors of a run made, as gzipped JSON Lines.'],
+  ['Network logs', /\/network_logs$/, 'Every request of the connectors of a run, as gzipped JSON Lines.'],
   ['Connections', /^\/connections\b/, 'Pipelines from a source to a destination, their runs and stream runs.'],
-  ['Connectors', /^\/connectors\b/, 'The catalogue: kinds of sources and destinations and their parameters.'],
-  ['Sources and destinations', /^\/account_connectors\b/, 'Connectors as the account has set them up.'],
-  ['Users', /^\/users\b/, 'Who may use the account, and the caller himself.'],
-  ['Roles and permissions', /^\/roles\b/, 'Permissions are given to users by roles.'],
+  ['Connectors', /^\/connectors\b/, 'Kinds of sources and destinations with their parameters.'],
+  ['Sources and destinations', /^\/account_connectors\b/, 'Connectors with the settings of the account.'],
+  ['Users', /^\/users\b/, 'Users of the account, and the calling user.'],
+  ['Roles and permissions', /^\/roles\b/, 'Roles grant permissions to users.'],
   ['Automation', /^\/automation\b/, 'Events, the triggers that watch them, and the cases that triggers open.'],
-  ['Billing', /^\/billing\b/, 'Plans, their limits, and what was used.'],
+  ['Billing', /^\/billing\b/, 'Plans, limits and usage.'],
 ];
 
 const DESCRIPTION = `Pipelines that move data from sources to destinations.
 
-Every request carries \`Authorization: Bearer <API key>\`. Errors are \`{detail, code}\`, those of status 422
-\`{detail: [{loc, msg, type}]}\`. Checks come in this order: key, permission, shape, object, state, plan.`;
+Every request carries \`Authorization: Bearer <API key>\`. Errors are \`{detail, code}\`; with status 422,
+\`{detail: [{loc, msg, type}]}\`. Requests are checked in this order: key, permission, shape, object, state, plan.`;
 
 /**
- * The OpenAPI document of what is served. The library's own reading of a procedure knows neither the parts of its input
- * nor its status, so the operations are handed to it, made of the declarations that the routes are made of.
+ * The OpenAPI document. trpc-to-openapi knows neither the parts of a procedure's input nor its status, so it receives
+ * operations built from the declarations of the routes.
  */
 export function openApiDocument(served: readonly ServedProcedure[]) {
   const paths: ZodOpenApiPathsObject = {};

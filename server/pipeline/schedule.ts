@@ -85,7 +85,7 @@ export function nextRunAt(schedule: Schedule, from: { anchor: Date; after: Date 
 
 /** The schedule in words, e.g. "Every 15 minutes". */
 export function describeSchedule(schedule: Schedule): string {
-  if (schedule.type === 'manual') return 'Only when started by hand or through the interface';
+  if (schedule.type === 'manual') return 'Manual: runs only on request';
   const zone = ` (${schedule.timezone})`;
   if (schedule.time_of_day !== null) return `Every day at ${schedule.time_of_day}${zone}`;
   if (schedule.type === 'cron') {

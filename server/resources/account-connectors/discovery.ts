@@ -21,7 +21,7 @@ export const Discovery = z.object({
       error: z.object({ code: z.string(), message: z.string() }).nullable(),
     })
     .nullable()
-    .meta({ description: 'Null when nobody has ordered a discovery.' }),
+    .meta({ description: 'Null if no discovery was requested.' }),
 });
 
 export async function readDiscovery(

@@ -31,7 +31,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('POST', '/account_connectors/generate_ssh_key', {
         operation_id: 'generate_ssh_key',
-        summary: 'A key pair for a tunnel; nothing of it is kept',
+        summary: 'Generate a key pair for an SSH tunnel; it is not stored',
         errors: [402],
       }),
     )
@@ -41,7 +41,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('GET', '/account_connectors', {
         operation_id: 'list_account_connectors',
-        summary: 'Sources and destinations of the account, newest first',
+        summary: 'List sources and destinations, newest first',
         query: AccountConnectorQuery,
       }),
     )
@@ -51,7 +51,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('POST', '/account_connectors', {
         operation_id: 'create_account_connector',
-        summary: 'Makes a source or destination and tests it',
+        summary: 'Create a source or destination and test it',
         status: 201,
         query: UsageRange,
         body: CreateAccountConnectorRequest,
@@ -64,7 +64,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('GET', '/account_connectors/{connector_type}/{account_connector_id}', {
         operation_id: 'get_account_connector',
-        summary: 'One source or destination',
+        summary: 'Get a source or destination',
         path: { connector_type: ConnectorType },
       }),
     )
@@ -74,7 +74,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}', {
         operation_id: 'update_account_connector',
-        summary: 'Changes a source or destination; other credentials bring a new test',
+        summary: 'Edit a source or destination; changed credentials are tested',
         body: UpdateAccountConnectorRequest,
         errors: [400],
       }),
@@ -85,7 +85,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('DELETE', '/account_connectors/{account_connector_id}', {
         operation_id: 'delete_account_connector',
-        summary: 'Deletes a source or destination that no connection uses',
+        summary: 'Delete a source or destination that no connection uses',
         status: 204,
         errors: [400],
       }),
@@ -96,7 +96,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/login', {
         operation_id: 'login_account_connector',
-        summary: 'Signs in to the other side: the real check with the stored credentials',
+        summary: 'Test a source or destination with its stored credentials',
         errors: [400],
       }),
     )
@@ -118,7 +118,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/catalog', {
         operation_id: 'update_account_connector_catalog',
-        summary: 'Says how fields of a source are treated in every connection of it; answers with the whole catalog',
+        summary: 'Set field options for every connection of a source; returns the catalog',
         body: UpdateAccountConnectorCatalogRequest,
         errors: [400],
       }),
@@ -129,7 +129,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('GET', '/account_connectors/{account_connector_id}/dynamic_possible_values/{parameter_name}', {
         operation_id: 'list_dynamic_possible_values',
-        summary: 'What a parameter can be, asked of the other side: value to label',
+        summary: 'List possible values of a parameter, requested from the connected system, with labels',
         description: 'At most 5,000, alphabetic by label; asked at most once a minute.',
         query: z.object({ connection_id: z.string().optional(), stream_id: z.guid().toLowerCase().optional() }),
         errors: [400],
@@ -141,7 +141,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/validate_parameter', {
         operation_id: 'validate_parameter',
-        summary: 'Tells whether a parameter could have a value; a value that is wrong is a success of the question',
+        summary: 'Validate a value of a parameter; 200 with is_valid=false when invalid',
         body: ValidationRequest,
         errors: [400],
       }),
@@ -156,7 +156,7 @@ export const accountConnectorsRouter = router({
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/source_tasks/export_metadata', {
         operation_id: 'export_source_metadata',
-        summary: 'Exports what is known of a source, in the background; answers with the id of the task',
+        summary: 'Export the metadata of a source in the background; returns the id of the task',
         description:
           'Ends with the event `metadata_export_succeeded`, whose payload has a link, or `metadata_export_failed`.',
         body: ExportSourceMetadataRequest.nullable(),

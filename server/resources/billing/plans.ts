@@ -43,7 +43,7 @@ export async function changePlan(ctx: Ctx, input: ChangePlan): Promise<PlanSchem
     event: 'plan_changed',
     actor: actorOf(ctx.principal),
     resource: { type: 'account', id: account_id, name: after.account.name },
-    summary: `The plan is ${after.plan.name}, it was ${before.plan.name}`,
+    summary: `The plan changed from ${before.plan.name} to ${after.plan.name}`,
     payload: {
       plan_name: after.plan.name,
       previous_plan_name: before.plan.name,

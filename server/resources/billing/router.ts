@@ -13,7 +13,7 @@ export const billingRouter = router({
     .concat(
       rest('GET', '/billing/plans', {
         operation_id: 'list_plans',
-        summary: 'The plans that there are, and which of them the account has',
+        summary: 'List billing plans and the plan of the account',
       }),
     )
     .output(z.array(PlanSchema))
@@ -22,7 +22,7 @@ export const billingRouter = router({
     .concat(
       rest('GET', '/billing/usage/aggregated', {
         operation_id: 'get_aggregated_usage',
-        summary: 'Usage of the account on the days of a range, and its limits',
+        summary: 'Get the usage of the account in a date range, and its limits',
         query: UsageRange,
         errors: [400],
       }),
@@ -33,7 +33,7 @@ export const billingRouter = router({
     .concat(
       rest('GET', '/billing/usage/connection-usage', {
         operation_id: 'list_connection_usage',
-        summary: 'Usage by connection, most rows first',
+        summary: 'List usage by connection, most rows first',
         query: UsageDays,
         errors: [400],
       }),

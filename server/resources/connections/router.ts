@@ -26,7 +26,7 @@ export const connectionsRouter = router({
     .concat(
       rest('GET', '/connections', {
         operation_id: 'list_connections',
-        summary: 'Connections of the account, newest first',
+        summary: 'List connections, newest first',
         query: ConnectionQuery,
       }),
     )
@@ -40,7 +40,7 @@ export const connectionsRouter = router({
     .concat(
       rest('POST', '/connections', {
         operation_id: 'create_connection',
-        summary: 'Makes a connection; without streams it takes all of the source',
+        summary: 'Create a connection; without streams it selects all streams of the source',
         status: 201,
         query: UsageRange,
         body: CreateConnectionRequest,
@@ -50,14 +50,16 @@ export const connectionsRouter = router({
     .output(ConnectionSchema)
     .mutation(({ ctx, input }) => createConnection(ctx, input)),
   get: read
-    .concat(rest('GET', '/connections/{connection_id}', { operation_id: 'get_connection', summary: 'One connection' }))
+    .concat(
+      rest('GET', '/connections/{connection_id}', { operation_id: 'get_connection', summary: 'Get a connection' }),
+    )
     .output(exactAnswer(ConnectionSchema))
     .query(({ ctx, input }) => getConnection(ctx, input)),
   update: write('connections.update')
     .concat(
       rest('POST', '/connections/{connection_id}', {
         operation_id: 'update_connection',
-        summary: 'Changes, pauses or resumes a connection',
+        summary: 'Edit, pause or resume a connection',
         body: UpdateConnectionRequest,
         errors: [400, 402],
       }),
@@ -68,7 +70,7 @@ export const connectionsRouter = router({
     .concat(
       rest('DELETE', '/connections/{connection_id}', {
         operation_id: 'delete_connection',
-        summary: 'Deletes a connection and stops its active run; what was loaded stays',
+        summary: 'Delete a connection and stop its active run; loaded data stays',
         status: 204,
       }),
     )
@@ -78,7 +80,7 @@ export const connectionsRouter = router({
     .concat(
       rest('POST', '/connections/{connection_id}/update_catalog', {
         operation_id: 'update_connection_catalog',
-        summary: "Discovers the source's streams anew, in the background; answers with the id of the task",
+        summary: "Refresh the source's catalog in the background; returns the id of the task",
         errors: [400],
       }),
     )
@@ -100,7 +102,7 @@ export const connectionsRouter = router({
     .concat(
       rest('GET', '/connections/{connection_id}/field_mapping_sources', {
         operation_id: 'list_field_mapping_sources',
-        summary: 'Connections whose field settings can be copied, the most alike first',
+        summary: 'List connections whose field settings can be copied, most similar first',
         description: 'A create copies them by `copy_field_mapping_from_connection_id`.',
       }),
     )

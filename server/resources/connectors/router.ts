@@ -10,7 +10,7 @@ export const connectorsRouter = router({
     .concat(
       rest('GET', '/connectors', {
         operation_id: 'list_connectors',
-        summary: 'The catalogue of sources and destinations',
+        summary: 'List connectors',
       }),
     )
     .output(z.array(ConnectorSchema))
@@ -19,7 +19,7 @@ export const connectorsRouter = router({
     .concat(
       rest('GET', '/connectors/{connector_type}/{connector_name}', {
         operation_id: 'get_connector',
-        summary: 'One entry of the catalogue, with its parameters',
+        summary: 'Get a connector with its parameters',
         path: { connector_type: ConnectorType },
         query: z.object({ connector_id: z.string().optional() }),
         errors: [400],

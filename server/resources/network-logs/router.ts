@@ -17,7 +17,7 @@ export const networkLogsRouter = router({
     .concat(
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/network_logs', {
         operation_id: 'download_connection_run_network_logs',
-        summary: 'Network logs of a run: a gzip file, one member a segment',
+        summary: 'Download the network logs of a run as gzipped JSON Lines',
         query: RunLogsQuery,
         errors: [403],
         produces,
@@ -28,7 +28,7 @@ export const networkLogsRouter = router({
     .concat(
       rest('GET', '/connection_runs/{connection_run_id}/network_logs', {
         operation_id: 'download_run_network_logs',
-        summary: 'Network logs of a run: a gzip file, one member a segment',
+        summary: 'Download the network logs of a run as gzipped JSON Lines',
         query: RunLogsQuery,
         errors: [403],
         produces,
@@ -39,7 +39,7 @@ export const networkLogsRouter = router({
     .concat(
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/network_logs', {
         operation_id: 'download_stream_run_network_logs',
-        summary: 'Network logs of one side of a stream run, under Content-Encoding: gzip',
+        summary: 'Get the network logs of one side of a stream run, with Content-Encoding: gzip',
         path: { stream_run_id: z.guid() },
         query: z.object({ connector_type: ConnectorType, cross_account }),
         errors: [403],

@@ -8,7 +8,7 @@ import { createRole, deleteRole, getRole, listRoles, updateRole } from './servic
 export const rolesRouter = router({
   list: read
     .concat(
-      rest('GET', '/roles', { operation_id: 'list_roles', summary: 'Roles: those of the system first, then by name' }),
+      rest('GET', '/roles', { operation_id: 'list_roles', summary: 'List roles: system roles first, then by name' }),
     )
     .output(z.array(RoleSchema))
     .query(({ ctx }) => listRoles(ctx)),
@@ -16,7 +16,7 @@ export const rolesRouter = router({
     .concat(
       rest('POST', '/roles', {
         operation_id: 'create_role',
-        summary: 'Makes a role',
+        summary: 'Create a role',
         status: 201,
         body: CreateRequest,
         errors: [400, 402],
@@ -25,16 +25,14 @@ export const rolesRouter = router({
     .output(RoleSchema)
     .mutation(({ ctx, input }) => createRole(ctx, input)),
   get: read
-    .concat(
-      rest('GET', '/roles/{role_id}', { operation_id: 'get_role', summary: 'One role with the users who have it' }),
-    )
+    .concat(rest('GET', '/roles/{role_id}', { operation_id: 'get_role', summary: 'Get a role and its users' }))
     .output(RoleSchema)
     .query(({ ctx, input }) => getRole(ctx, input)),
   update: write('roles.manage')
     .concat(
       rest('POST', '/roles/{role_id}', {
         operation_id: 'update_role',
-        summary: 'Changes a role; system roles cannot be changed',
+        summary: 'Edit a role; system roles cannot be edited',
         body: UpdateRequest,
         errors: [400],
       }),
@@ -45,7 +43,7 @@ export const rolesRouter = router({
     .concat(
       rest('DELETE', '/roles/{role_id}', {
         operation_id: 'delete_role',
-        summary: 'Deletes a role that nobody has',
+        summary: 'Delete a role that no user has',
         status: 204,
         errors: [400],
       }),
@@ -56,7 +54,7 @@ export const rolesRouter = router({
     .concat(
       rest('POST', '/roles/{role_id}/users/{user_id}', {
         operation_id: 'add_user_to_role',
-        summary: 'Gives a user the role',
+        summary: 'Assign the role to a user',
         errors: [400],
       }),
     )
@@ -66,7 +64,7 @@ export const rolesRouter = router({
     .concat(
       rest('DELETE', '/roles/{role_id}/users/{user_id}', {
         operation_id: 'remove_user_from_role',
-        summary: 'Takes the role from a user',
+        summary: 'Remove the role from a user',
         status: 204,
         errors: [400],
       }),

@@ -159,7 +159,7 @@ export const CustomRunPlanLaunchResponse = z
     status: z.enum(['launched', 'partially_launched', 'nothing_to_do']),
     connection_run_ids: z.array(z.string()),
     first_connection_run_id: z.string().nullable(),
-    launched_count: z.int().meta({ description: 'Runs that were made, those that wait for their turn included' }),
+    launched_count: z.int().meta({ description: 'Runs that were created, including queued ones' }),
     queued_count: z.int().meta({ description: 'Runs that wait for their turn' }),
     skipped_count: z.int(),
     skipped: z.array(z.object({ index: z.int(), reason: z.string() })),

@@ -14,8 +14,8 @@ const oneOrMore = { description: 'One or more; repeat the parameter.' };
 
 export const RunQuery = Page.extend({
   status: z.array(z.enum(RUN_STATUSES)).max(20).optional().meta(oneOrMore),
-  created_from: moment().optional().meta({ description: 'Only runs made at this instant or later.' }),
-  created_before: moment().optional().meta({ description: 'Only runs made before this instant.' }),
+  created_from: moment().optional().meta({ description: 'Only runs created at this instant or later.' }),
+  created_before: moment().optional().meta({ description: 'Only runs created before this instant.' }),
 });
 export type RunQuery = z.infer<typeof RunQuery>;
 

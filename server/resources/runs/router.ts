@@ -28,7 +28,7 @@ export const runsRouter = router({
     .concat(
       rest('GET', '/connections/{connection_id}/runs', {
         operation_id: 'list_connection_runs',
-        summary: 'Runs of a connection, newest first',
+        summary: 'List the runs of a connection, newest first',
         query: RunQuery,
       }),
     )
@@ -38,7 +38,7 @@ export const runsRouter = router({
     .concat(
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs', {
         operation_id: 'list_stream_runs',
-        summary: 'Stream runs of a run, by namespace and name',
+        summary: 'List the stream runs of a run, by namespace and name',
         query: CrossAccount.extend(StreamRunQuery.shape),
         errors: [403],
       }),
@@ -58,7 +58,7 @@ export const runsRouter = router({
     .concat(
       rest('POST', '/connections/{connection_id}/run', {
         operation_id: 'run_connection',
-        summary: 'Starts a plain run, or a custom one; answers with the id of the (first) run',
+        summary: 'Start a plain or custom run; returns the id of the first run',
         description: 'Without a body, with `null` or `{}` a plain run. Null: every chunk of the custom run is skipped.',
         body: CustomRunParameters.nullable(),
         body_key: 'parameters',
@@ -71,7 +71,7 @@ export const runsRouter = router({
     .concat(
       rest('GET', '/connections/custom-run/split-options', {
         operation_id: 'get_custom_run_split_options',
-        summary: 'What a custom run can be split into',
+        summary: 'Get the split options of custom runs',
       }),
     )
     .output(CustomRunSplitOptions)
@@ -80,7 +80,7 @@ export const runsRouter = router({
     .concat(
       rest('POST', '/connections/{connection_id}/run/preview', {
         operation_id: 'preview_custom_run',
-        summary: 'Plans a custom run and shows what it would do; the plan can be launched for an hour',
+        summary: 'Preview a custom run; the plan can be launched for an hour',
         body: CustomRunParameters,
         body_key: 'parameters',
         errors: [400, 402],
@@ -92,7 +92,7 @@ export const runsRouter = router({
     .concat(
       rest('POST', '/connections/{connection_id}/run/launch-plan', {
         operation_id: 'launch_custom_run_plan',
-        summary: 'Launches a plan, or some of its chunks; a second time it answers the same and starts nothing',
+        summary: 'Launch a plan or some of its chunks; repeating it returns the same and starts nothing',
         body: CustomRunPlanLaunchRequest,
         errors: [400, 402],
       }),
@@ -103,7 +103,7 @@ export const runsRouter = router({
     .concat(
       rest('POST', '/connections/{connection_run_id}/stop', {
         operation_id: 'stop_connection_run',
-        summary: 'Asks a run to stop; null when it had ended already',
+        summary: 'Stop a run; returns null if it has already ended',
       }),
     )
     .output(z.string().nullable())
@@ -112,7 +112,7 @@ export const runsRouter = router({
     .concat(
       rest('POST', '/connections/{connection_run_id}/rerun', {
         operation_id: 'rerun_connection_run',
-        summary: "Starts a new run with the streams of one that has ended; answers with the new run's id",
+        summary: 'Rerun a finished run; returns the id of the new run',
         errors: [400, 402],
       }),
     )

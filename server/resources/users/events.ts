@@ -66,8 +66,8 @@ export async function emitKeyEvent(
 ): Promise<void> {
   const { user, key, facts } = change;
   const verb = {
-    api_key_created: 'was made',
-    api_key_rotated: 'replaces the former one',
+    api_key_created: 'was created',
+    api_key_rotated: 'replaces the previous one',
     api_key_revoked: 'was revoked',
   };
   await emit(db, {

@@ -35,14 +35,14 @@ import { updateUser } from './update.ts';
 
 export const usersRouter = router({
   list: read
-    .concat(rest('GET', '/users', { operation_id: 'list_users', summary: 'Users of the account, newest first' }))
+    .concat(rest('GET', '/users', { operation_id: 'list_users', summary: 'List users, newest first' }))
     .output(z.array(UserSchemaWithMeTagged))
     .query(({ ctx }) => listUsers(ctx)),
   create: write('users.manage')
     .concat(
       rest('POST', '/users', {
         operation_id: 'create_user',
-        summary: 'Adds a user and makes the invitation link that lets him in',
+        summary: 'Create a user and an invitation link',
         status: 201,
         query: UsageRange,
         body: CreateUserRequest,
@@ -55,21 +55,21 @@ export const usersRouter = router({
     .concat(
       rest('GET', '/users/me', {
         operation_id: 'get_current_user',
-        summary: 'The calling user, with account, permissions and key',
+        summary: 'Get the calling user with account, permissions and key',
       }),
     )
     .output(ExpandedUserSchema)
     .query(({ ctx }) => getMe(ctx)),
   get: read
-    .concat(rest('GET', '/users/{user_id}', { operation_id: 'get_user', summary: 'One user' }))
+    .concat(rest('GET', '/users/{user_id}', { operation_id: 'get_user', summary: 'Get a user' }))
     .output(UserSchema)
     .query(({ ctx, input }) => getUser(ctx, input)),
   update: write(null)
     .concat(
       rest('POST', '/users/{user_id}', {
         operation_id: 'update_user',
-        summary: 'Changes, disables or enables a user',
-        description: 'Everybody may change name, time zone and locale of his own; all else needs `users.manage`.',
+        summary: 'Edit, disable or enable a user',
+        description: 'Users may edit their own name, time zone and locale; everything else needs `users.manage`.',
         body: UpdateUserRequest,
         errors: [400, 402, 403],
       }),
@@ -80,7 +80,7 @@ export const usersRouter = router({
     .concat(
       rest('DELETE', '/users/{user_id}', {
         operation_id: 'delete_user',
-        summary: 'Removes a user; his keys stop working at once',
+        summary: 'Delete a user and revoke their keys',
         status: 204,
         errors: [400],
       }),
@@ -91,7 +91,7 @@ export const usersRouter = router({
     .concat(
       rest('PUT', '/users/me/onboarding-state', {
         operation_id: 'update_onboarding_state',
-        summary: "Replaces the state of the caller's introduction",
+        summary: "Replace the state of the caller's onboarding",
         body: OnboardingStateSchema,
       }),
     )
@@ -125,7 +125,7 @@ export const avatarRouter = router({
     .concat(
       rest('POST', '/users/me/avatar', {
         operation_id: 'upload_avatar',
-        summary: "Makes a file the caller's picture",
+        summary: "Upload the caller's picture",
         description: 'PNG, JPEG or WebP, 2 MiB and 4096 × 4096 pixels at most; kept as a WebP of 256 × 256.',
         body: AvatarForm,
         consumes: 'multipart/form-data',

@@ -64,8 +64,7 @@ const user = {
   invited_by: uuid().nullable(),
   invited_at: instant().nullable(),
   invite_link: z.string().nullable().meta({
-    description:
-      'Path of the page that takes the invitation, once, within 7 days. Shown only in the answer that makes it.',
+    description: 'Path of the page that accepts the invitation, once, within 7 days. Returned only when it is created.',
   }),
   created_at: instant(),
   updated_at: instant(),
@@ -98,7 +97,7 @@ export const ExpandedUserSchema = z
         last_used_at: instant().nullable(),
         days_remaining: z.number().meta({ type: 'integer', description: 'Whole days until the key expires.' }),
       })
-      .meta({ description: 'The key of this call. The key itself is shown once, when it is made.' }),
+      .meta({ description: 'The key of this call. The key itself is returned only when it is created.' }),
     notification_preferences: z.record(z.string(), z.unknown()),
   })
   .meta({ id: 'ExpandedUserSchema' });
@@ -122,7 +121,7 @@ export const CreateUserRequest = z
     full_name: name(),
     role_ids: roleIds().optional().meta({ description: 'Without it the role Viewer.' }),
     send_invitation: z.boolean().default(true).meta({
-      description: 'Makes the invitation link, for the caller to pass on; without it one can be made later.',
+      description: 'Creates the invitation link for the caller to pass on; it can also be created later.',
     }),
     timezone: timeZone().nullish(),
   })
@@ -135,7 +134,7 @@ export const UpdateUserRequest = z
     timezone: timeZone().nullish(),
     locale: locale().nullish(),
     role_ids: roleIds().optional().meta({ description: 'All roles that the user shall have.' }),
-    is_active: z.boolean().optional().meta({ description: 'false disables the user: his keys stop working.' }),
+    is_active: z.boolean().optional().meta({ description: 'false disables the user and their keys.' }),
     email: z.string().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
   })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')

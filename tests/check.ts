@@ -1,12 +1,20 @@
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
-import { stopTestServer, testServerUrl } from './support/postgres.ts';
+import { dirname, join, relative } from 'node:path';
+import { startTestServers } from './support/servers.ts';
 
-/** Everything that must hold before a change goes in. The last line counts: each static check is one, each test is one. */
+/**
+ * Everything that must hold before a change goes in. The last line counts: each static check is one, each test is one.
+ * `--times` also prints the slowest test files.
+ */
 
 const ROOT = join(import.meta.dir, '..');
 const scratch = mkdtempSync(join(tmpdir(), 'data-pipelines-check-'));
+/** How long each test file took the last time: the slowest begin first, so that none is left over at the end. */
+const TIMINGS = join(ROOT, 'node_modules/.cache/test-timings.json');
+const SLOWEST = 30;
+/** More than the two processors of the smallest machine: tests wait half of their time. */
+const TEST_PROCESSES = 4;
 const tally = { passed: 0, failed: 0, skipped: 0 };
 
 interface Outcome {
@@ -58,32 +66,38 @@ async function schemaDrift(): Promise<Outcome> {
   return { ok: ok && readdirSync(copy).length === before && output.includes('No schema changes'), output };
 }
 
-/** Tests of faults mostly wait, for somebody to be taken for dead: they go beside the others, which take the processors. */
-const WAITING = 'tests/faults/';
+/** One after the other, beside the tests: each uses every processor that it finds idle. */
+async function staticChecks(): Promise<void> {
+  await step('format', () => tool('biome', 'format'));
+  await step('lint', () => tool('oxlint', '--type-aware'));
+  await step('types', () => tool('tsc', '--noEmit'));
+  await step('types of the console', () => tool('tsc', '--noEmit', '--project', 'client/console'));
+  await step('unused code', () => tool('knip', '--no-progress'));
+  await step('migrations', () => tool('drizzle-kit', 'check', '--config=db/drizzle.config.ts'));
+  await step('schema drift', schemaDrift);
+  await step('hooks', () => tool('lefthook', 'validate'));
+  await step('document', () => run([process.execPath, 'tests/contract/lint.ts']));
+}
 
-/** All tests, on one PostgreSQL that lives as long as they do. */
 async function tests(): Promise<void> {
   const start = performance.now();
   const files = [...new Bun.Glob('tests/**/*.test.ts').scanSync({ cwd: ROOT })];
-  const env = { TEST_DATABASE_URL: await testServerUrl('postgres') };
-  const [waiting = [], working = []] = [true, false].map((waits) =>
-    files.filter((path) => path.startsWith(WAITING) === waits),
-  );
-  const ended = await Promise.all([
-    testFiles(waiting, { env, processes: 1 }),
-    testFiles(working, { env, processes: 2 }),
-  ]);
-  const ok = ended.every(Boolean);
-  console.log(`${ok ? 'ok    ' : 'FAILED'} tests (${((performance.now() - start) / 1000).toFixed(1)} s)`);
+  const servers = await startTestServers();
+  try {
+    const ok = await testFiles(files, servers.env);
+    console.log(`${ok ? 'ok    ' : 'FAILED'} tests (${((performance.now() - start) / 1000).toFixed(1)} s)`);
+  } finally {
+    await servers.stop();
+  }
 }
 
-async function testFiles(
-  files: string[],
-  { env, processes }: { env: Record<string, string>; processes: number },
-): Promise<boolean> {
-  const report = join(scratch, `tests-${processes}.xml`);
+async function testFiles(files: string[], env: Record<string, string>): Promise<boolean> {
+  const report = join(scratch, 'tests.xml');
+  mkdirSync(dirname(TIMINGS), { recursive: true });
   const flags = [
-    `--parallel=${processes}`,
+    `--parallel=${TEST_PROCESSES}`,
+    `--timings=${TIMINGS}`,
+    '--update-timings',
     '--only-failures',
     '--timeout=60000',
     '--reporter=junit',
@@ -103,19 +117,19 @@ async function testFiles(
   return ok;
 }
 
+/** Seconds of the slowest files, from start to end. */
+function printTimes(): void {
+  const { files } = JSON.parse(readFileSync(TIMINGS, 'utf8')) as { files: Record<string, number> };
+  const slowest = Object.entries(files)
+    .toSorted(([, a], [, b]) => b - a)
+    .slice(0, SLOWEST);
+  for (const [path, ms] of slowest) console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${path}`);
+}
+
 try {
-  await step('format', () => tool('biome', 'format'));
-  await step('lint', () => tool('oxlint', '--type-aware'));
-  await step('types', () => tool('tsc', '--noEmit'));
-  await step('types of the console', () => tool('tsc', '--noEmit', '--project', 'client/console'));
-  await step('unused code', () => tool('knip', '--no-progress'));
-  await step('migrations', () => tool('drizzle-kit', 'check', '--config=db/drizzle.config.ts'));
-  await step('schema drift', schemaDrift);
-  await step('hooks', () => tool('lefthook', 'validate'));
-  await step('document', () => run([process.execPath, 'tests/contract/lint.ts']));
-  await tests();
+  await Promise.all([tests(), staticChecks()]);
+  if (process.argv.includes('--times')) printTimes();
 } finally {
-  await stopTestServer();
   rmSync(scratch, { recursive: true, force: true });
 }
 const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : '';

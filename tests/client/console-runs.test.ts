@@ -206,12 +206,12 @@ describe('where the stream of a run is cut', () => {
     async (way) => {
       const connection = await pipeline({ rows: 6000, batch_rows: 50, batch_delay_ms: 100 });
       const proxy = await cuttingProxy(way);
-      const { page } = await site.browser();
-      await page.goto(proxy.address);
-      await signIn({ page }, service.api_key);
+      const { page: proxied } = await site.browser();
+      await proxied.goto(proxy.address);
+      await signIn({ page: proxied }, service.api_key);
       const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
-      await page.goto(`${proxy.address}/console/connections/${connection.id}/runs/${run_id}`);
-      const line = page.locator('.stream-runs li').first();
+      await proxied.goto(`${proxy.address}/console/connections/${connection.id}/runs/${run_id}`);
+      const line = proxied.locator('.stream-runs li').first();
       const rows = async () => numbersIn(await line.innerText());
       await until(async () => (await rows()) > 0 && proxy.streams() > 0, { timeout_ms: 20_000 });
       proxy.cut();
@@ -223,7 +223,7 @@ describe('where the stream of a run is cut', () => {
       await until(() => proxy.refused() > 0);
       expect((await getRun(service, run_id)).status).toBe('running');
       await runEnded(service, run_id, 60_000);
-      await page.locator('.page-title').getByText('succeeded').waitFor();
+      await proxied.locator('.page-title').getByText('succeeded').waitFor();
       expect(await rows()).toBe(6000);
     },
     90_000,

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sql } from 'postgres';
 
-/** Those who wait hold no connection meanwhile: they look again so often. */
-const LOOK_MS = 100;
+/** Waiting callers hold no connection: they poll. */
+const POLL_MS = 100;
 
 /**
- * Does work alone among all processes that name the same lock in this database. A connection holds it, not a
- * transaction, so the work may talk to others; a process that dies lets go of it.
- * @throws the signal's reason when it is aborted while somebody else works
+ * Runs `work` while holding a lock in this database, so that only one process at a time does. A session holds the lock,
+ * not a transaction, so the work can wait for other systems; if the process dies, the lock is released.
+ * @throws the reason of the signal if it is aborted while waiting
  */
 export async function alone<Result>(
   client: Sql,
@@ -23,7 +23,7 @@ export async function alone<Result>(
     } finally {
       session.release();
     }
-    await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
+    await sleep(POLL_MS, undefined, { signal }).catch(() => {});
   }
 }
 
@@ -31,7 +31,7 @@ async function locked<Result>(session: Sql, name: string, work: () => Promise<Re
   try {
     return await work();
   } finally {
-    // A connection that is gone has let go of its locks.
+    // A lost connection has released its locks.
     await session`select pg_advisory_unlock(hashtextextended(${name}, 0))`.catch(() => {});
   }
 }

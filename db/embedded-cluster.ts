@@ -4,20 +4,20 @@ import { join } from 'node:path';
 import { type Binaries, EmbeddedPostgresError, installBinaries, moveUnlessThere } from './embedded-binaries.ts';
 import { readOrMakeKeyFile } from '../server/platform/key-file.ts';
 
-/** PostgreSQL refuses to run as root: then the server runs as `nobody`, who need not be able to enter DATA_DIR. */
+/** PostgreSQL refuses to run as root. The server then runs as `nobody`, which may have no access to DATA_DIR. */
 const ROOT_BASE = '/var/lib/data-pipelines';
 
-/** The user that the server runs as; null: the one of this process. */
+/** The user that the server runs as; null for the user of this process. */
 export type Owner = { uid: number; gid: number } | null;
 
-/** A made cluster, running or not. */
+/** An initialized cluster, running or not. */
 export interface Cluster {
-  /** Holds everything below; survives as long as the databases. */
+  /** Folder of all the files below. Kept as long as the databases. */
   home: string;
   /** PostgreSQL's own data directory. */
   data: string;
   log: string;
-  /** Keeps the port of the last start, which the next one tries first. */
+  /** Stores the port of the last start, which the next start tries first. */
   portFile: string;
   password: string;
   owner: Owner;
@@ -25,7 +25,7 @@ export interface Cluster {
 }
 
 /**
- * Finds or makes the cluster of `dataDir`. Safe when several processes do it at once.
+ * Finds or creates the cluster of `dataDir`. Safe when several processes do so at once.
  * @throws EmbeddedPostgresError
  */
 export async function prepareCluster(dataDir: string): Promise<Cluster> {
@@ -48,15 +48,15 @@ export async function prepareCluster(dataDir: string): Promise<Cluster> {
   const major = readFileSync(join(cluster.data, 'PG_VERSION'), 'utf8').trim();
   if (major !== binaries.major) {
     throw new EmbeddedPostgresError(
-      `The databases in ${cluster.data} are of PostgreSQL ${major}, the embedded one is ${binaries.major}`,
+      `The databases in ${cluster.data} were created by PostgreSQL ${major}, but the embedded version is ${binaries.major}`,
     );
   }
   return cluster;
 }
 
 /**
- * Path and a random name kept in DATA_DIR: a DATA_DIR that was deleted and made again gets databases of its own, not old
- * ones sealed under a SECRET_KEY that is gone, and one that was copied does not share them.
+ * Derived from the path and a random name kept in DATA_DIR. So a DATA_DIR that was deleted and created again does not get
+ * the old databases, encrypted with a lost SECRET_KEY, and a copied one does not share them.
  */
 function clusterName(dataDir: string): string {
   const name = readOrMakeKeyFile(join(dataDir, 'postgres.cluster'));

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import type { Cluster } from './embedded-cluster.ts';
 
-/** Names the DATA_DIR that a cluster outside of it belongs to. */
+/** File that contains the DATA_DIR of a cluster stored outside of it. */
 const BELONGS_TO = 'data_dir';
 
 /**
- * Removes clusters of temporary DATA_DIRs that are gone: tests and trials as root would fill the disk otherwise. Any
- * other DATA_DIR may only be a volume that is not mounted yet, so its cluster is left alone, as is a running one.
+ * Removes the clusters of temporary DATA_DIRs that no longer exist: tests as root would fill the disk otherwise. Any other
+ * missing DATA_DIR may be an unmounted volume, so its cluster is kept, and so is a running one.
  */
 export function removeOrphans(cluster: Cluster, dataDir: string): void {
   if (!cluster.owner) return;

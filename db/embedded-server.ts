@@ -8,10 +8,10 @@ const START_SECONDS = 30;
 const STOP_SECONDS = 30;
 const LOG_KEEP_BYTES = 10_000_000;
 
-/** `-c` settings and not a file, so that an upgrade of the service changes them. */
+/** Passed with `-c` instead of in a file, so that an upgrade of the service changes them. */
 const SETTINGS = [
   'listen_addresses=127.0.0.1',
-  // TCP only: a socket's path may be too long, and `nobody` may not be able to write where it should be.
+  // TCP only: the path of a socket can be too long, and `nobody` may have no write access to its folder.
   'unix_socket_directories=',
   'wal_level=logical',
   'max_connections=200',
@@ -28,7 +28,7 @@ const SETTINGS = [
 ];
 const EPHEMERAL_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'shared_buffers=128MB'];
 
-/** What postmaster.pid says. */
+/** The content of postmaster.pid. */
 export interface Postmaster {
   pid: number;
   port: number;
@@ -36,8 +36,8 @@ export interface Postmaster {
 }
 
 /**
- * Starts the cluster's server, or finds the one that already serves it: left over from a killed process, or started by
- * another process at this very moment.
+ * Starts the cluster's server, or finds one that is already running: left over from a killed process, or started by another
+ * process at the same time.
  * @throws EmbeddedPostgresError after 30 s, with the end of the server's log
  */
 export async function startServer(cluster: Cluster, options: { ephemeral: boolean }): Promise<Postmaster> {
@@ -53,7 +53,7 @@ export async function startServer(cluster: Cluster, options: { ephemeral: boolea
       const tail = logTail(cluster.log, logStart);
       pid = null;
       refused += 1;
-      // Both pass by themselves: another process was faster, or the port was taken since the kernel named it.
+      // Both are temporary: another process was faster, or the port was taken after the kernel assigned it.
       if (!/lock file|could not (bind|create any TCP)/.test(tail) || refused > 20) {
         throw new EmbeddedPostgresError(`The embedded PostgreSQL does not start:\n${tail}`);
       }
@@ -66,22 +66,23 @@ export async function startServer(cluster: Cluster, options: { ephemeral: boolea
   );
 }
 
-/** Stops the server, whoever started it: open transactions are rolled back, all that is committed is on disk. */
+/** Stops the server, whichever process started it. Open transactions are rolled back; committed ones are on disk. */
 export async function stopServer(cluster: Cluster): Promise<void> {
   const running = livePostmaster(cluster);
   if (!running) return;
   process.kill(running.pid, 'SIGINT');
   const deadline = Date.now() + STOP_SECONDS * 1000;
   while (isPostmasterOf(cluster, running.pid)) {
-    // SIGQUIT is a crash to PostgreSQL, from which it recovers by itself at the next start.
+    // SIGQUIT is like a crash, from which PostgreSQL recovers at the next start.
     if (Date.now() > deadline) process.kill(running.pid, 'SIGQUIT');
     await Bun.sleep(Date.now() > deadline ? 500 : 10);
   }
 }
 
 /**
- * Answers with the process number. A shell in between makes the server nobody's child: it must outlive this process, and
- * `bun test` kills the children of a test that takes too long, the database of all tests among them.
+ * A shell in between detaches the server: it must outlive this process, and `bun test` kills all child processes of a test
+ * that times out, which would include the database of all tests.
+ * @returns the process id
  */
 async function spawnServer(cluster: Cluster, options: { port: number; ephemeral: boolean }): Promise<number> {
   writeFileSync(cluster.portFile, String(options.port));
@@ -106,12 +107,12 @@ async function spawnServer(cluster: Cluster, options: { port: number; ephemeral:
   }
 }
 
-/** The port of the last start while it is free, because configured connectors name it; else one from the kernel. */
+/** The port of the last start if it is free, because configured connectors use it; otherwise one from the kernel. */
 async function choosePort(cluster: Cluster, lastWasTaken: boolean): Promise<number> {
   const last = lastPort(cluster);
   if (last && !lastWasTaken && (await listenOn(last))) return last;
   const fresh = await listenOn(0);
-  if (!fresh) throw new EmbeddedPostgresError('There is no free port on 127.0.0.1');
+  if (!fresh) throw new EmbeddedPostgresError('No port is free on 127.0.0.1');
   return fresh;
 }
 
@@ -131,12 +132,12 @@ function listenOn(port: number): Promise<number | null> {
   });
 }
 
-/** Null when no server runs; a pid file of a dead one is removed, since its number may belong to any process by now. */
+/** Null if no server runs. Removes the pid file of a dead one, because its pid may belong to any process by now. */
 function livePostmaster(cluster: Cluster): Postmaster | null {
   const path = join(cluster.data, 'postmaster.pid');
   const lines = readIfThere(path)?.split('\n') ?? [];
   const pid = Number(lines[0]);
-  // A file in the making lacks its later lines; it belongs to a live server.
+  // A file that is being written lacks its later lines; it belongs to a live server.
   if (!pid) return null;
   if (!isPostmasterOf(cluster, pid)) {
     if (Number(readIfThere(path)?.split('\n')[0]) === pid) rmSync(path, { force: true });

@@ -8,7 +8,7 @@ import { lastPort, startServer, stopServer } from './embedded-server.ts';
 
 export { EmbeddedPostgresError };
 
-/** How to reach a database with a role of its own. */
+/** Access to a database with a role of its own. */
 export interface DatabaseAccess {
   host: string;
   port: number;
@@ -19,26 +19,26 @@ export interface DatabaseAccess {
 
 export interface EmbeddedPostgres {
   port: number;
-  /** The port of the start before; differs from `port` when that one was taken. Null at the first start. */
+  /** The port of the previous start; differs from `port` if that one was taken. Null at the first start. */
   previousPort: number | null;
-  /** URL of a database for the superuser. `pipelines` is the control database. */
+  /** URL of a database for the superuser. The control database is `pipelines`. */
   url(database: string): string;
-  /** An empty database for demonstrations; its role cannot enter the control database. */
+  /** An empty database for the demo. Its role has no access to the control database. */
   warehouse: DatabaseAccess;
-  /** Stops the server, unless another process of this service still uses it. An ephemeral one is deleted, too. */
+  /** Stops the server unless another process of this service still uses it. An ephemeral cluster is deleted, too. */
   stop(): Promise<void>;
 }
 
 const CONTROL_DATABASE = 'pipelines';
 const WAREHOUSE = 'warehouse';
-/** Every process that uses the server keeps one connection of this name open: the last one out stops the server. */
+/** Every process that uses the server keeps a connection with this name open. The last process stops the server. */
 const HOLDER = 'data-pipelines holder';
 const LOCK = 7_300_001;
 
 /**
- * Starts the embedded PostgreSQL of `dataDir`, or adopts the one that runs there already, with the databases `pipelines`
- * and `warehouse` in it. It listens on 127.0.0.1 only, with a password, on a port that the kernel names.
- * `ephemeral`: for tests; not safe against a power cut, and gone with the process.
+ * Starts the embedded PostgreSQL of `dataDir`, or uses the one already running there, with the databases `pipelines` and
+ * `warehouse`. It listens on 127.0.0.1 only, requires a password, and uses a port that the kernel assigns.
+ * `ephemeral`: for tests; does not survive a power failure, and is deleted with the process.
  * @throws EmbeddedPostgresError
  */
 export async function startEmbeddedPostgres(options: {
@@ -72,7 +72,7 @@ export async function startEmbeddedPostgres(options: {
   } catch (error) {
     const reason = (error as Error).message;
     throw new EmbeddedPostgresError(
-      `The embedded PostgreSQL (process ${pid}) does not serve: ${reason}. See ${cluster.log}`,
+      `The embedded PostgreSQL (process ${pid}) does not accept connections: ${reason}. See ${cluster.log}`,
     );
   }
   return {
@@ -92,7 +92,7 @@ export async function startEmbeddedPostgres(options: {
 
 function explainFolders(error: NodeJS.ErrnoException): never {
   if (!error.syscall) throw error;
-  throw new EmbeddedPostgresError(`The embedded PostgreSQL cannot use its folders: ${error.message}`);
+  throw new EmbeddedPostgresError(`The embedded PostgreSQL cannot access its folders: ${error.message}`);
 }
 
 async function ensureDatabases(holder: postgres.Sql, warehousePassword: string): Promise<void> {
@@ -110,11 +110,11 @@ async function ensureDatabases(holder: postgres.Sql, warehousePassword: string):
   await holder`select pg_advisory_unlock(${LOCK})`;
 }
 
-/** The lock makes two processes that end at once count one after the other; it goes with the connection. */
+/** The lock serializes processes that end at the same time. It is released with the connection. */
 async function isLastHolder(holder: postgres.Sql): Promise<boolean> {
   try {
     await holder`select pg_advisory_lock(${LOCK})`;
-    // A process killed a moment ago still shows until its backend notices.
+    // The session of a process that was just killed is listed until its backend notices.
     for (let look = 0; look < 10; look += 1) {
       const others = await holder`
         select 1 from pg_stat_activity where application_name = ${HOLDER} and pid <> pg_backend_pid()`;
@@ -123,12 +123,12 @@ async function isLastHolder(holder: postgres.Sql): Promise<boolean> {
     }
     return false;
   } catch {
-    // The server is not there for us any more; whatever is left of it has no user.
+    // The server is not reachable any more, so nothing uses it.
     return true;
   }
 }
 
-/** Its standard input closes with this process, however that ends: then the server and its files go, too. */
+/** Removes the server and its files when this process ends, however it ends: then standard input closes. */
 function spawnWatchdog(cluster: Cluster, pid: number): Bun.Subprocess {
   const script = 'cat > /dev/null; kill -QUIT "$0" && while kill -0 "$0"; do sleep 0.1; done; rm -rf "$1"';
   const child = Bun.spawn(['/bin/sh', '-c', script, String(pid), cluster.home], {

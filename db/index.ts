@@ -8,16 +8,16 @@ import type { Db } from './types.ts';
 export interface Database {
   db: Db;
   url: string;
-  /** Calls `heard` for each NOTIFY on `channel`. A hint only: whoever listens must also look by himself now and then. */
+  /** Calls `heard` for each NOTIFY on `channel`. Notifications can be lost: callers must also poll. */
   listen(channel: string, heard: (payload: string) => void): Promise<{ unlisten(): Promise<void> }>;
-  /** Does work alone among all processes that name the same lock. @throws the signal's reason */
+  /** Runs `work` while holding a lock that all processes share. @throws the reason of the signal */
   alone<Result>(lock: { name: string; signal: AbortSignal }, work: () => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
 
 /**
- * For the server: a machine that the network has lost would hold the locks of its transaction for as long as TCP is
- * patient, which is hours.
+ * Settings of the server's side of a connection. Without them a machine that drops off the network would hold the locks of
+ * its transactions until TCP times out, which takes hours.
  */
 const GONE_AFTER_20_S = {
   tcp_keepalives_idle: 10,
@@ -26,8 +26,8 @@ const GONE_AFTER_20_S = {
   tcp_user_timeout: 20_000,
 };
 
-/** Held by one process at the same time; who wants one more waits for a connection. */
-const MOST_LOCKS = 5;
+/** Locks that one process can hold at the same time. Further callers wait for a connection. */
+const MAX_LOCKS = 5;
 
 /** Opens a pool on the control database. `url`: postgres://user:password@host:port/database. */
 export function openDatabase(url: string, options: { max?: number } = {}): Database {
@@ -37,8 +37,8 @@ export function openDatabase(url: string, options: { max?: number } = {}): Datab
     connect_timeout: 10,
   };
   const client = postgres(url, { ...settings, max: options.max ?? 10 });
-  // A pool apart: what is done under a lock needs a connection too, and would wait for ever where locks held them all.
-  const locks = postgres(url, { ...settings, max: MOST_LOCKS, idle_timeout: 20 });
+  // A separate pool: work under a lock needs another connection, and would wait forever if locks held all of them.
+  const locks = postgres(url, { ...settings, max: MAX_LOCKS, idle_timeout: 20 });
   return {
     db: drizzle(preparing(client), { schema }),
     url,

@@ -5,7 +5,7 @@ import postgres from 'postgres';
 
 const LOCK = 7_300_002;
 
-/** Brings the control database up to date. Safe when several processes start at once: the others wait, then find it done. */
+/** Migrates the control database. Safe when several processes start at once: they wait for the first one. */
 export async function migrateDatabase(url: string): Promise<void> {
   const client = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => {}, max_lifetime: null });
   try {

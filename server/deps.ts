@@ -8,7 +8,7 @@ import { type ObjectStore, openObjectStore } from './platform/object-store.ts';
 import { openSecrets, type Secrets } from './platform/secrets.ts';
 import { openQueue, type Queue } from './queue/boss.ts';
 
-/** What the process has, made once in main.ts and handed down. */
+/** The dependencies of the process, created once at the start and passed down. */
 export interface Deps {
   config: Config;
   database: Database;
@@ -17,14 +17,14 @@ export interface Deps {
   now(): Date;
   secrets: Secrets;
   objects: ObjectStore;
-  /** Which addresses are called for users: public ones, those of EGRESS_ALLOW, and never the control database. */
+  /** Which addresses may be called for users: public ones and those in EGRESS_ALLOW, but never the control database. */
   egress: EgressRules;
   queue: Queue;
 }
 
 /**
- * Opens everything on a migrated control database. `role` worker: this process looks after dead workers' jobs, and has
- * more connections. Undone by `closeDeps`.
+ * Opens everything on a migrated control database; `closeDeps` closes it. With the role `worker` the process has more
+ * connections and recovers the jobs of dead workers.
  */
 export async function createDeps(config: Config, url: string, role: 'api' | 'worker'): Promise<Deps> {
   const log = openLog(config.LOG_LEVEL, { role });
@@ -42,7 +42,7 @@ export async function createDeps(config: Config, url: string, role: 'api' | 'wor
   };
 }
 
-/** Lets go of the database: the queue first, whose handlers still need it. */
+/** Closes the queue before the database, which its handlers still need. */
 export async function closeDeps(deps: Deps): Promise<void> {
   await deps.queue.stop();
   await deps.database.close();

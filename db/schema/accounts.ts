@@ -21,7 +21,7 @@ export const accounts = pgTable('accounts', {
   payment_status: text('payment_status', { enum: ['active', 'trial', 'grace', 'ended', 'overdue'] })
     .notNull()
     .default('active'),
-  /** Day on which billing periods begin; each lasts a month. */
+  /** Day on which the first billing period started; each lasts a month. */
   billing_anchor: date('billing_anchor', { mode: 'string' }).notNull().default(sql`current_date`),
   case_counter: integer('case_counter').notNull().default(0),
   created_at: createdAt(),
@@ -38,7 +38,7 @@ export const users = pgTable(
     email: text('email').notNull(),
     full_name: text('full_name').notNull(),
     status: text('status', { enum: ['invited', 'active', 'disabled'] }).notNull(),
-    /** Where the picture is in the object store; null: none. */
+    /** Key of the picture in the object store; null if there is none. */
     avatar_key: text('avatar_key'),
     avatar_updated_at: instant('avatar_updated_at'),
     timezone: text('timezone'),
@@ -47,7 +47,7 @@ export const users = pgTable(
     notification_preferences: jsonb('notification_preferences').$type<Record<string, unknown>>().notNull().default({}),
     invited_by: uuid('invited_by'),
     invited_at: instant('invited_at'),
-    /** HMAC of the one-time token of the invitation link; null once it was used. */
+    /** HMAC of the one-time token in the invitation link; null once it was used. */
     invitation_hash: text('invitation_hash'),
     invitation_expires_at: instant('invitation_expires_at'),
     last_login_at: instant('last_login_at'),
@@ -107,7 +107,7 @@ export const apiKeys = pgTable(
     user_id: uuid('user_id')
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),
-    /** The readable start of the key, for lists; never enough to use it. */
+    /** The readable start of the key, for lists. It does not reveal the key. */
     prefix: text('prefix').notNull(),
     /** HMAC-SHA256 of the whole key, hexadecimal. */
     hash: text('hash').notNull(),
@@ -115,7 +115,7 @@ export const apiKeys = pgTable(
     expires_at: instant('expires_at').notNull(),
     revoked_at: instant('revoked_at'),
     last_used_at: instant('last_used_at'),
-    /** Days before expiry for which `api_key_expiring` was written, e.g. {14,7}; 0: `api_key_expired` was. */
+    /** Days before expiry for which `api_key_expiring` was emitted, such as {14,7}; 0 stands for `api_key_expired`. */
     announced_days: integer('announced_days').array().notNull().default([]),
   },
   (t) => [

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { index, integer, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 
-/** What happened, written in the transaction that made it true. */
+/** Events, written in the transaction of the change that they report. */
 export const events = pgTable(
   'events',
   {
@@ -29,7 +29,7 @@ export const events = pgTable(
     causation_depth: integer('causation_depth').notNull().default(0),
     matched_trigger_ids: uuid('matched_trigger_ids').array().notNull().default([]),
     case_ids: uuid('case_ids').array().notNull().default([]),
-    /** Tries at evaluating it. */
+    /** Number of attempts to evaluate the event. */
     evaluation_attempts: integer('evaluation_attempts').notNull().default(0),
   },
   (t) => [
@@ -42,7 +42,7 @@ export const events = pgTable(
   ],
 );
 
-/** Work in the background that is no run: catalog discovery, metadata export. */
+/** Background tasks that are not runs: catalog discovery, metadata export. */
 export const tasks = pgTable(
   'tasks',
   {

@@ -1,7 +1,7 @@
 import { bigint, date, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import { createdAt, id } from './columns.ts';
 
-/** One row a stream run and attempt that committed rows: what usage and credits are computed from. Never changed. */
+/** One row per stream run and attempt that committed rows. Usage and credits are computed from it. Never changed. */
 export const usageLedger = pgTable(
   'usage_ledger',
   {
@@ -25,7 +25,7 @@ export const usageLedger = pgTable(
   },
   (t) => [
     uniqueIndex('usage_ledger_attempt').on(t.stream_run_id, t.attempt),
-    // Sums of an account, and rows by connection, are read off an index alone.
+    // Index-only scans for the sums of an account and the rows by connection.
     index('usage_ledger_day').on(t.account_id, t.day, t.connection_id, t.rows_free, t.rows_paid),
     index('usage_ledger_connection').on(t.connection_id, t.day),
     index('usage_ledger_sums').on(
@@ -41,7 +41,7 @@ export const usageLedger = pgTable(
   ],
 );
 
-/** That an account was told of a limit in a billing period: each threshold is announced once. */
+/** Notices about plan limits. Each threshold is announced once per account and billing period. */
 export const planLimitNotices = pgTable(
   'plan_limit_notices',
   {

@@ -3,8 +3,8 @@ import { createdAt, instant } from './columns.ts';
 import { connectionStreams } from './connections.ts';
 
 /**
- * A stream for which a source keeps its log (a replication slot, say), from before the first read until the source was
- * told to let go: what is not in here keeps nothing.
+ * CDC consumers: streams for which a source retains its change log, for example in a replication slot. A row exists from
+ * before the first read until the log is released, so a source retains nothing for a stream without a row.
  */
 export const changeReaders = pgTable(
   'change_readers',
@@ -14,9 +14,9 @@ export const changeReaders = pgTable(
       .references(() => connectionStreams.id, { onDelete: 'cascade' }),
     source_id: uuid('source_id').notNull(),
     lag_bytes: bigint('lag_bytes', { mode: 'number' }),
-    /** Users were told that it is too far behind. */
+    /** The event `change_log_lagging` was emitted. */
     is_lagging: boolean('is_lagging').notNull().default(false),
-    /** Attempts at the release that failed. */
+    /** Number of failed attempts to release the log. */
     failures: integer('failures').notNull().default(0),
     error: text('error'),
     next_look_at: instant('next_look_at').notNull(),

@@ -28,7 +28,7 @@ export const connections = pgTable(
       .notNull()
       .default('active'),
     status_reason: text('status_reason'),
-    /** While it is locked: the state and its reason that come back when it no longer is. */
+    /** While the connection is locked: the status and reason to restore afterwards. */
     locked_from: jsonb('locked_from').$type<{ status: 'active' | 'paused' | 'auto_disabled'; reason: string | null }>(),
     schedule: jsonb('schedule')
       .$type<{
@@ -40,9 +40,9 @@ export const connections = pgTable(
       }>()
       .notNull(),
     next_run_at: instant('next_run_at'),
-    /** Since when the schedule has been ticking: from here on data can be late. */
+    /** Since when the schedule has been active. Data can be late only after this time. */
     ticking_since: instant('ticking_since').notNull().default(sql`now()`),
-    /** When `data_delayed` was last written; older than the last success: for a delay that is over. */
+    /** When `data_delayed` was last emitted. If that is before the last success, the delay is over. */
     delay_told_at: instant('delay_told_at'),
     backfill_days: integer('backfill_days').notNull().default(0),
     start_date: date('start_date', { mode: 'string' }),
@@ -57,11 +57,11 @@ export const connections = pgTable(
       .notNull()
       .default('no_change'),
     catalog_refreshed_at: instant('catalog_refreshed_at'),
-    /** What to do with rows that the destination cannot take. */
+    /** What to do with rows that the destination cannot load. */
     rejected_rows_policy: text('rejected_rows_policy', { enum: ['fail', 'keep'] })
       .notNull()
       .default('fail'),
-    /** With `keep`: how many of them a stream may have in one run. */
+    /** With `keep`: the limit of such rows per stream and run. */
     max_rejected_rows: integer('max_rejected_rows').notNull().default(1000),
     max_parallel_streams: integer('max_parallel_streams').notNull().default(4),
     notify_on_failure: boolean('notify_on_failure').notNull().default(true),
@@ -108,17 +108,17 @@ export const connectionStreams = pgTable(
     primary_key: jsonb('primary_key').$type<string[][]>(),
     destination_table: text('destination_table'),
     backfill_days: integer('backfill_days'),
-    /** ConnectionField[] as on the wire; empty = all fields. */
+    /** ConnectionField[] as in the API; empty for all fields. */
     fields: jsonb('fields').$type<unknown[]>().notNull().default([]),
     filters: jsonb('filters').$type<unknown[]>().notNull().default([]),
     mapping: jsonb('mapping').$type<unknown[]>(),
     dataset_sql: text('dataset_sql'),
-    /** The source's own state after the last committed checkpoint; opaque but for `cursor`. */
+    /** The source's own state after the last committed checkpoint. Only `cursor` has a meaning for the engine. */
     state: jsonb('state').$type<{ cursor: string | null; [key: string]: unknown }>(),
-    /** Counts checkpoints; the destination keeps the same number, and the higher one is the truth after a crash. */
+    /** Number of checkpoints. The destination stores it too; after a crash the higher number is right. */
     state_version: bigint('state_version', { mode: 'number' }).notNull().default(0),
     cursor_updated_at: instant('cursor_updated_at'),
-    /** Columns of the destination by name, as what they were written last. */
+    /** The types with which each column of the destination was last written, by name. */
     loaded_columns:
       jsonb('loaded_columns').$type<
         Record<string, { type: LogicalType; source_type: string | null; dialect: string | null }>
@@ -133,7 +133,7 @@ export const connectionStreams = pgTable(
   ],
 );
 
-/** Changes of a source that wait for a review, from what the connection works with to what there is. */
+/** Schema changes that wait for a review, from what the connection uses to what the source has. */
 export const schemaChanges = pgTable(
   'schema_changes',
   {
@@ -146,7 +146,7 @@ export const schemaChanges = pgTable(
     stream_name: text('stream_name').notNull(),
     subject: text('subject', { enum: ['stream', 'field', 'primary_key', 'cursor'] }).notNull(),
     field_path: jsonb('field_path').$type<string[]>(),
-    /** engine/schema-diff.ts `Fact`; null: it was not there. */
+    /** `Fact` of the schema diff; null if it did not exist. */
     before: jsonb('before').$type<unknown>(),
     after: jsonb('after').$type<unknown>(),
     breaking: boolean('breaking').notNull(),

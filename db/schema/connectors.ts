@@ -20,9 +20,9 @@ export const accountConnectors = pgTable(
     status_reason: text('status_reason'),
     status_message: text('status_message'),
     auth_method: text('auth_method').notNull().default('none'),
-    /** Parameters that are no secrets. */
+    /** Parameters that are not secrets. */
     parameters: jsonb('parameters').$type<Record<string, unknown>>().notNull().default({}),
-    /** Envelope (lib/secrets.ts) around the JSON object of the secret parameters. */
+    /** The secret parameters as a JSON object, encrypted (`Secrets` in server/platform/secrets.ts). */
     secrets: text('secrets'),
     ssh_tunnel: jsonb('ssh_tunnel').$type<Record<string, unknown>>(),
     datasets: jsonb('datasets').$type<{ name: string; sql: string }[]>().notNull().default([]),
@@ -32,16 +32,16 @@ export const accountConnectors = pgTable(
     }>(),
     last_tested_at: instant('last_tested_at'),
     credentials_expire_at: instant('credentials_expire_at'),
-    /** Days before that for which `credentials_expiring` was written, e.g. {14,7}; 0: it has come. */
+    /** Days before expiry for which `credentials_expiring` was emitted, such as {14,7}; 0 stands for the expiry itself. */
     announced_days: integer('announced_days').array().notNull().default([]),
     catalog_status: text('catalog_status', { enum: ['never', 'pending', 'ready', 'failed'] })
       .notNull()
       .default('never'),
     catalog_refreshed_at: instant('catalog_refreshed_at'),
-    /** Configuration and network failures in a row; three make the connector broken. */
+    /** Consecutive configuration and network failures. After three the connector is broken. */
     failure_streak: integer('failure_streak').notNull().default(0),
     free_until: instant('free_until'),
-    /** When `free_period_ending` was written. */
+    /** When `free_period_ending` was emitted. */
     free_end_told_at: instant('free_end_told_at'),
     created_by: uuid('created_by'),
     created_at: createdAt(),
@@ -57,7 +57,7 @@ export const accountConnectors = pgTable(
   ],
 );
 
-/** What discovery found in a source: one row a stream. */
+/** The streams that discovery found in a source. */
 export const catalogStreams = pgTable(
   'catalog_streams',
   {
@@ -68,9 +68,9 @@ export const catalogStreams = pgTable(
       .references(() => accountConnectors.id, { onDelete: 'cascade' }),
     namespace: text('namespace'),
     name: text('name').notNull(),
-    /** The stream as the connector described it (connectors/define.ts StreamSchema). */
+    /** The stream as the connector described it (`StreamSchema` of the contract). */
     definition: jsonb('definition').$type<Record<string, unknown>>().notNull(),
-    /** Field overrides by the user: path joined by a dot to override keys. */
+    /** The user's overrides by field; the key is the path joined with dots. */
     overrides: jsonb('overrides').$type<Record<string, Record<string, unknown>>>().notNull().default({}),
     change_status: text('change_status', { enum: ['unchanged', 'added', 'removed', 'updated'] })
       .notNull()

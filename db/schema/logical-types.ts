@@ -1,4 +1,4 @@
-/** Canonical types of a field. `type_native` beside it keeps the source's own type where both sides speak it. */
+/** Canonical types of fields, common to all connectors. */
 export const LOGICAL_TYPES = [
   'string',
   'integer',

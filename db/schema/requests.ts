@@ -1,7 +1,7 @@
 import { index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
 import { createdAt } from './columns.ts';
 
-/** Answers of POSTs that carried an Idempotency-Key, kept for 24 hours. */
+/** Responses to POST requests with an Idempotency-Key, kept for 24 hours. */
 export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
@@ -9,9 +9,9 @@ export const idempotencyKeys = pgTable(
     key: text('key').notNull(),
     /** SHA-256 of method, path, query and body. */
     request_hash: text('request_hash').notNull(),
-    /** Of the answer; null while the request is being worked on. */
+    /** Status of the response; null while the request is in progress. */
     status: integer('status'),
-    /** Envelope around the JSON of the answer, which can hold what is shown once, such as an invitation link. */
+    /** The JSON of the response, encrypted: it can contain what is shown only once, such as an invitation link. */
     sealed_body: text('sealed_body'),
     created_at: createdAt(),
   },

@@ -2,7 +2,7 @@ import { index, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import { apiKeys } from './accounts.ts';
 import { createdAt, id, instant } from './columns.ts';
 
-/** Sign-ins to the web console. Each stands on an API key and can do what that key can, as long as both live. */
+/** Sessions of the web console. Each belongs to an API key and has its permissions, as long as both are valid. */
 export const sessions = pgTable(
   'sessions',
   {

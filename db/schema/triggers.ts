@@ -14,18 +14,18 @@ export const triggers = pgTable(
       .references(() => accounts.id),
     name: text('name').notNull(),
     description: text('description'),
-    /** Source text as the user wrote it; null when `condition` is set. */
+    /** Source text as the user wrote it; null if `condition` is set. */
     rule: text('rule'),
     condition: jsonb('condition').$type<unknown>(),
     /** The rule in the form that is evaluated. */
     normalized_rule: text('normalized_rule').notNull(),
     /** TriggerAction[] without secrets. */
     actions: jsonb('actions').$type<Record<string, unknown>[]>().notNull(),
-    /** Envelope around the actions' secrets by index. */
+    /** The secrets of the actions by index, encrypted. */
     secrets: text('secrets'),
     enabled: boolean('enabled').notNull().default(true),
     event_types: text('event_types').array(),
-    /** Event kinds that the rule can match at all, read off the rule; null: any. */
+    /** Event kinds that the rule can match, derived from the rule; null for all. */
     matched_kinds: text('matched_kinds').array(),
     severity: text('severity', { enum: ['critical', 'high', 'warning', 'info', 'low'] }).notNull(),
     threshold: integer('threshold').notNull().default(1),

@@ -4,41 +4,41 @@ import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { readOrMakeKeyFile } from './key-file.ts';
 
-/** The settings of the process; the only reader of the environment is `readConfig`. */
+/** The settings of the process. Only `readConfig` reads the environment. */
 export interface Config {
   HOST: string;
-  /** 0: the kernel picks one. */
+  /** 0: the operating system assigns a free port. */
   PORT: number;
-  /** Null: the embedded PostgreSQL. */
+  /** Null: the service starts the embedded PostgreSQL. */
   DATABASE_URL: string | null;
-  /** Under which people reach the service: the start of links in messages. Absent: HOST and PORT. */
+  /** The address under which users reach the service; links in messages start with it. Default: HOST and PORT. */
   PUBLIC_URL: string;
-  /** Absolute. */
+  /** Absolute path. */
   DATA_DIR: string;
-  /** `file:///…` or `s3://bucket/prefix?…`; absent: the folder DATA_DIR/objects. */
+  /** `file:///…` or `s3://bucket/prefix?…`. Default: the folder DATA_DIR/objects. */
   OBJECT_STORE_URL: string;
   SECRET_KEY: string;
   BOOTSTRAP_EMAIL: string;
   BOOTSTRAP_API_KEY: string | null;
   DEMO: boolean;
   WORKER_CONCURRENCY: number;
-  /** Pause before a failed stream's second attempt; it triples with each further one, 30 minutes at the most. */
+  /** Pause before the second attempt of a failed stream. It triples with each further attempt, up to 30 minutes. */
   RETRY_BACKOFF_SECONDS: number;
-  /** An incremental stream commits after so much, with its state; merges after four times that. */
+  /** An incremental stream commits rows and state after this amount; with merges, after four times the amount. */
   CHECKPOINT_KB: number;
-  /** `smtp://` or `smtps://`, with user and password where the server wants them; null: no mail is sent. */
+  /** `smtp://` or `smtps://`, with username and password if the server requires them. Null: no mail is sent. */
   SMTP_URL: string | null;
   MAIL_FROM: string;
-  /** Pause before an action's second attempt; the later ones are 5, 15, 60, 180, 360 and 720 times as long. */
+  /** Pause before the second attempt of an action. The later pauses are 5, 15, 60, 180, 360 and 720 times as long. */
   DELIVERY_BACKOFF_SECONDS: number;
-  /** `host:port` or `cidr:port` that may be called though the address is not public, or over plain http. */
+  /** `host:port` or `cidr:port` that may be called even if the address is not public, and over plain http. */
   EGRESS_ALLOW: readonly string[];
-  /** Where connections of databases and SSH tunnels may lead: `public_only` is public addresses and EGRESS_ALLOW. */
+  /** Where database connections and SSH tunnels may lead. `public_only`: public addresses and those in EGRESS_ALLOW. */
   CONNECTOR_NETWORK: 'any' | 'public_only';
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }
 
-/** A setting is wrong. The message is one line for the terminal and names the variable. */
+/** An invalid setting. The message is one line for the terminal and names the variable. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
 }
@@ -70,19 +70,19 @@ const wholeNumber = (from: number, to: number) => {
     .pipe(z.number().min(from, message).max(to, message));
 };
 
-/** All zeros, in whatever alphabet, are the classic placeholder; `=` is base64 padding. */
+/** All zeros, in any encoding, are a common placeholder; `=` is base64 padding. */
 const isOneCharacterRepeated = (value: string) => new Set(value.replace(/=+$/, '')).size <= 1;
 
 const secretKey = z
   .string()
-  .min(32, 'must have 32 characters or more')
+  .min(32, 'must have at least 32 characters')
   .refine((value) => !isOneCharacterRepeated(value), 'must be random, not one character repeated');
 
 const Environment = z.object({
-  HOST: z.string().regex(/^\S+$/, 'must be a host name or an address').default('127.0.0.1'),
+  HOST: z.string().regex(/^\S+$/, 'must be a host name or an IP address').default('127.0.0.1'),
   PORT: wholeNumber(0, 65_535).default(8080),
   DATABASE_URL: z.string().refine(urlOf('postgres:', 'postgresql:'), 'must be a postgres:// URL').optional(),
-  PUBLIC_URL: z.string().refine(urlOf('http:', 'https:'), 'must be a http:// or https:// URL').optional(),
+  PUBLIC_URL: z.string().refine(urlOf('http:', 'https:'), 'must be an http:// or https:// URL').optional(),
   DATA_DIR: z.string().default('.data'),
   OBJECT_STORE_URL: z.string().refine(urlOf('file:', 's3:'), 'must be a file:/// or s3://bucket URL').optional(),
   SECRET_KEY: secretKey.optional(),
@@ -92,7 +92,7 @@ const Environment = z.object({
     .default('admin@localhost'),
   BOOTSTRAP_API_KEY: z
     .string()
-    .regex(/^[\x21-\x7e]{32,512}$/, 'must have 32 to 512 characters, printable ASCII without spaces')
+    .regex(/^[\x21-\x7e]{32,512}$/, 'must have 32 to 512 printable ASCII characters without spaces')
     .optional(),
   DEMO: z
     .string()
@@ -103,7 +103,7 @@ const Environment = z.object({
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(4),
   RETRY_BACKOFF_SECONDS: wholeNumber(0, 1800).default(10),
   CHECKPOINT_KB: wholeNumber(1, 1024 * 1024).default(32 * 1024),
-  SMTP_URL: z.string().refine(urlOf('smtp:', 'smtps:'), 'must be a smtp:// or smtps:// URL').optional(),
+  SMTP_URL: z.string().refine(urlOf('smtp:', 'smtps:'), 'must be an smtp:// or smtps:// URL').optional(),
   MAIL_FROM: z
     .string()
     .regex(/^([^<>\r\n]+<)?[^\s@<>]+@[^\s@<>]+>?$/, 'must be an e-mail address, or a name and <address>')
@@ -111,7 +111,10 @@ const Environment = z.object({
   DELIVERY_BACKOFF_SECONDS: wholeNumber(0, 3600).default(60),
   EGRESS_ALLOW: z
     .string()
-    .regex(/^\s*[^\s,]+:\d{1,5}(\s*,\s*[^\s,]+:\d{1,5})*\s*$/, 'must be host:port or cidr:port, by commas')
+    .regex(
+      /^\s*[^\s,]+:\d{1,5}(\s*,\s*[^\s,]+:\d{1,5})*\s*$/,
+      'must be a comma-separated list of host:port or cidr:port',
+    )
     .transform((text) => text.split(',').map((entry) => entry.trim()))
     .optional(),
   CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
@@ -119,7 +122,7 @@ const Environment = z.object({
 });
 
 /**
- * Reads the settings; an empty variable counts as absent. Without SECRET_KEY one is made, once, into
+ * Reads the settings. An empty variable counts as absent. Without SECRET_KEY, a random key is created once in
  * `DATA_DIR/secret.key`.
  * @throws ConfigError
  */
@@ -146,10 +149,10 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   });
 }
 
-/** Whether somebody chose the port. If not, a second checkout on the machine may take another one. */
-export const portIsChosen = (env: Record<string, string | undefined> = process.env) => Boolean(env.PORT);
+/** Whether PORT is set. If not, a second checkout on the machine may use another port. */
+export const isPortSet = (env: Record<string, string | undefined> = process.env) => Boolean(env.PORT);
 
-/** The environment for another process of this service, with the same settings on the database `url`. */
+/** The environment for another process of this service: the same settings, with the database at `url`. */
 export function environmentOf(config: Config, url: string): Record<string, string | undefined> {
   const settings = Object.entries(config).map(([name, value]) => [name, value === null ? '' : String(value)]);
   return { ...process.env, ...Object.fromEntries(settings), DATABASE_URL: url };

@@ -1,4 +1,4 @@
-/** An error that a caller may hear: `detail` is this message, `code` is for programs, `context` stands beside them. */
+/** An error that callers see: `detail` is the message, `code` is for programs, `context` adds further keys. */
 export class ApiError extends Error {
   constructor(
     readonly status: 400 | 401 | 402 | 403 | 404 | 405 | 413 | 422 | 429 | 500,
@@ -11,14 +11,14 @@ export class ApiError extends Error {
   }
 }
 
-/** One problem of a request, in the shape of HTTPValidationError. */
+/** One problem of a request, as an entry of HTTPValidationError. */
 export interface ValidationIssue {
   loc: (string | number)[];
   msg: string;
   type: string;
 }
 
-/** 422: the request has not the documented shape. */
+/** 422: the request does not have the documented shape. */
 export class RequestShapeError extends Error {
   constructor(readonly issues: ValidationIssue[]) {
     super('The request has not the documented shape');
@@ -26,13 +26,13 @@ export class RequestShapeError extends Error {
   }
 }
 
-/** 400: the request is well-formed but cannot be done as things stand. */
+/** 400: the request is well-formed but not possible in the current state. */
 export const badRequest = (code: string, message: string, context: Record<string, unknown> = {}) =>
   new ApiError(400, code, message, context);
 
-/** 404 for an unknown, deleted or foreign object: the three are not told apart. `what` as in "Connection". */
+/** 404 for an unknown, deleted or foreign object, without saying which. @param what such as "Connection" */
 export const notFound = (what: string) => new ApiError(404, 'not_found', `${what} not found`);
 
-/** 402: the plan does not allow it. */
+/** 402: the billing plan does not allow it. */
 export const paymentRequired = (code: string, message: string, context: Record<string, unknown> = {}) =>
   new ApiError(402, code, message, context);

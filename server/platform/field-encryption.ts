@@ -1,24 +1,24 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 
-/** Encrypts values of fields for a destination, and gives them back to who has the key. */
+/** Encrypts field values for a destination and decrypts them with the same key. */
 export interface FieldCipher {
-  /** Text or its UTF-8 bytes; both give the same. */
+  /** @param value text or its UTF-8 bytes; both give the same result */
   encrypt(value: string | Uint8Array): string;
-  /** @throws Error when the value was changed, or encrypted for another account or under another key. */
+  /** @throws Error if the value was changed, or encrypted for another account or with another key */
   decrypt(value: string): string;
 }
 
 const PREFIX = 'enc.v1.';
-/** What `encrypt` makes, anywhere in a text. */
+/** Matches results of `encrypt` anywhere in a text. */
 export const ENCRYPTED = /enc\.v1\.[\w-]{38,}/g;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * `enc.v1.` and, in base64url, nonce (12 bytes), ciphertext and tag (16 bytes) of AES-256-GCM. The key is the first half
- * of HKDF-SHA256(masterKey, salt `data-pipelines`, info `field-encryption:<account id>`, 64 bytes). The nonce is
- * HMAC-SHA256 of the value under the other half, cut to 12 bytes: the same value gives the same text, so that merges see
- * no change where there is none and joins still work; who reads the destination sees which values are equal.
+ * The form is `enc.v1.` followed by nonce (12 bytes), ciphertext and tag (16 bytes) of AES-256-GCM in base64url. The key
+ * is the first half of HKDF-SHA256(masterKey, salt `data-pipelines`, info `field-encryption:<account id>`, 64 bytes). The
+ * nonce is HMAC-SHA256 of the value with the other half, truncated to 12 bytes: equal values give equal texts, so that
+ * merges see no false changes and joins work. The price is that readers of the destination see which values are equal.
  */
 export function fieldCipher(masterKey: string, account_id: string): FieldCipher {
   const keys = Buffer.from(hkdfSync('sha256', masterKey, 'data-pipelines', `field-encryption:${account_id}`, 64));

@@ -1,4 +1,4 @@
-/** How many characters a value must have to be found. */
+/** Shorter values are not searched. */
 export const MIN_VALUE_LENGTH = 4;
 
 const BUCKETS = 1 << 16;

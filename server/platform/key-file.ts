@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 
 /**
- * The random key kept in a file (mode 0600): 32 bytes as base64url. Made by whoever comes first, read by all others.
+ * Reads the random key in a file (mode 0600, 32 bytes as base64url), and creates it if it is missing. Safe when several
+ * processes do so at once: all return the same key.
  * @throws Error of the file system
  */
 export function readOrMakeKeyFile(path: string): string {
@@ -13,7 +14,8 @@ function make(path: string): string {
   const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`;
   writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
   try {
-    // A link fails where a file is: unlike a rename it never replaces another process's key, and nobody reads half of one.
+    // A link fails if the file exists. Unlike a rename it never replaces another process's key, and unlike a write it
+    // never exposes an incomplete one.
     linkSync(draft, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

@@ -15,8 +15,8 @@ const SECRET_NAMES = [
 ];
 
 /**
- * The log of the process: JSON lines on standard error, because standard output is for what people read. Redaction by
- * name is a second net only: nobody hands secrets to the log in the first place.
+ * The log of the process: JSON lines on standard error. Standard output is for messages to the operator. Redaction by
+ * name is only a second line of defense: secrets must not be passed to the log in the first place.
  */
 export function openLog(level: string, bindings: Record<string, unknown> = {}): Logger {
   return pino(

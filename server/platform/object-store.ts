@@ -3,24 +3,25 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Where files live that any machine may need: a folder, or S3. Keys are relative, with `/`. */
+/** Stores files that any machine may need, in a folder or in S3. Keys are relative paths with `/`. */
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array): Promise<void>;
-  /** Null when there is no such object. */
+  /** Null if the object does not exist. */
   get(key: string): Promise<ReadableStream<Uint8Array> | null>;
   delete(key: string): Promise<void>;
 }
 
 /**
- * `file:///folder` or `s3://key:secret@bucket/prefix?endpoint=https://…&region=…`. Without `key:secret@` the usual
- * variables of S3 clients (`AWS_ACCESS_KEY_ID`, …) count. Keys that are not plain relative paths are refused with an
- * Error: they are made by us, never by users.
+ * @param url `file:///folder` or `s3://key:secret@bucket/prefix?endpoint=https://…&region=…`. Without `key:secret@` the
+ * usual variables of S3 clients apply (`AWS_ACCESS_KEY_ID`, …)
+ *
+ * Keys come from the service, never from users: a key that is not a plain relative path is an Error.
  */
 export function openObjectStore(url: string): ObjectStore {
   const parsed = new URL(url);
   if (parsed.protocol === 'file:') return openFolder(fileURLToPath(parsed));
   if (parsed.protocol === 's3:') return openBucket(parsed);
-  throw new Error(`An object store cannot live at ${parsed.protocol}`);
+  throw new Error(`OBJECT_STORE_URL: unsupported scheme ${parsed.protocol}`);
 }
 
 function openFolder(root: string): ObjectStore {
@@ -70,7 +71,7 @@ function openBucket(url: URL): ObjectStore {
 function checkedKey(key: string): string {
   const segments = key.split('/');
   if (!segments.every((segment) => /^[\w.=@-]+$/.test(segment) && !/^\.+$/.test(segment))) {
-    throw new Error(`Not a key of the object store: ${JSON.stringify(key)}`);
+    throw new Error(`Invalid object key: ${JSON.stringify(key)}`);
   }
   return key;
 }

@@ -4,7 +4,7 @@ import { secretSpellings } from './secret-spellings.ts';
 
 export const REDACTED = '[redacted]';
 
-/** Headers that may be shown as they are; the value of any other is replaced. */
+/** Headers whose values can be shown; the values of all others are replaced. */
 const PLAIN_HEADERS = new Set([
   'accept',
   'accept-encoding',
@@ -57,7 +57,7 @@ export interface Redactor {
   query(query: Record<string, string>): Record<string, string>;
   text(text: string): string;
   url(url: string): string;
-  /** How many replacements were made since the last call. */
+  /** Number of replacements since the last call. */
   takeCount(): number;
 }
 
@@ -68,7 +68,7 @@ export function createRedactor(secrets: string[]): Redactor {
     count += 1;
     return REDACTED;
   };
-  // A shorter one cannot be told from ordinary text: replacing every `1` of a log helps no reader.
+  // A shorter secret cannot be distinguished from ordinary text: replacing every `1` would make the log useless.
   const long = secrets.filter((secret) => secret.length >= MIN_VALUE_LENGTH);
   const withoutValues = valueReplacer(long.flatMap(secretSpellings), hit);
   const text = (input: string) => {

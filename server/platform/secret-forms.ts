@@ -5,19 +5,19 @@
 export interface Found {
   start: number;
   end: number;
-  /** The value stands in double quotes, which stay. */
+  /** The value is in double quotes, which are kept. */
   quoted: boolean;
 }
 
 interface Finder {
-  /** In lower case: a text without any of them has no such secret. */
+  /** Words in lower case. A text without any of them contains no such secret. */
   hints: string[];
   find(text: string, lowered: string): Found[];
 }
 
-/** What looks like a secret in the text, in order and without overlaps. */
+/** Everything in the text that looks like a secret, in order and without overlaps. */
 export function findSecrets(text: string): Found[] {
-  // Looking for words is far cheaper than for forms, and most texts have none.
+  // Searching for words is far cheaper than for forms, and most texts contain none.
   const lowered = text.toLowerCase();
   const found = FINDERS.filter(({ hints }) => hints.some((hint) => lowered.includes(hint))).flatMap(({ find }) =>
     find(text, lowered),
@@ -61,7 +61,7 @@ function jsonWebTokens(text: string): Found[] {
     const isToken = header - at >= 11 && payload - header > 8 && text[payload] === '.';
     const end = isToken ? skip(text, payload + 1, isTokenPart) : header;
     if (isToken) found.push({ start: at, end, quoted: false });
-    // All other starts in the same run of characters end where this one did, so none of them is a token either.
+    // Every other start in this run of characters ends at the same place, so it is not a token either.
     at = end;
   }
   return found;
@@ -78,14 +78,14 @@ function privateKeys(text: string): Found[] {
   for (const { index, 0: line } of text.matchAll(PEM_BEGIN)) {
     if (index < covered) continue;
     while (next < ends.length && ends[next]! <= index + line.length) next += 1;
-    // Cut off before its end it is still a key.
+    // A truncated key is still a key.
     covered = ends[next] ?? text.length;
     found.push({ start: index, end: covered, quoted: false });
   }
   return found;
 }
 
-/** `password '…'` of SQL. */
+/** `password '…'` in SQL. */
 function sqlPasswords(text: string, lowered: string): Found[] {
   const found: Found[] = [];
   let covered = 0;
@@ -103,7 +103,7 @@ function urlCredentials(text: string): Found[] {
   const found: Found[] = [];
   for (let at = text.indexOf('://'); at >= 0; at = text.indexOf('://', at)) {
     const start = at + 3;
-    // An `@` in the password: the last one before the path separates it from the host.
+    // The password can contain `@`: the last one before the path separates it from the host.
     const authority = skip(text, start, isAuthority);
     const name = text.slice(start, authority);
     const colon = name.indexOf(':');
@@ -117,7 +117,7 @@ function urlCredentials(text: string): Found[] {
 const NAMES = /token|secret|passw(?:or)?d|pwd|api[_-]?key|signature|credential/g;
 const NAME_HINTS = ['token', 'secret', 'passw', 'pwd', 'apikey', 'api_key', 'api-key', 'signature', 'credential'];
 
-/** `name=value`, `name: value` and `"name": "value"`, where the name says that the value is secret. */
+/** `name=value`, `name: value` and `"name": "value"` with a name that suggests a secret. */
 function namedValues(text: string, lowered: string): Found[] {
   const found: Found[] = [];
   let covered = 0;
@@ -153,7 +153,7 @@ function valueAt(text: string, start: number): Found | null {
   return end > start ? { start, end, quoted: false } : null;
 }
 
-/** Behind the quote that closes the SQL literal at `start`; a doubled quote is part of it. */
+/** The offset after the quote that closes the SQL literal at `start`. A doubled quote is part of the literal. */
 function closingQuote(text: string, start: number): number {
   for (let at = text.indexOf("'", start + 1); at >= 0; at = text.indexOf("'", at + 2)) {
     if (text[at + 1] !== "'") return at + 1;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { utils } from 'ssh2';
 
-/** What may be told of a key pair. */
+/** The public part of a key pair. */
 export interface SshPublicKey {
   /** A line for `authorized_keys`. */
   public_key: string;
@@ -9,20 +9,20 @@ export interface SshPublicKey {
   fingerprint: string;
 }
 
-/** A new ed25519 key pair; the private key in OpenSSH's own format. */
+/** A new ed25519 key pair. The private key has OpenSSH's own format. */
 export function generateSshKey(comment: string): SshPublicKey & { private_key: string } {
   for (;;) {
     const { private: private_key } = utils.generateKeyPairSync('ed25519', { comment });
-    // ssh2 cuts zero bytes off the start of the public half: one pair in 256 is one that nobody can read.
+    // ssh2 drops zero bytes at the start of the public half, so one pair in 256 is unreadable: try again.
     if (!(utils.parseKey(private_key) instanceof Error)) return { private_key, ...publicKeyOf(private_key) };
   }
 }
 
-/** The public half of a private key. @throws Error when it is none that OpenSSH would take. */
+/** The public half of a private key. @throws Error if OpenSSH would not accept the private key */
 export function publicKeyOf(private_key: string): SshPublicKey {
   const key = utils.parseKey(private_key);
   if (key instanceof Error) throw key;
-  if (!key.isPrivateKey()) throw new Error('This is no private key');
+  if (!key.isPrivateKey()) throw new Error('Not a private key');
   const blob = key.getPublicSSH();
   const digest = createHash('sha256').update(blob).digest('base64').replace(/=+$/, '');
   return {

@@ -1,4 +1,4 @@
-/** UTC calendar days as `YYYY-MM-DD`; as text they sort as they follow one another. */
+/** UTC calendar days as `YYYY-MM-DD`, whose order as text is their order in time. */
 export interface DaySpan {
   start: string;
   /** Inclusive. */
@@ -13,24 +13,24 @@ export const utcDay = (at: Date) => text(at.getTime());
 
 export const addDays = (day: string, count: number) => text(Date.parse(day) + count * DAY_MS);
 
-/** Days in a span, both ends counted; less than 1 when they are the wrong way round. */
+/** Number of days in a span, including both ends; less than 1 if the end is before the start. */
 export const daysIn = ({ start, end }: DaySpan) => Math.round((Date.parse(end) - Date.parse(start)) / DAY_MS) + 1;
 
 /** Every day of a span, in order. */
 export const eachDay = (span: DaySpan) =>
   Array.from({ length: Math.max(0, daysIn(span)) }, (_, index) => addDays(span.start, index));
 
-/** The first of the month of a day. */
+/** The first day of a day's month. */
 export const monthOf = (day: string) => `${day.slice(0, 7)}-01`;
 
-/** The same day `count` months on; the last of the month where that one is shorter. */
+/** The same day of the month `count` months later, or the last day of a shorter month. */
 export function addMonths(day: string, count: number): string {
   const [year, month, date] = day.split('-').map(Number) as [number, number, number];
   const last = new Date(Date.UTC(year, month - 1 + count + 1, 0)).getUTCDate();
   return text(Date.UTC(year, month - 1 + count, Math.min(date, last)));
 }
 
-/** The month-long billing period of a day. Periods begin on the anchor's day of the month, or on the last of shorter ones. */
+/** The billing period that contains a day. Periods start each month on the anchor's day, or on a shorter month's last. */
 export function billingPeriod(anchor: string, day: string): DaySpan {
   const startIn = (months: number) => {
     const first = addMonths(monthOf(day), months);

@@ -11,24 +11,24 @@ import { type Permission, SYSTEM_ROLES } from '../api/permissions.ts';
 const LOCK = 7_300_003;
 
 const DESCRIPTIONS: Record<keyof typeof SYSTEM_ROLES, string> = {
-  Administrator: 'May do everything in the account',
-  Creator: 'Builds and runs pipelines, connectors and triggers',
-  Billing: 'Sees plan, usage and invoices',
-  Viewer: 'Sees everything but billing, changes nothing',
+  Administrator: 'Full access to the account',
+  Creator: 'Creates and runs pipelines, connectors and triggers',
+  Billing: 'Views plan, usage and invoices',
+  Viewer: 'Views everything except billing',
 };
 
 export interface Bootstrapped {
   account_id: string;
   /** The administrator that the key belongs to. */
   user_id: string;
-  /** In plain only when it was made just now; it is not stored and cannot be shown again. */
+  /** The key itself if it was created just now. It is not stored and cannot be shown again. */
   api_key: string | null;
 }
 
 /**
- * First account, system roles, first administrator with an API key: makes what is missing, and changes nothing else but
- * the permissions of system roles. Safe to run on each start, and in several processes at once. A BOOTSTRAP_API_KEY
- * works after it, whatever became of it before; without one a key is made when no administrator has a live one.
+ * Creates the first account, the system roles and the first administrator with an API key if they are missing, and
+ * updates the permissions of system roles. Safe on every start and in several processes at once. BOOTSTRAP_API_KEY is valid
+ * afterwards, even if it was revoked. Without it, a key is created if no administrator has a valid one.
  */
 export function bootstrap(db: Db, options: { secrets: Secrets; config: Config }): Promise<Bootstrapped> {
   const { secrets, config } = options;
@@ -51,7 +51,7 @@ export function bootstrap(db: Db, options: { secrets: Secrets; config: Config })
   });
 }
 
-/** Answers with the id of the role Administrator. */
+/** @returns the id of the role Administrator */
 async function systemRoles(tx: Db): Promise<string> {
   const present = await tx.select().from(roles).where(isNull(roles.account_id));
   let administratorId = '';
@@ -76,7 +76,7 @@ async function firstAccount(tx: Db): Promise<string> {
   return made!.id;
 }
 
-/** The user with the e-mail address, else the longest-serving active administrator, else a new one. */
+/** The administrator with the e-mail address, or the oldest active administrator, or a new one. */
 async function administrator(tx: Db, wanted: { account_id: string; role_id: string; email: string }): Promise<string> {
   const { account_id, role_id, email } = wanted;
   const [found] = await tx
@@ -95,7 +95,7 @@ async function makeAdministrator(
   wanted: { account_id: string; role_id: string; email: string },
 ): Promise<string> {
   const { account_id, role_id, email } = wanted;
-  // Somebody without the role may have the address, or was disabled: the operator's setting lifts that.
+  // A user with the address may lack the role or be disabled: the operator's setting overrides both.
   const [user] = await tx
     .update(users)
     .set({ status: 'active' })
@@ -141,7 +141,7 @@ async function anyLiveKey(tx: Db, of: { account_id: string; role_id: string }): 
   return live !== undefined;
 }
 
-/** Makes the key, or gives one that has expired or was revoked a new term; a live one keeps its own. */
+/** Creates the key, or renews it if it has expired or was revoked. A valid key keeps its expiry. */
 async function keepAlive(
   tx: Db,
   key: { account_id: string; user_id: string; hash: string; prefix: string },

@@ -11,11 +11,11 @@ const LIMIT_MS = 10 * 60_000;
 
 export interface DemoOptions {
   db: Db;
-  /** Where this very service listens: the demo takes the same way as everybody. */
+  /** The address of this service: the demo uses the public API. */
   address: string;
-  /** The administrator's key; null when it was made at an earlier start. */
+  /** The administrator's key; null if it was created at an earlier start. */
   api_key: string | null;
-  /** Null with a DATABASE_URL: nobody said that we may make tables there. */
+  /** Null with a DATABASE_URL: the demo must not create tables on a server of the operator. */
   warehouse: DatabaseAccess | null;
   say(line: string): void;
 }
@@ -32,24 +32,24 @@ interface StreamRun {
 type Call = <T>(method: string, path: string, body?: unknown) => Promise<T>;
 
 /**
- * Builds a pipeline from the source `demo` to the warehouse and runs it, on a service without any account connector.
- * Says what happens; never throws, since the service is of use without a demo.
+ * Creates and runs a pipeline from the source `demo` to the warehouse, unless the service has account connectors already.
+ * Reports its progress and never throws, because the service works without the demo.
  */
 export async function runDemo(options: DemoOptions): Promise<void> {
   const { db, api_key, warehouse, say } = options;
   try {
     const [used] = await db.select({ id: accountConnectors.id }).from(accountConnectors).limit(1);
     if (used) return;
-    if (!warehouse) return say('No demo: it needs the embedded PostgreSQL, and DATABASE_URL is set');
-    if (api_key === null) return say('No demo: it needs the API key, which was shown at the first start');
+    if (!warehouse) return say('Demo skipped: it needs the embedded PostgreSQL, but DATABASE_URL is set');
+    if (api_key === null) return say('Demo skipped: it needs the API key that was shown at the first start');
     const call = callerOf(options.address, api_key);
     const connection_id = await buildPipeline(call, warehouse);
     await followRun(call, { connection_id, say });
     const { host, port, database, username, password } = warehouse;
-    say(`  The rows: psql "postgres://${username}:${password}@${host}:${port}/${database}", schema ${SCHEMA}`);
-    say('  DEMO=0 leaves the demo out of a first start');
+    say(`  See the rows: psql "postgres://${username}:${password}@${host}:${port}/${database}", schema ${SCHEMA}`);
+    say('  Set DEMO=0 to start without the demo');
   } catch (error) {
-    say(`The demo did not get through: ${(error as Error).message}`);
+    say(`The demo failed: ${(error as Error).message}`);
   }
 }
 
@@ -76,21 +76,21 @@ async function buildPipeline(call: Call, warehouse: DatabaseAccess): Promise<str
   return connection.id;
 }
 
-/** Discovery goes on in the background, in the worker that may still be starting. */
+/** Waits for discovery, which runs in the worker. The worker may still be starting. */
 async function catalogOf(call: Call, id: string): Promise<void> {
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(POLL_MS)) {
     const source = await call<{ catalog_status: string }>('GET', `/account_connectors/source/${id}`);
     if (source.catalog_status === 'ready') return;
-    if (source.catalog_status === 'failed') throw new Error('the catalog of the source could not be read');
+    if (source.catalog_status === 'failed') throw new Error('discovery of the source failed');
   }
-  throw new Error('the catalog of the source did not come within a minute');
+  throw new Error('discovery of the source did not finish within a minute');
 }
 
 async function followRun(call: Call, options: { connection_id: string; say(line: string): void }): Promise<void> {
   const { connection_id, say } = options;
   const started = performance.now();
   const run_id = await call<string>('POST', `/connections/${connection_id}/run`);
-  say('Demo: a pipeline from the source "demo" to the database "warehouse" runs');
+  say('Demo: running a pipeline from the source "demo" to the database "warehouse"');
   const shown = new Map<string, string>();
   for (const deadline = Date.now() + LIMIT_MS; Date.now() < deadline; await sleep(POLL_MS)) {
     const streams = await call<StreamRun[]>('GET', `/connections/${connection_id}/runs/${run_id}/stream_runs`);
@@ -103,7 +103,7 @@ async function followRun(call: Call, options: { connection_id: string; say(line:
       return summarise(streams, { seconds: (performance.now() - started) / 1000, say });
     }
   }
-  throw new Error(`the run ${run_id} goes on after ${LIMIT_MS / 60_000} minutes`);
+  throw new Error(`run ${run_id} did not end within ${LIMIT_MS / 60_000} minutes`);
 }
 
 function describe(stream: StreamRun): string | null {
@@ -125,7 +125,7 @@ function summarise(streams: StreamRun[], options: { seconds: number; say(line: s
 
 const number = (value: number) => Math.round(value).toLocaleString('en-US');
 
-/** A service that listens on all addresses is reached on this one. */
+/** A service that listens on all addresses is reachable on the loopback address. */
 const reachable = (address: string) => address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 
 function callerOf(address: string, api_key: string): Call {
@@ -140,7 +140,7 @@ function callerOf(address: string, api_key: string): Call {
       signal: AbortSignal.timeout(60_000),
     });
     const answer = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${answer.slice(0, 500)}`);
+    if (!response.ok) throw new Error(`${method} ${path} responded ${response.status}: ${answer.slice(0, 500)}`);
     return JSON.parse(answer) as T;
   };
 }

@@ -1,7 +1,7 @@
 import { EmbeddedPostgresError, startEmbeddedPostgres } from '../../db/embedded.ts';
 import { migrateDatabase } from '../../db/migrate.ts';
 import { type Bootstrapped, bootstrap } from './bootstrap.ts';
-import { type Config, ConfigError, environmentOf, portIsChosen, readConfig } from '../platform/config.ts';
+import { type Config, ConfigError, environmentOf, isPortSet, readConfig } from '../platform/config.ts';
 import { runDemo } from './demo.ts';
 import { closeDeps, createDeps, type Deps } from '../deps.ts';
 import { openLog } from '../platform/log.ts';
@@ -11,7 +11,7 @@ import { followWarehouse } from './warehouse.ts';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
-/** `bun server/main.ts [all|api|worker]`: API, worker and, without DATABASE_URL, the database too; or one part alone. */
+/** Starts API, worker and, without DATABASE_URL, the embedded database (`all`); or the API or the worker alone. */
 async function main(mode: string, flags: string[]): Promise<void> {
   const config = readConfig();
   const shutdown = handleSignals(openLog(config.LOG_LEVEL));
@@ -19,7 +19,7 @@ async function main(mode: string, flags: string[]): Promise<void> {
     if (mode === 'all') await runAll(config, shutdown);
     else if (mode === 'api') await runApi(config, shutdown);
     else if (mode === 'worker') await runWorker(config, { shutdown, untilStdinEnds: flags.includes(UNTIL_STDIN_ENDS) });
-    else throw new ConfigError(`"${mode}" is no part of the service: all, api or worker`);
+    else throw new ConfigError(`Unknown mode "${mode}". Use all, api or worker`);
   } catch (error) {
     if (!shutdown.isEnding()) complain(error);
     await shutdown.end(1);
@@ -28,7 +28,7 @@ async function main(mode: string, flags: string[]): Promise<void> {
 
 async function runAll(config: Config, shutdown: Shutdown): Promise<void> {
   const embedded = config.DATABASE_URL === null ? startEmbeddedPostgres({ dataDir: config.DATA_DIR }) : null;
-  // Registered before it is there: a signal in the middle of the start must not leave a server behind.
+  // Registered before the server is up: a signal during the start must not leave it behind.
   if (embedded) shutdown.onEnd(async () => (await embedded).stop());
   const server = await embedded;
   const url = server?.url('pipelines') ?? requireUrl(config, 'all');
@@ -55,7 +55,7 @@ async function runWorker(config: Config, options: { shutdown: Shutdown; untilStd
   await migrateDatabase(url);
   const deps = await createDeps(config, url, 'worker');
   shutdown.onEnd(() => closeDeps(deps));
-  // Each part loads only what it runs: the worker has no use for the web server, nor the API for the engine's readers.
+  // Each mode loads only what it runs: the worker needs no web server, the API no engine.
   const { startWorker } = await import('../worker/start-worker.ts');
   const worker = await startWorker(deps);
   shutdown.onEnd(() => worker.stop());
@@ -75,7 +75,7 @@ async function serve(
   const app = listenOn(createApp(deps), config);
   warmConsole(deps);
   shutdown.onEnd(async () => {
-    // Answers on their way get a moment; an endless download must not keep the service from ending.
+    // Open responses get some time, but an endless download must not block the shutdown.
     await Promise.race([app.server?.stop(), Bun.sleep(5_000)]);
     await app.server?.stop(true);
   });
@@ -88,20 +88,20 @@ function listenOn(app: ReturnType<typeof import('../http/app.ts').createApp>, { 
     return app.listen({ hostname: HOST, port: PORT });
   } catch (error) {
     const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-    if (!taken || portIsChosen()) throw error;
-    say(`Port ${PORT} is taken: another one was chosen. PORT decides it`);
+    if (!taken || isPortSet()) throw error;
+    say(`Port ${PORT} is in use, so the service uses another one. Set PORT to select a port`);
     return app.listen({ hostname: HOST, port: 0 });
   }
 }
 
 function greet(config: Config, at: { made: Bootstrapped; address: string }): void {
   say(`Data pipelines at ${at.address} (ready after ${Math.round(process.uptime() * 10) / 10} s)`);
-  say(`  web console: ${at.address}/`);
-  say(`  documentation: ${at.address}/docs`);
+  say(`  Web console: ${at.address}/`);
+  say(`  Documentation: ${at.address}/docs`);
   if (at.made.api_key)
     say(`  API key of ${config.BOOTSTRAP_EMAIL}, valid for 90 days, shown only now: ${at.made.api_key}`);
-  else if (config.BOOTSTRAP_API_KEY) say('  API key: the one in BOOTSTRAP_API_KEY');
-  else say('  API key: the one shown at the first start');
+  else if (config.BOOTSTRAP_API_KEY) say('  API key: the value of BOOTSTRAP_API_KEY');
+  else say('  API key: shown at the first start');
 }
 
 function requireUrl(config: Config, mode: string): string {
@@ -116,16 +116,16 @@ async function untilStdinEnds(): Promise<void> {
 
 const SETTING_AT_FAULT: Record<string, string> = {
   EADDRINUSE: 'PORT is in use by another process',
-  EADDRNOTAVAIL: 'HOST is no address of this machine',
-  EINPROGRESS: 'HOST is not known',
-  ECONNREFUSED: 'DATABASE_URL: nothing listens there',
-  ENOTFOUND: 'DATABASE_URL: its host is not known',
-  CONNECT_TIMEOUT: 'DATABASE_URL: its host does not answer',
-  '28P01': 'DATABASE_URL: user name or password is wrong',
-  '3D000': 'DATABASE_URL: there is no such database',
+  EADDRNOTAVAIL: 'HOST is not an address of this machine',
+  EINPROGRESS: 'HOST cannot be resolved. Check the host name',
+  ECONNREFUSED: 'DATABASE_URL: connection refused. Check host and port, and that PostgreSQL is running',
+  ENOTFOUND: 'DATABASE_URL: host not found. Check the host name',
+  CONNECT_TIMEOUT: 'DATABASE_URL: the host does not respond. Check host, port and firewall',
+  '28P01': 'DATABASE_URL: password authentication failed. Check username and password',
+  '3D000': 'DATABASE_URL: the database does not exist',
 };
 
-/** One line for what the operator can set right; the whole error for what he cannot. */
+/** Prints one line for an error that the operator can fix, and the whole error otherwise. */
 function complain(error: unknown): void {
   const { code = '', message, stack, cause } = error as Error & { code?: string };
   const isExpected = error instanceof ConfigError || error instanceof EmbeddedPostgresError;
@@ -133,7 +133,7 @@ function complain(error: unknown): void {
   process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? whole)}\n`);
 }
 
-/** The service from the command line: `[all|api|worker]` and flags. Ends the process with 1 when the start fails. */
+/** Runs the service from the command line: `[all|api|worker]` and flags. Exits with 1 if the start fails. */
 export async function runService([mode = 'all', ...flags]: string[]): Promise<void> {
   try {
     await main(mode, flags);

@@ -2,22 +2,22 @@ import type { Logger } from 'pino';
 
 type Step = () => Promise<unknown>;
 
-/** What a process must put down before it ends, undone in reverse order of `onEnd`. */
+/** The steps to end a process cleanly, run in the reverse order of `onEnd`. */
 export interface Shutdown {
   onEnd(step: Step): void;
-  /** True from the first signal on: errors of what is cut off then are none. */
+  /** True from the first signal on. Errors of interrupted work are then expected. */
   isEnding(): boolean;
-  /** Ends the process. Safe to call more than once: the first call counts. */
+  /** Ends the process. Only the first call has an effect. */
   end(exitCode: number): Promise<never>;
 }
 
-/** After this long a step that hangs is left alone: the database recovers from that, a service that never ends does not. */
+/** Limit for all steps. The database recovers from an unclean end, but a hanging step would block the end forever. */
 const LIMIT_MS = 60_000;
 
-/** Ctrl-C under a package runner comes several times within milliseconds: from the terminal, and passed on by each runner. */
+/** Under a package runner one Ctrl-C arrives several times: from the terminal, and forwarded by each runner. */
 const SAME_SIGNAL_MS = 1_000;
 
-/** SIGINT and SIGTERM end the process cleanly with exit code 0; another one, a second later or more, at once with 130. */
+/** SIGINT and SIGTERM end the process cleanly with exit code 0. A second signal after at least 1 s exits at once with 130. */
 export function handleSignals(log: Pick<Logger, 'error'>): Shutdown {
   const steps: Step[] = [];
   let ending: Promise<never> | null = null;

@@ -1,23 +1,23 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 
-/** The worker's flag: end when standard input does, that is, when the parent is gone, however it went. */
+/** Flag of the worker: end when standard input ends, which happens however the parent process ends. */
 export const UNTIL_STDIN_ENDS = '--until-stdin-ends';
 
 const FIRST_PAUSE_MS = 200;
-const LONGEST_PAUSE_MS = 10_000;
-/** A worker that lived that long was healthy: the next pause is the first one again. */
+const MAX_PAUSE_MS = 10_000;
+/** A worker that ran this long was healthy: the pause starts over. */
 const HEALTHY_MS = 30_000;
 const STOP_MS = 30_000;
 
 export interface SupervisedWorker {
-  /** Of the worker that runs now; null between two. */
+  /** Process id of the current worker; null between two workers. */
   pid(): number | null;
-  /** Lets the worker put its work down, and waits for its end. */
+  /** Stops the worker gracefully and waits for its end. */
   stop(): Promise<void>;
 }
 
-/** Runs one worker process beside this one and starts another when it dies, with growing pauses. */
+/** Runs a worker process and replaces it when it dies, with growing pauses. */
 export function superviseWorker(options: { env: Record<string, string | undefined>; log: Logger }): SupervisedWorker {
   const { env, log } = options;
   const stop = new AbortController();
@@ -33,9 +33,9 @@ export function superviseWorker(options: { env: Record<string, string | undefine
       child = null;
       if (stop.signal.aborted) return;
       if (performance.now() - started > HEALTHY_MS) pause = FIRST_PAUSE_MS;
-      log.error({ exit_code: code, restart_ms: pause }, 'The worker ended; another one is started');
+      log.error({ exit_code: code, restart_ms: pause }, 'The worker ended and will be restarted');
       await Promise.race([Bun.sleep(pause), stopping]);
-      pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
+      pause = Math.min(2 * pause, MAX_PAUSE_MS);
     }
   };
   const running = keepRunning();
@@ -56,7 +56,7 @@ function spawnWorker(env: Record<string, string | undefined>): Bun.Subprocess {
   return Bun.spawn([process.execPath, join(import.meta.dir, '../main.ts'), 'worker', UNTIL_STDIN_ENDS], {
     env,
     stdio: ['pipe', 'inherit', 'inherit'],
-    // Its own session: Ctrl-C on the terminal comes to this process, which tells the worker in its turn.
+    // In a session of its own: Ctrl-C in the terminal reaches only this process, which stops the worker.
     detached: true,
   });
 }

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { EmbeddedPostgres } from '../../db/embedded.ts';
 import type { Db } from '../../db/types.ts';
 
-/** The embedded server had to move to another port: account connectors on its warehouse move with it. */
+/** Updates account connectors that use the warehouse if the embedded server had to move to another port. */
 export async function followWarehouse(db: Db, server: EmbeddedPostgres): Promise<void> {
   const { previousPort, port, warehouse } = server;
   if (previousPort === null || previousPort === port) return;

@@ -5,13 +5,13 @@ import type { Db } from '../../db/types.ts';
 import { ALL_JOBS, type JobDefinition } from './jobs.ts';
 
 export interface SendOptions {
-  /** Not before this instant. */
+  /** The job does not start before this instant. */
   start_after?: Date;
-  /** Whose work it is, for jobs that are shared out among accounts. */
+  /** The account that the job belongs to, for jobs that are `fair_to_accounts`. */
   account_id?: string;
 }
 
-/** The queue. `send` is part of the caller's transaction when `db` is one. */
+/** The job queue. `send` is part of the caller's transaction if `db` is one. */
 export interface Queue {
   send<Payload extends object>(
     db: Db,
@@ -20,23 +20,24 @@ export interface Queue {
     options?: SendOptions,
   ): Promise<void>;
   /**
-   * Runs `handler` for each job, `concurrency` at once in this process; beside them, if the job is fair to accounts, one
-   * of an account that has none running anywhere. `signal` ends with the worker or the claim.
+   * Runs `handler` for each job, up to `concurrency` at once in this process. If the job is `fair_to_accounts`, one more
+   * slot takes jobs of accounts that have none running in any process. `signal` is aborted when the worker stops or loses
+   * its claim.
    */
   work<Payload extends object>(
     job: JobDefinition<Payload>,
     concurrency: number,
     handler: (payload: Payload, signal: AbortSignal) => Promise<void>,
   ): Promise<void>;
-  /** Takes no more jobs, aborts the signals of the running ones, and waits for their handlers. */
+  /** Takes no more jobs, aborts the signals of running ones, and waits for their handlers. */
   stop(): Promise<void>;
 }
 
-// The heartbeat is what finds a dead worker; the expiry only has to outlive the longest run (24 h).
+// Heartbeats detect a dead worker; the expiry only has to exceed the longest run (24 h).
 const EXPIRE_SECONDS = 24 * 3600 - 1;
 const STOP_TIMEOUT_MS = 20_000;
 
-/** Opens the queue on the control database. `supervise`: this process looks after dead workers' jobs (workers do). */
+/** Opens the queue on the control database. `supervise`: this process recovers the jobs of dead workers. */
 export async function openQueue(options: { url: string; log: Logger; supervise: boolean }): Promise<Queue> {
   const { url, log, supervise } = options;
   const boss = new PgBoss({
@@ -65,8 +66,8 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
     },
     async work(job, concurrency, handler) {
       for (const slot of slotsOf(job, concurrency)) {
-        // One registration a slot: a slot that has just finished asks again at once. Left alone it would sleep out
-        // its polling interval after every job (measured: 8 jobs/s with a backlog).
+        // One registration per slot, so that a slot that has finished a job can ask for the next one at once. Otherwise
+        // it would sleep for its polling interval after every job (measured: 8 jobs/s with a backlog).
         let worker = '';
         worker = await boss.work(
           job.name,
@@ -90,7 +91,7 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
   };
 }
 
-/** The spare slot takes no job of an account that has one running, in whatever process. */
+/** The extra slot takes no job of an account that has one running in any process. */
 const slotsOf = (job: { fair_to_accounts: boolean }, concurrency: number) => [
   ...Array.from({ length: concurrency }, () => ({})),
   ...(job.fair_to_accounts ? [{ groupConcurrency: 1 }] : []),

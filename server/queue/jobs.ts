@@ -1,16 +1,16 @@
 import { z } from 'zod';
 
-/** A kind of background work. The payload holds ids only: the truth is in the database when the job starts. */
+/** A kind of background job. The payload contains ids only: a job reads the current state from the database. */
 export interface JobDefinition<Payload> {
   name: string;
   payload: z.ZodType<Payload>;
-  /** Tries again that many times when the handler throws or its worker dies. */
+  /** Number of retries if the handler throws or its worker dies. */
   retry_limit: number;
-  /** A worker that gives no sign for that long is taken for dead; pg-boss allows 10 at the least. */
+  /** A worker without a heartbeat for this long counts as dead. pg-boss requires at least 10. */
   heartbeat_seconds: number;
-  /** Jobs that one worker process runs at once; null: WORKER_CONCURRENCY. */
+  /** Number of jobs that one worker process runs at once; null: WORKER_CONCURRENCY. */
   concurrency: number | null;
-  /** Nobody's jobs keep those of an account waiting that has none running; they are sent with its id. */
+  /** Jobs of other accounts never delay an account that has no job running. Such jobs are sent with `account_id`. */
   fair_to_accounts: boolean;
 }
 

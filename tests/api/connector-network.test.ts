@@ -57,7 +57,7 @@ describe('CONNECTOR_NETWORK=public_only', () => {
   test('refuses private addresses, and says so', async () => {
     const made = await making(testApi(closed))('postgres', postgresParameters(warehouse.url));
     expect(made).toMatchObject(refused);
-    expect(made.status_message).toContain(`${host} is no public address`);
+    expect(made.status_message).toContain(`${host} is not a public address`);
   });
 
   test('but not those that EGRESS_ALLOW names', async () => {

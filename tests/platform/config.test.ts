@@ -88,7 +88,7 @@ test('a damaged key file is refused, not replaced', () => {
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, 'secret.key'), 'half');
   expect(() => readConfig({ DATA_DIR: dataDir })).toThrow(
-    /^SECRET_KEY in .*secret\.key must have 32 characters or more$/,
+    /^SECRET_KEY in .*secret\.key must have at least 32 characters$/,
   );
   expect(readFileSync(join(dataDir, 'secret.key'), 'utf8')).toBe('half');
 });

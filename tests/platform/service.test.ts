@@ -75,8 +75,8 @@ test.each([
   [['all'], { PORT: 'x' }, 'PORT must be a whole number from 0 to 65535'],
   [['worker'], {}, 'DATABASE_URL must be set for "worker"'],
   [['api'], {}, 'DATABASE_URL must be set for "api"'],
-  [['everything'], {}, '"everything" is no part of the service'],
-  [['api'], { DATABASE_URL: 'postgres://somebody@127.0.0.1:1/none' }, 'DATABASE_URL: nothing listens there'],
+  [['everything'], {}, 'Unknown mode "everything"'],
+  [['api'], { DATABASE_URL: 'postgres://somebody@127.0.0.1:1/none' }, 'DATABASE_URL: connection refused'],
 ])('main.ts %j with %j ends with one line that says why', async (args, env, line) => {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), ...args], {
     env: { PATH: process.env.PATH, DATA_DIR: folder, ...env },
@@ -93,7 +93,7 @@ test('a second checkout takes another port when the usual one is taken; a chosen
   const taken = holdPort(8080);
   try {
     const second = await startService({ PORT: '' });
-    expect(second.said).toInclude('Port 8080 is taken');
+    expect(second.said).toInclude('Port 8080 is in use');
     expect(second.address).not.toEndWith(':8080');
     expect((await fetch(`${second.address}/readyz`)).status).toBe(200);
     second.child.kill('SIGTERM');

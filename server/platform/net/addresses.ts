@@ -2,8 +2,8 @@ import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 
 /**
- * `forbidden`: nobody has a reason to call it for a user, and the metadata services of clouds are among them.
- * `internal`: loopback, private and all else that is not the public Internet.
+ * `forbidden`: never a valid target, such as the metadata services of clouds. `internal`: loopback, private networks and
+ * everything else that is not the public Internet.
  */
 export type AddressKind = 'public' | 'internal' | 'forbidden';
 
@@ -14,7 +14,7 @@ const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'f
   (range) => ipaddr.parseCIDR(range),
 );
 
-/** The same services by name; a jump host may know them where this machine does not. */
+/** The same services by name. A jump host may resolve them even if this machine does not. */
 const METADATA_NAMES = new Set([
   'metadata',
   'metadata.google.internal',
@@ -25,7 +25,7 @@ const METADATA_NAMES = new Set([
   'instance-data.ec2.internal',
 ]);
 
-/** Host as rules compare it: lower case, without brackets and the dot of the root. */
+/** A host in the form that rules compare: lower case, without brackets and without the trailing dot. */
 export const plainHost = (host: string) =>
   host
     .toLowerCase()
@@ -34,13 +34,13 @@ export const plainHost = (host: string) =>
 
 export const isMetadataName = (host: string) => METADATA_NAMES.has(plainHost(host));
 
-/** The address that a host is, in its one usual form, however it is written (`127.1`, `0x7f.0.0.1`); null: a name. */
+/** The canonical form of a host that is an address, however it is written (`127.1`, `0x7f.0.0.1`); null for a name. */
 export function literalAddress(host: string): string | null {
   const plain = plainHost(host);
   return ipaddr.isValid(plain) ? ipaddr.process(plain).toString() : null;
 }
 
-/** Addresses that carry another one in them are what the worst of the two is. */
+/** An address that embeds another one has the stricter kind of the two. */
 export function addressKind(address: string): AddressKind {
   const parsed = ipaddr.process(address);
   const range = parsed.range();
@@ -48,16 +48,16 @@ export function addressKind(address: string): AddressKind {
     return 'forbidden';
   }
   if (parsed.kind() === 'ipv4') return range === 'unicast' ? 'public' : 'internal';
-  const inner = carried(parsed.toByteArray()).map((bytes) => addressKind(bytes.join('.')));
+  const inner = embedded(parsed.toByteArray()).map((bytes) => addressKind(bytes.join('.')));
   if (inner.includes('forbidden')) return 'forbidden';
   return range === 'unicast' && !inner.includes('internal') ? 'public' : 'internal';
 }
 
-/** IPv4 addresses that an IPv6 address may stand for. */
-function carried(bytes: number[]): number[][] {
+/** The IPv4 addresses that an IPv6 address can stand for. */
+function embedded(bytes: number[]): number[][] {
   const starts = (...prefix: number[]) => prefix.every((byte, at) => bytes[at] === byte);
   const last = bytes.slice(12);
-  // 6to4; Teredo, whose client is written inverted.
+  // 6to4, and Teredo, which inverts the client's address.
   if (starts(0x20, 0x02)) return [bytes.slice(2, 6)];
   if (starts(0x20, 0x01, 0, 0)) return [bytes.slice(4, 8), last.map((byte) => byte ^ 0xff)];
   // NAT64, with the well-known prefix and with the local one, which leaves a gap after two bytes.
@@ -65,7 +65,7 @@ function carried(bytes: number[]): number[][] {
   if (starts(0, 0x64, 0xff, 0x9b)) return [last, [bytes[6]!, bytes[7]!, bytes[9]!, bytes[10]!]];
   const isatap = (bytes[8]! & 0xfd) === 0 && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
   if (isatap) return [last];
-  // IPv4-compatible and IPv4-translated; `::` and `::1` are themselves.
+  // IPv4-compatible and IPv4-translated. `::` and `::1` embed nothing.
   if (bytes.slice(0, 8).some((byte) => byte !== 0)) return [];
   const middle = bytes.slice(8, 12);
   const compatible = middle.every((byte) => byte === 0) && (last[0] !== 0 || last[1] !== 0 || last[2] !== 0);
@@ -84,7 +84,7 @@ export function isThisMachine(address: string): boolean {
 
 export const sameAddress = (a: string, b: string) => ipaddr.process(a).toString() === ipaddr.process(b).toString();
 
-/** `target` is an address or a range in CIDR form; anything else holds nothing. */
+/** @param target an address or a range in CIDR notation; anything else contains no address */
 export function isWithin(address: string, target: string): boolean {
   const parsed = ipaddr.process(address);
   if (ipaddr.isValid(target)) return sameAddress(target, address);

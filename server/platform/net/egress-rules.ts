@@ -11,7 +11,7 @@ import {
   sameAddress,
 } from './addresses.ts';
 
-/** The address is not one that the service calls on somebody's behalf. The message names host and reason, no address inside. */
+/** The service must not call the address. The message contains the host and the reason, but no resolved address. */
 export class EgressError extends Error {
   override name = 'EgressError';
   constructor(
@@ -28,43 +28,43 @@ export interface Address {
 }
 
 export interface EgressRules {
-  /** `host:port` or `cidr:port` that may be called though the address is not public, and over plain http. */
+  /** `host:port` or `cidr:port` that may be called even if the address is not public, and over plain http. */
   allow: readonly string[];
-  /** Loopback and private addresses may be called without being named in `allow`. */
+  /** Loopback and private addresses may be called without an entry in `allow`. */
   internal?: boolean;
-  /** Whether plain http is fine for public addresses too. */
+  /** Plain http may be used for public addresses, too. */
   http?: boolean;
-  /** The service's own database, `postgres://host:port/database`: never called. */
+  /** The control database, `postgres://host:port/database`, which must never be called. */
   control?: string;
-  /** All addresses of a name; the system's resolver unless told otherwise. */
+  /** Resolves a name to all its addresses. Default: the system's resolver. */
   lookup?(host: string): Promise<Address[]>;
 }
 
 export interface Place {
   host: string;
   port: number;
-  /** Of a PostgreSQL server: the other databases beside the control database may be called. */
+  /** PostgreSQL only: other databases on the server of the control database may be called. */
   database?: string;
 }
 
 /**
- * The addresses of a place, all of them checked: connect to one of these and to no name, which may mean another one by
- * then.
- * @throws EgressError `address_not_allowed`; what the resolver throws (`ENOTFOUND`, `EAI_AGAIN`).
+ * Resolves and checks all addresses of a place. Connect to one of these, not to the name: it could resolve to another
+ * address by then.
+ * @throws EgressError `address_not_allowed`, or the error of the resolver (`ENOTFOUND`, `EAI_AGAIN`)
  */
 export async function checkedAddresses(place: Place, rules: EgressRules): Promise<Address[]> {
   checkName(place);
   const found = await addressesOf(place.host, rules);
   if (found.length === 0) throw Object.assign(new Error(`${place.host} has no address`), { code: 'ENOTFOUND' });
-  // All of them: a name with one good and one bad address must not become a way in.
+  // All of them: a name with one allowed and one forbidden address must not become a loophole.
   for (const { address } of found) checkAddress(place, address, rules);
   await refuseControl(place, found, rules);
   return found;
 }
 
 /**
- * The same for a place that an SSH server connects to: private addresses are what tunnels are for. A name means what
- * the server there makes of it; what it means here is checked too, as far as it means anything.
+ * Checks a place that an SSH server connects to. Private addresses are allowed: tunnels exist for them. The SSH server
+ * resolves the name itself; what it resolves to here is checked too, if it resolves at all.
  * @throws EgressError
  */
 export async function checkFarEnd(place: Place, server: { jump_address: string }, rules: EgressRules): Promise<void> {
@@ -75,20 +75,20 @@ export async function checkFarEnd(place: Place, server: { jump_address: string }
   await refuseControl(place, there, rules);
 }
 
-/** What an address alone says. @throws EgressError */
+/** Checks a single address. @throws EgressError */
 export function checkAddress(place: Place, address: string, rules: EgressRules): void {
   const kind = addressKind(address);
-  if (kind === 'forbidden') throw refusal(place, 'is an address that is never called');
+  if (kind === 'forbidden') throw refusal(place, 'is a forbidden address');
   if (kind === 'public' || rules.internal || isAllowed(place, [address], rules)) return;
-  throw refusal(place, 'is no public address');
+  throw refusal(place, 'is not a public address');
 }
 
-/** @throws EgressError for the name of a metadata service, whatever it resolves to. */
+/** @throws EgressError for the name of a metadata service, whatever it resolves to */
 export function checkName(place: Place): void {
-  if (isMetadataName(place.host)) throw refusal(place, 'is an address that is never called');
+  if (isMetadataName(place.host)) throw refusal(place, 'is a forbidden address');
 }
 
-/** Whether the operator named the place: by its host, or by ranges that all its addresses are in. */
+/** Whether `allow` contains the place: its host, or ranges that contain all its addresses. */
 export function isAllowed({ host, port }: Place, addresses: string[], { allow }: EgressRules): boolean {
   return allow.some((entry) => {
     const cut = entry.lastIndexOf(':');
@@ -100,8 +100,8 @@ export function isAllowed({ host, port }: Place, addresses: string[], { allow }:
 }
 
 /**
- * Refuses the control database: its port at its address, where this machine is one address however it is spelled. Of
- * the other databases on its server those are fine that the place names.
+ * Rejects the control database: its port on its address. All addresses of this machine count as one. Another database on
+ * the same server is allowed if the place names it.
  * @throws EgressError
  */
 async function refuseControl(place: Place, addresses: Address[], rules: EgressRules): Promise<void> {

@@ -2,15 +2,15 @@ import { connect, type Socket } from 'node:net';
 import { type Address, checkedAddresses, type EgressRules, type Place } from './egress-rules.ts';
 
 export interface ConnectOptions {
-  /** For resolving and connecting together, in milliseconds. */
+  /** Limit in milliseconds for resolving and connecting together. */
   timeout_ms: number;
   signal: AbortSignal;
 }
 
 /**
- * A TCP connection to one of the place's checked addresses, each tried in turn.
- * @throws EgressError; the error of the resolver or of the first address with its code (`ETIMEDOUT` for no answer in
- * time); the signal's reason.
+ * Opens a TCP connection to one of the place's checked addresses, tried in order.
+ * @throws EgressError, the error of the resolver or of the first address with its `code` (`ETIMEDOUT` after the limit), or
+ * the reason of the signal
  */
 export async function guardedConnect(place: Place, rules: EgressRules, options: ConnectOptions): Promise<Socket> {
   const deadline = performance.now() + options.timeout_ms;
@@ -39,7 +39,7 @@ function connectTo(target: Pick<Address, 'address'> & { port: number }, options:
     keepAlive: true,
     keepAliveInitialDelay: 30_000,
   });
-  // Stays: until its user listens too, an error would end the process.
+  // Never removed: before the caller adds a listener, an error would end the process.
   socket.on('error', () => {});
   const opened = new Promise<Socket>((resolve, reject) => {
     socket.once('connect', () => resolve(socket));
@@ -51,10 +51,10 @@ function connectTo(target: Pick<Address, 'address'> & { port: number }, options:
   });
 }
 
-/** The work, its time or its signal, whichever ends first. */
+/** Waits for the work, the timeout or the signal, whichever comes first. */
 async function inTime<Result>(work: Promise<Result>, { timeout_ms, signal }: ConnectOptions): Promise<Result> {
   const ended = Promise.withResolvers<never>();
-  const late = () => ended.reject(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' }));
+  const late = () => ended.reject(Object.assign(new Error('no response in time'), { code: 'ETIMEDOUT' }));
   const aborted = () => ended.reject(signal.reason);
   const timer = setTimeout(late, timeout_ms);
   signal.addEventListener('abort', aborted, { once: true });
@@ -64,7 +64,7 @@ async function inTime<Result>(work: Promise<Result>, { timeout_ms, signal }: Con
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', aborted);
-    // Whichever comes second is nobody's any more.
+    // A later failure of the work has no receiver any more.
     work.catch(() => {});
   }
 }

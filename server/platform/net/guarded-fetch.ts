@@ -14,15 +14,16 @@ import {
   type Place,
 } from './egress-rules.ts';
 
-/** Connections that are kept for the next request; each was made to an address that was checked. */
+/** Connections are kept for further requests. Each leads to an address that was checked. */
 const KEPT = { keepAlive: true, maxFreeSockets: 8 };
 
 /**
- * A fetch for addresses that users name: https (http where the rules say so), public addresses only, each checked after
- * it was resolved, and then connected to and no other one. No redirects, no proxy, no cookies. Answers stream.
+ * A fetch for addresses that users enter: https only, unless the rules allow http, and public addresses only. The host is
+ * resolved and checked once, and the connection goes to exactly that address. No redirects, no proxy, no cookies.
+ * Response bodies are streamed.
  *
- * `keepAlive`: connections serve several requests. Only for who tries again when one breaks off: a server may close it
- * in the very moment that it is used again.
+ * `keepAlive`: connections serve several requests. Only for callers that retry: a server may close a connection at the
+ * moment it is reused.
  */
 export function guardedFetch(
   rules: EgressRules,
@@ -37,7 +38,7 @@ export function guardedFetch(
     checkUrl(url, rules);
     const addresses = await checkedAddresses(placeOf(url), rules).catch((error: unknown) => {
       if (error instanceof EgressError) throw error;
-      throw new EgressError('host_not_found', `The host ${url.hostname} cannot be found`);
+      throw new EgressError('host_not_found', `Host ${url.hostname} not found`);
     });
     const body = request.body === null ? null : Buffer.from(await request.arrayBuffer());
     const agent = url.protocol === 'https:' ? agents.https : agents.http;
@@ -45,10 +46,10 @@ export function guardedFetch(
   };
 }
 
-/** What can be told without a look at the network. @throws EgressError */
+/** Checks what needs no network access. @throws EgressError */
 export function checkUrl(url: URL, rules: EgressRules): void {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-    throw new EgressError('unsupported_scheme', `Addresses of the kind ${url.protocol} are not allowed`);
+    throw new EgressError('unsupported_scheme', `Addresses with ${url.protocol} are not allowed. Use https`);
   }
   if (url.username !== '' || url.password !== '') {
     throw new EgressError('invalid_address', 'An address must not carry user name and password');
@@ -57,7 +58,10 @@ export function checkUrl(url: URL, rules: EgressRules): void {
   checkName(place);
   const literal = literalAddress(place.host);
   if (url.protocol === 'http:' && rules.http !== true && !isAllowed(place, literal === null ? [] : [literal], rules)) {
-    throw new EgressError('unsupported_scheme', `${url.host} is not called over plain http`);
+    throw new EgressError(
+      'unsupported_scheme',
+      `${url.host} needs https. An administrator can allow plain http to this address with EGRESS_ALLOW`,
+    );
   }
   if (literal !== null) checkAddress(place, literal, rules);
 }
@@ -72,15 +76,15 @@ interface Sending {
   request: Request;
   body: Buffer | null;
   addresses: Address[];
-  /** False: a connection of its own. */
+  /** False: the request uses a connection of its own. */
   agent: Agent | TlsAgent | false;
 }
 
-/** node:http and not fetch: that has no way to name the address to connect to, and heeds proxy variables. */
+/** Uses node:http: fetch cannot be given the address to connect to, and it honors proxy variables. */
 function send({ url, request, body, addresses, agent }: Sending): Promise<Response> {
   const lookup: LookupFunction = (_, options, done) =>
     options.all ? done(null, addresses) : done(null, addresses[0]!.address, addresses[0]!.family);
-  // Answers come as they are: nothing here unpacks them.
+  // Responses must not be compressed: nothing here decompresses them.
   const headers: Record<string, string> = { 'accept-encoding': 'identity', ...Object.fromEntries(request.headers) };
   if (body) headers['content-length'] = String(body.length);
   const options = { method: request.method, headers, agent, lookup, signal: request.signal };

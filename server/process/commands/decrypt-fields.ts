@@ -3,9 +3,9 @@ import { readConfig } from '../../platform/config.ts';
 import { ENCRYPTED, fieldCipher } from '../../platform/field-encryption.ts';
 
 /**
- * `bun server/decrypt-fields.ts <account id> < encrypted > plain`: replaces every value that the mask `encrypt` made in a
- * text of any form, with the SECRET_KEY of the service. Values of another account or key stay as they are, and the exit
- * code is then 1.
+ * `bun server/decrypt-fields.ts <account id> < encrypted > plain`: decrypts every value of the mask `encrypt` in a text of
+ * any form, with the SECRET_KEY of the service. Values of another account or key are left unchanged; the exit code is then
+ * 1.
  */
 if (import.meta.main) {
   const [account_id] = process.argv.slice(2);
@@ -27,7 +27,9 @@ if (import.meta.main) {
     process.stdout.write(`${plain}\n`);
   }
   if (foreign > 0) {
-    console.error(`${foreign} values were encrypted for another account, under another SECRET_KEY, or were changed`);
+    console.error(
+      `${foreign} values were not decrypted: they were changed, or encrypted for another account or with another SECRET_KEY`,
+    );
     process.exitCode = 1;
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 
 /** @throws the signal's reason when it is aborted meanwhile. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -65,19 +66,18 @@ export class Pace {
   }
 }
 
-const MOST_SHARED = 1000;
+const MAX_SHARED = 1000;
 
-/** Things that all streams of this process which speak to the same service share; the oldest are forgotten. */
-export class Shared<Thing> {
-  readonly #things = new Map<string, Thing>();
+/** Objects that all streams of this process share if they call the same service. Drops the least recently used ones. */
+export class Shared<Thing extends object> {
+  readonly #things = new LRUCache<string, Thing>({ max: MAX_SHARED });
 
-  get(key: string, make: () => Thing): Thing {
-    const found = this.#things.get(key) ?? make();
-    this.#things.delete(key);
-    this.#things.set(key, found);
-    const [oldest] = this.#things.keys();
-    if (this.#things.size > MOST_SHARED && oldest !== undefined) this.#things.delete(oldest);
-    return found;
+  get(key: string, create: () => Thing): Thing {
+    const found = this.#things.get(key);
+    if (found) return found;
+    const created = create();
+    this.#things.set(key, created);
+    return created;
   }
 }
 

@@ -26,7 +26,7 @@ describe('a folder as object store', () => {
     'refuses the key %j and makes nothing',
     async (key) => {
       for (const work of [() => store.put(key, bytes('x')), () => store.get(key), () => store.delete(key)]) {
-        await expect(work()).rejects.toThrow('Not a key');
+        await expect(work()).rejects.toThrow('Invalid object key');
       }
       expect(existsSync(join(folder, 'out'))).toBeFalse();
     },
@@ -62,7 +62,7 @@ describe('a bucket as object store', () => {
     expect(await store.get('run/2.gz')).toBeNull();
     await store.delete('run/1.gz');
     expect(objects.size).toBe(0);
-    await expect(store.put('../1.gz', bytes('x'))).rejects.toThrow('Not a key');
+    await expect(store.put('../1.gz', bytes('x'))).rejects.toThrow('Invalid object key');
     expect([...authorizations]).toEqual(['key/id eu-west-9']);
   });
 });

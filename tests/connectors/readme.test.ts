@@ -1,8 +1,9 @@
 import { afterAll, expect, test } from 'bun:test';
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AnySource } from '../../server/connectors/contract/connector.ts';
 import { AuthenticationError } from '../../server/connectors/contract/errors.ts';
+import { allConnectors } from '../../server/connectors/registry.ts';
 import { readBatches, requestOf } from './reading.ts';
 import { limitHangs } from '../support/hangs.ts';
 
@@ -65,5 +66,20 @@ test('the example of the README compiles, checks, discovers and reads', async ()
     expect(batches.at(-1)?.state).toEqual({ cursor: '3' });
   } finally {
     await server.stop(true);
+  }
+});
+
+const README = await Bun.file(join(folder, 'README.md')).text();
+/** A connector's folder is its name with hyphens. */
+const folderOf = ({ name }: { name: string }) => name.replaceAll('_', '-');
+/** A section of the common README also documents a connector, until it moves to the connector's folder. */
+const hasSection = ({ name }: { name: string }) => README.includes(`### \`${name}\``);
+
+test('every registered connector has a README in its folder, and the common README links to it', () => {
+  const links = new Set([...README.matchAll(/\]\(([^)#:]+)\)/g)].map(([, path]) => path));
+  for (const connector of allConnectors()) {
+    const path = `${folderOf(connector)}/README.md`;
+    expect(links).toContain(path);
+    expect({ path, exists: hasSection(connector) || existsSync(join(folder, path)) }).toEqual({ path, exists: true });
   }
 });

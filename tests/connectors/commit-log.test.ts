@@ -25,7 +25,7 @@ const recordOf = (fence: number, more: Partial<CommitRecord> = {}): CommitRecord
   ...more,
 });
 
-test('of two attempts that commit from the same point one is refused', async () => {
+test('of two attempts that commit from the same point, one is rejected', async () => {
   const folder = mkdtempSync(join(root, 'two-'));
   const logs = await Promise.all([CommitLog.open(folder, 'key'), CommitLog.open(folder, 'key')]);
   const results = await Promise.allSettled(logs.map((log, at) => log.append(recordOf(at + 1))));
@@ -33,7 +33,7 @@ test('of two attempts that commit from the same point one is refused', async () 
   expect(results.find((result) => result.status === 'rejected')?.reason).toBeInstanceOf(FencedError);
 });
 
-test('an attempt is refused also when the number that it would take has been swept away', async () => {
+test('an attempt is rejected even if the number of its commit was already removed', async () => {
   const folder = mkdtempSync(join(root, 'swept-'));
   const stale = await CommitLog.open(folder, 'key');
   const fresh = await CommitLog.open(folder, 'key');
@@ -58,12 +58,12 @@ function writerAt(path: string, more: Partial<WriteTarget>) {
   return openTableWriter(context, { ...base, ...keys, fence: 1, ...more });
 }
 
-test('what a crash left between the commit and its renames is done by the next attempt', async () => {
+test('the next attempt finishes a commit whose renames were lost in a crash', async () => {
   const first = await writerAt('crash', { fence: 1 });
   await first.write({ rows: [['1']], bytes: 1 });
   await first.finish({ cursor: '1' });
   const folder = join(root, 'crash/t');
-  // As if the process had died right after the commit of an overwrite: nothing is renamed, nothing removed.
+  // As if the process had died right after the commit of an overwrite, before any rename or removal.
   const log = await CommitLog.open(join(root, 'crash/_pipeline_state'), 'c-s');
   writeFileSync(join(folder, '.s.2.jsonl'), '{"id":2}\n');
   writeFileSync(join(folder, '.s.2.left-over'), 'never committed');
@@ -77,7 +77,7 @@ test('what a crash left between the commit and its renames is done by the next a
   expect(readFileSync(join(folder, 'run2-00000.jsonl'), 'utf8')).toBe('{"id":2}\n');
 });
 
-test('what a killed attempt had written without a commit is gone at the next one', async () => {
+test('the next attempt removes uncommitted files of a killed one', async () => {
   const killed = await writerAt('killed', { fence: 1 });
   await killed.write({ rows: [['1']], bytes: 1 });
   expect(readdirSync(join(root, 'killed/t'))).toHaveLength(1);

@@ -36,7 +36,7 @@ const texts: Cell[] = [
   "'",
 ];
 
-/** Rows that are hard to keep: NULL beside '', every kind of character, numbers that no double holds. */
+/** Rows that are easily corrupted: NULL and '', every kind of character, numbers beyond a double. */
 const rowsFrom = (first: number): Cell[][] =>
   texts.map((text, at) => [
     String(first + at),
@@ -80,19 +80,19 @@ for (const connector of destinations) {
         return writer.finish({ cursor: String(rows.length) });
       };
 
-      test('every value comes back as it was, NULL apart from the empty text', async () => {
+      test('every value is read back unchanged, and NULL differs from the empty string', async () => {
         const counts = await load(targetOf('values'), rowsFrom(1));
         expect(counts.rows_loaded).toBe(texts.length);
         expect(await table('values')).toEqual(rowsFrom(1));
       });
 
-      test('an append adds to what is there', async () => {
+      test('an append adds to the existing rows', async () => {
         await load(targetOf('appended', { fence: 1 }), rowsFrom(1));
         await load(targetOf('appended', { fence: 2, state_version: 1 }), rowsFrom(101));
         expect(await table('appended')).toEqual([...rowsFrom(1), ...rowsFrom(101)]);
       });
 
-      test('each checkpoint of an append is there at once, with running totals', async () => {
+      test('each checkpoint of an append is visible at once, with running totals', async () => {
         const writer = await open(targetOf('checkpoints'));
         await writer.write(batchOf(rowsFrom(1)));
         expect((await writer.checkpoint({ cursor: 'a' })).rows_loaded).toBe(texts.length);

@@ -16,7 +16,7 @@ const SECRET_NAME = /password|secret|token|private_key|api_key/;
 for (const connector of allConnectors()) {
   const key = `${connector.type} ${connector.name}`;
   describe(key, () => {
-    test('is described for the catalogue, each setting with a label, each secret as one', () => {
+    test('is described for the catalog: every setting has a label, every secret is marked', () => {
       expect(findConnector(connector.type as 'source', connector.name)).toBe(connector as never);
       expect(connector.name).toMatch(/^[a-z][a-z0-9_]*$/);
       expect(connector.version).toMatch(/^\d+\.\d+\.\d+$/);
@@ -28,7 +28,7 @@ for (const connector of allConnectors()) {
       expect(z.toJSONSchema(connector.config, { io: 'input', unrepresentable: 'any' })).toBeObject();
     });
 
-    test('has a place to be tested in', () => expect(Object.keys(FIXTURES)).toContain(key));
+    test('has a fixture', () => expect(Object.keys(FIXTURES)).toContain(key));
   });
 
   for (const [variant, make] of Object.entries(FIXTURES[key] ?? {})) {
@@ -46,7 +46,7 @@ for (const connector of allConnectors()) {
         await until(async () => (await place.leftOpen()) === 0);
       });
 
-      test('the check answers with an error of its own to settings that do not', async () => {
+      test('the check rejects settings that do not work with a ConnectorError', async () => {
         expect(Object.keys(place.bad)).not.toEqual([]);
         for (const [what, settings] of Object.entries(place.bad)) {
           const error = await connector.check(contextOf(connector, place, { settings })).then(
@@ -59,7 +59,7 @@ for (const connector of allConnectors()) {
       });
 
       if (connector.type === 'source') {
-        test('discovers streams that make sense', async () => {
+        test('discovers consistent streams', async () => {
           const streams = await connector.discover(contextOf(connector, place));
           expect(streams.length).toBeGreaterThan(0);
           expect(new Set(streams.map(({ namespace, name }) => `${namespace}.${name}`)).size).toBe(streams.length);
@@ -73,7 +73,7 @@ for (const connector of allConnectors()) {
           }
         });
 
-        test('gives cells in the order asked for, in the canonical form of their types', async () => {
+        test('returns cells in the requested order and in the canonical form of their types', async () => {
           const context = contextOf(connector, place);
           for (const stream of await connector.discover(context)) {
             const columns = stream.fields.toReversed().map((field) => ({ field, masking: 'none' as const }));
@@ -90,7 +90,7 @@ for (const connector of allConnectors()) {
           }
         });
 
-        test('a read that is aborted ends within a second, never as if it were whole, and leaves nothing open', async () => {
+        test('an aborted read fails within a second and leaves nothing open', async () => {
           const stream = (await connector.discover(contextOf(connector, place))).at(-1) as StreamSchema;
           const all = await readBatches(connector, contextOf(connector, place), requestOf(stream));
           const abort = new AbortController();
@@ -110,7 +110,7 @@ for (const connector of allConnectors()) {
           await until(async () => (await place.leftOpen()) === 0);
         });
 
-        test('a read that its reader leaves leaves nothing open', async () => {
+        test('a read whose loop is left leaves nothing open', async () => {
           const context = contextOf(connector, place);
           const [stream] = await connector.discover(context);
           for await (const batch of connector.read(context, requestOf(stream as StreamSchema))) {
@@ -121,7 +121,7 @@ for (const connector of allConnectors()) {
         });
 
         for (const sync_mode of connector.supported_sync_modes) {
-          test(`a ${sync_mode} read goes on from the state of any batch with exactly the rest`, async () => {
+          test(`a ${sync_mode} read resumes from the state of any batch with exactly the rest`, async () => {
             const context = contextOf(connector, place);
             const streams = await connector.discover(context);
             const stream = streams.find((one) => one.supported_sync_modes.includes(sync_mode));

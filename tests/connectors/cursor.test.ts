@@ -7,7 +7,7 @@ import { limitHangs } from '../support/hangs.ts';
 
 limitHangs();
 
-/** The source as it grows: each step is the table of that time, ascending by cursor (column 0). */
+/** A growing source: each step is the table at that time, ascending by cursor (column 0). */
 const byCursor = (rows: Cell[][]) => [...rows].sort((a, b) => Number(a[0]) - Number(b[0]));
 
 /** One read from `state`, in batches; stops after `stopAfter` batches as a crash would. The last state is what was committed. */
@@ -20,7 +20,7 @@ function read(table: Cell[][], state: StreamState | null, how: { batch: number; 
   for (let batch = 0; batch * how.batch < rows.length && batch < how.stopAfter; batch++) {
     const next = tracker.next(rows.slice(batch * how.batch, (batch + 1) * how.batch));
     got.push(...next.rows);
-    // Through JSON, as it is stored.
+    // As JSON, as in the database.
     reached = JSON.parse(JSON.stringify(next.state)) as StreamState;
   }
   return { got, state: reached };
@@ -33,7 +33,7 @@ const rest = fc.record({ batch: fc.integer({ min: 1, max: 5 }), stopAfter: fc.in
 const counted = (rows: Cell[][]) => rows.map((cells) => cells.join(':')).sort();
 
 describe('reading by a cursor', () => {
-  test('every row comes once, however batches, crashes and equal cursors fall', () => {
+  test('every row is returned once, whatever the batches, crashes and equal cursors', () => {
     fc.assert(
       fc.property(fc.array(row, { maxLength: 40 }), fc.array(rest, { minLength: 1, maxLength: 6 }), (table, reads) => {
         let state: StreamState | null = null;
@@ -49,7 +49,7 @@ describe('reading by a cursor', () => {
     );
   });
 
-  test('rows that appear later come once too, also with the cursor where the last read stood', () => {
+  test('rows that appear later are returned once, even with the cursor of the last read', () => {
     fc.assert(
       fc.property(fc.array(fc.array(row, { maxLength: 8 }), { minLength: 1, maxLength: 5 }), rest, (steps, how) => {
         let state: StreamState | null = null;
@@ -71,7 +71,7 @@ describe('reading by a cursor', () => {
     );
   });
 
-  test('with keys, a row changed at the same cursor is taken for read; with whole rows it comes again', () => {
+  test('a row that changed at the same cursor counts as read with keys, and is returned again without', () => {
     const first = [['5', 'a', 'old']];
     const second = [
       ['5', 'a', 'new'],
@@ -87,7 +87,7 @@ describe('reading by a cursor', () => {
     }
   });
 
-  test('rows without a cursor pass and leave the state alone', () => {
+  test('rows without a cursor pass and do not affect the state', () => {
     const tracker = trackCursor({ cursorIndex: 0, keyIndexes: [], state: null });
     expect(tracker.next([[null, 'x']])).toEqual({ rows: [[null, 'x']], state: null });
     expect(
@@ -98,7 +98,7 @@ describe('reading by a cursor', () => {
     ).toMatchObject({ cursor: '1' });
   });
 
-  test('NULL and the empty text, and cells cut elsewhere, are different rows', () => {
+  test('rows differ by NULL or the empty string, and by the boundaries of their cells', () => {
     const state = trackCursor({ cursorIndex: 0, keyIndexes: [], state: null }).next([['1', null, 'ab', 'c']]).state;
     for (const other of [
       ['1', '', 'ab', 'c'],
@@ -146,7 +146,7 @@ describe('reading by a cursor', () => {
     },
   );
 
-  test('states of before rows were noted with their number of cells go on', () => {
+  test('states from before the number of cells was recorded still work', () => {
     const state = {
       cursor: '2',
       boundary: [createHash('sha256').update('1;21;b').digest('hex').slice(0, 16)],

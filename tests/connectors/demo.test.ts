@@ -27,7 +27,7 @@ async function readAll(context: ConnectorContext<DemoConfig>, request: ReadReque
   return { batches, rows: batches.flatMap((batch) => batch.rows) };
 }
 
-test('the same seed gives the same rows, another seed others', async () => {
+test('the same seed gives the same rows, another seed gives others', async () => {
   const first = await readAll(contextOf({ rows: 3000, seed: 7 }), requestOf('events'));
   expect(first.rows).toHaveLength(3000);
   expect((await readAll(contextOf({ rows: 3000, seed: 7 }), requestOf('events'))).rows).toEqual(first.rows);
@@ -43,7 +43,7 @@ test('each stream has its share of the rows and its references point to users th
   expect(orders.rows.every((row) => ids.has(row[1] ?? null))).toBe(true);
 });
 
-test('windows that touch give every row once', async () => {
+test('adjacent windows return every row once', async () => {
   const context = contextOf({ rows: 5000, start_date: '2026-01-01', end_date: '2026-02-01' });
   const whole = await readAll(context, requestOf('orders'));
   const windows = [
@@ -57,14 +57,14 @@ test('windows that touch give every row once', async () => {
   expect(parts.flatMap(({ rows }) => rows)).toEqual(whole.rows);
 });
 
-test('a read that goes on after midnight gives the rest of the rows that it began with', async () => {
+test('a read that resumes after midnight returns the rest of the same rows', async () => {
   const whole = await readAll(contextOf({ rows: 12_000 }), requestOf('events'));
   const state = whole.batches[0]?.state ?? null;
   const rest = await readAll(contextOf({ rows: 12_000 }, '2026-11-22T00:10:00Z'), requestOf('events', { state }));
   expect(rest.rows).toEqual(whole.rows.slice(whole.batches[0]?.rows.length));
 });
 
-test('a cursor that a user set is where the read goes on', async () => {
+test('a read resumes from a cursor that a user set', async () => {
   const context = contextOf({ rows: 1000 });
   const whole = await readAll(context, requestOf('events'));
   const cursor = whole.rows[499]?.at(-1) ?? null;
@@ -72,6 +72,6 @@ test('a cursor that a user set is where the read goes on', async () => {
   expect(rest.rows).toEqual(whole.rows.slice(500));
 });
 
-test('the end date must come after the start date', () => {
+test('the end date must be after the start date', () => {
   expect(DemoConfig.safeParse({ start_date: '2026-02-01', end_date: '2026-01-01' }).success).toBe(false);
 });

@@ -57,7 +57,7 @@ for (const [what, manners] of [
   });
 }
 
-test('a connection that breaks off is taken up where it broke, as long as the file is the same', async () => {
+test('a read resumes after a lost connection if the file is the same', async () => {
   const name = put('broken.csv', CSV, { breakAfter: [1e9, 300_000, 300_000] });
   const { ctx, cleanUp } = remoteContext(settingsOf(name));
   expect((await readFiles(ctx)).rows).toHaveLength(ROWS);
@@ -66,12 +66,12 @@ test('a connection that breaks off is taken up where it broke, as long as the fi
   cleanUp();
 });
 
-test('without ranges a broken connection is an error that another attempt may mend', async () => {
+test('without ranges a lost connection is a retryable error', async () => {
   const name = put('cut.csv', CSV, { breakAfter: [1e9, 300_000], ranges: false });
   expect(await failureOf(settingsOf(name))).toBeInstanceOf(RetryableError);
 });
 
-test('a file that is replaced while it is read is an error that another attempt may mend', async () => {
+test('a file that is replaced while it is read is a retryable error', async () => {
   const { ctx, cleanUp } = remoteContext(settingsOf(put('moving.csv', CSV)));
   const [stream] = await fileSource.discover(ctx);
   const read = fileSource.read(ctx, {
@@ -85,7 +85,7 @@ test('a file that is replaced while it is read is an error that another attempt 
     window: null,
   });
   put('moving.csv', CSV, { breakAfter: [200_000, 200_000, 200_000] });
-  // The listing of the read itself sees this version; the next one comes when the connection is taken up again.
+  // The listing sees this version; the next one appears when the read resumes.
   let replaced = false;
   const drained = (async () => {
     for await (const batch of read) {
@@ -97,7 +97,7 @@ test('a file that is replaced while it is read is an error that another attempt 
   cleanUp();
 });
 
-test('redirects are followed, and credentials stay with the origin that they are for', async () => {
+test('redirects are followed, and credentials are sent to the original origin only', async () => {
   const other = await startHttpFiles();
   other.put('real.csv', CSV);
   put('moved.csv', '', {
@@ -110,14 +110,14 @@ test('redirects are followed, and credentials stay with the origin that they are
   expect((await readFiles(ctx)).rows).toHaveLength(ROWS);
   expect(other.seen.every(({ authorization }) => authorization === null)).toBeTrue();
   cleanUp();
-  // The same address where the redirect leads is not one to be called.
+  // The target of the redirect must not be called directly, either.
   const guarded = remoteContext(settings);
   await expect(readFiles(guarded.ctx)).rejects.toMatchObject({ code: 'address_not_allowed' });
   guarded.cleanUp();
   await other.close();
 });
 
-test('each thing that can be wrong has its own class and code', async () => {
+test('every failure has its own class and code', async () => {
   const held = Promise.withResolvers<void>();
   const stall = put('slow.csv', CSV, { hold: held.promise });
   const cases: [object, new (...given: never[]) => Error, string][] = [
@@ -153,7 +153,7 @@ test('each thing that can be wrong has its own class and code', async () => {
   expect(parquet.message).not.toContain('SELECT');
 });
 
-test('the columns of a Parquet file are found by its footer alone, where ranges can be had; its copy has no name', async () => {
+test('discovery reads only the footer of a Parquet file if the server supports ranges, and its copy is unlinked', async () => {
   const bytes = await parquetBytes(20_000);
   const { ctx, filesRoot, cleanUp } = remoteContext(settingsOf(put('big.parquet', bytes)));
   const [stream] = await fileSource.discover(ctx);
@@ -179,7 +179,7 @@ async function requestFor(ctx: Parameters<typeof readFiles>[0]) {
   return { stream: stream!, columns, sync_mode: 'full_refresh' as const, ...rest };
 }
 
-test('incremental reads give what was changed; a server that does not say when is told so', async () => {
+test('incremental reads return changed files and need a modification time', async () => {
   put('one.csv', 'id\n1\n');
   put('two.csv', 'id\n2\n');
   const { ctx, cleanUp } = remoteContext(settingsOf('one.csv', 'two.csv'));
@@ -197,7 +197,7 @@ test('incremental reads give what was changed; a server that does not say when i
   timeless.cleanUp();
 });
 
-test('the settings say what a location lacks, and those of old need none', () => {
+test('missing settings of a location are reported, and settings without a location still work', () => {
   const problems = (settings: object) => {
     const parsed = parseParameters(fileSource, settings);
     return 'problems' in parsed ? parsed.problems.map(({ parameter, code }) => `${parameter} ${code}`) : [];

@@ -52,7 +52,7 @@ const TYPES: Record<string, string[]> = {
 const destination = (path: string) =>
   contextOf(fileDestination, { filesRoot: root }, { settings: { path, format: 'parquet' } }) as ConnectorContext<never>;
 
-/** The whole of a table into Parquet files, in pieces of `piece` bytes. */
+/** Moves a whole table into Parquet files, in chunks of `piece` bytes. */
 async function moved(table: string, { format, piece }: { format: ByteFormat; piece: number }) {
   const stream = await streamNamed(sides.source, table);
   const request = requestOf(stream);
@@ -99,12 +99,12 @@ beforeAll(async () => {
     );
     await sql.unsafe(`insert into everything values (${row}, ${values.join(', ')})`);
   }
-  // NULLs and values in any order, over several chunks.
+  // NULLs and values in random order, over several chunks.
   const mixed = types.map((type, at) => `case when (g * ${at + 3}) % 7 > 1 then '${TYPES[type]![0]}'::${type} end`);
   await sql.unsafe(`insert into everything select g, ${mixed.join(', ')} from generate_series(1000, 6000) g`);
 });
 
-test('each value and type in binary form is the same as by text, wherever the bytes are cut', async () => {
+test('values of every type are the same in binary form as by text, wherever the bytes are cut', async () => {
   const text = await moved('everything', { format: 'pgcopy-text', piece: 1 << 20 });
   const types = await typesOf(text.files);
   for (const piece of [1 << 20, 1009]) {
@@ -117,7 +117,7 @@ test('each value and type in binary form is the same as by text, wherever the by
   }
 });
 
-test('dates before the common era, which DuckDB does not read as text', async () => {
+test('dates before the common era are kept, which DuckDB cannot read as text', async () => {
   await sides.source.sql.unsafe(`create table ancient as select 1 as id, '0044-03-15 BC'::date as d,
     '4713-01-01 00:00:00+00 BC'::timestamptz as t, '24:00:00'::time as n`);
   const { files } = await moved('ancient', { format: 'pgcopy-binary', piece: 100 });
@@ -126,7 +126,7 @@ test('dates before the common era, which DuckDB does not read as text', async ()
   ]);
 });
 
-test('a table without a row, and one of a single column that may be empty', async () => {
+test('an empty table and a single column of empty texts are written', async () => {
   await sides.source.sql.unsafe(
     `create table single (t text); insert into single select '' from generate_series(1, 3000)`,
   );
@@ -140,7 +140,7 @@ test('a table without a row, and one of a single column that may be empty', asyn
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('types without a reader go as text', async () => {
+test('types without a binary reader are written as text', async () => {
   await sides.source.sql.unsafe(
     `create table others as select 1 as id, 1.5::numeric as n, '{1,2}'::int[] as a, 0.00123::numeric(3,5) as small`,
   );
@@ -155,7 +155,7 @@ test('types without a reader go as text', async () => {
   ]);
 });
 
-test('a value that no Parquet column holds is named with its row and column, and nothing stays', async () => {
+test('a value that does not fit is reported with row and column, and nothing remains', async () => {
   await sides.source.sql.unsafe(`create table misfit as select g as id, 1.5::numeric(9,2) as amount from generate_series(1, 5000) g;
     update misfit set amount = 'NaN' where id = 4321;
     create table late as select 1 as id, '294276-12-31 23:59:59'::timestamp as at`);
@@ -168,7 +168,7 @@ test('a value that no Parquet column holds is named with its row and column, and
   });
 });
 
-test('a long stream becomes several files, rows of megabytes too', async () => {
+test('a long stream becomes several files, even with rows of several megabytes', async () => {
   await sides.source.sql.unsafe(`create table wide as select g as id, repeat(md5(g::text), 100000) as t from generate_series(1, 30) g;
     create table long as select g as id, repeat(md5(g::text), 30) as t from generate_series(1, 80000) g`);
   for (const table of ['wide', 'long']) {

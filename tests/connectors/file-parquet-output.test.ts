@@ -16,7 +16,7 @@ limitHangs();
 const root = mkdtempSync(join(tmpdir(), 'data-pipelines-parquet-out-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** Sends rows as bytes, cut anywhere. */
+/** Sends rows as bytes that are cut at any position. */
 async function piped(path: string, rows: Iterable<Cell[][]>, columns = TWO) {
   const context = contextOf(fileDestination, { filesRoot: root }, { settings: { path, format: 'parquet' } });
   const writer = await fileDestination.open(context as never, s3Target({ fence: 1, columns }));
@@ -45,7 +45,7 @@ async function piped(path: string, rows: Iterable<Cell[][]>, columns = TWO) {
 const readBack = (path: string, names: string[]) =>
   readRows(fileSource, contextOf(fileSource, { filesRoot: root }, { settings: { path: `${path}/t/*` } }), names);
 
-test('values come as bytes as they were: escapes, NULL beside the empty text, lines of any length', async () => {
+test('values written as bytes come back unchanged: escapes, NULL and the empty string, lines of any length', async () => {
   const texts: Cell[] = [
     '',
     null,
@@ -85,7 +85,7 @@ test('a long stream becomes several files, which one commit makes visible', asyn
   expect(readdirSync(root).filter((name) => name.startsWith('.'))).toEqual([]);
 });
 
-test('a value that does not fit is a DataError without a path of this machine, and nothing stays', async () => {
+test('a value that does not fit is a DataError without a path of this machine, and nothing remains', async () => {
   const error = await piped('bad', [[['no number', 'x']]]).catch((reason: unknown) => reason);
   expect(error).toMatchObject({ code: 'value_does_not_fit' });
   expect(String(error)).toContain('no number');
@@ -93,14 +93,14 @@ test('a value that does not fit is a DataError without a path of this machine, a
   expect(readdirSync(join(root, 'bad/t'))).toEqual([]);
 });
 
-test('rows of megabytes take no more memory than narrow ones: several row groups, in their order', async () => {
+test('rows of several megabytes need no more memory than narrow ones and keep their order', async () => {
   const context = contextOf(
     fileDestination,
     { filesRoot: root },
     { settings: { path: 'megabytes', format: 'parquet' } },
   );
   const writer = await fileDestination.open(context as never, s3Target({ fence: 1, columns: TWO }));
-  // More than an engine may take, and all of it in what DuckDB would read at once.
+  // More than the engine's memory limit, within the rows that DuckDB would read at once.
   const wide = (id: number) => `${id} ${'x'.repeat(5_000_000)}`;
   for (let id = 0; id < 60; id += 1) {
     await writer.write({ rows: [[String(id), wide(id)]], bytes: 5_000_000 });

@@ -20,7 +20,7 @@ async function write(name: string, select: string): Promise<string> {
   return name;
 }
 
-/** The same file by cells and by bytes, with COPY's escapes taken back. */
+/** The same file by cells and by bytes, with COPY's escapes decoded. */
 async function bothWays(path: string) {
   const warnings: string[] = [];
   const context = {
@@ -65,7 +65,7 @@ test('every value of a Parquet file is the same by cells and by bytes', async ()
   expect(warnings).toEqual([]);
 });
 
-test('characters NUL, which PostgreSQL cannot store, are left out of the bytes with a warning', async () => {
+test('NUL characters, which PostgreSQL cannot store, are removed from the bytes with a warning', async () => {
   const path = await write('nul.parquet', `SELECT 'a' || chr(0) || 'b' AS t FROM range(3000)`);
   const { copied, warnings } = await bothWays(path);
   expect(new Set(copied.map(([text]) => text))).toEqual(new Set(['ab']));
@@ -73,7 +73,7 @@ test('characters NUL, which PostgreSQL cannot store, are left out of the bytes w
   expect(warnings).toEqual(['nul_character_removed']);
 });
 
-test('lines of any length stand in their order, each as it is', async () => {
+test('lines of any length keep their order and content', async () => {
   const text = `CASE WHEN i % 3 = 0 THEN '' WHEN i % 100 = 1 THEN repeat('long ', i % 977) ELSE i::VARCHAR END`;
   const path = await write('lengths.parquet', `SELECT ${text} AS t FROM range(10000) r(i)`);
   const { cells, copied } = await bothWays(path);
@@ -84,7 +84,7 @@ test('lines of any length stand in their order, each as it is', async () => {
   expect(copied).toEqual(cells);
 });
 
-test('instants have the text that DuckDB gives them in UTC, at the ends of time too', async () => {
+test('instants have the text of DuckDB in UTC, even at the limits of their range', async () => {
   const instants = [
     'infinity',
     '-infinity',

@@ -12,7 +12,7 @@ const ROWS = 12_345;
 const csv = (from: number, to: number) =>
   ['id,name,amount', ...Array.from({ length: to - from }, (_, at) => `${from + at},"Zoë ☃",${at}.50`), ''].join('\n');
 
-/** A Parquet file of some types, as bytes. */
+/** The bytes of a Parquet file with several types. */
 export async function parquetBytes(rows: number): Promise<Uint8Array<ArrayBuffer>> {
   const place = await folderPlace();
   const path = `${place.filesRoot}/rows.parquet`;

@@ -15,7 +15,7 @@ afterAll(() => s3.close());
 const RUN = { stream_run_id: 'run' };
 let places = 0;
 
-/** A bucket's folder of its own, and what happens at each request of an attempt. */
+/** A separate folder in the bucket, and a hook for each request of an attempt. */
 function place() {
   const path = `commits/${(places += 1)}`;
   const settings = { ...s3.settings, path, format: 'jsonl' };
@@ -32,7 +32,7 @@ function place() {
     const texts = await Promise.all((await s3.keys(`${path}/t/`)).map((key) => s3.get(key)));
     return texts.flatMap((text) => (text ?? '').split('\n').filter(Boolean)).toSorted();
   };
-  /** Uploads that hold parts and that nobody has completed or given up. */
+  /** Uploads with parts that are neither completed nor aborted. */
   const leftOver = async () => {
     const parts = opened.flatMap(({ recorded }) => recorded).filter(({ request }) => request.query?.partNumber);
     expect(parts.length).toBeGreaterThan(1);
@@ -45,7 +45,7 @@ function place() {
   return { path, open, rows, leftOver, cleanUp };
 }
 
-/** Called with the number of each request, before it is sent or after it was answered; true: the attempt dies there. */
+/** Called with the number of each request, before it is sent or after its response. True: the attempt dies there. */
 interface AtRequest {
   before?(number: number): boolean | Promise<boolean>;
   after?(number: number): boolean | Promise<boolean>;
@@ -70,7 +70,7 @@ function watched(
 const batch = (...ids: number[]) => ({ rows: ids.map((id) => [String(id)]), bytes: ids.length });
 const lines = (...ids: number[]) => ids.map((id) => `{"id":${id}}`);
 
-/** Loads 1 with a checkpoint and 2 to the end, from where the destination says. */
+/** Loads row 1 with a checkpoint and row 2 at the end, starting at the committed state. */
 async function load(open: Promise<Awaited<ReturnType<typeof fileDestination.open>>>): Promise<void> {
   const writer = await open;
   if (writer.committed?.state?.cursor === '2') return writer.abort();
@@ -87,7 +87,7 @@ async function load(open: Promise<Awaited<ReturnType<typeof fileDestination.open
   }
 }
 
-/** How many requests an undisturbed load makes. */
+/** Number of requests of an undisturbed load. */
 async function requestsOfLoad(): Promise<number> {
   const here = place();
   let most = 0;
@@ -97,20 +97,20 @@ async function requestsOfLoad(): Promise<number> {
   return most;
 }
 
-describe('every row is there once', () => {
+describe('every row exists exactly once', () => {
   for (const when of ['before', 'after'] as const) {
     test(`if an attempt dies ${when} any of its requests`, async () => {
       const most = await requestsOfLoad();
       expect(most).toBeGreaterThan(15);
       for (let dies = 1; dies <= most; dies += 1) {
         const here = place();
-        // From there on nothing goes through any more, as if the process were gone.
+        // From here on every request fails, as if the process were gone.
         const dead = { [when]: (number: number) => number === dies };
         const died = load(here.open({ fence: 1 }, dead)).then(
           () => false,
           () => true,
         );
-        // After the last answer there is nothing left to do.
+        // After the last response nothing is left to do.
         expect(await died).toBe(when === 'before' || dies < most);
         const before = await here.rows();
         expect([[], lines(1), lines(1, 2)]).toContainEqual(before);
@@ -123,7 +123,7 @@ describe('every row is there once', () => {
     });
   }
 
-  test('if another attempt comes at any moment of one that lives on', async () => {
+  test('if another attempt starts at any moment of a live one', async () => {
     const most = await requestsOfLoad();
     for (let at = 1; at <= most; at += 1) {
       const here = place();
@@ -141,7 +141,7 @@ describe('every row is there once', () => {
       await second;
       if (first !== null) expect(first).toBeInstanceOf(FencedError);
       expect(await here.rows()).toEqual(lines(1, 2));
-      // The next one takes away what the first has left behind.
+      // The next attempt removes what the first one left behind.
       await load(here.open({ fence: 3 }));
       expect(await here.rows()).toEqual(lines(1, 2));
       expect(await here.leftOver()).toBe(0);
@@ -151,7 +151,7 @@ describe('every row is there once', () => {
   });
 });
 
-test('every row is there once if two attempts go on in any order: one stops, the other comes in half and waits for it', async () => {
+test('every row exists exactly once if two attempts interleave in any order', async () => {
   const most = await requestsOfLoad();
   const opening = 9;
   for (let at = 2; at <= most; at += 1) {
@@ -168,7 +168,7 @@ test('every row is there once if two attempts go on in any order: one stops, the
       let second: Promise<void> | undefined;
       const meet = async (number: number) => {
         if (number !== at) return false;
-        // Of another run: files of the same run would take each other's place.
+        // From another run: files of the same run would replace each other.
         second = load(here.open({ fence: 2, stream_run_id: 'another' }, { after: wait }));
         await Promise.race([secondHalts.promise, second]);
         return false;
@@ -186,7 +186,7 @@ test('every row is there once if two attempts go on in any order: one stops, the
   }
 });
 
-test('an overwrite that dies leaves the old rows or the new ones, and the next attempt the new ones', async () => {
+test('an overwrite that dies leaves the old or the new rows, and the next attempt leaves the new ones', async () => {
   for (let dies = 1; ; dies += 1) {
     const here = place();
     await load(here.open({ fence: 1 }));
@@ -201,7 +201,7 @@ test('an overwrite that dies leaves the old rows or the new ones, and the next a
       () => true,
     );
     const between = await here.rows();
-    // The new file is completed before the old ones go: a moment of both, never of neither.
+    // The new file is completed before the old ones are removed: readers may see both, never neither.
     expect([lines(1, 2), lines(1, 2, 3), lines(1, 3), lines(2, 3), lines(3)]).toContainEqual(between);
     await replace(3);
     expect(await here.rows()).toEqual(lines(3));
@@ -211,7 +211,7 @@ test('an overwrite that dies leaves the old rows or the new ones, and the next a
   }
 });
 
-test('a committed upload that the store has dropped is told once, and no attempt after that is stuck', async () => {
+test('a committed upload that the store dropped is reported once and does not block later attempts', async () => {
   const here = place();
   const lost = here.open({ fence: 1 }, { before: (number) => number > 8 });
   await load(lost).catch(() => {});

@@ -18,7 +18,7 @@ const signing = await startSigningS3();
 const web = startHttpServer();
 afterAll(() => Promise.all([s3.close(), signing.close(), web.close()]));
 
-test('a store that checks signatures takes ours: of lists, odd keys, parts, removals', async () => {
+test('signatures are valid for listings, unusual keys, parts and deletions', async () => {
   await signing.put('in/a b+c(1)!*=ü~.csv', 'id\n1\n');
   const { ctx, recorded, cleanUp } = remoteContext({ ...signing.settings, path: 'in/*.csv' });
   expect((await readFiles(ctx)).rows).toEqual([['1']]);
@@ -38,7 +38,7 @@ test('a store that checks signatures takes ours: of lists, odd keys, parts, remo
   destination.cleanUp();
 });
 
-test('each thing that can be wrong has its own class and code, and the secret is in none of it', async () => {
+test('every failure has its own class and code, and none contains the secret', async () => {
   await signing.put('a.csv', 'id\n1\n');
   const secret_access_key = 'a-secret-that-nobody-sees';
   const good = { ...signing.settings, path: 'a.csv' };
@@ -77,7 +77,7 @@ test('each thing that can be wrong has its own class and code, and the secret is
   guarded.cleanUp();
 });
 
-test('the check of a destination names the part that failed', async () => {
+test('the check of a destination names the step that failed', async () => {
   web.on('/read-only/data', () => new Response('<ListBucketResult></ListBucketResult>'));
   web.on(
     '/read-only/data/out/_pipeline_state/*',
@@ -96,7 +96,7 @@ test('the check of a destination names the part that failed', async () => {
   cleanUp();
 });
 
-test('a listing of more than a page is whole, and patterns choose from it', async () => {
+test('a listing of several pages is complete, and patterns select from it', async () => {
   await Promise.all(Array.from({ length: 1100 }, (_, at) => s3.put(`many/${at}.csv`, `id\n${at}\n`)));
   await s3.put('many/other.txt', 'no data');
   const { ctx, recorded, cleanUp } = remoteContext({ ...s3.settings, path: 'many/*.csv' });
@@ -113,7 +113,7 @@ test('a listing of more than a page is whole, and patterns choose from it', asyn
   cleanUp();
 });
 
-test('an object that is replaced or removed between listing and reading is an error that another attempt may mend', async () => {
+test('an object that is replaced or deleted between listing and reading is a retryable error', async () => {
   for (const change of [() => s3.put('move/b.csv', 'id\n3\n4\n'), () => s3.delete('move/b.csv')]) {
     await s3.put('move/a.csv', 'id\n1\n');
     await s3.put('move/b.csv', 'id\n2\n');
@@ -127,7 +127,7 @@ test('an object that is replaced or removed between listing and reading is an er
   }
 });
 
-test('parts of an upload carry rows of any number, and one part is all that is held', async () => {
+test('an upload of any number of rows holds one part in memory', async () => {
   const { ctx, recorded, cleanUp } = remoteContext(
     { ...s3.settings, path: 'large', format: 'jsonl' },
     { destination: true },

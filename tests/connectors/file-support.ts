@@ -21,7 +21,7 @@ export interface Recorded {
   response: ResponseRecord | null;
 }
 
-/** As the engine makes it: fetch is recorded, and reaches loopback only where it is allowed. */
+/** A context like the engine's: fetch is recorded and reaches loopback only if it is allowed. */
 export function remoteContext(
   settings: object,
   more: { destination?: boolean; allow?: string[]; signal?: AbortSignal } = {},
@@ -46,7 +46,7 @@ export function remoteContext(
   return { ctx, recorded, filesRoot, cleanUp: () => rmSync(filesRoot, { recursive: true, force: true }) };
 }
 
-/** Of every address in the settings. */
+/** Host and port of every address in the settings. */
 function portsOf(settings: object, network: string): string[] {
   const urls = JSON.stringify(settings).match(/http:\/\/[^/"]+/g) ?? [];
   return [...new Set(urls.map((url) => new URL(url).port || '80'))].map((port) => `${network}:${port}`);

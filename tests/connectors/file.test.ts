@@ -42,7 +42,7 @@ async function rowsOf(settings: object) {
   return (await readBatches(fileSource, context, requestOf(stream))).flatMap(({ rows }) => rows);
 }
 
-/** The same file by the byte lane, with COPY's escapes taken back. */
+/** The same file by the byte lane, with COPY's escapes decoded. */
 async function copiedRowsOf(settings: object) {
   const context = contextOf(settings);
   const [stream] = await fileSource.discover(context);
@@ -51,7 +51,7 @@ async function copiedRowsOf(settings: object) {
   const bytes = await fileSource.copy?.(context, requestOf(stream), 'pgcopy-text');
   const chunks: Uint8Array[] = [];
   for await (const chunk of bytes?.chunks ?? []) {
-    // None holds more memory than it shows.
+    // No chunk is a view of a larger buffer.
     expect(chunk.buffer.byteLength).toBe(chunk.length);
     chunks.push(chunk);
   }
@@ -121,12 +121,12 @@ for (const [what, text] of [
     expect(rows.map((row) => row[1] ?? null)).toEqual(texts);
     expect(rows[2]?.slice(2)).toEqual([null, null, null]);
     const copied = await copiedRowsOf({ path });
-    // PostgreSQL reads the forms of times and truth values itself: they stand as in the file.
+    // PostgreSQL parses times and booleans itself: they are copied as in the file.
     expect(copied.map((row) => row.slice(0, 3))).toEqual(rows.map((row) => row.slice(0, 3)));
   });
 }
 
-test('records across the borders of chunks are whole, plain and packed', async () => {
+test('records across chunk boundaries are complete, with and without gzip', async () => {
   const line = (index: number) => `${index},"${'é🦄,""'.repeat(index % 300)}",${index}.25`;
   const text = ['id,text,amount', ...Array.from({ length: 9000 }, (_, index) => line(index))].join('\n');
   expect(text.length).toBeGreaterThan(3_000_000);
@@ -173,8 +173,8 @@ test('text that is not UTF-8 is a DataError', async () => {
   expect(await rowsOf({ path, encoding: 'windows-1252' })).toEqual([['1', 'café']]);
 });
 
-test('rows that go over many chunks are read the same by cells, by bytes and as JSON Lines, one after the other', async () => {
-  // A text with line ends in every chunk, one without any, and short ones around them.
+test('rows that span many chunks are read the same by cells, by bytes and as JSON Lines', async () => {
+  // A text with line ends in every chunk, one without any, and short texts around them.
   const lines = 'a "quoted", line\n'.repeat(200_000);
   const bare = '0123456789abcdef'.repeat(250_000);
   const notes = ['first', lines, 'between', bare, lines.repeat(2), bare, 'last'];
@@ -195,7 +195,7 @@ test.each(['csv', 'jsonl'])('a record of more than 64 MB is a DataError: %s', as
   await expect(rowsOf({ path: `endless.${format}` })).rejects.toMatchObject({ code: 'record_too_long' });
 });
 
-test('discovery looks at no more than 32 MB of a file with wide rows', async () => {
+test('discovery reads at most 32 MB of a file with wide rows', async () => {
   const wide = 'x'.repeat(1_000_000);
   const rows = Array.from({ length: 60 }, (_, id) => `${id < 50 ? id : 'no number'},${wide}\n`);
   put('sampled.csv', `id,note\n${rows.join('')}`);
@@ -221,13 +221,13 @@ test('broken JSON is a DataError that names file, line and column', async () => 
   await expect(rowsOf({ path: put('list.jsonl', '[1]\n') })).rejects.toThrow('list.jsonl, line 1, column 1');
 });
 
-test('packed data that breaks off is a DataError', async () => {
+test('truncated gzip data is a DataError', async () => {
   const whole = gzipSync(`a,b\n${'1,2\n'.repeat(100_000)}`);
   const path = put('cut.csv.gz', whole.subarray(0, whole.length - 50));
   expect(await rowsOf({ path }).catch((reason: unknown) => reason)).toBeInstanceOf(DataError);
 });
 
-test('no path leads out of the folder: not by .., not from the root, not by a link', async () => {
+test('no path leads out of the folder: not by .., not as an absolute path, not by a link', async () => {
   const outside = mkdtempSync(join(tmpdir(), 'data-pipelines-outside-'));
   writeFileSync(join(outside, 'secret.csv'), 'a\n1\n');
   mkdirSync(join(root, 'links'));
@@ -244,7 +244,7 @@ test('no path leads out of the folder: not by .., not from the root, not by a li
   rmSync(join(root, 'links'), { recursive: true });
 });
 
-test('an incremental read gives new and changed files only, also those of the same moment', async () => {
+test('an incremental read returns only new and changed files, including those with the same time', async () => {
   const context = contextOf({ path: 'inc/*.csv' });
   const at = (name: string, seconds: number) => utimesSync(join(root, name), seconds, seconds);
   at(put('inc/a.csv', 'id\n1\n'), 1000);
@@ -273,7 +273,7 @@ test('an incremental read gives new and changed files only, also those of the sa
   expect(readdirSync(join(root, 'inc'))).toEqual(['a.csv', 'b.csv', 'c.csv']);
 });
 
-test('a file that comes to light after younger ones were read is read, and nothing twice', async () => {
+test('a file that appears after newer ones were read is still read, and nothing is read twice', async () => {
   const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 12, minute));
   const write = (name: string, minute: number) =>
     utimesSync(join(root, put(`late/${name}`, `id\n${name.slice(0, 1)}\n`)), at(0), at(minute));
@@ -289,14 +289,14 @@ test('a file that comes to light after younger ones were read is read, and nothi
   write('2.csv', 55);
   const first = await read(null);
   expect(first.ids).toEqual(['1', '2']);
-  // Written before the youngest one, renamed into place after it was read.
+  // Written before the newest file, renamed into place after that was read.
   write('3.csv', 30);
   const second = await read(first.state);
   expect(second.ids).toEqual(['3']);
   expect((await read(second.state)).ids).toEqual([]);
   write('3.csv', 31);
   expect((await read(second.state)).ids).toEqual(['3']);
-  // States of the first version, and those of users, have the cursor and the names at it.
+  // States of the first version, and those set by users, have only the cursor and its names.
   expect((await read({ cursor: '2026-01-01 12:55:00+00', names: ['late/2.csv'] })).ids).toEqual([]);
   expect((await read({ cursor: '2026-01-01 12:31:00+00' })).ids).toEqual(['3', '2']);
 });
@@ -317,7 +317,7 @@ test('a column that is gone is a SchemaChangedError, a new one a warning', async
   ]);
 });
 
-test('a column that came with a later file is NULL in the ones before; the key, and one that went, have to be there', async () => {
+test('a column of later files is NULL in earlier ones, unless it is part of the key or was removed', async () => {
   const context = contextOf({ path: 'grown/*.csv', primary_key: ['id'] });
   put('grown/1.csv', 'id,name\n1,a\n', new Date('2026-01-01'));
   put('grown/2.csv', 'extra,id,name\n8,2,b\n', new Date('2026-01-02'));
@@ -343,7 +343,7 @@ test('a column that came with a later file is NULL in the ones before; the key, 
   await expect(read(state!)).rejects.toMatchObject({ code: 'column_missing' });
 });
 
-test('columns of the files that a read goes on with are told before it; what cannot be read is left to the read', async () => {
+test('describe returns the columns of the next files and leaves broken files to the read', async () => {
   const context = contextOf({ path: 'told/*', primary_key: ['id'], format: 'jsonl' });
   put('told/1', '{"id":1}\n', new Date('2026-01-01'));
   const [stream] = (await fileSource.discover(context)) as [StreamSchema];

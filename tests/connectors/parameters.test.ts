@@ -55,7 +55,7 @@ const connector = defineSource<z.infer<typeof config>>({
   read: async function* () {},
 });
 
-test('every setting is described by what its zod type and its meta say', () => {
+test('every setting is described by its zod type and its meta', () => {
   const described = Object.fromEntries(describeParameters(connector).map((parameter) => [parameter.name, parameter]));
   expect(described.host).toEqual({
     name: 'host',
@@ -91,13 +91,13 @@ test('every setting is described by what its zod type and its meta say', () => {
   expect(secretNames(config)).toEqual(['password']);
 });
 
-test('settings come back with their defaults', () => {
+test('settings are returned with their defaults', () => {
   expect(parseParameters(connector, { host: 'h' })).toEqual({
     config: { host: 'h', port: 5432, mode: 'safe', schemas: [], strict: false },
   });
 });
 
-test('each problem names its parameter, and no message repeats a value', () => {
+test('each problem names its parameter, and no message contains a value', () => {
   const result = parseParameters(connector, {
     host: '',
     port: 70_000,

@@ -54,7 +54,7 @@ const CLASSES: Partial<Record<Fault, abstract new (...args: never[]) => Error>> 
   unknown: TypeError,
 };
 for (const [fault, expected] of Object.entries(CLASSES)) {
-  test(`the fault ${fault} comes at its row, in the first attempts only`, async () => {
+  test(`the fault ${fault} occurs at its row, in the first attempts only`, async () => {
     const settings = { fault, fault_at_row: 25, faulty_attempts: 2, counter: fault, batch_rows: 10 };
     for (const number of [1, 2]) {
       const { rows, error } = await attempt(settings).read();
@@ -65,7 +65,7 @@ for (const [fault, expected] of Object.entries(CLASSES)) {
   });
 }
 
-test('a rate limit says until when, to the run as well', async () => {
+test('a rate limit reports its end, to the run as well', async () => {
   const limited = attempt({ fault: 'rate_limit', rate_limit_ms: 500, counter: 'limit' });
   const { error } = await limited.read();
   expect((error as errors.RateLimitedError).until).toEqual(new Date(NOW.getTime() + 500));
@@ -88,7 +88,7 @@ test('a stall ends with an abort, a hang does not', async () => {
   }
 });
 
-test('the token stands in address, query, headers and body of each recorded request', async () => {
+test('the token is in the address, query, headers and body of each recorded request', async () => {
   const { read, requests } = attempt({ record_requests: true, token: 'p4ssw0rd&more', batch_rows: 50 });
   await read();
   expect(requests).toHaveLength(2);

@@ -24,7 +24,7 @@ export function parseXml(text: string): Record<string, unknown> | null {
   }
 }
 
-export interface Refusal {
+export interface S3Refusal {
   status: number;
   /** The store's error code, such as `NoSuchBucket`; empty if the response has none. */
   code: string;
@@ -35,12 +35,12 @@ export interface Refusal {
 }
 
 /** Reads the error out of a response. */
-export function refusalOf(status: number, text: string, place: { bucket: string; key: string }): Refusal {
+export function refusalOf(status: number, text: string, place: { bucket: string; key: string }): S3Refusal {
   const [error] = (parseXml(text)?.Error ?? []) as { Code?: string; Message?: string }[];
   return { status, code: error?.Code ?? '', message: error?.Message ?? '', ...place };
 }
 
-type Explain = (refusal: Refusal) => ConnectorError;
+type Explain = (refusal: S3Refusal) => ConnectorError;
 const authentication =
   (code: string, message: string): Explain =>
   () =>
@@ -70,9 +70,9 @@ const EXPLAINED: Record<string, Explain> = {
   IllegalLocationConstraintException: wrongRegion,
 };
 
-const placeOf = ({ bucket, key }: Refusal) => (key ? `"${key}" in "${bucket}"` : `the bucket "${bucket}"`);
+const placeOf = ({ bucket, key }: S3Refusal) => (key ? `"${key}" in "${bucket}"` : `the bucket "${bucket}"`);
 
-export function s3Error(refusal: Refusal): ConnectorError {
+export function s3Error(refusal: S3Refusal): ConnectorError {
   const { status, code, message } = refusal;
   const explain = EXPLAINED[code] ?? EXPLAINED[BARE[status] ?? ''];
   if (explain) return explain(refusal);

@@ -73,12 +73,12 @@ export const triggerGroups = pgTable(
     /** SHA-256 of the canonical group values. */
     group_key: text('group_key').notNull(),
     group: jsonb('group').$type<Record<string, unknown>>().notNull(),
-    /** Times of the matches inside the window, oldest first. */
+    /** Times of the matches within the window, oldest first. */
     matched_at: text('matched_at').array().notNull().default([]),
     cooldown_until: instant('cooldown_until'),
-    /** Proactive: when the expected event is overdue. */
+    /** For proactive triggers: when the expected event is overdue. */
     due_at: instant('due_at'),
-    /** The event that the group waits or counts from. */
+    /** The event from which the group waits or counts. */
     event_id: uuid('event_id'),
     updated_at: updatedAt(),
   },
@@ -88,7 +88,7 @@ export const triggerGroups = pgTable(
   ],
 );
 
-/** That an event was evaluated against a trigger and matched: makes evaluation idempotent. */
+/** Matches of events with triggers. The rows make the evaluation of an event idempotent. */
 export const triggerMatches = pgTable(
   'trigger_matches',
   {
@@ -108,7 +108,7 @@ export const triggerMatches = pgTable(
   ],
 );
 
-/** A problem that lives from its first firing until it is resolved: one live case per deduplication key. */
+/** A problem, from its first firing until it is resolved. There is at most one live case per deduplication key. */
 export const cases = pgTable(
   'cases',
   {
@@ -139,7 +139,7 @@ export const cases = pgTable(
     reopened_count: integer('reopened_count').notNull().default(0),
     last_error: text('last_error'),
     latest_event_ids: uuid('latest_event_ids').array().notNull().default([]),
-    /** Thread of the chat message by account connector and channel. */
+    /** Threads of chat messages, by account connector and channel. */
     chat_threads: jsonb('chat_threads').$type<Record<string, string>>().notNull().default({}),
     created_at: createdAt(),
     updated_at: updatedAt(),
@@ -170,7 +170,7 @@ export const caseTimeline = pgTable(
   (t) => [index('case_timeline_case').on(t.case_id, t.id)],
 );
 
-/** One action of one firing, delivered at least once; `id` is what the receiver deduplicates by. */
+/** One action of one firing, delivered at least once. Receivers deduplicate by `id`. */
 export const deliveries = pgTable(
   'deliveries',
   {
@@ -185,7 +185,7 @@ export const deliveries = pgTable(
     case_id: uuid('case_id'),
     action_index: integer('action_index').notNull(),
     type: text('type').notNull(),
-    /** Why: opened, reopened, raised, repeated, summary or resolved of the case; fired where there is none. */
+    /** What the case did: opened, reopened, raised, repeated, summary or resolved; `fired` without a case. */
     reason: text('reason').notNull(),
     status: text('status', { enum: ['pending', 'retrying', 'delivered', 'failed', 'suppressed', 'cancelled'] })
       .notNull()
@@ -205,7 +205,7 @@ export const deliveries = pgTable(
   ],
 );
 
-/** When the next message may go to a channel: all processes together keep to one a second. */
+/** When the next message may be sent to a channel. All processes together send at most one per second. */
 export const chatChannelSlots = pgTable(
   'chat_channel_slots',
   {

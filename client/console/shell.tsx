@@ -103,6 +103,9 @@ function Navigation({ label }: { label: string }) {
           </ul>
         </div>
       ))}
+      <a className="nav-link" href="/docs">
+        Documentation
+      </a>
     </nav>
   );
 }

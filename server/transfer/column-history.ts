@@ -41,6 +41,6 @@ export function warnAboutNewColumns(attempt: Attempt, schema: StreamSchema, plan
   );
 }
 
-const RESET = "the stream's cursor is reset, which makes the next run read the whole table";
+const RESET = "the stream's cursor is reset, so that the next run reads the whole table";
 const MERGED = `${RESET}. A custom run fills them for the days it covers`;
 const APPENDED = `${RESET} and append its rows again`;

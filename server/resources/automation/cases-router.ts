@@ -11,7 +11,7 @@ export const caseProcedures = {
     .concat(
       rest('GET', '/automation/cases', {
         operation_id: 'list_cases',
-        summary: 'Cases of the account, newest first',
+        summary: 'List cases, newest first',
         query: CaseQuery,
       }),
     )
@@ -21,7 +21,7 @@ export const caseProcedures = {
     .concat(
       rest('GET', '/automation/cases/{case_id}', {
         operation_id: 'get_case',
-        summary: 'One case with its events, timeline and deliveries',
+        summary: 'Get a case with its events, timeline and deliveries',
       }),
     )
     .output(CaseSchema)
@@ -30,7 +30,7 @@ export const caseProcedures = {
     .concat(
       rest('POST', '/automation/cases/{case_id}', {
         operation_id: 'update_case_status',
-        summary: 'Acknowledges, suppresses, resolves or reopens a case',
+        summary: 'Acknowledge, suppress, resolve or reopen a case',
         query: z.object({ status: CaseStatus }),
         errors: [400],
       }),
@@ -41,7 +41,7 @@ export const caseProcedures = {
     .concat(
       rest('GET', '/automation/chat_channels/{account_connector_id}', {
         operation_id: 'list_chat_channels',
-        summary: 'Channels of a chat connector, asked for live, by name',
+        summary: 'List the channels of a chat connector by name, requested live',
         errors: [400],
       }),
     )

@@ -13,14 +13,14 @@ const CaseTimelineEntry = z
     actor: z
       .object({ type: z.string(), id: z.string().nullable(), name: z.string().nullable() })
       .nullable()
-      .meta({ description: 'Null: nobody in particular.' }),
+      .meta({ description: 'Null for acts of the service.' }),
     note: z.string().nullable(),
   })
   .meta({ id: 'CaseTimelineEntry' });
 
 const CaseDelivery = z
   .object({
-    id: z.string().meta({ description: 'What a receiver tells repetitions by.' }),
+    id: z.string().meta({ description: 'Identifies repetitions for the receiver.' }),
     event_id: z.string(),
     action_index: z.number(),
     type: z.string(),

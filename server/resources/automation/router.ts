@@ -22,7 +22,7 @@ export const automationRouter = router({
     .concat(
       rest('POST', '/automation/evaluate_automator_rule', {
         operation_id: 'evaluate_automator_rule',
-        summary: 'Tests a rule against an event; a rule that is not valid is answered with where and why',
+        summary: 'Test a rule against an event; an invalid rule is answered with position and reason',
         body: EvaluateRequest,
         errors: [404],
       }),
@@ -37,7 +37,7 @@ export const automationRouter = router({
     .concat(
       rest('GET', '/automation/events', {
         operation_id: 'list_events',
-        summary: 'Events of the account, newest first',
+        summary: 'List events, newest first',
         query: EventQuery,
       }),
     )
@@ -47,7 +47,7 @@ export const automationRouter = router({
     .concat(
       rest('GET', '/automation/triggers', {
         operation_id: 'list_triggers',
-        summary: 'Triggers of the account, newest first',
+        summary: 'List triggers, newest first',
         query: TriggerQuery,
       }),
     )
@@ -57,7 +57,7 @@ export const automationRouter = router({
     .concat(
       rest('POST', '/automation/triggers', {
         operation_id: 'create_trigger',
-        summary: 'Makes a trigger: what to do at which events',
+        summary: 'Create a trigger',
         status: 201,
         body: CreateTriggerRequest,
         errors: [400, 402],
@@ -66,14 +66,14 @@ export const automationRouter = router({
     .output(TriggerSchema)
     .mutation(({ ctx, input }) => createTrigger(ctx, input)),
   getTrigger: read
-    .concat(rest('GET', '/automation/triggers/{trigger_id}', { operation_id: 'get_trigger', summary: 'One trigger' }))
+    .concat(rest('GET', '/automation/triggers/{trigger_id}', { operation_id: 'get_trigger', summary: 'Get a trigger' }))
     .output(TriggerSchema)
     .query(({ ctx, input }) => getTrigger(ctx, input)),
   updateTrigger: act('triggers.update')
     .concat(
       rest('POST', '/automation/triggers/{trigger_id}', {
         operation_id: 'update_trigger',
-        summary: 'Changes, enables or disables a trigger',
+        summary: 'Edit, enable or disable a trigger',
         body: UpdateTriggerRequest,
         errors: [400],
       }),
@@ -84,7 +84,7 @@ export const automationRouter = router({
     .concat(
       rest('DELETE', '/automation/triggers/{trigger_id}', {
         operation_id: 'delete_trigger',
-        summary: 'Deletes a trigger; its cases are resolved',
+        summary: 'Delete a trigger and resolve its cases',
         status: 204,
         errors: [400],
       }),

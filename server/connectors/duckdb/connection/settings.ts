@@ -16,7 +16,7 @@ export const DuckDbSourceConfig = z.object({
   path,
   schemas: z.array(z.string().min(1)).default([]).meta({
     label: 'Schemas',
-    description: 'None chosen: all that there are',
+    description: 'Leave empty for all schemas',
   }),
 });
 export type DuckDbSourceConfig = z.infer<typeof DuckDbSourceConfig>;
@@ -24,13 +24,13 @@ export type DuckDbSourceConfig = z.infer<typeof DuckDbSourceConfig>;
 export const DuckDbDestinationConfig = z.object({
   path: path.meta({
     label: 'Database file',
-    description: 'Below the folder for files; made if it is not there',
+    description: 'Path below DATA_DIR/files; created if it does not exist',
     placeholder: 'warehouse/shop.duckdb',
     validates_remotely: true,
   }),
   schema: z.string().min(1).max(255).default('main').meta({
     label: 'Schema',
-    description: 'Where tables go that have no schema of their own; made if it is not there',
+    description: 'Default schema of tables; created if it does not exist',
   }),
 });
 export type DuckDbDestinationConfig = z.infer<typeof DuckDbDestinationConfig>;

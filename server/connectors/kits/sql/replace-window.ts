@@ -31,6 +31,6 @@ export function windowColumn(
   if (exact.includes(found.type)) return { column, type: found.type };
   throw new ConfigurationError(
     'window_not_replaceable',
-    `The column "${name}" of ${table} is of the type ${found.type} and not ${exact[0]}, so the rows of a window of days cannot be told in it`,
+    `The column "${name}" of ${table} has the type ${found.type} instead of ${exact[0]}, so the rows of a window of days cannot be identified by it`,
   );
 }

@@ -24,7 +24,7 @@ export const databaseServer = (usual: { port: number; database: string; longest_
     .default('prefer')
     .meta({
       label: 'TLS',
-      description: 'Only verify-ca and verify-full make sure that the server is the right one',
+      description: "Only verify-ca and verify-full check the server's certificate",
       value_labels: {
         disable: 'Never',
         prefer: 'If the server offers it, certificate not checked',

@@ -104,7 +104,7 @@ export class ChangeRows {
   #fail(untold: readonly string[]): never {
     throw new ConfigurationError(
       'replica_identity_insufficient',
-      `${this.request.stream.name} had another key or replica identity for a while: the log does not tell ${untold.join(', ')} of rows that were changed then. ${AGAIN}`,
+      `${this.request.stream.name} had a different key or replica identity for a while: the log lacks ${untold.join(', ')} of rows that were changed then. ${AGAIN}`,
     );
   }
 

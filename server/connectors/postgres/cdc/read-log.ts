@@ -188,7 +188,7 @@ async function assertKept({ session, request, name, from }: Reading): Promise<vo
   if (rows.some(([schema, published]) => schema === namespace && published === table)) return;
   throw new ConfigurationError(
     'publication_missing',
-    `The publication ${name} does not have the table ${namespace}.${table} any more, which was made anew or taken out of it. ${AGAIN}`,
+    `The publication ${name} no longer contains the table ${namespace}.${table}: it was recreated or removed. ${AGAIN}`,
   );
 }
 
@@ -202,7 +202,7 @@ function lostError(error: unknown, { name }: Reading): unknown {
   if (!(error instanceof ConnectorError)) return error;
   if (/can no longer (get changes from|access) replication slot/.test(error.message)) return slotLost(name);
   if (/is active for PID/.test(error.message)) {
-    return new RetryableError('replication_slot_in_use', `Somebody else reads the replication slot ${name}`);
+    return new RetryableError('replication_slot_in_use', `Another process reads the replication slot ${name}`);
   }
   if (/publication .* does not exist/.test(error.message)) {
     return new ConfigurationError('publication_missing', `The publication ${name} is missing. ${AGAIN}`);

@@ -44,7 +44,7 @@ export async function freeSlot(session: PgSession, name: string): Promise<void> 
   for (let pid = await reader(session, name); pid !== null; pid = await reader(session, name)) {
     await session.query(`select pg_terminate_backend(${Number(pid)})`);
     if (performance.now() > deadline) {
-      throw new RetryableError('replication_slot_in_use', `Somebody else reads the replication slot ${name}`);
+      throw new RetryableError('replication_slot_in_use', `Another process reads the replication slot ${name}`);
     }
     await Bun.sleep(LOOK_MS);
   }
@@ -61,7 +61,7 @@ export async function createSlot(replication: PgSession, name: string): Promise<
   const text = `CREATE_REPLICATION_SLOT ${identifier(name)} LOGICAL pgoutput EXPORT_SNAPSHOT`;
   const { rows } = await replication.query(text, [], { slow: true });
   const [[, start, snapshot] = []] = rows;
-  if (!start || !snapshot) throw new Error('the server made a slot without saying where it begins');
+  if (!start || !snapshot) throw new Error('the server created a slot without a start position');
   return { start: fullLsn(start), snapshot };
 }
 
@@ -94,7 +94,7 @@ export function setUpError(error: unknown): unknown {
   if (/replication slots are in use/.test(message)) {
     return new ConfigurationError(
       'no_replication_slot_free',
-      `The server has no replication slot free: raise max_replication_slots, or drop slots that nobody reads. ${message}`,
+      `The server has no replication slot free: raise max_replication_slots, or drop unused slots. ${message}`,
     );
   }
   if (error.code === 'permission_denied' || /replication role|walsender|WAL sender/i.test(message)) {

@@ -124,7 +124,7 @@ export const isAlike = (some: readonly LoggedColumn[], others: readonly LoggedCo
 export const identityMissing = (table: string) =>
   new ConfigurationError(
     'replica_identity_missing',
-    `${table} has no primary key, or REPLICA IDENTITY NOTHING: the log does not tell which row is deleted. ` +
+    `${table} has no primary key, or REPLICA IDENTITY NOTHING: the log does not identify deleted rows. ` +
       'Give it a primary key, or run ALTER TABLE … REPLICA IDENTITY FULL',
   );
 
@@ -135,7 +135,7 @@ function assertIdentity({ stream, primary_key }: ReadRequest, told: ReadonlySet<
   if (untold.length > 0) {
     throw new ConfigurationError(
       'replica_identity_insufficient',
-      `The log does not tell ${untold.join(', ')} of rows of ${stream.name} that are deleted: take ${[...told].join(', ')} as the key, ` +
+      `The log lacks ${untold.join(', ')} of deleted rows of ${stream.name}: use ${[...told].join(', ')} as the key, ` +
         'or run ALTER TABLE … REPLICA IDENTITY FULL',
     );
   }

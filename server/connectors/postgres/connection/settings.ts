@@ -47,7 +47,7 @@ export const PostgresDestinationConfig = z.object({
   ...server,
   schema: z.string().min(1).default('public').meta({
     label: 'Schema',
-    description: 'Where tables go when the connection names no schema; made when it is absent',
+    description: 'Default schema of connections without one; created if it does not exist',
     validates_remotely: true,
   }),
   ...timeouts,

@@ -1,9 +1,10 @@
 import { afterAll } from 'bun:test';
 import type { Config } from '../../server/platform/config.ts';
 import { createApp } from '../../server/http/app.ts';
+import { CONSOLE_HEADER } from '../../server/http/session.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from './api.ts';
-import { type Looking, openBrowser, signIn, type TestBrowser } from './browser.ts';
+import { type Looking, openBrowser, type TestBrowser } from './browser.ts';
 import { testDeps } from './database.ts';
 
 /** The whole service on a free port with a worker, for a browser to look at. */
@@ -29,11 +30,14 @@ export async function startConsole(config: Partial<Config> = {}) {
     address,
     /** A browser in which nobody is signed in. */
     browser,
-    /** A browser in which `key`, or the first administrator's, is signed in. */
+    /** A browser in which `key`, or the first administrator's, is signed in. console-session.test.ts holds the form. */
     signedIn: async (looking: Looking = {}, key: string = service.api_key) => {
-      const opened = await browser(looking);
-      await signIn(opened, key);
-      return opened;
+      const { context, page, ...opened } = await browser(looking);
+      const body = { data: { api_key: key }, headers: { [CONSOLE_HEADER]: 'console' } };
+      await context.request.post('/console/session', body);
+      await page.goto('/');
+      await page.locator('#main').waitFor();
+      return { context, page, ...opened };
     },
   };
 }

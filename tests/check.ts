@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
-import { startTestServers } from './support/servers.ts';
+import { stopTestServer, testServerUrl } from './support/postgres.ts';
 
 /**
  * Everything that must hold before a change goes in. The last line counts: each static check is one, each test is one.
@@ -79,15 +79,15 @@ async function staticChecks(): Promise<void> {
   await step('document', () => run([process.execPath, 'tests/contract/lint.ts']));
 }
 
+/** All tests, on one PostgreSQL that lives as long as they do. */
 async function tests(): Promise<void> {
   const start = performance.now();
   const files = [...new Bun.Glob('tests/**/*.test.ts').scanSync({ cwd: ROOT })];
-  const servers = await startTestServers();
   try {
-    const ok = await testFiles(files, servers.env);
+    const ok = await testFiles(files, { TEST_DATABASE_URL: await testServerUrl('postgres') });
     console.log(`${ok ? 'ok    ' : 'FAILED'} tests (${((performance.now() - start) / 1000).toFixed(1)} s)`);
   } finally {
-    await servers.stop();
+    await stopTestServer();
   }
 }
 

@@ -1,9 +1,5 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { until } from './until.ts';
-import { watchOver } from './watchdog.ts';
 
 const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const PROGRAM = '/usr/bin/chromium';
@@ -14,57 +10,14 @@ const FLAGS = [
   '--disable-quic',
   '--no-first-run',
   '--disable-background-networking',
-  '--disable-component-extensions-with-background-pages',
   '--disable-component-update',
-  '--disable-default-apps',
-  '--disable-extensions',
-  '--disable-search-engine-choice-screen',
   '--disable-sync',
-  '--force-color-profile=srgb',
-  '--password-store=basic',
-  // Tests share the browser: a page behind others is one that a test waits for.
-  '--disable-background-timer-throttling',
-  '--disable-backgrounding-occluded-windows',
-  '--disable-renderer-backgrounding',
-  '--disable-ipc-flooding-protection',
-  // Processes held in reserve cost more than the pages of the console.
-  '--disable-features=SpareRendererForSitePerProcess,PaintHolding,MediaRouter,OptimizationHints',
-  // Processes and windows in reserve cost more than the pages of the console.
 ];
 
-export interface Chromium {
-  /** Where its DevTools protocol is served. */
-  url: string;
-  stop(): Promise<void>;
-}
+let launched: Promise<Browser> | null = null;
 
-/** A real Chromium that ends with this process. */
-export async function startChromium(): Promise<Chromium> {
-  const profile = mkdtempSync(join(tmpdir(), 'data-pipelines-browser-'));
-  const flags = [...FLAGS, '--remote-debugging-port=0', `--user-data-dir=${profile}`];
-  const child = Bun.spawn([PROGRAM, ...flags, 'about:blank'], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' });
-  child.unref();
-  watchOver(child, profile);
-  const portFile = join(profile, 'DevToolsActivePort');
-  const listening = () => (existsSync(portFile) ? readFileSync(portFile, 'utf8').split('\n') : []);
-  await until(() => child.exitCode !== null || listening().length === 2, { what: 'Chromium listens' });
-  const [port, path] = listening();
-  if (!path) throw new Error(`${PROGRAM} ended with code ${child.exitCode}`);
-  const stop = async () => {
-    child.kill();
-    await child.exited;
-    rmSync(profile, { recursive: true, force: true });
-  };
-  return { url: `ws://127.0.0.1:${port}${path}`, stop };
-}
-
-let connected: Promise<Browser> | null = null;
-
-/** A connection to the Chromium of the whole test run (TEST_CHROMIUM_URL), else to one of this process. */
-async function connect(): Promise<Browser> {
-  const url = process.env.TEST_CHROMIUM_URL ?? (await startChromium()).url;
-  return chromium.connectOverCDP(url);
-}
+/** One Chromium for all profiles of a process; it ends with the last of them. */
+const launch = () => chromium.launch({ executablePath: PROGRAM, args: FLAGS, headless: true });
 
 export interface Looking {
   width?: number;
@@ -82,8 +35,8 @@ export interface TestBrowser {
 
 /** A profile of its own in a real Chromium, and one page that is watched for complaints. */
 export async function openBrowser(address: string, looking: Looking = {}): Promise<TestBrowser> {
-  connected ??= connect();
-  const context = await (await connected).newContext({
+  const browser = await (launched ??= launch());
+  const context = await browser.newContext({
     baseURL: address,
     viewport: { width: looking.width ?? 1280, height: looking.height ?? 860 },
     colorScheme: looking.scheme ?? 'light',
@@ -94,7 +47,13 @@ export async function openBrowser(address: string, looking: Looking = {}): Promi
   const page = await context.newPage();
   const complaints: string[] = [];
   watch(page, { address, complaints });
-  return { context, page, complaints, close: () => context.close() };
+  const close = async () => {
+    await context.close();
+    if (browser.contexts().length > 0) return;
+    launched = null;
+    await browser.close();
+  };
+  return { context, page, complaints, close };
 }
 
 function watch(page: Page, { address, complaints }: { address: string; complaints: string[] }): void {

@@ -4,7 +4,8 @@ import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
 import { COUNTED_LIMITS, type CountedLimit } from '../pipeline/billing-plans.ts';
-import { type AccountPlan, creditsUsed, readAccountPlan } from './credits.ts';
+import { type AccountPlan, readAccountPlan } from './account-plan.ts';
+import { creditsUsed } from './credits.ts';
 import { countOf } from './usage-counts.ts';
 import { percentOf, WARNING_PERCENT } from './limit-notices.ts';
 

@@ -1,40 +1,10 @@
 import { and, between, eq, inArray, sql } from 'drizzle-orm';
-import {
-  accountConnectors,
-  type AccountRow,
-  accounts,
-  type ConnectionRow,
-  connectionRuns,
-  usageLedger,
-} from '../../db/schema/index.ts';
+import { accountConnectors, type ConnectionRow, connectionRuns, usageLedger } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import { CREDIT_RATES, type Plan, planOf } from '../pipeline/billing-plans.ts';
-import { billingPeriod, type DaySpan, utcDay } from '../platform/utc-days.ts';
+import { CREDIT_RATES, type Plan } from '../pipeline/billing-plans.ts';
 import { LIVE_RUN } from '../pipeline/run-states.ts';
-
-/** What an account may, at this moment. */
-export interface AccountPlan {
-  account: AccountRow;
-  plan: Plan;
-  /** The billing period of today, UTC days. */
-  period: DaySpan;
-}
-
-/**
- * `lock`: holds the account until the transaction ends, so that checks of its limits come one after the other. Not the
- * lock of a key, which would also hold up everybody who only refers to the account.
- */
-export async function readAccountPlan(
-  db: Db,
-  account_id: string,
-  options: { now: Date; lock?: boolean },
-): Promise<AccountPlan> {
-  const query = db.select().from(accounts).where(eq(accounts.id, account_id));
-  const [account] = await (options.lock ? query.for('no key update') : query);
-  if (!account) throw new Error(`there is no account ${account_id}`);
-  const period = billingPeriod(account.billing_anchor, utcDay(options.now));
-  return { account, plan: planOf(account.plan_id), period };
-}
+import type { DaySpan } from '../platform/utc-days.ts';
+import { type AccountPlan, creditsCeiling, isUnpaid, readAccountPlan } from './account-plan.ts';
 
 /** Credits that an account used on these days. */
 export async function creditsUsed(db: Db, account_id: string, days: DaySpan): Promise<number> {
@@ -45,80 +15,78 @@ export async function creditsUsed(db: Db, account_id: string, days: DaySpan): Pr
   return Number(sum?.used ?? 0);
 }
 
-/** Credits of the current billing period that are left; null: the plan never runs out of them. */
+/** Credits left in the current billing period; null if the plan never runs out. */
 export async function creditsRemaining(db: Db, { account, plan, period }: AccountPlan): Promise<number | null> {
   if (plan.credits_included === null) return null;
   return Math.max(0, plan.credits_included - (await creditsUsed(db, account.id, period)));
 }
 
-/** The credits after which nothing moves any more; null: the plan never stops for them. */
-export const creditsCeiling = (plan: Plan): number | null => (plan.overage_allowed ? null : plan.credits_included);
-
-/** What the plan holds against moving data. */
+/** Why the billing plan does not let the account move data. */
 export type MovementRefusal =
   | { code: 'payment_required'; payment_status: string; plan: Plan }
-  /** `current_value`: used, and held by the runs under way, which are `held` of it. */
+  /** `current_value` is the sum of the credits used and `held`, those that live runs have reserved. */
   | { code: 'credits_exhausted'; limit_value: number; current_value: number; held: number; plan: Plan };
 
 /**
- * Why no data of the account may be moved now; null when it may. For runs by hand, by schedule and by automation, in
- * the transaction that starts the run: where credits can run out it holds the account, so that each start sees what
- * the one before it has reserved.
+ * The account plan that decides whether a run may start. Where credits can run out, the account is locked and read
+ * again, so that each start sees what the starts before it have reserved.
  */
-export async function movementRefusal(db: Db, account_id: string, now: Date): Promise<MovementRefusal | null> {
-  const seen = await readAccountPlan(db, account_id, { now });
-  if (isUnpaid(seen.account)) return unpaid(seen);
-  if (creditsCeiling(seen.plan) === null) return null;
-  const known = await readAccountPlan(db, account_id, { now, lock: true });
-  if (isUnpaid(known.account)) return unpaid(known);
-  const { plan } = known;
-  const limit_value = creditsCeiling(plan);
-  if (limit_value === null) return null;
-  const { used, held } = await creditsTaken(db, known);
-  if (used + held < limit_value) return null;
-  return { code: 'credits_exhausted', limit_value, current_value: used + held, held, plan };
+export async function holdCredits(db: Db, seen: AccountPlan, now: Date): Promise<AccountPlan> {
+  if (isUnpaid(seen.account) || creditsCeiling(seen.plan) === null) return seen;
+  return readAccountPlan(db, seen.account.id, { now, lock: true });
 }
 
-/** Whether nothing moves until a payment has come. */
-export const isUnpaid = ({ payment_status }: AccountPlan['account']) =>
-  payment_status === 'overdue' || payment_status === 'ended';
+/** Why no run of the account may start now; null if one may. `held` comes from `holdCredits`. */
+export async function movementRefusal(db: Db, held: AccountPlan): Promise<MovementRefusal | null> {
+  const { account, plan } = held;
+  if (isUnpaid(account)) return { code: 'payment_required', payment_status: account.payment_status, plan };
+  const limit_value = creditsCeiling(plan);
+  if (limit_value === null) return null;
+  return exhausted(plan, limit_value, await creditsTaken(db, held));
+}
 
-const unpaid = ({ account, plan }: AccountPlan): MovementRefusal => ({
-  code: 'payment_required',
-  payment_status: account.payment_status,
-  plan,
-});
+function exhausted(plan: Plan, limit_value: number, { used, reserved }: CreditsTaken): MovementRefusal | null {
+  if (used + reserved < limit_value) return null;
+  return { code: 'credits_exhausted', limit_value, current_value: used + reserved, held: reserved, plan };
+}
 
-/** `held`: what live runs have reserved beyond what they have used. */
-async function creditsTaken(db: Db, { account, period }: AccountPlan): Promise<{ used: number; held: number }> {
+interface CreditsTaken {
+  used: number;
+  /** What live runs have reserved beyond what they have used. */
+  reserved: number;
+}
+
+async function creditsTaken(db: Db, { account, period }: AccountPlan): Promise<CreditsTaken> {
   const [live] = await db
     .select({
-      held: sql<string>`coalesce(sum(greatest(0, ${connectionRuns.credits_reserved} - ${connectionRuns.credits_used})), 0)`,
+      reserved: sql<string>`coalesce(sum(greatest(0, ${connectionRuns.credits_reserved} - ${connectionRuns.credits_used})), 0)`,
     })
     .from(connectionRuns)
     .where(and(eq(connectionRuns.account_id, account.id), inArray(connectionRuns.status, LIVE_RUN)));
-  return { used: await creditsUsed(db, account.id, period), held: Number(live?.held ?? 0) };
+  return { used: await creditsUsed(db, account.id, period), reserved: Number(live?.reserved ?? 0) };
 }
 
-const LAST_RUNS = 5;
+/** Credits for a run to hold until it ends, or why the run may not start. */
+export type Reservation = { refusal: MovementRefusal } | { refusal: null; credits: number };
 
 /**
- * Credits for a new run to hold, after `movementRefusal` in the same transaction: as many as its connection's last runs
- * have cost on average, or all that is left when there were none. 0 where the plan cannot run out, or the source is free.
+ * Reserves the average cost of the connection's last runs, or all remaining credits if there were none. Reserves nothing
+ * where the plan cannot run out or the source is free. `held` comes from `holdCredits` in the same transaction.
  */
-export async function creditsToReserve(
-  db: Db,
-  connection: Pick<ConnectionRow, 'id' | 'account_id' | 'kind' | 'source_id'>,
-  now: Date,
-): Promise<number> {
-  const known = await readAccountPlan(db, connection.account_id, { now });
-  const ceiling = creditsCeiling(known.plan);
-  if (ceiling === null || (await isFree(db, connection.source_id))) return 0;
-  const { used, held } = await creditsTaken(db, known);
-  const left = Math.max(1, ceiling - used - held);
+export async function reserveCredits(db: Db, held: AccountPlan, connection: ConnectionRow): Promise<Reservation> {
+  const ceiling = creditsCeiling(held.plan);
+  if (ceiling === null || isUnpaid(held.account)) {
+    const refusal = await movementRefusal(db, held);
+    return refusal ? { refusal } : { refusal, credits: 0 };
+  }
+  const taken = await creditsTaken(db, held);
+  const refusal = exhausted(held.plan, ceiling, taken);
+  if (refusal) return { refusal };
+  if (await isFree(db, connection.source_id)) return { refusal, credits: 0 };
+  const left = ceiling - taken.used - taken.reserved;
   const rows = await usualRows(db, connection.id);
-  if (rows === null) return left;
-  return Math.min(left, Math.max(1, Math.ceil(rows * CREDIT_RATES[connection.kind])));
+  if (rows === null) return { refusal, credits: left };
+  return { refusal, credits: Math.min(left, Math.max(1, Math.ceil(rows * CREDIT_RATES[connection.kind]))) };
 }
 
 async function isFree(db: Db, source_id: string): Promise<boolean> {
@@ -128,6 +96,8 @@ async function isFree(db: Db, source_id: string): Promise<boolean> {
     .where(eq(accountConnectors.id, source_id));
   return source?.free ?? false;
 }
+
+const LAST_RUNS = 5;
 
 async function usualRows(db: Db, connection_id: string): Promise<number | null> {
   const [mean] = await db.execute<{ rows: number | null }>(sql`

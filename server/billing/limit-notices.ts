@@ -1,7 +1,7 @@
 import { planLimitNotices } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
-import type { AccountPlan } from './credits.ts';
+import type { AccountPlan } from './account-plan.ts';
 
 /** From here on a limit is nearly reached. */
 export const WARNING_PERCENT = 80;

@@ -4,7 +4,8 @@ import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { PLANS } from '../pipeline/billing-plans.ts';
 import { emitConnectionChange } from '../events/connection-events.ts';
-import { type AccountPlan, creditsCeiling, creditsUsed, isUnpaid, readAccountPlan } from './credits.ts';
+import { type AccountPlan, creditsCeiling, isUnpaid, readAccountPlan } from './account-plan.ts';
+import { creditsUsed } from './credits.ts';
 import { nextRunAt } from '../pipeline/schedule.ts';
 
 /** Why the plan locks a connection. */

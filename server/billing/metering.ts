@@ -9,7 +9,8 @@ import {
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { CREDIT_RATES } from '../pipeline/billing-plans.ts';
-import { creditsUsed, readAccountPlan } from './credits.ts';
+import { readAccountPlan } from './account-plan.ts';
+import { creditsUsed } from './credits.ts';
 import { noticeLimit } from './limit-notices.ts';
 
 const FREE_DAYS = 30;

@@ -2,16 +2,16 @@ import { desc, eq } from 'drizzle-orm';
 import { connectionRuns, type CustomRunPlanRow } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { type Actor, emit, SYSTEM_ACTOR } from './emit.ts';
-import type { Plan, RunParameters } from '../pipeline/custom-run/plan.ts';
+import type { CustomRunPlan, RunParameters } from '../pipeline/custom-run/plan.ts';
 import { connectionFacts } from './run-events.ts';
 
 const SENTENCES = {
-  custom_run_planned: 'A custom run was planned',
-  custom_run_launched: 'A custom run was launched',
-  custom_run_completed: 'A custom run has ended',
+  custom_run_planned: 'Custom run planned',
+  custom_run_launched: 'Custom run launched',
+  custom_run_completed: 'Custom run ended',
 };
 
-/** Writes an event about a plan of a custom run, with the variables that rules may use. */
+/** Emits an event about a custom-run plan, with the variables that rules may use. */
 export async function emitPlanEvent(
   db: Db,
   input: { event: keyof typeof SENTENCES; plan: CustomRunPlanRow; actor: Actor; failed_chunks?: number },
@@ -19,7 +19,7 @@ export async function emitPlanEvent(
   const { event, plan, actor } = input;
   const facts = await connectionFacts(db, plan.connection_id);
   const parameters = plan.parameters as unknown as RunParameters;
-  const { total_chunks } = plan.decision as unknown as Plan;
+  const { total_chunks } = plan.decision as unknown as CustomRunPlan;
   await emit(db, {
     account_id: plan.account_id,
     event,

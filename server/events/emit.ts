@@ -3,7 +3,7 @@ import { events } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { EVENT_KINDS, type EventKind } from './kinds.ts';
 
-/** Who caused something. */
+/** What caused an event. */
 export interface Actor {
   type: 'user' | 'schedule' | 'system' | 'automation';
   id: string | null;
@@ -17,9 +17,9 @@ export interface NewEvent {
   event: EventKind;
   actor: Actor;
   resource: { type: string; id: string; name: string | null };
-  /** One sentence for people. */
+  /** One sentence, shown to users. */
   summary: string;
-  /** The variables that rules see, beyond the ones of every event. */
+  /** Variables for rules, beyond those that every event has. */
   payload?: Record<string, unknown>;
   connection_id?: string;
   connection_run_id?: string;
@@ -29,14 +29,15 @@ export interface NewEvent {
   causation_depth?: number;
 }
 
-/** The channel on which evaluators hear that there are events. A hint: they also look each second. */
+/** Evaluators listen here for new events. Only a hint: they also check every second. */
 export const EVENTS_CHANNEL = 'events';
 
-/** Writes an event. `db` must be the transaction of the change that it reports, so that the two cannot disagree. */
-export async function emit(db: Db, event: NewEvent): Promise<void> {
+/** Stores events. `db` must be the transaction of the change that they report, so that both are committed or neither. */
+export async function emit(db: Db, ...reported: NewEvent[]): Promise<void> {
+  if (reported.length === 0) return;
   await db
     .insert(events)
-    .values({ ...event, ...EVENT_KINDS[event.event], payload: event.payload ?? {} })
-    // In the same statement: a round trip less in every change.
-    .returning({ told: sql`pg_notify(${EVENTS_CHANNEL}, '')` });
+    .values(reported.map((event) => ({ ...event, ...EVENT_KINDS[event.event], payload: event.payload ?? {} })))
+    // In the same statement, which saves every change a round trip.
+    .returning({ notified: sql`pg_notify(${EVENTS_CHANNEL}, '')` });
 }

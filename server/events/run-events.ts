@@ -8,11 +8,11 @@ import {
   type StreamRunRow,
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import { type Actor, emit, SYSTEM_ACTOR } from './emit.ts';
+import { type Actor, emit, type NewEvent, SYSTEM_ACTOR } from './emit.ts';
 import type { EventKind } from './kinds.ts';
 import { runStatistics, streamRowsZscore } from './statistics.ts';
 
-/** Sums over a run's streams, as events and answers show them. */
+/** Sums over the streams of a run, as events and API responses show them. */
 export interface RunTotals {
   rows_read: number;
   rows_loaded: number;
@@ -22,29 +22,50 @@ export interface RunTotals {
   streams_failed: number;
 }
 
-/** Writes an event about a run with the variables that rules may use (interface decisions 5.2). */
-export async function emitRunEvent(
-  db: Db,
-  input: { event: EventKind; run: RunRow; actor?: Actor; totals?: RunTotals; extra?: Record<string, unknown> },
-): Promise<void> {
-  const { run } = input;
+interface RunReport {
+  event: EventKind;
+  actor?: Actor;
+  totals?: RunTotals;
+  extra?: Record<string, unknown>;
+}
+
+/** Emits an event about a run, with the variables that rules may use. */
+export async function emitRunEvent(db: Db, { run, ...report }: RunReport & { run: RunRow }): Promise<void> {
   const facts = await connectionFacts(db, run.connection_id);
+  await emit(db, await runEvent(db, { run, facts, report }));
+}
+
+/** Emits the same event about several runs of one connection, in their order. */
+export async function emitRunEvents(db: Db, { runs, ...report }: RunReport & { runs: RunRow[] }): Promise<void> {
+  const [first] = runs;
+  if (!first) return;
+  const facts = await connectionFacts(db, first.connection_id);
+  const reported: NewEvent[] = [];
+  for (const run of runs) reported.push(await runEvent(db, { run, facts, report }));
+  await emit(db, ...reported);
+}
+
+async function runEvent(
+  db: Db,
+  { run, facts, report }: { run: RunRow; facts: ConnectionFacts; report: RunReport },
+): Promise<NewEvent> {
+  const { event, totals } = report;
   const ran = runFacts(run);
   const statistics =
-    input.totals && WITH_STATISTICS.has(input.event)
-      ? await runStatistics(db, { ...run, ...input.totals, duration_ms: ran.duration_ms })
+    totals && WITH_STATISTICS.has(event)
+      ? await runStatistics(db, { ...run, ...totals, duration_ms: ran.duration_ms })
       : {};
-  await emit(db, {
+  return {
     account_id: run.account_id,
-    event: input.event,
-    actor: input.actor ?? SYSTEM_ACTOR,
+    event,
+    actor: report.actor ?? SYSTEM_ACTOR,
     resource: { type: 'connection_run', id: run.id, name: `${facts.connection_name} #${run.number}` },
-    summary: `${SENTENCES[input.event] ?? input.event} (${facts.connection_name}, run ${run.number})`,
+    summary: `${SENTENCES[event] ?? event} (${facts.connection_name}, run ${run.number})`,
     connection_id: run.connection_id,
     connection_run_id: run.id,
-    payload: { ...facts, ...ran, ...input.totals, ...statistics, ...input.extra },
+    payload: { ...facts, ...ran, ...totals, ...statistics, ...report.extra },
     causation_depth: run.causation_depth,
-  });
+  };
 }
 
 const WITH_STATISTICS: ReadonlySet<EventKind> = new Set([
@@ -53,7 +74,7 @@ const WITH_STATISTICS: ReadonlySet<EventKind> = new Set([
   'connection_partially_failed',
 ] as const);
 
-/** The same for one of its streams. */
+/** Emits an event about a stream run. */
 export async function emitStreamEvent(
   db: Db,
   input: { event: EventKind; run: RunRow; stream: StreamRunRow },
@@ -95,18 +116,18 @@ export async function emitStreamEvent(
 }
 
 const SENTENCES: Partial<Record<EventKind, string>> = {
-  connection_run_queued: 'A run was queued',
-  connection_run_started: 'A run started',
-  connection_run_retrying: 'A run waits for another attempt',
-  connection_run_stopped: 'A run was stopped',
-  connection_run_skipped: 'A run was skipped',
-  connection_succeeded: 'A run succeeded',
-  connection_failed: 'A run failed',
-  connection_partially_failed: 'A run failed in part',
-  stream_run_succeeded: 'A stream succeeded',
-  stream_run_failed: 'A stream failed',
-  stream_run_stopped: 'A stream was stopped',
-  stream_run_rate_limited: 'A stream waits for quota',
+  connection_run_queued: 'Run queued',
+  connection_run_started: 'Run started',
+  connection_run_retrying: 'Run waiting for the next attempt',
+  connection_run_stopped: 'Run stopped',
+  connection_run_skipped: 'Run skipped',
+  connection_succeeded: 'Run succeeded',
+  connection_failed: 'Run failed',
+  connection_partially_failed: 'Run partially failed',
+  stream_run_succeeded: 'Stream succeeded',
+  stream_run_failed: 'Stream failed',
+  stream_run_stopped: 'Stream stopped',
+  stream_run_rate_limited: 'Stream waiting for the rate limit',
 };
 
 function runFacts(run: RunRow) {
@@ -126,16 +147,16 @@ function runFacts(run: RunRow) {
   };
 }
 
-/** Until now for what is still going on; null before it has begun. */
+/** Up to now for what has not ended; null before it has started. */
 function durationOf({ started_at, finished_at }: { started_at: string | null; finished_at: string | null }) {
   if (started_at === null) return null;
   return Math.max(0, (finished_at ? Date.parse(finished_at) : Date.now()) - Date.parse(started_at));
 }
 
-/** What events say of the connection they are about. */
+/** The variables of an event's connection. */
 export async function connectionFacts(db: Db, connection_id: string) {
   const [connection] = await db.select().from(connections).where(eq(connections.id, connection_id));
-  if (!connection) throw new Error(`connection ${connection_id} of a run is gone`);
+  if (!connection) throw new Error(`connection ${connection_id} does not exist`);
   return factsOf(connection, await endsOf(db, connection));
 }
 
@@ -152,7 +173,9 @@ export const endsOf = (db: Db, connection: Pick<ConnectionRow, 'source_id' | 'de
     .from(accountConnectors)
     .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
 
-/** The same of a connection that has been read, with its source and destination. */
+type ConnectionFacts = ReturnType<typeof factsOf>;
+
+/** The same for a connection that has been read, with its source and destination. */
 export function factsOf(connection: ConnectionRow, ends: readonly End[]) {
   const source = ends.find((row) => row.id === connection.source_id);
   const destination = ends.find((row) => row.id === connection.destination_id);

@@ -4,7 +4,7 @@ import { deliverAction, executeStream, executeTask } from '../queue/jobs.ts';
 import { startPeriodicJobs } from './periodic-jobs.ts';
 import { deliverActionJob } from '../automation/delivery/deliver.ts';
 import { executeStreamJob, checkForStop } from '../transfer/execute-stream.ts';
-import { STOP_CHANNEL } from '../runs/lifecycle.ts';
+import { STOP_CHANNEL } from '../runs/stop.ts';
 import { startScheduler } from '../runs/schedule-tick.ts';
 import { executeTaskJob } from './background-tasks.ts';
 import { watchCdcConsumers } from '../transfer/watch-cdc-consumers.ts';

@@ -9,7 +9,7 @@ import {
   usageLedger,
   users,
 } from '../../db/schema/index.ts';
-import { readAccountPlan } from '../../server/billing/credits.ts';
+import { readAccountPlan } from '../../server/billing/account-plan.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { rpc } from '../support/rpc.ts';

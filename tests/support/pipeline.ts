@@ -1,4 +1,4 @@
-import { and, eq, inArray } from 'drizzle-orm';
+import { eq, inArray } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -15,7 +15,9 @@ import { secretNames } from '../../server/connectors/contract/parameters.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
 import { secretsContext } from '../../server/connector-runtime/connector-secrets.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
-import { requestStop, startRun } from '../../server/runs/lifecycle.ts';
+import { readAccountPlan } from '../../server/billing/account-plan.ts';
+import { startRun } from '../../server/runs/start.ts';
+import { requestStop } from '../../server/runs/stop.ts';
 import { LIVE_RUN } from '../../server/pipeline/run-states.ts';
 import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import type { TestDeps } from './database.ts';
@@ -74,27 +76,15 @@ export async function makePipeline(
       ...input.stream,
     });
   }
-  const streams = () =>
-    deps.db
-      .select()
-      .from(connectionStreams)
-      .where(and(eq(connectionStreams.connection_id, connection.id), eq(connectionStreams.selected, true)));
   return {
     connection,
     source,
     destination,
-    start: async () => {
-      const selected = await streams();
-      return deps.db.transaction((tx) =>
-        startRun(tx, deps.queue, {
-          connection,
-          streams: selected,
-          run_type: 'plain',
-          trigger_type: 'api',
-          actor: SYSTEM_ACTOR,
-        }),
-      );
-    },
+    start: () =>
+      deps.db.transaction(async (tx) => {
+        const account = await readAccountPlan(tx, account_id, { now: deps.now() });
+        return startRun(tx, deps, { connection, account, trigger_type: 'api', actor: SYSTEM_ACTOR });
+      }),
     stop: (run_id) =>
       deps.db.transaction((tx) =>
         requestStop(tx, deps.queue, { connection_run_id: run_id, actor: SYSTEM_ACTOR, reason: 'test' }),

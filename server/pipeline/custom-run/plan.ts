@@ -60,7 +60,7 @@ export interface PlannerInput {
   blockers: readonly PlanNotice[];
 }
 
-export interface Plan extends Estimate {
+export interface CustomRunPlan extends Estimate {
   decision: 'single_run' | 'split_runs' | 'nothing_to_do' | 'blocked';
   chunks: PlannedChunk[];
   total_chunks: number;
@@ -72,7 +72,7 @@ export interface Plan extends Estimate {
 }
 
 /** Decides what a custom run consists of. Pure: the same input, the same plan. */
-export function planCustomRun(input: PlannerInput): Plan {
+export function planCustomRun(input: PlannerInput): CustomRunPlan {
   const { parameters, streams, credits_remaining } = input;
   const windowed = isWindowed(parameters);
   const moved = windowed ? streams.filter((one) => one.supports_date_window) : streams;
@@ -97,7 +97,7 @@ export function planCustomRun(input: PlannerInput): Plan {
 export const isWindowed = (parameters: Pick<RunParameters, 'start_date' | 'end_date'>) =>
   parameters.start_date !== null || parameters.end_date !== null;
 
-function decide(blockers: number, runnable: number): Plan['decision'] {
+function decide(blockers: number, runnable: number): CustomRunPlan['decision'] {
   if (blockers > 0) return 'blocked';
   if (runnable === 0) return 'nothing_to_do';
   return runnable === 1 ? 'single_run' : 'split_runs';

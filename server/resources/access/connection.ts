@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { type ConnectionRow, connectionRuns, connections } from '../../../db/schema/index.ts';
-import { requestStop } from '../../runs/lifecycle.ts';
+import { requestStop } from '../../runs/stop.ts';
 import { LIVE_RUN } from '../../pipeline/run-states.ts';
 import { notFound } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
@@ -16,14 +16,14 @@ export async function findConnection(ctx: Ctx, id: string): Promise<ConnectionRo
   return row;
 }
 
-/** The same, locked until the transaction ends: nobody changes it, and no run of it can start meanwhile. */
+/** The same, locked until the transaction ends, so that it does not change and no run of it starts. */
 export async function lockConnection(ctx: Ctx, id: string): Promise<ConnectionRow> {
   const [row] = isId(id) ? await ctx.db.select().from(connections).where(owned(ctx, id)).for('update') : [];
   if (!row) throw notFound('Connection');
   return row;
 }
 
-/** Ids of the runs of a connection that have not ended, oldest first. */
+/** Ids of the live runs of a connection, oldest first. */
 export async function liveRunIds(ctx: Ctx, connection_id: string): Promise<string[]> {
   const rows = await ctx.db
     .select({ id: connectionRuns.id })
@@ -34,8 +34,8 @@ export async function liveRunIds(ctx: Ctx, connection_id: string): Promise<strin
 }
 
 /**
- * Asks all live runs of a connection to stop. Call it before the connection is locked: whoever ends a run locks the
- * run first and its connection second, and the other order would be a deadlock.
+ * Asks all live runs of a connection to stop. Must be called before the connection is locked: ending a run locks the run
+ * first and its connection second, and the other order would deadlock.
  */
 export async function stopLiveRuns(ctx: Ctx, connection_id: string, reason: string): Promise<void> {
   const ids = await liveRunIds(ctx, connection_id);
@@ -46,7 +46,7 @@ export async function stopLiveRuns(ctx: Ctx, connection_id: string, reason: stri
     .where(inArray(connectionRuns.id, ids))
     .orderBy(connectionRuns.number)
     .for('update');
-  // All are locked before the first one ends, which locks its plan; the last chunks first, so that none gets its turn.
+  // All runs are locked before the first one ends, which locks its plan. The last chunks stop first, so that none starts.
   for (const { id: connection_run_id } of rows.toReversed()) {
     await requestStop(ctx.db, ctx.deps.queue, { connection_run_id, actor: actorOf(ctx.principal), reason });
   }

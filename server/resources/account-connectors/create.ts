@@ -2,7 +2,7 @@ import { type AccountConnectorRow, accountConnectors } from '../../../db/schema/
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
-import { checkLimit } from '../access/plan-limits.ts';
+import { accountPlan, checkLimit } from '../access/account-plan.ts';
 import { checkUsageRange, type UsageRange } from '../../api/usage-range.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters } from './parameters.ts';
@@ -29,7 +29,7 @@ export async function createAccountConnector(
   const row = tested ? { ...draft, ...(await testRow(ctx, draft)).outcome } : draft;
   await ctx.db.transaction(async (db) => {
     const inside = { ...ctx, db };
-    await checkLimit(inside, `max_${row.connector_type}s`, input);
+    await checkLimit(inside, await accountPlan(inside), { limit: `max_${row.connector_type}s`, range: input });
     await refuseDuplicateName(input.connector_type, db.insert(accountConnectors).values(row));
     await emitAccountConnectorEvent(inside, 'account_connector_created', { row });
     await emitTransition(inside, null, row);

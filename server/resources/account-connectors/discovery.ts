@@ -4,7 +4,7 @@ import { tasks } from '../../../db/schema/index.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
-import { requireReadyConnectors } from '../access/start-run.ts';
+import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
 import { instant } from '../../api/wire-types.ts';
 import { findAccountConnector } from './query.ts';
 
@@ -54,6 +54,6 @@ export async function orderCatalog(ctx: Ctx, input: { account_connector_id: stri
   const row = await findAccountConnector(ctx, input.account_connector_id, false);
   requirePermission(ctx, `${row.connector_type}s.update`);
   if (row.connector_type !== 'source') throw badRequest('discovery_not_supported', 'Only sources have streams');
-  await requireReadyConnectors(ctx, [row.id]);
+  await requireReadyConnectors(ctx.db, [row.id]);
   return discoverCatalogTask(ctx, { account_connector_id: row.id, connection_id: null });
 }

@@ -6,7 +6,8 @@ import { type ExportRequest, isNamed } from '../../exports/export-metadata.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { executeTask } from '../../queue/jobs.ts';
-import { checkFeature } from '../access/plan-limits.ts';
+import { requireFeature } from '../../billing/limits.ts';
+import { accountPlan } from '../access/account-plan.ts';
 import { idInBody, text } from '../../api/wire-types.ts';
 import { findAccountConnector } from './query.ts';
 
@@ -56,7 +57,7 @@ export async function orderExport(
   const request = input.request ?? ExportSourceMetadataRequest.parse({});
   if (request.destination_id) await refuseDestination(ctx, request.destination_id);
   if (request.stream_names) await refuseUnknownStreams(ctx, row, request.stream_names);
-  await checkFeature(ctx, 'metadata_export');
+  requireFeature(await accountPlan(ctx), 'metadata_export');
   const { stream_names = null, destination_id = null } = request;
   const parameters: ExportRequest = { ...request, stream_names, destination_id };
   const [task] = await ctx.db

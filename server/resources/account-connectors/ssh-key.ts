@@ -3,7 +3,8 @@ import { openSshKey, sealSshKey } from '../../connector-runtime/tunnel-settings.
 import { badRequest } from '../../platform/errors.ts';
 import { generateSshKey, publicKeyOf, type SshPublicKey } from '../../platform/ssh-keys.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { checkFeature } from '../access/plan-limits.ts';
+import { requireFeature } from '../../billing/limits.ts';
+import { accountPlan } from '../access/account-plan.ts';
 import { instant } from '../../api/wire-types.ts';
 
 export const GenerateSSHKeyResponse = z
@@ -24,7 +25,7 @@ export type GenerateSSHKeyResponse = z.infer<typeof GenerateSSHKeyResponse>;
  * @throws ApiError 402 `feature_not_in_plan`
  */
 export async function generateAccountSshKey(ctx: Ctx): Promise<GenerateSSHKeyResponse> {
-  await checkFeature(ctx, 'ssh_tunnel');
+  requireFeature(await accountPlan(ctx), 'ssh_tunnel');
   const { account_id } = ctx.principal;
   const { private_key, ...key } = generateSshKey(`dp-${account_id.slice(0, 8)}`);
   return {
@@ -49,7 +50,7 @@ export function describeSshKey({ deps, principal }: Caller, blob: string): SshPu
 
 /** What a plan without tunnels does not have. @throws ApiError 402 `feature_not_in_plan` */
 export async function checkOwnSshKey(ctx: Ctx, given: { private_key?: string } | null | undefined): Promise<void> {
-  if (given?.private_key !== undefined) await checkFeature(ctx, 'ssh_tunnel');
+  if (given?.private_key !== undefined) requireFeature(await accountPlan(ctx), 'ssh_tunnel');
 }
 
 /** Seals a key of the user's own. @throws ApiError 400 `invalid_ssh_key` */

@@ -11,7 +11,7 @@ import { sealActions } from '../../automation/triggers/action-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
-import { checkLimit } from '../access/plan-limits.ts';
+import { accountPlan, checkLimit } from '../access/account-plan.ts';
 import { getTrigger, lockTrigger } from './triggers-query.ts';
 import { checkGroupBy, checkPosture, checkRule, expectColumn, ruleColumns } from './triggers-rules.ts';
 import type { CreateTriggerRequest, TriggerSchema, UpdateTriggerRequest } from './triggers-schema.ts';
@@ -47,7 +47,7 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
 }
 
 async function insertTrigger(ctx: Ctx, values: typeof triggers.$inferInsert): Promise<void> {
-  await checkLimit(ctx, 'max_triggers');
+  await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_triggers' });
   const [made] = await refuseDuplicateName('trigger', ctx.db.insert(triggers).values(values).returning());
   if (!made) throw new Error('an insert gave no row');
   await emitTriggerEvent(ctx, 'trigger_created', made);

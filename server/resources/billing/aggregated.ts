@@ -1,4 +1,5 @@
-import { type AccountPlan, creditsUsed, readAccountPlan } from '../../billing/credits.ts';
+import { type AccountPlan, readAccountPlan } from '../../billing/account-plan.ts';
+import { creditsUsed } from '../../billing/credits.ts';
 import { countOf } from '../../billing/usage-counts.ts';
 import { percentOf, WARNING_PERCENT } from '../../billing/limit-notices.ts';
 import { COUNTED_LIMITS, type CountedLimit } from '../../pipeline/billing-plans.ts';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { accounts } from '../../../db/schema/index.ts';
-import { readAccountPlan } from '../../billing/credits.ts';
+import { readAccountPlan } from '../../billing/account-plan.ts';
 import { clearAccountNotices } from '../../billing/clear-notices.ts';
 import { countOf } from '../../billing/usage-counts.ts';
 import { settlePlanLocks } from '../../billing/lock-connections.ts';

@@ -1,9 +1,12 @@
 import { connections } from '../../../db/schema/index.ts';
 import { checkSchedule, MANUAL, nextRunAt } from '../../pipeline/schedule.ts';
-import type { Ctx } from '../../api/procedure.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
-import { checkFeature, checkLimit, checkPlanSchedule } from '../access/plan-limits.ts';
-import { requireReadyConnectors, startRunOf } from '../access/start-run.ts';
+import type { AccountPlan } from '../../billing/account-plan.ts';
+import { requireFeature, requireSchedule } from '../../billing/limits.ts';
+import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
+import { startRun } from '../../runs/start.ts';
+import { accountPlan, checkLimit } from '../access/account-plan.ts';
 import { checkUsageRange, type UsageRange } from '../../api/usage-range.ts';
 import { ensureCatalog, readCatalog } from './catalog.ts';
 import { withCopiedFields } from './copy-field-mapping.ts';
@@ -32,8 +35,9 @@ async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & Usage
   const sides = await resolveSides(ctx, input, { lock: true });
   refuseUnkeptRejects(input, sides.destination_connector);
   const planned = await planNewStreams(ctx, input, sides);
-  if (input.run_immediately) await requireReadyConnectors(ctx, [sides.source.id, sides.destination.id]);
-  await checkPlan(ctx, input, sides);
+  if (input.run_immediately) await requireReadyConnectors(ctx.db, [sides.source.id, sides.destination.id]);
+  const account = await accountPlan(ctx);
+  await checkPlan(ctx, account, { input, sides });
   const inserting = ctx.db
     .insert(connections)
     .values(valuesOf(ctx, input, sides))
@@ -43,14 +47,20 @@ async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & Usage
   await storeStreams(ctx, connection, { before: [], planned });
   const ends = [sides.source, sides.destination];
   await emitConnectionEvent(ctx, 'connection_created', { connection, changed_fields: [], ends });
-  if (input.run_immediately) await startRunOf(ctx, connection, { trigger_type: 'api' });
+  if (input.run_immediately) {
+    await startRun(ctx.db, ctx.deps, { connection, account, trigger_type: 'api', actor: actorOf(ctx.principal) });
+  }
   return connection.id;
 }
 
-async function checkPlan(ctx: Ctx, input: CreateConnectionRequest & UsageRange, sides: Sides): Promise<void> {
-  if (kindOf(sides) === 'reverse_etl') await checkFeature(ctx, 'reverse_etl');
-  await checkPlanSchedule(ctx, input.schedule ?? MANUAL);
-  await checkLimit(ctx, 'max_connections', input);
+async function checkPlan(
+  ctx: Ctx,
+  account: AccountPlan,
+  { input, sides }: { input: CreateConnectionRequest & UsageRange; sides: Sides },
+): Promise<void> {
+  if (kindOf(sides) === 'reverse_etl') requireFeature(account, 'reverse_etl');
+  requireSchedule(account, input.schedule ?? MANUAL, ctx.deps.now());
+  await checkLimit(ctx, account, { limit: 'max_connections', range: input });
 }
 
 async function planNewStreams(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): Promise<PlannedStream[]> {

@@ -12,8 +12,9 @@ import { readChanges } from '../../catalog/apply-schema-changes.ts';
 import { isCursor } from '../../pipeline/schema-policy.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { findConnection, lockConnection } from '../access/connection.ts';
-import { checkActivation } from '../access/plan-limits.ts';
-import { requireReadyConnectors } from '../access/start-run.ts';
+import { requireActivation } from '../../billing/limits.ts';
+import { accountPlan } from '../access/account-plan.ts';
+import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
 import { readCatalog } from './catalog.ts';
 import { emitConnectionEvent } from './events.ts';
 import { type Decision, reviewedSettings } from './streams/reviewed-settings.ts';
@@ -117,8 +118,8 @@ const BY_CHANGES = ['breaking_schema_change', 'schema_change_policy'];
 async function storeReview(ctx: Ctx, connection: ConnectionRow): Promise<void> {
   const resumes = connection.status === 'auto_disabled' && BY_CHANGES.includes(connection.status_reason ?? '');
   if (resumes) {
-    await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
-    await checkActivation(ctx, connection.id);
+    await requireReadyConnectors(ctx.db, [connection.source_id, connection.destination_id]);
+    await requireActivation(ctx.db, await accountPlan(ctx), { connection_id: connection.id, now: ctx.deps.now() });
   }
   const { schedule } = connection;
   const [changed] = await ctx.db

@@ -1,7 +1,7 @@
 import type { Ctx } from '../../api/procedure.ts';
 import { findConnection } from '../access/connection.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
-import { requireReadyConnectors } from '../access/start-run.ts';
+import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
 
 /**
  * Requests a discovery of the source's streams in the background. Returns the id of the task, or of one that is queued
@@ -10,6 +10,6 @@ import { requireReadyConnectors } from '../access/start-run.ts';
  */
 export async function updateCatalog(ctx: Ctx, input: { connection_id: string }): Promise<string> {
   const connection = await findConnection(ctx, input.connection_id);
-  await requireReadyConnectors(ctx, [connection.source_id]);
+  await requireReadyConnectors(ctx.db, [connection.source_id]);
   return discoverCatalogTask(ctx, { account_connector_id: connection.source_id, connection_id: connection.id });
 }

@@ -4,9 +4,10 @@ import { checkSchedule } from '../../pipeline/schedule.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
-import { checkActivation, checkPlanSchedule } from '../access/plan-limits.ts';
+import { connectionLocked, requireActivation, requireSchedule } from '../../billing/limits.ts';
+import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
+import { accountPlan } from '../access/account-plan.ts';
 import { findConnection, lockConnection, stopLiveRuns } from '../access/connection.ts';
-import { connectionLocked, requireReadyConnectors } from '../access/start-run.ts';
 import { emitConnectionEvent } from './events.ts';
 import { refuseUnkeptRejects } from './rejected-rows.ts';
 import type { ConnectionSchema, UpdateConnectionRequest } from './schema.ts';
@@ -48,7 +49,7 @@ export async function updateConnection(
   }
   const changes: Changes = { ...plainChanges(connection, input), ...(await statusChanges(ctx, connection, input)) };
   Object.assign(changes, scheduleChanges(ctx, { ...connection, ...changes }, input));
-  if (changes.schedule) await checkPlanSchedule(ctx, changes.schedule);
+  if (changes.schedule) requireSchedule(await accountPlan(ctx), changes.schedule, ctx.deps.now());
   const changed_fields = Object.keys(changes).filter((key) => !UNTOLD.includes(key));
   changed_fields.push(...(await updateStreams(ctx, connection, input)));
   if (changed_fields.length > 0) await store(ctx, connection, { changes, changed_fields });
@@ -73,13 +74,14 @@ function plainChanges(connection: ConnectionRow, input: UpdateConnectionRequest)
 async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConnectionRequest): Promise<Changes> {
   const { status } = input;
   if (status === undefined || status === connection.status) return {};
-  if (connection.status === 'locked') throw await connectionLocked(ctx, connection);
+  if (connection.status === 'locked') throw await connectionLocked(ctx.db, await accountPlan(ctx), connection);
   if (status === 'paused') return { status, status_reason: null };
-  await requireReadyConnectors(ctx, [connection.source_id, connection.destination_id]);
+  await requireReadyConnectors(ctx.db, [connection.source_id, connection.destination_id]);
   if (connection.schema_change_status === 'breaking') {
     throw badRequest('breaking_change_unreviewed', 'The source has changed in a way that must be reviewed first');
   }
-  await checkActivation(ctx, connection.id);
+  const activated = { connection_id: connection.id, now: ctx.deps.now() };
+  await requireActivation(ctx.db, await accountPlan(ctx), activated);
   return { status, status_reason: null, consecutive_failures: 0 };
 }
 

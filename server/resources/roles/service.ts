@@ -4,7 +4,8 @@ import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { duplicateName, refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { requireHeld, visibleRoles } from '../access/memberships.ts';
-import { checkFeature } from '../access/plan-limits.ts';
+import { requireFeature } from '../../billing/limits.ts';
+import { accountPlan } from '../access/account-plan.ts';
 import { emitRoleEvent } from './events.ts';
 import { lockRole, permissionsAmong, presentRole, refuseSystemRole, selectRole, selectRoles } from './query.ts';
 import type { CreateRequest, RoleSchema, UpdateRequest } from './schema.ts';
@@ -23,7 +24,7 @@ export async function createRole(ctx: Ctx, input: CreateRequest): Promise<RoleSc
   const permissions = permissionsAmong(input.permissions);
   requireHeld(ctx, permissions);
   await requireFreeName(ctx, input.name);
-  await checkFeature(ctx, 'custom_roles');
+  requireFeature(await accountPlan(ctx), 'custom_roles');
   const { name, description } = input;
   const inserting = ctx.db
     .insert(roles)

@@ -1,6 +1,7 @@
 import { type ConnectionRow, type CustomRunPlanRow, customRunPlans } from '../../../db/schema/index.ts';
-import { creditsRemaining, readAccountPlan } from '../../billing/credits.ts';
-import { type Plan, planCustomRun, type RunParameters } from '../../pipeline/custom-run/plan.ts';
+import type { AccountPlan } from '../../billing/account-plan.ts';
+import { creditsRemaining } from '../../billing/credits.ts';
+import { type CustomRunPlan, planCustomRun, type RunParameters } from '../../pipeline/custom-run/plan.ts';
 import { paceOf } from '../../pipeline/custom-run/estimates.ts';
 import { completeParameters, planHash } from '../../pipeline/custom-run/parameters.ts';
 import { dayIn } from '../../pipeline/custom-run/windows.ts';
@@ -8,7 +9,7 @@ import { CREDIT_RATES } from '../../pipeline/billing-plans.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { pastChunks, pastRuns } from './custom-history.ts';
 import type { CustomRunParameters, CustomRunPlannerDecision } from './custom-schema.ts';
-import { chooseStreams } from './custom-streams.ts';
+import { resolveStreams } from './custom-streams.ts';
 
 export const PLAN_TTL_MINUTES = 60;
 
@@ -19,12 +20,16 @@ export const PLAN_TTL_MINUTES = 60;
 export async function storePlan(
   ctx: Ctx,
   connection: ConnectionRow,
-  given: CustomRunParameters,
+  input: { parameters: CustomRunParameters; account: AccountPlan },
 ): Promise<CustomRunPlanRow> {
   const now = ctx.deps.now();
   const today = dayIn(connection.schedule.timezone, now);
-  const parameters = completeParameters(given, { today, earliest: connection.start_date });
-  const { plan, streams, credits_remaining } = await makePlan(ctx, connection, { parameters, today });
+  const parameters = completeParameters(input.parameters, { today, earliest: connection.start_date });
+  const { plan, streams, credits_remaining } = await planFor(ctx, connection, {
+    parameters,
+    today,
+    account: input.account,
+  });
   const id = Bun.randomUUIDv7();
   const expires_at = new Date(now.getTime() + PLAN_TTL_MINUTES * 60_000).toISOString();
   const { principal } = ctx;
@@ -56,24 +61,27 @@ export async function storePlan(
       expires_at,
     })
     .returning();
-  if (!row) throw new Error('no plan was stored');
+  if (!row) throw new Error('the plan was not stored');
   return row;
 }
 
 export const decisionOf = (row: CustomRunPlanRow) => row.decision as unknown as CustomRunPlannerDecision;
 export const parametersOf = (row: CustomRunPlanRow) => row.parameters as unknown as RunParameters;
 
-async function makePlan(ctx: Ctx, connection: ConnectionRow, asked: { parameters: RunParameters; today: string }) {
-  const { parameters, today } = asked;
-  const { streams, blockers } = await chooseStreams(ctx, connection, parameters);
+async function planFor(
+  ctx: Ctx,
+  connection: ConnectionRow,
+  asked: { parameters: RunParameters; today: string; account: AccountPlan },
+) {
+  const { parameters, today, account } = asked;
+  const { streams, blockers } = await resolveStreams(ctx, connection, parameters);
   const scope = { connection_id: connection.id, stream_ids: streams.map(({ stream }) => stream.id) };
-  const account = await readAccountPlan(ctx.db, connection.account_id, { now: ctx.deps.now() });
   const [history, past, credits_remaining] = await Promise.all([
     pastChunks(ctx.db, { ...parameters, ...scope }),
     pastRuns(ctx.db, scope),
     creditsRemaining(ctx.db, account),
   ]);
-  const plan: Plan = planCustomRun({
+  const plan: CustomRunPlan = planCustomRun({
     parameters,
     streams,
     history,

@@ -9,23 +9,23 @@ import { tableName } from '../../pipeline/transfer-plan.ts';
 import { tablesOfOthers, windowColumn } from '../../transfer/replace-window.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { selectedStreams } from '../access/start-run.ts';
+import { selectedStreams } from '../../runs/streams.ts';
 
-export interface ChosenStreams {
+interface ResolvedStreams {
   streams: StreamPlan[];
   blockers: PlanNotice[];
 }
 
 /**
  * The streams of a custom run, by namespace and name, and how it treats each of them.
- * @throws ApiError 400 `unknown_stream` with the ids and names that are no selected streams of the connection.
+ * @throws ApiError 400 `unknown_stream` with the ids and names that match no selected stream of the connection.
  */
-export async function chooseStreams(
+export async function resolveStreams(
   ctx: Ctx,
   connection: ConnectionRow,
   parameters: RunParameters,
-): Promise<ChosenStreams> {
-  const chosen = namedStreams(await selectedStreams(ctx, connection.id), parameters);
+): Promise<ResolvedStreams> {
+  const named = namedStreams(await selectedStreams(ctx.db, connection.id), parameters);
   const [catalog, destination, foreign] = await Promise.all([
     catalogOf(ctx, connection),
     destinationOf(ctx, connection),
@@ -35,7 +35,7 @@ export async function chooseStreams(
   const { mode, clear_destination } = parameters;
   const how = { supported, mode, clear_destination, windowed: isWindowed(parameters) };
   return {
-    streams: chosen.map((stream) => {
+    streams: named.map((stream) => {
       const found = catalog.get(keyOf(stream));
       const shared = foreign.has(tableName(connection, stream));
       const replaceable = destination?.replaces_windows === true && !shared && found?.windowColumn(stream) != null;
@@ -53,13 +53,9 @@ function namedStreams(selected: StreamRow[], { stream_ids, stream_names }: RunPa
     stream_ids: (stream_ids ?? []).filter((id) => !selected.some((stream) => stream.id === id)),
     stream_names: (stream_names ?? []).filter((name) => !selected.some((stream) => hasName(stream, name))),
   };
-  const strangers = [...unknown.stream_ids, ...unknown.stream_names];
-  if (strangers.length > 0) {
-    throw badRequest(
-      'unknown_stream',
-      `Not among the selected streams of this connection: ${strangers.join(', ')}`,
-      unknown,
-    );
+  const all = [...unknown.stream_ids, ...unknown.stream_names];
+  if (all.length > 0) {
+    throw badRequest('unknown_stream', `Not among the selected streams of this connection: ${all.join(', ')}`, unknown);
   }
   return selected.filter(
     (stream) => stream_ids?.includes(stream.id) || stream_names?.some((name) => hasName(stream, name)),

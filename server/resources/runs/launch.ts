@@ -7,20 +7,21 @@ import {
   type RunRow,
   streamRuns,
 } from '../../../db/schema/index.ts';
-import { type Launch, launchChunks } from '../../runs/custom/start-chunks.ts';
+import type { AccountPlan } from '../../billing/account-plan.ts';
+import { requireChunks, requireFeature } from '../../billing/limits.ts';
+import { type ChunkStart, startChunks } from '../../runs/start.ts';
 import { emitPlanEvent } from '../../events/custom-run-events.ts';
 import type { RunParameters } from '../../pipeline/custom-run/plan.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { lockConnection } from '../access/connection.ts';
-import { checkChunks, checkFeature, checkMovement } from '../access/plan-limits.ts';
-import { requireRunnable } from '../access/start-run.ts';
+import { accountPlan } from '../access/account-plan.ts';
 import { decisionOf, parametersOf, storePlan } from './custom-plan.ts';
 import type { CustomRunParameters, CustomRunPlanLaunchRequest, CustomRunPlanLaunchResponse } from './custom-schema.ts';
-import { chooseStreams } from './custom-streams.ts';
+import { resolveStreams } from './custom-streams.ts';
 
 /**
- * Starts the runs of a stored plan, once: who launches it again hears the same answer.
+ * Starts the runs of a stored plan once. A second launch gets the same response and starts nothing.
  * @throws ApiError 400 `plan_of_other_connection`, `plan_hash_mismatch`, `plan_expired`, `plan_stale`, `plan_blocked`,
  * `confirmation_required`, `unknown_chunk`, `run_already_active`, `account_connector_not_ready`; 402; 404.
  */
@@ -31,41 +32,43 @@ export async function launchPlan(
   const connection = await lockConnection(ctx, input.connection_id);
   const plan = await findPlan(ctx, input.plan_id);
   if (plan.connection_id !== connection.id) {
-    throw badRequest('plan_of_other_connection', 'The plan is one of another connection');
+    throw badRequest('plan_of_other_connection', 'This plan belongs to a different connection');
   }
   if (input.plan_hash != null && input.plan_hash !== plan.plan_hash) {
-    throw badRequest('plan_hash_mismatch', 'plan_hash is not the one of this plan');
+    throw badRequest('plan_hash_mismatch', 'plan_hash does not match this plan');
   }
   if (plan.launch_response) return plan.launch_response as unknown as CustomRunPlanLaunchResponse;
   refuseUnfit(plan, { revision: connection.revision, now: ctx.deps.now(), confirm: input.confirm });
-  // The account may have come to a smaller plan since the preview.
-  await checkFeature(ctx, 'custom_runs');
-  await checkChunks(ctx, decisionOf(plan).total_chunks);
-  return launch(ctx, { connection, plan, chunk_indexes: input.chunk_indexes ?? null });
+  // The account may have moved to a smaller plan since the preview.
+  const account = await accountPlan(ctx);
+  requireFeature(account, 'custom_runs');
+  requireChunks(account, decisionOf(plan).total_chunks);
+  return launch(ctx, { connection, account, plan, chunk_indexes: input.chunk_indexes ?? null });
 }
 
 /**
- * Plans and launches in one go. Answers with the id of the first run, or null when every chunk is skipped.
+ * Plans and launches in one request. Returns the id of the first run, or null if every chunk is skipped.
  * @throws ApiError 400 as preview and launch, and a blocker's own code; 402.
  */
 export async function runCustom(
   ctx: Ctx,
   connection: ConnectionRow,
-  given: CustomRunParameters,
+  parameters: CustomRunParameters,
 ): Promise<string | null> {
-  const plan = await storePlan(ctx, connection, given);
+  const account = await accountPlan(ctx);
+  const plan = await storePlan(ctx, connection, { parameters, account });
   const { blockers, total_chunks } = decisionOf(plan);
   const blocker = blockers.find(({ code }) => code !== 'max_custom_run_chunks');
   if (blocker) throw badRequest(blocker.code, blocker.message);
   if (parametersOf(plan).clear_destination)
-    throw needsConfirmation('Clearing the destination needs a plan and its confirmation');
-  await checkFeature(ctx, 'custom_runs');
-  await checkChunks(ctx, total_chunks);
-  return (await launch(ctx, { connection, plan, chunk_indexes: null })).first_connection_run_id;
+    throw needsConfirmation('Clearing the destination needs a previewed plan and confirmation');
+  requireFeature(account, 'custom_runs');
+  requireChunks(account, total_chunks);
+  return (await launch(ctx, { connection, account, plan, chunk_indexes: null })).first_connection_run_id;
 }
 
 /**
- * Starts one chunk of a custom run anew, as it was. Answers with the new run's id.
+ * Starts a chunk of a custom run again with the same parameters. Returns the id of the new run.
  * @throws ApiError 400 `run_already_active`, `account_connector_not_ready`; 402.
  */
 export async function rerunChunk(
@@ -75,14 +78,15 @@ export async function rerunChunk(
 ): Promise<string> {
   const parameters = run.custom_run_parameters as unknown as RunParameters;
   const stream_ids = streams.map(({ id }) => id);
-  const made = await launchChosen(ctx, {
+  const [id] = await launchChunks(ctx, {
     connection,
+    account: await accountPlan(ctx),
     parameters: { ...parameters, stream_ids, stream_names: null },
     plan: { id: run.custom_run_plan_id!, parameters, total_chunks: run.chunk_count ?? 1 },
     chunks: [{ index: run.chunk_index ?? 0, start_date: run.window_start, end_date: run.window_end }],
     rerun_of_run_id: run.id,
   });
-  return made[0]!;
+  return id!;
 }
 
 async function findPlan(ctx: Ctx, id: string): Promise<CustomRunPlanRow> {
@@ -102,32 +106,39 @@ function refuseUnfit(plan: CustomRunPlanRow, now: { revision: number; now: Date;
     throw badRequest('plan_expired', 'The plan has expired', { expires_at: plan.expires_at });
   }
   if (plan.connection_revision !== now.revision) {
-    throw badRequest('plan_stale', 'The connection has been changed since it was planned');
+    throw badRequest('plan_stale', 'The connection has changed since the plan was created');
   }
   if (blockers.length > 0) throw badRequest('plan_blocked', blockers[0]!.message, { blockers });
-  if (requires_confirmation && !now.confirm) throw needsConfirmation('This plan needs to be confirmed');
+  if (requires_confirmation && !now.confirm) throw needsConfirmation('This plan needs confirmation');
+}
+
+interface Launch {
+  connection: ConnectionRow;
+  account: AccountPlan;
+  plan: CustomRunPlanRow;
+  /** Null: all chunks. */
+  chunk_indexes: number[] | null;
 }
 
 async function launch(
   ctx: Ctx,
-  {
-    connection,
-    plan,
-    chunk_indexes,
-  }: { connection: ConnectionRow; plan: CustomRunPlanRow; chunk_indexes: number[] | null },
+  { connection, account, plan, chunk_indexes }: Launch,
 ): Promise<CustomRunPlanLaunchResponse> {
   const { chunks, total_chunks } = decisionOf(plan);
-  const strangers = chunk_indexes?.filter((index) => index >= chunks.length) ?? [];
-  if (strangers.length > 0) throw badRequest('unknown_chunk', `The plan has no chunk ${strangers.join(', ')}`);
+  const unknown = chunk_indexes?.filter((index) => index >= chunks.length) ?? [];
+  if (unknown.length > 0) throw badRequest('unknown_chunk', `The plan has no chunk ${unknown.join(', ')}`);
   const wanted = (index: number) => chunk_indexes === null || chunk_indexes.includes(index);
-  const chosen = chunks.filter((chunk) => chunk.action === 'run' && wanted(chunk.index));
+  const launched = chunks.filter((chunk) => chunk.action === 'run' && wanted(chunk.index));
   const skipped = chunks
-    .filter((chunk) => !chosen.includes(chunk))
+    .filter((chunk) => !launched.includes(chunk))
     .map(({ index, skip_reason }) => ({ index, reason: skip_reason ?? 'not_requested' }));
   const parameters = parametersOf(plan);
-  const made = { connection, parameters, plan: { id: plan.id, parameters, total_chunks }, chunks: chosen };
-  const ids = chosen.length === 0 ? [] : await launchChosen(ctx, made);
-  const queued = await waiting(ctx, ids);
+  const started = { id: plan.id, parameters, total_chunks };
+  const ids =
+    launched.length === 0
+      ? []
+      : await launchChunks(ctx, { connection, account, parameters, plan: started, chunks: launched });
+  const queued = await countWaiting(ctx, ids);
   const response: CustomRunPlanLaunchResponse = {
     plan_id: plan.id,
     status:
@@ -153,27 +164,18 @@ async function launch(
   return response;
 }
 
-type Chosen = Pick<Launch, 'plan' | 'chunks' | 'rerun_of_run_id'> & {
-  connection: ConnectionRow;
+type Chunks = Pick<ChunkStart, 'connection' | 'account' | 'plan' | 'chunks' | 'rerun_of_run_id'> & {
   /** Names the streams. */
   parameters: RunParameters;
 };
 
-async function launchChosen(ctx: Ctx, { parameters, ...chosen }: Chosen): Promise<string[]> {
-  const { connection, rerun_of_run_id } = chosen;
-  const { streams } = await chooseStreams(ctx, connection, parameters);
-  await requireRunnable(ctx, connection);
-  await checkMovement(ctx);
-  return launchChunks(ctx.db, ctx.deps.queue, {
-    ...chosen,
-    streams,
-    trigger_type: rerun_of_run_id === undefined ? 'custom_plan' : 'rerun',
-    actor: actorOf(ctx.principal),
-  });
+async function launchChunks(ctx: Ctx, { parameters, ...start }: Chunks): Promise<string[]> {
+  const { streams } = await resolveStreams(ctx, start.connection, parameters);
+  return startChunks(ctx.db, ctx.deps, { ...start, streams, actor: actorOf(ctx.principal) });
 }
 
-/** Runs of which no stream has been handed to the workers yet. */
-async function waiting(ctx: Ctx, ids: string[]): Promise<number> {
+/** The number of runs without a dispatched stream. */
+async function countWaiting(ctx: Ctx, ids: string[]): Promise<number> {
   if (ids.length === 0) return 0;
   const rows = await ctx.db
     .select({ id: connectionRuns.id, dispatched_at: streamRuns.dispatched_at })

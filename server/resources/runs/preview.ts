@@ -1,12 +1,13 @@
 import { emitPlanEvent } from '../../events/custom-run-events.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { findConnection } from '../access/connection.ts';
-import { checkFeature } from '../access/plan-limits.ts';
+import { accountPlan } from '../access/account-plan.ts';
+import { requireFeature } from '../../billing/limits.ts';
 import { decisionOf, storePlan } from './custom-plan.ts';
 import type { CustomRunParameters, CustomRunPlannerDecision } from './custom-schema.ts';
 
 /**
- * What a custom run would do, kept for an hour so that it can be launched as it was shown.
+ * Plans a custom run. The plan is kept for an hour, so that it can be launched as it was shown.
  * @throws ApiError 400 for the window and the streams; 402 `feature_not_in_plan`.
  */
 export async function previewCustomRun(
@@ -14,8 +15,9 @@ export async function previewCustomRun(
   { connection_id, parameters }: { connection_id: string; parameters: CustomRunParameters },
 ): Promise<CustomRunPlannerDecision> {
   const connection = await findConnection(ctx, connection_id);
-  const plan = await storePlan(ctx, connection, parameters);
-  await checkFeature(ctx, 'custom_runs');
+  const account = await accountPlan(ctx);
+  const plan = await storePlan(ctx, connection, { parameters, account });
+  requireFeature(account, 'custom_runs');
   await emitPlanEvent(ctx.db, { event: 'custom_run_planned', plan, actor: actorOf(ctx.principal) });
   return decisionOf(plan);
 }

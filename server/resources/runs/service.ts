@@ -1,14 +1,15 @@
-import { requestStop } from '../../runs/lifecycle.ts';
+import { startRun } from '../../runs/start.ts';
+import { requestStop } from '../../runs/stop.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { lockConnection } from '../access/connection.ts';
-import { startRunOf } from '../access/start-run.ts';
+import { accountPlan } from '../access/account-plan.ts';
 import { findRun } from '../access/run.ts';
 import { type CustomRunParameters, isPlain } from './custom-schema.ts';
 import { runCustom } from './launch.ts';
 
 /**
- * Starts a run and answers with its id. Without parameters it is a plain run of all selected streams; with them the
- * first run of a custom one, or null when there is nothing to run.
+ * Starts a run and returns its id. Without parameters it is a plain run of all selected streams. With parameters it is a
+ * custom run: the id is that of its first chunk, or null if there is nothing to run.
  */
 export async function runConnection(
   ctx: Ctx,
@@ -17,10 +18,11 @@ export async function runConnection(
   const connection = await lockConnection(ctx, input.connection_id);
   const { parameters } = input;
   if (parameters !== null && !isPlain(parameters)) return runCustom(ctx, connection, parameters);
-  return startRunOf(ctx, connection, { trigger_type: 'api' });
+  const account = await accountPlan(ctx);
+  return startRun(ctx.db, ctx.deps, { connection, account, trigger_type: 'api', actor: actorOf(ctx.principal) });
 }
 
-/** Answers with the run's id, or null when the run had ended already. */
+/** Returns the id of the run, or null if it had already ended. */
 export async function stopRun(ctx: Ctx, input: { connection_run_id: string }): Promise<string | null> {
   const run = await findRun(ctx, input);
   return requestStop(ctx.db, ctx.deps.queue, {

@@ -1,4 +1,4 @@
-import { readAccountPlan } from '../../billing/credits.ts';
+import { accountPlan } from '../access/account-plan.ts';
 import { MAX_CHUNKS, MAX_RANGE_DAYS } from '../../pipeline/custom-run/plan.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { PLAN_TTL_MINUTES } from './custom-plan.ts';
@@ -27,7 +27,7 @@ const UNITS = [
 
 /** What the form of a custom run can offer in this account. */
 export async function readSplitOptions(ctx: Ctx): Promise<CustomRunSplitOptions> {
-  const { account, plan } = await readAccountPlan(ctx.db, ctx.principal.account_id, { now: ctx.deps.now() });
+  const { account, plan } = await accountPlan(ctx);
   const max_chunks = Math.min(MAX_CHUNKS, plan.limits.max_custom_run_chunks ?? MAX_CHUNKS);
   const chunksOf = (days: number | null) =>
     days === null ? 1 : Math.min(max_chunks, Math.ceil(MAX_RANGE_DAYS / days));

@@ -4,7 +4,7 @@ import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { isUniqueViolation } from '../../api/duplicate-name.ts';
 import { assignRoles, lockRoles, requireHeld } from '../access/memberships.ts';
-import { checkLimit } from '../access/plan-limits.ts';
+import { accountPlan, checkLimit } from '../access/account-plan.ts';
 import { checkUsageRange, type UsageRange } from '../../api/usage-range.ts';
 import { emitUserEvent } from './events.ts';
 import { makeInvitation } from './invitation.ts';
@@ -20,7 +20,7 @@ export async function createUser(ctx: Ctx, input: CreateUserRequest & UsageRange
   const assigned = input.role_ids ? await lockRoles(ctx, [...new Set(input.role_ids)]) : await viewerRole(ctx);
   requireHeld(ctx, [...new Set(assigned.flatMap((role) => role.permissions))]);
   await requireFreeAddress(ctx, input.email);
-  await checkLimit(ctx, 'max_users', input);
+  await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_users', range: input });
   const invitation = input.send_invitation ? makeInvitation(ctx.deps) : null;
   const user = await insertUser(ctx, input, invitation?.columns);
   await emitUserEvent(ctx, 'user_added', { user, role_names: assigned.map((role) => role.name) });

@@ -5,7 +5,7 @@ import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { keepingAnAdministrator } from '../access/last-administrator.ts';
 import { assignRoles, lockRoles, rolesOf, unassignRoles } from '../access/memberships.ts';
 import { lockUser } from '../access/user.ts';
-import { checkLimit } from '../access/plan-limits.ts';
+import { accountPlan, checkLimit } from '../access/account-plan.ts';
 import { emitUserEvent } from './events.ts';
 import type { UpdateUserRequest, UserSchema } from './schema.ts';
 import { getUser } from './service.ts';
@@ -61,7 +61,7 @@ async function setRoles(ctx: Ctx, user: UserRow, wanted: string[]): Promise<void
 /** To enable somebody whose invitation is still open leaves him invited. */
 async function setActive(ctx: Ctx, user: UserRow, is_active: boolean): Promise<void> {
   if (is_active === (user.status !== 'disabled')) return;
-  if (is_active) await checkLimit(ctx, 'max_users');
+  if (is_active) await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_users' });
   const status = is_active ? await statusWhenEnabled(ctx, user) : 'disabled';
   const [changed] = await ctx.db.update(users).set({ status }).where(eq(users.id, user.id)).returning();
   if (!changed) throw new Error('a locked row is gone');

@@ -10,38 +10,45 @@ import {
 import type { Db } from '../../../db/types.ts';
 import { SYSTEM_ACTOR } from '../../events/emit.ts';
 import type { Queue } from '../../queue/boss.ts';
-import { creditsToReserve, movementRefusal } from '../../billing/credits.ts';
+import { type AccountPlan, readAccountPlan } from '../../billing/account-plan.ts';
+import { holdCredits, reserveCredits } from '../../billing/credits.ts';
 import { dispatchStreams } from '../dispatch-streams.ts';
 import { moveCursors } from './cursor.ts';
 import { emitPlanCompleted } from '../../events/custom-run-events.ts';
 import type { RunParameters } from '../../pipeline/custom-run/plan.ts';
-import { emitRunEvent } from '../../events/run-events.ts';
+import { emitRunEvents } from '../../events/run-events.ts';
 import { LIVE_RUN, LIVE_STREAM, type RunStatus } from '../../pipeline/run-states.ts';
 
-/** Of a connection run: a chunk whose turn has not come, so that none of its streams has a job. */
+/** True for a connection run that is a waiting chunk: none of its streams has been dispatched. */
 export const waitsForTurn = sql<boolean>`(connection_runs.status = 'queued' and not exists (
   select from stream_runs s where s.connection_run_id = connection_runs.id and s.dispatched_at is not null))`;
 
-const BROKEN: readonly RunStatus[] = ['failed', 'partially_succeeded'];
+const FAILED: readonly RunStatus[] = ['failed', 'partially_succeeded'];
 
 /**
- * After a launch, or when a run of a plan has ended (`ended`, its final state): starts the chunks whose turn has come,
- * stops those that are not to follow a failure, and completes the plan after the last one.
+ * Called after a launch, and when a run of a plan has ended with the final state `ended`. Dispatches the next chunks,
+ * stops those that must not follow a failure, and completes the plan after the last one.
  *
- * Locks the plan, and of other runs only those that nobody holds: who holds one is about to end it and comes here next.
+ * Locks the plan. Other runs of it are locked only if they are free: a transaction that holds one is about to end it and
+ * advances the plan next.
  */
 export async function advancePlan(
   db: Db,
   queue: Queue,
-  step: { plan_id: string; ended: RunStatus | null },
+  step: {
+    plan_id: string;
+    ended: RunStatus | null;
+    /** From `holdCredits`, if the caller has called it. */
+    held?: AccountPlan;
+  },
 ): Promise<void> {
   const [plan] = await db.select().from(customRunPlans).where(eq(customRunPlans.id, step.plan_id)).for('update');
-  // Gone together with its connection.
+  // Deleted together with its connection.
   if (!plan) return;
   const parameters = plan.parameters as unknown as RunParameters;
-  const broken = step.ended !== null && BROKEN.includes(step.ended);
-  if (broken && parameters.on_chunk_failure === 'stop') await stopWaiting(db, plan, 'predecessor_failed');
-  else await startNext(db, queue, { plan, parameters });
+  const failed = step.ended !== null && FAILED.includes(step.ended);
+  if (failed && parameters.on_chunk_failure === 'stop') await stopWaiting(db, plan, 'predecessor_failed');
+  else await startNext(db, queue, { plan, parameters, held: step.held });
   const live = await liveRuns(db, plan.id);
   if (live.length > 0) return;
   if (parameters.update_cursor) await moveCursors(db, plan);
@@ -59,7 +66,7 @@ const liveRuns = (db: Db, plan_id: string) =>
 async function startNext(
   db: Db,
   queue: Queue,
-  { plan, parameters }: { plan: CustomRunPlanRow; parameters: RunParameters },
+  { plan, parameters, held }: { plan: CustomRunPlanRow; parameters: RunParameters; held?: AccountPlan },
 ): Promise<void> {
   const live = await liveRuns(db, plan.id);
   const active = live.filter((run) => !run.waits).length;
@@ -68,20 +75,27 @@ async function startNext(
   if (active >= slots) return;
   const [connection] = await db.select().from(connections).where(eq(connections.id, plan.connection_id));
   if (!connection || connection.status === 'locked') return stopWaiting(db, plan, 'connection_locked');
-  for (const run of await waitingRuns(db, plan.id, slots - active)) {
-    const refusal = await movementRefusal(db, plan.account_id, new Date());
-    // Credits that other runs only hold may come free: the sweeper looks again.
+  const waiting = await waitingRuns(db, plan.id, slots - active);
+  if (waiting.length === 0) return;
+  const account = held ?? (await readHeld(db, plan.account_id, new Date()));
+  for (const run of waiting) {
+    const reservation = await reserveCredits(db, account, connection);
+    const { refusal } = reservation;
+    // Live runs may return the credits that they hold: recover-stuck-runs tries again.
     if (refusal?.code === 'credits_exhausted' && refusal.held > 0) return;
     if (refusal) return stopWaiting(db, plan, refusal.code);
-    const credits_reserved = await creditsToReserve(db, connection, new Date());
-    // From here on its time runs: what it waited for its turn is not the fault of the workers.
-    const begun = { queued_at: sql`clock_timestamp()`, credits_reserved };
+    // The time limit of a run counts from here: waiting for its turn is not the fault of the workers.
+    const begun = { queued_at: sql`clock_timestamp()`, credits_reserved: reservation.credits };
     await db.update(connectionRuns).set(begun).where(eq(connectionRuns.id, run.id));
     await dispatchStreams(db, queue, run);
   }
 }
 
-/** A stream that was never loaded: its first chunk makes the table, which two at once would both try. */
+async function readHeld(db: Db, account_id: string, now: Date): Promise<AccountPlan> {
+  return holdCredits(db, await readAccountPlan(db, account_id, { now }), now);
+}
+
+/** A stream that was never loaded: its first chunk creates the table, so chunks must not run in parallel yet. */
 async function hasNewStreams(db: Db, plan_id: string): Promise<boolean> {
   const [found] = await db
     .select({ id: streamRuns.stream_id })
@@ -123,12 +137,11 @@ async function stopWaiting(db: Db, plan: CustomRunPlanRow, stop_reason: string):
     .set({ status: 'stopped', finished_at, stop_reason })
     .where(inArray(connectionRuns.id, ids))
     .returning();
-  for (const run of stopped.toSorted((a, b) => a.number - b.number)) {
-    await emitRunEvent(db, { event: 'connection_run_stopped', run, actor: SYSTEM_ACTOR, extra: { stop_reason } });
-  }
+  const runs = stopped.toSorted((a, b) => a.number - b.number);
+  await emitRunEvents(db, { event: 'connection_run_stopped', runs, actor: SYSTEM_ACTOR, extra: { stop_reason } });
 }
 
-/** Plans with chunks that wait although nothing runs: whoever was to start them took his change back. */
+/** Plans whose chunks wait although none runs: the transaction that should have started the next one was rolled back. */
 export async function stalledPlans(db: Db): Promise<string[]> {
   const rows = await db
     .select({ plan_id: connectionRuns.custom_run_plan_id })

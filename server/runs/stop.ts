@@ -1,0 +1,47 @@
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import { connectionRuns, streamRuns } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { Actor } from '../events/emit.ts';
+import { emitStreamEvent } from '../events/run-events.ts';
+import { HELD_STREAM, isLiveRun } from '../pipeline/run-states.ts';
+import type { Queue } from '../queue/boss.ts';
+import { finishRun, lockRun } from './finish-run.ts';
+
+/** Workers listen here for runs to stop; the payload is the id of the run. Only a hint: they also check every second. */
+export const STOP_CHANNEL = 'run_stop';
+
+/**
+ * Asks a run to stop, in the caller's transaction. Returns the id of the run, or null if it had already ended. Streams
+ * without a worker stop at once; workers are notified.
+ */
+export async function requestStop(
+  db: Db,
+  queue: Queue,
+  input: { connection_run_id: string; actor: Actor; reason: string | null },
+): Promise<string | null> {
+  const run = await lockRun(db, input.connection_run_id);
+  if (!run || !isLiveRun(run.status)) return null;
+  if (run.status === 'stopping') return run.id;
+  await db
+    .update(connectionRuns)
+    .set({
+      status: 'stopping',
+      stop_requested_at: sql`clock_timestamp()`,
+      stop_requested_by: input.actor.type === 'user' ? input.actor.id : null,
+      stop_reason: input.reason,
+    })
+    .where(eq(connectionRuns.id, run.id));
+  const stopped = await db
+    .update(streamRuns)
+    .set({ status: 'stopped', finished_at: sql`clock_timestamp()` })
+    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, ['pending', 'retrying'])))
+    .returning();
+  for (const stream of stopped) await emitStreamEvent(db, { event: 'stream_run_stopped', run, stream });
+  const held = await db
+    .select({ id: streamRuns.id })
+    .from(streamRuns)
+    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, HELD_STREAM)));
+  if (held.length === 0) await finishRun(db, queue, { connection_run_id: run.id, actor: input.actor });
+  else await db.execute(sql`select pg_notify(${STOP_CHANNEL}, ${run.id})`);
+  return run.id;
+}

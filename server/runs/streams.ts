@@ -1,0 +1,55 @@
+import { and, asc, eq, inArray, isNotNull, sql } from 'drizzle-orm';
+import {
+  catalogStreams,
+  type ConnectionRow,
+  connectionStreams,
+  type RunRow,
+  type StreamRow,
+  streamRuns,
+} from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { isLiveRun } from '../pipeline/run-states.ts';
+import { badRequest } from '../platform/errors.ts';
+
+/** The order in which every run starts its streams. */
+const BY_NAME = [sql`coalesce(${connectionStreams.namespace}, '')`, asc(connectionStreams.name)];
+
+export const selectedStreams = (db: Db, connection_id: string): Promise<StreamRow[]> =>
+  db
+    .select()
+    .from(connectionStreams)
+    .where(and(eq(connectionStreams.connection_id, connection_id), eq(connectionStreams.selected, true)))
+    .orderBy(...BY_NAME);
+
+/**
+ * The streams of a run that has ended, for a rerun.
+ * @throws ApiError 400 `run_not_terminal`; `stream_removed` if one of them is gone or no longer selected.
+ */
+export async function streamsToRerun(db: Db, connection: ConnectionRow, run: RunRow): Promise<StreamRow[]> {
+  if (isLiveRun(run.status)) {
+    throw badRequest('run_not_terminal', 'The run has not ended', { connection_run_id: run.id, status: run.status });
+  }
+  const ids = db.select({ id: streamRuns.stream_id }).from(streamRuns).where(eq(streamRuns.connection_run_id, run.id));
+  const streams = await db
+    .select()
+    .from(connectionStreams)
+    .where(inArray(connectionStreams.id, ids))
+    .orderBy(...BY_NAME);
+  const gone = await goneFromSource(db, connection);
+  const removed = streams.filter((stream) => !stream.selected || gone.has(keyOf(stream)));
+  if (removed.length === 0) return streams;
+  const names = removed.map(({ name }) => name).join(', ');
+  throw badRequest('stream_removed', `Streams of that run were removed or deselected: ${names}`, {
+    stream_ids: removed.map((stream) => stream.id),
+  });
+}
+
+const keyOf = (stream: { namespace: string | null; name: string }) => JSON.stringify([stream.namespace, stream.name]);
+
+async function goneFromSource(db: Db, connection: ConnectionRow): Promise<Set<string>> {
+  const rows = await db
+    .select({ namespace: catalogStreams.namespace, name: catalogStreams.name })
+    .from(catalogStreams)
+    .where(and(eq(catalogStreams.account_connector_id, connection.source_id), isNotNull(catalogStreams.removed_at)));
+  return new Set(rows.map(keyOf));
+}

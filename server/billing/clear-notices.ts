@@ -2,19 +2,19 @@ import { and, eq } from 'drizzle-orm';
 import { planLimitNotices } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
-import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { emitLimitCleared } from '../events/billing-events.ts';
 import { COUNTED_LIMITS, type CountedLimit } from '../pipeline/billing-plans.ts';
 import { type AccountPlan, readAccountPlan } from './account-plan.ts';
 import { creditsUsed } from './credits.ts';
 import { countOf } from './usage-counts.ts';
 import { percentOf, WARNING_PERCENT } from './limit-notices.ts';
 
-/** Looks at every limit that some account was told of. Any number of workers may do it at once. */
+/** Clears the notices of limits that are no longer near. Any number of workers may run it at once. */
 export async function clearPlanNotices({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
-  const told = await db
+  const notices = await db
     .selectDistinct({ account_id: planLimitNotices.account_id, limit: planLimitNotices.limit })
     .from(planLimitNotices);
-  for (const [account_id, limits] of Map.groupBy(told, (notice) => notice.account_id)) {
+  for (const [account_id, limits] of Map.groupBy(notices, (notice) => notice.account_id)) {
     const above = await stillNear(db, account_id, { limits: limits.map(({ limit }) => limit), now: now() });
     if (above.length === limits.length) continue;
     await db.transaction((tx) => clearAccountNotices(tx, account_id, now()));
@@ -22,28 +22,22 @@ export async function clearPlanNotices({ db, now }: Pick<Deps, 'db' | 'now'>): P
 }
 
 /**
- * Writes `plan_limit_cleared` for each limit that the account was told of and now uses less than 80 % of, and forgets
- * that it was told: reached again, it is told again. In the caller's transaction, which holds the account from here on.
+ * Emits `plan_limit_cleared` for each notified limit whose usage is below 80 % again, and deletes the notice, so that
+ * the next time the limit is reached counts as new. In the caller's transaction; locks the account.
  */
 export async function clearAccountNotices(tx: Db, account_id: string, now: Date): Promise<void> {
   const known = await readAccountPlan(tx, account_id, { now, lock: true });
-  const told = await tx
+  const notices = await tx
     .selectDistinct({ limit: planLimitNotices.limit })
     .from(planLimitNotices)
     .where(eq(planLimitNotices.account_id, account_id));
-  for (const { limit } of told) {
+  for (const { limit } of notices) {
     const usage = await usageOf(tx, known, limit);
     if (usage.percent >= WARNING_PERCENT) continue;
     const ours = and(eq(planLimitNotices.account_id, account_id), eq(planLimitNotices.limit, limit));
     await tx.delete(planLimitNotices).where(ours);
-    await emit(tx, {
-      account_id,
-      event: 'plan_limit_cleared',
-      actor: SYSTEM_ACTOR,
-      resource: { type: 'account', id: account_id, name: known.account.name },
-      summary: `A plan limit is no longer near: ${usage.used} of ${usage.limit_value ?? 'unlimited'} (${limit})`,
-      payload: { limit, ...usage, plan_name: known.plan.name },
-    });
+    const { account, plan } = known;
+    await emitLimitCleared(tx, { account, plan, limit, ...usage });
   }
 }
 

@@ -9,12 +9,11 @@ import {
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { findConnector } from '../connectors/registry.ts';
-import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { emitSchemaChanged } from '../events/catalog-events.ts';
 import { disableConnection } from './disable-connection.ts';
-import { connectionFacts } from '../events/run-events.ts';
 import { type Adaptation, planAdaptation, type StreamDrift } from '../pipeline/schema-adaptation.ts';
 import type { SchemaChange } from '../pipeline/schema-diff.ts';
-import { summarize, summaryText } from '../pipeline/schema-summary.ts';
+import { summarize } from '../pipeline/schema-summary.ts';
 import { defaultSettings } from '../pipeline/stream-defaults.ts';
 
 const BECAUSE = {
@@ -39,7 +38,13 @@ export async function applyDrift(db: Db, source: AccountConnectorRow, drifts: St
     const plan = await planFor(db, connection, drifts);
     if (plan.news.length === 0) continue;
     await store(db, connection, plan);
-    await report(db, { connection, source, plan });
+    await emitSchemaChanged(db, {
+      connection,
+      source,
+      changes: summarize(plan.news),
+      breaking: plan.breaking,
+      notice: missingText(connection, plan),
+    });
     await disableBy(db, connection, plan);
     breaking ||= plan.breaking;
   }
@@ -114,36 +119,6 @@ async function takeStreams(db: Db, connection: ConnectionRow, streams: Adaptatio
         name: stream.name,
       })),
     );
-  }
-}
-
-async function report(
-  db: Db,
-  about: { connection: ConnectionRow; source: AccountConnectorRow; plan: Adaptation },
-): Promise<void> {
-  const { connection, source, plan } = about;
-  const summary = summarize(plan.news);
-  const payload = {
-    ...(await connectionFacts(db, connection.id)),
-    account_connector_id: source.id,
-    account_connector_name: source.name,
-    connector_type: source.connector_type,
-    connector_name: source.connector_name,
-    ...summary,
-    breaking: plan.breaking,
-  };
-  for (const event of ['schema_changed', ...(plan.breaking ? ['schema_change_breaking' as const] : [])] as const) {
-    const what = event === 'schema_changed' ? 'has changed' : 'has changed in a way that breaks the connection';
-    await emit(db, {
-      account_id: connection.account_id,
-      event,
-      actor: SYSTEM_ACTOR,
-      resource: { type: 'connection', id: connection.id, name: connection.name },
-      summary: `The source of ${connection.name} ${what}${summaryText(summary)}${missingText(connection, plan)}`,
-      connection_id: connection.id,
-      account_connector_id: source.id,
-      payload,
-    });
   }
 }
 

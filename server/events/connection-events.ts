@@ -1,12 +1,12 @@
 import type { ConnectionRow } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import { type Actor, emit, SYSTEM_ACTOR } from './emit.ts';
+import { type Actor, type Cause, emit, SYSTEM_ACTOR } from './emit.ts';
 import type { EventKind } from './kinds.ts';
-import { connectionFacts } from './run-events.ts';
+import { connectionFacts, type End, endsOf, factsOf } from './run-events.ts';
 
 /**
- * Writes an event about a connection as it is now, with the variables that rules may use (interface decisions 5.2): in
- * the transaction of what the service itself did with it. `sentence` follows the name: `was locked`.
+ * Emits an event about a connection as it is now, with the variables that rules may use, in the transaction of the
+ * change. `sentence` follows the name: `was locked`.
  */
 export async function emitConnectionChange(
   db: Db,
@@ -16,10 +16,11 @@ export async function emitConnectionChange(
     sentence: string;
     changed_fields: readonly string[];
     actor?: Actor;
+    causation_depth?: number;
     extra?: Record<string, unknown>;
   },
 ): Promise<void> {
-  const { event, connection, sentence, changed_fields, extra } = change;
+  const { event, connection, sentence, changed_fields, causation_depth, extra } = change;
   await emit(db, {
     account_id: connection.account_id,
     event,
@@ -28,5 +29,39 @@ export async function emitConnectionChange(
     summary: `Connection "${connection.name}" ${sentence}`,
     connection_id: connection.id,
     payload: { ...(await connectionFacts(db, connection.id)), changed_fields, ...extra },
+    causation_depth,
+  });
+}
+
+const SENTENCES = {
+  connection_created: 'was created',
+  connection_updated: 'was edited',
+  connection_paused: 'was paused',
+  connection_resumed: 'was resumed',
+  connection_deleted: 'was deleted',
+};
+
+/** Emits an event about a change of a connection by a user. */
+export async function emitConnectionEvent(
+  { db, actor }: Cause,
+  event: keyof typeof SENTENCES,
+  change: {
+    connection: ConnectionRow;
+    changed_fields: string[];
+    before?: object;
+    after?: object;
+    /** Its source and destination, if they have been read already. */
+    ends?: End[];
+  },
+): Promise<void> {
+  const { connection, ends: known, ...facts } = change;
+  await emit(db, {
+    account_id: connection.account_id,
+    event,
+    actor,
+    resource: { type: 'connection', id: connection.id, name: connection.name },
+    summary: `Connection "${connection.name}" ${SENTENCES[event]}`,
+    connection_id: connection.id,
+    payload: { ...factsOf(connection, known ?? (await endsOf(db, connection))), ...facts },
   });
 }

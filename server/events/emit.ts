@@ -10,6 +10,12 @@ export interface Actor {
   name: string | null;
 }
 
+/** The transaction of a change and what caused it. */
+export interface Cause {
+  db: Db;
+  actor: Actor;
+}
+
 export const SYSTEM_ACTOR: Actor = { type: 'system', id: null, name: null };
 
 export interface NewEvent {

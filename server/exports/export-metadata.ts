@@ -9,7 +9,7 @@ import {
 import type { StreamSchema } from '../connectors/contract/connector.ts';
 import { ConnectorError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
-import { type Actor, emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { emitExportEvent } from '../events/account-connector-events.ts';
 import { refreshCatalog } from '../catalog/discover.ts';
 import { describeStream, type ExportDocument } from './document.ts';
 import { EXPORT_TYPES, type ExportFormat, formatExport } from './formats.ts';
@@ -120,7 +120,7 @@ async function finish(deps: Deps, { task, row, result }: Ending & { result: Reco
       .set({ status: 'succeeded', result, finished_at: sql`clock_timestamp()` })
       .where(eq(tasks.id, task.id));
     const facts = { url, url_expires_at: expires_at, bytes, streams_count, table };
-    await emit(tx, eventOf({ task, row }, 'metadata_export_succeeded', facts));
+    await emitExportEvent(tx, 'metadata_export_succeeded', { task, row, facts });
   });
 }
 
@@ -135,36 +135,8 @@ async function fail(deps: Deps, { task, row, error }: Ending & { error: unknown 
       .set({ status: 'failed', error: { code, message }, finished_at: sql`clock_timestamp()` })
       .where(eq(tasks.id, task.id));
     const facts = { url: null, url_expires_at: null, error_code: code, error_message: message };
-    await emit(tx, eventOf({ task, row }, 'metadata_export_failed', facts));
+    await emitExportEvent(tx, 'metadata_export_failed', { task, row, facts });
   });
-}
-
-function eventOf(
-  { task, row }: Ending,
-  event: 'metadata_export_succeeded' | 'metadata_export_failed',
-  facts: Record<string, unknown>,
-) {
-  const actor: Actor = task.created_by ? { type: 'user', id: task.created_by, name: null } : SYSTEM_ACTOR;
-  const { format, destination_id } = task.parameters as ExportRequest;
-  const outcome = event === 'metadata_export_succeeded' ? 'was exported' : 'could not be exported';
-  return {
-    account_id: task.account_id,
-    event,
-    actor,
-    resource: { type: 'account_connector', id: task.account_connector_id, name: row?.name ?? null },
-    summary: `The metadata of ${row?.name ?? 'a source'} ${outcome}`,
-    account_connector_id: task.account_connector_id,
-    payload: {
-      task_id: task.id,
-      account_connector_id: task.account_connector_id,
-      account_connector_name: row?.name ?? null,
-      connector_type: row?.connector_type ?? null,
-      connector_name: row?.connector_name ?? null,
-      format,
-      destination_id,
-      ...facts,
-    },
-  };
 }
 
 /** Deletes the files whose links no longer hold. */

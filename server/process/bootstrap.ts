@@ -2,7 +2,8 @@ import { and, asc, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
 import { accounts, apiKeys, roles, userRoles, users } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Config } from '../platform/config.ts';
-import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { SYSTEM_ACTOR } from '../events/emit.ts';
+import { emitUserEvent } from '../events/user-events.ts';
 import { ensureSystemTriggers } from '../automation/triggers/system-triggers.ts';
 import { API_KEY_DAYS, apiKeyPrefix, makeApiKey } from '../platform/api-keys.ts';
 import type { Secrets } from '../platform/secrets.ts';
@@ -105,15 +106,8 @@ async function makeAdministrator(
     .returning({ id: users.id });
   const user_id = user?.id ?? (await addUser(tx, { account_id, email }));
   await tx.insert(userRoles).values({ user_id, role_id }).onConflictDoNothing();
-  await emit(tx, {
-    account_id,
-    event: 'user_added',
-    actor: SYSTEM_ACTOR,
-    resource: { type: 'user', id: user_id, name: 'Administrator' },
-    user_id,
-    summary: `${email} is the first administrator`,
-    payload: { user_id, email, full_name: 'Administrator', role_names: ['Administrator'] },
-  });
+  const added = { id: user_id, account_id, email, full_name: 'Administrator' };
+  await emitUserEvent({ db: tx, actor: SYSTEM_ACTOR }, 'user_added', { user: added, role_names: ['Administrator'] });
   return user_id;
 }
 

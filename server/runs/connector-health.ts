@@ -1,18 +1,18 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import { accountConnectors, type StoredRunError } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { emitConnectorEvent } from '../events/account-connector-events.ts';
 import type { EventKind } from '../events/kinds.ts';
 import type { Claim } from './claim-stream.ts';
 
-/** So many configuration errors in a row, and a source or destination counts as broken. */
+/** Consecutive configuration errors after which a source or destination is broken. */
 const BROKEN_AFTER = 3;
 
-/** A stream succeeded: both ends work, whatever was thought of them. */
-export async function noteWorking(db: Db, claim: Claim): Promise<void> {
+/** After a stream succeeded: its source and destination work, whatever their status was. */
+export async function recordSuccess(db: Db, claim: Claim): Promise<void> {
   for (const row of [claim.source, claim.destination]) {
     if (row.status === 'active' && row.failure_streak === 0) continue;
-    const [mended] = await db
+    const [recovered] = await db
       .update(accountConnectors)
       .set({ failure_streak: 0, status: 'active', status_reason: null, status_message: null })
       .where(
@@ -22,13 +22,13 @@ export async function noteWorking(db: Db, claim: Claim): Promise<void> {
         ),
       )
       .returning({ id: accountConnectors.id });
-    if (mended && row.status !== 'active')
+    if (recovered && row.status !== 'active')
       await report(db, { row, event: 'account_connector_authenticated', reason: null });
   }
 }
 
-/** A stream failed for good: the end that the error came from is broken after three times, or needs new credentials at once. */
-export async function noteFailure(db: Db, claim: Claim, error: StoredRunError): Promise<void> {
+/** After a stream failed: the side that the error came from is broken after three failures, or needs new credentials at once. */
+export async function recordFailure(db: Db, claim: Claim, error: StoredRunError): Promise<void> {
   const row = error.origin === 'source' ? claim.source : error.origin === 'destination' ? claim.destination : null;
   if (!row || (error.type !== 'auth_error' && error.type !== 'config_error')) return;
   const [counted] = await db
@@ -59,20 +59,9 @@ async function report(db: Db, about: { row: Claim['source']; event: EventKind; r
     .select({ status: accountConnectors.status })
     .from(accountConnectors)
     .where(eq(accountConnectors.id, row.id));
-  await emit(db, {
-    account_id: row.account_id,
+  await emitConnectorEvent(db, {
+    row: { ...row, status: now?.status ?? row.status, status_reason: reason },
     event,
-    actor: SYSTEM_ACTOR,
-    resource: { type: 'account_connector', id: row.id, name: row.name },
-    summary: `The ${row.connector_type} ${row.name} ${SENTENCES[event] ?? ''}`,
-    account_connector_id: row.id,
-    payload: {
-      account_connector_id: row.id,
-      account_connector_name: row.name,
-      connector_type: row.connector_type,
-      connector_name: row.connector_name,
-      status: now?.status ?? row.status,
-      status_reason: reason,
-    },
+    sentence: SENTENCES[event] ?? 'has changed',
   });
 }

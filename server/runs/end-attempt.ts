@@ -11,7 +11,7 @@ import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
 import type { Claim, Progress } from './claim-stream.ts';
 import { meterStreamRun } from '../billing/metering.ts';
-import { noteFailure, noteWorking } from './connector-health.ts';
+import { recordFailure, recordSuccess } from './connector-health.ts';
 import { rediscoverChanged } from '../catalog/request-discovery.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
 import { lockRun, settleRun } from './finish-run.ts';
@@ -67,9 +67,9 @@ export async function endAttempt(
   } else {
     await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
     await rememberRows(db, stream, outcome);
-    if (outcome.kind === 'succeeded') await noteWorking(db, claim);
+    if (outcome.kind === 'succeeded') await recordSuccess(db, claim);
     if (outcome.kind === 'failed') {
-      await noteFailure(db, claim, outcome.error);
+      await recordFailure(db, claim, outcome.error);
       await rediscoverChanged(db, queue, { claim, error: outcome.error });
     }
   }

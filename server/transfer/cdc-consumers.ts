@@ -11,10 +11,9 @@ import type {
   StreamState,
 } from '../connectors/contract/connector.ts';
 import { ConfigurationError } from '../connectors/contract/errors.ts';
-import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { emitCdcEvent } from '../events/cdc-events.ts';
 import type { Attempt } from './attempt.ts';
 import type { Claim } from '../runs/claim-stream.ts';
-import { connectionFacts } from '../events/run-events.ts';
 import { givesChanges, takesChanges } from '../pipeline/stream-defaults.ts';
 
 /** How often the lag of an idle consumer is measured. */
@@ -83,39 +82,9 @@ export async function recordLag(
     .set({ lag_bytes: lag.bytes, is_lagging: lag.is_high, next_look_at })
     .where(eq(changeReaders.stream_id, stream.id));
   if (!lag.is_high || before.is_lagging) return;
-  await emitReaderEvent(db, 'change_log_lagging', {
+  await emitCdcEvent(db, 'change_log_lagging', {
     stream,
     summary: lagText(stream.name, lag.bytes),
     lag_bytes: lag.bytes,
-  });
-}
-
-export async function emitReaderEvent(
-  db: Db,
-  event: 'change_log_lagging' | 'change_log_not_released',
-  told: {
-    stream: Pick<StreamRow, 'id' | 'account_id' | 'connection_id' | 'name' | 'namespace'>;
-    summary: string;
-    lag_bytes?: number | null;
-    error_message?: string | null;
-  },
-): Promise<void> {
-  const { stream, summary, lag_bytes = null, error_message = null } = told;
-  const facts = await connectionFacts(db, stream.connection_id);
-  await emit(db, {
-    account_id: stream.account_id,
-    event,
-    actor: SYSTEM_ACTOR,
-    resource: { type: 'connection', id: stream.connection_id, name: facts.connection_name },
-    summary,
-    connection_id: stream.connection_id,
-    payload: {
-      ...facts,
-      stream_id: stream.id,
-      stream_name: stream.name,
-      namespace: stream.namespace,
-      lag_bytes,
-      error_message,
-    },
   });
 }

@@ -11,7 +11,8 @@ import type { AnySource } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
 import { isInCatalog } from '../catalog/store.ts';
 import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
-import { emitReaderEvent, LAG_CHECK_SECONDS, recordLag } from './cdc-consumers.ts';
+import { emitCdcEvent } from '../events/cdc-events.ts';
+import { LAG_CHECK_SECONDS, recordLag } from './cdc-consumers.ts';
 import { type Periodic, periodic } from '../platform/periodic.ts';
 import { LIVE_STREAM } from '../pipeline/run-states.ts';
 
@@ -105,7 +106,7 @@ async function release(deps: Deps, { reader, stream, source }: Due): Promise<voi
         .where(eq(changeReaders.stream_id, stream.id));
       if (failures !== ANNOUNCE_AFTER_FAILURES) return;
       const summary = `${source.name} still keeps its log for ${stream.name}, although it is no longer read: ${error.message}`;
-      await emitReaderEvent(tx, 'change_log_not_released', { stream, summary, error_message: error.message });
+      await emitCdcEvent(tx, 'change_log_not_released', { stream, summary, error_message: error.message });
     });
     return;
   }

@@ -2,10 +2,9 @@ import { and, eq, inArray, sql } from 'drizzle-orm';
 import { accountConnectors, type TaskRow, tasks } from '../../db/schema/index.ts';
 import { ConnectorError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
-import { type Actor, emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { emitCatalogRefreshed } from '../events/catalog-events.ts';
 import { refreshCatalog } from '../catalog/discover.ts';
 import { exportMetadata } from '../exports/export-metadata.ts';
-import { summaryText } from '../pipeline/schema-summary.ts';
 
 /** Handler of the job `execute_task`. A task delivered twice does its work twice, which changes nothing. */
 export async function executeTaskJob(deps: Deps, task_id: string): Promise<void> {
@@ -43,24 +42,6 @@ async function discoverCatalog(deps: Deps, task: TaskRow): Promise<void> {
       .update(tasks)
       .set({ status: 'succeeded', result: { ...diff, breaking }, finished_at })
       .where(eq(tasks.id, task.id));
-    const actor: Actor = task.created_by ? { type: 'user', id: task.created_by, name: null } : SYSTEM_ACTOR;
-    await emit(tx, {
-      account_id: task.account_id,
-      event: 'catalog_refreshed',
-      actor,
-      resource: { type: 'account_connector', id: row.id, name: row.name },
-      summary: `The catalog of ${row.name} was refreshed${summaryText(diff)}`,
-      account_connector_id: row.id,
-      connection_id: task.connection_id ?? undefined,
-      payload: {
-        account_connector_id: row.id,
-        account_connector_name: row.name,
-        connector_type: row.connector_type,
-        connector_name: row.connector_name,
-        task_id: task.id,
-        ...diff,
-        breaking,
-      },
-    });
+    await emitCatalogRefreshed(tx, { task, source: row, changes: diff, breaking });
   });
 }

@@ -1,8 +1,7 @@
 import { sql } from 'drizzle-orm';
-import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
-import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { emitConnectorEvent, type ReportedConnector } from '../events/account-connector-events.ts';
 import type { EventKind } from '../events/kinds.ts';
 import { PLANS } from '../pipeline/billing-plans.ts';
 
@@ -12,11 +11,6 @@ const FREE_DAYS = 30;
 /** Days before the end of a free period at which people are told. */
 const FREE_DAYS_LEFT = 7;
 const BATCH = 100;
-
-type AccountConnector = Pick<
-  AccountConnectorRow,
-  'id' | 'account_id' | 'name' | 'connector_type' | 'connector_name' | 'status' | 'status_reason'
->;
 
 /**
  * Writes `credentials_expiring` 14, 7 and 1 days before the credentials of a source or destination end; after it, one
@@ -53,7 +47,7 @@ async function tellCredentials(tx: Db): Promise<number> {
     from due where c.id = due.id
     returning c.id, c.account_id, c.name, c.connector_type, c.connector_name, c.status, c.status_reason, due.before,
       greatest(0, ceil(extract(epoch from c.credentials_expire_at - now()) / 86400))::int as days_remaining
-  `)) as unknown as (AccountConnector & { before: string; days_remaining: number })[];
+  `)) as unknown as (ReportedConnector & { before: string; days_remaining: number })[];
   for (const { before, days_remaining, ...row } of due) {
     const left = `${days_remaining} ${days_remaining === 1 ? 'day' : 'days'}`;
     if (days_remaining > 0) {
@@ -86,7 +80,7 @@ async function tellFreePeriods(tx: Db): Promise<number> {
     update account_connectors c set free_end_told_at = now() from due where c.id = due.id
     returning c.id, c.account_id, c.name, c.connector_type, c.connector_name, c.status, c.status_reason, due.plan_id,
       ceil(extract(epoch from c.free_until - now()) / 86400)::int as days_remaining
-  `)) as unknown as (AccountConnector & { plan_id: string; days_remaining: number })[];
+  `)) as unknown as (ReportedConnector & { plan_id: string; days_remaining: number })[];
   for (const { plan_id, days_remaining, ...row } of due) {
     const used = FREE_DAYS - days_remaining;
     await report(tx, row, {
@@ -107,26 +101,14 @@ async function tellFreePeriods(tx: Db): Promise<number> {
 
 async function report(
   tx: Db,
-  row: AccountConnector,
+  row: ReportedConnector,
   told: { event: EventKind; summary: string; extra: Record<string, unknown> },
 ): Promise<void> {
-  const { id, account_id, name, connector_type, connector_name, status, status_reason } = row;
   const subject = told.event === 'free_period_ending' ? 'Rows' : 'Credentials';
-  await emit(tx, {
-    account_id,
+  await emitConnectorEvent(tx, {
+    row,
     event: told.event,
-    actor: SYSTEM_ACTOR,
-    resource: { type: 'account_connector', id, name },
-    summary: `${subject} of the ${connector_type} "${name}" ${told.summary}`,
-    account_connector_id: id,
-    payload: {
-      account_connector_id: id,
-      account_connector_name: name,
-      connector_type,
-      connector_name,
-      status,
-      status_reason,
-      ...told.extra,
-    },
+    sentence: (named) => `${subject} of the ${named} ${told.summary}`,
+    extra: told.extra,
   });
 }

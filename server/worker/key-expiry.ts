@@ -1,7 +1,8 @@
 import { sql } from 'drizzle-orm';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
-import { emit, SYSTEM_ACTOR } from '../events/emit.ts';
+import { SYSTEM_ACTOR } from '../events/emit.ts';
+import { emitKeyEvent } from '../events/user-events.ts';
 
 /** Days before a key's end at which its user is told; 0 is the end itself. */
 const ANNOUNCED_AT = [14, 7, 1, 0];
@@ -33,7 +34,7 @@ export async function sweepKeys(deps: Pick<Deps, 'db'>): Promise<number> {
 
 async function tellBatch(tx: Db): Promise<number> {
   const due = await takeDue(tx);
-  for (const key of due) await tell(tx, key);
+  for (const key of due) await report(tx, key);
   return due.length;
 }
 
@@ -57,17 +58,12 @@ async function takeDue(tx: Db): Promise<Due[]> {
       greatest(0, ceil(extract(epoch from k.expires_at - now()) / 86400))::int as days_remaining`)) as unknown as Due[];
 }
 
-async function tell(tx: Db, key: Due): Promise<void> {
-  const { id, prefix, account_id, user_id, email, full_name, days_remaining } = key;
-  const expired = days_remaining === 0;
-  const inDays = `ends within ${days_remaining} ${days_remaining === 1 ? 'day' : 'days'}`;
-  await emit(tx, {
-    account_id,
-    event: expired ? 'api_key_expired' : 'api_key_expiring',
-    actor: SYSTEM_ACTOR,
-    resource: { type: 'api_key', id, name: prefix },
-    summary: `An API key of ${full_name} ${expired ? 'has ended' : inDays}`,
-    user_id,
-    payload: { user_id, email, days_remaining, prefix, expires_at: new Date(key.expires_at).toISOString() },
+async function report(tx: Db, key: Due): Promise<void> {
+  const { user_id: id, account_id, email, full_name, days_remaining } = key;
+  await emitKeyEvent({ db: tx, actor: SYSTEM_ACTOR }, days_remaining === 0 ? 'api_key_expired' : 'api_key_expiring', {
+    user: { id, account_id, email, full_name },
+    key,
+    days_remaining,
+    facts: { expires_at: new Date(key.expires_at).toISOString() },
   });
 }

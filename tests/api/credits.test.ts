@@ -50,7 +50,7 @@ describe('launches at once', () => {
     const answers = await runAll();
     expect([count(answers, 200), count(answers, 402)]).toEqual([1, 7]);
     expect(answers.find(({ status }) => status === 402)?.body).toEqual({
-      detail: "The plan's credits are used up: 1000000 of 1000000, 1 of them held by runs under way",
+      detail: 'The credits of the plan are used up: 1000000 of 1000000, 1 of them reserved by live runs',
       code: 'credits_exhausted',
       limit: 'credits_included',
       limit_value: INCLUDED,

@@ -43,8 +43,10 @@ describe('a source', () => {
 
   test('that was broken works again after a run that succeeds', async () => {
     const made = await pipeline({});
-    await db.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, made.source.id));
-    expect((await failed(made)).status).toBe('succeeded');
+    const run_id = await made.start((tx) =>
+      tx.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, made.source.id)),
+    );
+    expect((await runEnded(service, run_id)).status).toBe('succeeded');
     expect(await statusOf(made.source.id)).toBe('active');
   });
 });

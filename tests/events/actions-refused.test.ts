@@ -51,8 +51,8 @@ const REFUSALS: [
   ['auto_disabled', (id) => setConnection(id, { status: 'auto_disabled' }), 'failed', 'connection_not_active: '],
   ['of a broken source', () => setSource({ status: 'broken' }), 'retrying', 'account_connector_not_ready: '],
   ['overdue', () => setAccount({ payment_status: 'overdue' }), 'failed', 'plan_limit: '],
-  ['without credits', () => useUp(1_000_000), 'failed', 'plan_limit: The plan does not allow the run'],
-  ['whose credits others hold', () => holdTheRest(), 'retrying', 'plan_limit: The credits that are left are held'],
+  ['without credits', () => useUp(1_000_000), 'failed', 'plan_limit: The credits of the plan are used up'],
+  ['whose credits others hold', () => holdTheRest(), 'retrying', 'of them reserved by live runs'],
 ];
 
 async function useUp(credits: number): Promise<void> {

@@ -10,6 +10,7 @@ import {
   networkLogSegments,
   streamRuns,
 } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
 import type { StreamSchema } from '../../server/connectors/contract/connector.ts';
 import { secretNames } from '../../server/connectors/contract/parameters.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
@@ -31,7 +32,8 @@ export interface Pipeline {
   connection: ConnectionRow;
   source: AccountConnectorRow;
   destination: AccountConnectorRow;
-  start(): Promise<string>;
+  /** `afterwards` happens in the transaction of the start, before a worker sees the run. */
+  start(afterwards?: (tx: Db) => Promise<unknown>): Promise<string>;
   stop(run_id: string): Promise<string | null>;
 }
 
@@ -80,10 +82,12 @@ export async function makePipeline(
     connection,
     source,
     destination,
-    start: () =>
+    start: (afterwards) =>
       deps.db.transaction(async (tx) => {
         const account = await readAccountPlan(tx, account_id, { now: deps.now() });
-        return startRun(tx, deps, { connection, account, trigger_type: 'api', actor: SYSTEM_ACTOR });
+        const run_id = await startRun(tx, deps, { connection, account, trigger_type: 'api', actor: SYSTEM_ACTOR });
+        await afterwards?.(tx);
+        return run_id;
       }),
     stop: (run_id) =>
       deps.db.transaction((tx) =>

@@ -9,8 +9,8 @@ import {
   type TriggerRow,
 } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import { type Actor, emit } from '../../events/emit.ts';
-import type { EventKind } from '../../events/kinds.ts';
+import type { Actor } from '../../events/emit.ts';
+import { automationActor, type CaseEventKind, emitCaseEvent } from '../../events/trigger-events.ts';
 import { renderTemplate } from '../render-template.ts';
 import { caseSettings } from '../triggers/trigger-index.ts';
 import { eventFacts } from '../../events/variables.ts';
@@ -36,12 +36,6 @@ interface Firing {
 const LATEST_EVENTS = 20;
 const MAX_TITLE = 500;
 const SEVERITIES: readonly string[] = ['low', 'info', 'warning', 'high', 'critical'];
-
-export const automationActor = (trigger: Pick<TriggerRow, 'id' | 'name'>): Actor => ({
-  type: 'automation',
-  id: trigger.id,
-  name: trigger.name,
-});
 
 /** Firings with the same account, trigger and group belong to one case. */
 export function dedupKey({ trigger, group }: Pick<Firing, 'trigger' | 'group'>): string {
@@ -188,28 +182,15 @@ export interface CaseReport {
   note: string | null;
 }
 
-const SENTENCES: Partial<Record<EventKind, string>> = {
-  case_opened: 'was opened',
-  case_acknowledged: 'was acknowledged',
-  case_resolved: 'was resolved',
-  case_reopened: 'was opened again',
-  case_suppressed: 'was suppressed',
-};
-
 /** Writes the timeline entry and the event of a change of state. */
-export async function report(db: Db, event: EventKind, change: CaseReport): Promise<void> {
+export async function report(db: Db, event: CaseEventKind, change: CaseReport): Promise<void> {
   const { row, trigger, actor } = change;
   await Promise.all([
     note(db, row.id, { type: event.slice('case_'.length), actor, note: change.note }),
-    emit(db, {
-      account_id: row.account_id,
-      event,
+    emitCaseEvent(db, event, {
+      row,
+      trigger,
       actor,
-      resource: { type: 'case', id: row.id, name: `#${row.number}` },
-      summary: `Case #${row.number} ${SENTENCES[event] ?? 'was changed'}: ${row.title}`,
-      connection_id: row.connection_id ?? undefined,
-      account_connector_id: row.account_connector_id ?? undefined,
-      payload: { case_id: row.id, case_number: row.number, trigger_id: trigger.id, trigger_name: trigger.name },
       causation_depth: change.event ? change.event.causation_depth + 1 : 0,
     }),
   ]);

@@ -1,9 +1,9 @@
 import { and, eq, inArray } from 'drizzle-orm';
 import { type CaseRow, cases, type EventRow, type TriggerRow, triggers } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import { automationActor, type CaseStatus, dedupKey, LIVE_CASE, REOPENED, report } from './cases.ts';
+import { automationActor, type CaseEventKind } from '../../events/trigger-events.ts';
+import { type CaseStatus, dedupKey, LIVE_CASE, REOPENED, report } from './cases.ts';
 import type { Actor } from '../../events/emit.ts';
-import type { EventKind } from '../../events/kinds.ts';
 
 /** For each state, the states from which a user may move a case there. */
 const ALLOWED_FROM: Record<CaseStatus, readonly CaseStatus[]> = {
@@ -15,7 +15,7 @@ const ALLOWED_FROM: Record<CaseStatus, readonly CaseStatus[]> = {
 
 const UNIQUE_VIOLATION = '23505';
 
-const EVENTS: Record<CaseStatus, EventKind> = {
+const EVENTS: Record<CaseStatus, CaseEventKind> = {
   acknowledged: 'case_acknowledged',
   suppressed: 'case_suppressed',
   open: 'case_reopened',

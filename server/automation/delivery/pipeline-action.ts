@@ -3,13 +3,12 @@ import { type ConnectionRow, connectionRuns, connections, type StreamRow } from 
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
 import type { TriggerAction } from '../triggers/action-schema.ts';
-import { automationActor } from '../cases/cases.ts';
-import { emit } from '../../events/emit.ts';
+import { automationActor } from '../../events/trigger-events.ts';
+import { emitConnectionChange } from '../../events/connection-events.ts';
 import { ApiError } from '../../platform/errors.ts';
 import { readAccountPlan } from '../../billing/account-plan.ts';
 import { type RunStart, StartRefused, startRun } from '../../runs/start.ts';
 import { streamsToRerun } from '../../runs/streams.ts';
-import { connectionFacts } from '../../events/run-events.ts';
 import { DeliveryError, permanent, temporary } from './delivery-error.ts';
 import type { DeliveryJob } from './template-values.ts';
 
@@ -53,14 +52,12 @@ async function pause(db: Db, { trigger, event }: DeliveryJob, connection: Connec
       revision: sql`${connections.revision} + 1`,
     })
     .where(eq(connections.id, connection.id));
-  await emit(db, {
-    account_id: connection.account_id,
+  await emitConnectionChange(db, {
     event: 'connection_paused',
+    connection,
+    sentence: `was paused by the trigger "${trigger.name}"`,
+    changed_fields: ['status'],
     actor: automationActor(trigger),
-    resource: { type: 'connection', id: connection.id, name: connection.name },
-    summary: `Connection "${connection.name}" was paused by the trigger "${trigger.name}"`,
-    connection_id: connection.id,
-    payload: { ...(await connectionFacts(db, connection.id)), changed_fields: ['status'] },
     causation_depth: event.causation_depth + 1,
   });
 }
@@ -69,7 +66,8 @@ async function rerun(db: Db, deps: Deps, { job, max_reruns }: { job: DeliveryJob
   const run_id = job.event.connection_run_id;
   const [run] = run_id ? await db.select().from(connectionRuns).where(eq(connectionRuns.id, run_id)) : [];
   if (!run) throw permanent('no_run', 'The event does not refer to a run');
-  if (run.custom_run_plan_id !== null) throw permanent('custom_run', 'Chunks of a custom run cannot be rerun by a trigger');
+  if (run.custom_run_plan_id !== null)
+    throw permanent('custom_run', 'Chunks of a custom run cannot be rerun by a trigger');
   if ((await rerunsBefore(db, run.id)) >= max_reruns) {
     const message = `The run was already rerun ${max_reruns} times`;
     throw new DeliveryError('max_reruns', message, { retryable: false, obsolete: true });

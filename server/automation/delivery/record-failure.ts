@@ -2,9 +2,9 @@ import { and, eq, inArray, sql } from 'drizzle-orm';
 import { deliveries } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
-import { automationActor, note } from '../cases/cases.ts';
+import { note } from '../cases/cases.ts';
 import { sendDelivery, WAITING } from './queue-deliveries.ts';
-import { emit } from '../../events/emit.ts';
+import { automationActor, emitActionFailed } from '../../events/trigger-events.ts';
 import { DeliveryError, temporary } from './delivery-error.ts';
 import type { DeliveryJob } from './template-values.ts';
 
@@ -76,22 +76,15 @@ async function reportFailure(db: Db, job: DeliveryJob, error: DeliveryError): Pr
   const actor = automationActor(trigger);
   if (job.case)
     await note(db, job.case.id, { type: 'action_failed', actor, note: `${delivery.type}: ${textOf(error)}` });
-  await emit(db, {
-    account_id: trigger.account_id,
-    event: 'action_failed',
-    actor,
-    resource: { type: 'trigger', id: trigger.id, name: trigger.name },
-    summary: `An action of the trigger "${trigger.name}" failed: ${error.message}`,
-    connection_id: event.connection_id ?? undefined,
-    account_connector_id: event.account_connector_id ?? undefined,
+  await emitActionFailed(db, {
+    trigger,
+    event,
+    message: error.message,
     payload: {
-      trigger_id: trigger.id,
-      trigger_name: trigger.name,
       action_type: delivery.type,
       error_message: textOf(error),
       case_id: job.case?.id ?? null,
       delivery_id: delivery.id,
     },
-    causation_depth: event.causation_depth + 1,
   });
 }

@@ -1,10 +1,10 @@
 import type { EventRow, TriggerRow } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
-import { automationActor, type CaseChange, takeIntoCase } from '../cases/cases.ts';
+import { type CaseChange, takeIntoCase } from '../cases/cases.ts';
 import { resolveByEvent } from '../cases/transitions.ts';
 import { queueDeliveries } from '../delivery/queue-deliveries.ts';
-import { emit } from '../../events/emit.ts';
+import { emitTriggerFired } from '../../events/trigger-events.ts';
 import { caseSettings } from '../triggers/trigger-index.ts';
 
 export interface Firing {
@@ -60,20 +60,6 @@ async function resolve(db: Db, deps: Deps, recovery: Firing & { now: string }): 
 
 /** Once for each case that opens or changes, not for each event in it. */
 async function reportFired(db: Db, { trigger, event }: Firing, taken: CaseChange | null): Promise<void> {
-  await emit(db, {
-    account_id: trigger.account_id,
-    event: 'trigger_fired',
-    actor: automationActor(trigger),
-    resource: { type: 'trigger', id: trigger.id, name: trigger.name },
-    summary: `Trigger "${trigger.name}" fired: ${event.summary}`,
-    connection_id: event.connection_id ?? undefined,
-    account_connector_id: event.account_connector_id ?? undefined,
-    payload: {
-      trigger_id: trigger.id,
-      trigger_name: trigger.name,
-      case_id: taken?.row.id ?? null,
-      case_number: taken?.row.number ?? null,
-    },
-    causation_depth: event.causation_depth + 1,
-  });
+  const { id = null, number = null } = taken?.row ?? {};
+  await emitTriggerFired(db, { trigger, event, case_id: id, case_number: number });
 }

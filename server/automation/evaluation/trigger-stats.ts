@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Db } from '../../../db/types.ts';
-import { emit, SYSTEM_ACTOR } from '../../events/emit.ts';
+import { emitTriggerDisabled } from '../../events/trigger-events.ts';
 import type { TriggerTally } from './match-events.ts';
 
 /** A trigger is disabled after this many evaluations in a row that fail because of its rule. */
@@ -73,13 +73,7 @@ async function storeFailures(
     )
     select id, account_id, name, last_error from changed where state = 'auto_disabled'`);
   for (const trigger of disabled) {
-    await emit(db, {
-      account_id: trigger.account_id,
-      event: 'trigger_auto_disabled',
-      actor: SYSTEM_ACTOR,
-      resource: { type: 'trigger', id: trigger.id, name: trigger.name },
-      summary: `Trigger "${trigger.name}" was disabled: its rule failed ${MAX_CONSECUTIVE_ERRORS} times in a row`,
-      payload: { trigger_id: trigger.id, trigger_name: trigger.name, error_message: trigger.last_error },
-    });
+    const { last_error } = trigger;
+    await emitTriggerDisabled(db, { trigger, errors: MAX_CONSECUTIVE_ERRORS, last_error });
   }
 }

@@ -3,8 +3,7 @@ import { type TriggerRow, triggers } from '../../../db/schema/index.ts';
 import { refuseLoops } from '../../automation/triggers/action-loops.ts';
 import { validateActions } from '../../automation/triggers/validate-actions.ts';
 import type { TriggerAction } from '../../automation/triggers/action-schema.ts';
-import { emit } from '../../events/emit.ts';
-import type { EventKind } from '../../events/kinds.ts';
+import { emitTriggerChange } from '../../events/trigger-events.ts';
 import { caseSettings, DEFAULT_CASE_SETTINGS } from '../../automation/triggers/trigger-index.ts';
 import { deleteTriggerRow, forgetGroups } from '../../automation/delete-trigger.ts';
 import { sealActions } from '../../automation/triggers/action-secrets.ts';
@@ -135,19 +134,10 @@ export async function deleteTrigger(ctx: Ctx, input: { trigger_id: string }): Pr
   await emitTriggerEvent(ctx, 'trigger_deleted', trigger);
 }
 
-async function emitTriggerEvent(
+const emitTriggerEvent = (
   ctx: Ctx,
-  event: EventKind,
+  event: 'trigger_created' | 'trigger_updated' | 'trigger_deleted',
   trigger: TriggerRow,
-  changed_fields: string[] = [],
-): Promise<void> {
-  const sentence = { trigger_created: 'was created', trigger_deleted: 'was deleted' }[event as string] ?? 'was changed';
-  await emit(ctx.db, {
-    account_id: trigger.account_id,
-    event,
-    actor: actorOf(ctx.principal),
-    resource: { type: 'trigger', id: trigger.id, name: trigger.name },
-    summary: `Trigger "${trigger.name}" ${sentence}`,
-    payload: { trigger_id: trigger.id, trigger_name: trigger.name, changed_fields },
-  });
-}
+  changed_fields?: string[],
+): Promise<void> =>
+  emitTriggerChange({ db: ctx.db, actor: actorOf(ctx.principal) }, event, { trigger, changed_fields });

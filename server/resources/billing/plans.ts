@@ -5,7 +5,7 @@ import { clearAccountNotices } from '../../billing/clear-notices.ts';
 import { countOf } from '../../billing/usage-counts.ts';
 import { settlePlanLocks } from '../../billing/lock-connections.ts';
 import { noticeLimit } from '../../billing/limit-notices.ts';
-import { emit } from '../../events/emit.ts';
+import { emitPlanChanged } from '../../events/billing-events.ts';
 import { COUNTED_LIMITS, CREDIT_RATES, type Plan, PLANS, planOf } from '../../pipeline/billing-plans.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import type { ChangePlan, PlanSchema } from './schema.ts';
@@ -38,18 +38,8 @@ export async function changePlan(ctx: Ctx, input: ChangePlan): Promise<PlanSchem
   const before = await readAccountPlan(ctx.db, account_id, { now, lock: true });
   await ctx.db.update(accounts).set(input).where(eq(accounts.id, account_id));
   const after = await readAccountPlan(ctx.db, account_id, { now });
-  await emit(ctx.db, {
-    account_id,
-    event: 'plan_changed',
-    actor: actorOf(ctx.principal),
-    resource: { type: 'account', id: account_id, name: after.account.name },
-    summary: `The plan changed from ${before.plan.name} to ${after.plan.name}`,
-    payload: {
-      plan_name: after.plan.name,
-      previous_plan_name: before.plan.name,
-      payment_status: after.account.payment_status,
-    },
-  });
+  const { account, plan } = after;
+  await emitPlanChanged(ctx.db, { actor: actorOf(ctx.principal), account, plan, previous: before.plan });
   for (const limit of COUNTED_LIMITS) {
     const limit_value = after.plan.limits[limit];
     if (limit_value === null) continue;

@@ -1,22 +1,8 @@
-import type { RoleRow } from '../../../db/schema/index.ts';
-import { emit } from '../../events/emit.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { emitRoleEvent as emitEvent } from '../../events/role-events.ts';
 
-const SENTENCES = { role_created: 'was created', role_updated: 'was changed', role_deleted: 'was deleted' };
+type Emitted = Parameters<typeof emitEvent>;
 
-/** Reports a change of a role by the caller. */
-export async function emitRoleEvent(
-  ctx: Ctx,
-  event: keyof typeof SENTENCES,
-  change: { role: RoleRow; changed_fields?: string[]; before?: object; after?: object },
-): Promise<void> {
-  const { role, ...facts } = change;
-  await emit(ctx.db, {
-    account_id: ctx.principal.account_id,
-    event,
-    actor: actorOf(ctx.principal),
-    resource: { type: 'role', id: role.id, name: role.name },
-    summary: `Role "${role.name}" ${SENTENCES[event]}`,
-    payload: { role_id: role.id, role_name: role.name, permissions: role.permissions, ...facts },
-  });
-}
+/** Emits an event about a change of a role by the caller. */
+export const emitRoleEvent = ({ db, principal }: Ctx, event: Emitted[1], change: Emitted[2]): Promise<void> =>
+  emitEvent({ db, actor: actorOf(principal), account_id: principal.account_id }, event, change);

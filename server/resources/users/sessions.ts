@@ -3,7 +3,7 @@ import { eq, lt, sql } from 'drizzle-orm';
 import { sessions, users } from '../../../db/schema/index.ts';
 import { authenticate } from '../../api/authentication.ts';
 import type { Deps } from '../../deps.ts';
-import { emit } from '../../events/emit.ts';
+import { emitUserEvent } from '../../events/user-events.ts';
 import { actorOf } from '../../api/procedure.ts';
 import { rolesOf } from '../access/memberships.ts';
 
@@ -29,19 +29,10 @@ export async function openSession(deps: Deps, api_key: string): Promise<{ token:
       .update(users)
       .set({ last_login_at: now, updated_at: sql`${users.updated_at}` })
       .where(eq(users.id, principal.user_id));
-    await emit(tx, {
-      account_id: principal.account_id,
-      event: 'user_logged_in',
-      actor: actorOf(principal),
-      resource: { type: 'user', id: principal.user_id, name: principal.name },
-      summary: `${principal.name} signed in to the console`,
-      user_id: principal.user_id,
-      payload: {
-        user_id: principal.user_id,
-        email: principal.email,
-        full_name: principal.name,
-        role_names: (await rolesOf({ db: tx }, principal.user_id)).map((role) => role.name),
-      },
+    const { user_id: id, account_id, email, name: full_name } = principal;
+    await emitUserEvent({ db: tx, actor: actorOf(principal) }, 'user_logged_in', {
+      user: { id, account_id, email, full_name },
+      role_names: (await rolesOf({ db: tx }, id)).map((role) => role.name),
     });
   });
   return { token };

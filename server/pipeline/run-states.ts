@@ -12,7 +12,7 @@ export const LIVE_STREAM: StreamRunStatus[] = ['pending', 'retrying', ...HELD_ST
 
 export const isLiveRun = (status: RunStatus) => LIVE_RUN.includes(status);
 
-/** The final state of a run whose streams have all ended. A stop that was asked for wins over what the rest did. */
+/** The final status of a run whose streams have all ended. A requested stop takes precedence. */
 export function finalRunStatus(streams: StreamRunStatus[], stopRequested: boolean): RunStatus {
   const has = (status: StreamRunStatus) => streams.includes(status);
   if (stopRequested && has('stopped')) return 'stopped';
@@ -21,14 +21,14 @@ export function finalRunStatus(streams: StreamRunStatus[], stopRequested: boolea
   return has('failed') ? 'failed' : 'stopped';
 }
 
-/** Attempts in a row without a committed row, and attempts in all, before a stream is given up. */
+/** Consecutive attempts without progress, and attempts in total, after which a stream fails. */
 export const MAX_ATTEMPTS_WITHOUT_PROGRESS = 5;
 export const MAX_ATTEMPTS = 20;
 
-const LONGEST_BACKOFF_SECONDS = 1800;
+const MAX_BACKOFF_SECONDS = 1800;
 
-/** Pause before the next attempt: base × 3^(n-1) after n attempts without progress, 30 minutes at the most. */
+/** Pause before the next attempt: base × 3^(n-1) after n attempts without progress, at most 30 minutes. */
 export function backoffSeconds(attemptsWithoutProgress: number, baseSeconds: number): number {
   if (attemptsWithoutProgress === 0) return Math.min(1, baseSeconds);
-  return Math.min(baseSeconds * 3 ** (attemptsWithoutProgress - 1), LONGEST_BACKOFF_SECONDS);
+  return Math.min(baseSeconds * 3 ** (attemptsWithoutProgress - 1), MAX_BACKOFF_SECONDS);
 }

@@ -17,7 +17,7 @@ import { emitRunEvent } from '../events/run-events.ts';
 import { lockRun } from './finish-run.ts';
 import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
-/** A sign of life younger than this means that another worker really holds the stream. */
+/** A heartbeat younger than this means that another worker holds the stream. */
 const FRESH_SECONDS = 5;
 
 export interface Claim {
@@ -29,7 +29,7 @@ export interface Claim {
   destination: AccountConnectorRow;
 }
 
-/** What a worker is at: counted in memory, written with each sign of life. */
+/** Progress of a worker: counted in memory, stored with each heartbeat. */
 export interface Progress {
   rows_read: number;
   bytes_read: number;
@@ -45,8 +45,8 @@ export interface Progress {
 }
 
 /**
- * Makes this worker the holder of a stream, with a new fence. Null when there is nothing to do: the stream or run has
- * ended or is stopping, or another worker gave a sign of life just now (a job delivered twice).
+ * Claims a stream for this worker with a new fencing token. Null if there is nothing to do: the stream or run has ended
+ * or is stopping, or the job was delivered twice and the other worker's heartbeat is fresh.
  */
 export async function claimStream(db: Db, stream_run_id: string): Promise<Claim | null> {
   const [named] = await db
@@ -89,7 +89,7 @@ async function markRunning(db: Db, run: RunRow, attempt: number): Promise<RunRow
     })
     .where(eq(connectionRuns.id, run.id))
     .returning();
-  if (!running) throw new Error(`run ${run.id} is gone`);
+  if (!running) throw new Error(`run ${run.id} does not exist`);
   if (!run.started_at) await emitRunEvent(db, { event: 'connection_run_started', run: running });
   return running;
 }
@@ -99,18 +99,18 @@ async function loadPipeline(db: Db, run: RunRow, claimed: Claim['stream_run']) {
     db.select().from(connections).where(eq(connections.id, claimed.connection_id)),
     db.select().from(connectionStreams).where(eq(connectionStreams.id, claimed.stream_id)),
   ]);
-  if (!connection || !stream) throw new Error(`connection or stream of stream run ${claimed.id} is gone`);
+  if (!connection || !stream) throw new Error(`connection or stream of stream run ${claimed.id} does not exist`);
   const both = await db
     .select()
     .from(accountConnectors)
     .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
   const source = both.find((row) => row.id === connection.source_id);
   const destination = both.find((row) => row.id === connection.destination_id);
-  if (!source || !destination) throw new Error(`source or destination of connection ${connection.id} is gone`);
+  if (!source || !destination) throw new Error(`source or destination of connection ${connection.id} does not exist`);
   return { connection, stream: asRun(run, claimed, stream), source, destination };
 }
 
-/** A custom run reads and writes the stream its own way, and from the live cursor only where it says so. */
+/** A custom run has its own sync modes, and reads from the live cursor only in incremental mode. */
 function asRun(run: RunRow, { sync_mode, destination_sync_mode }: Claim['stream_run'], stream: Claim['stream']) {
   if (run.custom_run_plan_id === null) return stream;
   const state = run.custom_run_parameters?.mode === 'incremental' ? stream.state : null;
@@ -124,7 +124,7 @@ const stillHeld = (claim: Claim) =>
     inArray(streamRuns.status, HELD_STREAM),
   );
 
-/** A sign of life with the progress so far. Answers with the run's state, or null when this worker has lost the stream. */
+/** Stores a heartbeat and the progress. Returns the status of the run, or null if this worker has lost its claim. */
 export async function recordProgress(db: Db, claim: Claim, progress: Progress): Promise<RunStatus | null> {
   const [held] = await db
     .update(streamRuns)
@@ -139,7 +139,7 @@ export async function recordProgress(db: Db, claim: Claim, progress: Progress): 
   return held?.status ?? null;
 }
 
-/** Writes down what the destination has just committed. False: the stream belongs to another worker now. */
+/** Stores what the destination has just committed. False if this worker has lost its claim. */
 export async function recordCheckpoint(
   db: Db,
   claim: Claim,

@@ -4,12 +4,12 @@ import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { disableConnection } from '../catalog/disable-connection.ts';
 
-/** Both must be reached: the count alone would end a 5-minute schedule in hours, the days alone a weekly one at once. */
+/** Both must be reached: the count alone would disable a 5-minute schedule within hours, the days alone a weekly one at once. */
 const FAILED_RUNS = 30;
 const FAILED_DAYS = 7;
 
-/** After a failed run: takes a connection that has only failed for long off its schedule, and says so. */
-export const disableIfHopeless = (db: Db, connection_id: string): Promise<void> =>
+/** After a failed run: disables a connection that has been failing repeatedly. */
+export const disableIfRepeatedlyFailing = (db: Db, connection_id: string): Promise<void> =>
   disableConnection(
     db,
     and(
@@ -26,9 +26,9 @@ export const disableIfHopeless = (db: Db, connection_id: string): Promise<void> 
 
 const BROKEN_DAYS = 7;
 
-/** Takes connections off their schedule whose source or destination has been broken for a week, each once. */
+/** Disables connections whose source or destination has been broken for a week. */
 export async function disableBroken({ db }: Pick<Deps, 'db'>): Promise<void> {
-  const hopeless = await db.execute<{ id: string; end_id: string; name: string }>(sql`
+  const affected = await db.execute<{ id: string; end_id: string; name: string }>(sql`
     select c.id, b.id as end_id, b.connector_type || ' "' || b.name || '"' as name from account_connectors b
     join lateral (
       select max(e.occurred_at) as since from events e
@@ -37,7 +37,7 @@ export async function disableBroken({ db }: Pick<Deps, 'db'>): Promise<void> {
     join connections c on b.id in (c.source_id, c.destination_id)
       and c.account_id = b.account_id and c.status = 'active' and c.deleted_at is null
     where b.status = 'broken' and b.deleted_at is null`);
-  for (const { id, end_id, name } of hopeless) {
+  for (const { id, end_id, name } of affected) {
     const stillBroken = sql`exists (select from account_connectors b where b.id = ${end_id} and b.status = 'broken')`;
     await db.transaction((tx) =>
       disableConnection(tx, and(eq(connections.id, id), stillBroken), {

@@ -6,8 +6,8 @@ import { executeStream } from '../queue/jobs.ts';
 import { LIVE_STREAM } from '../pipeline/run-states.ts';
 
 /**
- * Sends jobs for waiting streams of a run, as many as the connection may do side by side. The run must be locked.
- * @returns whether any was sent.
+ * Dispatches pending streams of a run, up to the parallel streams of the connection. The run must be locked.
+ * @returns whether any stream was dispatched.
  */
 export async function dispatchStreams(
   db: Db,

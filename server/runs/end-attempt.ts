@@ -14,7 +14,7 @@ import { meterStreamRun } from '../billing/metering.ts';
 import { recordFailure, recordSuccess } from './connector-health.ts';
 import { rediscoverChanged } from '../catalog/request-discovery.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
-import { lockRun, settleRun } from './finish-run.ts';
+import { lockRun, advanceRun } from './finish-run.ts';
 import {
   backoffSeconds,
   HELD_STREAM,
@@ -28,9 +28,9 @@ export type Outcome =
   | { kind: 'succeeded' }
   | { kind: 'stopped' }
   | { kind: 'failed'; error: StoredRunError }
-  /** `wait_until`: the other side named the time, and the attempt does not count. */
+  /** `wait_until`: the server asked for this wait, so the attempt does not count. */
   | { kind: 'retry'; error: StoredRunError; wait_until: Date | null; backoff_base_seconds: number }
-  /** The worker shuts down: another one goes on at once. */
+  /** The worker shuts down; another one continues at once. */
   | { kind: 'released' };
 
 /** Ends an attempt in one transaction: stream, event, next job, and the run when this was its last stream. */
@@ -47,9 +47,12 @@ export async function endAttempt(
     eq(streamRuns.fence, claim.stream_run.fence),
     inArray(streamRuns.status, HELD_STREAM),
   );
-  const [before] = await db.select({ barren: streamRuns.attempts_without_progress }).from(streamRuns).where(held);
+  const [before] = await db
+    .select({ without_progress: streamRuns.attempts_without_progress })
+    .from(streamRuns)
+    .where(held);
   if (!before) return;
-  const attempts = { barren: before.barren + 1, all: claim.stream_run.attempt };
+  const attempts = { without_progress: before.without_progress + 1, all: claim.stream_run.attempt };
   const outcome = decide(ended.outcome, attempts, run.status === 'stopping');
   const [stream] = await db
     .update(streamRuns)
@@ -73,14 +76,14 @@ export async function endAttempt(
       await rediscoverChanged(db, queue, { claim, error: outcome.error });
     }
   }
-  await settleRun(db, queue, run);
+  await advanceRun(db, queue, run);
 }
 
-/** A stop beats a retry, and a retry needs an attempt that is left. */
-function decide(outcome: Outcome, attempts: { barren: number; all: number }, stopping: boolean): Outcome {
+/** A stop takes precedence over a retry, and a retry needs a remaining attempt. */
+function decide(outcome: Outcome, attempts: { without_progress: number; all: number }, stopping: boolean): Outcome {
   if (stopping && outcome.kind !== 'succeeded') return { kind: 'stopped' };
   if (outcome.kind !== 'retry' || outcome.wait_until) return outcome;
-  const exhausted = attempts.barren >= MAX_ATTEMPTS_WITHOUT_PROGRESS || attempts.all >= MAX_ATTEMPTS;
+  const exhausted = attempts.without_progress >= MAX_ATTEMPTS_WITHOUT_PROGRESS || attempts.all >= MAX_ATTEMPTS;
   return exhausted ? { kind: 'failed', error: outcome.error } : outcome;
 }
 

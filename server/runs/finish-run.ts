@@ -15,18 +15,18 @@ import type { Queue } from '../queue/boss.ts';
 import { dispatchStreams } from './dispatch-streams.ts';
 import { advancePlan } from './custom/advance.ts';
 import { meterEndedRun } from '../billing/metering.ts';
-import { disableIfHopeless } from './disable-connections.ts';
+import { disableIfRepeatedlyFailing } from './disable-connections.ts';
 import { emitRunEvent, type RunTotals } from '../events/run-events.ts';
 import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
-/** Takes the lock under which all changes of a run and its streams happen; the row as it is then. */
+/** Locks a run and reads it. All changes of a run and its streams happen under this lock. */
 export async function lockRun(db: Db, connection_run_id: string): Promise<RunRow | undefined> {
   const [run] = await db.select().from(connectionRuns).where(eq(connectionRuns.id, connection_run_id)).for('update');
   return run;
 }
 
-/** After a stream has changed: starts the next waiting one, or ends the run. The run must be locked. */
-export async function settleRun(db: Db, queue: Queue, run: RunRow): Promise<void> {
+/** After a stream has changed: dispatches the next one, or finishes the run. The run must be locked. */
+export async function advanceRun(db: Db, queue: Queue, run: RunRow): Promise<void> {
   const streams = await db
     .select({ status: streamRuns.status })
     .from(streamRuns)
@@ -46,8 +46,8 @@ export async function settleRun(db: Db, queue: Queue, run: RunRow): Promise<void
 }
 
 /**
- * Writes the final state of a run whose streams have all ended, its event, and what its connection remembers of it; of
- * a custom run the next chunks start.
+ * Finishes a run whose streams have all ended: stores its final state, emits its event, updates its connection, and
+ * dispatches the next chunks of a custom run.
  */
 export async function finishRun(
   db: Db,
@@ -76,12 +76,12 @@ export async function finishRun(
   const event = FINAL_EVENTS[status] ?? 'connection_failed';
   const report = () =>
     emitRunEvent(db, { event, run: ended, actor, totals: sumStreams(streams), extra: errorFacts(ended.error) });
-  // `retry_count` of a success is the number of failures before it, of a failure it counts this one too.
+  // `retry_count` is the number of failures before a success; for a failure it includes that failure.
   if (status === 'succeeded') await report();
-  // Old days that fail to load again say nothing about how the connection keeps up.
+  // A custom run that fails to reload old days says nothing about the health of the connection.
   if (run.custom_run_plan_id === null) await rememberOutcome(db, run.connection_id, status);
   if (status !== 'succeeded') await report();
-  if (status === 'failed' && run.custom_run_plan_id === null) await disableIfHopeless(db, run.connection_id);
+  if (status === 'failed' && run.custom_run_plan_id === null) await disableIfRepeatedlyFailing(db, run.connection_id);
   if (run.custom_run_plan_id !== null) await advancePlan(db, queue, { plan_id: run.custom_run_plan_id, ended: status });
 }
 
@@ -99,11 +99,11 @@ function runError(streams: StreamRunRow[], status: RunStatus): StoredRunError | 
 
 const MAX_WARNINGS = 100;
 
-/** Those of the plan, and of each stream; what both say once. */
+/** The warnings of the plan and of each stream, without duplicates. */
 function allWarnings(run: RunRow, streams: StreamRunRow[]): StoredWarning[] {
   const all = [...run.warnings, ...streams.flatMap((stream) => stream.warnings)];
-  const told = new Map(all.map((warning) => [`${warning.stream_name} ${warning.code} ${warning.message}`, warning]));
-  return [...told.values()].slice(0, MAX_WARNINGS);
+  const unique = new Map(all.map((warning) => [`${warning.stream_name} ${warning.code} ${warning.message}`, warning]));
+  return [...unique.values()].slice(0, MAX_WARNINGS);
 }
 
 const errorFacts = (error: StoredRunError | null) => ({

@@ -4,7 +4,7 @@ import type { Db } from '../../db/types.ts';
 import type { Claim } from './claim-stream.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
 
-/** Marks a running stream as waiting for quota, and says so; nothing when it is marked already, or another worker's. */
+/** Marks a running stream as rate limited and emits the event, unless it is marked already or the claim is lost. */
 export async function markRateLimited(db: Db, { run, stream_run }: Claim, rate_limited_until: string): Promise<void> {
   await db.transaction(async (tx) => {
     const [stream] = await tx

@@ -6,21 +6,21 @@ import { SYSTEM_ACTOR } from '../events/emit.ts';
 import { executeStream } from '../queue/jobs.ts';
 import { advancePlan, stalledPlans, waitsForTurn } from './custom/advance.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
-import { finishRun, lockRun, settleRun } from './finish-run.ts';
+import { finishRun, lockRun, advanceRun } from './finish-run.ts';
 import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from '../pipeline/run-states.ts';
 
-/** After that long without a sign of life a worker is dead for a stop, which has no time to wait for the queue. */
+/** A stop presumes a worker dead after this time without a heartbeat; it does not wait for the queue to notice. */
 const DEAD_SECONDS = 6;
-/** A stop ends after that long, whatever the workers do. */
+/** A stop ends after this time, whatever the workers do. */
 const STOP_GRACE_SECONDS = 60;
-/** The queue hands a dead worker's job on after some 10 s; after this long it has lost it, and it is sent anew. */
+/** The queue redelivers a dead worker's job after about 10 s. After this time the job is lost and is sent again. */
 const LOST_SECONDS = 60;
-const LONGEST_HOURS = 24;
+const MAX_RUN_HOURS = 24;
 
 /** Recovers runs that no worker will finish. Any number of workers may call it at once. */
 export async function recoverStuckRuns(deps: Deps): Promise<void> {
   for (const id of await overdueRuns(deps.db)) {
-    await deps.db.transaction((tx) => endByForce(deps, tx, id));
+    await deps.db.transaction((tx) => endStuckRun(deps, tx, id));
   }
   await resendLost(deps);
   for (const plan_id of await stalledPlans(deps.db)) {
@@ -41,13 +41,13 @@ async function overdueRuns(db: Db): Promise<string[]> {
             ${connectionRuns.stop_requested_at} < now() - make_interval(secs => ${STOP_GRACE_SECONDS})
             or ${streamRuns.heartbeat_at} < now() - make_interval(secs => ${DEAD_SECONDS})))
           or (${inArray(connectionRuns.status, LIVE_RUN)}
-            and ${connectionRuns.queued_at} < now() - make_interval(hours => ${LONGEST_HOURS})
+            and ${connectionRuns.queued_at} < now() - make_interval(hours => ${MAX_RUN_HOURS})
             and not (${connectionRuns.custom_run_plan_id} is not null and ${waitsForTurn}))`,
     );
   return rows.map((row) => row.id);
 }
 
-async function endByForce(deps: Deps, db: Db, connection_run_id: string): Promise<void> {
+async function endStuckRun(deps: Deps, db: Db, connection_run_id: string): Promise<void> {
   const run = await lockRun(db, connection_run_id);
   if (!run || !LIVE_RUN.includes(run.status)) return;
   const stopping = run.status === 'stopping';
@@ -55,7 +55,7 @@ async function endByForce(deps: Deps, db: Db, connection_run_id: string): Promis
     .update(streamRuns)
     .set({
       status: stopping ? 'stopped' : 'failed',
-      // The worker that still held it can write nothing from here on.
+      // Invalidates the claim of a worker that may still hold the stream.
       fence: sql`nextval('stream_run_fence')`,
       finished_at: sql`clock_timestamp()`,
       ...(!stopping && { error: timeout(run.status) }),
@@ -65,7 +65,7 @@ async function endByForce(deps: Deps, db: Db, connection_run_id: string): Promis
   const event = stopping ? 'stream_run_stopped' : 'stream_run_failed';
   for (const stream of ended) await emitStreamEvent(db, { event, run, stream });
   await finishRun(db, deps.queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });
-  deps.log.warn({ connection_run_id, stopping }, 'a run was ended by force');
+  deps.log.warn({ connection_run_id, stopping }, 'stuck run ended');
 }
 
 function timeout(status: string): StoredRunError {
@@ -73,8 +73,8 @@ function timeout(status: string): StoredRunError {
   return {
     code: queued ? 'queue_timeout' : 'run_timeout',
     message: queued
-      ? `No worker took the run within ${LONGEST_HOURS} hours`
-      : `The run did not end within ${LONGEST_HOURS} hours`,
+      ? `No worker started the run within ${MAX_RUN_HOURS} hours`
+      : `The run did not finish within ${MAX_RUN_HOURS} hours`,
     origin: 'platform',
     type: 'timeout',
     retryable: true,
@@ -104,7 +104,7 @@ async function resendLost(deps: Deps): Promise<void> {
         .returning({ id: streamRuns.id });
       if (!run || !taken) return;
       await deps.queue.send(tx, executeStream, { stream_run_id: id }, { account_id: run.account_id });
-      await settleRun(tx, deps.queue, run);
+      await advanceRun(tx, deps.queue, run);
     });
   }
 }

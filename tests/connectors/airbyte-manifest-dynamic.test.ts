@@ -94,7 +94,7 @@ describe('a stream that is read whole at first', () => {
 
   test('is refused when its two ways have other names, and no incremental one without two cursors', async () => {
     const other = delegating({ name: 'others' });
-    await expect(check({ manifest: other })).rejects.toThrow('both streams need the name of the whole');
+    await expect(check({ manifest: other })).rejects.toThrow('both streams need the name of the StateDelegatingStream');
     const [found] = await discover({ manifest: delegating({ incremental_sync: null }) });
     expect(found?.supported_sync_modes).toEqual(['full_refresh']);
   });

@@ -28,7 +28,7 @@ describe('an answer', () => {
     const lines = '{"items":[{"id":1},{"id":2}]}\r\n\n{"items":[{"id":1234567890123456789}]}';
     const decoder = { type: 'JsonlDecoder' };
     expect(await rowsOf(lines, decoder, { selector })).toEqual([['1'], ['2'], ['1234567890123456789']]);
-    await expect(rowsOf('{"id":1}\n{"id', decoder)).rejects.toThrow('/items, line 2 is no JSON');
+    await expect(rowsOf('{"id":1}\n{"id', decoder)).rejects.toThrow('/items, line 2 is not valid JSON');
   });
 
   test('of CSV, with its own delimiter and words for nothing', async () => {
@@ -58,7 +58,7 @@ describe('an answer', () => {
 
   test.each([
     [{ retriever: { decoder: { type: 'XmlDecoder' } } }, 'retriever.decoder: XmlDecoder is not supported'],
-    [{ retriever: { decoder: { type: 'CsvDecoder', encoding: 'latin-1' } } }, 'another encoding than UTF-8'],
+    [{ retriever: { decoder: { type: 'CsvDecoder', encoding: 'latin-1' } } }, 'an encoding other than UTF-8'],
     [{ requester: { query_properties: { type: 'QueryProperties', property_list: ['a'] } } }, 'query_properties is not'],
   ])('in a form that is not supported is refused before it is asked for: %j', async (more, message) => {
     await expect(check(one(more))).rejects.toThrow(message);

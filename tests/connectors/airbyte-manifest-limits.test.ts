@@ -42,9 +42,9 @@ describe('what is not supported', () => {
       'streams[2].retriever.partition_router[0]: CustomComponent (source.R) is not supported',
       'streams[2].retriever.decoder: XmlDecoder is not supported',
       'streams[3].retriever: AsyncRetriever is not supported',
-      'there is no variable or function "open"',
-      'there is no filter "sneak"',
-      'there is no variable or function "stream_state"',
+      'unknown variable or function "open"',
+      'unknown filter "sneak"',
+      'unknown variable or function "stream_state"',
     ])
       expect(message).toContain(place);
     await expect(discover({ manifest })).rejects.toMatchObject({ code: 'unsupported_manifest' });
@@ -72,7 +72,7 @@ describe('a document that is no manifest is refused when it is saved', () => {
   };
   test.each([
     ['broken: [', 'Line'],
-    ['[1, 2]', 'no manifest'],
+    ['[1, 2]', 'Not a manifest'],
     ['streams: &a [*a]', ''],
     [
       JSON.stringify({
@@ -81,8 +81,8 @@ describe('a document that is no manifest is refused when it is saved', () => {
       }),
       'refers to itself',
     ],
-    [JSON.stringify({ ...one(), definitions: { a: { $ref: '#/nowhere' } } }), 'names nothing'],
-    [JSON.stringify({ ...one(), definitions: laughs(20), spec: { a: { $ref: '#/definitions/l20' } } }), 'unfold'],
+    [JSON.stringify({ ...one(), definitions: { a: { $ref: '#/nowhere' } } }), 'does not exist'],
+    [JSON.stringify({ ...one(), definitions: laughs(20), spec: { a: { $ref: '#/definitions/l20' } } }), 'expand'],
     [
       JSON.stringify({
         ...manifestOf([{ type: 'DeclarativeStream', name: 'x', retriever: { $ref: '#/definitions/l9' } }]),
@@ -248,7 +248,7 @@ describe('the configuration', () => {
   test('has its secrets apart, and they come together in templates with the defaults', async () => {
     const config = { start: '2026-01-01', credentials: { kind: 'apps', apps: [{ id: 'a', secret: 's' }] } };
     expect(problemsOf({ manifest, config })).toEqual([
-      'config: "credentials.apps.0.secret" is a secret: it belongs into "secrets", in the same place',
+      'config: "credentials.apps.0.secret" is a secret. Move it to "secrets", at the same path.',
     ]);
     server.on('/items', json([]));
     const parted = { start: '2026-01-01', credentials: { kind: 'apps', apps: [{ id: 'a' }] } };

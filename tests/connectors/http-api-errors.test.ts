@@ -8,9 +8,9 @@ import {
   RetryableError,
   TimeoutError,
 } from '../../server/connectors/contract/errors.ts';
-import { HURRIED_SECONDS } from '../../server/connectors/kits/rest/send.ts';
+import { INTERACTIVE } from '../../server/connectors/kits/rest/retry.ts';
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
-import { askedWait } from '../../server/connectors/kits/rest/retry-after.ts';
+import { requestedWait } from '../../server/connectors/kits/rest/retry-after.ts';
 import { inTurn, json, startHttpServer } from '../support/http-server.ts';
 import { apiContext, problemsOf, readAll } from './http-support.ts';
 
@@ -100,7 +100,7 @@ describe('what may pass is tried again', () => {
     expect(error).toBeInstanceOf(TimeoutError);
     expect(error).toMatchObject({ code: 'request_timeout', message: expect.stringContaining('within 0.5 s') });
     expect(performance.now() - begun).toBeLessThan(5_000);
-    expect(2 * HURRIED_SECONDS).toBeLessThan(20 - 1);
+    expect(2 * INTERACTIVE.timeout_seconds).toBeLessThan(20 - 1);
   });
 
   test('but only as often as the definition says', async () => {
@@ -154,7 +154,7 @@ describe('a service that asks to wait', () => {
     [{ 'retry-after': 'soon' }, null],
     [{}, null],
   ] as [Record<string, string>, number | null][])('%p', (headers, ms) => {
-    expect(askedWait(new Headers(headers), new Date('2026-11-21T10:00:00Z'))).toBe(ms);
+    expect(requestedWait(new Headers(headers), new Date('2026-11-21T10:00:00Z'))).toBe(ms);
   });
 });
 
@@ -221,27 +221,27 @@ describe('a definition that does not hold together is refused, its place named',
     ['just text', /must be an object/],
     [
       `base_url: ${base_url}\nstreams:\n  - name: items\n    request:\n      pth: /items\n`,
-      /Line 5, streams\[0\]\.request\.path: this is missing|Line 5, streams\[0\]\.request: there is no setting "pth"/,
+      /Line 5, streams\[0\]\.request\.path: this setting is required|Line 5, streams\[0\]\.request: unknown setting "pth"/,
     ],
     [{ base_url, streams: [] }, /streams/],
-    [{ base_url, streams: [stream, stream] }, /items: the name is taken/],
+    [{ base_url, streams: [stream, stream] }, /items: another stream has the same name/],
     [
       { base_url, streams: [{ ...stream, records: 'data.[' }] },
-      /streams\[0\]\.records: This is no JMESPath expression/,
+      /streams\[0\]\.records: Not a valid JMESPath expression/,
     ],
     [{ base_url, streams: [{ ...stream, request: { path: '/{{ 1 + 1 }}' } }] }, /A reference is written/],
     [
       { base_url, streams: [{ ...stream, request: { path: '/{{ process.env }}' } }] },
-      /There is no \{\{ process\.env \}\} here/,
+      /\{\{ process\.env \}\} is not available here/,
     ],
-    [{ base_url, streams: [{ ...stream, request: { path: '/{{ parent.id }}' } }] }, /names none/],
+    [{ base_url, streams: [{ ...stream, request: { path: '/{{ parent.id }}' } }] }, /the stream has none/],
     [{ base_url, streams: [{ ...stream, parent: { stream: 'other' } }] }, /there is no stream "other"/],
     [{ base_url, streams: [{ ...stream, parent: { stream: 'items' } }] }, /its own parent/],
-    [{ base_url, streams: [{ ...stream, pagination: { type: 'page_number' } }] }, /must say \{\{ page\.number \}\}/],
-    [{ base_url, streams: [{ ...stream, incremental: { cursor_field: 'at', step_days: 1 } }] }, /needs a first one/],
+    [{ base_url, streams: [{ ...stream, pagination: { type: 'page_number' } }] }, /must use \{\{ page\.number \}\}/],
+    [{ base_url, streams: [{ ...stream, incremental: { cursor_field: 'at', step_days: 1 } }] }, /step_days needs a start/],
     [
       { base_url, authentication: { type: 'bearer', token: '{{ secrets.token }}' }, streams: [stream] },
-      /^secrets: The definition needs a value named "token"/,
+      /^secrets: The definition uses \{\{ secrets\.token \}\}/,
     ],
   ])('%p', (definition, message) => {
     expect(problem(definition)).toMatch(message);

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
-import { linkIn } from '../../server/connectors/kits/rest/pagination.ts';
+import { linkTarget } from '../../server/connectors/kits/rest/link-header.ts';
 import { type Answering, json, makeItems, paged, startHttpServer } from '../support/http-server.ts';
 import { readAll } from './http-support.ts';
 
@@ -227,5 +227,5 @@ test.each([
   ['nonsense', null],
   [null, null],
 ])('the Link header %p', (header, address) => {
-  expect(linkIn(header, 'next')).toBe(address);
+  expect(linkTarget(header, 'next')).toBe(address);
 });

@@ -74,7 +74,7 @@ test('a value that does not fit is told with its place, new fields are warned of
   server.on('/items', json([{ id: 1, more: 2 }, { id: 'no number' }]));
   await expect(read({}, { stream })).rejects.toMatchObject({
     code: 'value_does_not_fit',
-    message: expect.stringMatching(/items, page 1, record 2, field "id": the value is no integer/),
+    message: expect.stringMatching(/items, page 1, record 2, field "id": the value is not of type integer/),
   });
   server.on('/items', json([{ id: 1, more: 2 }]));
   const { rows, warnings } = await read({}, { stream });

@@ -2,46 +2,47 @@ import { type CursorTracker, trackHighest } from '../cells/cursor.ts';
 import type { Batch, Cell, ReadRequest } from '../contract/connector.ts';
 import { DataError } from '../contract/errors.ts';
 import { inBatches } from '../kits/rest/batches.ts';
-import { type ColumnSource, type RowReader, rowReader, warnOfUnknown } from '../kits/rest/rows.ts';
+import type { OpenSlice } from '../kits/rest/prefetch-pages.ts';
+import { readWithRequests } from '../kits/rest/read-scope.ts';
+import {
+  type ColumnSource,
+  compareText,
+  type RowReader,
+  rowReader,
+  rowsInRange,
+  warnOfUnknown,
+  withoutCursor,
+} from '../kits/rest/rows.ts';
 import type { DeclarativeStream } from './components/stream-components.ts';
-import { isIncremental } from './delegation.ts';
-import { declaredColumns } from './schema/fields.ts';
-import type { Page, Part } from './pagination/pages.ts';
-import { partsOf, progressAfter, type Reading, readingOf } from './partitions/slices.ts';
-import { type Context, openManifest } from './runtime.ts';
-import { streamOf } from './streams.ts';
+import { isIncremental } from './incremental/state-delegation.ts';
+import { declaredColumns } from './schema/describe-stream.ts';
+import type { Page, StreamSlice } from './retrievers/pages.ts';
+import { progressAfter, type Reading, readingOf, slicesOf } from './retrievers/slices.ts';
+import { type Context, openManifest } from './runtime/runtime.ts';
+import { streamOf } from './resolvers/streams.ts';
 
-/** A state after each of the first parts, later one a second: it holds all partitions. */
+/** A state follows each of the first slices, then one a second: it holds all partitions and may be large. */
 const EARLY_STATES = 100;
-const STATE_MS = 1000;
+const STATE_INTERVAL_MS = 1000;
 
 /** Reads a stream: partition by partition, interval by interval, page by page. */
-export async function* readStream(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
-  // Its own end, so that a reader who leaves early also ends the pages that are on their way.
-  const abort = new AbortController();
-  const stop = () => abort.abort(ctx.signal.reason);
-  ctx.signal.throwIfAborted();
-  ctx.signal.addEventListener('abort', stop, { once: true });
-  try {
-    const runtime = openManifest({ ...ctx, signal: abort.signal }, { hurry: false });
+export const readStream = (given: Context, request: ReadRequest): AsyncGenerator<Batch> =>
+  readWithRequests(given, async function* (ctx) {
+    const runtime = openManifest(ctx, { interactive: false });
     const stream = await streamOf(runtime, request.stream.name);
-    const goesOn = request.sync_mode === 'incremental' && isIncremental(stream);
-    const reading = readingOf(runtime, stream, goesOn ? request.state : null, request.window);
+    const resumes = request.sync_mode === 'incremental' && isIncremental(stream);
+    const reading = readingOf(runtime, stream, resumes ? request.state : null, request.window);
     const misfits = new Map<string, number>();
     const columns = columnSource(ctx, { stream: reading.stream, request }, misfits);
     const reader = rowReader(columns, request);
-    yield* new StreamRead(reading, { reader, request, goesOn }).batches();
+    yield* new StreamRead(reading, { reader, request, resumes }).batches();
     warnOfUnknown(ctx, stream.name, reader.unknown);
     for (const [field, count] of misfits)
       ctx.warn(
         'value_does_not_fit',
-        `${stream.name}: ${count} values of "${field}" are of another type and became NULL`,
+        `${stream.name}: ${count} values of "${field}" do not fit the type of the column and became NULL`,
       );
-  } finally {
-    ctx.signal.removeEventListener('abort', stop);
-    abort.abort();
-  }
-}
+  });
 
 function columnSource(
   ctx: Context,
@@ -54,8 +55,7 @@ function columnSource(
   );
   return {
     name: stream.name,
-    remedy:
-      'The schema of the manifest says otherwise: give the field another type there, or set unfitting_values to null',
+    remedy: 'Change the type of the field in the schema of the manifest, or set unfitting_values to null.',
     format: () => null,
     isDeclared: (column) => declared.has(column),
     ...(ctx.config.unfitting_values === 'null' && {
@@ -67,7 +67,7 @@ function columnSource(
 interface Options {
   reader: RowReader;
   request: ReadRequest;
-  goesOn: boolean;
+  resumes: boolean;
 }
 
 class StreamRead {
@@ -85,84 +85,72 @@ class StreamRead {
   }
 
   async *batches(): AsyncGenerator<Batch> {
-    const parts = partsOf(this.reading);
-    const { goesOn } = this.options;
+    const slices = slicesOf(this.reading);
+    const { resumes } = this.options;
     try {
       do {
-        yield* inBatches(this.#stretch(parts), (page) => this.#rows(page));
+        yield* inBatches(this.#pagesUntilState(slices), (page) => this.#rows(page));
         if (this.#over) this.reading.state.finish();
-        const state = goesOn ? this.reading.state.state(this.#over, (normal) => this.#shown(normal)) : null;
+        const state = resumes ? this.reading.state.state(this.#over, (normal) => this.#shown(normal)) : null;
         if (state) yield { rows: [], bytes: 0, state };
       } while (!this.#over);
     } finally {
-      await parts.return(undefined);
+      await slices.return(undefined);
     }
   }
 
-  /** Pages up to where a state is due. */
-  async *#stretch(parts: ReturnType<typeof partsOf>): AsyncGenerator<Page> {
+  async *#pagesUntilState(slices: AsyncGenerator<OpenSlice<StreamSlice, Page>>): AsyncGenerator<Page> {
     for (;;) {
-      const next = await parts.next();
+      const next = await slices.next();
       if (next.done) {
         this.#over = true;
         return;
       }
-      const { of: part, items } = next.value;
+      const { slice, items } = next.value;
       yield* items;
-      if (!this.options.goesOn) continue;
-      const state = this.#tracker(part).next([]).state;
+      if (!this.options.resumes) continue;
+      const state = this.#tracker(slice).next([]).state;
       const seen = { cursor: state?.cursor ?? null, boundary: state?.boundary ?? [] };
-      this.reading.state.note(part.key, progressAfter(this.reading, part, seen));
+      this.reading.state.note(slice.key, progressAfter(this.reading, slice, seen));
       this.#states += 1;
-      if (this.#states > EARLY_STATES && performance.now() - this.#stated < STATE_MS) continue;
+      if (this.#states > EARLY_STATES && performance.now() - this.#stated < STATE_INTERVAL_MS) continue;
       this.#stated = performance.now();
       return;
     }
   }
 
-  #tracker(part: Part): CursorTracker {
-    if (this.#tracked?.key !== part.key) {
-      const progress = this.reading.state.of(part.key);
-      const state = { cursor: progress.cursor, boundary: progress.boundary };
-      const compare = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
-      this.#tracked = { key: part.key, tracker: trackHighest({ cursorIndex: this.#width, state, compare }) };
+  #tracker({ key }: StreamSlice): CursorTracker {
+    if (this.#tracked?.key !== key) {
+      const { cursor, boundary } = this.reading.state.of(key);
+      const options = { cursorIndex: this.#width, state: { cursor, boundary }, compare: compareText };
+      this.#tracked = { key, tracker: trackHighest(options) };
     }
     return this.#tracked.tracker;
   }
 
-  /** The rows of a page that belong to the read; those that an earlier one had are left out. */
+  /** The rows of a page that belong to this read, without those that an earlier read had. */
   #rows(page: Page): Cell[][] {
     const { cursor, window } = this.reading;
     const rows = this.options.reader.rows(page);
     if (!cursor) return rows;
-    const from = page.part.from === null ? null : cursor.textOf(page.part.from);
+    const start = page.slice.from === null ? null : cursor.textOf(page.slice.from);
     const end = window?.end ? cursor.limit(window.end) : null;
-    for (const [at, row] of rows.entries()) row.push(this.#normal(page.records[at] ?? {}));
-    const within = rows.filter((row) => {
-      const normal = row[this.#width] ?? null;
-      return normal === null || ((from === null || normal >= from) && (end === null || normal < end));
-    });
-    const fresh = this.options.goesOn ? this.#tracker(page.part).next(within).rows : within;
-    for (const row of fresh) row.length = this.#width;
-    return fresh;
+    const range = { start, end, compare: compareText };
+    const inRange = rowsInRange(rows, (at) => this.#normal(page.records[at] ?? {}), range);
+    const fresh = this.options.resumes ? this.#tracker(page.slice).next(inRange).rows : inRange;
+    return withoutCursor(fresh, this.#width);
   }
 
   #normal(record: Record<string, unknown>): string | null {
     const { cursor, stream } = this.reading;
-    const normal = cursor?.normal(record[cursor.field]) ?? null;
-    if (
-      normal !== null ||
-      !cursor ||
-      record[cursor.field] === null ||
-      record[cursor.field] === undefined ||
-      record[cursor.field] === ''
-    )
-      return normal;
+    if (!cursor) return null;
+    const normal = cursor.normal(record[cursor.field]);
+    if (normal !== undefined) return normal;
     const shown = String(record[cursor.field]).slice(0, 100);
-    throw new DataError('invalid_cursor', `${stream.name}: the ${cursor.field} of a record, "${shown}", is no time`);
+    throw new DataError('invalid_cursor', `${stream.name}: the ${cursor.field} of a record is not a time: "${shown}"`);
   }
 
-  /** As the column shows it: whole days where it has no more. */
+  /** The cursor as users see it: a date for a column of dates. */
   #shown(normal: string): string {
     const { cursor_field, stream } = this.options.request;
     const name = cursor_field?.[0] ?? this.reading.cursor?.field;

@@ -1,17 +1,18 @@
 import { type CheckResult, defineSource, type StreamSchema } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
-import { describeStream } from './schema/fields.ts';
-import { partsOf, readingOf } from './partitions/slices.ts';
+import { describeStream } from './schema/describe-stream.ts';
+import { allPages, readingOf } from './retrievers/slices.ts';
+import { withRequests } from '../kits/rest/read-scope.ts';
 import { readStream } from './read.ts';
-import { type Context, openManifest, type Runtime } from './runtime.ts';
-import { type FoundStream, streamOf, streamsOf } from './streams.ts';
-import { AirbyteManifestConfig } from './settings.ts';
+import { streamOf, streamsOf } from './resolvers/streams.ts';
+import { type Context, type FoundStream, openManifest, type Runtime } from './runtime/runtime.ts';
+import { AirbyteManifestConfig } from './runtime/settings.ts';
 
 export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
   type: 'source',
   name: 'airbyte_manifest',
   display_name: 'Airbyte manifest',
-  description: "Streams of any of Airbyte's low-code connectors, by its manifest",
+  description: 'Runs a low-code connector of Airbyte from its manifest',
   category: 'http',
   version: '1.0.0',
   release_stage: 'beta',
@@ -25,15 +26,19 @@ export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
 });
 
 /** The first page of each stream that the manifest names for its check. */
-async function check(ctx: Context): Promise<CheckResult> {
-  return await withEnd(ctx, { hurry: true }, async (runtime) => {
+async function check(given: Context): Promise<CheckResult> {
+  return await withRequests(given, async (ctx) => {
+    const runtime = openManifest(ctx, { interactive: true });
     const found = await streamsOf(runtime);
     const checks: CheckResult['checks'] = [{ title: 'Manifest', status: 'passed', message: `${found.length} streams` }];
     for (const name of checkedNames(runtime, found)) {
-      const isThere = found.some(({ stream }) => stream.name === name);
-      if (!isThere && ctx.config.skip_unsupported_streams) continue;
-      if (!isThere)
-        throw new ConfigurationError('unknown_stream', `The manifest has no stream "${name}", which its check names`);
+      const exists = found.some(({ stream }) => stream.name === name);
+      if (!exists && ctx.config.skip_unsupported_streams) continue;
+      if (!exists)
+        throw new ConfigurationError(
+          'unknown_stream',
+          `The check of the manifest names the stream "${name}", which does not exist`,
+        );
       const count = await firstCount(runtime, name);
       checks.push({ title: `First page of ${name}`, status: 'passed', message: `${count} records` });
     }
@@ -42,9 +47,9 @@ async function check(ctx: Context): Promise<CheckResult> {
 }
 
 function checkedNames({ source: { check } }: Runtime, found: FoundStream[]): string[] {
-  const first = (count: number, isMeant: (one: FoundStream) => boolean) =>
+  const first = (count: number, isCounted: (one: FoundStream) => boolean) =>
     found
-      .filter(isMeant)
+      .filter(isCounted)
       .slice(0, count)
       .map(({ stream }) => stream.name);
   if (check.type === 'CheckDynamicStream') return first(check.stream_count, ({ template }) => template !== null);
@@ -57,33 +62,16 @@ function checkedNames({ source: { check } }: Runtime, found: FoundStream[]): str
 
 async function firstCount(runtime: Runtime, name: string): Promise<number> {
   const stream = await streamOf(runtime, name);
-  const parts = partsOf(readingOf({ ...runtime, concurrency: 1 }, stream, null));
-  try {
-    for await (const { items } of parts) for await (const page of items) return page.records.length;
-    return 0;
-  } finally {
-    await parts.return(undefined);
-  }
+  const pages = allPages(readingOf({ ...runtime, concurrency: 1 }, stream, null));
+  for await (const page of pages) return page.records.length;
+  return 0;
 }
 
-async function discover(ctx: Context): Promise<StreamSchema[]> {
-  return await withEnd(ctx, { hurry: false }, async (runtime) => {
+async function discover(given: Context): Promise<StreamSchema[]> {
+  return await withRequests(given, async (ctx) => {
+    const runtime = openManifest(ctx, { interactive: false });
     const streams: StreamSchema[] = [];
     for (const { stream } of await streamsOf(runtime)) streams.push(await describeStream(runtime, stream));
     return streams;
   });
-}
-
-/** Ends what is still on its way when the work is done. */
-async function withEnd<Result>(
-  ctx: Context,
-  options: { hurry: boolean },
-  work: (runtime: Runtime) => Promise<Result>,
-): Promise<Result> {
-  const abort = new AbortController();
-  try {
-    return await work(openManifest({ ...ctx, signal: AbortSignal.any([ctx.signal, abort.signal]) }, options));
-  } finally {
-    abort.abort();
-  }
 }

@@ -2,33 +2,33 @@ import type { ConnectorContext } from '../contract/connector.ts';
 import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
 import { type Authentication, createSigner } from '../kits/rest/authentication.ts';
 import { HttpClient } from '../kits/rest/client.ts';
-import type { Definition, StreamDefinition } from './definition.ts';
-import { type Call, HURRIED_SECONDS } from '../kits/rest/send.ts';
-import { Pace, Shared, sharedKey } from '../kits/rest/rate-limiter.ts';
 import type { Position } from '../kits/rest/pagination.ts';
+import { sharedLimiter } from '../kits/rest/rate-limiter.ts';
+import { INTERACTIVE } from '../kits/rest/retry.ts';
+import type { HttpRequest } from '../kits/rest/send.ts';
+import type { Definition, StreamDefinition } from './definition.ts';
 import { parseDefinition } from './parse-definition.ts';
 import type { HttpApiConfig } from './settings.ts';
 import { renderEntries, renderJson, requireText, type TemplateScope } from './template.ts';
 
 export type Context = ConnectorContext<HttpApiConfig>;
 
-/** A service as its definition tells of it, ready to be asked. */
+/** A service with its definition and a client that is ready to use. */
 export interface Api {
   ctx: Context;
   definition: Definition;
   client: HttpClient;
   base: string;
-  /** Origins that addresses in answers may lead to. */
+  /** Origins that URLs in responses may have. */
   origins: ReadonlySet<string>;
   scope: Pick<TemplateScope, 'config' | 'secrets'>;
 }
 
-const paces = new Shared<Pace>();
-/** Somebody waits for the answer of a check: it is given soon, be it a no. */
-const HURRY = { max_attempts: 2, max_wait_seconds: 5 };
-
-/** @throws ConfigurationError when the definition does not hold together */
-export function openApi(ctx: Context, options: { hurry: boolean }): Api {
+/**
+ * @param options.interactive for a check: fewer retries and short timeouts
+ * @throws ConfigurationError when the definition is not valid
+ */
+export function openApi(ctx: Context, options: { interactive: boolean }): Api {
   const { definition, problem } = parseDefinition(ctx.config.definition);
   if (!definition) throw new ConfigurationError('invalid_definition', problem);
   const { config, secrets = {} } = ctx.config;
@@ -36,20 +36,21 @@ export function openApi(ctx: Context, options: { hurry: boolean }): Api {
   const base = requireText(definition.base_url, scope).replace(/\/+$/, '');
   const parsed = URL.parse(base);
   if (!parsed || !/^https?:$/.test(parsed.protocol))
-    throw new ConfigurationError('invalid_address', `base_url is no http address: ${base}`);
+    throw new ConfigurationError('invalid_address', `base_url is not an http or https URL: ${base}`);
   const origins = new Set([parsed.origin, ...definition.allowed_origins.map((one) => new URL(one).origin)]);
   const { requests_per_second = null, concurrency } = definition.rate_limit;
-  const limits = { requests_per_second, concurrency };
-  const { timeout_seconds, retries } = definition;
+  const timeout_seconds = Math.min(
+    definition.timeout_seconds,
+    options.interactive ? INTERACTIVE.timeout_seconds : Infinity,
+  );
   const client = new HttpClient(ctx, {
     signer: createSigner(ctx, renderTexts(definition.authentication, scope)),
-    // All streams of one account at one service count together.
-    pace: paces.get(sharedKey(base, limits, secrets), () => new Pace(limits)),
-    secrets: Object.values(secrets).filter((value) => typeof value === 'string'),
+    limiter: sharedLimiter({ requests_per_second, concurrency }, base, secrets),
+    secrets,
     origins,
-    ...retries,
-    timeout_seconds: options.hurry ? Math.min(timeout_seconds, HURRIED_SECONDS) : timeout_seconds,
-    ...(options.hurry && HURRY),
+    ...definition.retries,
+    ...(options.interactive && INTERACTIVE),
+    timeout_seconds,
     max_bytes: definition.max_page_bytes,
   });
   return { ctx, definition, client, base, origins, scope };
@@ -62,12 +63,16 @@ const renderTexts = (authentication: Definition['authentication'], scope: Templa
 
 export function streamOf({ definition }: Pick<Api, 'definition'>, name: string): StreamDefinition {
   const stream = definition.streams.find((one) => one.name === name);
-  if (!stream) throw new SchemaChangedError('stream_missing', `The definition has no stream "${name}" any more`);
+  if (!stream) throw new SchemaChangedError('stream_missing', `The definition no longer has the stream "${name}"`);
   return stream;
 }
 
-/** The request of one page. @throws ConfigurationError when the path lacks a value */
-export function callOf(api: Api, stream: StreamDefinition, at: { scope: TemplateScope; position: Position }): Call {
+/** The request for one page. @throws ConfigurationError when a value in the path is missing */
+export function pageRequest(
+  api: Api,
+  stream: StreamDefinition,
+  at: { scope: TemplateScope; position: Position },
+): HttpRequest {
   const { request, pagination } = stream;
   const { position } = at;
   const size = 'size' in pagination ? pagination.size : null;

@@ -16,7 +16,7 @@ const selector = z
   .max(2000)
   .superRefine((text, ctx) => {
     const { problem } = compileSelector(text);
-    if (problem) ctx.addIssue({ code: 'custom', message: `This is no JMESPath expression: ${problem}` });
+    if (problem) ctx.addIssue({ code: 'custom', message: `Not a valid JMESPath expression: ${problem}` });
   });
 const name = z.string().min(1).max(255);
 const setting = template('config', 'secrets');
@@ -27,7 +27,7 @@ const tokenEndpoint = {
   client_id: setting,
   client_secret: setting,
   scope: setting.optional(),
-  /** Where the token endpoint wants the client's id and secret. */
+  /** Where the token endpoint expects the client ID and secret. */
   credentials_in: z.enum(['body', 'basic_header']).default('body'),
 };
 const Authentication = z.discriminatedUnion('type', [
@@ -39,13 +39,13 @@ const Authentication = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('oauth2_refresh_token'), ...tokenEndpoint, refresh_token: setting }),
 ]);
 
-/** What all ways to page have in common: when to stop. */
+/** Shared by all kinds of pagination: when to stop. */
 const stopping = {
-  /** `empty_page` costs one more request, but is right where a server gives fewer records than asked for. */
+  /** `empty_page` costs one more request, but is safe where a service returns fewer records than requested. */
   stop: z.enum(['empty_page', 'short_page']).default('empty_page'),
-  /** Ends the pages when it selects false, null or nothing of the answer. */
+  /** The pages end when it selects false, null or nothing in the response. */
   has_more: selector.optional(),
-  /** Statuses that only say that there are no more pages. */
+  /** Statuses that mean that there are no more pages. */
   end_statuses: z.array(z.int().min(400).max(499)).max(20).default([]),
   max_pages: z.int().min(1).max(10_000_000).default(1_000_000),
 };
@@ -61,19 +61,19 @@ const Pagination = z.discriminatedUnion('type', [
 export type Pagination = z.infer<typeof Pagination>;
 
 const Incremental = z.strictObject({
-  /** The field of a record that grows. */
+  /** A field of the records that grows. */
   cursor_field: name,
   type: z.enum(['time', 'number', 'text']).default('time'),
-  /** How the service wants times: in requests, and in records where they are numbers. */
+  /** Format of times in requests, and in records where they are numbers. */
   format: z.enum(['iso', 'date', 'unix', 'unix_ms']).default('iso'),
   order: z.enum(['ascending', 'none']).default('none'),
-  /** Where the first read begins. */
+  /** Start of the first read. */
   start: template('config').optional(),
-  /** Reads windows of so many days, one after the other. */
+  /** Reads in windows of this many days. */
   step_days: z.int().min(1).max(3660).optional(),
-  /** Each run reads so many days again. */
+  /** Each run reads this many days again. */
   look_back_days: z.int().min(0).max(3660).default(0),
-  /** `window.end` names the last moment of the window and not the first after it. */
+  /** `window.end` is the last moment of the window, not the first one after it. */
   end_inclusive: z.boolean().default(false),
 });
 export type Incremental = z.infer<typeof Incremental>;
@@ -95,10 +95,10 @@ const Stream = z.strictObject({
     path: inRequest,
     query: z.record(name, inRequest).default({}),
     headers: z.record(name, inRequest).default({}),
-    /** JSON; any text in it may hold references. */
+    /** JSON. Any text in it may contain references. */
     body: z.json().optional(),
   }),
-  /** What of an answer the records are. */
+  /** Selects the records in a response. */
   records: selector.default('@'),
   pagination: Pagination.default({ type: 'none' }),
   primary_key: z.union([name, z.array(name).min(1).max(20)]).optional(),
@@ -106,7 +106,7 @@ const Stream = z.strictObject({
   parent: z
     .strictObject({
       stream: name,
-      /** Columns of this stream that come from the parent's record: name here to name there. */
+      /** Columns taken from the parent's record: name in this stream to name in the parent. */
       fields: z.record(name, name).default({}),
     })
     .optional(),
@@ -119,14 +119,14 @@ export type StreamDefinition = z.infer<typeof Stream>;
 const Document = z.strictObject({
   version: z.literal(1).default(1),
   base_url: template('config'),
-  /** Origins besides that of base_url that a next address may lead to. They see the credentials. */
+  /** Origins besides that of base_url that the URL of a next page may have. They receive the credentials. */
   allowed_origins: z.array(z.url()).max(20).default([]),
   headers: z.record(name, setting).default({}),
   authentication: Authentication.default({ type: 'none' }),
   rate_limit: z
     .strictObject({
       requests_per_second: z.number().positive().max(10_000).optional(),
-      /** Requests under way at the same time, those of all streams together. */
+      /** Concurrent requests of all streams together. */
       concurrency: z.int().min(1).max(20).default(2),
     })
     .default({ concurrency: 2 }),
@@ -134,7 +134,7 @@ const Document = z.strictObject({
     .strictObject({
       max_attempts: z.int().min(1).max(20).default(5),
       base_seconds: z.number().min(0.001).max(60).default(0.5),
-      /** A longer pause that the service asks for ends the attempt, and a later one goes on. */
+      /** A longer pause that the service asks for ends the attempt, and a later attempt continues. */
       max_wait_seconds: z.number().min(0).max(3600).default(600),
     })
     .default({ max_attempts: 5, base_seconds: 0.5, max_wait_seconds: 600 }),
@@ -164,23 +164,25 @@ function streamProblems(streams: StreamDefinition[], index: number): Problem[] {
   const references = referencesIn(JSON.stringify(request));
   const refersTo = (start: string) => references.some((one) => one === start || one.startsWith(`${start}.`));
   const problems: Problem[] = [];
-  if (streams.findIndex((one) => one.name === stream.name) !== index) problems.push([['name'], 'the name is taken']);
+  if (streams.findIndex((one) => one.name === stream.name) !== index)
+    problems.push([['name'], 'another stream has the same name']);
   const carrier = CARRIERS[pagination.type];
   if (carrier && !refersTo(carrier)) {
-    problems.push([['request'], `the request must say {{ ${carrier} }} somewhere, or every page would be the first`]);
+    problems.push([['request'], `the request must use {{ ${carrier} }}, or every page would be the first`]);
   }
-  if (refersTo('parent') && !parent) problems.push([['request'], 'it refers to a parent, but names none']);
+  if (refersTo('parent') && !parent)
+    problems.push([['request'], 'the request refers to a parent, but the stream has none']);
   if (!incremental && (refersTo('cursor') || refersTo('window'))) {
-    problems.push([['request'], 'it refers to a cursor, but the stream is not incremental']);
+    problems.push([['request'], 'the request refers to a cursor, but the stream is not incremental']);
   }
   if (parent) problems.push(...parentProblems(streams, stream));
   if (incremental?.step_days && incremental.type !== 'time')
-    problems.push([['incremental', 'step_days'], 'only times have days']);
+    problems.push([['incremental', 'step_days'], 'step_days needs a cursor of type time']);
   if (incremental?.step_days && incremental.start === undefined) {
-    problems.push([['incremental', 'start'], 'reading by days needs a first one']);
+    problems.push([['incremental', 'start'], 'step_days needs a start']);
   }
   if (incremental?.order === 'ascending' && parent) {
-    problems.push([['incremental', 'order'], 'records of several parents are in no order']);
+    problems.push([['incremental', 'order'], 'records of several parents have no common order']);
   }
   return problems;
 }
@@ -197,7 +199,7 @@ function parentProblems(streams: StreamDefinition[], stream: StreamDefinition): 
     const { stream: wanted } = above;
     const found = streams.find((one) => one.name === wanted);
     if (!found) return [[['parent', 'stream'], `there is no stream "${wanted}"`]];
-    if (seen.has(wanted)) return [[['parent', 'stream'], 'it is its own parent']];
+    if (seen.has(wanted)) return [[['parent', 'stream'], 'the stream is its own parent']];
     seen.add(wanted);
     above = found.parent;
   }

@@ -1,7 +1,9 @@
 import { type CheckResult, defineSource, type StreamSchema } from '../contract/connector.ts';
-import { type Context, openApi } from './api.ts';
-import { describeStream } from '../kits/rest/columns.ts';
-import { readPages, wholeOf } from './pages.ts';
+import { withRequests } from '../kits/rest/read-scope.ts';
+import { type Api, type Context, openApi } from './api.ts';
+import { describeStream } from './columns.ts';
+import { allSlices, readPages } from './pages.ts';
+import type { StreamDefinition } from './definition.ts';
 import { readStream } from './read.ts';
 import { HttpApiConfig } from './settings.ts';
 
@@ -9,7 +11,7 @@ export const httpApiSource = defineSource<HttpApiConfig>({
   type: 'source',
   name: 'http_api',
   display_name: 'REST API',
-  description: 'Records of any JSON API over HTTP, told by a definition in YAML or JSON',
+  description: 'Records of any JSON API over HTTP, described in YAML or JSON',
   category: 'http',
   version: '1.0.0',
   release_stage: 'generally_available',
@@ -22,34 +24,28 @@ export const httpApiSource = defineSource<HttpApiConfig>({
   read: readStream,
 });
 
-/** The first page of the first stream: address, credentials, path and selector are then right. */
-async function check(ctx: Context): Promise<CheckResult> {
-  const abort = new AbortController();
-  const api = openApi({ ...ctx, signal: AbortSignal.any([ctx.signal, abort.signal]) }, { hurry: true });
-  const [stream] = api.definition.streams;
-  try {
-    let records = 0;
-    for (const slice of stream ? wholeOf(api, stream) : []) {
-      for await (const page of readPages(api, stream!, slice)) {
-        records = page.records.length;
-        break;
-      }
-      break;
-    }
+/** Reads the first page of the first stream, which exercises URL, credentials, path and selector. */
+function check(given: Context): Promise<CheckResult> {
+  return withRequests(given, async (ctx) => {
+    const api = openApi(ctx, { interactive: true });
+    const [stream] = api.definition.streams;
+    const records = stream ? await countFirstPage(api, stream) : 0;
     return { checks: [{ title: 'First page', status: 'passed', message: `${records} records of ${stream?.name}` }] };
-  } finally {
-    abort.abort();
-  }
+  });
 }
 
-async function discover(ctx: Context): Promise<StreamSchema[]> {
-  const abort = new AbortController();
-  const api = openApi({ ...ctx, signal: AbortSignal.any([ctx.signal, abort.signal]) }, { hurry: false });
-  try {
-    const streams = [];
+async function countFirstPage(api: Api, stream: StreamDefinition): Promise<number> {
+  const [slice] = allSlices(api, stream);
+  if (!slice) return 0;
+  for await (const { records } of readPages(api, stream, slice)) return records.length;
+  return 0;
+}
+
+function discover(given: Context): Promise<StreamSchema[]> {
+  return withRequests(given, async (ctx) => {
+    const api = openApi(ctx, { interactive: false });
+    const streams: StreamSchema[] = [];
     for (const stream of api.definition.streams) streams.push(await describeStream(api, stream));
     return streams;
-  } finally {
-    abort.abort();
-  }
+  });
 }

@@ -1,14 +1,14 @@
 import { ConfigurationError } from '../contract/errors.ts';
 import { rawNumber } from '../cells/json-line.ts';
 
-/** What `{{ … }}` may name. Nothing is worked out: a reference is replaced by its value, that is all. */
+/** The values that `{{ … }}` may refer to. A reference is replaced by its value; there are no expressions. */
 export interface TemplateScope {
   config?: Record<string, unknown>;
   secrets?: Record<string, unknown>;
-  /** Where the read goes on, in the format of the stream's `incremental`. */
+  /** Where the read continues, in the format of the stream's `incremental`. */
   cursor?: string | number | null;
   window?: { start: string | number | null; end: string | number | null };
-  /** The record of the parent stream, as it came. */
+  /** The unchanged record of the parent stream. */
   parent?: Record<string, unknown>;
   page?: { token: string | null; number: number; offset: number; size: number | null };
 }
@@ -22,22 +22,25 @@ const LEAVES: Partial<Record<TemplateRoot, readonly string[]>> = {
   page: ['token', 'number', 'offset', 'size'],
 };
 
-/** Names that a text refers to, e.g. `secrets.token`. */
+/** References in a text, e.g. `secrets.token`. */
 export const referencesIn = (text: string): string[] => Array.from(text.matchAll(REFERENCE), (match) => match[1] ?? '');
 
 /** What is wrong with a template, or null. */
 export function templateProblem(text: string, roots: readonly TemplateRoot[]): string | null {
   const rest = text.replaceAll(REFERENCE, '');
   if (rest.includes('{{') || rest.includes('}}'))
-    return 'A reference is written {{ name.field }}, without anything else in it';
+    return 'A reference is written {{ name.field }}, with nothing else inside the braces';
   for (const name of referencesIn(text)) {
     const [root = '', ...path] = name.split('.');
     const known = roots.find((one) => one === root);
-    if (!known) return `There is no {{ ${name} }} here: only ${roots.join(', ')}`;
+    if (!known) return `{{ ${name} }} is not available here. Available: ${roots.join(', ')}`;
     const leaves = LEAVES[known];
-    if (known === 'cursor' ? path.length > 0 : path.length === 0) return `{{ ${name} }} is no value`;
+    if (known === 'cursor' ? path.length > 0 : path.length === 0)
+      return known === 'cursor'
+        ? `{{ ${name} }} has no fields. Use {{ cursor }}.`
+        : `{{ ${name} }} needs a field, such as {{ ${name}.name }}`;
     if (leaves && (path.length > 1 || !leaves.includes(path[0] ?? ''))) {
-      return `There is no {{ ${name} }}: ${known} has ${leaves.join(', ')}`;
+      return `{{ ${name} }} does not exist. ${known} has ${leaves.join(', ')}`;
     }
   }
   return null;
@@ -55,7 +58,7 @@ function lookUp(name: string, scope: TemplateScope): unknown {
 const textOf = (value: unknown): string =>
   typeof value === 'string' ? value : (rawNumber(value) ?? JSON.stringify(value));
 
-/** The text with its references replaced; null when there is nothing for one of them. */
+/** The text with its references replaced; null when one of them has no value. */
 export function renderText(text: string, scope: TemplateScope, encode = (value: string) => value): string | null {
   let missing = false;
   const rendered = text.replaceAll(REFERENCE, (_, name: string) => {
@@ -66,15 +69,15 @@ export function renderText(text: string, scope: TemplateScope, encode = (value: 
   return missing ? null : rendered;
 }
 
-/** @throws ConfigurationError when there is nothing for one of the references. */
+/** @throws ConfigurationError when a reference has no value */
 export function requireText(text: string, scope: TemplateScope, encode?: (value: string) => string): string {
   const rendered = renderText(text, scope, encode);
   if (rendered !== null) return rendered;
   const name = referencesIn(text).find((one) => lookUp(one, scope) === null);
-  throw new ConfigurationError('missing_value', `There is no value for {{ ${name} }}`);
+  throw new ConfigurationError('missing_value', `{{ ${name} }} has no value`);
 }
 
-/** Entries whose references have nothing to say are left out: the first read has no cursor, the first page no token. */
+/** Entries whose references have no value are left out: the first read has no cursor, the first page no token. */
 export function renderEntries(entries: Record<string, string>, scope: TemplateScope): [name: string, value: string][] {
   return Object.entries(entries).flatMap(([name, text]) => {
     const value = renderText(text, scope);
@@ -82,7 +85,7 @@ export function renderEntries(entries: Record<string, string>, scope: TemplateSc
   });
 }
 
-/** A JSON value with its texts rendered. A text that is one reference and no more becomes the value with its type. */
+/** A JSON value with its texts rendered. A text that is a single reference becomes the value with its type. */
 export function renderJson(value: unknown, scope: TemplateScope): unknown {
   if (typeof value === 'string') {
     const whole = WHOLE.exec(value)?.[1];

@@ -2,10 +2,10 @@ import type { Cell, TargetColumn } from '../contract/connector.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import type { HttpDestinationConfig } from './settings.ts';
 
-/** As in JSON: PostgreSQL also has NaN, Infinity. */
+/** PostgreSQL's NaN and Infinity are not JSON numbers. */
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** The JSON object of a row: numbers with all their digits, times in RFC 3339, bytes in Base64. */
+/** Encodes rows as JSON objects: numbers with all digits, times in RFC 3339, bytes in Base64. */
 export function rowEncoder(columns: TargetColumn[]): (row: Cell[]) => string {
   const writers = columns.map((column, at) => {
     const key = `${at === 0 ? '{' : ','}${JSON.stringify(column.name)}:`;
@@ -22,10 +22,10 @@ function valueWriter({ type }: TargetColumn): (cell: string) => string {
       return (cell) => (JSON_NUMBER.test(cell) ? cell : JSON.stringify(cell));
     case 'boolean':
       return (cell) => cell;
-    // A line of JSON Lines ends at the first line feed.
+    // JSON Lines: a line feed would end the row.
     case 'json':
       return (cell) => cell.replaceAll(/[\r\n]/g, ' ');
-    // PostgreSQL's own arrays come as {…}, which may be no JSON.
+    // PostgreSQL's own arrays come as {…}, which is not JSON.
     case 'array':
       return (cell) => (cell.startsWith('[') ? cell.replaceAll(/[\r\n]/g, ' ') : JSON.stringify(cell));
     case 'timestamp_tz':
@@ -39,7 +39,7 @@ function valueWriter({ type }: TargetColumn): (cell: string) => string {
   }
 }
 
-/** `infinity` and years that RFC 3339 does not know stay as they are. */
+/** `infinity` and years outside RFC 3339 stay unchanged. */
 function zoned(cell: string): string {
   const micros = microsOf(cell);
   if (!Number.isFinite(micros)) return cell;
@@ -47,7 +47,7 @@ function zoned(cell: string): string {
   return `${text.slice(0, 10)}T${text.slice(11, 19)}${text.slice(19, 26).replace(/\.?0+$/, '')}Z`;
 }
 
-/** What a batch of encoded rows is sent as. */
+/** The request body for a batch of encoded rows. */
 export function batchBody({ format, rows_key, envelope }: HttpDestinationConfig, rows: readonly string[]): string {
   if (format === 'jsonl') return rows.map((row) => `${row}\n`).join('');
   const list = `[${rows.join(',')}]`;

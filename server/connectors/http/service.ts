@@ -1,35 +1,32 @@
 import type { ConnectorContext } from '../contract/connector.ts';
 import { type Authentication, createSigner } from '../kits/rest/authentication.ts';
 import { HttpClient } from '../kits/rest/client.ts';
-import { HURRIED_SECONDS } from '../kits/rest/send.ts';
-import { Pace, Shared, sharedKey } from '../kits/rest/rate-limiter.ts';
+import { sharedLimiter } from '../kits/rest/rate-limiter.ts';
+import { BACKGROUND, INTERACTIVE } from '../kits/rest/retry.ts';
 import type { HttpDestinationConfig } from './settings.ts';
 
-const paces = new Shared<Pace>();
-/** All streams of a run together. */
+/** Of all streams of a run together. */
 const CONCURRENCY = 4;
-const MOST_ANSWER_BYTES = 16 * 1024 * 1024;
-const PATIENT = { max_attempts: 6, max_wait_seconds: 600 };
-const HURRIED = { max_attempts: 2, max_wait_seconds: 5 };
+const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
-/** The address for a table. */
-export const addressFor = ({ url }: HttpDestinationConfig, table: string) =>
+export const urlFor = ({ url }: HttpDestinationConfig, table: string) =>
   new URL(url.replaceAll(/\{\{\s*table\s*\}\}/g, () => encodeURIComponent(table)));
 
-export function clientOf(ctx: ConnectorContext<HttpDestinationConfig>, options: { hurry: boolean }): HttpClient {
+/** @param options.interactive for a check: fewer retries and a short timeout */
+export function clientOf(ctx: ConnectorContext<HttpDestinationConfig>, options: { interactive: boolean }): HttpClient {
   const { config } = ctx;
-  const { origin } = addressFor(config, 'table');
+  const { origin } = urlFor(config, 'table');
   const secrets = [config.token, config.api_key, config.password, config.client_secret, config.refresh_token];
   const limits = { requests_per_second: config.requests_per_second ?? null, concurrency: CONCURRENCY };
   return new HttpClient(ctx, {
     signer: createSigner(ctx, authenticationOf(config)),
-    pace: paces.get(sharedKey(origin, limits, secrets), () => new Pace(limits)),
-    secrets: secrets.filter((value) => value !== undefined),
+    limiter: sharedLimiter(limits, origin, secrets),
+    secrets,
     origins: new Set([origin]),
-    ...(options.hurry ? HURRIED : PATIENT),
+    ...(options.interactive ? INTERACTIVE : BACKGROUND),
+    timeout_seconds: Math.min(config.timeout_seconds, options.interactive ? INTERACTIVE.timeout_seconds : Infinity),
     base_seconds: 0.5,
-    timeout_seconds: options.hurry ? Math.min(config.timeout_seconds, HURRIED_SECONDS) : config.timeout_seconds,
-    max_bytes: MOST_ANSWER_BYTES,
+    max_bytes: MAX_RESPONSE_BYTES,
   });
 }
 

@@ -6,13 +6,13 @@ const shownFor = (...equals: string[]) => ({
   visible_when: { parameter: 'authentication', equals },
   group: 'authentication' as const,
 });
-const secret = (label: string, ...ways: string[]) =>
+const secret = (label: string, ...methods: string[]) =>
   z
     .string()
     .min(1)
     .max(10_000)
     .optional()
-    .meta({ label, secret: true, ...shownFor(...ways) });
+    .meta({ label, secret: true, ...shownFor(...methods) });
 const OAUTH = ['oauth2_client_credentials', 'oauth2_refresh_token'];
 
 export const HttpDestinationConfig = z
@@ -21,8 +21,8 @@ export const HttpDestinationConfig = z
       .url({ protocol: /^https?$/ })
       .max(2000)
       .meta({
-        label: 'Address',
-        description: '{{ table }} in it stands for the table of the stream',
+        label: 'URL',
+        description: '{{ table }} is replaced by the name of the table',
         placeholder: 'https://api.example.com/contacts/batch',
         validates_remotely: true,
       }),
@@ -31,10 +31,10 @@ export const HttpDestinationConfig = z
       .enum(['array', 'object', 'jsonl'])
       .default('array')
       .meta({
-        label: 'Form of a batch',
+        label: 'Batch format',
         value_labels: {
-          array: 'A JSON array of rows',
-          object: 'A JSON object with the rows in it',
+          array: 'JSON array of rows',
+          object: 'JSON object that contains the rows',
           jsonl: 'JSON Lines',
         },
       }),
@@ -44,15 +44,15 @@ export const HttpDestinationConfig = z
       .max(255)
       .default('records')
       .meta({
-        label: 'Name of the rows',
-        description: 'The key of the object that holds them',
+        label: 'Rows key',
+        description: 'The property of the object that contains the rows',
         visible_when: { parameter: 'format', equals: ['object'] },
       }),
     envelope: z
       .record(z.string(), z.json())
       .default({})
       .meta({
-        label: 'Rest of the object',
+        label: 'Other properties',
         description: 'Sent with every batch',
         visible_when: { parameter: 'format', equals: ['object'] },
       }),
@@ -74,8 +74,8 @@ export const HttpDestinationConfig = z
           none: 'None',
           bearer: 'Bearer token',
           api_key_header: 'API key in a header',
-          api_key_query: 'API key in the address',
-          basic: 'User name and password',
+          api_key_query: 'API key in the query string',
+          basic: 'Username and password',
           oauth2_client_credentials: 'OAuth 2, client credentials',
           oauth2_refresh_token: 'OAuth 2, refresh token',
         },
@@ -86,23 +86,23 @@ export const HttpDestinationConfig = z
       .min(1)
       .max(255)
       .default('X-Api-Key')
-      .meta({ label: 'Name of the key', ...shownFor('api_key_header', 'api_key_query') }),
+      .meta({ label: 'Key name', ...shownFor('api_key_header', 'api_key_query') }),
     api_key: secret('API key', 'api_key_header', 'api_key_query'),
     username: z
       .string()
       .max(1000)
       .default('')
-      .meta({ label: 'User name', ...shownFor('basic') }),
+      .meta({ label: 'Username', ...shownFor('basic') }),
     password: secret('Password', 'basic'),
     oauth_address: z
       .url({ protocol: /^https?$/ })
       .optional()
-      .meta({ label: 'Address of the token endpoint', ...shownFor(...OAUTH) }),
+      .meta({ label: 'Token endpoint URL', ...shownFor(...OAUTH) }),
     client_id: z
       .string()
       .max(1000)
       .default('')
-      .meta({ label: 'Client id', ...shownFor(...OAUTH) }),
+      .meta({ label: 'Client ID', ...shownFor(...OAUTH) }),
     client_secret: secret('Client secret', ...OAUTH),
     refresh_token: secret('Refresh token', 'oauth2_refresh_token'),
     scope: z
@@ -114,31 +114,31 @@ export const HttpDestinationConfig = z
       .record(z.string(), z.string())
       .default({})
       .meta({ label: 'Headers', description: 'Sent with every batch', group: 'advanced' }),
-    batch_rows: z.int().min(1).max(10_000).default(500).meta({ label: 'Rows in a batch', group: 'advanced' }),
+    batch_rows: z.int().min(1).max(10_000).default(500).meta({ label: 'Rows per batch', group: 'advanced' }),
     batch_bytes: z
       .int()
       .min(1024)
       .max(16 * 1024 * 1024)
       .default(1024 * 1024)
-      .meta({ label: 'Bytes in a batch', group: 'advanced' }),
+      .meta({ label: 'Bytes per batch', group: 'advanced' }),
     requests_per_second: z
       .number()
       .positive()
       .max(10_000)
       .optional()
-      .meta({ label: 'Requests a second', group: 'advanced' }),
-    timeout_seconds: z.number().min(0.1).max(600).default(60).meta({ label: 'Timeout in seconds', group: 'advanced' }),
+      .meta({ label: 'Requests per second', group: 'advanced' }),
+    timeout_seconds: z.number().min(0.1).max(600).default(60).meta({ label: 'Timeout (seconds)', group: 'advanced' }),
     rejected_selector: z
       .string()
       .max(2000)
       .superRefine((text, ctx) => {
         const { problem } = compileSelector(text);
-        if (problem) ctx.addIssue({ code: 'custom', message: `No JMESPath expression: ${problem}` });
+        if (problem) ctx.addIssue({ code: 'custom', message: `Not a valid JMESPath expression: ${problem}` });
       })
       .optional()
       .meta({
-        label: 'Rows that were rejected',
-        description: 'JMESPath of the list of them, or of their number, in an answer of success',
+        label: 'Rejected rows',
+        description: 'JMESPath expression that selects their list or their number in a successful response',
         placeholder: 'errors',
         group: 'advanced',
       }),
@@ -146,21 +146,21 @@ export const HttpDestinationConfig = z
       .enum(['OPTIONS', 'HEAD', 'GET', 'none'])
       .default('OPTIONS')
       .meta({
-        label: 'Method of the test',
-        description: 'The test of the settings sends no rows',
+        label: 'Test method',
+        description: 'The connection test sends no rows',
         group: 'advanced',
         value_labels: { none: 'No request' },
       }),
   })
   .superRefine((settings, ctx) => {
-    for (const name of NEEDED[settings.authentication] ?? []) {
+    for (const name of REQUIRED[settings.authentication] ?? []) {
       if (settings[name]) continue;
       ctx.addIssue({ code: 'custom', path: [name], message: `The parameter "${name}" is missing` });
     }
   });
 export type HttpDestinationConfig = z.infer<typeof HttpDestinationConfig>;
 
-const NEEDED: Record<
+const REQUIRED: Record<
   string,
   ('token' | 'api_key' | 'username' | 'password' | 'oauth_address' | 'client_id' | 'client_secret' | 'refresh_token')[]
 > = {

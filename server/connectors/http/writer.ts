@@ -2,27 +2,27 @@ import type { Batch, ConnectorContext, StreamState, WriteCounts, Writer, WriteTa
 import type { HttpClient } from '../kits/rest/client.ts';
 import { selectorOf } from '../kits/rest/selector.ts';
 import { batchBody, rowEncoder } from './body.ts';
-import { addressFor, clientOf } from './service.ts';
+import { clientOf, urlFor } from './service.ts';
 import type { HttpDestinationConfig } from './settings.ts';
 
 type Context = ConnectorContext<HttpDestinationConfig>;
-const MOST_WARNINGS = 5;
+const MAX_WARNINGS = 5;
 
 export async function openHttpWriter(ctx: Context, target: WriteTarget): Promise<Writer> {
   return new HttpWriter(ctx, target);
 }
 
 /**
- * Sends rows in batches, in order. The service keeps no state for us, so nothing tells a repeated attempt what has
- * arrived; instead each batch has a key that is the same in every attempt, made of the stream run, the checkpoint it
- * follows, its number since then, and what is in it: a service that heeds the key takes it once, and other rows never
- * go under a key that was used.
+ * Sends rows in batches, in order. The service keeps no state for us, so a repeated attempt cannot ask what has
+ * arrived. Instead each batch has a key that is the same in every attempt: a hash of the stream run, the checkpoint
+ * before it, its number since then, and its body. A service that honors the key accepts a batch once, and different rows
+ * never get the same key.
  */
 class HttpWriter implements Writer {
   readonly committed = null;
   readonly #client: HttpClient;
   readonly #encode: (row: Batch['rows'][number]) => string;
-  readonly #rejected: ((answer: unknown) => unknown) | null;
+  readonly #rejected: ((response: unknown) => unknown) | null;
   readonly #counts: WriteCounts;
   #rows: string[] = [];
   #bytes = 0;
@@ -34,7 +34,7 @@ class HttpWriter implements Writer {
     private readonly ctx: Context,
     private readonly target: WriteTarget,
   ) {
-    this.#client = clientOf(ctx, { hurry: false });
+    this.#client = clientOf(ctx, { interactive: false });
     this.#encode = rowEncoder(target.columns);
     this.#rejected = ctx.config.rejected_selector ? selectorOf(ctx.config.rejected_selector) : null;
     this.#checkpoint = target.state_version;
@@ -46,7 +46,7 @@ class HttpWriter implements Writer {
     for (const row of batch.rows) {
       const text = this.#encode(row);
       const size = Buffer.byteLength(text) + 1;
-      // Where batches are cut depends on the rows alone: an attempt that repeats them cuts at the same places.
+      // Batches depend on the rows alone, so that a repeated attempt cuts them at the same places.
       if (this.#rows.length >= batch_rows || (this.#rows.length > 0 && this.#bytes + size > batch_bytes))
         await this.#send();
       this.#rows.push(text);
@@ -81,13 +81,13 @@ class HttpWriter implements Writer {
       ...lowercased(config.headers),
       'idempotency-key': this.#key(body),
     };
-    const answer = await this.#client.send({
+    const response = await this.#client.send({
       method: config.method,
-      url: addressFor(config, this.target.table),
+      url: urlFor(config, this.target.table),
       headers,
       body,
     });
-    const rejected = Math.min(this.#countRejected(answer.text), this.#rows.length);
+    const rejected = Math.min(this.#countRejected(response.text), this.#rows.length);
     this.#counts.rows_loaded += this.#rows.length - rejected;
     this.#counts.bytes_loaded += Buffer.byteLength(body);
     this.#counts.rows_rejected = (this.#counts.rows_rejected ?? 0) + rejected;
@@ -106,7 +106,7 @@ class HttpWriter implements Writer {
     try {
       found = this.#rejected(JSON.parse(text));
     } catch {
-      // An answer that is no JSON names no rows.
+      // A response that is not JSON names no rows.
       return 0;
     }
     const count = Array.isArray(found) ? found.length : typeof found === 'number' && found > 0 ? Math.floor(found) : 0;
@@ -116,11 +116,9 @@ class HttpWriter implements Writer {
 
   #warn(count: number, first: unknown): void {
     this.#warnings += 1;
-    if (this.#warnings > MOST_WARNINGS) return;
+    if (this.#warnings > MAX_WARNINGS) return;
     const why =
-      first === null
-        ? ''
-        : `, the first one: ${(typeof first === 'string' ? first : JSON.stringify(first)).slice(0, 300)}`;
+      first === null ? '' : `. First: ${(typeof first === 'string' ? first : JSON.stringify(first)).slice(0, 300)}`;
     this.ctx.warn('rows_rejected', `The service rejected ${count} of ${this.#rows.length} rows of a batch${why}`);
   }
 }

@@ -23,8 +23,8 @@ export interface SlackSettings {
 
 type Context = ConnectorContext<SlackSettings>;
 
-/** A longer pause than this is not waited for. */
-const LONGEST_PAUSE_SECONDS = 10;
+/** A longer pause ends the call: the caller decides when to try again. */
+const MAX_PAUSE_SECONDS = 10;
 const TIMEOUT_MS = 15_000;
 
 const silent = {
@@ -38,7 +38,7 @@ const silent = {
 };
 
 /**
- * Calls a method of the Web API. When asked to wait it does, once, and asks again.
+ * Calls a method of the Web API. Waits and retries once when Slack asks for a short pause.
  * @throws ConnectorError: AuthenticationError, ConfigurationError, RateLimitedError, RetryableError.
  */
 export async function callSlack<Result>(ctx: Context, call: (client: WebClient) => Promise<Result>): Promise<Result> {
@@ -46,8 +46,7 @@ export async function callSlack<Result>(ctx: Context, call: (client: WebClient) 
   try {
     return await call(client);
   } catch (error) {
-    if (!(error instanceof WebAPIRateLimitedError) || error.retryAfter > LONGEST_PAUSE_SECONDS)
-      throw translate(ctx, error);
+    if (!(error instanceof WebAPIRateLimitedError) || error.retryAfter > MAX_PAUSE_SECONDS) throw translate(ctx, error);
     ctx.rateLimited(afterSeconds(ctx, error.retryAfter));
     await sleep(error.retryAfter * 1000, undefined, { signal: ctx.signal });
   }
@@ -60,7 +59,7 @@ function clientOf({ config, fetch, signal }: Context): WebClient {
   return new WebClient(config.bot_token, {
     slackApiUrl: config.api_url.endsWith('/') ? config.api_url : `${config.api_url}/`,
     allowAbsoluteUrls: false,
-    // The only way out: guarded, recorded, ended by the signal.
+    // The guarded, recorded fetch, aborted by the signal.
     fetch: (url, init) =>
       fetch(url, { ...init, signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal }),
     retryConfig: { retries: 0 },
@@ -81,30 +80,30 @@ const REVOKED = new Set([
   'org_login_required',
   'ekm_access_denied',
 ]);
-const PASSING = new Set([
+const TRANSIENT = new Set([
   'internal_error',
   'fatal_error',
   'service_unavailable',
   'request_timeout',
   'team_added_to_org',
 ]);
-const SENTENCES: Record<string, string> = {
-  channel_not_found: 'Slack knows no such channel',
-  not_in_channel: 'The app is not in the channel: invite it first',
+const MESSAGES: Record<string, string> = {
+  channel_not_found: 'The channel does not exist in Slack',
+  not_in_channel: 'The app is not in the channel. Invite it first.',
   is_archived: 'The channel is archived',
-  missing_scope: 'The app lacks a scope that is needed',
-  invalid_auth: 'Slack refuses the token',
+  missing_scope: 'The app lacks a required scope: chat:write, channels:read and groups:read',
+  invalid_auth: 'Slack rejected the token',
   token_revoked: 'The token was revoked',
 };
 
 function translate(ctx: Context, error: unknown): unknown {
   if (error instanceof ConnectorError) return error;
   if (error instanceof WebAPIRateLimitedError) {
-    return new RateLimitedError(afterSeconds(ctx, error.retryAfter), `Slack asks to wait ${error.retryAfter} s`);
+    return new RateLimitedError(afterSeconds(ctx, error.retryAfter), `Slack asks to wait for ${error.retryAfter} s`);
   }
   if (error instanceof WebAPIPlatformError) return platformError(error.data.error);
   if (error instanceof WebAPIHTTPError) {
-    const message = `Slack answered with status ${error.statusCode}`;
+    const message = `Slack returned status ${error.statusCode}`;
     if (error.statusCode === 401 || error.statusCode === 403) return new AuthenticationError('invalid_auth', message);
     return error.statusCode >= 500
       ? new RetryableError('http_error', message)
@@ -113,17 +112,17 @@ function translate(ctx: Context, error: unknown): unknown {
   if (error instanceof WebAPIRequestError) {
     const { original } = error;
     if (original instanceof ConnectorError) return original;
-    return new RetryableError('request_failed', `Slack cannot be reached: ${original.message}`);
+    return new RetryableError('request_failed', `Slack is not reachable: ${original.message}`);
   }
   return error;
 }
 
-/** What answers in another shape than Slack's is named by its text, which can be a whole page. */
+/** A server other than Slack may put a whole page where Slack has an error code. */
 function platformError(given: string): ConnectorError {
   const code = /^[a-z0-9_]{1,60}$/.test(given) ? given : 'unexpected_answer';
-  const message = SENTENCES[code] ?? `Slack answered: ${code}`;
+  const message = MESSAGES[code] ?? `Slack returned the error ${code}`;
   if (REVOKED.has(code)) return new AuthenticationError(code, message);
-  if (PASSING.has(code)) return new RetryableError(code, message);
+  if (TRANSIENT.has(code)) return new RetryableError(code, message);
   return new ConfigurationError(code, message);
 }
 

@@ -4,8 +4,8 @@ import { type CheckResult, type ConnectorContext, defineDestination } from '../c
 import { ConfigurationError } from '../contract/errors.ts';
 import { callSlack, type SlackSettings } from './client.ts';
 
-const PAGE = 1000;
-/** 5,000 channels are what a list can show. */
+const PAGE_SIZE = 1000;
+/** A longer list is of no use for choosing a channel. */
 const MAX_PAGES = 20;
 
 const SlackConfig = z.object({
@@ -13,10 +13,10 @@ const SlackConfig = z.object({
     .string()
     .min(1)
     .max(500)
-    .regex(/^[\x21-\x7e]+$/, 'A token has no blanks')
+    .regex(/^[\x21-\x7e]+$/, 'A token contains no spaces')
     .meta({
       label: 'Bot token',
-      description: 'Of an app with the scopes chat:write, channels:read and groups:read',
+      description: 'Of a Slack app with the scopes chat:write, channels:read and groups:read',
       placeholder: 'xoxb-…',
       secret: true,
       group: 'authentication',
@@ -25,11 +25,11 @@ const SlackConfig = z.object({
   api_url: z
     .string()
     .max(500)
-    .regex(/^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/))/, 'Must be an https:// address')
+    .regex(/^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/))/, 'Must be an https:// URL')
     .default('https://slack.com/api/')
     .meta({
-      label: 'API address',
-      description: 'Of another server that speaks the same Web API',
+      label: 'API URL',
+      description: 'For another server that implements the Web API',
       group: 'advanced',
       validates_remotely: true,
     }),
@@ -41,7 +41,7 @@ export const slackDestination = defineDestination<SlackSettings>({
   type: 'destination',
   name: 'slack',
   display_name: 'Slack',
-  description: 'Messages of triggers in channels, one thread for each case',
+  description: 'Trigger notifications in channels, one thread per case',
   category: 'chat',
   version: '1.0.0',
   release_stage: 'generally_available',
@@ -53,7 +53,13 @@ export const slackDestination = defineDestination<SlackSettings>({
   check,
   channels,
   postMessage,
-  open: () => Promise.reject(new ConfigurationError('not_for_rows', 'Slack takes messages of triggers, no rows')),
+  open: () =>
+    Promise.reject(
+      new ConfigurationError(
+        'not_for_rows',
+        'Slack receives trigger notifications. It cannot be the destination of a connection.',
+      ),
+    ),
 });
 
 async function check(ctx: Context): Promise<CheckResult> {
@@ -67,10 +73,10 @@ async function channels(ctx: Context): Promise<ChatChannel[]> {
   const found: ChatChannel[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const answer = await callSlack(ctx, (client) =>
-      client.conversations.list({ types: 'public_channel,private_channel', limit: PAGE, cursor }),
+    const response = await callSlack(ctx, (client) =>
+      client.conversations.list({ types: 'public_channel,private_channel', limit: PAGE_SIZE, cursor }),
     );
-    for (const channel of answer.channels ?? []) {
+    for (const channel of response.channels ?? []) {
       if (channel.id === undefined) continue;
       found.push({
         id: channel.id,
@@ -81,25 +87,25 @@ async function channels(ctx: Context): Promise<ChatChannel[]> {
         member_count: channel.num_members ?? null,
       });
     }
-    cursor = answer.response_metadata?.next_cursor;
+    cursor = response.response_metadata?.next_cursor;
     if (!cursor) return found;
   }
-  ctx.log.warn('the list of channels was cut', { channels: found.length });
+  ctx.log.warn('the list of channels is incomplete', { channels: found.length });
   return found;
 }
 
 async function postMessage(ctx: Context, message: ChatMessage): Promise<{ thread: string }> {
   const { channel_id, text, thread, delivery_id } = message;
-  const answer = await callSlack(ctx, ({ chat: { postMessage: post } }) =>
+  const response = await callSlack(ctx, ({ chat: { postMessage: post } }) =>
     post({
       channel: channel_id,
       text,
       ...(thread !== null && { thread_ts: thread }),
-      // What is sent again after a lost answer carries the same id.
+      // The id stays the same when a message is sent again after a lost response.
       metadata: { event_type: 'delivery', event_payload: { delivery_id } },
       unfurl_links: false,
       unfurl_media: false,
     }),
   );
-  return { thread: thread ?? answer.ts ?? '' };
+  return { thread: thread ?? response.ts ?? '' };
 }

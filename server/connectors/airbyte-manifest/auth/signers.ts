@@ -1,6 +1,6 @@
 import { AuthenticationError, ConfigurationError } from '../../contract/errors.ts';
-import { fixed, type Signer } from '../../kits/rest/authentication.ts';
-import { basicHeader, flowSigner, type TokenContext, TokenSource } from '../../kits/rest/oauth.ts';
+import { basicSigner, bearerSigner, fixedSigner, keySigner, type Signer } from '../../kits/rest/authentication.ts';
+import { flowSigner, type TokenContext, TokenSource } from '../../kits/rest/oauth.ts';
 import { Shared, sharedKey } from '../../kits/rest/rate-limiter.ts';
 import type {
   Authenticator,
@@ -8,65 +8,56 @@ import type {
   RequestOption,
   SessionTokenAuthenticator,
 } from '../components/request-components.ts';
-import { atPath } from '../extractors/paths.ts';
+import { atPath } from '../interpolation/dpath.ts';
 import { pyText } from '../interpolation/python-literal.ts';
-import { parseSpan } from '../interpolation/python-time.ts';
-import type { Scope, Templates } from '../interpolation/template.ts';
+import { parseDuration } from '../interpolation/python-time.ts';
+import type { Interpolation } from '../interpolation/template.ts';
+import { formText, present } from '../requests/form.ts';
 
-export interface Signing {
+export interface Signing extends Interpolation {
   ctx: TokenContext;
-  templates: Templates;
-  scope: Scope;
-  /** Sends the login of a session; answers with its JSON. */
+  /** Sends the login request of a session, and returns its JSON. */
   login(authenticator: SessionTokenAuthenticator): Promise<unknown>;
 }
 
-/** @throws ConfigurationError when the configuration lacks what the way of signing needs */
+/** @throws ConfigurationError when the configuration lacks a credential */
 export function createSigner(authenticator: Authenticator | null | undefined, signing: Signing): Signer {
   const text = (template: string) => needed(signing, template);
   switch (authenticator?.type) {
     case undefined:
     case 'NoAuth':
-      return fixed(() => ({}));
-    case 'BearerAuthenticator': {
-      const authorization = `Bearer ${text(authenticator.api_token)}`;
-      return fixed(() => ({ authorization }));
-    }
+      return fixedSigner(() => ({}));
+    case 'BearerAuthenticator':
+      return bearerSigner(text(authenticator.api_token));
     case 'BasicHttpAuthenticator': {
       const password = signing.templates.text(authenticator.password, signing.scope) ?? '';
-      const authorization = basicHeader(text(authenticator.username), password);
-      return fixed(() => ({ authorization }));
+      return basicSigner(text(authenticator.username), password);
     }
     case 'ApiKeyAuthenticator': {
       const { inject_into, header, api_token } = authenticator;
       const name = inject_into ? optionName(signing, inject_into) : text(header ?? 'Authorization');
-      return keySigner(name, text(api_token), inject_into);
+      return keySigner(placeOf(inject_into), name, text(api_token));
     }
     case 'OAuthAuthenticator':
       return oauthSigner(authenticator, signing);
     case 'SessionTokenAuthenticator':
       return sessionSigner(authenticator, signing);
     case 'SelectiveAuthenticator': {
-      const chosen = atPath(signing.scope.config, authenticator.authenticator_selection_path);
-      const name = chosen === undefined || chosen === null ? '' : pyText(chosen);
+      const selected = atPath(signing.scope.config, authenticator.authenticator_selection_path);
+      const name = selected === undefined || selected === null ? '' : pyText(selected);
       const found = Object.hasOwn(authenticator.authenticators, name) ? authenticator.authenticators[name] : undefined;
       if (found) return createSigner(found, signing);
       const place = authenticator.authenticator_selection_path.join('.');
       throw new ConfigurationError(
         'unknown_authentication',
-        `The manifest knows no authentication "${name}", which config.${place} asks for`,
+        `config.${place} selects the authenticator "${name}", which the manifest does not have`,
       );
     }
   }
 }
 
-function keySigner(name: string, value: string, option: RequestOption | { inject_into: string } | undefined): Signer {
-  if (option?.inject_into !== 'request_parameter') return fixed(() => ({ [name.toLowerCase()]: value }));
-  return fixed((url) => {
-    url.searchParams.set(name, value);
-    return {};
-  });
-}
+const placeOf = (option: Pick<RequestOption, 'inject_into'> | undefined) =>
+  option?.inject_into === 'request_parameter' ? 'query' : 'header';
 
 const optionName = (signing: Signing, { field_name, field_path }: Pick<RequestOption, 'field_name' | 'field_path'>) =>
   needed(signing, field_name ?? field_path?.[0] ?? 'Authorization');
@@ -81,8 +72,7 @@ function oauthSigner(oauth: OAuthAuthenticator, signing: Signing): Signer {
   const { templates, scope, ctx } = signing;
   const text = (template: string | undefined) => (template === undefined ? null : templates.text(template, scope));
   if (oauth.token_refresh_endpoint === undefined) {
-    const authorization = `Bearer ${needed(signing, oauth.access_token_value ?? '')}`;
-    return fixed(() => ({ authorization }));
+    return bearerSigner(needed(signing, oauth.access_token_value ?? ''));
   }
   const grant = needed(signing, oauth.grant_type);
   const given = grant === 'refresh_token' ? refreshTokenOf(oauth, signing) : null;
@@ -116,7 +106,7 @@ function oauthSigner(oauth: OAuthAuthenticator, signing: Signing): Signer {
   return flowSigner(ctx, flow);
 }
 
-/** Tokens that are replaced have a place of their own in the configuration. */
+/** Rotated refresh tokens are stored at a path of their own in the configuration. */
 function refreshTokenOf(
   { refresh_token, refresh_token_updater: updater }: OAuthAuthenticator,
   signing: Signing,
@@ -125,45 +115,30 @@ function refreshTokenOf(
   return typeof found === 'string' && found !== '' ? found : needed(signing, refresh_token ?? '');
 }
 
-const present = (fields: Record<string, unknown>) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
-
 const lowered = (headers: Record<string, unknown>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), pyText(value)]));
 
-/** The fields as a form; lists repeat their name, nothing is left out. */
-export function formText(fields: Record<string, unknown>): string {
-  const form = new URLSearchParams();
-  for (const [name, value] of Object.entries(present(fields)))
-    for (const one of [value].flat()) form.append(name, pyText(one));
-  return form.toString();
-}
-
 const sessions = new Shared<TokenSource>();
-const SESSION_MICROS = 3_600_000_000;
+const DEFAULT_SESSION_MICROS = 3_600_000_000;
 
-/** A token that a login gives, fetched once for all streams, again when it is refused or has had its time. */
+/** The token of a login request, shared by all streams until it is refused or expires. */
 function sessionSigner(authenticator: SessionTokenAuthenticator, signing: Signing): Signer {
   const { session_token_path, expiration_duration, request_authentication } = authenticator;
   const source = sessions.get(sharedKey(authenticator, signing.scope.config), () => new TokenSource());
-  const life = (parseSpan(expiration_duration ?? '')?.micros ?? SESSION_MICROS) / 1000;
+  const lifetime = (parseDuration(expiration_duration ?? '')?.micros ?? DEFAULT_SESSION_MICROS) / 1000;
   const fetchToken = async () => {
     const found = atPath(await signing.login(authenticator), session_token_path);
     if (typeof found !== 'string' || found === '')
-      throw new AuthenticationError('no_token', `The login gives no token at ${session_token_path.join('.')}`);
-    return { value: found, expires: performance.now() + life };
+      throw new AuthenticationError('no_token', `The login response has no token at ${session_token_path.join('.')}`);
+    return { value: found, expires: performance.now() + lifetime };
   };
   return {
     current: () => source.get(fetchToken),
-    sign(call, token) {
-      if (request_authentication.type === 'Bearer')
-        return { url: call.url, headers: { ...call.headers, authorization: `Bearer ${token}` } };
-      const name = optionName(signing, request_authentication.inject_into);
-      return keySigner(name, token ?? '', request_authentication.inject_into).sign(call, token);
+    sign(request, token) {
+      if (request_authentication.type === 'Bearer') return bearerSigner(token ?? '').sign(request, token);
+      const { inject_into } = request_authentication;
+      return keySigner(placeOf(inject_into), optionName(signing, inject_into), token ?? '').sign(request, token);
     },
-    renew(refused) {
-      if (refused !== null) source.forget(refused);
-      return true;
-    },
+    renew: (refused) => source.forget(refused),
   };
 }

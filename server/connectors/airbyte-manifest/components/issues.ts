@@ -1,12 +1,12 @@
 import type { z } from 'zod';
 
-export interface Plain {
+export interface PlainIssue {
   path: PropertyKey[];
   message: string;
 }
 
-/** Of alternatives, the one that the value was meant for: that which does not stumble over its very kind. */
-export function plainIssues(issue: z.core.$ZodIssue, before: PropertyKey[] = []): Plain[] {
+/** Of a union, the issues of the branch that the value is most likely meant for: the one with the right basic type. */
+export function plainIssues(issue: z.core.$ZodIssue, before: PropertyKey[] = []): PlainIssue[] {
   const path = [...before, ...issue.path];
   if (issue.code !== 'invalid_union' || issue.errors.length === 0) return [{ path, message: issue.message }];
   const meant = issue.errors.find(

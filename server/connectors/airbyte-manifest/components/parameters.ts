@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from './references.ts';
 
-/** What a component is that does not say so itself, by the field that it stands in. */
+/** Types of components without a `type`, by the component and field that contain them. */
 const DEFAULT_TYPES: Record<string, Record<string, string>> = {
   DeclarativeSource: {
     check: 'CheckStream',
@@ -35,34 +35,34 @@ const DEFAULT_TYPES: Record<string, Record<string, string>> = {
   DefaultErrorHandler: { response_filters: 'HttpResponseFilter' },
 };
 
-/** A `class_name` without a type is somebody's Python. */
+/** A `class_name` without a `type` is a custom component in Python. */
 const CUSTOM = 'CustomComponent';
-/** Copies that `$parameters` may make of shared parts. */
-const MOST_COMPONENTS = 100_000;
+/** Shared components are copied for their `$parameters`: a limit on the copies. */
+const MAX_COMPONENTS = 100_000;
 
-/** A document that `$parameters` would blow up. */
+/** `$parameters` would expand the document beyond the limit. */
 export class TooManyComponents extends Error {}
 
-/** Writes types and `$parameters` into all components, as Airbyte does: a field that is there and not empty stays. */
+/** Writes types and `$parameters` into all components, as Airbyte does: a field that has a value keeps it. */
 export function propagate(document: JsonObject): JsonObject {
-  return component({ node: document, place: ['', 'source'], parameters: {}, budget: mostComponents() });
+  return component({ node: document, place: ['', 'source'], parameters: {}, budget: componentBudget() });
 }
 
-export const mostComponents = () => ({ left: MOST_COMPONENTS });
+export const componentBudget = () => ({ left: MAX_COMPONENTS });
 
 interface Step {
   node: JsonObject;
-  /** The type of what is around it, and the field. */
-  place: readonly [around: string, field: string];
+  /** The type of the parent component, and the field in it. */
+  place: readonly [parent: string, field: string];
   parameters: JsonObject;
   budget: { left: number };
-  /** Parameters of what is around a component count more than its own, unless they are empty. */
+  /** Parameters of the parent take precedence over a component's own, unless they are empty. */
   parentsWin?: boolean;
 }
 
 export function component({ node, place, parameters, budget, parentsWin = false }: Step): JsonObject {
   budget.left -= 1;
-  if (budget.left < 0) throw new TooManyComponents(`The manifest has more than ${MOST_COMPONENTS} components`);
+  if (budget.left < 0) throw new TooManyComponents(`The manifest has more than ${MAX_COMPONENTS} components`);
   const { $parameters: own, ...found } = node;
   if (isSchema(found)) return found;
   const type = found.type ?? (found.class_name === undefined ? DEFAULT_TYPES[place[0]]?.[place[1]] : CUSTOM);
@@ -72,7 +72,7 @@ export function component({ node, place, parameters, budget, parentsWin = false 
   const whole: JsonObject = { ...found, type };
   for (const [name, value] of Object.entries(known)) if (isEmpty(whole[name])) whole[name] = value;
   for (const [name, value] of Object.entries(whole)) {
-    // A parameter named like the field that it stands in would come back into itself.
+    // A parameter with the name of the field that contains it would recurse without end.
     const { [name]: _, ...below } = known;
     const step = { place: [type, name] as const, parameters: below, budget, parentsWin };
     whole[name] = within(value, step);
@@ -85,7 +85,7 @@ const within = (value: Json, step: Omit<Step, 'node'>): Json => {
   return isObject(value) ? component({ ...step, node: value }) : value;
 };
 
-/** No component itself, but it may hold some. */
+/** Not a component, but it may contain some. */
 function nested(node: JsonObject, step: Omit<Step, 'node'>): JsonObject {
   const entries = Object.entries(node).map(([name, value]): [string, Json] => {
     const holds = isObject(value) && (value.type !== undefined || value.class_name !== undefined);

@@ -1,17 +1,17 @@
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type JsonObject = { [name: string]: Json };
 
-/** A document that cannot be made whole: a reference to nothing, or to itself. */
+/** A reference to nothing, or to itself. */
 export class ReferenceError extends Error {}
 
-const DEEPEST = 100;
+const MAX_DEPTH = 100;
 const REFERENCE = /^#\/(.*)$/;
 export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * Replaces `$ref: "#/a/b"`, and texts that are such a reference, by what they name. Entries beside a `$ref` win over
- * those of what it names. Parts named twice are shared, not copied, so that no document grows.
+ * Replaces `$ref: "#/a/b"`, and texts of that form, by their targets. Entries next to a `$ref` override those of the
+ * target. Targets are shared, not copied, so that the document does not grow.
  */
 export function resolveReferences(document: JsonObject): JsonObject {
   const resolver = new Resolver(document);
@@ -26,7 +26,7 @@ class Resolver {
   constructor(private readonly document: JsonObject) {}
 
   resolve(node: Json, open: readonly string[], depth: number): Json {
-    if (depth > DEEPEST) throw new ReferenceError(`The document nests deeper than ${DEEPEST} levels`);
+    if (depth > MAX_DEPTH) throw new ReferenceError(`The document is nested deeper than ${MAX_DEPTH} levels`);
     if (typeof node === 'string') return REFERENCE.test(node) ? this.#follow(node, open, depth) : node;
     if (Array.isArray(node)) return node.map((item) => this.resolve(item, open, depth + 1));
     if (!isObject(node)) return node;
@@ -51,13 +51,13 @@ class Resolver {
   }
 }
 
-/** Names in a document may hold slashes, so the longest ones are tried too. */
+/** Names in a document may contain slashes, so several segments are tried as one name. */
 function lookUp(document: JsonObject, reference: string): Json {
   let node: Json | undefined = document;
   let parts = (REFERENCE.exec(reference)?.[1] ?? '').split('/');
   while (parts.length > 0) {
     const taken: number = parts.findIndex((_, at) => has(node, parts.slice(0, at + 1).join('/'))) + 1;
-    if (taken === 0) throw new ReferenceError(`${reference} names nothing`);
+    if (taken === 0) throw new ReferenceError(`${reference} does not exist`);
     node = child(node, parts.slice(0, taken).join('/'));
     parts = parts.slice(taken);
   }
@@ -69,7 +69,7 @@ const has = (node: Json | undefined, name: string): boolean =>
 const child = (node: Json | undefined, name: string): Json | undefined =>
   Array.isArray(node) ? node[Number(name)] : isObject(node) ? node[name] : undefined;
 
-/** Shared parts counted as often as they are named: what walking through the document takes. */
+/** The size with shared parts counted each time: the cost of walking through the document. */
 export function expandedSize(node: Json): number {
   const known = new Map<Json, number>();
   const sizeOf = (part: Json): number => {

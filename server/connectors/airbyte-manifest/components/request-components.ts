@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { templateProblems } from '../interpolation/template.ts';
 
-/** A text that may hold templates. */
+/** A text that may contain templates. */
 export const template = z.string().superRefine((text, ctx) => {
   for (const problem of templateProblems(text))
     ctx.addIssue({ code: 'custom', message: `in its template: ${problem}` });
 });
-/** A value whose texts may hold templates. */
+/** A value whose texts may contain templates. */
 const templates = z.unknown().superRefine((value, ctx) => {
   const problems = (part: unknown): string[] => {
     if (typeof part === 'string') return templateProblems(part);
@@ -27,7 +27,7 @@ export const RequestOption = z.object({
 });
 export type RequestOption = z.infer<typeof RequestOption>;
 
-/** Where credentials go: never into a body. */
+/** Credentials may not be injected into a body. */
 const SignatureOption = RequestOption.extend({ inject_into: z.enum(['request_parameter', 'header']) });
 
 const NoAuth = z.object({ type: z.literal('NoAuth') });
@@ -150,10 +150,9 @@ const FLAT = [
   z.object({ type: z.literal('IterableDecoder') }),
   z.object({
     type: z.literal('CsvDecoder'),
-    // Answers are read as UTF-8.
     encoding: z
       .string()
-      .regex(/^utf-?8(-sig)?$/i, { error: 'another encoding than UTF-8 is not supported' })
+      .regex(/^utf-?8(-sig)?$/i, { error: 'an encoding other than UTF-8 is not supported' })
       .default('utf-8'),
     delimiter: z.string().min(1).default(','),
     set_values_to_none: z.array(z.string()).nullish(),
@@ -169,7 +168,6 @@ export const Decoder = z.discriminatedUnion('type', [
     },
   }),
 ]) as unknown as z.ZodType<Decoder>;
-/** Queries for columns that the manifest picks piece by piece. */
 const refused = (what: string) => z.undefined({ error: `${what} is not supported` }).optional();
 
 export interface HttpRequester {

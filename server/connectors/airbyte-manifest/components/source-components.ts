@@ -35,13 +35,14 @@ const Resolver = z.discriminatedUnion('type', [
 ]);
 export type Resolver = z.infer<typeof Resolver>;
 
-/** Gaps of a template are filled later: only what nothing could make right is said now. */
-const Template = z.record(z.string(), z.unknown()).superRefine((gapped, ctx) => {
-  for (const { path, message } of AnyStream.safeParse(gapped).error?.issues.flatMap((one) => plainIssues(one)) ?? []) {
+/** Mappings fill in the template later: only what they cannot fix is reported now. */
+const Template = z.record(z.string(), z.unknown()).superRefine((unfilled, ctx) => {
+  for (const { path, message } of AnyStream.safeParse(unfilled).error?.issues.flatMap((one) => plainIssues(one)) ??
+    []) {
     const at = path.at(-1) === 'type' ? path.slice(0, -1) : path;
     const value = at.reduce<unknown>(
       (node, part) => (node as Record<PropertyKey, unknown> | undefined)?.[part],
-      gapped,
+      unfilled,
     );
     const isUnknownComponent = path.at(-1) === 'type' && typeof value === 'object' && value !== null;
     if (isUnknownComponent || /is not supported$|^in its template/.test(message))
@@ -56,7 +57,7 @@ const DynamicStream = z.object({
   use_parent_parameters: z.boolean().default(true),
 });
 export type DynamicStream = z.infer<typeof DynamicStream>;
-/** Streams that are there when the configuration is so. */
+/** Streams that exist while a condition on the configuration holds. */
 const Conditional = z.object({
   type: z.literal('ConditionalStreams'),
   condition: template,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Decoder, HttpRequester, Paginator, RequestOption, template } from './request-components.ts';
 
 const parameters = z.record(z.string(), z.unknown()).optional();
-/** Nobody's Python runs here, and what nobody wrote down is not guessed. */
+/** A component that changes the result when it is ignored, and so is rejected. */
 export const refused = (what: string) => z.undefined({ error: `${what} is not supported` }).optional();
 export const oneOrMore = <Item extends z.ZodType>(item: Item) =>
   z.union([z.array(item), item.transform((one) => [one])]);
@@ -66,7 +66,7 @@ const RecordSelector = z.object({
 });
 export type RecordSelector = z.infer<typeof RecordSelector>;
 
-const Moment = z.union([
+const MinMaxDatetime = z.union([
   template.transform((datetime) => ({ type: 'MinMaxDatetime' as const, datetime })),
   z.object({
     type: z.literal('MinMaxDatetime'),
@@ -77,14 +77,14 @@ const Moment = z.union([
     $parameters: parameters,
   }),
 ]);
-export type Moment = z.infer<typeof Moment>;
-const DatetimeCursor = z.object({
+export type MinMaxDatetime = z.infer<typeof MinMaxDatetime>;
+const DatetimeBasedCursor = z.object({
   type: z.literal('DatetimeBasedCursor'),
   cursor_field: template,
   datetime_format: z.string(),
   cursor_datetime_formats: z.array(z.string()).default([]),
-  start_datetime: Moment,
-  end_datetime: Moment.nullish(),
+  start_datetime: MinMaxDatetime,
+  end_datetime: MinMaxDatetime.nullish(),
   step: template.nullish(),
   cursor_granularity: z.string().nullish(),
   lookback_window: template.nullish(),
@@ -99,7 +99,7 @@ const DatetimeCursor = z.object({
   global_substream_cursor: z.boolean().nullish(),
   $parameters: parameters,
 });
-export type DatetimeCursor = z.infer<typeof DatetimeCursor>;
+export type DatetimeBasedCursor = z.infer<typeof DatetimeBasedCursor>;
 
 const ListRouter = z.object({
   type: z.literal('ListPartitionRouter'),
@@ -152,7 +152,7 @@ const ItemType: z.ZodType<ItemType> = z.union([
     },
   }),
 ]);
-/** A type of a dynamic schema; of an array with that of its items. */
+/** A type of a dynamic schema; for an array with the type of its items. */
 export type ItemType = string | { field_type: string; items?: ItemType | undefined };
 const DynamicSchema = z.object({
   type: z.literal('DynamicSchemaLoader'),
@@ -180,7 +180,7 @@ export type DynamicSchema = z.infer<typeof DynamicSchema>;
 const SchemaLoader = z.discriminatedUnion('type', [
   DynamicSchema,
   z.object({ type: z.literal('InlineSchemaLoader'), schema: z.record(z.string(), z.unknown()).optional() }),
-  // The file is no part of the document: the records tell their types instead.
+  // The schema file is not part of the manifest: types are inferred from records.
   z.object({ type: z.literal('JsonFileSchemaLoader') }),
 ]);
 export type SchemaLoader = z.infer<typeof SchemaLoader>;
@@ -192,7 +192,7 @@ export interface DeclarativeStream {
   primary_key?: string | string[] | string[][] | null | undefined;
   retriever: Retriever;
   schema_loader: SchemaLoader[];
-  incremental_sync?: DatetimeCursor | null | undefined;
+  incremental_sync?: DatetimeBasedCursor | null | undefined;
   transformations: Transformation[];
   $parameters?: Record<string, unknown> | undefined;
 }
@@ -203,7 +203,7 @@ const DeclarativeStream = z.object({
   primary_key: z.union([z.string(), z.array(z.string()), z.array(z.array(z.string()))]).nullish(),
   retriever: z.discriminatedUnion('type', [Retriever]),
   schema_loader: oneOrMore(SchemaLoader).default([]),
-  incremental_sync: z.discriminatedUnion('type', [DatetimeCursor]).nullish(),
+  incremental_sync: z.discriminatedUnion('type', [DatetimeBasedCursor]).nullish(),
   transformations: z
     .array(Transformation)
     .nullish()
@@ -212,13 +212,13 @@ const DeclarativeStream = z.object({
   $parameters: parameters,
 }) as unknown as z.ZodType<DeclarativeStream>;
 
-/** One stream that is read whole at first, and by another way from what that found on. */
+/** Two streams under one name: a full one for the first read, an incremental one afterwards. */
 export interface StateDelegatingStream {
   type: 'StateDelegatingStream';
   name: string;
   full_refresh_stream: DeclarativeStream;
   incremental_stream: DeclarativeStream;
-  /** What is older than that is no longer told by the incremental stream. */
+  /** How long the service keeps the changes that the incremental stream returns. */
   api_retention_period?: string | null | undefined;
   $parameters?: Record<string, unknown> | undefined;
 }
@@ -232,7 +232,7 @@ const StateDelegatingStream = z
     $parameters: parameters,
   })
   .refine(({ name, full_refresh_stream: full, incremental_stream: rest }) => full.name === name && rest.name === name, {
-    error: 'both streams need the name of the whole',
+    error: 'both streams need the name of the StateDelegatingStream',
   }) as unknown as z.ZodType<StateDelegatingStream>;
 
 export type AnyStream = DeclarativeStream | StateDelegatingStream;

@@ -1,58 +1,46 @@
 import type { ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
-import type { DatetimeCursor, DeclarativeStream, Moment } from '../components/stream-components.ts';
-import { parseSpan, parseTime, PySpan, PyTime, strftime, strptime } from '../interpolation/python-time.ts';
+import type { Progress } from '../../kits/rest/progress.ts';
+import type { DatetimeBasedCursor, DeclarativeStream, MinMaxDatetime } from '../components/stream-components.ts';
+import { parseDuration, parseTime, PyDuration, PyTime, strftime, strptime } from '../interpolation/python-time.ts';
 import type { Scope, Templates } from '../interpolation/template.ts';
 import { pyText } from '../interpolation/python-literal.ts';
 import { digitsOf } from '../../cells/json-cells.ts';
 
-/** How far the read of a stream, or of one partition of it, has come. Times in the canonical text. */
-export interface Progress {
-  /** The highest cursor seen. */
-  cursor: string | null;
-  /** Hashes of the rows that have it. */
-  boundary: string[];
-  /** Everything before it has been asked for. */
-  read_until: string | null;
-  /** The read came to its end. */
-  complete: boolean;
-}
-
-export const NO_PROGRESS: Progress = { cursor: null, boundary: [], read_until: null, complete: false };
-
-/** One part of a read: what is asked for, and where the next one begins. In microseconds. */
+/** One step of a read, in microseconds. */
 export interface Interval {
   start: number;
-  /** What is asked for as the end: services take it in. */
+  /** The end that is requested. Services include it. */
   end: number;
+  /** Start of the next interval. */
   next: number;
   is_last: boolean;
 }
 
-export interface Span {
+export interface ReadRange {
   /** Rows before it have been read; null: none. */
   from: number | null;
   intervals: Iterable<Interval>;
 }
 
-/** The datetime cursor of a stream, its templates worked out. */
-export class Cursor {
+/** The DatetimeBasedCursor of a stream, with its templates evaluated. */
+export class DatetimeCursor {
   readonly field: string;
   readonly #scope: Scope;
 
   constructor(
-    readonly definition: DatetimeCursor,
+    readonly definition: DatetimeBasedCursor,
     private readonly templates: Templates,
     scope: Scope,
     private readonly now: () => Date,
   ) {
     this.#scope = { ...scope, parameters: definition.$parameters ?? {} };
     this.field = this.#text(definition.cursor_field) ?? '';
-    if (this.field === '') throw new ConfigurationError('invalid_cursor', 'The manifest names no cursor field');
+    if (this.field === '') throw new ConfigurationError('invalid_cursor', 'The manifest has no cursor field');
   }
 
-  /** The canonical text of a record's cursor; null for none; undefined for what is no time. */
+  /** The canonical text of a record's cursor; null for no value; undefined for a value that is not a time. */
   normal(value: unknown): string | null | undefined {
     if (value === null || value === undefined || value === '') return null;
     const text = typeof value === 'string' ? value : (digitsOf(value) ?? pyText(value));
@@ -65,7 +53,7 @@ export class Cursor {
     return time ? timestampText(time.micros) : undefined;
   }
 
-  /** A moment in the form of `normal`. */
+  /** A time in the form of `normal`. */
   textOf(micros: number): string {
     return timestampText(micros);
   }
@@ -75,7 +63,7 @@ export class Cursor {
     return timestampText(day(text));
   }
 
-  /** What templates see as the interval. */
+  /** The interval as templates see it. */
   interval({ start, end }: Interval): Record<string, string> {
     const { partition_field_start, partition_field_end, datetime_format } = this.definition;
     return {
@@ -84,9 +72,9 @@ export class Cursor {
     };
   }
 
-  /** @param sliced whether the service is told of the parts at all */
-  span(progress: Progress, window: ReadRequest['window'], sliced: boolean): Span {
-    const first = window?.start ? day(window.start) : this.#moment(this.definition.start_datetime);
+  /** @param sliced whether requests contain the interval: otherwise a read has a single one */
+  range(progress: Progress, window: ReadRequest['window'], sliced: boolean): ReadRange {
+    const first = window?.start ? day(window.start) : this.#minMaxDatetime(this.definition.start_datetime);
     const until = Math.min(this.#end(), window?.end ? day(window.end) : Infinity);
     const reached = this.#reached(progress);
     const from = Math.max(first, reached ?? -Infinity);
@@ -97,17 +85,17 @@ export class Cursor {
   #end(): number {
     const now = this.now().getTime() * 1000;
     const { end_datetime } = this.definition;
-    return end_datetime ? Math.min(this.#moment(end_datetime), now) : now;
+    return end_datetime ? Math.min(this.#minMaxDatetime(end_datetime), now) : now;
   }
 
-  /** Where a read goes on: what was cut short where it stood, what came to its end a little before. */
+  /** Where a read continues: at its progress when it was cut short, otherwise before it by the lookback window. */
   #reached({ cursor, read_until, complete }: Progress): number | null {
     if (!complete && read_until !== null) return microsOf(read_until);
     if (cursor === null) return null;
-    // A cursor ahead of the clock says nothing about what is still to come before it.
+    // A cursor ahead of the clock says nothing about records that are still to come before it.
     const at = Math.min(microsOf(cursor), read_until === null ? Infinity : microsOf(read_until));
     const back = this.#text(this.definition.lookback_window);
-    return complete && back !== null ? new PyTime(at).plus(this.#span(back), -1).micros : at;
+    return complete && back !== null ? new PyTime(at).plus(this.#duration(back), -1).micros : at;
   }
 
   *#intervals(
@@ -116,9 +104,11 @@ export class Cursor {
     { sliced, window }: { sliced: boolean; window: boolean },
   ): Generator<Interval> {
     if (from > until || (window && from === until) || this.#isEmpty(from, until)) return;
-    const granularity = this.definition.cursor_granularity ? this.#span(this.definition.cursor_granularity).micros : 0;
+    const granularity = this.definition.cursor_granularity
+      ? this.#duration(this.definition.cursor_granularity).micros
+      : 0;
     const step = this.#text(this.definition.step);
-    const length = step === null ? null : this.#span(step);
+    const length = step === null ? null : this.#duration(step);
     const last = window ? Math.max(from, until - granularity) : until;
     if (length === null || !sliced || (length.micros <= 0 && length.months <= 0)) {
       yield { start: from, end: last, next: until, is_last: true };
@@ -135,13 +125,13 @@ export class Cursor {
     }
   }
 
-  /** Services that take a start before its end alone are not asked for anything else. */
+  /** For services that require the start to be before the end. */
   #isEmpty(start: number, end: number): boolean {
     const { is_compare_strictly, datetime_format: format } = this.definition;
     return is_compare_strictly === true && strftime(new PyTime(start), format) === strftime(new PyTime(end), format);
   }
 
-  #moment({ datetime, ...limits }: Moment): number {
+  #minMaxDatetime({ datetime, ...limits }: MinMaxDatetime): number {
     const format = 'datetime_format' in limits ? limits.datetime_format : '';
     const found = this.#time(datetime, format);
     const least = 'min_datetime' in limits && limits.min_datetime ? this.#time(limits.min_datetime, format) : -Infinity;
@@ -152,23 +142,21 @@ export class Cursor {
   #time(template: string, format: string): number {
     const text = this.#text(template);
     if (text === null)
-      throw new ConfigurationError(
-        'missing_value',
-        `There is no time where the manifest says ${template.slice(0, 200)}`,
-      );
+      throw new ConfigurationError('missing_value', `The configuration has no time for ${template.slice(0, 200)}`);
     const time = strptime(text, format || this.definition.datetime_format) ?? parseTime(text);
     if (!time)
       throw new ConfigurationError(
         'invalid_start',
-        `"${text.slice(0, 100)}" is no time in the form ${format || this.definition.datetime_format}`,
+        `"${text.slice(0, 100)}" is not a time in the format ${format || this.definition.datetime_format}`,
       );
     return time.micros;
   }
 
-  #span(text: string): PySpan {
-    const span = parseSpan(text);
-    if (!span) throw new ConfigurationError('invalid_duration', `"${text.slice(0, 100)}" is no ISO 8601 duration`);
-    return span;
+  #duration(text: string): PyDuration {
+    const duration = parseDuration(text);
+    if (!duration)
+      throw new ConfigurationError('invalid_duration', `"${text.slice(0, 100)}" is not an ISO 8601 duration`);
+    return duration;
   }
 
   #text(template: string | null | undefined): string | null {
@@ -178,12 +166,12 @@ export class Cursor {
 
 function day(text: string): number {
   const micros = microsOf(text);
-  if (!Number.isFinite(micros)) throw new ConfigurationError('invalid_start', `"${text.slice(0, 100)}" is no time`);
+  if (!Number.isFinite(micros)) throw new ConfigurationError('invalid_start', `"${text.slice(0, 100)}" is not a time`);
   return micros;
 }
 
-/** Whether a request is told of the interval: otherwise every part would be the whole. */
-export function isSliced({ retriever, incremental_sync: cursor }: DeclarativeStream): boolean {
+/** Whether requests contain the interval. Otherwise each would return the whole stream. */
+export function usesInterval({ retriever, incremental_sync: cursor }: DeclarativeStream): boolean {
   if (!cursor) return false;
   if (cursor.start_time_option || cursor.end_time_option) return true;
   const { partition_field_start, partition_field_end } = cursor;

@@ -1,15 +1,15 @@
 import { pyText } from './python-literal.ts';
-import { FILTERS } from './filters.ts';
-import { attributeOf } from './methods.ts';
-import type { CallNode, Node } from './nodes.ts';
-import { operate } from './operators.ts';
-import { passesTest } from './tests.ts';
+import { FILTERS } from './jinja-filters.ts';
+import { attributeOf } from './python-methods.ts';
+import type { CallNode, Node } from './template-nodes.ts';
+import { operate } from './jinja-operators.ts';
+import { passesTest } from './jinja-tests.ts';
 import {
   bounded,
   type Callable,
   isMapping,
   itemsOf,
-  MOST_STEPS,
+  MAX_STEPS,
   type Named,
   numberArgument,
   numberOf,
@@ -28,7 +28,7 @@ const CONSTANTS: Record<string, unknown> = {
   None: null,
 };
 
-/** Runs a template over a closed world: the values of its scope and the functions it is given, nothing else. */
+/** Evaluates a template. It has access to the given scope and functions, and to nothing else. */
 export class Evaluator {
   #steps = 0;
   readonly #locals = new Map<string, unknown>();
@@ -38,7 +38,7 @@ export class Evaluator {
     private readonly functions: Readonly<Record<string, Callable>>,
   ) {}
 
-  /** The text of parts, one after the other. */
+  /** The concatenated text of the nodes. */
   render(nodes: readonly Node[]): string {
     let out = '';
     for (const node of nodes) out = bounded(out + this.#part(node));
@@ -62,7 +62,7 @@ export class Evaluator {
     else if (target.type === 'TupleLiteral') {
       const items = itemsOf(value);
       for (const [at, part] of target.value.entries()) this.#assign(part, items[at]);
-    } else throw new TemplateError('only names can be set');
+    } else throw new TemplateError('only a name can be assigned');
   }
 
   #loop({ loopvar, iterable, body, defaultBlock }: Extract<Node, { type: 'For' }>): string {
@@ -89,10 +89,10 @@ export class Evaluator {
 
   #step(): void {
     this.#steps += 1;
-    if (this.#steps > MOST_STEPS) throw new TemplateError(`a template takes more than ${MOST_STEPS} steps`);
+    if (this.#steps > MAX_STEPS) throw new TemplateError(`the template takes more than ${MAX_STEPS} steps`);
   }
 
-  /** The value of an expression; undefined when it names what is not there. */
+  /** The value of an expression; undefined when its variable does not exist. */
   value(node: Node): unknown {
     this.#step();
     switch (node.type) {
@@ -124,7 +124,7 @@ export class Evaluator {
       case 'UnaryExpression':
         return this.#unary(node);
       default:
-        throw new TemplateError(`${node.type} is no value`);
+        throw new TemplateError(`${node.type} is not an expression`);
     }
   }
 
@@ -153,7 +153,7 @@ export class Evaluator {
 
   #member({ object, property, computed }: Extract<Node, { type: 'MemberExpression' }>): unknown {
     const whole = this.value(object);
-    if (whole === undefined) throw new UndefinedError('something that is not there is looked into');
+    if (whole === undefined) throw new UndefinedError('a member of an undefined value is used');
     if (property.type === 'SliceExpression') return this.#slice(whole, property);
     const key = computed ? this.value(property) : (property as { value: string }).value;
     const methodFirst = !computed && !(isMapping(whole) && !METHODS.has(String(key)));
@@ -178,7 +178,7 @@ export class Evaluator {
 
   #call({ callee, args }: CallNode): unknown {
     const called = this.value(callee);
-    if (called === undefined) throw new UndefinedError('something that is not there is called');
+    if (called === undefined) throw new UndefinedError('an undefined function is called');
     if (typeof called !== 'function') throw new TemplateError(`${typeName(called)} cannot be called`);
     const { positional, named } = this.#arguments(args);
     return bounded((called as Callable)(positional, named));
@@ -187,9 +187,9 @@ export class Evaluator {
   #filter({ operand, filter }: Extract<Node, { type: 'FilterExpression' }>): unknown {
     const called = filter.type === 'Identifier' ? filter : (filter.callee as { value: string });
     const apply = Object.hasOwn(FILTERS, called.value) ? FILTERS[called.value] : undefined;
-    if (!apply) throw new TemplateError(`there is no filter "${called.value}"`);
+    if (!apply) throw new TemplateError(`unknown filter "${called.value}"`);
     const { positional, named } = this.#arguments(filter.type === 'Identifier' ? [] : filter.args);
-    // `x.y.z | default(…)`: what is not there is what the filter is for.
+    // `x.y.z | default(…)`: the filter is for undefined values, so they are no error here.
     const lenient = called.value === 'default' || called.value === 'd';
     const value = lenient ? this.#orUndefined(operand) : this.value(operand);
     return bounded(apply([value, ...positional], named));
@@ -217,7 +217,7 @@ export class Evaluator {
 
 const isComparison = (operator: string) => /^([<>]=?|==|!=)$/.test(operator);
 
-/** As in Jinja, `a.get` is the method even where the mapping has such an entry. */
+/** As in Jinja, `a.get` is the method even when the mapping has an entry of that name. */
 const METHODS = new Set(['get', 'items', 'keys', 'values']);
 
 function entryOf(whole: unknown, key: unknown): unknown {

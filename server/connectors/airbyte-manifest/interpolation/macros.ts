@@ -1,5 +1,5 @@
 import { pyText } from './python-literal.ts';
-import { parseSpan, PyTime, strftime, strptime, parseTime } from './python-time.ts';
+import { parseDuration, PyTime, strftime, strptime, parseTime } from './python-time.ts';
 import {
   type Callable,
   compare,
@@ -14,7 +14,7 @@ import {
 const DAY = 86_400_000_000;
 const DEFAULT_FORMAT = '%Y-%m-%dT%H:%M:%S.%f%z';
 
-/** The documented functions of manifests. @param now the one clock there is */
+/** The documented macros of manifests. @param now the clock of the connector */
 export function macros(now: () => Date): Record<string, Callable> {
   const current = () => new PyTime(now().getTime() * 1000);
   return {
@@ -34,9 +34,9 @@ export function macros(now: () => Date): Record<string, Callable> {
       return strftime(moved, textArgument(format));
     },
     duration: ([text]) => {
-      const span = parseSpan(textArgument(text));
-      if (!span) throw new TemplateError(`"${pyText(text)}" is no ISO 8601 duration`);
-      return span;
+      const duration = parseDuration(textArgument(text));
+      if (!duration) throw new TemplateError(`"${pyText(text)}" is not an ISO 8601 duration`);
+      return duration;
     },
     format_datetime: formatDatetime,
   };
@@ -51,7 +51,7 @@ function inZone(now: Date, zone: string): PyTime {
     const format = new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short' });
     return time(format.format(now));
   } catch {
-    throw new TemplateError(`there is no time zone "${zone}"`);
+    throw new TemplateError(`unknown time zone "${zone}"`);
   }
 }
 
@@ -63,16 +63,16 @@ function formatDatetime(args: unknown[], named: Named): string {
   return strftime(parsed ?? time(value), format);
 }
 
-/** @throws UndefinedError for nothing, TemplateError for what is no time */
+/** @throws UndefinedError for no value, TemplateError for a value that is not a time */
 export function time(value: unknown): PyTime {
-  if (value === undefined || value === null) throw new UndefinedError('there is no time');
+  if (value === undefined || value === null) throw new UndefinedError('the time is undefined');
   const parsed = parseTime(value);
-  if (!parsed) throw new TemplateError(`"${pyText(value).slice(0, 100)}" is no time`);
+  if (!parsed) throw new TemplateError(`"${pyText(value).slice(0, 100)}" is not a time`);
   return parsed;
 }
 
 function extreme(args: unknown[], sign: 1 | -1): unknown {
   const items = args.length === 1 ? itemsOf(args[0]) : args;
-  if (items.length === 0) throw new TemplateError('there is nothing to compare');
+  if (items.length === 0) throw new TemplateError('min and max need at least one value');
   return items.reduce((best, item) => (compare(item, best) * sign > 0 ? item : best));
 }

@@ -1,7 +1,7 @@
 import { rawNumber } from '../../cells/json-line.ts';
-import { PyTime, PySpan } from './python-time.ts';
+import { PyTime, PyDuration } from './python-time.ts';
 
-/** What stands in Python's text for a value; manifests rely on it, since templates give texts. */
+/** Python's `str` of a value. Manifests rely on it, since templates result in text. */
 export function pyText(value: unknown): string {
   return typeof value === 'string' ? value : pyRepr(value);
 }
@@ -13,7 +13,7 @@ function pyRepr(value: unknown): string {
   if (value === false) return 'False';
   if (typeof value === 'string') return quoted(value);
   if (typeof value === 'number') return String(value);
-  if (value instanceof PyTime || value instanceof PySpan) return value.text();
+  if (value instanceof PyTime || value instanceof PyDuration) return value.text();
   const digits = rawNumber(value);
   if (digits !== null) return digits;
   if (Array.isArray(value)) return `[${value.map(pyRepr).join(', ')}]`;
@@ -27,15 +27,14 @@ function quoted(text: string): string {
   return escaped.includes("'") && !escaped.includes('"') ? `"${escaped}"` : `'${escaped.replaceAll("'", "\\'")}'`;
 }
 
-/** Nesting that nobody writes by hand. */
-const DEEPEST = 50;
+const MAX_DEPTH = 50;
 const STARTS = /^[ \t]*[-+\d.'"[({TFN]/;
 const NUMBER = /[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?/y;
 const WORD = /True|False|None/y;
 const SPACE = /\s*/y;
 const WORDS: Record<string, unknown> = { True: true, False: false, None: null };
 
-/** The value that a text is the Python literal of; the text itself when it is none. */
+/** Python's `literal_eval`: the value of a literal, or the text itself when it is not one. */
 export function literalEval(text: string): unknown {
   if (!STARTS.test(text)) return text;
   try {
@@ -71,7 +70,7 @@ class LiteralReader {
   }
 
   #value(depth: number): unknown {
-    if (depth > DEEPEST) throw new SyntaxError('too deep');
+    if (depth > MAX_DEPTH) throw new SyntaxError('too deep');
     this.#space();
     const char = this.text[this.#at];
     if (char === "'" || char === '"') return this.#string(char);
@@ -85,13 +84,13 @@ class LiteralReader {
 
   #number(): number | string {
     const digits = this.#match(NUMBER);
-    if (digits === null || digits === '') throw new SyntaxError('no literal');
+    if (digits === null || digits === '') throw new SyntaxError('not a literal');
     const plain = digits.replaceAll('_', '');
-    // Python takes `007` for no number, and nothing may follow one directly.
+    // `007` is not a number in Python, and nothing may follow a number directly.
     if (/^[-+]?0\d/.test(plain) && !/[.eE]/.test(plain)) throw new SyntaxError('leading zero');
-    if (digits.endsWith('_') || /[\w.]/.test(this.text[this.#at] ?? ' ')) throw new SyntaxError('no number');
+    if (digits.endsWith('_') || /[\w.]/.test(this.text[this.#at] ?? ' ')) throw new SyntaxError('not a number');
     const value = Number(plain);
-    // More digits than a number keeps: the text has them all.
+    // A larger integer would lose digits as a number: the text keeps them.
     if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new SyntaxError('too large');
     return value;
   }
@@ -129,7 +128,7 @@ class LiteralReader {
     for (this.#space(); this.text[this.#at] !== end; this.#space()) {
       items.push(this.#value(depth + 1));
       this.#space();
-      if (!this.#take(',') && this.text[this.#at] !== end) throw new SyntaxError('no list');
+      if (!this.#take(',') && this.text[this.#at] !== end) throw new SyntaxError('not a list');
     }
     this.#at += 1;
     return items;
@@ -155,7 +154,7 @@ class LiteralReader {
       if (!this.#take(',') && this.text[this.#at] !== '}') throw new SyntaxError('no mapping');
     }
     this.#at += 1;
-    if (members.length > 0 && entries.length > 0) throw new SyntaxError('set and mapping in one');
+    if (members.length > 0 && entries.length > 0) throw new SyntaxError('a set and a mapping');
     return members.length > 0 ? members : Object.fromEntries(entries);
   }
 

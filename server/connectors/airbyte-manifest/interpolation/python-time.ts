@@ -3,8 +3,8 @@ import { dateText, microsOf } from '../../cells/timestamp-text.ts';
 const SECOND = 1_000_000;
 const DAY = 86_400 * SECOND;
 
-/** A length of time: months have no length of their own. */
-export class PySpan {
+/** A duration. Months are kept apart because their length varies. */
+export class PyDuration {
   constructor(
     readonly micros: number,
     readonly months = 0,
@@ -18,7 +18,7 @@ export class PySpan {
   }
 }
 
-/** A moment in UTC, in microseconds since 1970; or a day. */
+/** A time in UTC, in microseconds since 1970, or a date. */
 export class PyTime {
   constructor(
     readonly micros: number,
@@ -30,9 +30,9 @@ export class PyTime {
     return this.isDay ? day : `${day} ${clockText(this.micros)}${fractionText(this.micros)}+00:00`;
   }
 
-  plus(span: PySpan, sign: 1 | -1): PyTime {
-    const moved = span.months === 0 ? this.micros : addMonths(this.micros, sign * span.months);
-    return new PyTime(moved + sign * span.micros, this.isDay);
+  plus({ micros, months }: PyDuration, sign: 1 | -1): PyTime {
+    const moved = months === 0 ? this.micros : addMonths(this.micros, sign * months);
+    return new PyTime(moved + sign * micros, this.isDay);
   }
 }
 
@@ -40,7 +40,7 @@ const fractionText = (micros: number) => (micros % SECOND === 0 ? '' : `.${fract
 const fraction = (micros: number) => String(micros - Math.floor(micros / SECOND) * SECOND).padStart(6, '0');
 const clockText = (micros: number) => new Date(Math.floor(micros / SECOND) * 1000).toISOString().slice(11, 19);
 
-/** Keeps the day where the month has it, else takes its last one. */
+/** Keeps the day of the month, or uses the last day of a shorter month. */
 function addMonths(micros: number, months: number): number {
   const date = new Date(Math.floor(micros / 1000));
   const day = date.getUTCDate();
@@ -54,8 +54,8 @@ function addMonths(micros: number, months: number): number {
 const DURATION =
   /^(-)?P(?:(\d+(?:\.\d+)?)Y)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)W)?(?:(\d+(?:\.\d+)?)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
 
-/** An ISO 8601 duration; null when it is none. */
-export function parseSpan(text: string): PySpan | null {
+/** Parses an ISO 8601 duration; null when the text is not one. */
+export function parseDuration(text: string): PyDuration | null {
   const match = DURATION.exec(text.trim());
   if (!match || text.trim().replace('-', '') === 'P') return null;
   const [years = 0, months = 0, weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = match
@@ -63,10 +63,10 @@ export function parseSpan(text: string): PySpan | null {
     .map((part) => Number(part ?? 0));
   const sign = match[1] ? -1 : 1;
   const micros = (weeks * 7 + days) * DAY + (hours * 3600 + minutes * 60 + seconds) * SECOND;
-  return new PySpan(sign * Math.round(micros), sign * (years * 12 + months));
+  return new PyDuration(sign * Math.round(micros), sign * (years * 12 + months));
 }
 
-/** Any common form of a time, in UTC where it names no zone; null when it is none. */
+/** Parses any common format of a time, in UTC when it has no zone; null when the value is not a time. */
 export function parseTime(value: unknown): PyTime | null {
   if (value instanceof PyTime) return value;
   if (typeof value === 'number') return epochTime(value);
@@ -90,7 +90,7 @@ const WIDTHS: Record<string, string> = { Y: '\\d{4}', f: '\\d{1,9}', j: '\\d{1,3
 const DIRECTIVE = /%(s_as_float|epoch_microseconds|_ms|ms|-[dmHIMSyj]|[a-zA-Z%])/g;
 const ZONE = '(?:Z|UTC|[+-]\\d{2}:?\\d{2}(?::?\\d{2})?)';
 
-/** @param format directives of strftime, and %s, %s_as_float, %ms, %_ms, %epoch_microseconds. */
+/** @param format directives of strftime, and %s, %s_as_float, %ms, %_ms, %epoch_microseconds */
 export function strftime({ micros }: PyTime, format: string): string {
   const date = new Date(Math.floor(micros / 1000));
   const two = (value: number) => String(value).padStart(2, '0');
@@ -151,10 +151,10 @@ function patternOf(format: string) {
     source += escaped(format.slice(end, match.index)) + (match[1] === '%' ? '%' : expand(match[1] ?? '', group));
     end = match.index + match[0].length;
   }
-  const made = { pattern: new RegExp(`^${source}${escaped(format.slice(end))}$`), names };
+  const compiled = { pattern: new RegExp(`^${source}${escaped(format.slice(end))}$`), names };
   if (patterns.size > 500) patterns.clear();
-  patterns.set(format, made);
-  return made;
+  patterns.set(format, compiled);
+  return compiled;
 }
 
 function expand(name: string, group: (name: string) => string): string {
@@ -165,7 +165,7 @@ function expand(name: string, group: (name: string) => string): string {
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 
-/** A text in one form; null when it has another. A `%z` takes `Z` too. */
+/** Parses a text in the given format; null when it does not match. `%z` accepts `Z` too. */
 export function strptime(text: string, format: string): PyTime | null {
   const { pattern, names } = patternOf(format);
   const match = pattern.exec(text);

@@ -3,10 +3,10 @@ import { literalEval, pyText } from './python-literal.ts';
 import { PyTime } from './python-time.ts';
 import { Evaluator } from './evaluator.ts';
 import { MACRO_NAMES, macros } from './macros.ts';
-import { type Node, parseTemplate, problemsOf } from './nodes.ts';
+import { type Node, parseTemplate, problemsOf } from './template-nodes.ts';
 import { isMapping, TemplateError, truthy, UndefinedError } from './values.ts';
 
-/** The variables that templates may name. */
+/** The variables that templates may use. */
 const VARIABLES =
   'config parameters stream_slice stream_interval stream_partition next_page_token record response headers ' +
   'components_values stream_template_config raw_schema ' +
@@ -21,31 +21,31 @@ const KNOWN = new Set<string>([
   'False',
   'None',
 ]);
-const MOST_KEPT = 5000;
+const MAX_COMPILED = 5000;
 
 interface Compiled {
   nodes: Node[];
-  /** The only thing in the template, when it is an expression. */
+  /** The expression, when the template consists of nothing else. */
   single: Node | null;
 }
 
-const kept = new Map<string, Compiled>();
+const compiled = new Map<string, Compiled>();
 
 function compile(text: string): Compiled {
-  const known = kept.get(text);
+  const known = compiled.get(text);
   if (known) return known;
   const nodes = parseTemplate(text);
   const [first] = nodes;
   const single = nodes.length === 1 && first && !['If', 'For', 'Set', 'Comment'].includes(first.type) ? first : null;
-  const made = { nodes, single };
-  if (kept.size >= MOST_KEPT) kept.clear();
-  kept.set(text, made);
-  return made;
+  const result = { nodes, single };
+  if (compiled.size >= MAX_COMPILED) compiled.clear();
+  compiled.set(text, result);
+  return result;
 }
 
 export const isTemplate = (text: string): boolean => text.includes('{{') || text.includes('{%') || text.includes('{#');
 
-/** What is wrong with a template, or empty. */
+/** What is wrong with a template; empty when it is valid. */
 export function templateProblems(text: string): string[] {
   if (!isTemplate(text)) return [];
   try {
@@ -59,7 +59,13 @@ export function templateProblems(text: string): string[] {
 
 export type Scope = Readonly<Record<string, unknown>>;
 
-/** Evaluates the texts of a manifest as Airbyte does. */
+/** What evaluating a template takes. */
+export interface Interpolation {
+  templates: Templates;
+  scope: Scope;
+}
+
+/** Evaluates the templates of a manifest as Airbyte does. */
 export class Templates {
   readonly #functions: ReturnType<typeof macros>;
 
@@ -67,7 +73,7 @@ export class Templates {
     this.#functions = macros(now);
   }
 
-  /** The value that a text stands for; null when it comes to nothing. @throws DataError naming the template */
+  /** The value of a template; null when it is empty or undefined. @throws DataError naming the template */
   value(text: string, scope: Scope): unknown {
     if (!isTemplate(text)) return text === '' ? null : literalEval(text);
     const result = this.#run(text, scope);
@@ -76,7 +82,7 @@ export class Templates {
     return result instanceof PyTime ? result.text() : result;
   }
 
-  /** The same as text: digits and signs stay as the template has them. */
+  /** The value as text: digits and signs stay as the template has them. */
   text(text: string, scope: Scope): string | null {
     const result = isTemplate(text) ? this.#run(text, scope) : text;
     if (result === undefined || result === '' || result === null) return null;
@@ -85,13 +91,13 @@ export class Templates {
     return value === null ? null : typeof value === 'string' ? value : result.trim();
   }
 
-  /** A condition. Nothing, false, zero and what is empty are false. */
+  /** A condition. Undefined, false, zero and empty values are false. */
   truth(text: string, scope: Scope): boolean {
     const value = this.value(text, scope);
     return value !== null && value !== 'false' && value !== 'False' && truthy(value);
   }
 
-  /** A value with all its texts evaluated, entries that come to nothing left out. */
+  /** A value with all its texts evaluated, without entries that have no value. */
   nested(value: unknown, scope: Scope): unknown {
     if (typeof value === 'string') return this.value(value, scope);
     if (Array.isArray(value)) return value.map((item) => this.nested(item, scope)).filter((item) => item !== null);
@@ -113,7 +119,7 @@ export class Templates {
       if (error instanceof UndefinedError) return undefined;
       if (!(error instanceof TemplateError || error instanceof RangeError)) throw error;
       const shown = text.replaceAll(/\s+/g, ' ').slice(0, 200);
-      throw new DataError('template_failed', `The template "${shown}" cannot be worked out: ${error.message}`, {
+      throw new DataError('template_failed', `The template "${shown}" failed: ${error.message}`, {
         cause: error,
       });
     }

@@ -1,31 +1,31 @@
 import { digitsOf } from '../../cells/json-cells.ts';
 import { pyText } from './python-literal.ts';
-import { PySpan, PyTime } from './python-time.ts';
+import { PyDuration, PyTime } from './python-time.ts';
 
-/** What a template is: refused for good, as it would be at every record. */
+/** The template is wrong: it would fail for every record. */
 export class TemplateError extends Error {}
 
-/** Something that is not there was looked into: the whole then has no value. */
+/** An undefined value was used: the template then has no value. */
 export class UndefinedError extends Error {}
 
 export type Named = Record<string, unknown>;
 /** A macro, filter or method. */
 export type Callable = (args: unknown[], named: Named) => unknown;
 
-/** Longest text that a template may make. */
-export const LONGEST = 1_000_000;
-/** Steps of one evaluation. */
-export const MOST_STEPS = 100_000;
+/** Maximum length of a text or list that a template creates. */
+export const MAX_LENGTH = 1_000_000;
+/** Maximum steps of one evaluation. */
+export const MAX_STEPS = 100_000;
 
 export const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' &&
   value !== null &&
   !Array.isArray(value) &&
   !(value instanceof PyTime) &&
-  !(value instanceof PySpan) &&
+  !(value instanceof PyDuration) &&
   digitsOf(value) === null;
 
-/** A number, also one whose digits were kept as text; null for anything else. */
+/** The number, also when its digits are kept as raw JSON; null for anything else. */
 export function numberOf(value: unknown): number | null {
   if (typeof value === 'boolean') return Number(value);
   const digits = digitsOf(value);
@@ -53,12 +53,12 @@ export function equal(a: unknown, b: unknown): boolean {
   return a === b;
 }
 
-/** @throws TemplateError when the two have no order between them */
+/** @throws TemplateError when the values cannot be ordered */
 export function compare(a: unknown, b: unknown): number {
-  if (a === undefined || b === undefined) throw new UndefinedError('a value that is not there is compared');
+  if (a === undefined || b === undefined) throw new UndefinedError('an undefined value is compared');
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : Number(a > b);
   if (a instanceof PyTime && b instanceof PyTime) return Math.sign(a.micros - b.micros);
-  if (a instanceof PySpan && b instanceof PySpan) return Math.sign(a.micros - b.micros);
+  if (a instanceof PyDuration && b instanceof PyDuration) return Math.sign(a.micros - b.micros);
   const [x, y] = [numberOf(a), numberOf(b)];
   if (x !== null && y !== null) return Math.sign(x - y);
   if (Array.isArray(a) && Array.isArray(b)) {
@@ -66,27 +66,27 @@ export function compare(a: unknown, b: unknown): number {
     if (at < 0) return a.length - b.length;
     return at >= b.length ? 1 : compare(a[at], b[at]);
   }
-  throw new TemplateError(`${typeName(a)} and ${typeName(b)} have no order`);
+  throw new TemplateError(`${typeName(a)} and ${typeName(b)} cannot be compared`);
 }
 
 export function typeName(value: unknown): string {
-  if (value === null || value === undefined) return 'nothing';
+  if (value === null || value === undefined) return 'no value';
   if (value instanceof PyTime) return 'a time';
-  if (value instanceof PySpan) return 'a duration';
+  if (value instanceof PyDuration) return 'a duration';
   if (Array.isArray(value)) return 'a list';
   if (numberOf(value) !== null) return typeof value === 'boolean' ? 'a boolean' : 'a number';
   return typeof value === 'string' ? 'a text' : 'a mapping';
 }
 
 export function contains(whole: unknown, part: unknown): boolean {
-  if (whole === undefined) throw new UndefinedError('a value that is not there is looked into');
+  if (whole === undefined) throw new UndefinedError('an undefined value is searched');
   if (typeof whole === 'string' && typeof part === 'string') return whole.includes(part);
   if (Array.isArray(whole)) return whole.some((item) => equal(item, part));
   if (isMapping(whole)) return Object.hasOwn(whole, pyText(part));
-  throw new TemplateError(`${typeName(whole)} holds nothing that could be looked for`);
+  throw new TemplateError(`${typeName(whole)} cannot be searched`);
 }
 
-/** The items of a list, the names of a mapping, the characters of a text. */
+/** The items of a list, the names of a mapping, or the characters of a text. */
 export function itemsOf(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;
   if (value === undefined) return [];
@@ -95,25 +95,25 @@ export function itemsOf(value: unknown): unknown[] {
   throw new TemplateError(`${typeName(value)} has no items`);
 }
 
-/** Keeps texts and lists below what a page may weigh. */
+/** Limits the size of texts and lists. */
 export function bounded<Value>(value: Value): Value {
-  if ((typeof value === 'string' || Array.isArray(value)) && value.length > LONGEST) {
-    throw new TemplateError(`a template makes more than ${LONGEST} characters or items`);
+  if ((typeof value === 'string' || Array.isArray(value)) && value.length > MAX_LENGTH) {
+    throw new TemplateError(`the result has more than ${MAX_LENGTH} characters or items`);
   }
   return value;
 }
 
-/** A text of a value that must be one. */
+/** An argument that must be text. */
 export function textArgument(value: unknown): string {
-  if (value === undefined) throw new UndefinedError('a value that is not there is used as text');
-  if (typeof value !== 'string') throw new TemplateError(`a text is needed, not ${typeName(value)}`);
+  if (value === undefined) throw new UndefinedError('an undefined value is used as text');
+  if (typeof value !== 'string') throw new TemplateError(`expected a text, not ${typeName(value)}`);
   return value;
 }
 
 export function numberArgument(value: unknown, otherwise?: number): number {
   if (value === undefined && otherwise !== undefined) return otherwise;
-  if (value === undefined) throw new UndefinedError('a number that is not there is used');
+  if (value === undefined) throw new UndefinedError('an undefined value is used as a number');
   const number = numberOf(value);
-  if (number === null) throw new TemplateError(`a number is needed, not ${typeName(value)}`);
+  if (number === null) throw new TemplateError(`expected a number, not ${typeName(value)}`);
   return number;
 }

@@ -1,44 +1,42 @@
 import { ConfigurationError } from '../../contract/errors.ts';
-import { CircleGuard } from '../../kits/rest/pagination.ts';
+import { PageGuard } from '../../kits/rest/page-guard.ts';
 import type { PaginationStrategy, Paginator } from '../components/request-components.ts';
 import { pyText } from '../interpolation/python-literal.ts';
-import type { Injection } from '../requests/request.ts';
-import type { Scope, Templates } from '../interpolation/template.ts';
+import type { Injection } from '../requests/build-request.ts';
+import type { Interpolation } from '../interpolation/template.ts';
 import { numberOf } from '../interpolation/values.ts';
-import { headersOf, type Heard } from '../requests/error-handling.ts';
+import { headersOf, type SeenResponse } from '../requests/error-handling.ts';
 
-/** Where in the pages of one request we are. */
+/** Which page of a request is next. */
 export interface Position {
-  /** Pages before this one. */
+  /** Number of pages before this one. */
   index: number;
-  /** Number, offset or cursor; null: none is sent. */
+  /** Page number, offset or cursor; null: none is sent. */
   token: unknown;
 }
 
 export interface PageSeen {
-  heard: Heard;
-  /** Records of the page, before any was filtered out. */
+  seen: SeenResponse;
+  /** Records of the page, before the record filter. */
   count: number;
   last: Record<string, unknown> | null;
 }
 
-export interface Pager {
+export interface ManifestPaginator {
   first: Position;
-  /** What the position puts into the request. */
+  /** Values that the position adds to the request. */
   injections(position: Position): Injection[];
-  /** The path or address of the page; null: that of the requester. */
+  /** The path or URL of the page; null: that of the requester. */
   address(position: Position): string | null;
   /** Null: that was the last page. @throws ConfigurationError when the pages would never end */
   next(position: Position, page: PageSeen): Position | null;
 }
 
-interface Paging {
-  templates: Templates;
-  scope: Scope;
+interface Paging extends Interpolation {
   max_pages: number;
 }
 
-export function createPager(paginator: Paginator | null | undefined, paging: Paging): Pager {
+export function createPaginator(paginator: Paginator | null | undefined, paging: Paging): ManifestPaginator {
   const first: Position = { index: 0, token: null };
   if (!paginator || paginator.type === 'NoPagination') {
     return { first, injections: () => [], address: () => null, next: () => null };
@@ -47,7 +45,7 @@ export function createPager(paginator: Paginator | null | undefined, paging: Pag
   const size = sizeOf(strategy, paging);
   const start = strategy.type === 'PageIncrement' ? strategy.start_from_page : 0;
   const sendsFirst = strategy.type !== 'CursorPagination' && strategy.inject_on_first_request;
-  const circles = new CircleGuard();
+  const guard = new PageGuard(paging.max_pages);
   return {
     first: { index: 0, token: sendsFirst ? start : null },
     injections({ token }) {
@@ -62,13 +60,10 @@ export function createPager(paginator: Paginator | null | undefined, paging: Pag
     next(position, page) {
       const token = nextToken(strategy, { position, page, size, start, paging });
       if (token === null || token === undefined) return null;
-      if (position.index + 1 >= paging.max_pages) {
-        throw new ConfigurationError('too_many_pages', `There are more than ${paging.max_pages} pages`);
-      }
-      // Scrolling services keep one token for all pages: with the page it tells circles all the same.
-      const counts = strategy.type !== 'CursorPagination';
-      const name = counts ? null : `${pyText(token)} ${Bun.hash(page.heard.answer.text)}`;
-      circles.check(name, { answer: page.heard.answer, json: null, records: page.count });
+      const { text } = page.seen.response;
+      // Scroll APIs use one token for all pages: only token and page together reveal a loop.
+      const name = strategy.type === 'CursorPagination' ? `${pyText(token)} ${Bun.hash(text)}` : null;
+      guard.check({ index: position.index, name, text, records: page.count });
       return { index: position.index + 1, token };
     },
   };
@@ -95,17 +90,17 @@ function nextCursor(
 ): unknown {
   const scope = {
     ...paging.scope,
-    response: page.heard.json(),
-    headers: headersOf(page.heard.answer),
+    response: page.seen.json(),
+    headers: headersOf(page.seen.response),
     last_record: page.last,
     last_page_size: page.count,
     last_page_token_value: position.token,
   };
   if (strategy.stop_condition && paging.templates.truth(strategy.stop_condition, scope)) return null;
   const token = paging.templates.value(strategy.cursor_value, scope);
-  const isNothing =
+  const isEmpty =
     token === null || token === false || token === 0 || (typeof token === 'object' && Object.keys(token).length === 0);
-  return isNothing ? null : token;
+  return isEmpty ? null : token;
 }
 
 function sizeOf(strategy: PaginationStrategy, { templates, scope }: Paging): number | null {
@@ -115,7 +110,7 @@ function sizeOf(strategy: PaginationStrategy, { templates, scope }: Paging): num
   if (value === null || !Number.isInteger(value) || value < 1) {
     throw new ConfigurationError(
       'invalid_page_size',
-      `The page size "${String(size).slice(0, 100)}" is no whole number`,
+      `The page size "${String(size).slice(0, 100)}" is not a positive integer`,
     );
   }
   return value;

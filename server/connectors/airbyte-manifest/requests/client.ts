@@ -1,121 +1,132 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConnectorError, RateLimitedError, RetryableError } from '../../contract/errors.ts';
 import { parseExactly } from '../../cells/json-line.ts';
-import type { Signer } from '../../kits/rest/authentication.ts';
-import { type Answer, type Call, Exchange, type ExchangeOptions } from '../../kits/rest/send.ts';
-import { pause } from '../../kits/rest/rate-limiter.ts';
+import { type Attempt, BACKGROUND, type Failure, INTERACTIVE, type Pause, withRetries } from '../../kits/rest/retry.ts';
 import { backoff } from '../../kits/rest/retry-after.ts';
+import { Exchange, type ExchangeOptions, type HttpRequest, type HttpResponse } from '../../kits/rest/send.ts';
 import type { ErrorHandler } from '../components/request-components.ts';
+import type { Interpolation } from '../interpolation/template.ts';
 import {
-  type Heard,
-  judge,
-  type Judging,
+  type ErrorResolution,
+  interpretResponse,
+  resolutionError,
   retriesOf,
+  type SeenResponse,
   strategiesOf,
-  type Verdict,
-  verdictError,
   waitBy,
 } from './error-handling.ts';
 
-/** What all pauses of one request may take together; more ends the attempt, and a later one goes on. */
-const MOST_WAIT_MS = 600_000;
-/** Somebody waits for the answer of a check. */
-const HURRY = { retries: 1, wait: 5000 };
-/** Shorter pauses are not worth telling. */
-const TOLD_MS = 1000;
+/** Shorter pauses are not reported. */
+const MIN_REPORTED_WAIT_MS = 1000;
+const DAY_MS = 86_400_000;
 
 type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal' | 'now' | 'rateLimited'>;
 
-export interface Request {
-  call: Call;
+export interface ManifestRequest {
+  request: HttpRequest;
   handler: ErrorHandler | null | undefined;
-  judging: Judging;
+  interpolation: Interpolation;
 }
 
-/** Sends requests by the rules of a manifest: its filters say what an answer means, its strategies how long to wait. */
+interface FailedSend extends Failure {
+  /** Null: there was no response. */
+  seen: SeenResponse | null;
+  action: ErrorResolution['action'];
+}
+
+/** Sends requests by the rules of a manifest: response filters interpret responses, backoff strategies set the pauses. */
 export class ManifestClient {
   readonly #exchange: Exchange;
-  readonly #signer: Signer;
 
   constructor(
     private readonly ctx: Context,
-    private readonly options: ExchangeOptions & { hurry: boolean },
+    private readonly options: ExchangeOptions & { interactive: boolean },
   ) {
     this.#exchange = new Exchange(ctx, options);
-    this.#signer = options.signer;
   }
 
-  /** Null: the manifest says to go on as if there were nothing. @throws ConnectorError, or the signal's reason */
-  async send({ call, handler, judging }: Request): Promise<Heard | null> {
-    const retries = this.options.hurry ? HURRY.retries : retriesOf(handler, judging);
-    const most = this.options.hurry ? HURRY.wait : MOST_WAIT_MS;
-    let [waited, renewed] = [0, false];
-    for (let attempt = 1; ; ) {
-      const token = await this.#signer.current();
-      const { heard, verdict, error } = await this.#try({ call, handler, judging }, token);
-      if (heard && verdict.action === 'SUCCESS') return heard;
-      if (verdict.action === 'IGNORE') return null;
-      const mayRenew =
-        verdict.action === 'REFRESH_TOKEN_THEN_RETRY' || (heard?.answer.status === 401 && verdict.action === 'FAIL');
-      if (mayRenew && !renewed && this.#signer.renew(token)) {
-        renewed = true;
-        continue;
-      }
-      if (verdict.action === 'FAIL') throw error;
-      const at = { ...judging, attempt, now: this.ctx.now() };
-      const wait = waitBy(strategiesOf(handler), heard, at) ?? backoff(attempt, 0.5);
-      waited += wait;
-      const limited = verdict.action === 'RATE_LIMITED';
-      if (waited > most && limited)
-        throw new RateLimitedError(new Date(at.now.getTime() + Math.min(wait, 86_400_000)), error.message);
-      if (waited > most || (!limited && attempt > retries)) throw asRetryable(error);
-      if (wait >= TOLD_MS) this.ctx.rateLimited(new Date(at.now.getTime() + wait));
-      await pause(Math.max(wait, 1), this.ctx.signal);
-      attempt += 1;
-    }
+  /** Null: the manifest ignores the response. @throws ConnectorError, or the signal's reason */
+  async send(sent: ManifestRequest): Promise<SeenResponse | null> {
+    let waited = 0;
+    return await withRetries(
+      this.ctx.signal,
+      () => this.#try(sent),
+      (failed, attempt) => {
+        if (failed.action === 'FAIL') throw failed.error;
+        const wait = this.#waitAfter(failed, sent, attempt);
+        waited += wait;
+        return this.#pauseFor({ failed, sent, attempt, wait, waited });
+      },
+    );
   }
 
-  async #try({ call, handler, judging }: Request, token: string | null): Promise<Tried> {
-    let answer: Answer;
+  #waitAfter({ seen }: FailedSend, { handler, interpolation }: ManifestRequest, attempt: number): number {
+    const at = { ...interpolation, attempt, now: this.ctx.now() };
+    return waitBy(strategiesOf(handler), seen, at) ?? backoff(attempt, 0.5);
+  }
+
+  /** @throws ConnectorError when the request has failed for good */
+  #pauseFor({ failed, sent, attempt, wait, waited }: Pausing): Pause {
+    const { interactive } = this.options;
+    const patience = interactive ? INTERACTIVE : BACKGROUND;
+    const retries = interactive ? INTERACTIVE.max_attempts - 1 : retriesOf(sent.handler, sent.interpolation);
+    const isTooLong = waited > patience.max_wait_seconds * 1000;
+    const limited = failed.action === 'RATE_LIMITED';
+    const now = this.ctx.now().getTime();
+    if (isTooLong && limited) throw new RateLimitedError(new Date(now + Math.min(wait, DAY_MS)), failed.error.message);
+    if (isTooLong || (!limited && attempt > retries)) throw asRetryable(failed.error);
+    if (wait >= MIN_REPORTED_WAIT_MS) this.ctx.rateLimited(new Date(now + wait));
+    return { ms: Math.max(wait, 1), counts: true };
+  }
+
+  async #try({ request, handler, interpolation }: ManifestRequest): Promise<Attempt<SeenResponse | null, FailedSend>> {
+    const { signer } = this.options;
+    const token = await signer.current();
+    const renew = () => signer.renew(token);
+    let response: HttpResponse;
     try {
-      answer = await this.#exchange.send(call, token);
+      response = await this.#exchange.send(request, token);
     } catch (error) {
       if (!(error instanceof ConnectorError)) throw error;
-      const action = error.retryable ? ('RETRY' as const) : ('FAIL' as const);
-      return { heard: null, verdict: { action, message: null, failure: undefined }, error };
+      return { ok: false, failed: { seen: null, action: error.retryable ? 'RETRY' : 'FAIL', error } };
     }
-    const heard = hear(answer);
-    const verdict = judge(handler, heard, judging);
-    const where = `${call.method} ${call.url.host}${call.url.pathname}`;
-    const told = { ...verdict, message: verdict.message && this.#exchange.redact(verdict.message) };
-    return {
-      heard,
-      verdict,
-      error: verdictError(told, answer.status, { where, message: this.#exchange.messageOf(answer, token) }),
-    };
+    const seen = seenResponse(response);
+    const resolution = interpretResponse(handler, seen, interpolation);
+    const { action } = resolution;
+    if (action === 'SUCCESS') return { ok: true, result: seen };
+    if (action === 'IGNORE') return { ok: true, result: null };
+    const where = `${request.method} ${request.url.host}${request.url.pathname}`;
+    const shown = { ...resolution, message: resolution.message && this.#exchange.redact(resolution.message) };
+    const message = this.#exchange.messageOf(response, token);
+    const error = resolutionError(shown, response.status, { where, message });
+    const mayRenew = action === 'REFRESH_TOKEN_THEN_RETRY' || (response.status === 401 && action === 'FAIL');
+    return { ok: false, failed: { seen, action, error, ...(mayRenew && { renew }) } };
   }
 }
 
-interface Tried {
-  heard: Heard | null;
-  verdict: Verdict;
-  error: ConnectorError;
+interface Pausing {
+  failed: FailedSend;
+  sent: ManifestRequest;
+  attempt: number;
+  /** The next pause, and all of them together, in ms. */
+  wait: number;
+  waited: number;
 }
 
-/** The manifest wants another attempt, so the engine makes one too. */
+/** The manifest asks for a retry, so the engine retries too. */
 const asRetryable = (error: ConnectorError) =>
   error.retryable ? error : new RetryableError(error.code, error.message, { cause: error });
 
-function hear(answer: Answer): Heard {
-  let known: { json: unknown } | null = null;
+function seenResponse(response: HttpResponse): SeenResponse {
+  let parsed: { json: unknown } | null = null;
   const json = () => {
-    if (known) return known.json;
+    if (parsed) return parsed.json;
     try {
-      known = { json: parseExactly(answer.text) };
+      parsed = { json: parseExactly(response.text) };
     } catch {
-      known = { json: {} };
+      parsed = { json: {} };
     }
-    return known.json;
+    return parsed.json;
   };
-  return { answer, json };
+  return { response, json };
 }

@@ -1,8 +1,8 @@
 import { AuthenticationError, ConfigurationError, type ConnectorError, RetryableError } from '../../contract/errors.ts';
-import type { Answer } from '../../kits/rest/send.ts';
-import { isPassing, statusError } from '../../kits/rest/failures.ts';
-import { linkParts } from '../../kits/rest/pagination.ts';
-import { askedWait } from '../../kits/rest/retry-after.ts';
+import type { HttpResponse } from '../../kits/rest/send.ts';
+import { isTransient, statusError } from '../../kits/rest/failures.ts';
+import { linksByRelation } from '../../kits/rest/link-header.ts';
+import { requestedWait } from '../../kits/rest/retry-after.ts';
 import type {
   ACTIONS,
   Backoff,
@@ -11,93 +11,102 @@ import type {
   ResponseFilter,
 } from '../components/request-components.ts';
 import { compilePattern, firstMatch } from '../interpolation/patterns.ts';
-import type { Scope, Templates } from '../interpolation/template.ts';
+import type { Interpolation } from '../interpolation/template.ts';
 
-export interface Verdict {
+/** What the manifest decides about a response. */
+export interface ErrorResolution {
   action: (typeof ACTIONS)[number];
-  /** The manifest's own words. */
+  /** The message of the manifest. */
   message: string | null;
   failure: ResponseFilter['failure_type'];
 }
 
-/** An answer and what templates may see of it. */
-export interface Heard {
-  answer: Answer;
-  /** Its JSON; an empty mapping when it is none. */
+/** A response as templates see it. */
+export interface SeenResponse {
+  response: HttpResponse;
+  /** Its JSON; an empty mapping when the body is not JSON. */
   json(): unknown;
 }
 
-export interface Judging {
-  templates: Templates;
-  scope: Scope;
-}
-
-/** What templates see of an answer's headers; `link` is taken apart. */
-export function headersOf({ headers }: Answer): Record<string, unknown> {
+/** The headers as templates see them, with `link` parsed. */
+export function headersOf({ headers }: HttpResponse): Record<string, unknown> {
   const plain: Record<string, unknown> = Object.fromEntries(headers);
-  return { ...plain, ...withCapitals(headers), link: linkParts(headers.get('link')) };
+  return { ...plain, ...withCapitals(headers), link: linksByRelation(headers.get('link')) };
 }
 
-/** Names of headers come in any case, but templates write them their own way. */
+/** Headers are case-insensitive, but templates look them up by exact name. */
 const withCapitals = (headers: Headers) =>
   Object.fromEntries(
     Array.from(headers, ([name, value]) => [name.replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase()), value]),
   );
 
-/** What the manifest makes of an answer: its filters in order, then what the status means. */
-export function judge(handler: ErrorHandler | null | undefined, heard: Heard, judging: Judging): Verdict {
-  if (handler?.type !== 'CompositeErrorHandler') return judgeBy(handler ?? null, heard, judging);
-  let verdict: Verdict | null = null;
+/** Applies the response filters in order, then the default for the status. */
+export function interpretResponse(
+  handler: ErrorHandler | null | undefined,
+  seen: SeenResponse,
+  interpolation: Interpolation,
+): ErrorResolution {
+  if (handler?.type !== 'CompositeErrorHandler') return interpretBy(handler ?? null, seen, interpolation);
+  let resolution: ErrorResolution | null = null;
   for (const one of handler.error_handlers) {
-    verdict = judge(one, heard, judging);
-    if (verdict.action !== 'FAIL' && verdict.action !== 'RATE_LIMITED') return verdict;
+    resolution = interpretResponse(one, seen, interpolation);
+    if (resolution.action !== 'FAIL' && resolution.action !== 'RATE_LIMITED') return resolution;
   }
-  return verdict ?? judgeBy(null, heard, judging);
+  return resolution ?? interpretBy(null, seen, interpolation);
 }
 
-function judgeBy(handler: DefaultHandler | null, heard: Heard, judging: Judging): Verdict {
-  const usual = byStatus(heard.answer.status);
+function interpretBy(
+  handler: DefaultHandler | null,
+  seen: SeenResponse,
+  interpolation: Interpolation,
+): ErrorResolution {
+  const byDefault = defaultAction(seen.response.status);
   for (const filter of handler?.response_filters ?? []) {
-    if (!matches(filter, heard, judging)) continue;
-    const action = filter.action ?? usual;
-    const scope = { ...judging.scope, response: heard.json(), headers: headersOf(heard.answer) };
-    const message = filter.error_message === undefined ? null : judging.templates.text(filter.error_message, scope);
+    if (!matches(filter, seen, interpolation)) continue;
+    const action = filter.action ?? byDefault;
+    const scope = { ...interpolation.scope, response: seen.json(), headers: headersOf(seen.response) };
+    const message =
+      filter.error_message === undefined ? null : interpolation.templates.text(filter.error_message, scope);
     return { action, message, failure: filter.failure_type };
   }
-  return { action: usual, message: null, failure: undefined };
+  return { action: byDefault, message: null, failure: undefined };
 }
 
-function byStatus(status: number): Verdict['action'] {
+function defaultAction(status: number): ErrorResolution['action'] {
   if (status >= 200 && status < 300) return 'SUCCESS';
   if (status === 429) return 'RATE_LIMITED';
-  return isPassing(status) ? 'RETRY' : 'FAIL';
+  return isTransient(status) ? 'RETRY' : 'FAIL';
 }
 
-function matches(filter: ResponseFilter, heard: Heard, { templates, scope }: Judging): boolean {
-  if (filter.http_codes.includes(heard.answer.status)) return true;
+function matches(filter: ResponseFilter, seen: SeenResponse, { templates, scope }: Interpolation): boolean {
+  if (filter.http_codes.includes(seen.response.status)) return true;
   const { predicate, error_message_contains: part } = filter;
-  if (part && heard.answer.status >= 400 && heard.answer.text.includes(part)) return true;
+  if (part && seen.response.status >= 400 && seen.response.text.includes(part)) return true;
   if (!predicate) return false;
-  return templates.truth(predicate, { ...scope, response: heard.json(), headers: headersOf(heard.answer) });
+  return templates.truth(predicate, { ...scope, response: seen.json(), headers: headersOf(seen.response) });
 }
 
-/** The error of a verdict that ends the request. `where` and `said` name place and reason. */
-export function verdictError(
-  verdict: Verdict,
+/** The error when the request fails for good. `where` is the request, `message` the service's own words. */
+export function resolutionError(
+  resolution: ErrorResolution,
   status: number,
   place: { where: string; message: string },
 ): ConnectorError {
-  const usual = status < 400 ? new ConfigurationError('refused_answer', place.where) : statusError(status, place);
-  if (verdict.message === null && verdict.failure === undefined) return usual;
-  const text = verdict.message === null ? usual.message : `${place.where} answered ${status}: ${verdict.message}`;
-  if (verdict.failure === 'transient_error') return new RetryableError('server_error', text);
-  if (status === 401 || status === 403) return new AuthenticationError(usual.code, text);
-  return usual instanceof RetryableError
-    ? new RetryableError(usual.code, text)
-    : new ConfigurationError(usual.code, text);
+  const standard =
+    status < 400
+      ? new ConfigurationError('refused_answer', `${place.where} returned a response that the manifest rejects`)
+      : statusError(status, place);
+  if (resolution.message === null && resolution.failure === undefined) return standard;
+  const text =
+    resolution.message === null ? standard.message : `${place.where} returned ${status}: ${resolution.message}`;
+  if (resolution.failure === 'transient_error') return new RetryableError('server_error', text);
+  if (status === 401 || status === 403) return new AuthenticationError(standard.code, text);
+  return standard instanceof RetryableError
+    ? new RetryableError(standard.code, text)
+    : new ConfigurationError(standard.code, text);
 }
 
-/** All strategies of a handler: the first that knows an answer counts. */
+/** All backoff strategies of a handler. The first one that returns a pause applies. */
 export function strategiesOf(handler: ErrorHandler | null | undefined): Backoff[] {
   if (!handler) return [];
   return handler.type === 'CompositeErrorHandler'
@@ -107,7 +116,7 @@ export function strategiesOf(handler: ErrorHandler | null | undefined): Backoff[
 
 const DEFAULT_RETRIES = 5;
 
-export function retriesOf(handler: ErrorHandler | null | undefined, { templates, scope }: Judging): number {
+export function retriesOf(handler: ErrorHandler | null | undefined, { templates, scope }: Interpolation): number {
   if (!handler) return DEFAULT_RETRIES;
   if (handler.type === 'CompositeErrorHandler') return retriesOf(handler.error_handlers[0], { templates, scope });
   const { max_retries } = handler;
@@ -116,23 +125,23 @@ export function retriesOf(handler: ErrorHandler | null | undefined, { templates,
   return Number.isFinite(value) ? Math.max(0, value) : DEFAULT_RETRIES;
 }
 
-/** How long to wait before another attempt, in ms; null when no strategy says so. */
+/** The pause before the next attempt, in ms; null when no strategy and no header sets one. */
 export function waitBy(
   strategies: Backoff[],
-  heard: Heard | null,
-  at: Judging & { attempt: number; now: Date },
+  seen: SeenResponse | null,
+  at: Interpolation & { attempt: number; now: Date },
 ): number | null {
   for (const strategy of strategies) {
-    const seconds = secondsOf(strategy, heard, at);
+    const seconds = secondsOf(strategy, seen, at);
     if (seconds !== null && seconds > 0) return seconds * 1000;
   }
-  return heard ? askedWait(heard.answer.headers, at.now) : null;
+  return seen ? requestedWait(seen.response.headers, at.now) : null;
 }
 
 function secondsOf(
   strategy: Backoff,
-  heard: Heard | null,
-  at: Judging & { attempt: number; now: Date },
+  seen: SeenResponse | null,
+  at: Interpolation & { attempt: number; now: Date },
 ): number | null {
   const number = (value: number | string | undefined, otherwise: number) => {
     if (value === undefined) return otherwise;
@@ -141,7 +150,7 @@ function secondsOf(
   if (strategy.type === 'ConstantBackoffStrategy') return number(strategy.backoff_time_in_seconds, 0);
   if (strategy.type === 'ExponentialBackoffStrategy') return number(strategy.factor, 5) * 2 ** (at.attempt - 1);
   const name = at.templates.text(strategy.header, at.scope);
-  const header = name === null ? null : (heard?.answer.headers.get(name) ?? null);
+  const header = name === null ? null : (seen?.response.headers.get(name) ?? null);
   const text = header === null || !strategy.regex ? header : matched(header, strategy.regex);
   const value = text === null || text.trim() === '' ? Number.NaN : Number(text);
   if (strategy.type === 'WaitTimeFromHeader') {

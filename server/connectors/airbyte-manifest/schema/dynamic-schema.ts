@@ -1,12 +1,12 @@
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
+import type { ApiRecord } from '../../kits/rest/records.ts';
 import type { DynamicSchema, ItemType } from '../components/stream-components.ts';
-import type { Property } from './fields.ts';
-import { partsOf, readingBy } from '../partitions/slices.ts';
-import { atPath } from '../extractors/paths.ts';
-import type { ManifestRecord } from '../extractors/records.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Property } from './property.ts';
+import { allPages, readingBy } from '../retrievers/slices.ts';
+import { atPath } from '../interpolation/dpath.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Scope } from '../interpolation/template.ts';
-import { transform } from '../transformations/transform.ts';
+import { transform } from '../transformations/transformations.ts';
 
 const nullable = (type: string, more: Partial<Property> = {}): Property => ({ type: ['null', type], ...more });
 const TYPES: Record<string, Property> = {
@@ -23,7 +23,7 @@ const TYPES: Record<string, Property> = {
   object: nullable('object'),
 };
 
-/** The properties that the service itself tells, by the first record of the loader's retriever. */
+/** The properties that the service describes in the first record of the loader's retriever. */
 export async function dynamicProperties(
   runtime: Runtime,
   name: string,
@@ -39,45 +39,41 @@ export async function dynamicProperties(
     );
   const described = at(await firstRecord(runtime, name, loader), schema_pointer) ?? [];
   if (!Array.isArray(described))
-    throw new DataError('malformed_schema', `${name}: what describes its fields is no list`);
+    throw new DataError('malformed_schema', `${name}: the description of the fields is not a list`);
   const entries = described.map((raw_schema: unknown): [string, Property] => {
     const key = at(raw_schema, key_pointer);
-    if (typeof key !== 'string') throw new DataError('malformed_schema', `${name}: a field of it has no name`);
-    const told = (type_pointer ? at(raw_schema, type_pointer) : null) ?? 'string';
-    return [key, propertyOf(mappedType(runtime, loader, { told, raw_schema }), `${name}, field "${key}"`)];
+    if (typeof key !== 'string')
+      throw new DataError('malformed_schema', `${name}: a field in the description has no name`);
+    const reported = (type_pointer ? at(raw_schema, type_pointer) : null) ?? 'string';
+    return [key, propertyOf(mappedType(runtime, loader, { reported, raw_schema }), `${name}, field "${key}"`)];
   });
   const filter = loader.schema_filter;
   const isKept = ([key, property]: [string, Property]) =>
     !filter?.condition ||
     templates.truth(filter.condition, { ...scope, parameters: filter.$parameters ?? {}, record: { [key]: property } });
-  const known: ManifestRecord = Object.fromEntries(entries.filter(isKept));
+  const known: ApiRecord = Object.fromEntries(entries.filter(isKept));
   return transform(known, { transformations: loader.schema_transformations, templates, scope }) as Record<
     string,
     Property
   >;
 }
 
-async function firstRecord(runtime: Runtime, name: string, { retriever }: DynamicSchema): Promise<ManifestRecord> {
-  const parts = partsOf(readingBy(runtime, name, retriever));
-  try {
-    for await (const { items } of parts) for await (const { records } of items) if (records[0]) return records[0];
-    return {};
-  } finally {
-    await parts.return(undefined);
-  }
+async function firstRecord(runtime: Runtime, name: string, { retriever }: DynamicSchema): Promise<ApiRecord> {
+  for await (const { records } of allPages(readingBy(runtime, name, retriever))) if (records[0]) return records[0];
+  return {};
 }
 
 function mappedType(
   { templates, scope }: Runtime,
   { schema_type_identifier: { types_mapping } }: DynamicSchema,
-  { told, raw_schema }: { told: unknown; raw_schema: unknown },
+  { reported, raw_schema }: { reported: unknown; raw_schema: unknown },
 ): unknown {
   const inScope: Scope = { ...scope, parameters: {}, raw_schema };
   const found = types_mapping.find(
     ({ current_type, condition }) =>
-      Bun.deepEquals(current_type, told) && (!condition || templates.truth(condition, inScope)),
+      Bun.deepEquals(current_type, reported) && (!condition || templates.truth(condition, inScope)),
   );
-  return found ? found.target_type : told;
+  return found ? found.target_type : reported;
 }
 
 function propertyOf(type: unknown, place: string): Property {
@@ -88,6 +84,6 @@ function propertyOf(type: unknown, place: string): Property {
   if (known) return known;
   throw new ConfigurationError(
     'unknown_type',
-    `${place}: the manifest does not say what the type ${JSON.stringify(type).slice(0, 100)} is`,
+    `${place}: unknown type ${JSON.stringify(type).slice(0, 100)}. Map it in types_mapping of the manifest.`,
   );
 }

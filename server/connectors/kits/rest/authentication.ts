@@ -1,7 +1,7 @@
-import type { Call } from './send.ts';
+import type { HttpRequest } from './send.ts';
 import { basicHeader, type TokenContext, type TokenEndpoint, tokenSigner } from './oauth.ts';
 
-/** How requests are signed, every value filled in. */
+/** How requests are signed, with every value filled in. */
 export type Authentication =
   | { type: 'none' }
   | { type: 'bearer'; token: string }
@@ -10,40 +10,47 @@ export type Authentication =
   | TokenEndpoint;
 
 export interface Signer {
-  /** The token to sign with; null for ways without one. @throws ConnectorError when none is to be had */
+  /** The token to sign with; null for methods without one. @throws ConnectorError when no token can be obtained */
   current(): Promise<string | null>;
-  sign(call: Call, token: string | null): { url: URL; headers: Record<string, string> };
-  /** Whether another token may help where this one was refused; the next `current` gets it. */
+  sign(request: HttpRequest, token: string | null): { url: URL; headers: Record<string, string> };
+  /** Discards a refused token. True: the next `current` returns another one, so a retry may succeed. */
   renew(refused: string | null): boolean;
 }
 
 export function createSigner(ctx: TokenContext, authentication: Authentication): Signer {
   switch (authentication.type) {
     case 'none':
-      return fixed(() => ({}));
+      return fixedSigner(() => ({}));
     case 'bearer':
-      return fixed(() => ({ authorization: `Bearer ${authentication.token}` }));
+      return bearerSigner(authentication.token);
     case 'basic':
-      return fixed(() => ({ authorization: basicHeader(authentication.username, authentication.password) }));
-    case 'api_key': {
-      const { name, value } = authentication;
-      if (authentication.in === 'header') return fixed(() => ({ [name.toLowerCase()]: value }));
-      return fixed((url) => {
-        url.searchParams.set(name, value);
-        return {};
-      });
-    }
+      return basicSigner(authentication.username, authentication.password);
+    case 'api_key':
+      return keySigner(authentication.in, authentication.name, authentication.value);
     default:
       return tokenSigner(ctx, authentication);
   }
 }
 
-/** @param apply gives headers, and may change the address */
-export const fixed = (apply: (url: URL) => Record<string, string>): Signer => ({
+export const bearerSigner = (token: string): Signer => fixedSigner(() => ({ authorization: `Bearer ${token}` }));
+
+export const basicSigner = (username: string, password: string): Signer =>
+  fixedSigner(() => ({ authorization: basicHeader(username, password) }));
+
+export function keySigner(place: 'header' | 'query', name: string, value: string): Signer {
+  if (place === 'header') return fixedSigner(() => ({ [name.toLowerCase()]: value }));
+  return fixedSigner((url) => {
+    url.searchParams.set(name, value);
+    return {};
+  });
+}
+
+/** Credentials that never change. @param apply returns headers, and may change the URL */
+export const fixedSigner = (apply: (url: URL) => Record<string, string>): Signer => ({
   current: async () => null,
-  sign(call) {
-    const url = new URL(call.url);
-    return { headers: { ...call.headers, ...apply(url) }, url };
+  sign(request) {
+    const url = new URL(request.url);
+    return { headers: { ...request.headers, ...apply(url) }, url };
   },
   renew: () => false,
 });

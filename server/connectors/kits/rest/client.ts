@@ -1,21 +1,27 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConnectorError, RateLimitedError } from '../../contract/errors.ts';
-import { type Answer, type Call, Exchange, type ExchangeOptions } from './send.ts';
+import { type HttpResponse, type HttpRequest, Exchange, type ExchangeOptions } from './send.ts';
 import { statusError } from './failures.ts';
 import { pause } from './rate-limiter.ts';
-import { askedWait, backoff, isExhausted } from './retry-after.ts';
+import { type Attempt, type Failure, type Patience, type Pause, withRetries } from './retry.ts';
+import { backoff, isExhausted, requestedWait } from './retry-after.ts';
 
-export interface ClientOptions extends ExchangeOptions {
-  max_attempts: number;
+export interface ClientOptions extends ExchangeOptions, Patience {
+  /** First pause of the backoff. */
   base_seconds: number;
-  /** What all pauses that the service asks for may take together, for one call. */
-  max_wait_seconds: number;
 }
 
 type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal' | 'now' | 'rateLimited'>;
 const DEFAULT_WAIT_MS = 60_000;
+/** A pause of zero would send the next request at once, forever. */
+const MIN_WAIT_MS = 50;
 
-/** Sends requests: signed, paced, tried again when that helps, its errors in the engine's terms. */
+interface FailedSend extends Failure {
+  /** Null: there was no response. */
+  response: HttpResponse | null;
+}
+
+/** Sends requests: signed, rate limited, retried where a retry may help, with the errors that the engine understands. */
 export class HttpClient {
   readonly #exchange: Exchange;
   #pausedUntil = 0;
@@ -27,83 +33,83 @@ export class HttpClient {
     this.#exchange = new Exchange(ctx, options);
   }
 
-  /** @param accept statuses that are answers too and no errors. @throws ConnectorError, or the signal's reason */
-  async send(call: Call, accept: readonly number[] = []): Promise<Answer> {
-    const { max_attempts, base_seconds, max_wait_seconds } = this.options;
+  /** @param accept statuses besides 2xx that are not errors. @throws ConnectorError, or the signal's reason */
+  async send(request: HttpRequest, accept: readonly number[] = []): Promise<HttpResponse> {
     let waited = 0;
-    let renewed = false;
-    for (let attempt = 1; ; ) {
-      await this.#awaitQuota();
-      const token = await this.options.signer.current();
-      const { answer, error } = await this.#try(call, token, accept);
-      if (!error) {
-        this.#noteQuota(answer.headers);
-        return answer;
-      }
-      if (answer?.status === 401 && !renewed && this.options.signer.renew(token)) {
-        renewed = true;
-        continue;
-      }
-      const limited = answer !== null && isLimited(answer);
-      if (!error.retryable && !limited) throw error;
-      const asked = answer && (limited || answer.status === 503) ? askedWait(answer.headers, this.ctx.now()) : null;
-      if (asked !== null) {
-        waited += asked;
-        if (waited > max_wait_seconds * 1000) throw this.#limited(asked, error);
-        await this.#wait(asked);
-        continue;
-      }
-      if (attempt >= max_attempts) throw limited ? this.#limited(DEFAULT_WAIT_MS, error) : error;
-      await pause(backoff(attempt, base_seconds), this.ctx.signal);
-      attempt += 1;
+    return await withRetries(
+      this.ctx.signal,
+      () => this.#try(request, accept),
+      (failed, attempt) => {
+        const pausing = this.#pauseAfter(failed, { attempt, waited });
+        if (!pausing.counts) waited += pausing.ms;
+        return pausing;
+      },
+    );
+  }
+
+  /** @throws ConnectorError when the request has failed for good */
+  #pauseAfter({ response, error }: FailedSend, { attempt, waited }: { attempt: number; waited: number }): Pause {
+    const { max_attempts, base_seconds, max_wait_seconds } = this.options;
+    const limited = response !== null && isLimited(response);
+    if (!error.retryable && !limited) throw error;
+    const mayAsk = response !== null && (limited || response.status === 503);
+    const asked = mayAsk ? requestedWait(response.headers, this.ctx.now()) : null;
+    if (asked !== null) {
+      if (waited + asked > max_wait_seconds * 1000) throw this.#limited(asked, error.message);
+      return { ms: this.#announce(asked), counts: false };
     }
+    if (attempt >= max_attempts) throw limited ? this.#limited(DEFAULT_WAIT_MS, error.message) : error;
+    return { ms: backoff(attempt, base_seconds), counts: true };
   }
 
-  #limited(ms: number, error: ConnectorError): ConnectorError {
-    return new RateLimitedError(new Date(this.ctx.now().getTime() + ms), error.message);
+  #limited(ms: number, message: string): ConnectorError {
+    return new RateLimitedError(new Date(this.ctx.now().getTime() + ms), message);
   }
 
-  async #wait(ms: number): Promise<void> {
-    // A hair more: a pause of zero would ask again at once, for ever.
-    const rounded = Math.max(ms, 50);
-    this.ctx.rateLimited(new Date(this.ctx.now().getTime() + rounded));
-    await pause(rounded, this.ctx.signal);
+  /** Reports a pause that the service asked for, and returns its length. */
+  #announce(asked: number): number {
+    const ms = Math.max(asked, MIN_WAIT_MS);
+    this.ctx.rateLimited(new Date(this.ctx.now().getTime() + ms));
+    return ms;
   }
 
   #noteQuota(headers: Headers): void {
     if (!isExhausted(headers)) return;
-    const ms = askedWait(headers, this.ctx.now());
+    const ms = requestedWait(headers, this.ctx.now());
     if (ms !== null) this.#pausedUntil = performance.now() + ms;
   }
 
-  /** The last answer said that nothing is left: better wait than be refused. */
+  /** Waits when the last response said that the quota is used up: the next request would be refused. */
   async #awaitQuota(): Promise<void> {
     const ms = this.#pausedUntil - performance.now();
     if (ms <= 0) return;
     this.#pausedUntil = 0;
-    if (ms > this.options.max_wait_seconds * 1000) {
-      throw new RateLimitedError(new Date(this.ctx.now().getTime() + ms), 'The quota of the service is used up');
-    }
-    await this.#wait(ms);
+    if (ms > this.options.max_wait_seconds * 1000) throw this.#limited(ms, 'The quota of the service is used up');
+    await pause(this.#announce(ms), this.ctx.signal);
   }
 
-  async #try(call: Call, token: string | null, accept: readonly number[]): Promise<Tried> {
-    let answer: Answer;
+  async #try(request: HttpRequest, accept: readonly number[]): Promise<Attempt<HttpResponse, FailedSend>> {
+    const { signer } = this.options;
+    await this.#awaitQuota();
+    const token = await signer.current();
+    let response: HttpResponse;
     try {
-      answer = await this.#exchange.send(call, token);
+      response = await this.#exchange.send(request, token);
     } catch (error) {
-      if (error instanceof ConnectorError) return { answer: null, error };
+      if (error instanceof ConnectorError) return { ok: false, failed: { response: null, error } };
       throw error;
     }
-    if ((answer.status >= 200 && answer.status < 300) || accept.includes(answer.status)) return { answer, error: null };
-    const where = `${call.method} ${call.url.host}${call.url.pathname}`;
-    const message = this.#exchange.messageOf(answer, token);
-    return { answer, error: statusError(answer.status, { where, message }) };
+    if ((response.status >= 200 && response.status < 300) || accept.includes(response.status)) {
+      this.#noteQuota(response.headers);
+      return { ok: true, result: response };
+    }
+    const where = `${request.method} ${request.url.host}${request.url.pathname}`;
+    const error = statusError(response.status, { where, message: this.#exchange.messageOf(response, token) });
+    const renew = response.status === 401 ? () => signer.renew(token) : undefined;
+    return { ok: false, failed: { response, error, renew } };
   }
 }
 
-type Tried = { answer: Answer; error: null } | { answer: Answer | null; error: ConnectorError };
-
-/** GitHub, for one, says 403 when its quota is used up. */
-const isLimited = ({ status, headers }: Answer) =>
+/** Some services, GitHub among them, return 403 when the quota is used up. */
+const isLimited = ({ status, headers }: HttpResponse) =>
   status === 429 || (status === 403 && (isExhausted(headers) || headers.has('retry-after')));

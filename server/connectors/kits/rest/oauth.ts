@@ -15,18 +15,18 @@ export interface TokenEndpoint {
   credentials_in: 'body' | 'basic_header';
 }
 
-/** How one way of OAuth 2 asks for a token. */
+/** How one kind of OAuth 2 grant requests a token. */
 export interface TokenFlow {
-  /** Tells clients and credentials apart. */
+  /** Identifies the client and its credentials. */
   key: string;
   url: string;
-  /** The refresh token of the settings; null for ways without one. */
+  /** The refresh token from the settings; null for grants without one. */
   refresh_token: string | null;
-  /** The request, made with the refresh token in force. */
+  /** @param refresh_token the current one, which may have replaced that of the settings */
   request(refresh_token: string | null): { headers: Record<string, string>; body: string };
-  /** What the answer calls its parts. */
+  /** Names of the properties of the token response. */
   names: { access_token: string; expires_in: string; refresh_token: string };
-  /** The header that the token goes into. */
+  /** The header that carries the token. */
   sign(token: string): Record<string, string>;
 }
 
@@ -42,11 +42,11 @@ export interface Token {
   expires: number;
 }
 
-/** A token of one client, fetched once for all that ask at the same time. */
+/** The token of one client. Concurrent callers share one request for it. */
 export class TokenSource {
   #token: Token | null = null;
   #pending: Promise<Token> | null = null;
-  /** A refresh token that took the place of the one in the settings, and could not be stored there. */
+  /** A rotated refresh token that could not be stored in the settings. */
   refresh_token: string | null = null;
 
   async get(fetchToken: () => Promise<Token>): Promise<string> {
@@ -58,21 +58,23 @@ export class TokenSource {
     return this.#token.value;
   }
 
-  forget(value: string): void {
-    if (this.#token?.value === value) this.#token = null;
+  /** Discards a refused token, so that the next `get` fetches one. */
+  forget(refused: string | null): true {
+    if (refused !== null && this.#token?.value === refused) this.#token = null;
+    return true;
   }
 }
 
 const sources = new Shared<TokenSource>();
-/** A token is renewed so long before its end, or at half its life if that is shorter. */
-const EARLY_SECONDS = 60;
-const LIFE_SECONDS = 3600;
+/** A token is renewed this long before it expires, or at half its lifetime if that is shorter. */
+const RENEW_EARLY_SECONDS = 60;
+const DEFAULT_LIFETIME_SECONDS = 3600;
 const TOKEN_TIMEOUT_MS = 30_000;
-const ATTEMPTS = 4;
+const MAX_ATTEMPTS = 4;
 
 export const tokenSigner = (ctx: Context, oauth: TokenEndpoint): Signer => flowSigner(ctx, endpointFlow(oauth));
 
-/** Signs with a token that all who bring the same credentials share. */
+/** Signs with a token that is shared by all readers with the same credentials. */
 export function flowSigner(ctx: Context, flow: TokenFlow): Signer {
   const source = sources.get(flow.key, () => new TokenSource());
   const given = flow.refresh_token;
@@ -85,16 +87,13 @@ export function flowSigner(ctx: Context, flow: TokenFlow): Signer {
       try {
         return await source.get(fetchToken);
       } catch (error) {
-        // Somebody else's read was stopped while it fetched the token for both.
+        // Another read fetched the token for both and was stopped.
         if (ctx.signal.aborted || !isAbort(error)) throw error;
         return source.get(fetchToken);
       }
     },
-    sign: (call, token) => ({ url: call.url, headers: { ...call.headers, ...flow.sign(token ?? '') } }),
-    renew(refused) {
-      if (refused !== null) source.forget(refused);
-      return true;
-    },
+    sign: ({ url, headers }, token) => ({ url, headers: { ...headers, ...flow.sign(token ?? '') } }),
+    renew: (refused) => source.forget(refused),
   };
 }
 
@@ -127,26 +126,26 @@ const isAbort = (error: unknown) => !(error instanceof Error && 'retryable' in e
 
 const NOT_STORED: StoredSecret = { current: null, replace: async () => false };
 
-interface Asking {
+interface Renewal {
   source: TokenSource;
   stored: StoredSecret;
 }
 
-async function requestToken(ctx: Context, flow: TokenFlow, asking: Asking): Promise<Token> {
+async function requestToken(ctx: Context, flow: TokenFlow, renewal: Renewal): Promise<Token> {
   for (let attempt = 1; ; attempt += 1) {
-    const { token, error } = await tryToken(ctx, flow, asking);
+    const { token, error } = await tryToken(ctx, flow, renewal);
     if (token) return token;
-    if (!error.retryable || attempt >= ATTEMPTS) throw error;
+    if (!error.retryable || attempt >= MAX_ATTEMPTS) throw error;
     await pause(backoff(attempt, 0.5), ctx.signal);
   }
 }
 
 type Tried = { token: Token; error: null } | { token: null; error: ConnectorError };
 
-async function tryToken(ctx: Context, flow: TokenFlow, asking: Asking): Promise<Tried> {
+async function tryToken(ctx: Context, flow: TokenFlow, renewal: Renewal): Promise<Tried> {
   const url = URL.parse(flow.url);
-  if (!url) throw new ConfigurationError('invalid_address', 'The address of the token endpoint is none');
-  const known = asking.source.refresh_token ?? asking.stored.current;
+  if (!url) throw new ConfigurationError('invalid_address', 'The token endpoint is not a valid URL');
+  const known = renewal.source.refresh_token ?? renewal.stored.current;
   const used = flow.refresh_token === null ? null : (known ?? flow.refresh_token);
   const { headers, body } = flow.request(used);
   const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(TOKEN_TIMEOUT_MS)]);
@@ -154,12 +153,12 @@ async function tryToken(ctx: Context, flow: TokenFlow, asking: Asking): Promise<
     const init = { method: 'POST', headers: { accept: 'application/json', ...headers }, body, signal };
     const response = await ctx.fetch(url.href, { ...init, redirect: 'manual' });
     const text = await response.text();
-    if (response.ok) return { token: await takeToken(ctx, text, { ...asking, flow, used }), error: null };
+    if (response.ok) return { token: await tokenFrom(ctx, text, { ...renewal, flow, used }), error: null };
     const place = {
       where: `The token endpoint ${url.host}`,
       message: serverMessage(text, response.headers.get('content-type')),
     };
-    // A wrong client or an expired grant is 400 here.
+    // RFC 6749: a wrong client or an expired grant is a 400.
     const refused = response.status === 400 || response.status === 401 || response.status === 403;
     return { token: null, error: statusError(refused ? 401 : response.status, place) };
   } catch (error) {
@@ -168,39 +167,40 @@ async function tryToken(ctx: Context, flow: TokenFlow, asking: Asking): Promise<
   }
 }
 
-interface Taking extends Asking {
+interface TokenRequest extends Renewal {
   flow: TokenFlow;
   used: string | null;
 }
 
-async function takeToken(ctx: Context, text: string, { flow, used, ...asking }: Taking): Promise<Token> {
-  let answer: Record<string, unknown> = {};
+async function tokenFrom(ctx: Context, text: string, { flow, used, ...renewal }: TokenRequest): Promise<Token> {
+  let response: Record<string, unknown> = {};
   try {
-    answer = JSON.parse(text) as Record<string, unknown>;
+    response = JSON.parse(text) as Record<string, unknown>;
   } catch {
-    // Said below: there is no token in it.
+    // Reported below: no token in it.
   }
   const { names } = flow;
-  const token = answer?.[names.access_token];
+  const token = response?.[names.access_token];
   if (typeof token !== 'string' || token === '') {
-    throw new AuthenticationError('no_token', 'The token endpoint answered without an access token');
+    throw new AuthenticationError('no_token', 'The response of the token endpoint contains no access token');
   }
-  const next = answer[names.refresh_token];
+  const next = response[names.refresh_token];
   if (used !== null && typeof next === 'string' && next !== '' && next !== used) {
-    await keepRotated(ctx, { used, next }, asking);
+    await keepRotated(ctx, { used, next }, renewal);
   }
-  const life = Number(answer[names.expires_in]) > 0 ? Number(answer[names.expires_in]) : LIFE_SECONDS;
-  const early = Math.min(EARLY_SECONDS, life / 2);
-  return { value: token, expires: performance.now() + (life - early) * 1000 };
+  const expires_in = Number(response[names.expires_in]);
+  const lifetime = expires_in > 0 ? expires_in : DEFAULT_LIFETIME_SECONDS;
+  const early = Math.min(RENEW_EARLY_SECONDS, lifetime / 2);
+  return { value: token, expires: performance.now() + (lifetime - early) * 1000 };
 }
 
-/** The old refresh token is worth nothing any more: the new one takes its place in the settings. */
+/** The service has invalidated the old refresh token: the new one replaces it in the settings. */
 async function keepRotated(
   ctx: Context,
   { used, next }: { used: string; next: string },
-  { source, stored }: Asking,
+  { source, stored }: Renewal,
 ): Promise<void> {
-  // Known even if this process is stopped while it stores it.
+  // Kept in case this process is stopped while it stores the token.
   source.refresh_token = next;
   if (await stored.replace(used, next).catch(() => false)) {
     source.refresh_token = null;
@@ -208,6 +208,6 @@ async function keepRotated(
   }
   ctx.warn(
     'refresh_token_rotated',
-    'The service replaces its refresh tokens, and the new one could not be stored: the one in the settings may be used up',
+    'The service rotated the refresh token, and the new one could not be stored. If the next run cannot sign in, enter a new refresh token.',
   );
 }

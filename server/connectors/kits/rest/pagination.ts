@@ -1,73 +1,92 @@
 import { ConfigurationError } from '../../contract/errors.ts';
 import { digitsOf } from '../../cells/json-cells.ts';
-import type { Answer } from './send.ts';
-import type { Pagination } from '../../http-api/definition.ts';
+import { linkTarget } from './link-header.ts';
+import { PageGuard } from './page-guard.ts';
 import { selectorOf } from './selector.ts';
+import type { HttpResponse } from './send.ts';
 
-/** Where in the pages of one request we are. */
+/** When the pages of a request end. */
+interface Stop {
+  /** `short_page` saves the request for an empty page where the service always fills its pages. */
+  stop: 'empty_page' | 'short_page';
+  size: number | null;
+  /** JMESPath. The pages end when it selects false, null or nothing. */
+  has_more?: string | undefined;
+  max_pages: number;
+}
+
+/** How the service divides its records into pages. Selectors are JMESPath. */
+export type Pagination =
+  | { type: 'none' }
+  | (Stop & { type: 'page_number'; start: number })
+  | (Stop & { type: 'offset' })
+  | (Stop & { type: 'cursor'; token: string })
+  | (Stop & { type: 'link_header'; rel: string })
+  | (Stop & { type: 'next_address'; address: string });
+type Paginated = Exclude<Pagination, { type: 'none' }>;
+
+/** Which page of a request is next. */
 export interface Position {
-  /** Pages before this one. */
+  /** Number of pages before this one. */
   index: number;
   token: string | null;
   number: number;
   offset: number;
-  /** The whole address of the page; null: made of the request. */
+  /** The complete URL of the page; null: it is built from the request. */
   address: URL | null;
 }
 
 export interface PageSeen {
-  answer: Answer;
-  /** The answer's JSON. */
+  response: HttpResponse;
+  /** The parsed body. */
   json: unknown;
   records: number;
 }
 
 export interface Paginator {
   first: Position;
-  /** Null: that was the last page. @throws ConfigurationError when the pages go round in circles */
+  /** Null: that was the last page. @throws ConfigurationError when the pages repeat themselves */
   next(position: Position, page: PageSeen): Position | null;
-  /** What `next` will probably say of the page there, without its answer; null: only that tells. */
-  likely(position: Position): Position | null;
+  /** The next position as far as it is known without the response; null: only the response has it. */
+  predict(position: Position): Position | null;
 }
 
-/** @param allowed origins that an address may lead to. */
+/** @param allowed origins that the URL of a next page may have */
 export function createPaginator(pagination: Pagination, allowed: ReadonlySet<string>): Paginator {
   const number = pagination.type === 'page_number' ? pagination.start : 1;
   const first: Position = { index: 0, token: null, number, offset: 0, address: null };
-  if (pagination.type === 'none') return { first, next: () => null, likely: () => null };
+  if (pagination.type === 'none') return { first, next: () => null, predict: () => null };
   const hasMore = pagination.has_more === undefined ? null : selectorOf(pagination.has_more);
   const step = stepOf(pagination, allowed);
-  const circles = new CircleGuard();
-  const guess = guessOf(pagination);
+  const guard = new PageGuard(pagination.max_pages);
+  const predicted = predictionOf(pagination);
   return {
     first,
-    likely(position) {
-      const moved = position.index + 1 < pagination.max_pages ? guess(position) : null;
+    predict(position) {
+      const moved = position.index + 1 < pagination.max_pages ? predicted(position) : null;
       return moved && { ...position, ...moved, index: position.index + 1 };
     },
     next(position, page) {
-      if (hasMore && isNothing(hasMore(page.json))) return null;
+      if (hasMore && isEmpty(hasMore(page.json))) return null;
       const counted = pagination.type === 'page_number' || pagination.type === 'offset';
-      // Pages with a name of the next one may be empty in between.
+      // Pages that name the next one may be empty in between.
       if (page.records === 0 && counted) return null;
       if (pagination.stop === 'short_page' && pagination.size !== null && page.records < pagination.size) return null;
       const moved = step(position, page);
       if (!moved) return null;
-      if (position.index + 1 >= pagination.max_pages) {
-        throw new ConfigurationError('too_many_pages', `There are more than ${pagination.max_pages} pages`);
-      }
-      circles.check(moved.token ?? moved.address?.href ?? null, page);
+      const name = moved.token ?? moved.address?.href ?? null;
+      guard.check({ index: position.index, name, text: page.response.text, records: page.records });
       return { ...position, ...moved, index: position.index + 1 };
     },
   };
 }
 
-const isNothing = (value: unknown) =>
+const isEmpty = (value: unknown) =>
   value === null || value === undefined || value === false || value === 0 || value === '';
 
 type Step = (position: Position, page: PageSeen) => Partial<Position> | null;
 
-function stepOf(pagination: Exclude<Pagination, { type: 'none' }>, allowed: ReadonlySet<string>): Step {
+function stepOf(pagination: Paginated, allowed: ReadonlySet<string>): Step {
   switch (pagination.type) {
     case 'page_number':
       return ({ number }) => ({ number: number + 1 });
@@ -81,15 +100,16 @@ function stepOf(pagination: Exclude<Pagination, { type: 'none' }>, allowed: Read
       };
     }
     case 'link_header':
-      return (_, { answer }) => addressed(linkIn(answer.headers.get('link'), pagination.rel), answer.url, allowed);
+      return (_, { response: { headers, url } }) =>
+        addressed(linkTarget(headers.get('link'), pagination.rel), url, allowed);
     case 'next_address': {
       const select = selectorOf(pagination.address);
-      return (_, { json, answer }) => addressed(textOf(select(json)), answer.url, allowed);
+      return (_, { json, response }) => addressed(textOf(select(json)), response.url, allowed);
     }
   }
 }
 
-function guessOf(pagination: Exclude<Pagination, { type: 'none' }>): (position: Position) => Partial<Position> | null {
+function predictionOf(pagination: Paginated): (position: Position) => Partial<Position> | null {
   if (pagination.type === 'page_number') return ({ number }) => ({ number: number + 1 });
   const size = pagination.type === 'offset' ? pagination.size : null;
   return ({ offset }) => (size === null ? null : { offset: offset + size });
@@ -104,64 +124,12 @@ function addressed(text: string | null, from: URL, allowed: ReadonlySet<string>)
   if (text === null) return null;
   const address = URL.parse(text, from.href);
   if (!address)
-    throw new ConfigurationError('invalid_address', `The next page's address is none: ${text.slice(0, 200)}`);
+    throw new ConfigurationError('invalid_address', `The URL of the next page is not valid: ${text.slice(0, 200)}`);
   if (!allowed.has(address.origin)) {
     throw new ConfigurationError(
       'foreign_address',
-      `The next page is at ${address.host}, which is not among allowed_origins: it would be sent the credentials`,
+      `The next page is on ${address.host}, which would receive the credentials. Add its origin to allowed_origins if it is trusted.`,
     );
   }
   return { address };
 }
-
-const LINK = /<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+\s*(?:=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*))?)*)/g;
-const PARAMETER = /;\s*([\w!#$&+.^`|~*-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)))?/g;
-
-/** The links of a Link header by their relation, each with its address as `url` and its parameters. */
-export function linkParts(header: string | null): Record<string, Record<string, string>> {
-  const links: Record<string, Record<string, string>> = {};
-  for (const [, target = '', parameters = ''] of header?.matchAll(LINK) ?? []) {
-    const link: Record<string, string> = { url: target };
-    for (const [, name = '', quoted, bare = ''] of parameters.matchAll(PARAMETER))
-      link[name.toLowerCase()] = quoted ?? bare;
-    links[link.rel ?? target] = link;
-  }
-  return links;
-}
-
-/** The address of a relation in a Link header (RFC 8288). */
-export function linkIn(header: string | null, rel: string): string | null {
-  for (const [, target = '', parameters = ''] of header?.matchAll(LINK) ?? []) {
-    for (const [, name = '', quoted, bare = ''] of parameters.matchAll(PARAMETER)) {
-      if (name.toLowerCase() !== 'rel') continue;
-      if ((quoted ?? bare).toLowerCase().split(/\s+/).includes(rel.toLowerCase())) return target;
-    }
-  }
-  return null;
-}
-
-/**
- * Notices pages that never end, in no more memory than two of their names: a token or address that came before (Brent's
- * way to find a cycle), or the same records twice in a row.
- */
-export class CircleGuard {
-  #kept: string | null = null;
-  #steps = 0;
-  #power = 1;
-  #body: number | bigint | null = null;
-
-  check(name: string | null, page: PageSeen): void {
-    if (name !== null) {
-      if (name === this.#kept) throw circle('the name of the next page has come before');
-      this.#steps += 1;
-      if (this.#steps === this.#power) [this.#kept, this.#steps, this.#power] = [name, 0, this.#power * 2];
-      return;
-    }
-    const body = page.records > 0 ? Bun.hash(page.answer.text) : null;
-    if (body !== null && body === this.#body)
-      throw circle('two pages are the same, so the page asked for is not heeded');
-    this.#body = body;
-  }
-}
-
-const circle = (why: string) => new ConfigurationError('endless_pages', `The pages would never end: ${why}`);

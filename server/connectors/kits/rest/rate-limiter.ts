@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 
-/** @throws the signal's reason when it is aborted meanwhile. */
+/** @throws the signal's reason when it is aborted during the pause */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (ms <= 0) return;
@@ -10,18 +10,19 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-export interface PaceLimits {
+export interface RateLimits {
+  /** Null: unlimited. */
   requests_per_second: number | null;
   concurrency: number;
 }
 
-/** Lets so many requests go at once and so many a second, in the order in which they came. */
-export class Pace {
+/** Limits concurrent requests and requests per second. Requests start in the order in which they arrive. */
+export class RateLimiter {
   #running = 0;
   #next = 0;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(private readonly limits: PaceLimits) {}
+  constructor(private readonly limits: RateLimits) {}
 
   async run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     await this.#enter(signal);
@@ -46,19 +47,19 @@ export class Pace {
       return;
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const giveUp = () => {
+    const cancel = () => {
       const at = this.#waiting.indexOf(resolve);
-      // Not there any more: the turn was handed over just now.
+      // Absent: the slot was handed over just before the abort.
       if (at < 0) return;
       this.#waiting.splice(at, 1);
       reject(signal.reason);
     };
     this.#waiting.push(resolve);
-    signal.addEventListener('abort', giveUp, { once: true });
-    await promise.finally(() => signal.removeEventListener('abort', giveUp));
+    signal.addEventListener('abort', cancel, { once: true });
+    await promise.finally(() => signal.removeEventListener('abort', cancel));
   }
 
-  /** Hands its place to the next one, if somebody waits. */
+  /** Hands the slot to the next waiting request, if there is one. */
   #leave(): void {
     const next = this.#waiting.shift();
     if (next) next();
@@ -68,18 +69,24 @@ export class Pace {
 
 const MAX_SHARED = 1000;
 
-/** Objects that all streams of this process share if they call the same service. Drops the least recently used ones. */
+/** Objects shared by all streams of this process that use the same service; the least recently used are dropped. */
 export class Shared<Thing extends object> {
   readonly #things = new LRUCache<string, Thing>({ max: MAX_SHARED });
 
   get(key: string, create: () => Thing): Thing {
-    const found = this.#things.get(key);
-    if (found) return found;
+    const known = this.#things.get(key);
+    if (known) return known;
     const created = create();
     this.#things.set(key, created);
     return created;
   }
 }
 
-/** A key that tells services and credentials apart without holding them. */
+/** A key that identifies a service and its credentials without containing them. */
 export const sharedKey = (...parts: unknown[]): string => Bun.SHA256.hash(JSON.stringify(parts), 'hex');
+
+const limiters = new Shared<RateLimiter>();
+
+/** One limiter for all streams of an account that use the same service. @param identity service and credentials */
+export const sharedLimiter = (limits: RateLimits, ...identity: unknown[]): RateLimiter =>
+  limiters.get(sharedKey(limits, identity), () => new RateLimiter(limits));

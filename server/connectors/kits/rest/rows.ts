@@ -3,7 +3,7 @@ import { DataError } from '../../contract/errors.ts';
 import { NORMALIZERS } from '../../cells/normalizers.ts';
 import { digitsOf, jsonCell, jsonCellOf } from '../../cells/json-cells.ts';
 import { timestampText } from '../../cells/timestamp-text.ts';
-import type { ApiRecord, Page } from '../../http-api/pages.ts';
+import type { ApiRecord, RecordPage } from './records.ts';
 
 interface Column {
   name: string;
@@ -12,23 +12,23 @@ interface Column {
 }
 
 export interface RowReader {
-  /** Rows in the order of the columns asked for. @throws DataError naming record and field */
-  rows(page: Page): Cell[][];
+  /** Rows in the order of the requested columns. @throws DataError naming the record and field */
+  rows(page: RecordPage): Cell[][];
   /** The cell of one field. */
   cell(record: ApiRecord, name: string): Cell;
-  /** Fields that the catalog does not know, met so far. */
+  /** Fields found so far that the catalog does not have. */
   unknown: ReadonlySet<string>;
 }
 
-/** What is known of a stream's columns beside the catalog. */
+/** What a connector knows of a stream's columns besides the catalog. */
 export interface ColumnSource {
   name: string;
-  /** What to do about a value that does not fit. */
+  /** What the user can do about a value that does not fit, as a sentence. */
   remedy: string;
-  /** `unix-time`, `unix-time-ms`, or any other, which says nothing here. */
+  /** `unix-time`, `unix-time-ms`, or any other, which has no effect here. */
   format(column: string): string | null;
   isDeclared(column: string): boolean;
-  /** A value that does not fit its column becomes NULL, and is told of here. */
+  /** Called for a value that does not fit its column, which becomes NULL. Absent: such a value ends the read. */
   misfit?(column: string): void;
 }
 
@@ -38,28 +38,28 @@ export function rowReader(stream: ColumnSource, { stream: schema, columns }: Rea
     ({ field }) => all.get(field.path[0] ?? '') ?? columnOf(stream, field.path[0] ?? '', field.type),
   );
   const unknown = new Set<string>();
-  const misfit = ({ name, type }: Column, place: string) =>
+  const misfit = ({ name, type }: Column, where: string) =>
     new DataError(
       'value_does_not_fit',
-      `${stream.name}, ${place}, field "${name}": the value is no ${type}. ${stream.remedy}`,
+      `${stream.name}, ${where}, field "${name}": the value is not of type ${type}. ${stream.remedy}`,
     );
   return {
     unknown,
     rows({ records, index }) {
-      // The first of a page speaks for all: to look at every key of every record would cost a third of the time.
+      // The first record stands for its page: looking at the keys of all of them would cost a third of the time.
       for (const name in records[0]) if (!all.has(name)) unknown.add(name);
       const rows: Cell[][] = new Array(records.length);
       for (let at = 0; at < records.length; at += 1) {
         const record = records[at] as ApiRecord;
         const row: Cell[] = new Array(wanted.length);
-        for (let place = 0; place < wanted.length; place += 1) {
-          const { name, toCell } = wanted[place] as Column;
+        for (let column = 0; column < wanted.length; column += 1) {
+          const { name, toCell } = wanted[column] as Column;
           const value = record[name];
           const cell = value === undefined || value === null ? null : toCell(value);
           if (cell === undefined && !stream.misfit)
-            throw misfit(wanted[place] as Column, `page ${index + 1}, record ${at + 1}`);
+            throw misfit(wanted[column] as Column, `page ${index + 1}, record ${at + 1}`);
           if (cell === undefined) stream.misfit?.(name);
-          row[place] = cell ?? null;
+          row[column] = cell ?? null;
         }
         rows[at] = row;
       }
@@ -69,26 +69,26 @@ export function rowReader(stream: ColumnSource, { stream: schema, columns }: Rea
       const column = all.get(name) ?? columnOf(stream, name, 'string');
       const value = record[name];
       const cell = value === undefined || value === null ? null : column.toCell(value);
-      if (cell === undefined) throw misfit(column, 'the cursor');
+      if (cell === undefined) throw misfit(column, 'cursor');
       return cell;
     },
   };
 }
 
 const TIMES: ReadonlySet<LogicalType> = new Set(['date', 'timestamp', 'timestamp_tz', 'time']);
-const UNIX: Record<string, number> = { 'unix-time': 1_000_000, 'unix-time-ms': 1000 };
+const MICROS_PER_UNIT: Record<string, number> = { 'unix-time': 1_000_000, 'unix-time-ms': 1000 };
 
 function columnOf(stream: ColumnSource, name: string, type: LogicalType): Column {
-  const unit = UNIX[stream.format(name) ?? ''];
+  const unit = MICROS_PER_UNIT[stream.format(name) ?? ''];
   if (unit !== undefined) return { name, type, toCell: (value) => unixCell(value, unit) };
   if (type === 'string' || !stream.isDeclared(name)) return { name, type, toCell: jsonCellOf(type) };
   return { name, type, toCell: (value) => declaredCell(value, type) };
 }
 
-/** Where a type was declared, numbers may come as texts, and an empty text is no value. */
+/** For a declared type, numbers may come as text, and empty text is NULL. */
 function declaredCell(value: unknown, type: LogicalType): Cell | undefined {
   if (type === 'json' || type === 'array') return jsonCell(value, type);
-  // A bare number says no time: whether it counts seconds or days, nobody has said.
+  // A bare number is not a time: its unit is unknown.
   if (typeof value !== 'string') return TIMES.has(type) ? undefined : jsonCell(value, type);
   if (value === '') return null;
   const normalize = NORMALIZERS[type];
@@ -101,7 +101,36 @@ function unixCell(value: unknown, unit: number): Cell | undefined {
   return timestampText(Math.round(Number(digits) * unit));
 }
 
-const MOST_NAMES = 20;
+export const compareText = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1);
+
+/** Half-open, in the sortable form of the cursor; null: unlimited on that side. */
+export interface CursorRange {
+  start: string | null;
+  end: string | null;
+  compare(a: string, b: string): number;
+}
+
+/**
+ * The rows whose cursor is in the range, with the cursor appended as the last cell. Services differ in whether limits
+ * are inclusive, and some ignore them.
+ */
+export function rowsInRange(rows: Cell[][], cursorOf: (at: number) => string | null, range: CursorRange): Cell[][] {
+  const { start, end, compare } = range;
+  return rows.filter((row, at) => {
+    const cursor = cursorOf(at);
+    row.push(cursor);
+    if (cursor === null) return true;
+    return (start === null || compare(cursor, start) >= 0) && (end === null || compare(cursor, end) < 0);
+  });
+}
+
+/** Removes the appended cursor. */
+export function withoutCursor(rows: Cell[][], columns: number): Cell[][] {
+  for (const row of rows) row.length = columns;
+  return rows;
+}
+
+const MAX_NAMES = 20;
 
 export function warnOfUnknown(
   ctx: Pick<ConnectorContext<unknown>, 'warn'>,
@@ -109,9 +138,9 @@ export function warnOfUnknown(
   unknown: ReadonlySet<string>,
 ): void {
   if (unknown.size === 0) return;
-  const names = [...unknown].slice(0, MOST_NAMES).join(', ');
+  const names = [...unknown].slice(0, MAX_NAMES).join(', ');
   ctx.warn(
     'new_columns',
-    `${stream} has fields that the catalog does not know: ${names}. Their values are not loaded. To have them, update the catalog, or declare them in the schema, and read the records anew that were read before: reset the stream's cursor, or start a custom run`,
+    `${stream} has fields that are not in the catalog, and their values are not loaded: ${names}. To load them, refresh the catalog or declare them in the schema. To load them for records that were read before, reset the cursor or start a custom run.`,
   );
 }

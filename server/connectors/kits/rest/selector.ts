@@ -1,16 +1,16 @@
 import { compile, TreeInterpreter } from '@jmespath-community/jmespath';
 
-/** Picks a part of a parsed answer; null when there is none. */
-export type Selector = (answer: unknown) => unknown;
+/** Selects a part of a parsed response; null when it is absent. */
+export type Selector = (json: unknown) => unknown;
 
 type Expression = ReturnType<typeof compile>;
 type Value = Parameters<typeof TreeInterpreter.search>[1];
 
 const PLAIN = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/;
 
-/** A JMESPath expression made ready once, or what is wrong with it. Numbers kept as raw JSON pass through untouched. */
+/** A compiled JMESPath expression, or what is wrong with it. Numbers kept as raw JSON pass through unchanged. */
 export function compileSelector(text: string): { select: Selector; problem: null } | { select: null; problem: string } {
-  if (text === '@') return { select: (answer) => answer, problem: null };
+  if (text === '@') return { select: (json) => json, problem: null };
   if (PLAIN.test(text)) return { select: pathSelector(text.split('.')), problem: null };
   let expression: Expression;
   try {
@@ -18,14 +18,14 @@ export function compileSelector(text: string): { select: Selector; problem: null
   } catch (error) {
     return { select: null, problem: error instanceof Error ? error.message : String(error) };
   }
-  return { select: (answer) => TreeInterpreter.search(expression, answer as Value) ?? null, problem: null };
+  return { select: (json) => TreeInterpreter.search(expression, json as Value) ?? null, problem: null };
 }
 
-/** By far the most expressions are nothing but a path. */
+/** Most expressions are plain paths, which need no interpreter. */
 const pathSelector =
   (path: string[]): Selector =>
-  (answer) => {
-    let value = answer;
+  (json) => {
+    let value = json;
     for (const part of path) {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
       value = (value as Record<string, unknown>)[part] ?? null;
@@ -33,7 +33,7 @@ const pathSelector =
     return value;
   };
 
-/** The selector of an expression that was checked before. */
+/** The selector for an expression that has passed validation. */
 export function selectorOf(text: string): Selector {
   const { select, problem } = compileSelector(text);
   if (!select) throw new Error(problem);

@@ -4,29 +4,29 @@ import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import type { Signer } from './authentication.ts';
 import { networkError, serverMessage, timeoutError } from './failures.ts';
-import type { Pace } from './rate-limiter.ts';
+import type { RateLimiter } from './rate-limiter.ts';
 
-export interface Call {
+export interface HttpRequest {
   method: string;
   url: URL;
   headers: Record<string, string>;
   body: string | null;
 }
 
-export interface Answer {
+export interface HttpResponse {
   status: number;
   headers: Headers;
   text: string;
   bytes: number;
-  /** Where it came from, after redirects. */
+  /** The final URL, after redirects. */
   url: URL;
 }
 
 export interface ExchangeOptions {
   signer: Signer;
-  pace: Pace;
-  /** Values that no message may show. */
-  secrets: string[];
+  limiter: RateLimiter;
+  /** No message may contain any text in it, however deeply nested. */
+  secrets: unknown;
   /** Origins that a redirect may lead to. */
   origins: ReadonlySet<string>;
   timeout_seconds: number;
@@ -34,12 +34,14 @@ export interface ExchangeOptions {
 }
 
 type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal'>;
-const MOST_REDIRECTS = 5;
 
-/** For a request that somebody waits for: two of them fit into the 20 seconds that a test of settings has. */
-export const HURRIED_SECONDS = 9;
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
+const MAX_REDIRECTS = 5;
 
-/** Sends one request, signed, in its turn, and takes its whole answer. */
+/** Sends one request, signed and rate limited, and reads the whole response. */
 export class Exchange {
   readonly #redactor: Redactor;
 
@@ -47,62 +49,59 @@ export class Exchange {
     private readonly ctx: Context,
     private readonly options: ExchangeOptions,
   ) {
-    this.#redactor = createRedactor(options.secrets);
+    this.#redactor = createRedactor(textsIn(options.secrets));
   }
 
-  /** @throws ConnectorError when no answer came, or the signal's reason */
-  async send(call: Call, token: string | null): Promise<Answer> {
+  /** @throws ConnectorError when there is no response, or the signal's reason */
+  async send(request: HttpRequest, token: string | null): Promise<HttpResponse> {
     try {
-      return await this.options.pace.run(this.ctx.signal, () => this.#follow(call, token));
+      return await this.options.limiter.run(this.ctx.signal, () => this.#follow(request, token));
     } catch (error) {
       if (this.ctx.signal.aborted) throw this.ctx.signal.reason;
-      throw networkError(error, call.url.host);
+      throw networkError(error, request.url.host);
     }
   }
 
-  /** The sentence that a body holds, without secrets. */
-  messageOf({ text, headers }: Answer, token: string | null): string {
-    const said = serverMessage(text, headers.get('content-type'));
-    return this.redact(token ? said.replaceAll(token, '[redacted]') : said);
+  /** The error message in a response body, secrets removed. */
+  messageOf({ text, headers }: HttpResponse, token: string | null): string {
+    const message = serverMessage(text, headers.get('content-type'));
+    return this.redact(token ? message.replaceAll(token, '[redacted]') : message);
   }
 
   redact(text: string): string {
     return this.#redactor.text(text);
   }
 
-  async #follow(call: Call, token: string | null): Promise<Answer> {
-    let { url } = call;
+  async #follow(request: HttpRequest, token: string | null): Promise<HttpResponse> {
+    let { url } = request;
     for (let redirects = 0; ; redirects += 1) {
-      const answer = await this.#once({ ...call, url }, token);
-      const location = answer.status >= 300 && answer.status < 400 ? answer.headers.get('location') : null;
-      if (location === null || call.method !== 'GET') return answer;
+      const response = await this.#once({ ...request, url }, token);
+      const location = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
+      if (location === null || request.method !== 'GET') return response;
       const next = URL.parse(location, url.href);
-      if (!next || !this.options.origins.has(next.origin) || redirects >= MOST_REDIRECTS) {
-        throw new ConfigurationError('redirect_refused', `${url.host} redirects to ${next?.host ?? 'no address'}`);
+      if (!next || !this.options.origins.has(next.origin) || redirects >= MAX_REDIRECTS) {
+        const target = next?.host ?? 'an invalid URL';
+        throw new ConfigurationError('redirect_refused', `${url.host} redirects to ${target}, which is not allowed`);
       }
       url = next;
     }
   }
 
-  async #once(call: Call, token: string | null): Promise<Answer> {
+  async #once(request: HttpRequest, token: string | null): Promise<HttpResponse> {
     const { signal } = this.ctx;
     const { timeout_seconds, max_bytes } = this.options;
-    const signed = this.options.signer.sign(call, token);
+    const { url } = request;
+    const signed = this.options.signer.sign(request, token);
     const abort = new AbortController();
     const stop = () => abort.abort(signal.reason);
-    const timer = setTimeout(() => abort.abort(timeoutError(call.url.host, timeout_seconds)), timeout_seconds * 1000);
+    const timer = setTimeout(() => abort.abort(timeoutError(url.host, timeout_seconds)), timeout_seconds * 1000);
     signal.addEventListener('abort', stop, { once: true });
     try {
-      const init = { method: call.method, headers: signed.headers, body: call.body, signal: abort.signal };
+      const init = { method: request.method, headers: signed.headers, body: request.body, signal: abort.signal };
       const response = await this.ctx.fetch(signed.url.href, { ...init, redirect: 'manual' });
       const body = await readBody(response, max_bytes);
-      return {
-        status: response.status,
-        headers: response.headers,
-        text: decode(body, max_bytes),
-        bytes: body.length,
-        url: call.url,
-      };
+      const { status, headers } = response;
+      return { status, headers, text: decode(body, max_bytes), bytes: body.length, url };
     } catch (error) {
       abort.abort(error);
       throw abort.signal.reason;
@@ -131,7 +130,7 @@ async function readBody(response: Response, limit: number): Promise<Uint8Array> 
 }
 
 const tooLarge = (limit: number) =>
-  new ConfigurationError('page_too_large', `An answer is larger than ${limit} bytes: ask for smaller pages`);
+  new ConfigurationError('page_too_large', `A response is larger than ${limit} bytes. Request smaller pages.`);
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -141,12 +140,14 @@ function decode(body: Uint8Array, limit: number): string {
     try {
       plain = gunzipSync(body, { maxOutputLength: limit });
     } catch (error) {
-      throw error instanceof RangeError ? tooLarge(limit) : new DataError('malformed_gzip', 'An answer is broken gzip');
+      throw error instanceof RangeError
+        ? tooLarge(limit)
+        : new DataError('malformed_gzip', 'A response is not valid gzip');
     }
   }
   try {
     return utf8.decode(plain);
   } catch {
-    throw new DataError('malformed_text', 'An answer is no text in UTF-8');
+    throw new DataError('malformed_text', 'A response is not valid UTF-8');
   }
 }

@@ -1,6 +1,6 @@
 import { ConfigurationError, RateLimitedError, RetryableError } from '../../../contract/errors.ts';
 import { serverMessage, statusError } from '../../rest/failures.ts';
-import { askedWait } from '../../rest/retry-after.ts';
+import { requestedWait } from '../../rest/retry-after.ts';
 import type { HttpLocation } from '../settings/location.ts';
 import { remoteContent } from './http-content.ts';
 import { type NetworkContext, repeated, request, textOf } from './http-request.ts';
@@ -111,7 +111,7 @@ async function refuse(ctx: Site, answer: Response, url: URL): Promise<never> {
   const message = serverMessage(text, answer.headers.get('content-type'));
   const error = statusError(answer.status, { where: url.host + url.pathname, message });
   if (answer.status !== 429) throw error;
-  const wait = askedWait(answer.headers, ctx.now()) ?? DEFAULT_WAIT_MS;
+  const wait = requestedWait(answer.headers, ctx.now()) ?? DEFAULT_WAIT_MS;
   throw new RateLimitedError(new Date(ctx.now().getTime() + wait), error.message);
 }
 

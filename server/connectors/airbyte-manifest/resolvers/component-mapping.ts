@@ -1,17 +1,17 @@
 import { parse } from 'yaml';
-import type { Mapping } from './source-components.ts';
-import { isObject, type Json, type JsonObject } from './references.ts';
-import type { Scope, Templates } from '../interpolation/template.ts';
+import type { Mapping } from '../components/source-components.ts';
+import { isObject, type Json, type JsonObject } from '../components/references.ts';
+import type { Interpolation } from '../interpolation/template.ts';
 import { isMapping, truthy } from '../interpolation/values.ts';
-import { typedValue } from '../transformations/transform.ts';
+import { typedValue } from '../interpolation/typed-value.ts';
 
-/** A template with its gaps filled; the one handed in stays as it is. */
-export function mapped(
+/** A copy of the stream template with the mapped values in place. */
+export function mapComponents(
   template: JsonObject,
   mappings: readonly Mapping[],
-  { templates, scope }: { templates: Templates; scope: Scope },
+  { templates, scope }: Interpolation,
 ): JsonObject {
-  let made = template;
+  let mapped = template;
   for (const { field_path, value, value_type, condition, create_or_update } of mappings) {
     if (condition && !templates.truth(condition, scope)) continue;
     const found: Found = {
@@ -19,16 +19,16 @@ export function mapped(
       text: templates.text(value, scope) ?? '',
     };
     const path = field_path.map((part) => templates.text(part, scope) ?? part);
-    const { node, count } = updated(made, path, found);
-    if (count > 0) made = node as JsonObject;
-    else if (create_or_update && truthy(found.value)) made = created(made, path, found.value) as JsonObject;
+    const { node, count } = updated(mapped, path, found);
+    if (count > 0) mapped = node as JsonObject;
+    else if (create_or_update && truthy(found.value)) mapped = created(mapped, path, found.value) as JsonObject;
   }
-  return made;
+  return mapped;
 }
 
 interface Found {
   value: Json;
-  /** As the template writes it: `1.10` is no number then. */
+  /** As the template has it: `1.10` keeps its zero. */
   text: string;
 }
 
@@ -37,7 +37,7 @@ interface Updated {
   count: number;
 }
 
-/** Puts a value where there is one already; `*` is any one name, `**` any number of them. */
+/** Replaces existing values. `*` matches one name, `**` any number of names. */
 function updated(node: Json, path: readonly string[], found: Found): Updated {
   const [part, ...rest] = path;
   if (part === undefined) return { node: fitting(node, found), count: 1 };
@@ -60,7 +60,7 @@ function updated(node: Json, path: readonly string[], found: Found): Updated {
 
 const matches = (part: string | undefined, name: string) => part === '*' || part === name;
 
-/** A text of the template stays a text; in the place of anything else, and of an empty one, YAML is what it says. */
+/** Text replaces text as it is. Elsewhere, and in place of empty text, YAML in the value is parsed. */
 function fitting(before: Json, { value, text }: Found): Json {
   if (typeof before === 'string' && typeof value !== 'object') return before === '' ? structured(text) : text;
   return typeof value === 'string' ? structured(value) : value;

@@ -17,13 +17,13 @@ import {
 } from './values.ts';
 
 const HASHES: ReadonlySet<string> = new Set(['md5', 'sha1', 'sha224', 'sha256', 'sha384', 'sha512']);
-const LONGEST_PATTERN = 1000;
+const MAX_PATTERN_LENGTH = 1000;
 
-/** The filters of manifests: those of Airbyte, and those of Jinja that work on values alone. `args[0]` is the value. */
+/** Airbyte's own filters, and those of Jinja that need nothing but values. `args[0]` is the value. */
 export const FILTERS: Record<string, Callable> = {
   hash: ([value, kind = 'md5', salt], named) => {
     const name = String(named.hash_type ?? kind);
-    if (!HASHES.has(name)) throw new TemplateError(`there is no hash "${name}"`);
+    if (!HASHES.has(name)) throw new TemplateError(`unknown hash "${name}"`);
     return createHash(name)
       .update(pyText(value))
       .update(pyText(named.salt ?? salt ?? ''))
@@ -83,13 +83,13 @@ export const FILTERS: Record<string, Callable> = {
     if (named.attribute !== undefined)
       return itemsOf(value).map((item) => pick(item, named.attribute) ?? named.default);
     const filter = FILTERS[textArgument(name)];
-    if (!filter) throw new TemplateError(`there is no filter "${pyText(name)}"`);
+    if (!filter) throw new TemplateError(`unknown filter "${pyText(name)}"`);
     return itemsOf(value).map((item) => filter([item, ...args.slice(2)], {}));
   },
   select: ([value]) => itemsOf(value).filter(truthy),
   reject: ([value]) => itemsOf(value).filter((item) => !truthy(item)),
-  selectattr: (args) => chosen(args, true),
-  rejectattr: (args) => chosen(args, false),
+  selectattr: (args) => selected(args, true),
+  rejectattr: (args) => selected(args, false),
   tojson: ([value]) => JSON.stringify(value ?? null),
   urlencode: ([value]) =>
     isMapping(value)
@@ -106,10 +106,10 @@ function orElse([value, instead = '', falsy]: unknown[], named: Named): unknown 
 }
 
 function regexSearch(value: string, pattern: string): string {
-  if (pattern.length > LONGEST_PATTERN) throw new TemplateError('a pattern is too long');
+  if (pattern.length > MAX_PATTERN_LENGTH) throw new TemplateError('the pattern is too long');
   const compiled = compilePattern(pattern);
-  if (!compiled) throw new TemplateError(`"${pattern.slice(0, 100)}" is no pattern in RE2's form`);
-  // Without a group there is nothing to give, as with Airbyte.
+  if (!compiled) throw new TemplateError(`"${pattern.slice(0, 100)}" is not a valid RE2 pattern`);
+  // As with Airbyte, a pattern without a group has no result.
   return compiled.groupCount() > 0 ? (firstMatch(compiled, value) ?? '') : '';
 }
 
@@ -124,7 +124,7 @@ function real(value: unknown): number | null {
   return numberOf(value);
 }
 
-/** `a.b.0` of an item; the item itself without a path. */
+/** The value at a path such as `a.b.0`; the item itself without a path. */
 function pick(item: unknown, path: unknown): unknown {
   if (path === undefined) return item;
   return pyText(path)
@@ -143,14 +143,14 @@ function extreme(value: unknown, named: Named, sign: 1 | -1): unknown {
   );
 }
 
-function chosen([value, name, test, against]: unknown[], wanted: boolean): unknown[] {
+function selected([value, name, test, against]: unknown[], wanted: boolean): unknown[] {
   const passes = (found: unknown) => {
     if (test === undefined) return truthy(found);
     if (test === 'equalto' || test === 'eq' || test === '==') return equal(found, against);
     if (test === 'ne' || test === '!=') return !equal(found, against);
     if (test === 'in') return itemsOf(against).some((item) => equal(item, found));
     if (test === 'defined') return found !== undefined;
-    throw new TemplateError(`selectattr knows no test "${pyText(test)}"`);
+    throw new TemplateError(`selectattr does not support the test "${pyText(test)}"`);
   };
   return itemsOf(value).filter((item) => passes(pick(item, name)) === wanted);
 }

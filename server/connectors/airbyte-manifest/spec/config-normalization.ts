@@ -1,12 +1,12 @@
-import type { ConfigChange, DeclarativeSource } from './components/source-components.ts';
-import { atPath, setAtPath } from './extractors/paths.ts';
-import { pyText } from './interpolation/python-literal.ts';
+import type { ConfigChange, DeclarativeSource } from '../components/source-components.ts';
+import { atPath, setAtPath } from '../interpolation/dpath.ts';
+import { pyText } from '../interpolation/python-literal.ts';
 import type { Config } from './specification.ts';
-import type { Templates } from './interpolation/template.ts';
-import { isMapping } from './interpolation/values.ts';
-import { transform } from './transformations/transform.ts';
+import type { Templates } from '../interpolation/template.ts';
+import { isMapping } from '../interpolation/values.ts';
+import { transform } from '../transformations/transformations.ts';
 
-/** A configuration as the manifest wants it: older forms brought into the newest, then what it adds itself. */
+/** Applies the config migrations of the manifest, then its transformations. */
 export function normalizedConfig({ spec }: DeclarativeSource, given: Config, templates: Templates): Config {
   const rules = spec?.config_normalization_rules;
   if (!rules) return given;

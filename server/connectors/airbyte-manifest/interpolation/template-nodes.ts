@@ -1,8 +1,8 @@
 import { parse, tokenize } from '@huggingface/jinja';
-import { FILTERS } from './filters.ts';
-import { isOperator } from './operators.ts';
+import { FILTERS } from './jinja-filters.ts';
+import { isOperator } from './jinja-operators.ts';
 
-/** The nodes of a template that are evaluated; any other kind is refused. */
+/** The supported nodes of a template. Others are rejected. */
 export type Node =
   | { type: 'StringLiteral'; value: string }
   | { type: 'IntegerLiteral' | 'FloatLiteral'; value: number }
@@ -53,19 +53,19 @@ const KINDS = new Set(
     'Ternary BinaryExpression UnaryExpression If For Set Comment'
   ).split(' '),
 );
-const LONGEST_TEMPLATE = 20_000;
+const MAX_TEMPLATE_LENGTH = 20_000;
 const TAG = /\{\{[\s\S]*?\}\}|\{%[\s\S]*?%\}/g;
 
-/** Python keeps the backslash of an escape that it does not know; the parser would refuse it. */
+/** Python keeps the backslash of an unknown escape, which the parser rejects. */
 const withEscapes = (text: string) =>
   text.replaceAll(TAG, (tag) =>
     tag.replaceAll(/\\([\s\S])/g, (pair, char: string) => (/[nrtbfv'"\\]/.test(char) ? pair : `\\\\${char}`)),
   );
 
-/** The parts of a template. @throws Error saying what is wrong with it */
+/** The nodes of a template. @throws Error when it cannot be parsed */
 export function parseTemplate(text: string): Node[] {
-  if (text.length > LONGEST_TEMPLATE) throw new Error(`it is longer than ${LONGEST_TEMPLATE} characters`);
-  // As in Jinja, one line break at the end does not count.
+  if (text.length > MAX_TEMPLATE_LENGTH) throw new Error(`it is longer than ${MAX_TEMPLATE_LENGTH} characters`);
+  // As in Jinja, a final line break is dropped.
   const source = withEscapes(text).replace(/\n$/, '');
   try {
     const options = { lstrip_blocks: false, trim_blocks: false };
@@ -76,7 +76,7 @@ export function parseTemplate(text: string): Node[] {
   }
 }
 
-/** Calls back with every node below. @throws RangeError when they nest too deeply */
+/** Visits every node of a tree. @throws RangeError when it is nested too deeply */
 export function visitNodes(nodes: unknown, visit: (node: Node) => void): void {
   if (Array.isArray(nodes)) for (const node of nodes) visitNodes(node, visit);
   else if (nodes instanceof Map) for (const [key, value] of nodes) visitNodes([key, value], visit);
@@ -86,7 +86,7 @@ export function visitNodes(nodes: unknown, visit: (node: Node) => void): void {
   }
 }
 
-/** What of a template is not supported: kinds of nodes, filters, tests, names. */
+/** What a template uses that is not supported: node types, filters, tests, operators, names. */
 export function problemsOf(nodes: Node[], known: (name: string) => boolean): string[] {
   const problems = new Set<string>();
   const names = new Set<string>(['loop']);
@@ -108,14 +108,14 @@ export function problemsOf(nodes: Node[], known: (name: string) => boolean): str
     if (node.type === 'FilterExpression') {
       const filter =
         node.filter.type === 'Identifier' ? node.filter.value : (node.filter.callee as { value: string }).value;
-      if (!Object.hasOwn(FILTERS, filter)) problems.add(`there is no filter "${filter}"`);
+      if (!Object.hasOwn(FILTERS, filter)) problems.add(`unknown filter "${filter}"`);
     }
     if (node.type === 'TestExpression' && !TESTS.has(node.test.value ?? ''))
-      problems.add(`there is no test "${node.test.value ?? ''}"`);
+      problems.add(`unknown test "${node.test.value ?? ''}"`);
     if (node.type === 'BinaryExpression' && !isOperator(node.operator.value))
-      problems.add(`there is no operator ${node.operator.value}`);
+      problems.add(`unknown operator ${node.operator.value}`);
     if (node.type === 'Identifier' && !plain.has(node) && !names.has(node.value) && !known(node.value)) {
-      problems.add(`there is no variable or function "${node.value}"`);
+      problems.add(`unknown variable or function "${node.value}"`);
     }
   });
   return [...problems];

@@ -1,38 +1,36 @@
 import { ConfigurationError } from '../../contract/errors.ts';
-import type { Call } from '../../kits/rest/send.ts';
+import type { HttpRequest } from '../../kits/rest/send.ts';
 import type { HttpRequester, RequestOption } from '../components/request-components.ts';
-import { setAtPath } from '../extractors/paths.ts';
+import { setAtPath } from '../interpolation/dpath.ts';
 import { pyText } from '../interpolation/python-literal.ts';
-import { formText } from '../auth/signers.ts';
-import { isTemplate, type Scope, type Templates } from '../interpolation/template.ts';
+import { type Interpolation, isTemplate, type Scope, type Templates } from '../interpolation/template.ts';
 import { isMapping } from '../interpolation/values.ts';
+import { formText } from './form.ts';
 
-/** A value that a paginator, a cursor or a router puts into a request. */
+/** A value that a paginator, cursor or partition router injects into a request. */
 export interface Injection {
   option: RequestOption;
   value: unknown;
 }
 
-export interface Asking {
+export interface PageRequest extends Interpolation {
   requester: HttpRequester;
-  templates: Templates;
-  scope: Scope;
   injections: readonly Injection[];
-  /** The path or address of the next page, in the place of the requester's. */
+  /** The path or URL of the next page, which replaces that of the requester; null: that of the requester. */
   address: string | null;
-  /** Origins that an address of the service may lead to; those of the manifest are added here. */
+  /** Origins that the URL of a next page may have. Those of the manifest are added here. */
   origins: Set<string>;
 }
 
-/** The request of one page. @throws ConfigurationError when there is no address, or a foreign one */
-export function buildCall(asking: Asking): Call {
-  const { requester, templates, scope } = asking;
-  const url = addressOf(asking);
+/** The request for one page. @throws ConfigurationError when the URL is invalid or has a foreign origin */
+export function buildRequest(page: PageRequest): HttpRequest {
+  const { requester, templates, scope } = page;
+  const url = urlOf(page);
   const headers: Record<string, string> = { accept: 'application/json' };
-  for (const [name, value] of entriesOf(asking, requester.request_headers)) headers[name.toLowerCase()] = pyText(value);
-  const query = entriesOf(asking, requester.request_parameters);
+  for (const [name, value] of entriesOf(page, requester.request_headers)) headers[name.toLowerCase()] = pyText(value);
+  const query = entriesOf(page, requester.request_parameters);
   const inBody: Injection[] = [];
-  for (const injection of asking.injections) {
+  for (const injection of page.injections) {
     const { inject_into } = injection.option;
     const name = templates.text(injection.option.field_name ?? injection.option.field_path?.[0] ?? '', scope) ?? '';
     if (inject_into === 'header') headers[name.toLowerCase()] = pyText(injection.value);
@@ -41,38 +39,41 @@ export function buildCall(asking: Asking): Call {
   }
   const known = new Set(url.searchParams.keys());
   for (const [name, value] of query) {
-    // The address of a next page has them already.
+    // The URL of a next page has them already.
     if (!known.has(name)) for (const one of [value].flat()) url.searchParams.append(name, pyText(one));
   }
-  const body = bodyOf(asking, inBody);
+  const body = bodyOf(page, inBody);
   if (body) headers['content-type'] ??= body.type;
   return { method: requester.http_method, url, headers, body: body?.text ?? null };
 }
 
-function addressOf({ requester, templates, scope, address, origins }: Asking): URL {
+function urlOf({ requester, templates, scope, address, origins }: PageRequest): URL {
   const base = templates.text(requester.url_base || requester.url || '', scope) ?? '';
   const root = URL.parse(base);
   if (!root || !/^https?:$/.test(root.protocol)) {
-    throw new ConfigurationError('invalid_address', `The manifest gives no http address: "${base.slice(0, 200)}"`);
+    throw new ConfigurationError(
+      'invalid_address',
+      `The URL of the manifest is not an http or https URL: "${base.slice(0, 200)}"`,
+    );
   }
   origins.add(root.origin);
   const path = address ?? templates.text(requester.path ?? '', scope) ?? '';
   const whole = /^https?:\/\//i.test(path) ? URL.parse(path) : URL.parse(joined(base, path));
-  if (!whole) throw new ConfigurationError('invalid_address', `This is no address: ${path.slice(0, 200)}`);
+  if (!whole) throw new ConfigurationError('invalid_address', `Not a valid URL: ${path.slice(0, 200)}`);
   if (origins.has(whole.origin)) return whole;
   throw new ConfigurationError(
     'foreign_address',
-    `The next page is at ${whole.host}, where the credentials do not belong`,
+    `The next page is on ${whole.host}, which is not a host of the manifest. It would receive the credentials.`,
   );
 }
 
-/** One slash between the two; a base without a path stays as it is. */
+/** Joined with one slash. An empty path leaves the base unchanged. */
 const joined = (base: string, path: string) =>
   path === '' ? base : `${base.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}`;
 
-/** Entries with their values worked out, those that come to nothing left out. */
+/** Evaluated entries, without those that have no value. */
 function entriesOf(
-  { templates, scope }: Asking,
+  { templates, scope }: Interpolation,
   entries: HttpRequester['request_headers'],
 ): [name: string, value: unknown][] {
   if (!entries) return [];
@@ -87,7 +88,7 @@ function entriesOf(
   });
 }
 
-/** Lists stay lists; any other value is its text, so that `1.10` does not become `1.1`. */
+/** Lists stay lists. A plain text stays the text, so that `1.10` does not become `1.1`. */
 function shown(templates: Templates, part: unknown, scope: Scope): unknown {
   if (typeof part !== 'string') return templates.nested(part, scope) ?? null;
   const value = templates.value(part, scope);
@@ -95,8 +96,8 @@ function shown(templates: Templates, part: unknown, scope: Scope): unknown {
   return value;
 }
 
-function bodyOf(asking: Asking, injections: readonly Injection[]): { type: string; text: string } | null {
-  const { requester, templates, scope } = asking;
+function bodyOf(page: PageRequest, injections: readonly Injection[]): { type: string; text: string } | null {
+  const { requester, templates, scope } = page;
   const { request_body: body } = requester;
   const isForm = body?.type === 'RequestBodyUrlEncodedForm';
   const plain = body?.type === 'RequestBodyPlainText' ? body.value : requester.request_body_data;
@@ -104,10 +105,10 @@ function bodyOf(asking: Asking, injections: readonly Injection[]): { type: strin
     const text = templates.text(plain, scope);
     return text === null ? null : { type: 'text/plain', text };
   }
-  const data = Object.fromEntries(entriesOf(asking, (isForm ? body.value : requester.request_body_data) as never));
+  const data = Object.fromEntries(entriesOf(page, (isForm ? body.value : requester.request_body_data) as never));
   const source = body && !isForm ? body.value : requester.request_body_json;
   const found = source === null || source === undefined ? {} : templates.nested(source, scope);
-  const json = isMapping(found) ? structured(found) : found;
+  const json = isMapping(found) ? copied(found) : found;
   for (const { option, value } of injections) {
     const path = (option.field_path ?? [option.field_name ?? '']).map((part) => templates.text(part, scope) ?? part);
     setAtPath(option.inject_into === 'body_data' ? data : (json as Record<string, unknown>), path, value);
@@ -117,6 +118,6 @@ function bodyOf(asking: Asking, injections: readonly Injection[]): { type: strin
   return Object.keys(json).length > 0 ? { type: 'application/json', text: JSON.stringify(json) } : null;
 }
 
-/** A copy that values can be put into. */
-const structured = (value: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(value).map(([name, part]) => [name, isMapping(part) ? structured(part) : part]));
+/** A copy to inject values into. */
+const copied = (value: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(value).map(([name, part]) => [name, isMapping(part) ? copied(part) : part]));

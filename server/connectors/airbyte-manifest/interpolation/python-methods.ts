@@ -1,21 +1,21 @@
 import { pyText } from './python-literal.ts';
-import { PySpan, PyTime, strftime } from './python-time.ts';
+import { PyDuration, PyTime, strftime } from './python-time.ts';
 import { bounded, type Callable, isMapping, itemsOf, numberArgument, TemplateError, textArgument } from './values.ts';
 
 const SECOND = 1_000_000;
 const DAY = 86_400 * SECOND;
 
-/** What a value of Python's has by a name; undefined when it has no such thing. */
+/** An attribute or method that the value has in Python; undefined when there is none. */
 export function attributeOf(value: unknown, name: string): unknown {
   if (typeof value === 'string') return bind(own(TEXT, name), value);
   if (Array.isArray(value)) return bind(own(LIST, name), value);
   if (value instanceof PyTime) return timeAttribute(value, name);
-  if (value instanceof PySpan) return spanAttribute(value, name);
+  if (value instanceof PyDuration) return durationAttribute(value, name);
   if (isMapping(value)) return bind(own(MAPPING, name), value);
   return undefined;
 }
 
-/** Only what the table lists: `constructor` and its like lead out of the template. */
+/** Own entries alone: `constructor` and the like would lead out of the template. */
 const own = <Value>(table: Record<string, Value>, name: string): Value | undefined =>
   Object.hasOwn(table, name) ? table[name] : undefined;
 
@@ -23,7 +23,7 @@ type Method<Value> = (value: Value, args: unknown[], named: Record<string, unkno
 const bind = <Value>(method: Method<Value> | undefined, value: Value): Callable | undefined =>
   method && ((args, named) => method(value, args, named));
 
-/** Characters to strip; without a word of them, white space. */
+/** Strips the given characters, or white space by default. */
 function strip(value: string, chars: unknown, sides: 'both' | 'left' | 'right'): string {
   const unwanted = chars === undefined || chars === null ? null : new Set(textArgument(chars));
   const drops = (char: string | undefined) => char !== undefined && (unwanted ? unwanted.has(char) : /\s/.test(char));
@@ -127,12 +127,12 @@ function replaced(value: PyTime, named: Record<string, unknown>): PyTime {
     part('minute', date.getUTCMinutes()),
     part('second', date.getUTCSeconds()),
   );
-  if (!Number.isFinite(millis)) throw new TemplateError('there is no such time');
+  if (!Number.isFinite(millis)) throw new TemplateError('the time does not exist');
   const micro = part('microsecond', value.micros - Math.floor(value.micros / SECOND) * SECOND);
   return new PyTime(millis * 1000 + micro, value.isDay);
 }
 
-function spanAttribute(value: PySpan, name: string): unknown {
+function durationAttribute(value: PyDuration, name: string): unknown {
   if (name === 'days') return Math.floor(value.micros / DAY);
   if (name === 'seconds') return Math.floor((value.micros - Math.floor(value.micros / DAY) * DAY) / SECOND);
   return name === 'total_seconds' ? () => value.micros / SECOND : undefined;

@@ -1,26 +1,24 @@
 import type { DeclarativeStream, ParentStreamConfig, Router } from '../components/stream-components.ts';
-import type { Injection } from '../requests/request.ts';
-import { atPath } from '../extractors/paths.ts';
-import type { ManifestRecord } from '../extractors/records.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Injection } from '../requests/build-request.ts';
+import { atPath } from '../interpolation/dpath.ts';
+import type { ApiRecord } from '../../kits/rest/records.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { pyText } from '../interpolation/python-literal.ts';
 
-/** One of the parts that a stream is read in, beside its times. */
+/** One of the partitions that a stream is read in, independent of its intervals. */
 export interface Partition {
   values: Record<string, unknown>;
-  /** More of the parent's record. */
+  /** Extra fields of the parent's record. */
   extra: Record<string, unknown>;
   injections: Injection[];
 }
 
 export const WHOLE: Partition = { values: {}, extra: {}, injections: [] };
 
-/** Reads the records of a parent stream, each with the partition that it is from. */
-export type ParentReader = (
-  config: ParentStreamConfig,
-) => AsyncGenerator<{ record: ManifestRecord; partition: Partition }>;
+/** Reads the records of a parent stream, each with its own partition. */
+export type ParentReader = (config: ParentStreamConfig) => AsyncGenerator<{ record: ApiRecord; partition: Partition }>;
 
-/** The partitions of a stream: all pairs, where it has several routers. */
+/** The partitions of a stream. Several routers are combined, each partition with each. */
 export async function* partitionsOf(
   runtime: Runtime,
   stream: DeclarativeStream,
@@ -80,7 +78,7 @@ async function* ofParent(
   const field = text(config.partition_field);
   for await (const { record, partition } of parents(config)) {
     const value = atPath(record, key);
-    // A parent without the key has no children.
+    // A parent record without the key has no children.
     if (value === undefined) continue;
     const extra = (config.extra_fields ?? [])
       .map((path) => path.map(text))
@@ -90,7 +88,7 @@ async function* ofParent(
   }
 }
 
-/** Tells partitions apart; the same for the same values, in whatever order. */
+/** Identifies a partition. The order of the values does not matter. */
 export const partitionKey = ({ values }: Partition): string => JSON.stringify(sorted(values));
 
 function sorted(value: unknown): unknown {

@@ -1,6 +1,6 @@
-import { isMapping } from '../interpolation/values.ts';
+import { isMapping } from './values.ts';
 
-/** What stands at a path of names and positions; undefined when there is nothing. */
+/** The value at a path of names and list positions; undefined when there is none. */
 export function atPath(value: unknown, path: readonly (string | number)[]): unknown {
   let found = value;
   for (const part of path) {
@@ -11,7 +11,7 @@ export function atPath(value: unknown, path: readonly (string | number)[]): unkn
   return found;
 }
 
-/** All that matches a path in which `*` stands for every name and position. */
+/** All values at a path in which `*` matches every name and position. */
 export function allAtPath(value: unknown, path: readonly string[]): unknown[] {
   const [part, ...rest] = path;
   if (part === undefined) return [value];
@@ -23,22 +23,22 @@ export function allAtPath(value: unknown, path: readonly string[]): unknown[] {
   return children.flatMap((child) => allAtPath(child, rest));
 }
 
-/** Writes a value below a path, making mappings on the way. */
+/** Sets the value at a path, creating mappings on the way. */
 export function setAtPath(target: Record<string, unknown>, path: readonly string[], value: unknown): void {
   let place = target;
   for (const part of path.slice(0, -1)) {
     const next = Object.hasOwn(place, part) ? place[part] : undefined;
     if (isMapping(next)) place = next;
     else {
-      const made: Record<string, unknown> = {};
-      put(place, part, made);
-      place = made;
+      const created: Record<string, unknown> = {};
+      put(place, part, created);
+      place = created;
     }
   }
   put(place, path.at(-1) ?? '', value);
 }
 
-/** `__proto__` is a name like any other here. */
+/** A plain assignment would treat `__proto__` specially. */
 function put(target: Record<string, unknown>, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -1,6 +1,6 @@
 import { isMapping, numberOf, TemplateError } from './values.ts';
 
-/** @throws TemplateError when there is no such test */
+/** @throws TemplateError for an unknown test */
 export function passesTest(name: string, value: unknown): boolean {
   const number = numberOf(value);
   const isNumber = number !== null && typeof value !== 'boolean';
@@ -34,6 +34,6 @@ export function passesTest(name: string, value: unknown): boolean {
     case 'even':
       return number !== null && Math.abs(number % 2) === (name === 'odd' ? 1 : 0);
     default:
-      throw new TemplateError(`there is no test "${name}"`);
+      throw new TemplateError(`unknown test "${name}"`);
   }
 }

@@ -1,25 +1,18 @@
-import type { Field, LogicalType, StreamSchema } from '../../contract/connector.ts';
-import { typesIn } from '../../kits/rest/columns.ts';
 import { widenType } from '../../cells/json-cells.ts';
+import type { LogicalType, StreamSchema } from '../../contract/connector.ts';
+import { type ColumnType, inferredColumn, inferTypes, streamSchema } from '../../kits/rest/columns.ts';
+import { firstRecords } from '../../kits/rest/records.ts';
 import type { AnyStream, DeclarativeStream } from '../components/stream-components.ts';
-import { isIncremental } from '../delegation.ts';
+import { isIncremental } from '../incremental/state-delegation.ts';
 import { dynamicProperties } from './dynamic-schema.ts';
-import { partsOf, readingOf } from '../partitions/slices.ts';
-import type { ManifestRecord } from '../extractors/records.ts';
-import type { Runtime } from '../runtime.ts';
+import { allPages, readingOf } from '../retrievers/slices.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { Property } from './property.ts';
 
-/** Records that tell the types where the manifest does not. */
-const SAMPLE = 1000;
+/** Number of records from which types are inferred. */
+const SAMPLE_SIZE = 1000;
 
-export interface Property {
-  type?: string | string[];
-  format?: string;
-  airbyte_type?: string;
-  oneOf?: Property[];
-  anyOf?: Property[];
-}
-
-/** The properties that the manifest's schemas give, or have the service tell; the first loader counts most. */
+/** The properties of all schema loaders. Of several loaders the first one takes precedence. */
 async function schemaOf(
   runtime: Runtime,
   { name, schema_loader }: DeclarativeStream,
@@ -32,7 +25,7 @@ async function schemaOf(
   return found;
 }
 
-/** The columns whose types the manifest or the service says; of the others any value is taken. */
+/** The columns with a declared type. Others accept any value. */
 export function declaredColumns({ schema_loader }: DeclarativeStream, all: string[]): Set<string> {
   if (schema_loader.some(({ type }) => type === 'DynamicSchemaLoader')) return new Set(all);
   return new Set(
@@ -42,58 +35,54 @@ export function declaredColumns({ schema_loader }: DeclarativeStream, all: strin
   );
 }
 
-/** A stream as the catalog has it. */
+/** A stream as the catalog stores it. */
 export async function describeStream(runtime: Runtime, whole: AnyStream): Promise<StreamSchema> {
   const reading = readingOf(runtime, whole, null);
   const { stream } = reading;
   const properties = await schemaOf(runtime, stream);
-  const declared = Object.entries(properties).map(([name, property]) => [name, typeOf(property)] as const);
   const cursor = isIncremental(whole) ? (reading.cursor?.field ?? null) : null;
-  const types =
-    declared.length > 0 ? new Map<string, LogicalType>(declared) : typesIn(await sample(runtime, stream), cursor);
-  const key = keyOf(stream);
-  for (const name of [...key, ...(cursor === null ? [] : [cursor])]) types.set(name, types.get(name) ?? 'string');
-  const fields = Array.from(
-    types,
-    ([name, type]): Field => ({
-      path: [name],
-      type,
-      source_type: sourceType(properties[name]),
-      dialect: null,
-      nullable: !key.includes(name),
-      is_primary_key: key.includes(name),
-      is_cursor_candidate: name === cursor,
-    }),
-  );
-  return {
-    namespace: null,
+  const isDeclared = Object.keys(properties).length > 0;
+  return streamSchema({
     name: stream.name,
     description: stream.description ?? null,
-    fields,
-    supported_sync_modes: cursor === null ? ['full_refresh'] : ['full_refresh', 'incremental'],
-    source_defined_cursor: cursor !== null,
-    default_cursor_field: cursor === null ? null : [cursor],
-    source_defined_primary_key: key.length > 0 ? key.map((name) => [name]) : null,
-    is_resumable: cursor !== null,
+    columns: isDeclared ? declaredTypes(properties) : await inferredTypes(runtime, stream, cursor),
+    key: keyOf(stream),
+    cursor,
     supports_date_window: cursor !== null,
-    suggested: true,
-  };
+  });
 }
 
-/** The columns of the key; none where it lies deeper than columns do. */
+const declaredTypes = (properties: Record<string, Property>): Map<string, ColumnType> =>
+  new Map(
+    Object.entries(properties).map(([name, property]) => [
+      name,
+      { type: typeOf(property), source_type: sourceType(property), nullable: true },
+    ]),
+  );
+
+async function inferredTypes(
+  runtime: Runtime,
+  stream: DeclarativeStream,
+  cursor: string | null,
+): Promise<Map<string, ColumnType>> {
+  const records = await firstRecords(allPages(readingOf(runtime, stream, null)), SAMPLE_SIZE);
+  return new Map(Array.from(inferTypes(records, cursor), ([name, type]) => [name, inferredColumn(type)]));
+}
+
+/** The columns of the key; none when the key is nested, since columns are not. */
 function keyOf({ primary_key: key }: DeclarativeStream): string[] {
   if (key === null || key === undefined || key === '') return [];
   const paths = typeof key === 'string' ? [[key]] : key.map((part) => (typeof part === 'string' ? [part] : part));
   return paths.every((path) => path.length === 1) ? paths.flat() : [];
 }
 
-const sourceType = (property: Property | undefined): string | null => {
-  if (!property?.type) return null;
+const sourceType = (property: Property): string | null => {
+  if (!property.type) return null;
   const names = [property.type].flat().join('|');
   return property.format ? `${names}(${property.format})` : names;
 };
 
-/** The type of a property of JSON Schema, as Airbyte's destinations take it. */
+/** The type of a JSON Schema property, by the rules of Airbyte's destinations. */
 function typeOf(property: Property | boolean): LogicalType {
   if (typeof property !== 'object') return 'json';
   const { type, format, airbyte_type } = property;
@@ -122,20 +111,4 @@ function single(
   if (name === 'number') return airbyte_type === 'integer' ? 'integer' : 'number';
   if (name === 'integer' || name === 'boolean' || name === 'array') return name;
   return 'json';
-}
-
-async function sample(runtime: Runtime, stream: DeclarativeStream): Promise<ManifestRecord[]> {
-  const records: ManifestRecord[] = [];
-  const parts = partsOf(readingOf(runtime, stream, null));
-  try {
-    for await (const { items } of parts) {
-      for await (const page of items) {
-        records.push(...page.records);
-        if (records.length >= SAMPLE) return records.slice(0, SAMPLE);
-      }
-    }
-    return records;
-  } finally {
-    await parts.return(undefined);
-  }
 }

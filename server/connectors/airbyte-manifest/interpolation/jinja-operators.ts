@@ -1,11 +1,11 @@
 import { pyText } from './python-literal.ts';
-import { PySpan, PyTime } from './python-time.ts';
+import { PyDuration, PyTime } from './python-time.ts';
 import {
   bounded,
   compare,
   contains,
   equal,
-  LONGEST,
+  MAX_LENGTH,
   numberArgument,
   TemplateError,
   typeName,
@@ -35,10 +35,10 @@ const OPERATORS: Record<string, Operator> = {
 
 export const isOperator = (name: string): boolean => name in OPERATORS || name === 'and' || name === 'or';
 
-/** @throws TemplateError when the two do not go together */
+/** @throws TemplateError when the operator does not apply to the values */
 export function operate(name: string, a: unknown, b: unknown): unknown {
   const operator = OPERATORS[name];
-  if (!operator) throw new TemplateError(`there is no operator ${name}`);
+  if (!operator) throw new TemplateError(`unknown operator ${name}`);
   return operator(a, b);
 }
 
@@ -46,17 +46,19 @@ function plus(a: unknown, b: unknown): unknown {
   needed(a, b);
   if (typeof a === 'string' && typeof b === 'string') return bounded(a + b);
   if (Array.isArray(a) && Array.isArray(b)) return bounded([...a, ...b]);
-  if (a instanceof PyTime && b instanceof PySpan) return a.plus(b, 1);
-  if (a instanceof PySpan && b instanceof PyTime) return b.plus(a, 1);
-  if (a instanceof PySpan && b instanceof PySpan) return new PySpan(a.micros + b.micros, a.months + b.months);
+  if (a instanceof PyTime && b instanceof PyDuration) return a.plus(b, 1);
+  if (a instanceof PyDuration && b instanceof PyTime) return b.plus(a, 1);
+  if (a instanceof PyDuration && b instanceof PyDuration)
+    return new PyDuration(a.micros + b.micros, a.months + b.months);
   return numbers('+', a, b, (x, y) => x + y);
 }
 
 function minus(a: unknown, b: unknown): unknown {
   needed(a, b);
-  if (a instanceof PyTime && b instanceof PySpan) return a.plus(b, -1);
-  if (a instanceof PyTime && b instanceof PyTime) return new PySpan(a.micros - b.micros);
-  if (a instanceof PySpan && b instanceof PySpan) return new PySpan(a.micros - b.micros, a.months - b.months);
+  if (a instanceof PyTime && b instanceof PyDuration) return a.plus(b, -1);
+  if (a instanceof PyTime && b instanceof PyTime) return new PyDuration(a.micros - b.micros);
+  if (a instanceof PyDuration && b instanceof PyDuration)
+    return new PyDuration(a.micros - b.micros, a.months - b.months);
   return numbers('-', a, b, (x, y) => x - y);
 }
 
@@ -64,26 +66,26 @@ function times(a: unknown, b: unknown): unknown {
   needed(a, b);
   if (typeof a === 'string' || Array.isArray(a)) {
     const count = Math.max(0, numberArgument(b));
-    if (count * a.length > LONGEST)
-      throw new TemplateError(`a template makes more than ${LONGEST} characters or items`);
+    if (count * a.length > MAX_LENGTH)
+      throw new TemplateError(`the result has more than ${MAX_LENGTH} characters or items`);
     return typeof a === 'string' ? a.repeat(count) : Array.from({ length: count }, () => a).flat();
   }
   if (typeof b === 'string' || Array.isArray(b)) return times(b, a);
-  if (a instanceof PySpan) return new PySpan(a.micros * numberArgument(b), a.months * numberArgument(b));
+  if (a instanceof PyDuration) return new PyDuration(a.micros * numberArgument(b), a.months * numberArgument(b));
   return numbers('*', a, b, (x, y) => x * y);
 }
 
 function divided(a: unknown, b: unknown): number {
   const by = numberArgument(b);
-  if (by === 0) throw new TemplateError('a number is divided by zero');
+  if (by === 0) throw new TemplateError('division by zero');
   return numberArgument(a) / by;
 }
 
-/** Of numbers, with the divisor's sign; or `'%s' % value`. */
+/** Modulo with the sign of the divisor, as in Python; for texts `'%s' % value`. */
 function remainder(a: unknown, b: unknown): unknown {
   if (typeof a !== 'string') {
     const by = numberArgument(b);
-    if (by === 0) throw new TemplateError('a number is divided by zero');
+    if (by === 0) throw new TemplateError('division by zero');
     return ((numberArgument(a) % by) + by) % by;
   }
   const values = Array.isArray(b) ? b : [b];
@@ -99,13 +101,13 @@ function remainder(a: unknown, b: unknown): unknown {
 }
 
 function needed(a: unknown, b: unknown): void {
-  if (a === undefined || b === undefined) throw new UndefinedError('a value that is not there is worked with');
+  if (a === undefined || b === undefined) throw new UndefinedError('an undefined value is an operand');
 }
 
 function numbers(name: string, a: unknown, b: unknown, work: (x: number, y: number) => number): number {
   try {
     return work(numberArgument(a), numberArgument(b));
   } catch {
-    throw new TemplateError(`${typeName(a)} ${name} ${typeName(b)} has no meaning`);
+    throw new TemplateError(`${name} does not apply to ${typeName(a)} and ${typeName(b)}`);
   }
 }

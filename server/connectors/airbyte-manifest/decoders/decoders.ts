@@ -1,34 +1,34 @@
 import { DataError } from '../../contract/errors.ts';
 import { CsvSyntaxError, parseCsv } from '../../kits/files/formats/csv/parser.ts';
 import { parseExactly } from '../../cells/json-line.ts';
-import type { Answer } from '../../kits/rest/send.ts';
-import { parseAnswer } from '../../kits/rest/prefetch-pages.ts';
+import { parseResponse } from '../../kits/rest/records.ts';
+import type { HttpResponse } from '../../kits/rest/send.ts';
 import type { Decoder } from '../components/request-components.ts';
 
 export interface Decoded {
-  /** What the extractor looks into, one after the other. */
+  /** The extractor looks into them one after the other. */
   bodies: unknown[];
   /** What templates see as the response. */
   response: unknown;
 }
 
-/** An answer as its decoder reads it. Gzip is undone before, by its first bytes. @throws DataError naming the place */
-export function decoded(decoder: Decoder | null | undefined, stream: string, answer: Answer): Decoded {
-  const place = `${stream}: the answer of ${answer.url.host}${answer.url.pathname}`;
+/** Decodes a response. Gzip is already unpacked: it is detected by its first bytes. @throws DataError naming the line */
+export function decode(decoder: Decoder | null | undefined, stream: string, http: HttpResponse): Decoded {
+  const place = `${stream}: the response of ${http.url.host}${http.url.pathname}`;
   switch (decoder?.type) {
     case 'GzipDecoder':
-      return decoded(decoder.decoder, stream, answer);
+      return decode(decoder.decoder, stream, http);
     case 'JsonlDecoder':
       return {
-        bodies: linesOf(answer.text).map((line, at) => jsonLine(line, `${place}, line ${at + 1}`)),
+        bodies: linesOf(http.text).map((line, at) => jsonLine(line, `${place}, line ${at + 1}`)),
         response: {},
       };
     case 'IterableDecoder':
-      return { bodies: linesOf(answer.text).map((record) => ({ record })), response: {} };
+      return { bodies: linesOf(http.text).map((record) => ({ record })), response: {} };
     case 'CsvDecoder':
-      return { bodies: csvRecords(decoder, answer.text, place), response: {} };
+      return { bodies: csvRecords(decoder, http.text, place), response: {} };
     default: {
-      const json = parseAnswer(stream, answer);
+      const json = parseResponse(stream, http);
       const bodies = Array.isArray(json) ? json : [json];
       return { bodies, response: bodies[0] ?? {} };
     }
@@ -41,11 +41,11 @@ function jsonLine(line: string, place: string): unknown {
   try {
     return parseExactly(line);
   } catch (error) {
-    throw new DataError('malformed_json', `${place} is no JSON`, { cause: error });
+    throw new DataError('malformed_json', `${place} is not valid JSON`, { cause: error });
   }
 }
 
-/** Records by the names of the first line; cells stay text, what a short line lacks is NULL. */
+/** Records named by the header line. Values stay text; fields missing at the end of a line are NULL. */
 function csvRecords(
   { delimiter, set_values_to_none: none }: Extract<Decoder, { type: 'CsvDecoder' }>,
   text: string,
@@ -55,7 +55,7 @@ function csvRecords(
   const whole = `${text.replace(/^\uFEFF/, '').replace(/\r?\n$/, '')}\n`;
   try {
     const { rows, rest } = parseCsv(whole, dialect, whole.includes('\r\n'));
-    if (rest < whole.length) throw new DataError('malformed_csv', `${place}: a quote is never closed`);
+    if (rest < whole.length) throw new DataError('malformed_csv', `${place}: a quoted field is not closed`);
     const [names = [], ...records] = rows.filter((row) => row.length > 1 || row[0] !== '');
     return records.map((row) =>
       Object.fromEntries(

@@ -1,0 +1,108 @@
+import type { ReadRequest, StreamState } from '../../contract/connector.ts';
+import { type OpenSlice, slicesAhead } from '../../kits/rest/prefetch-pages.ts';
+import { NO_PROGRESS, type Progress } from '../../kits/rest/progress.ts';
+import type { ApiRecord } from '../../kits/rest/records.ts';
+import type { AnyStream, DeclarativeStream, ParentStreamConfig, Retriever } from '../components/stream-components.ts';
+import { DatetimeCursor, usesInterval } from '../incremental/datetime-cursor.ts';
+import { delegatedStream, isIncremental } from '../incremental/state-delegation.ts';
+import { ReadingState } from '../incremental/state.ts';
+import { type Partition, partitionKey, partitionsOf } from '../partitions/partition-routers.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { type Page, pagesOf, type StreamSlice } from './pages.ts';
+
+export interface Reading {
+  runtime: Runtime;
+  stream: DeclarativeStream;
+  cursor: DatetimeCursor | null;
+  state: ReadingState;
+  window: ReadRequest['window'];
+}
+
+/** @param state null: from the start */
+export function readingOf(
+  runtime: Runtime,
+  whole: AnyStream,
+  state: StreamState | null,
+  window: ReadRequest['window'] = null,
+): Reading {
+  const { stream, state: from, note } = delegatedStream(runtime, whole, state);
+  const { incremental_sync: definition, retriever } = stream;
+  const cursor = definition ? new DatetimeCursor(definition, runtime.templates, runtime.scope, runtime.ctx.now) : null;
+  const partitioned = (retriever.partition_router ?? []).length > 0;
+  const shared = definition?.global_substream_cursor === true;
+  const options = { partitioned, shared, startedAt: runtime.ctx.now(), note };
+  return { runtime, stream, cursor, state: new ReadingState(from, options), window };
+}
+
+/** All records of a retriever that belongs to no stream, such as that of a schema loader. */
+export function readingBy(runtime: Runtime, name: string, retriever: Retriever): Reading {
+  return readingOf(
+    runtime,
+    { type: 'DeclarativeStream', name, retriever, schema_loader: [], transformations: [] },
+    null,
+  );
+}
+
+/** The slices of a read, in order. The pages of the next ones are fetched ahead. */
+export function slicesOf(reading: Reading): AsyncGenerator<OpenSlice<StreamSlice, Page>> {
+  const { runtime, stream, cursor } = reading;
+  const open = (slice: StreamSlice) => pagesOf(runtime, stream, slice, cursor);
+  return slicesAhead({ slices: plannedSlices(reading), open, concurrency: runtime.concurrency });
+}
+
+/** All pages of a read, in order. */
+export async function* allPages(reading: Reading): AsyncGenerator<Page> {
+  for await (const { items } of slicesOf(reading)) yield* items;
+}
+
+async function* plannedSlices(reading: Reading): AsyncGenerator<StreamSlice> {
+  const { runtime, stream, cursor, state, window } = reading;
+  const sliced = usesInterval(stream);
+  for await (const partition of partitionsOf(runtime, stream, (config) => readParents(reading, config))) {
+    const key = partitionKey(partition);
+    if (!cursor) {
+      yield { key, partition, interval: null, from: null };
+      continue;
+    }
+    const { from, intervals } = cursor.range(state.of(key), window, sliced);
+    for (const interval of intervals) yield { key, partition, interval, from };
+  }
+}
+
+/** All records of a parent. With an incremental dependency, those that have changed since this stream was read. */
+async function* readParents(
+  child: Reading,
+  config: ParentStreamConfig,
+): AsyncGenerator<{ record: ApiRecord; partition: Partition }> {
+  const { stream, incremental_dependency } = config;
+  const follows = incremental_dependency === true && isIncremental(stream);
+  const known = follows && child.window === null ? (child.state.parents[stream.name] ?? null) : null;
+  const reading = readingOf(child.runtime, stream, known);
+  const { cursor } = reading;
+  for await (const { slice, items } of slicesOf(reading)) {
+    let highest = reading.state.of(slice.key).cursor;
+    for await (const page of items) {
+      for (const record of page.records) {
+        const normal = cursor?.normal(record[cursor.field]) ?? null;
+        if (normal !== null && (highest === null || normal > highest)) highest = normal;
+        if (normal === null || !cursor || slice.from === null || normal >= cursor.textOf(slice.from))
+          yield { record, partition: slice.partition };
+      }
+    }
+    reading.state.note(slice.key, progressAfter(reading, slice, { cursor: highest, boundary: [] }));
+  }
+  if (!follows) return;
+  reading.state.finish();
+  const state = reading.state.state(true, (normal) => normal);
+  if (state) child.state.parents[stream.name] = state;
+}
+
+/** The progress of a slice's partition once the slice has been read. */
+export function progressAfter(
+  { cursor }: Reading,
+  { interval }: StreamSlice,
+  seen: Pick<Progress, 'cursor' | 'boundary'>,
+): Progress {
+  const read_until = interval && cursor ? cursor.textOf(interval.next) : null;
+  return { ...NO_PROGRESS, ...seen, read_until, complete: interval?.is_last ?? true };
+}

@@ -1,0 +1,137 @@
+import type { ConnectorContext } from '../../contract/connector.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { sharedLimiter } from '../../kits/rest/rate-limiter.ts';
+import { BACKGROUND, INTERACTIVE } from '../../kits/rest/retry.ts';
+import { ManifestClient } from '../requests/client.ts';
+import { normalizedConfig } from '../spec/config-normalization.ts';
+import type { DeclarativeSource } from '../components/source-components.ts';
+import type { HttpRequester, SessionTokenAuthenticator } from '../components/request-components.ts';
+import { parseManifest, type Unsupported } from '../components/parse-manifest.ts';
+import type { AnyStream } from '../components/stream-components.ts';
+import { parseDuration } from '../interpolation/python-time.ts';
+import { buildRequest } from '../requests/build-request.ts';
+import { type AirbyteManifestConfig, configOf } from './settings.ts';
+import { createSigner } from '../auth/signers.ts';
+import { checkConfig } from '../spec/specification.ts';
+import { type Scope, Templates } from '../interpolation/template.ts';
+import { numberOf } from '../interpolation/values.ts';
+
+export type Context = ConnectorContext<AirbyteManifestConfig>;
+
+/** A manifest with its configuration, ready to send requests. */
+export interface Runtime {
+  ctx: Context;
+  source: DeclarativeSource;
+  templates: Templates;
+  /** The variables of every template. */
+  scope: Scope;
+  /** Origins that URLs in responses may have: those that the manifest itself uses. */
+  origins: Set<string>;
+  concurrency: number;
+  /** For a check: fewer retries and short timeouts. */
+  interactive: boolean;
+  clients: Map<unknown, ManifestClient>;
+  /** All streams, once they have been requested. */
+  found: Promise<FoundStream[]> | null;
+}
+
+export interface FoundStream {
+  stream: AnyStream;
+  /** Name of the dynamic stream that it was created from; null: the manifest lists it. */
+  template: string | null;
+}
+
+const MAX_CONCURRENCY = 10;
+const DEFAULT_CONCURRENCY = 2;
+
+/** @throws ConfigurationError when the manifest uses unsupported features, naming every place */
+export function openManifest(ctx: Context, { interactive }: { interactive: boolean }): Runtime {
+  const { manifest, problem } = parseManifest(ctx.config.manifest);
+  if (!manifest) throw new ConfigurationError('invalid_manifest', problem);
+  const { source, unsupported, specification, left_out } = manifest;
+  if (!source || (unsupported.length > 0 && !ctx.config.skip_unsupported_streams)) throw unsupportedError(unsupported);
+  if (left_out.length > 0) ctx.log.info('unsupported streams are left out', { left_out });
+  const templates = new Templates(() => ctx.now());
+  const checked = checkConfig(specification, configOf(ctx.config));
+  const config = normalizedConfig(source, checked.config, templates);
+  const scope = {
+    config,
+    parameters: {},
+    next_page_token: null,
+    stream_slice: {},
+    stream_interval: {},
+    stream_partition: {},
+  };
+  const origins = new Set<string>();
+  const concurrency = concurrencyOf(source, templates, scope);
+  return { ctx, source, templates, scope, origins, concurrency, interactive, clients: new Map(), found: null };
+}
+
+export function unsupportedError(unsupported: Unsupported[]): ConfigurationError {
+  const places = unsupported.map(({ place, what }) => `${place}: ${what}`).join('; ');
+  const count = unsupported.length === 1 ? 'an unsupported feature' : `${unsupported.length} unsupported features`;
+  return new ConfigurationError('unsupported_manifest', `The manifest uses ${count}: ${places}`);
+}
+
+function concurrencyOf({ concurrency_level: level }: DeclarativeSource, templates: Templates, scope: Scope): number {
+  const given = level?.default_concurrency;
+  const wanted = typeof given === 'string' ? numberOf(templates.value(given, scope)) : (given ?? null);
+  return Math.max(
+    1,
+    Math.min(Math.trunc(wanted ?? DEFAULT_CONCURRENCY), level?.max_concurrency ?? MAX_CONCURRENCY, MAX_CONCURRENCY),
+  );
+}
+
+/** The lowest rate of the API budget applies to all requests. */
+function requestsPerSecond({ api_budget }: DeclarativeSource, templates: Templates, scope: Scope): number | null {
+  const rates = (api_budget?.policies ?? []).flatMap((policy) => {
+    if (policy.type === 'UnlimitedCallRatePolicy') return [];
+    const all =
+      policy.type === 'FixedWindowCallRatePolicy'
+        ? [{ limit: policy.call_limit, interval: policy.period }]
+        : policy.rates;
+    return all.map(({ limit, interval }) => {
+      const seconds = (parseDuration(templates.text(interval, scope) ?? '')?.micros ?? 1_000_000) / 1_000_000;
+      return Number(typeof limit === 'string' ? templates.value(limit, scope) : limit) / Math.max(seconds, 0.001);
+    });
+  });
+  const known = rates.filter((rate) => Number.isFinite(rate) && rate > 0);
+  return known.length > 0 ? Math.min(...known) : null;
+}
+
+/** The client for a requester. Requesters with the same authenticator share one. */
+export function clientOf(runtime: Runtime, requester: HttpRequester): ManifestClient {
+  const known = runtime.clients.get(requester.authenticator);
+  if (known) return known;
+  const { ctx, source, templates, scope, concurrency } = runtime;
+  const own = { ...scope, parameters: requester.$parameters ?? {} };
+  const limits = { requests_per_second: requestsPerSecond(source, templates, scope), concurrency };
+  const account = [requester.url_base ?? requester.url, ctx.config.config, ctx.config.secrets];
+  const client = new ManifestClient(ctx, {
+    signer: createSigner(requester.authenticator, { ctx, templates, scope: own, login: (one) => logIn(runtime, one) }),
+    limiter: sharedLimiter(limits, ...account),
+    secrets: ctx.config.secrets,
+    origins: runtime.origins,
+    timeout_seconds: (runtime.interactive ? INTERACTIVE : BACKGROUND).timeout_seconds,
+    max_bytes: ctx.config.max_page_bytes,
+    interactive: runtime.interactive,
+  });
+  runtime.clients.set(requester.authenticator, client);
+  return client;
+}
+
+async function logIn(runtime: Runtime, { login_requester: requester }: SessionTokenAuthenticator): Promise<unknown> {
+  const { templates } = runtime;
+  const scope = { ...runtime.scope, parameters: requester.$parameters ?? {} };
+  const request = buildRequest({
+    requester,
+    templates,
+    scope,
+    injections: [],
+    address: null,
+    origins: runtime.origins,
+  });
+  const sent = { request, handler: requester.error_handler, interpolation: { templates, scope } };
+  const seen = await clientOf(runtime, requester).send(sent);
+  return seen?.json() ?? null;
+}

@@ -1,0 +1,53 @@
+import type { LogicalType, StreamSchema } from '../contract/connector.ts';
+import { widenType } from '../cells/json-cells.ts';
+import { type ColumnType, inferredColumn, inferTypes, streamSchema } from '../kits/rest/columns.ts';
+import { firstRecords } from '../kits/rest/records.ts';
+import type { Api } from './api.ts';
+import type { Property, StreamDefinition } from './definition.ts';
+import { readAllPages } from './pages.ts';
+
+/** A stream as the catalog stores it. Without a declared schema the columns are inferred from its first records. */
+export async function describeStream(api: Api, stream: StreamDefinition): Promise<StreamSchema> {
+  const { incremental, primary_key } = stream;
+  const columns = stream.schema ? declaredColumns(stream.schema.properties) : await inferredColumns(api, stream);
+  for (const name of Object.keys(stream.parent?.fields ?? {}))
+    columns.set(name, columns.get(name) ?? inferredColumn('string'));
+  return streamSchema({
+    name: stream.name,
+    description: stream.description,
+    columns,
+    key: primary_key === undefined ? [] : [primary_key].flat(),
+    cursor: incremental?.cursor_field ?? null,
+    supports_date_window: incremental?.type === 'time',
+  });
+}
+
+const FORMATS: Record<NonNullable<Property['format']>, LogicalType> = {
+  date: 'date',
+  'date-time': 'timestamp_tz',
+  'local-date-time': 'timestamp',
+  time: 'time',
+  'unix-time': 'timestamp_tz',
+  'unix-time-ms': 'timestamp_tz',
+};
+
+const declaredColumns = (properties: Record<string, Property>): Map<string, ColumnType> =>
+  new Map(Object.entries(properties).map(([name, property]) => [name, declaredColumn(property)]));
+
+function declaredColumn({ type, format }: Property): ColumnType {
+  const names = [type].flat();
+  const types = names.filter((name) => name !== 'null').map((name): LogicalType => (name === 'object' ? 'json' : name));
+  const widest = types.reduce<LogicalType | null>((known, one) => widenType(known, one), null) ?? 'string';
+  return {
+    type: format ? FORMATS[format] : widest,
+    source_type: `${names.join('|')}${format ? `(${format})` : ''}`,
+    nullable: names.includes('null') || names.length === 1,
+  };
+}
+
+async function inferredColumns(api: Api, stream: StreamDefinition): Promise<Map<string, ColumnType>> {
+  const { incremental, infer_records } = stream;
+  const cursor = incremental?.type === 'time' ? incremental.cursor_field : null;
+  const types = inferTypes(await firstRecords(readAllPages(api, stream), infer_records), cursor);
+  return new Map(Array.from(types, ([name, type]) => [name, inferredColumn(type)]));
+}

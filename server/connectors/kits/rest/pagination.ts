@@ -128,7 +128,7 @@ function addressed(text: string | null, from: URL, allowed: ReadonlySet<string>)
   if (!allowed.has(address.origin)) {
     throw new ConfigurationError(
       'foreign_address',
-      `The next page is on ${address.host}, which would receive the credentials. Add its origin to allowed_origins if it is trusted.`,
+      `The next page is on ${address.host}, which is not an allowed origin. It would receive the credentials.`,
     );
   }
   return { address };

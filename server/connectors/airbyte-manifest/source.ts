@@ -20,13 +20,13 @@ export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
   supported_sync_modes: ['full_refresh', 'incremental'],
   pushdown: { masking: [], filters: false },
   config: AirbyteManifestConfig,
-  check,
+  check: checkManifest,
   discover,
   read: readStream,
 });
 
 /** The first page of each stream that the manifest names for its check. */
-async function check(given: Context): Promise<CheckResult> {
+async function checkManifest(given: Context): Promise<CheckResult> {
   return await withRequests(given, async (ctx) => {
     const runtime = openManifest(ctx, { interactive: true });
     const found = await streamsOf(runtime);

@@ -1,5 +1,5 @@
 import { prefetched, type ReadResponse } from '../../kits/rest/prefetch-pages.ts';
-import type { ApiRecord, RecordPage } from '../../kits/rest/records.ts';
+import type { RecordPage } from '../../kits/rest/records.ts';
 import type { DeclarativeStream } from '../components/stream-components.ts';
 import { decode } from '../decoders/decoders.ts';
 import { createPaginator, type Position } from '../pagination/paginator.ts';
@@ -82,16 +82,15 @@ export function pagesOf(
     const last = found.at(-1) ?? null;
     page.records = select(selecting, found);
     const decodedPage = { seen: { response: seen.response, json: () => response }, count, last };
-    const isOver =
-      cursor?.definition.is_data_feed === true && slice.from !== null && reachesBelow(page.records, cursor, slice.from);
-    const next = isOver ? null : paginator.next(position, decodedPage);
+    const next = reachesKnown(page, cursor) ? null : paginator.next(position, decodedPage);
     return () => ({ page, next });
   };
   return prefetched({ first: paginator.first, fetch, signal: ctx.signal });
 }
 
 /** A data feed returns the newest records first: everything older than the last read is known. */
-function reachesBelow(records: ApiRecord[], cursor: DatetimeCursor, from: number): boolean {
+function reachesKnown({ records, slice: { from } }: Page, cursor: DatetimeCursor | null): boolean {
+  if (cursor?.definition.is_data_feed !== true || from === null) return false;
   const limit = cursor.textOf(from);
   return records.some((record) => {
     const normal = cursor.normal(record[cursor.field]);

@@ -238,7 +238,10 @@ describe('a definition that does not hold together is refused, its place named',
     [{ base_url, streams: [{ ...stream, parent: { stream: 'other' } }] }, /there is no stream "other"/],
     [{ base_url, streams: [{ ...stream, parent: { stream: 'items' } }] }, /its own parent/],
     [{ base_url, streams: [{ ...stream, pagination: { type: 'page_number' } }] }, /must use \{\{ page\.number \}\}/],
-    [{ base_url, streams: [{ ...stream, incremental: { cursor_field: 'at', step_days: 1 } }] }, /step_days needs a start/],
+    [
+      { base_url, streams: [{ ...stream, incremental: { cursor_field: 'at', step_days: 1 } }] },
+      /step_days needs a start/,
+    ],
     [
       { base_url, authentication: { type: 'bearer', token: '{{ secrets.token }}' }, streams: [stream] },
       /^secrets: The definition uses \{\{ secrets\.token \}\}/,

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useRoute } from 'wouter';
-import { ask } from './api.ts';
+import { trpc } from './api.ts';
 import { Failure } from './components/failure.tsx';
 import { Splash } from './components/splash.tsx';
 import { InvitationPage } from './pages/invitation.tsx';
@@ -19,7 +19,7 @@ export function App() {
 }
 
 function SignedIn() {
-  const me = useQuery(ask('users.me'));
+  const me = useQuery(trpc.users.me.queryOptions());
   const reason = signedOut.use();
   if (me.data) {
     return (

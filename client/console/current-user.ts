@@ -1,7 +1,7 @@
 import { createContext, use } from 'react';
-import type { Output } from './api.ts';
+import type { RouterOutputs } from './api.ts';
 
-type Me = Output<'users.me'>;
+type Me = RouterOutputs['users']['me'];
 export type Permission = Me['permissions'][number];
 
 export const MeContext = createContext<Me | null>(null);

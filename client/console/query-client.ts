@@ -1,26 +1,26 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { isApiError } from '../api.ts';
-import { noteLost } from './service-reachability.ts';
-import { noteSignedOut } from './session.ts';
+import { reportUnreachable } from './service-reachability.ts';
+import { reportSignedOut } from './session.ts';
 
-const lose = () => noteLost(() => void queryClient.invalidateQueries());
+const onUnreachable = () => reportUnreachable(() => void queryClient.invalidateQueries());
 
-/** Every failure of the service is seen here once, whichever page it befell. */
-function noteFailure(error: unknown): void {
+/** Every failed request passes here once, whichever page sent it. */
+function onError(error: unknown): void {
   if (!isApiError(error)) return;
-  if (error.status === 401) noteSignedOut(error.code);
-  if (error.code === 'network_error') lose();
+  if (error.status === 401) reportSignedOut(error.code);
+  if (error.code === 'network_error') onUnreachable();
 }
 
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: noteFailure }),
-  mutationCache: new MutationCache({ onError: noteFailure }),
+  queryCache: new QueryCache({ onError }),
+  mutationCache: new MutationCache({ onError }),
   defaultOptions: {
-    // The typed client sends again by itself what may be sent again. Offline is found out by asking, not by the
-    // browser's word: a service on this machine is there without a network.
+    // The typed client retries what is safe to retry. `networkMode: always` because a service on this machine is
+    // reachable even when the browser reports that it is offline.
     queries: { retry: false, staleTime: 2_000, networkMode: 'always' },
     mutations: { retry: false, networkMode: 'always' },
   },
 });
 
-window.addEventListener('offline', lose);
+window.addEventListener('offline', onUnreachable);

@@ -1,19 +1,19 @@
 import { createStore } from './store.ts';
 
-/** Whether the service cannot be reached. */
-export const lost = createStore(false);
+/** True while requests to the service get no response. */
+export const serviceUnreachable = createStore(false);
 
-const LOOK_EVERY_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
-/** Tells that a call got no answer. From then on looks for the service, and calls `back` once it is there again. */
-export function noteLost(back: () => void): void {
-  if (lost.get()) return;
-  lost.set(true);
-  const look = async () => {
-    const answer = await fetch('/healthz', { cache: 'no-store' }).catch(() => null);
-    if (!answer?.ok) return void setTimeout(() => void look(), LOOK_EVERY_MS);
-    lost.set(false);
-    back();
+/** Reports a request without a response. Polls the service from then on, and calls `onBack` once it responds again. */
+export function reportUnreachable(onBack: () => void): void {
+  if (serviceUnreachable.get()) return;
+  serviceUnreachable.set(true);
+  const check = async () => {
+    const response = await fetch('/healthz', { cache: 'no-store' }).catch(() => null);
+    if (!response?.ok) return void setTimeout(() => void check(), CHECK_INTERVAL_MS);
+    serviceUnreachable.set(false);
+    onBack();
   };
-  setTimeout(() => void look(), LOOK_EVERY_MS);
+  setTimeout(() => void check(), CHECK_INTERVAL_MS);
 }

@@ -1,10 +1,12 @@
-import { CONSOLE_HEADERS } from './api.ts';
 import { createStore } from './store.ts';
+
+/** Marks requests of the console: the service accepts a session's cookie only beside it. */
+export const CONSOLE_HEADERS = { 'x-requested-by': 'console' };
 
 /** Why nobody is signed in: the code of the refusal; null while somebody is, as far as we know. */
 export const signedOut = createStore<string | null>(null);
 
-export const noteSignedOut = (code: string): void => signedOut.set(code);
+export const reportSignedOut = (code: string): void => signedOut.set(code);
 
 const REASONS: Record<string, string> = {
   token_expired: 'Your API key has expired. Sign in with a new one; an administrator can invite you again.',

@@ -6,7 +6,7 @@ import { NAVIGATION } from './navigation.ts';
 import { Avatar } from './components/avatar.tsx';
 import { ErrorBoundary } from './components/error-boundary.tsx';
 import { Icon } from './components/icon.tsx';
-import { LostBanner } from './components/lost-banner.tsx';
+import { OfflineBanner } from './components/offline-banner.tsx';
 import { PageSkeleton } from './components/splash.tsx';
 import { NotFoundPage, ROUTES } from './routes.tsx';
 
@@ -52,7 +52,7 @@ export function Shell() {
         <Foot />
       </Drawer>
       <main className="shell-main" id="main" tabIndex={-1} ref={main}>
-        <LostBanner />
+        <OfflineBanner />
         <ErrorBoundary key={location}>
           <Suspense fallback={<PageSkeleton />}>
             <Switch>

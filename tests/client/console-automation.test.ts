@@ -80,7 +80,7 @@ test('a chat message goes into a channel that the chat itself names', async () =
   expect(made.actions).toMatchObject([{ type: 'send_chat_message', channel_id: 'C1' }]);
   await page.getByRole('textbox', { name: 'Then silent for minutes' }).fill('30');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('The trigger was saved').waitFor();
+  await page.getByText('Trigger saved').waitFor();
   await page.getByRole('button', { name: 'Delete the trigger' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete the trigger' }).click();
   await page.getByRole('heading', { name: 'Triggers', level: 1 }).waitFor();
@@ -95,7 +95,7 @@ test('a system trigger gets an action; a proactive one waits for what should fol
   await page.getByRole('menuitem', { name: 'Pause the connection' }).click();
   expect(await page.getByRole('textbox', { name: 'Rule', exact: true }).isDisabled()).toBe(true);
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('The trigger was saved').waitFor();
+  await page.getByText('Trigger saved').waitFor();
   await page.goto('/console/triggers/new');
   await page.getByRole('textbox', { name: 'Name' }).fill('The load does not end');
   await page.getByText('When it is missing').click();

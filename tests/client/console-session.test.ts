@@ -122,7 +122,7 @@ test('a lost connection is told, keeps what was typed, and recovers by itself', 
   await page.goto(`/console/connections/${connection.id}?tab=settings`);
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Typed without a connection');
   await context.setOffline(true);
-  const banner = page.getByText('The service cannot be reached.');
+  const banner = page.getByText('Can’t reach the service.');
   await banner.waitFor({ timeout: 20_000 });
   await context.setOffline(false);
   await banner.waitFor({ state: 'detached' });

@@ -2,7 +2,7 @@ import { Alert, Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
-import { api } from '../api.ts';
+import { client } from '../api.ts';
 import { CopyField } from '../components/copy-field.tsx';
 import { Failure } from '../components/failure.tsx';
 import { Icon } from '../components/icon.tsx';
@@ -21,7 +21,7 @@ export function InvitationPage() {
     mutationFn: async (accepted: string) => {
       // Whoever was signed in here gives way.
       await signOut();
-      return api.users.acceptInvitation.mutate({ token: accepted });
+      return client.users.acceptInvitation.mutate({ token: accepted });
     },
   });
   const made = accepting.data;

@@ -1,7 +1,7 @@
 import { Button, PasswordInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useId, useState } from 'react';
-import { ask, type Output } from '../api.ts';
+import { type RouterOutputs, trpc } from '../api.ts';
 import { Failure } from '../components/failure.tsx';
 import { Icon } from '../components/icon.tsx';
 import { reasonOf, signedOut, signIn } from '../session.ts';
@@ -12,7 +12,7 @@ interface SignInProps {
   /** Over a page whose state is to be kept. */
   over?: boolean;
   /** Who had been signed in: somebody else must not see his page. */
-  formerly?: Output<'users.me'>;
+  formerly?: RouterOutputs['users']['me'];
 }
 
 export function SignInPage({ reason, over = false, formerly }: SignInProps) {
@@ -25,7 +25,7 @@ export function SignInPage({ reason, over = false, formerly }: SignInProps) {
   const signing = useMutation({
     mutationFn: async () => {
       await signIn(key.trim());
-      const me = await queries.fetchQuery({ ...ask('users.me'), staleTime: 0 });
+      const me = await queries.fetchQuery(trpc.users.me.queryOptions(undefined, { staleTime: 0 }));
       if (formerly && me.id !== formerly.id) window.location.reload();
       signedOut.set(null);
       await queries.invalidateQueries();

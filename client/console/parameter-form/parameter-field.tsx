@@ -1,6 +1,6 @@
 import { Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { ask } from '../api.ts';
+import { trpc } from '../api.ts';
 import { Icon } from '../components/icon.tsx';
 import { textOf } from './field-props.ts';
 import { ParameterInput } from './parameter-input.tsx';
@@ -20,14 +20,15 @@ interface ParameterFieldProps {
 export function ParameterField({ parameter, form, stored, account_connector_id, disabled }: ParameterFieldProps) {
   const { name, label, description, required, placeholder } = parameter;
   const check = useRemoteCheck(parameter, { account_connector_id, values: form.values, stored });
-  const dynamic = useQuery({
-    ...ask('account_connectors.dynamicPossibleValues', {
-      account_connector_id: account_connector_id ?? '',
-      parameter_name: name,
-    }),
-    enabled: account_connector_id !== undefined && parameter.dynamic_possible_values,
-    staleTime: 60_000,
-  });
+  const dynamic = useQuery(
+    trpc.account_connectors.dynamicPossibleValues.queryOptions(
+      {
+        account_connector_id: account_connector_id ?? '',
+        parameter_name: name,
+      },
+      { enabled: account_connector_id !== undefined && parameter.dynamic_possible_values, staleTime: 60_000 },
+    ),
+  );
   const marks = {
     none: undefined,
     invalid: undefined,

@@ -1,6 +1,6 @@
-import type { Output } from '../api.ts';
+import type { RouterOutputs } from '../api.ts';
 
-export type Connector = Output<'connectors.list'>[number];
+export type Connector = RouterOutputs['connectors']['list'][number];
 export type Parameter = Connector['parameters'][number];
 /** By name, as the service takes them. Absent: nothing was typed. An object is kept as the text that is typed. */
 export type Values = Readonly<Record<string, unknown>>;

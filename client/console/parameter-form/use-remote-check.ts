@@ -1,6 +1,6 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { api, type Output } from '../api.ts';
+import { client, trpc, type RouterOutputs } from '../api.ts';
 import { isEmpty, MASK, type Parameter, problemOf, type Values, wireValue } from './parameter-values.ts';
 
 const PAUSE_MS = 600;
@@ -27,11 +27,16 @@ export function useRemoteCheck(
   const isChanged = settled !== JSON.stringify(wireValue(parameter, stored[parameter.name]) ?? null);
   const isWorthAsking = isChanged && !isEmpty(value) && value !== MASK && problemOf(parameter, value) === null;
   const asked = useQuery({
-    queryKey: ['account_connectors.validateParameter', account_connector_id, parameter.name, settled],
+    queryKey: [
+      ...trpc.account_connectors.validateParameter.mutationKey(),
+      account_connector_id,
+      parameter.name,
+      settled,
+    ],
     enabled: account_connector_id !== undefined && isWorthAsking,
     staleTime: 30_000,
-    queryFn: ({ signal }): Promise<Output<'account_connectors.validateParameter'>> =>
-      api.account_connectors.validateParameter.mutate(
+    queryFn: ({ signal }): Promise<RouterOutputs['account_connectors']['validateParameter']> =>
+      client.account_connectors.validateParameter.mutate(
         {
           account_connector_id: account_connector_id!,
           parameter_name: parameter.name,

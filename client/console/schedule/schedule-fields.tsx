@@ -1,7 +1,7 @@
 import { SegmentedControl, Select, TextInput } from '@mantine/core';
-import type { Input } from '../api.ts';
+import type { RouterInputs } from '../api.ts';
 
-export type Schedule = NonNullable<Input<'connections.update'>['schedule']>;
+export type Schedule = NonNullable<RouterInputs['connections']['update']['schedule']>;
 
 const INTERVALS: [minutes: number, label: string][] = [
   [5, 'Every 5 minutes'],

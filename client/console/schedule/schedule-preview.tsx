@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useDebouncedValue } from '@mantine/hooks';
 import { isApiError } from '../../api.ts';
-import { ask } from '../api.ts';
+import { trpc } from '../api.ts';
 import { Icon } from '../components/icon.tsx';
 import type { Schedule } from './schedule-fields.tsx';
 
@@ -41,12 +41,12 @@ export function SchedulePreview({ schedule }: { schedule: Schedule }) {
 /** The service's word on a schedule, after a pause in typing. `problem`: why it cannot be. */
 export function useSchedulePreview(schedule: Schedule) {
   const [settled] = useDebouncedValue(JSON.stringify(schedule), PAUSE_MS);
-  const asked = useQuery({
-    ...ask('connections.previewSchedule', { schedule: JSON.parse(settled) as Schedule }),
-    placeholderData: keepPreviousData,
-    retry: false,
-    staleTime: 30_000,
-  });
+  const asked = useQuery(
+    trpc.connections.previewSchedule.queryOptions(
+      { schedule: JSON.parse(settled) as Schedule },
+      { placeholderData: keepPreviousData, retry: false, staleTime: 30_000 },
+    ),
+  );
   const error = asked.error && isApiError(asked.error) ? asked.error : null;
   return {
     preview: asked.data,

@@ -1,8 +1,9 @@
 import { Button, Radio, Textarea } from '@mantine/core';
 import { useEffect } from 'react';
+import { trpc } from '../api.ts';
 import { CopyField } from '../components/copy-field.tsx';
 import { Failure } from '../components/failure.tsx';
-import { useOrder } from '../use-action.ts';
+import { useAction } from '../use-action.ts';
 import type { Tunnel, TunnelFormState } from './use-tunnel-form.ts';
 
 interface TunnelKeyProps {
@@ -14,7 +15,7 @@ interface TunnelKeyProps {
 /** The key that logs in, and the line that the SSH server needs for it. */
 export function TunnelKey({ form, stored, disabled }: TunnelKeyProps) {
   const { values, set, made, setMade } = form;
-  const make = useOrder('account_connectors.generateSshKey', { failed: null, refresh: [], after: setMade });
+  const make = useAction(trpc.account_connectors.generateSshKey, { failed: null, refresh: [], after: setMade });
   const isWanted = values.key === 'made' && made === null && !disabled;
   const { mutate } = make;
   useEffect(() => {

@@ -1,12 +1,12 @@
 import { Alert, Button } from '@mantine/core';
 import type { ReactNode } from 'react';
-import type { Output } from '../api.ts';
+import { type RouterOutputs, trpc } from '../api.ts';
 import { Confirm } from '../components/confirm.tsx';
 import { Icon } from '../components/icon.tsx';
-import { useOrder } from '../use-action.ts';
+import { useAction } from '../use-action.ts';
 import type { Tunnel } from './use-tunnel-form.ts';
 
-type Connector = Pick<Output<'account_connectors.get'>, 'id' | 'status_reason' | 'ssh_tunnel' | 'parameters'>;
+type Connector = Pick<RouterOutputs['account_connectors']['get'], 'id' | 'status_reason' | 'ssh_tunnel' | 'parameters'>;
 
 /** What to do about each fault of the tunnel, and about the one that looks like one. */
 const ADVICE: Record<string, (to: { tunnel: Tunnel; database: string }) => ReactNode> = {
@@ -68,7 +68,7 @@ interface ChangedHostKeyProps {
 
 function ChangedHostKey({ connector, tunnel, disabled }: ChangedHostKeyProps) {
   const { host, port, host_key_fingerprint, refused_host_key_fingerprint: shown } = tunnel;
-  const accept = useOrder('account_connectors.update', { done: 'The new host key is noted' });
+  const accept = useAction(trpc.account_connectors.update, { done: 'The new host key is noted' });
   return (
     <Alert color="red" icon={<Icon name="alert" />} title="The SSH server shows another host key">
       <p>

@@ -1,11 +1,11 @@
 import { useState } from 'react';
-import type { Input, Output } from '../api.ts';
+import type { RouterInputs, RouterOutputs } from '../api.ts';
 
 /** A tunnel as the service shows it. */
-export type Tunnel = NonNullable<Output<'account_connectors.get'>['ssh_tunnel']>;
-export type MadeKey = Output<'account_connectors.generateSshKey'>;
-type Request = NonNullable<Input<'account_connectors.create'>['ssh_tunnel']>;
-type Change = NonNullable<Input<'account_connectors.update'>['ssh_tunnel']>;
+export type Tunnel = NonNullable<RouterOutputs['account_connectors']['get']['ssh_tunnel']>;
+export type MadeKey = RouterOutputs['account_connectors']['generateSshKey'];
+type Request = NonNullable<RouterInputs['account_connectors']['create']['ssh_tunnel']>;
+type Change = NonNullable<RouterInputs['account_connectors']['update']['ssh_tunnel']>;
 
 export interface TunnelValues {
   enabled: boolean;

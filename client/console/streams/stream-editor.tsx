@@ -1,14 +1,17 @@
 import { MultiSelect, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
-import type { Input, Output } from '../api.ts';
+import type { RouterInputs, RouterOutputs } from '../api.ts';
 import { wordsOf } from '../components/status.tsx';
 import { FieldsEditor } from './fields-editor.tsx';
 import { FiltersEditor } from './filters-editor.tsx';
 import { MappingEditor } from './mapping-editor.tsx';
 
-export type CatalogItem = Output<'account_connectors.catalog'>[number];
+export type CatalogItem = RouterOutputs['account_connectors']['catalog'][number];
 /** What a request says of a stream, without its name. */
-export type StreamEdit = Omit<NonNullable<Input<'connections.update'>['streams']>[number], 'name' | 'namespace'>;
-type Known = Output<'connections.get'>['streams'][number];
+export type StreamEdit = Omit<
+  NonNullable<RouterInputs['connections']['update']['streams']>[number],
+  'name' | 'namespace'
+>;
+type Known = RouterOutputs['connections']['get']['streams'][number];
 export type Stream = Omit<Known, keyof StreamEdit> & {
   [Key in keyof StreamEdit & keyof Known]-?: NonNullable<StreamEdit[Key]> | Known[Key];
 };

@@ -1,21 +1,21 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { hasTunnelTrouble, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { Checks } from './checks.tsx';
 import { ParametersSection } from './parameters-section.tsx';
 import { useLogin } from './use-login.ts';
 
-export type AccountConnector = Output<'account_connectors.get'>;
+export type AccountConnector = RouterOutputs['account_connectors']['get'];
 
 /** One source or destination: its test, parameters, who uses it. */
 export default function AccountConnectorPage() {
@@ -26,15 +26,15 @@ export default function AccountConnectorPage() {
 }
 
 function One(of: { connector_type: 'source' | 'destination'; account_connector_id: string }) {
-  const connector = useQuery(ask('account_connectors.get', of));
-  return <Loaded query={connector}>{(data) => <Whole connector={data} />}</Loaded>;
+  const connector = useQuery(trpc.account_connectors.get.queryOptions(of));
+  return <QueryView query={connector}>{(data) => <Whole connector={data} />}</QueryView>;
 }
 
 function Whole({ connector }: { connector: AccountConnector }) {
   const { connector_type, name, status, status_message } = connector;
   const mayUpdate = useMay(`${connector_type}s.update`);
   const entry = useQuery(
-    ask('connectors.get', {
+    trpc.connectors.get.queryOptions({
       connector_type,
       connector_name: connector.connector_name,
       connector_id: connector.connector_id,
@@ -64,14 +64,14 @@ function Whole({ connector }: { connector: AccountConnector }) {
         <Checks connector={connector} />
         <Users connector={connector} />
       </div>
-      <Loaded query={entry}>{(known) => <ParametersSection connector={connector} entry={known} />}</Loaded>
+      <QueryView query={entry}>{(known) => <ParametersSection connector={connector} entry={known} />}</QueryView>
       <Deletion connector={connector} />
     </Page>
   );
 }
 
 function Users({ connector }: { connector: AccountConnector }) {
-  const all = useQuery(ask('connections.summaries'));
+  const all = useQuery(trpc.connections.summaries.queryOptions({}));
   const side = connector.connector_type;
   const users = (all.data ?? []).filter((connection) => connection[side].id === connector.id);
   return (
@@ -95,9 +95,9 @@ function Deletion({ connector }: { connector: AccountConnector }) {
   const { id, connector_type, name, connections_count } = connector;
   const mayDelete = useMay(`${connector_type}s.delete`);
   const [, navigate] = useLocation();
-  const remove = useOrder('account_connectors.delete', {
+  const remove = useAction(trpc.account_connectors.delete, {
     done: `${name} was deleted`,
-    refresh: ['account_connectors.list'],
+    refresh: [trpc.account_connectors.list],
     after: () => navigate(`/console/${connector_type}s`),
   });
   const isUsed = connections_count > 0;

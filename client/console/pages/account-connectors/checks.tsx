@@ -1,13 +1,13 @@
-import type { Output } from '../../api.ts';
-import { Ago } from '../../components/ago.tsx';
+import type { RouterOutputs } from '../../api.ts';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 
-type Tested = Pick<Output<'account_connectors.get'>, 'last_test' | 'last_tested_at'>;
+type Tested = Pick<RouterOutputs['account_connectors']['get'], 'last_test' | 'last_tested_at'>;
 
 /** The steps of the last test, and what each found. */
 export const Checks = ({ connector: { last_test, last_tested_at } }: { connector: Tested }) => (
-  <Section title="Last test" lead={<Ago at={last_tested_at} never="Never tested" />}>
+  <Section title="Last test" lead={<RelativeTime at={last_tested_at} never="Never tested" />}>
     {last_test && (
       <ul className="lines">
         {last_test.checks.map(({ title, status, message }) => (

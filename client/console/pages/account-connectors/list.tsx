@@ -1,13 +1,13 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { ask } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
 import { plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 
@@ -19,7 +19,9 @@ const WORDS = {
 /** Sources, or destinations: how each is and who uses it. */
 export function AccountConnectorsPage({ type }: { type: 'source' | 'destination' }) {
   const { title, lead, one } = WORDS[type];
-  const connectors = useQuery({ ...ask('account_connectors.list', { connector_type: type }), refetchInterval: 15_000 });
+  const connectors = useQuery(
+    trpc.account_connectors.list.queryOptions({ connector_type: type }, { refetchInterval: 15_000 }),
+  );
   const mayCreate = useMay(`${type}s.create`);
   const create = mayCreate && (
     <Button component={Link} href={`/console/${type}s/new`} leftSection={<Icon name="add" size={16} />}>
@@ -28,7 +30,7 @@ export function AccountConnectorsPage({ type }: { type: 'source' | 'destination'
   );
   return (
     <Page title={title} lead={lead} actions={create}>
-      <Loaded query={connectors}>
+      <QueryView query={connectors}>
         {(list) =>
           list.length === 0 ? (
             <Empty icon={type} title={`No ${one} yet`}>
@@ -51,7 +53,7 @@ export function AccountConnectorsPage({ type }: { type: 'source' | 'destination'
                       <span>{plural(connector.connections_count, 'connection')}</span>
                       {type === 'source' && <span>{plural(connector.streams_count, 'stream')}</span>}
                       <span>
-                        tested <Ago at={connector.last_tested_at} never="never" />
+                        tested <RelativeTime at={connector.last_tested_at} never="never" />
                       </span>
                     </span>
                   </Link>
@@ -60,7 +62,7 @@ export function AccountConnectorsPage({ type }: { type: 'source' | 'destination'
             </ul>
           )
         }
-      </Loaded>
+      </QueryView>
     </Page>
   );
 }

@@ -2,19 +2,19 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { SearchField } from '../../components/search-field.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { NameField } from '../../components/name-field.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { TunnelFields } from '../../ssh-tunnel/tunnel-fields.tsx';
 import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 
-type Connector = Output<'connectors.list'>[number];
+type Connector = RouterOutputs['connectors']['list'][number];
 
 /** A new source or destination: which system, then its parameters; it is tested as it is made. */
 export default function NewAccountConnectorPage() {
@@ -60,7 +60,7 @@ export function ConnectorChoice({
   forRows?: boolean;
   onChoose: (connector: Connector) => void;
 }) {
-  const connectors = useQuery({ ...ask('connectors.list'), staleTime: Infinity });
+  const connectors = useQuery(trpc.connectors.list.queryOptions(undefined, { staleTime: Infinity }));
   const [text, setText] = useState('');
   const wanted = text.trim().toLowerCase();
   const fits = ({ connector_type, display_name, description, category, ...connector }: Connector) =>
@@ -68,7 +68,7 @@ export function ConnectorChoice({
     (forRows !== true || carriesRows({ connector_type, ...connector })) &&
     `${display_name} ${description} ${category}`.toLowerCase().includes(wanted);
   return (
-    <Loaded query={connectors}>
+    <QueryView query={connectors}>
       {(list) => (
         <div className="stack">
           <SearchField label="Search systems" value={text} onChange={setText} />
@@ -89,13 +89,13 @@ export function ConnectorChoice({
           </ul>
         </div>
       )}
-    </Loaded>
+    </QueryView>
   );
 }
 
 interface ConnectorMakerProps {
   connector: Connector;
-  onMade: (made: Output<'account_connectors.create'>) => void;
+  onMade: (made: RouterOutputs['account_connectors']['create']) => void;
 }
 
 /** Name and parameters of an account connector that is still to be made. */
@@ -103,7 +103,7 @@ export function ConnectorMaker({ connector, onMade }: ConnectorMakerProps) {
   const form = useParameterForm(connector.parameters);
   const tunnel = useTunnelForm();
   const [name, setName] = useState(connector.display_name);
-  const create = useOrder('account_connectors.create', { done: `${name} was made`, failed: null, after: onMade });
+  const create = useAction(trpc.account_connectors.create, { done: `${name} was made`, failed: null, after: onMade });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     // Both are asked, so that every problem is shown at once.

@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import type { Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { NameField } from '../../components/name-field.tsx';
@@ -9,12 +9,12 @@ import { TunnelFields } from '../../ssh-tunnel/tunnel-fields.tsx';
 import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import type { AccountConnector } from './account-connector.tsx';
 
 interface ParametersSectionProps {
   connector: AccountConnector;
-  entry: Output<'connectors.get'>;
+  entry: RouterOutputs['connectors']['get'];
 }
 
 /** Name and parameters, each checked at the other side while it is typed; saved, the whole is tested anew. */
@@ -29,7 +29,7 @@ function Form({ connector, entry }: ParametersSectionProps) {
   const [name, setName] = useState(connector.name);
   const form = useParameterForm(entry.parameters, stored);
   const tunnel = useTunnelForm(storedTunnel);
-  const update = useOrder('account_connectors.update', { done: 'Saved', failed: null });
+  const update = useAction(trpc.account_connectors.update, { done: 'Saved', failed: null });
   const parameters = form.changed();
   const isRenamed = name.trim() !== connector.name;
   const ssh_tunnel = tunnel.changed();

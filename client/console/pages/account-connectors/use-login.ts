@@ -1,12 +1,12 @@
 import { useQueryClient } from '@tanstack/react-query';
-import type { Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { notifyFailure, notifyTrouble } from '../../components/notices.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 
 /** Tests a source or destination. One that fails is noted by the service: the page shows what it found. */
-export function useLogin({ id, name }: Pick<Output<'account_connectors.get'>, 'id' | 'name'>) {
+export function useLogin({ id, name }: Pick<RouterOutputs['account_connectors']['get'], 'id' | 'name'>) {
   const queries = useQueryClient();
-  const login = useOrder('account_connectors.login', { done: `${name} passed its test`, failed: null });
+  const login = useAction(trpc.account_connectors.login, { done: `${name} passed its test`, failed: null });
   const test = () =>
     login.mutate(
       { account_connector_id: id },

@@ -1,27 +1,27 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { plural } from '../../components/format.ts';
 import { Icon, type IconName } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { Status, wordsOf } from '../../components/status.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { EventLines } from '../events/event-lines.tsx';
 import { Severity } from '../triggers/severity.tsx';
 import { Deliveries } from './deliveries.tsx';
 
-export type Case = Output<'automation.getCase'>;
+export type Case = RouterOutputs['automation']['getCase'];
 type State = Case['status'];
 
 /** One case: what it is about, what was done, what was told to whom. Messages link to it by `/cases/{id}`. */
 export default function CasePage() {
   const { case_id = '' } = useParams();
-  const found = useQuery({ ...ask('automation.getCase', { case_id }), refetchInterval: 5_000 });
-  return <Loaded query={found}>{(data) => <Whole one={data} />}</Loaded>;
+  const found = useQuery(trpc.automation.getCase.queryOptions({ case_id }, { refetchInterval: 5_000 }));
+  return <QueryView query={found}>{(data) => <Whole one={data} />}</QueryView>;
 }
 
 const Whole = ({ one }: { one: Case }) => (
@@ -49,7 +49,7 @@ const Whole = ({ one }: { one: Case }) => (
             <li key={at + type} data-type={type}>
               <b>{wordsOf(type)}</b> {actor?.name && <span>by {actor.name}</span>}{' '}
               <span className="dimmed">
-                <Ago at={at} />
+                <RelativeTime at={at} />
               </span>
               {note && <p className="dimmed">{note}</p>}
             </li>
@@ -71,14 +71,14 @@ const Facts = ({ one }: { one: Case }) => (
       <div>
         <dt>Opened</dt>
         <dd>
-          <Ago at={one.opened_at} />
+          <RelativeTime at={one.opened_at} />
           {one.reopened_count > 0 && `, again ${plural(one.reopened_count, 'time')}`}
         </dd>
       </div>
       <div>
         <dt>Events</dt>
         <dd>
-          {one.event_count}, last <Ago at={one.last_event_at} />
+          {one.event_count}, last <RelativeTime at={one.last_event_at} />
         </dd>
       </div>
       {one.acknowledged_by && (
@@ -91,7 +91,7 @@ const Facts = ({ one }: { one: Case }) => (
         <div>
           <dt>Resolved</dt>
           <dd>
-            <Ago at={one.resolved_at} />{' '}
+            <RelativeTime at={one.resolved_at} />{' '}
             {one.resolved_by ? `by ${one.resolved_by.name}` : wordsOf(one.resolution ?? '')}
           </dd>
         </div>
@@ -143,7 +143,9 @@ const MOVES: Record<State, { to: State; label: string; icon: IconName }[]> = {
 
 function Actions({ one }: { one: Case }) {
   const may = useMay('cases.update');
-  const update = useOrder('automation.updateCase', { refresh: ['automation.getCase', 'automation.listCases'] });
+  const update = useAction(trpc.automation.updateCase, {
+    refresh: [trpc.automation.getCase, trpc.automation.listCases],
+  });
   return MOVES[one.status].map(({ to, label, icon }) => (
     <Button
       key={to}

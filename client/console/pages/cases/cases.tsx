@@ -2,18 +2,18 @@ import { Button, SegmentedControl } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useSearchParams } from 'wouter';
-import { ask, type Output } from '../../api.ts';
-import { Ago } from '../../components/ago.tsx';
+import { type RouterOutputs, trpc } from '../../api.ts';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
 import { plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { optionsOf } from '../../components/options.ts';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { Severity } from '../triggers/severity.tsx';
 
-type Case = Output<'automation.listCases'>[number];
+type Case = RouterOutputs['automation']['listCases'][number];
 type State = Case['status'];
 
 const STATES = optionsOf<State | 'all'>({
@@ -31,15 +31,16 @@ export default function CasesPage() {
   const status = (search.get('status') ?? 'open') as State | 'all';
   const trigger_id = search.get('trigger') ?? undefined;
   const [limit, setLimit] = useState(PAGE);
-  const cases = useQuery({
-    ...ask('automation.listCases', {
-      limit,
-      ...(status !== 'all' && { status }),
-      ...(trigger_id !== undefined && { trigger_id }),
-    }),
-    placeholderData: keepPreviousData,
-    refetchInterval: 10_000,
-  });
+  const cases = useQuery(
+    trpc.automation.listCases.queryOptions(
+      {
+        limit,
+        ...(status !== 'all' && { status }),
+        ...(trigger_id !== undefined && { trigger_id }),
+      },
+      { placeholderData: keepPreviousData, refetchInterval: 10_000 },
+    ),
+  );
   const choose = (value: string) =>
     setSearch({ ...(value !== 'open' && { status: value }), ...(trigger_id !== undefined && { trigger: trigger_id }) });
   return (
@@ -57,7 +58,7 @@ export default function CasesPage() {
           </Button>
         )}
       </div>
-      <Loaded query={cases}>
+      <QueryView query={cases}>
         {(list) =>
           list.length === 0 ? (
             <Empty icon="case" title={status === 'open' ? 'Nothing is open' : 'There is no such case'}>
@@ -80,7 +81,7 @@ export default function CasesPage() {
             </section>
           )
         }
-      </Loaded>
+      </QueryView>
     </Page>
   );
 }
@@ -94,7 +95,7 @@ const Line = ({ one }: { one: Case }) => (
         </b>
       </Link>
       <span className="dimmed case-facts">
-        {one.trigger_name} · {plural(one.event_count, 'event')} · last <Ago at={one.last_event_at} />
+        {one.trigger_name} · {plural(one.event_count, 'event')} · last <RelativeTime at={one.last_event_at} />
       </span>
     </span>
     <Severity value={one.severity} />

@@ -1,4 +1,4 @@
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { plural } from '../../components/format.ts';
 import { Section } from '../../components/page.tsx';
 import { Status, wordsOf } from '../../components/status.tsx';
@@ -26,7 +26,7 @@ export const Deliveries = ({ deliveries }: { deliveries: Delivery[] }) => (
             <b>{labelOf(delivery.type)}</b>
             <span className="dimmed case-facts">
               {wordsOf(delivery.reason)} · {plural(delivery.attempts, 'attempt')} ·{' '}
-              <Ago at={delivery.delivered_at ?? delivery.last_attempt_at ?? delivery.created_at} />
+              <RelativeTime at={delivery.delivered_at ?? delivery.last_attempt_at ?? delivery.created_at} />
             </span>
             {delivery.error && <span className="stream-error">{delivery.error}</span>}
           </span>

@@ -1,28 +1,28 @@
 import { Button, Menu, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams, useSearchParams } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { stateOf } from '../connections/connection-list.tsx';
 import { RunsTab } from './runs-tab.tsx';
 import { SchemaChangesTab } from './schema-changes-tab.tsx';
 import { SettingsTab } from './settings-tab.tsx';
-import { Standstill } from './disabled-banner.tsx';
+import { DisabledBanner } from './disabled-banner.tsx';
 import { StreamsTab } from './streams-tab.tsx';
 
-export type Connection = Output<'connections.get'>;
+export type Connection = RouterOutputs['connections']['get'];
 
 /** One connection: its runs, streams, changes of its source, settings. The tab is in the address. */
 export default function ConnectionPage() {
   const { connection_id = '' } = useParams();
-  const connection = useQuery({ ...ask('connections.get', { connection_id }), refetchInterval: 5_000 });
-  return <Loaded query={connection}>{(data) => <Whole connection={data} />}</Loaded>;
+  const connection = useQuery(trpc.connections.get.queryOptions({ connection_id }, { refetchInterval: 5_000 }));
+  return <QueryView query={connection}>{(data) => <Whole connection={data} />}</QueryView>;
 }
 
 function Whole({ connection }: { connection: Connection }) {
@@ -40,14 +40,14 @@ function Whole({ connection }: { connection: Connection }) {
           <Link href={`/console/destinations/${destination.id}`}>{destination.name}</Link> · {schedule.description}
           {next_run_at && (
             <>
-              , next <Ago at={next_run_at} />
+              , next <RelativeTime at={next_run_at} />
             </>
           )}
         </>
       }
       actions={<Actions connection={connection} />}
     >
-      <Standstill connection={connection} isReviewing={search.get('tab') === 'changes'} />
+      <DisabledBanner connection={connection} isReviewing={search.get('tab') === 'changes'} />
       <Tabs
         value={search.get('tab') ?? 'runs'}
         onChange={(tab) => setSearch(tab === null || tab === 'runs' ? {} : { tab }, { replace: true })}
@@ -84,12 +84,12 @@ function Actions({ connection }: { connection: Connection }) {
   const mayUpdate = useMay('connections.update');
   const [, navigate] = useLocation();
   const to = (run: string) => navigate(`/console/connections/${id}/runs/${run}`);
-  const run = useOrder('runs.run', {
+  const run = useAction(trpc.runs.run, {
     done: 'The run was started',
     after: (started) => started !== null && to(started),
   });
-  const update = useOrder('connections.update');
-  const discover = useOrder('connections.updateCatalog', { done: 'The streams of the source are looked up anew' });
+  const update = useAction(trpc.connections.update);
+  const discover = useAction(trpc.connections.updateCatalog, { done: 'The streams of the source are looked up anew' });
   return (
     <>
       {active_run_id === null ? (

@@ -1,9 +1,10 @@
 import { Button, TextInput } from '@mantine/core';
 import { useState } from 'react';
+import { trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Confirm } from '../../components/confirm.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 
 interface CursorEditorProps {
@@ -15,7 +16,7 @@ interface CursorEditorProps {
 export function CursorEditor({ connection, stream }: CursorEditorProps) {
   const mayUpdate = useMay('connections.update');
   const [value, setValue] = useState('');
-  const move = useOrder('connections.update', {
+  const move = useAction(trpc.connections.update, {
     done: `The cursor of ${stream.name} was moved`,
     after: () => setValue(''),
   });
@@ -29,7 +30,7 @@ export function CursorEditor({ connection, stream }: CursorEditorProps) {
           'Not set: the next run reads from the beginning.'
         ) : (
           <>
-            <code>{stream.cursor_value}</code>, <Ago at={stream.cursor_updated_at} />
+            <code>{stream.cursor_value}</code>, <RelativeTime at={stream.cursor_updated_at} />
           </>
         )}
       </p>

@@ -1,9 +1,10 @@
 import { Alert, Button } from '@mantine/core';
 import { Link } from 'wouter';
+import { trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Icon } from '../../components/icon.tsx';
 import { wordsOf } from '../../components/status.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 
 interface Told {
@@ -37,10 +38,10 @@ const REASONS: Record<string, Told> = {
 };
 
 /** Of a connection that does not run by itself although nobody paused it. */
-export function Standstill({ connection, isReviewing }: { connection: Connection; isReviewing: boolean }) {
+export function DisabledBanner({ connection, isReviewing }: { connection: Connection; isReviewing: boolean }) {
   const { id, status, status_reason } = connection;
   const mayUpdate = useMay('connections.update');
-  const resume = useOrder('connections.update', { done: 'The connection was resumed' });
+  const resume = useAction(trpc.connections.update, { done: 'The connection was resumed' });
   if (status === 'locked') {
     return (
       <Alert color="yellow" icon={<Icon name="alert" />} title="Locked by the plan">

@@ -2,30 +2,31 @@ import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import { ask, type Output } from '../../api.ts';
-import { Ago } from '../../components/ago.tsx';
+import { type RouterOutputs, trpc } from '../../api.ts';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Bars } from '../../components/bars.tsx';
 import { compact, count, duration } from '../../components/format.ts';
 import { Empty } from '../../components/empty.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status, toneOf, wordsOf } from '../../components/status.tsx';
 import type { Connection } from './connection.tsx';
 
-type Run = Output<'runs.list'>[number];
+type Run = RouterOutputs['runs']['list'][number];
 
 const PAGE = 30;
 const CHARTED = 30;
 
 export function RunsTab({ connection }: { connection: Connection }) {
   const [limit, setLimit] = useState(PAGE);
-  const runs = useQuery({
-    ...ask('runs.list', { connection_id: connection.id, limit }),
-    placeholderData: keepPreviousData,
-    refetchInterval: connection.active_run_id === null ? 10_000 : 2_000,
-  });
+  const runs = useQuery(
+    trpc.runs.list.queryOptions(
+      { connection_id: connection.id, limit },
+      { placeholderData: keepPreviousData, refetchInterval: connection.active_run_id === null ? 10_000 : 2_000 },
+    ),
+  );
   return (
-    <Loaded query={runs}>
+    <QueryView query={runs}>
       {(list) =>
         list.length === 0 ? (
           <Empty icon="play" title="No run yet">
@@ -45,7 +46,7 @@ export function RunsTab({ connection }: { connection: Connection }) {
           </div>
         )
       }
-    </Loaded>
+    </QueryView>
   );
 }
 
@@ -102,7 +103,7 @@ const RunTable = ({ runs }: { runs: Run[] }) => (
               <Status value={run.status} />
             </td>
             <td className="dimmed nowrap">
-              <Ago at={run.started_at ?? run.created_at} />
+              <RelativeTime at={run.started_at ?? run.created_at} />
             </td>
             <td className="dimmed nowrap">{run.triggered_by?.name ?? wordsOf(run.trigger_type)}</td>
             <td className="end number nowrap">{duration(run.duration_ms)}</td>

@@ -1,36 +1,35 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
 import { Failure } from '../../components/failure.tsx';
 import { plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 
-type Change = Output<'connections.schemaChanges'>[number];
+type Change = RouterOutputs['connections']['schemaChanges'][number];
 const LOOK_EVERY_MS = 5_000;
 
 /** What is different at the source from what the connection works with, to be taken over or left. */
 export function SchemaChangesTab({ connection }: { connection: Connection }) {
   const { id, catalog_refreshed_at } = connection;
-  const changes = useQuery({
-    ...ask('connections.schemaChanges', { connection_id: id }),
-    refetchInterval: LOOK_EVERY_MS,
-  });
+  const changes = useQuery(
+    trpc.connections.schemaChanges.queryOptions({ connection_id: id }, { refetchInterval: LOOK_EVERY_MS }),
+  );
   const lead = (
     <>
-      The source was last looked up <Ago at={catalog_refreshed_at} never="when it was made" />
+      The source was last looked up <RelativeTime at={catalog_refreshed_at} never="when it was made" />
     </>
   );
   return (
-    <Loaded query={changes}>
+    <QueryView query={changes}>
       {(list) =>
         list.length === 0 ? (
           <Section title="Changes of the source" lead={lead} actions={<LookUp connection={connection} />}>
@@ -42,13 +41,13 @@ export function SchemaChangesTab({ connection }: { connection: Connection }) {
           <Waiting connection={connection} changes={list} lead={lead} />
         )
       }
-    </Loaded>
+    </QueryView>
   );
 }
 
 function LookUp({ connection }: { connection: Connection }) {
   const mayUpdate = useMay('connections.update');
-  const discover = useOrder('connections.updateCatalog', { done: 'The streams of the source are looked up anew' });
+  const discover = useAction(trpc.connections.updateCatalog, { done: 'The streams of the source are looked up anew' });
   return (
     <Button
       variant="default"
@@ -70,7 +69,7 @@ interface WaitingProps {
 
 function Waiting({ connection, changes, lead }: WaitingProps) {
   const mayUpdate = useMay('connections.update');
-  const review = useOrder('connections.reviewSchemaChanges', {
+  const review = useAction(trpc.connections.reviewSchemaChanges, {
     done: 'The changes were reviewed',
     failed: null,
   });

@@ -1,7 +1,7 @@
 import { Button, NumberInput, Select, Switch, TagsInput, Textarea, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useLocation } from 'wouter';
-import type { Input } from '../../api.ts';
+import { type RouterInputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { Failure } from '../../components/failure.tsx';
@@ -10,10 +10,10 @@ import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
 import { ScheduleEditor } from '../../schedule/schedule-editor.tsx';
 import type { Schedule } from '../../schedule/schedule-fields.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 
-type Update = Omit<Input<'connections.update'>, 'connection_id'>;
+type Update = Omit<RouterInputs['connections']['update'], 'connection_id'>;
 
 const POLICIES = optionsOf<NonNullable<Update['schema_change_policy']>>({
   ignore: 'Ignore: review by hand',
@@ -27,7 +27,7 @@ export function SettingsTab({ connection }: { connection: Connection }) {
   // Only what was changed is sent; what others change meanwhile is refused by the revision.
   const [edits, setEdits] = useState<Update>({});
   const [revision, setRevision] = useState(connection.revision);
-  const update = useOrder('connections.update', {
+  const update = useAction(trpc.connections.update, {
     done: 'The settings were saved',
     failed: null,
     after: (saved) => {
@@ -170,9 +170,9 @@ const LoadingFields = ({ now, set }: FieldsProps) => (
 function Deletion({ connection }: { connection: Connection }) {
   const mayDelete = useMay('connections.delete');
   const [, navigate] = useLocation();
-  const remove = useOrder('connections.delete', {
+  const remove = useAction(trpc.connections.delete, {
     done: 'The connection was deleted',
-    refresh: ['connections.summaries'],
+    refresh: [trpc.connections.summaries],
     after: () => navigate('/console/connections'),
   });
   return (

@@ -1,13 +1,13 @@
 import { Button, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { ask, type Input } from '../../api.ts';
+import { type RouterInputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { compact, plural } from '../../components/format.ts';
 import { SearchField } from '../../components/search-field.tsx';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { wordsOf } from '../../components/status.tsx';
 import {
@@ -17,20 +17,25 @@ import {
   type StreamEdit,
   StreamEditor,
 } from '../../streams/stream-editor.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 import { CursorEditor } from './cursor-editor.tsx';
 
-type StreamRequest = NonNullable<Input<'connections.update'>['streams']>[number];
+type StreamRequest = NonNullable<RouterInputs['connections']['update']['streams']>[number];
 
 /** What is loaded, and how: every stream with its modes, fields, filters and cursor. */
 export function StreamsTab({ connection }: { connection: Connection }) {
-  const catalog = useQuery(ask('account_connectors.catalog', { account_connector_id: connection.source_id }));
+  const catalog = useQuery(
+    trpc.account_connectors.catalog.queryOptions({ account_connector_id: connection.source_id }),
+  );
   const destination = useQuery(
-    ask('connectors.get', { connector_type: 'destination', connector_name: connection.destination.connector_name }),
+    trpc.connectors.get.queryOptions({
+      connector_type: 'destination',
+      connector_name: connection.destination.connector_name,
+    }),
   );
   return (
-    <Loaded query={catalog}>
+    <QueryView query={catalog}>
       {(items) => (
         <Streams
           connection={connection}
@@ -38,7 +43,7 @@ export function StreamsTab({ connection }: { connection: Connection }) {
           destination_modes={destination.data?.supported_destination_sync_modes ?? []}
         />
       )}
-    </Loaded>
+    </QueryView>
   );
 }
 
@@ -56,7 +61,7 @@ function Streams({ connection, catalog, destination_modes }: StreamsProps) {
   const [edits, setEdits] = useState<Record<string, StreamEdit>>({});
   const [open, setOpen] = useState<string | null>(null);
   const [text, setText] = useState('');
-  const update = useOrder('connections.update', {
+  const update = useAction(trpc.connections.update, {
     done: 'The streams were saved',
     failed: null,
     after: () => setEdits({}),

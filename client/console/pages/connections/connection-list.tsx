@@ -1,14 +1,14 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useLayoutEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
-import type { Output } from '../../api.ts';
-import { Ago } from '../../components/ago.tsx';
+import type { RouterOutputs } from '../../api.ts';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { RunStrip } from '../../components/run-strip.tsx';
 import { Status, wordsOf } from '../../components/status.tsx';
 import { ConnectionMenu } from './connection-menu.tsx';
 
-export type Summary = Output<'connections.summaries'>[number];
+export type Summary = RouterOutputs['connections']['summaries'][number];
 
 const ROW_PX = 64;
 
@@ -72,11 +72,11 @@ const Row = memo(function ConnectionRow({ connection }: { connection: Summary })
       <RunStrip runs={recent_runs} />
       <span className="connection-when">
         <span className="only-phone">Last run </span>
-        <Ago at={last_run?.started_at ?? null} never="never" />
+        <RelativeTime at={last_run?.started_at ?? null} never="never" />
       </span>
       <span className="connection-when">
         <span className="only-phone">Next run </span>
-        <Ago at={next_run_at} never={connection.schedule.type === 'manual' ? 'by hand' : '–'} />
+        <RelativeTime at={next_run_at} never={connection.schedule.type === 'manual' ? 'by hand' : '–'} />
       </span>
       <ConnectionMenu connection={connection} />
     </article>

@@ -1,10 +1,11 @@
 import { ActionIcon, Menu } from '@mantine/core';
+import { trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Icon } from '../../components/icon.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import type { Summary } from './connection-list.tsx';
 
-const REFRESHED = ['connections.summaries', 'connections.get', 'runs.list', 'overview.recentRuns'] as const;
+const REFRESHED = [trpc.connections.summaries, trpc.connections.get, trpc.runs.list, trpc.overview.recentRuns];
 
 /** What can be done with a connection without opening it. */
 export const ConnectionMenu = ({ connection }: { connection: Summary }) => (
@@ -25,9 +26,9 @@ function Items({ connection }: { connection: Summary }) {
   const { id, name, status, active_run_id } = connection;
   const mayRun = useMay('connections.run');
   const mayUpdate = useMay('connections.update');
-  const run = useOrder('runs.run', { done: `${name} runs`, failed: `${name} was not started`, refresh: REFRESHED });
-  const stop = useOrder('runs.stop', { done: `${name} is asked to stop`, refresh: REFRESHED });
-  const update = useOrder('connections.update', { refresh: REFRESHED });
+  const run = useAction(trpc.runs.run, { done: `${name} runs`, failed: `${name} was not started`, refresh: REFRESHED });
+  const stop = useAction(trpc.runs.stop, { done: `${name} is asked to stop`, refresh: REFRESHED });
+  const update = useAction(trpc.connections.update, { refresh: REFRESHED });
   const isLocked = status === 'locked';
   return (
     <>

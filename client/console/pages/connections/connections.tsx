@@ -2,12 +2,12 @@ import { Button, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useDeferredValue } from 'react';
 import { Link, useSearchParams } from 'wouter';
-import { ask } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
 import { plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { optionsOf } from '../../components/options.ts';
 import { Page } from '../../components/page.tsx';
 import { SearchField } from '../../components/search-field.tsx';
@@ -27,7 +27,7 @@ const STATES = optionsOf({
 
 /** Every connection, to be searched. What is searched for is in the address, so that "back" finds it again. */
 export default function ConnectionsPage() {
-  const connections = useQuery({ ...ask('connections.summaries'), refetchInterval: 5_000 });
+  const connections = useQuery(trpc.connections.summaries.queryOptions({}, { refetchInterval: 5_000 }));
   const mayCreate = useMay('connections.create');
   return (
     <Page
@@ -41,7 +41,7 @@ export default function ConnectionsPage() {
         )
       }
     >
-      <Loaded query={connections}>{(all) => (all.length === 0 ? <None /> : <Searchable all={all} />)}</Loaded>
+      <QueryView query={connections}>{(all) => (all.length === 0 ? <None /> : <Searchable all={all} />)}</QueryView>
     </Page>
   );
 }

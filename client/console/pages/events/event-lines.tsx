@@ -1,11 +1,11 @@
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { Output } from '../../api.ts';
-import { Ago } from '../../components/ago.tsx';
+import type { RouterOutputs } from '../../api.ts';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { Severity } from '../triggers/severity.tsx';
 
-export type Event = Output<'automation.listEvents'>[number];
+export type Event = RouterOutputs['automation']['listEvents'][number];
 
 /** Events, each to be opened for what it carries. */
 export function EventLines({ events }: { events: Event[] }) {
@@ -29,7 +29,7 @@ export function EventLines({ events }: { events: Event[] }) {
             </span>
             <Severity value={event.severity} />
             <span className="dimmed nowrap">
-              <Ago at={event.occurred_at} />
+              <RelativeTime at={event.occurred_at} />
             </span>
             <Icon name="down" size={16} />
           </button>

@@ -2,14 +2,17 @@ import { Button, Select } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'wouter';
-import { ask, type Input } from '../../api.ts';
+import { type RouterInputs, trpc } from '../../api.ts';
 import { Empty } from '../../components/empty.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { wordsOf } from '../../components/status.tsx';
 import { EventLines } from './event-lines.tsx';
 
-type Filters = Pick<Exclude<Input<'automation.listEvents'>, void>, 'event' | 'category' | 'severity' | 'connection_id'>;
+type Filters = Pick<
+  Exclude<RouterInputs['automation']['listEvents'], void>,
+  'event' | 'category' | 'severity' | 'connection_id'
+>;
 
 const CATEGORIES = [
   'connection',
@@ -37,15 +40,16 @@ export default function EventsPage() {
       return value === null ? [] : [[name, value]];
     }),
   ) as Filters;
-  const events = useQuery({
-    ...ask('automation.listEvents', { ...filters, limit }),
-    placeholderData: keepPreviousData,
-    refetchInterval: 10_000,
-  });
+  const events = useQuery(
+    trpc.automation.listEvents.queryOptions(
+      { ...filters, limit },
+      { placeholderData: keepPreviousData, refetchInterval: 10_000 },
+    ),
+  );
   return (
     <Page title="Events" lead="What has happened, newest first. Triggers look at the same.">
       <FilterFields search={search} setSearch={(after) => (setLimit(PAGE), setSearch(after, { replace: true }))} />
-      <Loaded query={events}>
+      <QueryView query={events}>
         {(list) =>
           list.length === 0 ? (
             <Empty icon="search" title="No event is like that">
@@ -69,7 +73,7 @@ export default function EventsPage() {
             </section>
           )
         }
-      </Loaded>
+      </QueryView>
     </Page>
   );
 }
@@ -82,8 +86,8 @@ interface FilterFieldsProps {
 const options = (values: readonly string[]) => values.map((value) => ({ value, label: wordsOf(value) }));
 
 function FilterFields({ search, setSearch }: FilterFieldsProps) {
-  const language = useQuery({ ...ask('automation.ruleLanguage'), staleTime: Infinity });
-  const connections = useQuery(ask('connections.summaries'));
+  const language = useQuery(trpc.automation.ruleLanguage.queryOptions({}, { staleTime: Infinity }));
+  const connections = useQuery(trpc.connections.summaries.queryOptions({}));
   const wanted = search.get('category');
   const kinds = (language.data?.kinds ?? []).filter(({ category }) => wanted === null || category === wanted);
   const choose = (name: string, value: string | null) => {

@@ -1,9 +1,9 @@
-import type { Output } from '../../api.ts';
+import type { RouterOutputs } from '../../api.ts';
 import { Bars } from '../../components/bars.tsx';
 import { compact, count, dayOf, plural } from '../../components/format.ts';
 import { Section } from '../../components/page.tsx';
 
-type Days = Output<'overview.activity'>;
+type Days = RouterOutputs['overview']['activity'];
 
 export function ActivityCharts({ days }: { days: Days }) {
   const rows = days.reduce((sum, day) => sum + day.rows_loaded, 0);

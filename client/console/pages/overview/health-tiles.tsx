@@ -1,5 +1,5 @@
 import { Link } from 'wouter';
-import type { Output } from '../../api.ts';
+import type { RouterOutputs } from '../../api.ts';
 import { compact, count } from '../../components/format.ts';
 import { type Summary, stateOf } from '../connections/connection-list.tsx';
 
@@ -9,7 +9,7 @@ export function HealthTiles({
   today,
 }: {
   connections: Summary[];
-  today?: Output<'overview.activity'>[number];
+  today?: RouterOutputs['overview']['activity'][number];
 }) {
   const of = (...states: string[]) => connections.filter((one) => states.includes(stateOf(one))).length;
   const tiles = [

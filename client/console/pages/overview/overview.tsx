@@ -1,11 +1,11 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { ask } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { useMe } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { ConnectionList, type Summary } from '../connections/connection-list.tsx';
 import { ActivityCharts } from './activity-charts.tsx';
@@ -17,18 +17,18 @@ const DAYS = 14;
 /** How everything is, at one glance. */
 export default function OverviewPage() {
   const me = useMe();
-  const connections = useQuery({ ...ask('connections.summaries'), refetchInterval: 5_000 });
-  const activity = useQuery({ ...ask('overview.activity', { days: DAYS }), refetchInterval: 15_000 });
+  const connections = useQuery(trpc.connections.summaries.queryOptions({}, { refetchInterval: 5_000 }));
+  const activity = useQuery(trpc.overview.activity.queryOptions({ days: DAYS }, { refetchInterval: 15_000 }));
   return (
     <Page title="Overview" lead={`${me.account.name} · plan ${me.account.plan.name}`} actions={<NewConnection />}>
-      <Loaded query={connections}>
+      <QueryView query={connections}>
         {(all) =>
           all.length === 0 ? (
             <Welcome />
           ) : (
             <>
               <HealthTiles connections={all} today={activity.data?.at(-1)} />
-              <Loaded query={activity}>{(days) => <ActivityCharts days={days} />}</Loaded>
+              <QueryView query={activity}>{(days) => <ActivityCharts days={days} />}</QueryView>
               <div className="columns">
                 <RecentRuns />
                 <Attention connections={all} />
@@ -39,7 +39,7 @@ export default function OverviewPage() {
             </>
           )
         }
-      </Loaded>
+      </QueryView>
     </Page>
   );
 }

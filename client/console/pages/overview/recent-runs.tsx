@@ -1,17 +1,17 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { ask } from '../../api.ts';
-import { Ago } from '../../components/ago.tsx';
+import { trpc } from '../../api.ts';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { compact } from '../../components/format.ts';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 
 export function RecentRuns() {
-  const runs = useQuery({ ...ask('overview.recentRuns', { limit: 6 }), refetchInterval: 3_000 });
+  const runs = useQuery(trpc.overview.recentRuns.queryOptions({ limit: 6 }, { refetchInterval: 3_000 }));
   return (
     <Section title="Recent runs">
-      <Loaded query={runs}>
+      <QueryView query={runs}>
         {(list) =>
           list.length === 0 ? (
             <p className="calm-note">No run yet.</p>
@@ -24,7 +24,7 @@ export function RecentRuns() {
                   </Link>
                   <span className="dimmed number">{compact(run.rows_loaded)} rows</span>
                   <span className="dimmed">
-                    <Ago at={run.created_at} />
+                    <RelativeTime at={run.created_at} />
                   </span>
                   <Status value={run.status} />
                 </li>
@@ -32,7 +32,7 @@ export function RecentRuns() {
             </ul>
           )
         }
-      </Loaded>
+      </QueryView>
     </Section>
   );
 }

@@ -1,17 +1,17 @@
 import { Alert, Button, Checkbox } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
-import type { Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { compact, duration, plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { ChunkCalendar } from './chunk-calendar.tsx';
 import { ChunkTable } from './chunk-table.tsx';
 import type { Plan } from './plan.tsx';
 
 interface DecisionProps {
-  connection: Output<'connections.get'>;
+  connection: RouterOutputs['connections']['get'];
   plan: Plan;
   /** The form says something else by now. */
   isStale: boolean;
@@ -24,7 +24,11 @@ export function Decision({ connection, plan, isStale, again, onLaunched }: Decis
   const runnable = plan.chunks.filter(({ action }) => action === 'run');
   const [left, setLeft] = useState<ReadonlySet<number>>(new Set());
   const [isConfirmed, setConfirmed] = useState(false);
-  const launch = useOrder('runs.launchPlan', { failed: null, done: 'The custom run was launched', after: onLaunched });
+  const launch = useAction(trpc.runs.launchPlan, {
+    failed: null,
+    done: 'The custom run was launched',
+    after: onLaunched,
+  });
   const chosen = runnable.filter(({ index }) => !left.has(index));
   const toggle = (index: number) => {
     const after = new Set(left);

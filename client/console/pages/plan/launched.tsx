@@ -1,17 +1,17 @@
 import { Button, Progress } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { compact, duration, plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status, toneOf } from '../../components/status.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { ChunkCalendar, spanOf } from './chunk-calendar.tsx';
 
-type Progressing = Output<'runs.ofPlan'>;
+type Progressing = RouterOutputs['runs']['ofPlan'];
 type Run = Progressing['runs'][number];
 
 const LIVE = new Set(['queued', 'running', 'retrying', 'stopping']);
@@ -26,11 +26,13 @@ interface LaunchedProps {
 
 /** The chunks of a custom run as they go on; those that failed can be run again. */
 export function Launched({ plan_id, another }: LaunchedProps) {
-  const progress = useQuery({
-    ...ask('runs.ofPlan', { plan_id }),
-    refetchInterval: ({ state }) => (state.data?.runs.some(({ status }) => LIVE.has(status)) ? LOOK_MS : 10_000),
-  });
-  return <Loaded query={progress}>{(data) => <Chunks progress={data} another={another} />}</Loaded>;
+  const progress = useQuery(
+    trpc.runs.ofPlan.queryOptions(
+      { plan_id },
+      { refetchInterval: ({ state }) => (state.data?.runs.some(({ status }) => LIVE.has(status)) ? LOOK_MS : 10_000) },
+    ),
+  );
+  return <QueryView query={progress}>{(data) => <Chunks progress={data} another={another} />}</QueryView>;
 }
 
 /** Of each chunk the newest run: it is what counts. */
@@ -47,8 +49,8 @@ function Chunks({ progress: { plan, runs: all }, another }: { progress: Progress
   const failed = runs.filter(({ status }) => FAILED.has(status));
   const ended = runs.length - live.length;
   const byChunk = new Map(runs.map((run) => [run.chunk_index ?? 0, run]));
-  const rerun = useOrder('runs.rerun', { refresh: ['runs.ofPlan'] });
-  const stop = useOrder('runs.stop', { refresh: ['runs.ofPlan'] });
+  const rerun = useAction(trpc.runs.rerun, { refresh: [trpc.runs.ofPlan] });
+  const stop = useAction(trpc.runs.stop, { refresh: [trpc.runs.ofPlan] });
   const unchosen = new Set(plan.chunks.filter(({ index }) => !byChunk.has(index)).map(({ index }) => index));
   return (
     <Section

@@ -1,12 +1,12 @@
 import { Button, MultiSelect, NumberInput, SegmentedControl, Select, Switch, TextInput } from '@mantine/core';
 import type { FormEvent } from 'react';
-import type { Input, Output } from '../../api.ts';
+import type { RouterInputs, RouterOutputs } from '../../api.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';
 
-type Parameters = Input<'runs.preview'>['parameters'];
-type Options = Output<'runs.splitOptions'>;
-type Stream = Output<'connections.get'>['streams'][number];
+type Parameters = RouterInputs['runs']['preview']['parameters'];
+type Options = RouterOutputs['runs']['splitOptions'];
+type Stream = RouterOutputs['connections']['get']['streams'][number];
 
 /** As it stands in the form. */
 export interface PlanDraft {

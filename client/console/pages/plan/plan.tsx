@@ -1,37 +1,37 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useParams, useSearchParams } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { refusedField } from '../../refused-field.ts';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { Decision } from './decision.tsx';
 import { Launched } from './launched.tsx';
 import { initialPlan, parametersOf, type PlanDraft, PlanForm } from './plan-form.tsx';
 
-export type Plan = Output<'runs.preview'>;
+export type Plan = RouterOutputs['runs']['preview'];
 
 /** A custom run: what it should do, what that would mean, and once it is launched how far it is. */
 export default function PlanPage() {
   const { connection_id = '' } = useParams();
-  const connection = useQuery(ask('connections.get', { connection_id }));
-  const options = useQuery({ ...ask('runs.splitOptions'), staleTime: Infinity });
+  const connection = useQuery(trpc.connections.get.queryOptions({ connection_id }));
+  const options = useQuery(trpc.runs.splitOptions.queryOptions(undefined, { staleTime: Infinity }));
   return (
-    <Loaded query={connection}>
+    <QueryView query={connection}>
       {(data) => (
-        <Loaded query={options}>
+        <QueryView query={options}>
           {(offered) => <Planner key={connection_id} connection={data} options={offered} />}
-        </Loaded>
+        </QueryView>
       )}
-    </Loaded>
+    </QueryView>
   );
 }
 
 interface PlannerProps {
-  connection: Output<'connections.get'>;
-  options: Output<'runs.splitOptions'>;
+  connection: RouterOutputs['connections']['get'];
+  options: RouterOutputs['runs']['splitOptions'];
 }
 
 function Planner({ connection, options }: PlannerProps) {
@@ -39,8 +39,8 @@ function Planner({ connection, options }: PlannerProps) {
   const launched = search.get('plan');
   const [draft, setDraft] = useState<PlanDraft>(initialPlan);
   const [plan, setPlan] = useState<{ of: PlanDraft; decision: Plan } | null>(null);
-  const preview = useOrder('runs.preview', { failed: null, refresh: [] });
-  const ask_plan = () =>
+  const preview = useAction(trpc.runs.preview, { failed: null, refresh: [] });
+  const requestPreview = () =>
     preview.mutate(
       { connection_id: connection.id, parameters: parametersOf(draft) },
       { onSuccess: (decision) => setPlan({ of: draft, decision }) },
@@ -61,7 +61,7 @@ function Planner({ connection, options }: PlannerProps) {
             streams={connection.streams.filter(({ selected }) => selected)}
             problems={preview.error && refused ? { [refused]: preview.error.message } : {}}
             isBusy={preview.isPending}
-            onSubmit={ask_plan}
+            onSubmit={requestPreview}
           />
           {preview.error && <Failure title="This cannot be planned" error={preview.error} />}
           {plan && (
@@ -70,7 +70,7 @@ function Planner({ connection, options }: PlannerProps) {
               connection={connection}
               plan={plan.decision}
               isStale={plan.of !== draft}
-              again={ask_plan}
+              again={requestPreview}
               onLaunched={() => setSearch({ plan: plan.decision.plan_id })}
             />
           )}

@@ -1,18 +1,18 @@
 import { Alert, Button, Modal, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMe } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { CopyField } from '../../components/copy-field.tsx';
 import { momentOf, plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { notifyFailure } from '../../components/notices.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { signedOut, signIn } from '../../session.ts';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 
 const SOON_DAYS = 14;
 
@@ -37,7 +37,7 @@ export function ApiKeySection() {
           </span>
         </div>
         <p className="dimmed">
-          Valid until {momentOf(expires_at)} · last used <Ago at={api_key.last_used_at} never="not yet" />
+          Valid until {momentOf(expires_at)} · last used <RelativeTime at={api_key.last_used_at} never="not yet" />
         </p>
         <Keys />
       </div>
@@ -54,10 +54,10 @@ const GRACES = [
 function Rotation() {
   const [isOpen, setOpen] = useState(false);
   const [grace, setGrace] = useState('24');
-  const [made, setMade] = useState<Output<'users.rotateKey'> | null>(null);
-  const rotate = useOrder('users.rotateKey', {
+  const [made, setMade] = useState<RouterOutputs['users']['rotateKey'] | null>(null);
+  const rotate = useAction(trpc.users.rotateKey, {
     failed: 'The key was not replaced',
-    refresh: ['users.me', 'users.listKeys'],
+    refresh: [trpc.users.me, trpc.users.listKeys],
     after: async (fresh) => {
       setMade(fresh);
       // The session goes over to the new key: it would end with the former one.
@@ -115,10 +115,10 @@ function Rotation() {
 }
 
 function Keys() {
-  const keys = useQuery(ask('users.listKeys', {}));
-  const revoke = useOrder('users.revokeKey', { done: 'The key was revoked', refresh: ['users.listKeys'] });
+  const keys = useQuery(trpc.users.listKeys.queryOptions({}));
+  const revoke = useAction(trpc.users.revokeKey, { done: 'The key was revoked', refresh: [trpc.users.listKeys] });
   return (
-    <Loaded query={keys} skeleton={null}>
+    <QueryView query={keys} skeleton={null}>
       {(list) => (
         <details className="fold">
           <summary>{plural(list.length, 'key')} in all</summary>
@@ -127,8 +127,8 @@ function Keys() {
               <li key={key.id}>
                 <code className="grow">{key.prefix}</code>
                 <span className="dimmed">
-                  made <Ago at={key.created_at} />, {key.status === 'live' ? 'ends' : 'ended'}{' '}
-                  <Ago at={key.revoked_at ?? key.expires_at} />
+                  made <RelativeTime at={key.created_at} />, {key.status === 'live' ? 'ends' : 'ended'}{' '}
+                  <RelativeTime at={key.revoked_at ?? key.expires_at} />
                 </span>
                 <Status
                   value={key.is_current ? 'live' : key.status}
@@ -150,6 +150,6 @@ function Keys() {
           </ul>
         </details>
       )}
-    </Loaded>
+    </QueryView>
   );
 }

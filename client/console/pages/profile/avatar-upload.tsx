@@ -1,11 +1,10 @@
 import { FileButton, Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { CONSOLE_HEADERS } from '../../api.ts';
 import { useMe } from '../../current-user.ts';
 import { Avatar } from '../../components/avatar.tsx';
 import { notify } from '../../components/notices.tsx';
 import { Failure } from '../../components/failure.tsx';
-import { ServiceError } from '../../session.ts';
+import { CONSOLE_HEADERS, ServiceError } from '../../session.ts';
 
 const MOST_BYTES = 2 * 1024 * 1024;
 

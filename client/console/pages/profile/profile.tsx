@@ -1,11 +1,12 @@
 import { Button, Select, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
+import { trpc } from '../../api.ts';
 import { useMe } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { signedOut, signOut } from '../../session.ts';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { ApiKeySection } from './api-key-section.tsx';
 import { AvatarUpload } from './avatar-upload.tsx';
 
@@ -54,7 +55,7 @@ function Person() {
   const me = useMe();
   const [name, setName] = useState(me.full_name);
   const [timezone, setTimezone] = useState(me.timezone);
-  const update = useOrder('users.update', { done: 'Your profile was saved', failed: null });
+  const update = useAction(trpc.users.update, { done: 'Your profile was saved', failed: null });
   const isChanged = name.trim() !== me.full_name || timezone !== me.timezone;
   const save = (event: FormEvent) => {
     event.preventDefault();

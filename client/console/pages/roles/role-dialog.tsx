@@ -1,9 +1,10 @@
 import { Button, Checkbox, Modal, Textarea, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
+import { trpc } from '../../api.ts';
 import { type Permission, useMe } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { wordsOf } from '../../components/status.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import type { Role } from './roles.tsx';
 
 const TITLES: Record<string, string> = { cases: 'Cases', cross_account: 'Other accounts', metadata: 'Metadata' };
@@ -13,9 +14,9 @@ export function RoleDialog({ role, onClose }: { role: Role | null; onClose: () =
   const [name, setName] = useState(role?.name ?? '');
   const [description, setDescription] = useState(role?.description ?? '');
   const [permissions, setPermissions] = useState<Permission[]>(role?.permissions ?? []);
-  const telling = { failed: null, refresh: ['roles.list', 'users.me'], after: onClose } as const;
-  const create = useOrder('roles.create', { done: `The role ${name} was made`, ...telling });
-  const update = useOrder('roles.update', { done: `The role ${name} was changed`, ...telling });
+  const telling = { failed: null, refresh: [trpc.roles.list, trpc.users.me], after: onClose } as const;
+  const create = useAction(trpc.roles.create, { done: `The role ${name} was made`, ...telling });
+  const update = useAction(trpc.roles.update, { done: `The role ${name} was changed`, ...telling });
   const order = role ? update : create;
   const save = (event: FormEvent) => {
     event.preventDefault();

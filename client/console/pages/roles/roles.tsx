@@ -1,22 +1,22 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { Status, wordsOf } from '../../components/status.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { RoleDialog } from './role-dialog.tsx';
 
-export type Role = Output<'roles.list'>[number];
+export type Role = RouterOutputs['roles']['list'][number];
 
 /** Roles: the service's own, and those of the account. */
 export default function RolesPage() {
-  const roles = useQuery(ask('roles.list'));
+  const roles = useQuery(trpc.roles.list.queryOptions());
   const mayManage = useMay('roles.manage');
   const [edited, setEdited] = useState<Role | 'new' | null>(null);
   return (
@@ -34,7 +34,7 @@ export default function RolesPage() {
         </Button>
       }
     >
-      <Loaded query={roles}>
+      <QueryView query={roles}>
         {(rows) => (
           <div className="columns">
             {rows.map((role) => (
@@ -42,7 +42,7 @@ export default function RolesPage() {
             ))}
           </div>
         )}
-      </Loaded>
+      </QueryView>
       {edited && <RoleDialog role={edited === 'new' ? null : edited} onClose={() => setEdited(null)} />}
     </Page>
   );
@@ -52,10 +52,10 @@ export default function RolesPage() {
 const objectOf = (permission: string) => permission.split('.')[0] ?? permission;
 
 function RoleCard({ role, mayManage, edit }: { role: Role; mayManage: boolean; edit: () => void }) {
-  const remove = useOrder('roles.delete', {
+  const remove = useAction(trpc.roles.delete, {
     done: `The role ${role.name} was deleted`,
     failed: `The role ${role.name} was not deleted`,
-    refresh: ['roles.list'],
+    refresh: [trpc.roles.list],
   });
   const own = !role.is_system && mayManage;
   return (

@@ -1,4 +1,4 @@
-import { CONSOLE_HEADERS } from '../../api.ts';
+import { CONSOLE_HEADERS } from '../../session.ts';
 
 /** One request of a connector, as the service recorded and redacted it. */
 export interface LogEntry {

@@ -1,6 +1,6 @@
 import { Alert, Button } from '@mantine/core';
 import { Link } from 'wouter';
-import type { Output } from '../../api.ts';
+import type { RouterOutputs } from '../../api.ts';
 import { Icon } from '../../components/icon.tsx';
 import { wordsOf } from '../../components/status.tsx';
 import type { RunProgress } from './use-run-progress.ts';
@@ -21,7 +21,7 @@ const TUNNEL_ADVICE = 'It is the SSH tunnel, not the database: test it on its pa
 
 interface RunFailureProps extends Pick<RunProgress, 'run'> {
   /** Once it is known: then there is a way to what is at fault. */
-  connection: Output<'connections.get'> | undefined;
+  connection: RouterOutputs['connections']['get'] | undefined;
 }
 
 /** The error of a run, explained: whose it is, what it means, what to do, and where. */
@@ -59,7 +59,7 @@ export function RunFailure({ run, connection }: RunFailureProps) {
 type RunError = NonNullable<RunProgress['run']['error']>;
 
 /** Where the fault is put right; undefined: on no page of its own. */
-function wayTo({ type, origin }: RunError, { id, source, destination }: Output<'connections.get'>) {
+function wayTo({ type, origin }: RunError, { id, source, destination }: RouterOutputs['connections']['get']) {
   if (type === 'schema_changed') return { label: 'Review the changes', href: `/console/connections/${id}?tab=changes` };
   if (type === 'plan_limit') return { label: 'Look at the usage', href: '/console/usage' };
   if (origin === 'source') return { label: `Open ${source.name}`, href: `/console/sources/${source.id}` };

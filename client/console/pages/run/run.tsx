@@ -1,19 +1,21 @@
 import { Alert, Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useLocation, useParams } from 'wouter';
+import { isApiError } from '../../../api.ts';
+import { trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { bytes, count, duration, momentOf, plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { Status, wordsOf } from '../../components/status.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import NotFoundPage from '../not-found.tsx';
 import { NetworkLog } from './network-log.tsx';
 import { RunFailure } from './run-failure.tsx';
 import { StreamRuns } from './stream-runs.tsx';
-import { connectionOf, isLive, type RunProgress, useRunProgress } from './use-run-progress.ts';
+import { isLive, type RunProgress, useRunProgress } from './use-run-progress.ts';
 
 const KINDS: Record<RunProgress['run']['run_type'], string> = {
   plain: 'Usual run',
@@ -25,11 +27,12 @@ const KINDS: Record<RunProgress['run']['run_type'], string> = {
 export default function RunPage() {
   const { connection_id = '', connection_run_id = '' } = useParams();
   const progress = useRunProgress({ connection_id, connection_run_id });
-  return <Loaded query={progress}>{(data) => (data ? <Run {...data} /> : <NotFoundPage />)}</Loaded>;
+  if (isApiError(progress.error) && progress.error.status === 404) return <NotFoundPage />;
+  return <QueryView query={progress}>{(data) => <Run {...data} />}</QueryView>;
 }
 
 function Run({ run, stream_runs }: RunProgress) {
-  const connection = useQuery(connectionOf(run.connection_id));
+  const connection = useQuery(trpc.connections.get.queryOptions({ connection_id: run.connection_id }));
   const name = connection.data?.name ?? 'Connection';
   return (
     <Page
@@ -39,7 +42,7 @@ function Run({ run, stream_runs }: RunProgress) {
       lead={
         <>
           {KINDS[run.run_type]}, started by {run.triggered_by?.name ?? wordsOf(run.trigger_type)},{' '}
-          <Ago at={run.created_at} />
+          <RelativeTime at={run.created_at} />
           {run.window_start && ` · ${run.window_start} to ${run.window_end ?? 'today'}`}
         </>
       }
@@ -92,8 +95,8 @@ const Fact = ({ name, value }: { name: string; value: string }) => (
 function Actions({ run }: Pick<RunProgress, 'run'>) {
   const mayRun = useMay('connections.run');
   const [, navigate] = useLocation();
-  const stop = useOrder('runs.stop', { done: 'The run is asked to stop' });
-  const rerun = useOrder('runs.rerun', {
+  const stop = useAction(trpc.runs.stop, { done: 'The run is asked to stop' });
+  const rerun = useAction(trpc.runs.rerun, {
     done: 'A new run was started',
     after: (id) => navigate(`/console/connections/${run.connection_id}/runs/${id}`),
   });

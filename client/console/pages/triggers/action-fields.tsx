@@ -1,6 +1,6 @@
 import { MultiSelect, NumberInput, Select, TagsInput, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { ask } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { ChatFields } from './chat-fields.tsx';
 import type { Action } from './trigger-draft.ts';
 
@@ -86,7 +86,7 @@ const headersOf = (lines: string[]) =>
   );
 
 function EmailFields({ action, onChange }: FieldsProps<Of<'send_email'>>) {
-  const users = useQuery(ask('users.list'));
+  const users = useQuery(trpc.users.list.queryOptions());
   return (
     <div className="fields">
       <MultiSelect
@@ -119,7 +119,7 @@ function EmailFields({ action, onChange }: FieldsProps<Of<'send_email'>>) {
 }
 
 function RunFields({ action, onChange }: FieldsProps<Of<'run_connection'>>) {
-  const connections = useQuery(ask('connections.summaries'));
+  const connections = useQuery(trpc.connections.summaries.queryOptions({}));
   return (
     <Select
       label="Which"

@@ -1,7 +1,7 @@
 import { Select, Switch, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { ask } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import type { Action } from './trigger-draft.ts';
 
@@ -13,16 +13,16 @@ interface ChatFieldsProps {
 /** A chat of the account, and one of its channels, which are asked for live. */
 export function ChatFields({ action, onChange }: ChatFieldsProps) {
   const { account_connector_id } = action;
-  const systems = useQuery({ ...ask('connectors.list'), staleTime: Infinity });
-  const all = useQuery(ask('account_connectors.list', { connector_type: 'destination' }));
+  const systems = useQuery(trpc.connectors.list.queryOptions(undefined, { staleTime: Infinity }));
+  const all = useQuery(trpc.account_connectors.list.queryOptions({ connector_type: 'destination' }));
   const talking = new Set((systems.data ?? []).filter(({ capabilities }) => capabilities.chat).map(({ id }) => id));
   const chats = (all.data ?? []).filter(({ connector_id }) => talking.has(connector_id));
-  const channels = useQuery({
-    ...ask('automation.listChatChannels', { account_connector_id }),
-    enabled: account_connector_id !== '',
-    retry: false,
-    staleTime: 60_000,
-  });
+  const channels = useQuery(
+    trpc.automation.listChatChannels.queryOptions(
+      { account_connector_id },
+      { enabled: account_connector_id !== '', retry: false, staleTime: 60_000 },
+    ),
+  );
   if (all.data && systems.data && chats.length === 0) {
     return (
       <p className="dimmed">

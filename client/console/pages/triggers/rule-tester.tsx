@@ -1,15 +1,15 @@
 import { Button, NumberInput, SegmentedControl, Select, Textarea } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { ask, type Input } from '../../api.ts';
-import { Ago } from '../../components/ago.tsx';
+import { type RouterInputs, trpc } from '../../api.ts';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { count } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';
 import type { Language } from './trigger.tsx';
 import { type Evaluation, useEvaluation } from './use-evaluation.ts';
 
-type Request = Exclude<Input<'automation.evaluateRule'>, void>;
+type Request = Exclude<RouterInputs['automation']['evaluateRule'], void>;
 type Kind = NonNullable<Request['event_type']>;
 type Against = 'past' | 'event';
 
@@ -129,7 +129,7 @@ const FIRST = 10;
 /** The events that matched: they are among the newest ones. */
 function Matches({ ids }: { ids: string[] }) {
   const [shown, setShown] = useState(FIRST);
-  const events = useQuery(ask('automation.listEvents', { limit: 1000 }));
+  const events = useQuery(trpc.automation.listEvents.queryOptions({ limit: 1000 }));
   const matched = new Set(ids);
   const found = (events.data ?? []).filter(({ id }) => matched.has(id));
   return (
@@ -140,7 +140,7 @@ function Matches({ ids }: { ids: string[] }) {
             <span className="grow">{event.summary}</span>
             <code>{event.event}</code>
             <span className="dimmed">
-              <Ago at={event.occurred_at} />
+              <RelativeTime at={event.occurred_at} />
             </span>
           </li>
         ))}

@@ -1,7 +1,7 @@
-import type { Input, Output } from '../../api.ts';
+import type { RouterInputs, RouterOutputs } from '../../api.ts';
 
-export type Trigger = Output<'automation.getTrigger'>;
-type Create = Input<'automation.createTrigger'>;
+export type Trigger = RouterOutputs['automation']['getTrigger'];
+type Create = RouterInputs['automation']['createTrigger'];
 export type Action = Create['actions'][number];
 type CaseSettings = Trigger['case'];
 
@@ -77,7 +77,7 @@ export const requestOf = (draft: TriggerDraft): Create => ({
 export function changesOf(
   draft: TriggerDraft,
   stored: TriggerDraft,
-): Omit<Input<'automation.updateTrigger'>, 'trigger_id'> {
+): Omit<RouterInputs['automation']['updateTrigger'], 'trigger_id'> {
   const [after, before] = [requestOf(draft), requestOf(stored)] as Record<string, unknown>[];
   const changed = Object.entries(after!).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(before![name]),

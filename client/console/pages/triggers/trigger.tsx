@@ -2,40 +2,40 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation, useParams } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Failure } from '../../components/failure.tsx';
 import { compact } from '../../components/format.ts';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { refusedField } from '../../refused-field.ts';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { ActionsEditor } from './actions-editor.tsx';
 import { CaseFields, FiringFields, GeneralFields } from './trigger-fields.tsx';
 import { RuleEditor } from './rule-editor.tsx';
 import { RuleTester } from './rule-tester.tsx';
 import { changesOf, draftOf, newTrigger, requestOf, type Trigger, type TriggerDraft } from './trigger-draft.ts';
 
-export type Language = Output<'automation.ruleLanguage'>;
+export type Language = RouterOutputs['automation']['ruleLanguage'];
 
 /** One trigger, or a new one: its rule with a tester, when it fires, and what it does. */
 export default function TriggerPage() {
   const { trigger_id = 'new' } = useParams();
-  const language = useQuery({ ...ask('automation.ruleLanguage'), staleTime: Infinity });
-  const trigger = useQuery({ ...ask('automation.getTrigger', { trigger_id }), enabled: trigger_id !== 'new' });
+  const language = useQuery(trpc.automation.ruleLanguage.queryOptions({}, { staleTime: Infinity }));
+  const trigger = useQuery(trpc.automation.getTrigger.queryOptions({ trigger_id }, { enabled: trigger_id !== 'new' }));
   return (
-    <Loaded query={language}>
+    <QueryView query={language}>
       {(words) =>
         trigger_id === 'new' ? (
           <Editor key="new" trigger={null} language={words} />
         ) : (
-          <Loaded query={trigger}>{(data) => <Editor key={data.id} trigger={data} language={words} />}</Loaded>
+          <QueryView query={trigger}>{(data) => <Editor key={data.id} trigger={data} language={words} />}</QueryView>
         )
       }
-    </Loaded>
+    </QueryView>
   );
 }
 
@@ -51,8 +51,9 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
     setDraft(draftOf(made));
     if (!trigger) navigate(`/console/triggers/${made.id}`);
   };
-  const create = useOrder('automation.createTrigger', { done: 'The trigger was made', failed: null, after: saved });
-  const update = useOrder('automation.updateTrigger', { done: 'The trigger was saved', failed: null, after: saved });
+  const options = { failed: null, after: saved };
+  const create = useAction(trpc.automation.createTrigger, { done: 'Trigger created', ...options });
+  const update = useAction(trpc.automation.updateTrigger, { done: 'Trigger saved', ...options });
   const { error, isPending } = trigger ? update : create;
   const changes = changesOf(draft, stored);
   const isChanged = Object.keys(changes).length > 0;
@@ -138,13 +139,13 @@ const Stats = ({ trigger }: { trigger: Trigger }) => (
       <div>
         <dt>Fired</dt>
         <dd>
-          {compact(trigger.fire_count)} times, last <Ago at={trigger.last_fired_at} never="never" />
+          {compact(trigger.fire_count)} times, last <RelativeTime at={trigger.last_fired_at} never="never" />
         </dd>
       </div>
       <div>
         <dt>Last looked at an event</dt>
         <dd>
-          <Ago at={trigger.last_evaluated_at} never="never" />
+          <RelativeTime at={trigger.last_evaluated_at} never="never" />
         </dd>
       </div>
       <div>
@@ -159,9 +160,9 @@ const Stats = ({ trigger }: { trigger: Trigger }) => (
 function Deletion({ trigger }: { trigger: Trigger }) {
   const [, navigate] = useLocation();
   const may = useMay('triggers.delete');
-  const remove = useOrder('automation.deleteTrigger', {
+  const remove = useAction(trpc.automation.deleteTrigger, {
     done: 'The trigger was deleted',
-    refresh: ['automation.listTriggers'],
+    refresh: [trpc.automation.listTriggers],
     after: () => navigate('/console/triggers'),
   });
   return (

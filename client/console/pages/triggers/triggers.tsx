@@ -1,23 +1,25 @@
 import { Button, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
 import { compact, plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { Severity } from './severity.tsx';
 
-type Trigger = Output<'automation.listTriggers'>[number];
+type Trigger = RouterOutputs['automation']['listTriggers'][number];
 
 /** What is done at which events: the account's own triggers, and those that every account has. */
 export default function TriggersPage() {
-  const triggers = useQuery({ ...ask('automation.listTriggers', { include_system: true }), refetchInterval: 15_000 });
+  const triggers = useQuery(
+    trpc.automation.listTriggers.queryOptions({ include_system: true }, { refetchInterval: 15_000 }),
+  );
   const mayCreate = useMay('triggers.create');
   const create = mayCreate && (
     <Button component={Link} href="/console/triggers/new" leftSection={<Icon name="add" size={16} />}>
@@ -26,7 +28,7 @@ export default function TriggersPage() {
   );
   return (
     <Page title="Triggers" lead="Who is told, or what is done, when something happens." actions={create}>
-      <Loaded query={triggers}>
+      <QueryView query={triggers}>
         {(all) => {
           const own = all.filter(({ is_system }) => !is_system);
           return (
@@ -47,7 +49,7 @@ export default function TriggersPage() {
             </div>
           );
         }}
-      </Loaded>
+      </QueryView>
     </Page>
   );
 }
@@ -65,7 +67,7 @@ const List = ({ triggers }: { triggers: Trigger[] }) => (
 function Line({ trigger }: { trigger: Trigger }) {
   const { id, name, enabled, severity, normalized_rule, actions, state, fire_count, open_cases_count } = trigger;
   const mayUpdate = useMay('triggers.update');
-  const update = useOrder('automation.updateTrigger', { refresh: ['automation.listTriggers'] });
+  const update = useAction(trpc.automation.updateTrigger, { refresh: [trpc.automation.listTriggers] });
   return (
     <>
       <Switch
@@ -92,7 +94,7 @@ function Line({ trigger }: { trigger: Trigger }) {
           fired {fire_count === 1 ? 'once' : `${compact(fire_count)} times`}
           {trigger.last_fired_at && (
             <>
-              , <Ago at={trigger.last_fired_at} />
+              , <RelativeTime at={trigger.last_fired_at} />
             </>
           )}
         </span>

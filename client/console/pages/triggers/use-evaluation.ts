@@ -1,9 +1,9 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { api, type Input, type Output } from '../../api.ts';
+import { client, trpc, type RouterInputs, type RouterOutputs } from '../../api.ts';
 
-export type Evaluation = Output<'automation.evaluateRule'>;
-type Request = Input<'automation.evaluateRule'>;
+export type Evaluation = RouterOutputs['automation']['evaluateRule'];
+type Request = RouterInputs['automation']['evaluateRule'];
 
 const PAUSE_MS = 400;
 
@@ -11,11 +11,10 @@ const PAUSE_MS = 400;
 export function useEvaluation(request: Request | null) {
   const [settled] = useDebouncedValue(JSON.stringify(request), PAUSE_MS);
   return useQuery({
-    queryKey: ['automation.evaluateRule', settled],
+    queryKey: [...trpc.automation.evaluateRule.mutationKey(), settled],
     enabled: settled !== 'null',
     placeholderData: keepPreviousData,
-    retry: false,
     queryFn: ({ signal }): Promise<Evaluation> =>
-      api.automation.evaluateRule.mutate(JSON.parse(settled) as Request, { signal }),
+      client.automation.evaluateRule.mutate(JSON.parse(settled) as Request, { signal }),
   });
 }

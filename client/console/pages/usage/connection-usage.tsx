@@ -2,23 +2,23 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { compact, count } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 
-type Row = Output<'billing.connectionUsage'>[number];
+type Row = RouterOutputs['billing']['connectionUsage'][number];
 
 const PAGE = 25;
 
 /** Which connections the rows are of, most rows first. */
 export function ConnectionUsage({ start_date, end_date }: { start_date: string; end_date: string }) {
   const [limit, setLimit] = useState(PAGE);
-  const usage = useQuery(ask('billing.connectionUsage', { start_date, end_date, limit }));
+  const usage = useQuery(trpc.billing.connectionUsage.queryOptions({ start_date, end_date, limit }));
   return (
     <Section title="By connection" lead="Most rows first; the change is against as many days before">
-      <Loaded query={usage}>
+      <QueryView query={usage}>
         {(rows) =>
           rows.length === 0 ? (
             <p className="dimmed">Nothing was loaded in these days.</p>
@@ -35,7 +35,7 @@ export function ConnectionUsage({ start_date, end_date }: { start_date: string; 
             </div>
           )
         }
-      </Loaded>
+      </QueryView>
     </Section>
   );
 }

@@ -1,6 +1,6 @@
 import { Progress } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { ask } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { count, dayOf } from '../../components/format.ts';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
@@ -18,7 +18,7 @@ const COLOURS = { ok: undefined, warning: 'yellow', reached: 'red' } as const;
 
 /** How much of the plan is used. A limit is refused with 402 when it is reached, so it is shown before. */
 export function PlanLimits({ usage }: { usage: Usage }) {
-  const plans = useQuery(ask('billing.plans'));
+  const plans = useQuery(trpc.billing.plans.queryOptions());
   const plan = plans.data?.find(({ is_current }) => is_current);
   const { start, end } = usage.billing_period;
   const limited = usage.limits.filter(({ limit }) => limit !== null);

@@ -1,18 +1,18 @@
 import { Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useSearchParams } from 'wouter';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Bars } from '../../components/bars.tsx';
 import { Empty } from '../../components/empty.tsx';
 import { bytes, compact, count, dayOf, plural } from '../../components/format.ts';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { optionsOf } from '../../components/options.ts';
 import { Page, Section } from '../../components/page.tsx';
 import { ConnectionUsage } from './connection-usage.tsx';
 import { PlanLimits } from './plan-limits.tsx';
 
-export type Usage = Output<'billing.aggregatedUsage'>;
+export type Usage = RouterOutputs['billing']['aggregatedUsage'];
 
 const RANGES = optionsOf({
   current_billing_period: 'This billing period',
@@ -52,9 +52,9 @@ export default function UsagePage() {
 }
 
 function UsageOf({ date_range }: { date_range: Range }) {
-  const usage = useQuery(ask('billing.aggregatedUsage', { date_range }));
+  const usage = useQuery(trpc.billing.aggregatedUsage.queryOptions({ date_range }));
   return (
-    <Loaded query={usage}>
+    <QueryView query={usage}>
       {(data) => (
         <div className="stack">
           <Tiles usage={data} />
@@ -65,7 +65,7 @@ function UsageOf({ date_range }: { date_range: Range }) {
           <ConnectionUsage start_date={data.start_date} end_date={data.end_date} />
         </div>
       )}
-    </Loaded>
+    </QueryView>
   );
 }
 

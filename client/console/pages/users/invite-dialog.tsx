@@ -1,7 +1,8 @@
 import { Button, Modal, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
+import { trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { InviteLink } from './invite-link.tsx';
 import { RolesField } from './roles-field.tsx';
 
@@ -10,7 +11,7 @@ export function InviteDialog({ onClose }: { onClose: () => void }) {
   const [email, setEmail] = useState('');
   const [full_name, setName] = useState('');
   const [role_ids, setRoles] = useState<string[]>([]);
-  const create = useOrder('users.create', { failed: null, refresh: ['users.list', 'roles.list'] });
+  const create = useAction(trpc.users.create, { failed: null, refresh: [trpc.users.list, trpc.roles.list] });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     // No role chosen is left to the service, which gives the role Viewer.

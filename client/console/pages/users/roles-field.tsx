@@ -1,6 +1,6 @@
 import { MultiSelect } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { ask } from '../../api.ts';
+import { trpc } from '../../api.ts';
 
 interface RolesFieldProps {
   value: string[];
@@ -9,7 +9,7 @@ interface RolesFieldProps {
 }
 
 export function RolesField({ value, onChange, description }: RolesFieldProps) {
-  const roles = useQuery(ask('roles.list'));
+  const roles = useQuery(trpc.roles.list.queryOptions());
   return (
     <MultiSelect
       label="Roles"

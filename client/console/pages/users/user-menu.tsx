@@ -1,9 +1,10 @@
 import { ActionIcon, Button, Menu, Modal } from '@mantine/core';
 import { useState } from 'react';
+import { trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Icon } from '../../components/icon.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import { InviteLink } from './invite-link.tsx';
 import { RolesField } from './roles-field.tsx';
 import type { User } from './users.tsx';
@@ -15,8 +16,14 @@ export function UserMenu({ user }: { user: User }) {
   const mayManage = useMay('users.manage');
   const [dialog, setDialog] = useState<Dialog>(null);
   const close = () => setDialog(null);
-  const update = useOrder('users.update', { failed: `${user.full_name} was not changed`, refresh: ['users.list'] });
-  const invite = useOrder('users.invite', { failed: 'No invitation was made', after: () => setDialog('invitation') });
+  const update = useAction(trpc.users.update, {
+    failed: `${user.full_name} was not changed`,
+    refresh: [trpc.users.list],
+  });
+  const invite = useAction(trpc.users.invite, {
+    failed: 'No invitation was made',
+    after: () => setDialog('invitation'),
+  });
   return (
     <>
       <Menu position="bottom-end" shadow="md" withinPortal>
@@ -74,10 +81,10 @@ export function UserMenu({ user }: { user: User }) {
 
 function RolesDialog({ user, onClose }: { user: User; onClose: () => void }) {
   const [role_ids, setRoles] = useState(user.roles.map(({ id }) => id));
-  const update = useOrder('users.update', {
+  const update = useAction(trpc.users.update, {
     done: `The roles of ${user.full_name} were changed`,
     failed: null,
-    refresh: ['users.list', 'roles.list', 'users.me'],
+    refresh: [trpc.users.list, trpc.roles.list, trpc.users.me],
     after: onClose,
   });
   return (
@@ -103,10 +110,10 @@ function RolesDialog({ user, onClose }: { user: User; onClose: () => void }) {
 }
 
 function RemoveDialog({ user, onClose }: { user: User; onClose: () => void }) {
-  const remove = useOrder('users.delete', {
+  const remove = useAction(trpc.users.delete, {
     done: `${user.full_name} was removed`,
     failed: null,
-    refresh: ['users.list', 'roles.list'],
+    refresh: [trpc.users.list, trpc.roles.list],
     after: onClose,
   });
   return (

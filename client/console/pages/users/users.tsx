@@ -1,23 +1,23 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Avatar } from '../../components/avatar.tsx';
 import { plural } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { InviteDialog } from './invite-dialog.tsx';
 import { UserMenu } from './user-menu.tsx';
 
-export type User = Output<'users.list'>[number];
+export type User = RouterOutputs['users']['list'][number];
 
 /** Who works in the account, and what each may. */
 export default function UsersPage() {
-  const users = useQuery(ask('users.list'));
+  const users = useQuery(trpc.users.list.queryOptions());
   const mayManage = useMay('users.manage');
   const [isInviting, setInviting] = useState(false);
   return (
@@ -35,7 +35,7 @@ export default function UsersPage() {
         </Button>
       }
     >
-      <Loaded query={users}>{(rows) => <Table users={rows} />}</Loaded>
+      <QueryView query={users}>{(rows) => <Table users={rows} />}</QueryView>
       {isInviting && <InviteDialog onClose={() => setInviting(false)} />}
     </Page>
   );
@@ -72,7 +72,7 @@ const Table = ({ users }: { users: User[] }) => (
             </td>
             <td>{user.roles.map(({ name }) => name).join(', ') || <span className="dimmed">none</span>}</td>
             <td>
-              <Ago at={user.last_api_request_at ?? user.last_login_at} never="never" />
+              <RelativeTime at={user.last_api_request_at ?? user.last_login_at} never="never" />
             </td>
             <td className="end">
               <UserMenu user={user} />

@@ -1,10 +1,10 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { ask } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { hasTunnelTrouble, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
@@ -19,8 +19,10 @@ interface ChosenConnectorProps {
 
 /** How the chosen side stood its last test; one that fails is put right here. */
 export function ChosenConnector({ type, id }: ChosenConnectorProps) {
-  const connector = useQuery(ask('account_connectors.get', { connector_type: type, account_connector_id: id }));
-  return <Loaded query={connector}>{(data) => <Tested connector={data} />}</Loaded>;
+  const connector = useQuery(
+    trpc.account_connectors.get.queryOptions({ connector_type: type, account_connector_id: id }),
+  );
+  return <QueryView query={connector}>{(data) => <Tested connector={data} />}</QueryView>;
 }
 
 function Tested({ connector }: { connector: AccountConnector }) {
@@ -28,7 +30,7 @@ function Tested({ connector }: { connector: AccountConnector }) {
   const mayUpdate = useMay(`${connector_type}s.update`);
   const login = useLogin(connector);
   const entry = useQuery(
-    ask('connectors.get', {
+    trpc.connectors.get.queryOptions({
       connector_type,
       connector_name: connector.connector_name,
       connector_id: connector.connector_id,
@@ -39,7 +41,7 @@ function Tested({ connector }: { connector: AccountConnector }) {
       title={name}
       lead={
         <>
-          Tested <Ago at={last_tested_at} never="never" />
+          Tested <RelativeTime at={last_tested_at} never="never" />
         </>
       }
       actions={
@@ -80,7 +82,7 @@ function Tested({ connector }: { connector: AccountConnector }) {
         )}
         <details className="fold" open={status !== 'active' || status_message !== null}>
           <summary>Parameters</summary>
-          <Loaded query={entry}>{(known) => <ParametersSection connector={connector} entry={known} />}</Loaded>
+          <QueryView query={entry}>{(known) => <ParametersSection connector={connector} entry={known} />}</QueryView>
         </details>
       </div>
     </Section>

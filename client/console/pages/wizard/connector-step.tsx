@@ -1,18 +1,18 @@
 import { Button, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { ask, type Output } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { SearchField } from '../../components/search-field.tsx';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
+import { QueryView } from '../../components/query-view.tsx';
 import { Status } from '../../components/status.tsx';
 import { carriesRows, ConnectorChoice, ConnectorMaker } from '../account-connectors/new-account-connector.tsx';
 import { ChosenConnector } from './chosen-connector.tsx';
 
-type AccountConnector = Output<'account_connectors.list'>[number];
-type Connector = Output<'connectors.list'>[number];
+type AccountConnector = RouterOutputs['account_connectors']['list'][number];
+type Connector = RouterOutputs['connectors']['list'][number];
 type Side = 'source' | 'destination';
 
 interface ConnectorStepProps {
@@ -23,14 +23,16 @@ interface ConnectorStepProps {
 
 /** One that there is already, or a new one: its system, its parameters, its test. */
 export function ConnectorStep({ type, chosen_id, choose }: ConnectorStepProps) {
-  const list = useQuery(ask('account_connectors.list', { connector_type: type }));
-  const systems = useQuery({ ...ask('connectors.list'), staleTime: Infinity });
+  const list = useQuery(trpc.account_connectors.list.queryOptions({ connector_type: type }));
+  const systems = useQuery(trpc.connectors.list.queryOptions(undefined, { staleTime: Infinity }));
   const takesPart = ({ connector_id }: AccountConnector) => {
     const system = systems.data?.find(({ id }) => id === connector_id);
     return system === undefined || carriesRows(system);
   };
   return (
-    <Loaded query={list}>{(all) => <Choice {...{ type, chosen_id, choose }} all={all.filter(takesPart)} />}</Loaded>
+    <QueryView query={list}>
+      {(all) => <Choice {...{ type, chosen_id, choose }} all={all.filter(takesPart)} />}
+    </QueryView>
   );
 }
 
@@ -111,7 +113,7 @@ function Existing({ type, all, chosen_id, choose }: ConnectorStepProps & { all: 
               <span className="grow">
                 <b>{one.name}</b>
                 <span className="dimmed">
-                  {one.connector_display_name} · tested <Ago at={one.last_tested_at} never="never" />
+                  {one.connector_display_name} · tested <RelativeTime at={one.last_tested_at} never="never" />
                 </span>
               </span>
               <Status value={one.status} />

@@ -1,4 +1,4 @@
-import type { Input } from '../../api.ts';
+import type { RouterInputs } from '../../api.ts';
 import type { CatalogItem, DestinationSyncMode, Stream, StreamEdit } from '../../streams/stream-editor.tsx';
 
 /** What was said of streams, by `keyOf`. A stream that is not in it is taken as it is proposed. */
@@ -104,7 +104,7 @@ export function withEdit(before: StreamEdit, change: StreamEdit): StreamEdit {
 export const requestOf = (
   { stream, item }: Row,
   edits: Edits,
-): NonNullable<Input<'connections.create'>['streams']>[number] => ({
+): NonNullable<RouterInputs['connections']['create']['streams']>[number] => ({
   name: item.name,
   namespace: item.namespace,
   sync_mode: stream.sync_mode,

@@ -1,6 +1,7 @@
 import { Button, Switch, TextInput } from '@mantine/core';
 import type { FormEvent } from 'react';
 import { useLocation } from 'wouter';
+import { trpc } from '../../api.ts';
 import { isApiError } from '../../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { compact, plural } from '../../components/format.ts';
@@ -10,7 +11,7 @@ import { Section } from '../../components/page.tsx';
 import { wordsOf } from '../../components/status.tsx';
 import { refusedField } from '../../refused-field.ts';
 import { useSchedulePreview } from '../../schedule/schedule-preview.tsx';
-import { useOrder } from '../../use-action.ts';
+import { useAction } from '../../use-action.ts';
 import type { DraftState } from './draft.ts';
 import { requestOf, type Row } from './proposal.ts';
 import type { StepName } from './steps.tsx';
@@ -26,7 +27,7 @@ interface ReviewStepProps {
 export function ReviewStep({ draft: { draft, set, clear }, choices, go }: ReviewStepProps) {
   const { source, destination, selected, edits } = choices;
   const [, navigate] = useLocation();
-  const create = useOrder('connections.create', {
+  const create = useAction(trpc.connections.create, {
     done: 'The connection was made',
     failed: null,
     after: ({ id, active_run_id }) => {

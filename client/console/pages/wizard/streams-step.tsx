@@ -1,11 +1,12 @@
 import { Button, Loader } from '@mantine/core';
+import { trpc } from '../../api.ts';
 import { useMay } from '../../current-user.ts';
-import { Ago } from '../../components/ago.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
 import { Failure } from '../../components/failure.tsx';
 import { Icon } from '../../components/icon.tsx';
-import { Loaded } from '../../components/loaded.tsx';
-import { useOrder } from '../../use-action.ts';
+import { QueryView } from '../../components/query-view.tsx';
+import { useAction } from '../../use-action.ts';
 import type { DraftState } from './draft.ts';
 import type { Edits } from './proposal.ts';
 import { StreamChoice } from './stream-choice.tsx';
@@ -21,12 +22,12 @@ interface StreamsStepProps {
 export function StreamsStep({ draft, choices, back }: StreamsStepProps) {
   const { source, discovery, catalog } = choices;
   const mayUpdate = useMay('sources.update');
-  const discover = useOrder('account_connectors.discover', { refresh: ['account_connectors.discovery'] });
+  const discover = useAction(trpc.account_connectors.discover, { refresh: [trpc.account_connectors.discovery] });
   if (!source) return null;
   const again = () => discover.mutate({ account_connector_id: source.id });
   const setEdits = (edits: Edits) => draft.set({ streams: { ...draft.draft.streams, [source.id]: edits } });
   return (
-    <Loaded query={discovery}>
+    <QueryView query={discovery}>
       {({ catalog_status, catalog_refreshed_at, task }) => {
         if (catalog_status === 'pending' && catalog_refreshed_at === null) {
           return <Discovering name={source.name} since={task?.created_at ?? null} />;
@@ -51,7 +52,7 @@ export function StreamsStep({ draft, choices, back }: StreamsStepProps) {
             {catalog_status === 'failed' && task?.error && (
               <Failure title="The streams could not be looked up anew; these are the last known" error={task.error} />
             )}
-            <Loaded query={catalog}>
+            <QueryView query={catalog}>
               {() =>
                 choices.rows.length === 0 ? (
                   <Empty icon="source" title="The source has no streams">
@@ -69,17 +70,17 @@ export function StreamsStep({ draft, choices, back }: StreamsStepProps) {
                     setEdits={setEdits}
                     found={
                       <>
-                        found <Ago at={catalog_refreshed_at} /> {refresh}
+                        found <RelativeTime at={catalog_refreshed_at} /> {refresh}
                       </>
                     }
                   />
                 )
               }
-            </Loaded>
+            </QueryView>
           </div>
         );
       }}
-    </Loaded>
+    </QueryView>
   );
 }
 
@@ -93,7 +94,7 @@ const Discovering = ({ name, since }: { name: string; since: string | null }) =>
     </p>
     {since && (
       <p className="dimmed">
-        Asked <Ago at={since} />
+        Asked <RelativeTime at={since} />
       </p>
     )}
   </div>

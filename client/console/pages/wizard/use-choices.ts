@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo } from 'react';
-import { ask } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import type { Draft } from './draft.ts';
 import { rowsOf } from './proposal.ts';
 
@@ -12,29 +12,37 @@ export function useChoices(draft: Draft) {
   const { source_id, destination_id } = draft;
   const source = useSide('source', source_id);
   const destination = useSide('destination', destination_id);
-  const known = useQuery({
-    ...ask('connectors.get', {
-      connector_type: 'destination',
-      connector_name: destination.data?.connector_name ?? NOBODY,
-    }),
-    enabled: destination.data !== undefined,
-    staleTime: Infinity,
-  });
-  const origin = useQuery({
-    ...ask('connectors.get', { connector_type: 'source', connector_name: source.data?.connector_name ?? NOBODY }),
-    enabled: source.data !== undefined,
-    staleTime: Infinity,
-  });
-  const discovery = useQuery({
-    ...ask('account_connectors.discovery', { account_connector_id: source_id ?? NOBODY }),
-    enabled: source_id !== null && source.data?.status === 'active',
-    refetchInterval: ({ state }) => (state.data?.catalog_status === 'pending' ? PENDING_MS : false),
-  });
+  const known = useQuery(
+    trpc.connectors.get.queryOptions(
+      {
+        connector_type: 'destination',
+        connector_name: destination.data?.connector_name ?? NOBODY,
+      },
+      { enabled: destination.data !== undefined, staleTime: Infinity },
+    ),
+  );
+  const origin = useQuery(
+    trpc.connectors.get.queryOptions(
+      { connector_type: 'source', connector_name: source.data?.connector_name ?? NOBODY },
+      { enabled: source.data !== undefined, staleTime: Infinity },
+    ),
+  );
+  const discovery = useQuery(
+    trpc.account_connectors.discovery.queryOptions(
+      { account_connector_id: source_id ?? NOBODY },
+      {
+        enabled: source_id !== null && source.data?.status === 'active',
+        refetchInterval: ({ state }) => (state.data?.catalog_status === 'pending' ? PENDING_MS : false),
+      },
+    ),
+  );
   const refreshed_at = discovery.data?.catalog_refreshed_at ?? null;
-  const catalog = useQuery({
-    ...ask('account_connectors.catalog', { account_connector_id: source_id ?? NOBODY }),
-    enabled: refreshed_at !== null,
-  });
+  const catalog = useQuery(
+    trpc.account_connectors.catalog.queryOptions(
+      { account_connector_id: source_id ?? NOBODY },
+      { enabled: refreshed_at !== null },
+    ),
+  );
   const { refetch } = catalog;
   useEffect(() => {
     if (refreshed_at !== null) void refetch();
@@ -70,8 +78,9 @@ const SQL = new Set(['database', 'warehouse']);
 const APPLICATIONS = new Set(['saas', 'ads', 'crm', 'chat', 'http']);
 
 const useSide = (connector_type: 'source' | 'destination', id: string | null) =>
-  useQuery({
-    ...ask('account_connectors.get', { connector_type, account_connector_id: id ?? NOBODY }),
-    enabled: id !== null,
-    retry: false,
-  });
+  useQuery(
+    trpc.account_connectors.get.queryOptions(
+      { connector_type, account_connector_id: id ?? NOBODY },
+      { enabled: id !== null, retry: false },
+    ),
+  );

@@ -24,7 +24,7 @@ function useNow(): number {
 }
 
 /** A moment as its distance from now, with the moment itself for who points at it. */
-export function Ago({ at, never = '–' }: { at: string | null; never?: string }) {
+export function RelativeTime({ at, never = '–' }: { at: string | null; never?: string }) {
   const current = useNow();
   if (at === null) return <>{never}</>;
   return (

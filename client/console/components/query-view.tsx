@@ -1,17 +1,16 @@
-import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Failure } from './failure.tsx';
 import { PageSkeleton } from './splash.tsx';
 
-interface LoadedProps<T> {
-  query: UseQueryResult<T>;
+interface QueryViewProps<T> {
+  query: { data: T | undefined; error: unknown; refetch: () => unknown };
   children: (data: T) => ReactNode;
-  /** Stands there until the data does. */
+  /** Shown until the data arrives. */
   skeleton?: ReactNode;
 }
 
-/** The data of a query, or what is in its way. What was there stays in sight while a later question fails. */
-export function Loaded<T>({ query, children, skeleton = <PageSkeleton /> }: LoadedProps<T>) {
+/** Renders the data of a query, its skeleton or its failure. Data stays visible while a later refetch fails. */
+export function QueryView<T>({ query, children, skeleton = <PageSkeleton /> }: QueryViewProps<T>) {
   if (query.data !== undefined) return children(query.data);
   if (query.error) return <Failure error={query.error} retry={() => void query.refetch()} />;
   return skeleton;

@@ -5,30 +5,30 @@ import { Failure } from './components/failure.tsx';
 import { Splash } from './components/splash.tsx';
 import { InvitationPage } from './pages/invitation.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
-import { MeContext } from './current-user.ts';
+import { CurrentUserContext } from './current-user.ts';
 import { signedOut } from './session.ts';
 import { Shell } from './shell.tsx';
 
 /**
- * The console, or what stands before it. Who loses his session while at work signs in over the page that he is on: it
- * stays as it is beneath, with all that was typed.
+ * The console, or the page in front of it. When a session ends, the sign-in form covers the current page, which stays
+ * mounted underneath with all of its unsaved input.
  */
 export function App() {
   const [isInvitation] = useRoute('/invitation');
-  return isInvitation ? <InvitationPage /> : <SignedIn />;
+  return isInvitation ? <InvitationPage /> : <Console />;
 }
 
-function SignedIn() {
+function Console() {
   const me = useQuery(trpc.users.me.queryOptions());
   const reason = signedOut.use();
   if (me.data) {
     return (
-      <MeContext value={me.data}>
+      <CurrentUserContext value={me.data}>
         <div inert={reason !== null}>
           <Shell />
         </div>
-        {reason !== null && <SignInPage reason={reason} over formerly={me.data} />}
-      </MeContext>
+        {reason !== null && <SignInPage reason={reason} over previousUser={me.data} />}
+      </CurrentUserContext>
     );
   }
   if (reason !== null) return <SignInPage reason={reason} />;

@@ -1,4 +1,4 @@
-/** QueryView before the first paint, so that nobody who chose dark sees a flash of light. The key is Mantine's own. */
-const chosen = localStorage.getItem('mantine-color-scheme-value') ?? 'auto';
-const dark = chosen === 'dark' || (chosen === 'auto' && matchMedia('(prefers-color-scheme: dark)').matches);
-document.documentElement.dataset.mantineColorScheme = dark ? 'dark' : 'light';
+/** Runs before the first paint, so that dark mode does not flash light. The storage key is Mantine's own. */
+const scheme = localStorage.getItem('mantine-color-scheme-value') ?? 'auto';
+const isDark = scheme === 'dark' || (scheme === 'auto' && matchMedia('(prefers-color-scheme: dark)').matches);
+document.documentElement.dataset.mantineColorScheme = isDark ? 'dark' : 'light';

@@ -4,14 +4,14 @@ import type { RouterOutputs } from './api.ts';
 type Me = RouterOutputs['users']['me'];
 export type Permission = Me['permissions'][number];
 
-export const MeContext = createContext<Me | null>(null);
+export const CurrentUserContext = createContext<Me | null>(null);
 
-/** Who is signed in. Only below the shell. */
-export function useMe(): Me {
-  const me = use(MeContext);
-  if (!me) throw new Error('Nobody is signed in here');
+/** The signed-in user. Works only below the shell. */
+export function useCurrentUser(): Me {
+  const me = use(CurrentUserContext);
+  if (!me) throw new Error('CurrentUserContext has no user');
   return me;
 }
 
-/** Whether the user may: buttons that he may not press are disabled with the reason, never hidden from view. */
-export const useMay = (permission: Permission): boolean => useMe().permissions.includes(permission);
+/** Whether the current user has a permission. Without it, a button is disabled rather than hidden. */
+export const usePermission = (permission: Permission): boolean => useCurrentUser().permissions.includes(permission);

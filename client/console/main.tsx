@@ -9,7 +9,7 @@ import './styles/index.css';
 import { theme } from './theme.ts';
 
 const root = document.querySelector('#console');
-if (!root) throw new Error('The page has no place for the console');
+if (!root) throw new Error('The element #console is missing');
 createRoot(root).render(
   <StrictMode>
     <MantineProvider theme={theme} defaultColorScheme="auto" withCssVariables={false} withGlobalClasses={false}>

@@ -1,16 +1,16 @@
 import type { IconName } from './components/icon.tsx';
 
-export interface Place {
+interface NavigationItem {
   label: string;
   href: string;
   icon: IconName;
 }
 
-/** What the sidebar shows, by group. */
-export const NAVIGATION: { label: string; places: Place[] }[] = [
+/** The sidebar, by group. */
+export const NAVIGATION: { label: string; items: NavigationItem[] }[] = [
   {
     label: 'Pipelines',
-    places: [
+    items: [
       { label: 'Overview', href: '/', icon: 'overview' },
       { label: 'Connections', href: '/console/connections', icon: 'connection' },
       { label: 'Sources', href: '/console/sources', icon: 'source' },
@@ -19,7 +19,7 @@ export const NAVIGATION: { label: string; places: Place[] }[] = [
   },
   {
     label: 'Automation',
-    places: [
+    items: [
       { label: 'Triggers', href: '/console/triggers', icon: 'trigger' },
       { label: 'Cases', href: '/console/cases', icon: 'case' },
       { label: 'Events', href: '/console/events', icon: 'logs' },
@@ -27,7 +27,7 @@ export const NAVIGATION: { label: string; places: Place[] }[] = [
   },
   {
     label: 'Account',
-    places: [
+    items: [
       { label: 'Usage', href: '/console/usage', icon: 'usage' },
       { label: 'Users', href: '/console/users', icon: 'users' },
       { label: 'Roles', href: '/console/roles', icon: 'role' },

@@ -1,10 +1,10 @@
 import { isApiError } from '../api.ts';
 
-/** The field of the request that the service refused, `schedule.cron_expression`; empty: it named none. */
+/** The request field that the service rejected, such as `schedule.cron_expression`; empty if the error names none. */
 export function refusedField(error: unknown): string {
   if (!isApiError(error)) return '';
   const { field } = error.context;
   if (typeof field === 'string') return field;
-  // The first part says that it is the body.
+  // The first part is `body`.
   return error.problems[0]?.loc.slice(1).join('.') ?? '';
 }

@@ -1,10 +1,10 @@
 import { lazy } from 'react';
 
 const accountConnector = lazy(() => import('./pages/account-connectors/account-connector.tsx'));
-const oneCase = lazy(() => import('./pages/cases/case.tsx'));
+const casePage = lazy(() => import('./pages/cases/case.tsx'));
 const newAccountConnector = lazy(() => import('./pages/account-connectors/new-account-connector.tsx'));
 
-/** Each page is a file of its own to the browser, loaded when it is first opened. The first match counts. */
+/** Each page is a chunk of its own, loaded when it is first opened. The first match wins. */
 export const ROUTES = [
   { path: '/', page: lazy(() => import('./pages/overview/overview.tsx')) },
   { path: '/console', page: lazy(() => import('./pages/overview/overview.tsx')) },
@@ -14,13 +14,13 @@ export const ROUTES = [
     path: '/console/connections/:connection_id/runs/:connection_run_id',
     page: lazy(() => import('./pages/run/run.tsx')),
   },
-  { path: '/console/connections/:connection_id/plan', page: lazy(() => import('./pages/plan/plan.tsx')) },
+  { path: '/console/connections/:connection_id/plan', page: lazy(() => import('./pages/custom-run/custom-run.tsx')) },
   { path: '/console/connections/:connection_id', page: lazy(() => import('./pages/connection/connection.tsx')) },
   { path: '/console/triggers', page: lazy(() => import('./pages/triggers/triggers.tsx')) },
   { path: '/console/triggers/:trigger_id', page: lazy(() => import('./pages/triggers/trigger.tsx')) },
   { path: '/console/cases', page: lazy(() => import('./pages/cases/cases.tsx')) },
-  { path: '/console/cases/:case_id', page: oneCase },
-  { path: '/cases/:case_id', page: oneCase },
+  { path: '/console/cases/:case_id', page: casePage },
+  { path: '/cases/:case_id', page: casePage },
   { path: '/console/events', page: lazy(() => import('./pages/events/events.tsx')) },
   { path: '/console/usage', page: lazy(() => import('./pages/usage/usage.tsx')) },
   { path: '/console/users', page: lazy(() => import('./pages/users/users.tsx')) },

@@ -1,24 +1,23 @@
 import { createStore } from './store.ts';
 
-/** Marks requests of the console: the service accepts a session's cookie only beside it. */
+/** The service accepts a session cookie only with this header, which other sites cannot send. */
 export const CONSOLE_HEADERS = { 'x-requested-by': 'console' };
 
-/** Why nobody is signed in: the code of the refusal; null while somebody is, as far as we know. */
+/** Error code of the request that found the session missing or ended; null while signed in. */
 export const signedOut = createStore<string | null>(null);
 
 export const reportSignedOut = (code: string): void => signedOut.set(code);
 
 const REASONS: Record<string, string> = {
-  token_expired: 'Your API key has expired. Sign in with a new one; an administrator can invite you again.',
-  invalid_token:
-    'The API key that you had signed in with was replaced or revoked, or your user is not active any more.',
-  session_ended: 'Your session has ended. Sign in again to go on.',
+  token_expired: 'Your API key has expired. Sign in with a new key, or ask an administrator for an invitation.',
+  invalid_token: 'Your API key was rotated or revoked, or your user was disabled. Sign in with another key.',
+  session_ended: 'Your session has ended. Sign in to continue.',
 };
 
-/** A sentence for people; null when nobody had been signed in. */
+/** Why the session ended, in a sentence; null when there was none. */
 export const reasonOf = (code: string): string | null => REASONS[code] ?? null;
 
-/** What the service said to a request that does not go over the typed client. */
+/** An error response to a request that does not go through the typed client. */
 export class ServiceError extends Error {
   constructor(
     message: string,
@@ -29,18 +28,18 @@ export class ServiceError extends Error {
     this.name = 'ServiceError';
   }
 
-  static async of(answer: Response): Promise<ServiceError> {
-    const { detail, code } = (await answer.json().catch(() => ({}))) as { detail?: unknown; code?: string };
+  static async from(response: Response): Promise<ServiceError> {
+    const { detail, code } = (await response.json().catch(() => ({}))) as { detail?: unknown; code?: string };
     const problem = Array.isArray(detail) ? (detail[0] as { msg?: string } | undefined)?.msg : detail;
-    const message = typeof problem === 'string' ? problem : `The service answered ${answer.status}`;
-    return new ServiceError(message, code ?? String(answer.status), answer.headers.get('x-request-id'));
+    const message = typeof problem === 'string' ? problem : `The service responded with status ${response.status}`;
+    return new ServiceError(message, code ?? String(response.status), response.headers.get('x-request-id'));
   }
 }
 
 /** @throws ServiceError */
 export async function signIn(api_key: string): Promise<void> {
-  const answer = await send('POST', { api_key });
-  if (!answer.ok) throw await ServiceError.of(answer);
+  const response = await send('POST', { api_key });
+  if (!response.ok) throw await ServiceError.from(response);
 }
 
 export async function signOut(): Promise<void> {
@@ -53,5 +52,5 @@ const send = (method: string, body?: object) =>
     headers: { ...CONSOLE_HEADERS, 'content-type': 'application/json' },
     body: body && JSON.stringify(body),
   }).catch(() => {
-    throw new ServiceError('The service cannot be reached', 'network_error', null);
+    throw new ServiceError('Can’t reach the service', 'network_error', null);
   });

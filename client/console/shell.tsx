@@ -1,7 +1,7 @@
 import { ActionIcon, Drawer, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { Suspense, useEffect, useRef, useState } from 'react';
 import { Link, Route, Switch, useLocation } from 'wouter';
-import { useMe } from './current-user.ts';
+import { useCurrentUser } from './current-user.ts';
 import { NAVIGATION } from './navigation.ts';
 import { Avatar } from './components/avatar.tsx';
 import { ErrorBoundary } from './components/error-boundary.tsx';
@@ -10,34 +10,28 @@ import { OfflineBanner } from './components/offline-banner.tsx';
 import { PageSkeleton } from './components/splash.tsx';
 import { NotFoundPage, ROUTES } from './routes.tsx';
 
-/** Sidebar, or on a phone a bar with a drawer, and the page. */
+/** The page beside a sidebar, or on a phone below a bar with a drawer. */
 export function Shell() {
   const [isOpen, setOpen] = useState(false);
   const [location] = useLocation();
   const main = useRef<HTMLElement>(null);
-  const former = useRef(location);
+  const previousLocation = useRef(location);
   useEffect(() => {
     setOpen(false);
-    // A new page begins at its top, for eyes and for screen readers.
-    if (former.current !== location) {
+    // A new page starts at the top, for the viewport and for screen readers.
+    if (previousLocation.current !== location) {
       main.current?.focus({ preventScroll: true });
       window.scrollTo(0, 0);
     }
-    former.current = location;
+    previousLocation.current = location;
   }, [location]);
   return (
     <div className="shell">
       <a className="skip-link" href="#main">
-        Skip to the content
+        Skip to content
       </a>
       <header className="shell-bar">
-        <ActionIcon
-          variant="subtle"
-          color="gray"
-          size="lg"
-          aria-label="Open the navigation"
-          onClick={() => setOpen(true)}
-        >
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Open navigation" onClick={() => setOpen(true)}>
           <Icon name="menu" />
         </ActionIcon>
         <Brand />
@@ -48,7 +42,7 @@ export function Shell() {
         <Foot />
       </aside>
       <Drawer opened={isOpen} onClose={() => setOpen(false)} title={<Brand />} size="17rem" padding="sm">
-        <Navigation label="Pages, in the drawer" />
+        <Navigation label="Pages (drawer)" />
         <Foot />
       </Drawer>
       <main className="shell-main" id="main" tabIndex={-1} ref={main}>
@@ -84,7 +78,7 @@ const Brand = () => (
 
 function Navigation({ label }: { label: string }) {
   const [location] = useLocation();
-  const isHere = (href: string) =>
+  const isCurrent = (href: string) =>
     href === '/' ? location === '/' || location === '/console' : location.startsWith(href);
   return (
     <nav className="nav" aria-label={label}>
@@ -92,9 +86,9 @@ function Navigation({ label }: { label: string }) {
         <div key={group.label} className="nav-group">
           <div className="nav-label">{group.label}</div>
           <ul>
-            {group.places.map(({ href, icon, label: name }) => (
+            {group.items.map(({ href, icon, label: name }) => (
               <li key={href}>
-                <Link href={href} className="nav-link" aria-current={isHere(href) ? 'page' : undefined}>
+                <Link href={href} className="nav-link" aria-current={isCurrent(href) ? 'page' : undefined}>
                   <Icon name={icon} />
                   {name}
                 </Link>
@@ -111,7 +105,7 @@ function Navigation({ label }: { label: string }) {
 }
 
 function Foot() {
-  const me = useMe();
+  const me = useCurrentUser();
   const { setColorScheme } = useMantineColorScheme({ keepTransitions: true });
   const scheme = useComputedColorScheme('light', { getInitialValueInEffect: false });
   const other = scheme === 'dark' ? 'light' : 'dark';
@@ -128,7 +122,7 @@ function Foot() {
         variant="subtle"
         color="gray"
         size="lg"
-        aria-label={`Switch to ${other}`}
+        aria-label={`Switch to ${other} mode`}
         onClick={() => setColorScheme(other)}
       >
         <Icon name={other === 'dark' ? 'moon' : 'sun'} />

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** A value outside of the tree, for what is noticed where no component is. */
+/** A value outside the React tree, which code outside components can set. */
 export interface Store<T> {
   get(): T;
   set(value: T): void;

@@ -1,9 +1,9 @@
 import { Alert, Button, createTheme, Drawer, Modal, Select, TextInput } from '@mantine/core';
 
 /**
- * What Mantine lets be said in code; colours and sizes are in styles/tokens.css, because the content security policy
- * allows no style elements. For the same reason nothing here may lock scrolling by a style element of its own, and
- * SimpleGrid, Grid, Flex, AppShell and responsive style props (`p={{ sm: 4 }}`) are not for use: layout is CSS.
+ * Component defaults. Colours and sizes live in styles/tokens.css, because the content security policy forbids style
+ * elements. The same policy rules out scroll locking, SimpleGrid, Grid, Flex, AppShell and responsive style props
+ * (`p={{ sm: 4 }}`), all of which inject style elements: layout is CSS.
  */
 export const theme = createTheme({
   primaryColor: 'indigo',

@@ -23,7 +23,7 @@ async function fail(): Promise<void> {
   expect((await runEnded(service, body)).status).toBe('failed');
 }
 
-test('a trigger: its rule put right, tried on past events, made, and fired', async () => {
+test('a trigger: its rule fixed, tested on past events, created, and fired', async () => {
   await fail();
   await page.goto('/console/triggers');
   await page.getByText('Connection auto-disabled').waitFor();
@@ -42,67 +42,67 @@ test('a trigger: its rule put right, tried on past events, made, and fired', asy
   expect(await rule.inputValue()).toBe('event == "connection_failed" && connection_name == "Orders to warehouse"');
   await page.getByText('Can match connection failed').waitFor();
   await page.getByText(/^1 of \d+ events match$/).waitFor();
-  await page.getByText('An event', { exact: true }).click();
-  await page.getByText('It matches', { exact: true }).waitFor();
+  await page.getByText('Sample event', { exact: true }).click();
+  await page.getByText('The event matches', { exact: true }).waitFor();
   await page
     .getByRole('textbox', { name: 'Event', exact: true })
     .fill('{"event": "connection_failed", "connection_name": "Another"}');
-  await page.getByText('It does not match').waitFor();
-  await page.getByRole('button', { name: 'Add an action' }).click();
+  await page.getByText('The event does not match').waitFor();
+  await page.getByRole('button', { name: 'Add action' }).click();
   await page.getByRole('menuitem', { name: 'Call a webhook' }).click();
-  await page.getByRole('textbox', { name: 'Address' }).fill('ftp://nowhere');
-  await page.getByRole('button', { name: 'Make the trigger' }).click();
+  await page.getByRole('textbox', { name: 'URL' }).fill('ftp://nowhere');
+  await page.getByRole('button', { name: 'Create trigger' }).click();
   await page.locator('.actions [data-refused]').waitFor();
-  await page.getByRole('textbox', { name: 'Address' }).fill(`${receiver.url}/failures`);
+  await page.getByRole('textbox', { name: 'URL' }).fill(`${receiver.url}/failures`);
   await shoot(page, 'trigger');
-  await page.getByRole('button', { name: 'Make the trigger' }).click();
+  await page.getByRole('button', { name: 'Create trigger' }).click();
   await page.getByRole('heading', { name: 'Failures of finance', level: 1 }).waitFor();
   await fail();
   await until(() => receiver.to('/failures').length > 0, { timeout_ms: 15_000 });
   await page.goto('/console/triggers');
-  await page.getByText('fired once').first().waitFor();
+  await page.getByText('Fired once').first().waitFor();
   expect(complaints).toEqual([]);
 }, 90_000);
 
-test('a chat message goes into a channel that the chat itself names', async () => {
+test('a chat message goes to a channel that the chat lists', async () => {
   await page.goto('/console/triggers/new');
-  await page.getByRole('textbox', { name: 'Name' }).fill('Told in the chat');
-  await page.getByRole('button', { name: 'Add an action' }).click();
-  await page.getByRole('menuitem', { name: 'Write into a chat' }).click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('Notify the chat');
+  await page.getByRole('button', { name: 'Add action' }).click();
+  await page.getByRole('menuitem', { name: 'Send a chat message' }).click();
   await page.getByRole('combobox', { name: 'Chat' }).click();
   await page.getByRole('option').first().click();
   await page.getByRole('combobox', { name: 'Channel' }).click();
   await page.getByRole('option', { name: /#alerts/ }).click();
-  await page.getByRole('button', { name: 'Make the trigger' }).click();
-  await page.getByRole('heading', { name: 'Told in the chat', level: 1 }).waitFor();
+  await page.getByRole('button', { name: 'Create trigger' }).click();
+  await page.getByRole('heading', { name: 'Notify the chat', level: 1 }).waitFor();
   const { body } = await api.call('GET', '/automation/triggers');
-  const made = body.find((one: { name: string }) => one.name === 'Told in the chat');
+  const made = body.find((one: { name: string }) => one.name === 'Notify the chat');
   expect(made.actions).toMatchObject([{ type: 'send_chat_message', channel_id: 'C1' }]);
-  await page.getByRole('textbox', { name: 'Then silent for minutes' }).fill('30');
+  await page.getByRole('textbox', { name: 'Cooldown (min)' }).fill('30');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Trigger saved').waitFor();
-  await page.getByRole('button', { name: 'Delete the trigger' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Delete the trigger' }).click();
+  await page.getByRole('button', { name: 'Delete trigger' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete trigger' }).click();
   await page.getByRole('heading', { name: 'Triggers', level: 1 }).waitFor();
   const after = await api.call('GET', `/automation/triggers/${made.id}`);
   expect(after.status).toBe(404);
 }, 60_000);
 
-test('a system trigger gets an action; a proactive one waits for what should follow', async () => {
+test('a system trigger gets an action; a proactive one waits for the expected event', async () => {
   await page.goto('/console/triggers');
   await page.getByRole('link', { name: 'Connection auto-disabled' }).click();
-  await page.getByRole('button', { name: 'Add an action' }).click();
+  await page.getByRole('button', { name: 'Add action' }).click();
   await page.getByRole('menuitem', { name: 'Pause the connection' }).click();
   expect(await page.getByRole('textbox', { name: 'Rule', exact: true }).isDisabled()).toBe(true);
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Trigger saved').waitFor();
   await page.goto('/console/triggers/new');
   await page.getByRole('textbox', { name: 'Name' }).fill('The load does not end');
-  await page.getByText('When it is missing').click();
-  await page.getByRole('textbox', { name: 'The event that must follow' }).fill('event == "connection_succeeded"');
-  await page.getByRole('button', { name: 'Add an action' }).click();
-  await page.getByRole('menuitem', { name: 'Run the failed run again' }).click();
-  await page.getByRole('button', { name: 'Make the trigger' }).click();
+  await page.getByText('When an event is missing').click();
+  await page.getByRole('textbox', { name: 'Expected event' }).fill('event == "connection_succeeded"');
+  await page.getByRole('button', { name: 'Add action' }).click();
+  await page.getByRole('menuitem', { name: 'Retry the failed run' }).click();
+  await page.getByRole('button', { name: 'Create trigger' }).click();
   await page.getByRole('heading', { name: 'The load does not end', level: 1 }).waitFor();
   const { body } = await api.call('GET', '/automation/triggers');
   expect(body.find((one: { name: string }) => one.name === 'The load does not end')).toMatchObject({
@@ -113,7 +113,7 @@ test('a system trigger gets an action; a proactive one waits for what should fol
   });
 }, 60_000);
 
-test('a case, by the link of its message: acknowledged, resolved, opened again', async () => {
+test('a case, by the link of its message: acknowledged, resolved, reopened', async () => {
   const { body } = await api.call('GET', '/automation/cases');
   const one = body.find((each: { trigger_name: string }) => each.trigger_name === 'Failures of finance');
   await page.goto('/console/cases');
@@ -131,22 +131,25 @@ test('a case, by the link of its message: acknowledged, resolved, opened again',
     ['Reopen', 'open'],
   ] as const) {
     await page.getByRole('button', { name: button, exact: true }).click();
-    await page.locator('.page-title .status').getByText(state, { exact: true }).waitFor();
+    await page
+      .locator('.page-title .status')
+      .getByText(new RegExp(`^${state}$`, 'i'))
+      .waitFor();
     expect(await status()).toBe(state);
   }
   await shoot(page, 'case');
   await page.locator('.event').first().click();
-  await page.getByRole('link', { name: 'The run' }).waitFor();
+  await page.getByRole('link', { name: 'View run' }).waitFor();
   expect(complaints).toEqual([]);
 }, 60_000);
 
-test('events are narrowed down, and the address says how', async () => {
+test('events are filtered, and the filters are in the address', async () => {
   await page.goto('/console/events');
   await page.locator('.event').nth(3).waitFor();
   await shoot(page, 'events');
-  await page.getByRole('combobox', { name: 'Every category' }).click();
-  await page.getByRole('option', { name: 'run', exact: true }).click();
-  await page.getByRole('combobox', { name: 'Every kind' }).click();
+  await page.getByRole('combobox', { name: 'All categories' }).click();
+  await page.getByRole('option', { name: 'Run', exact: true }).click();
+  await page.getByRole('combobox', { name: 'All event types' }).click();
   await page.getByRole('option', { name: 'connection failed' }).click();
   await until(async () => {
     const kinds = await page.locator('.event code').allInnerTexts();
@@ -155,20 +158,20 @@ test('events are narrowed down, and the address says how', async () => {
   expect(new URL(page.url()).search).toBe('?category=run&event=connection_failed');
 }, 60_000);
 
-test('a user is invited, comes in by the link, and may not do what his role does not say', async () => {
+test('a user is invited, signs in by the link, and has only the permissions of the role', async () => {
   await page.goto('/console/users');
   await page.getByRole('button', { name: 'Invite' }).first().click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByRole('textbox', { name: 'E-mail' }).fill('ada@example.org');
+  await dialog.getByRole('textbox', { name: 'Email' }).fill('ada@example.org');
   await dialog.getByRole('textbox', { name: 'Name' }).fill('Ada');
   await dialog.getByRole('button', { name: 'Invite' }).click();
-  const link = await dialog.getByRole('textbox', { name: 'Invitation' }).inputValue();
+  const link = await dialog.getByRole('textbox', { name: 'Invitation link' }).inputValue();
   await shoot(page, 'users-invited');
   await dialog.getByRole('button', { name: 'Done' }).click();
   await page.getByText('ada@example.org').waitFor();
   const guest = await site.browser();
   await guest.page.goto(link);
-  await guest.page.getByRole('button', { name: 'Accept the invitation' }).click();
+  await guest.page.getByRole('button', { name: 'Accept invitation' }).click();
   await until(async () => {
     const { body } = await api.call('GET', '/users');
     return body.find((one: { email: string }) => one.email === 'ada@example.org').status === 'active';
@@ -179,5 +182,5 @@ test('a user is invited, comes in by the link, and may not do what his role does
   await guest.page.getByText('Connection auto-disabled').waitFor();
   expect(await guest.page.getByRole('link', { name: 'New trigger' }).count()).toBe(0);
   await guest.page.goto('/console/connections/new');
-  await guest.page.getByText('You may not make connections').waitFor();
+  await guest.page.getByText('You do not have permission to create connections').waitFor();
 }, 60_000);

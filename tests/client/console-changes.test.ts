@@ -50,25 +50,25 @@ async function runFromThePage(): Promise<void> {
   await page.locator('.page-title').getByText('succeeded').waitFor({ timeout: 30_000 });
 }
 
-test('what breaks a connection is found from its page, shown, taken over, and loaded without', async () => {
+test('a breaking change is found from the page, shown, accepted, and loaded without', async () => {
   const id = await shop('breaks', { schedule: { type: 'interval', interval_minutes: 1440 } });
   await page.goto(`/console/connections/${id}`);
   await runFromThePage();
   await sql.unsafe(`set search_path = breaks; alter table orders drop column note; alter table orders add column paid boolean;
     create table returns (id int primary key); insert into returns values (1); reset search_path`);
   await page.goto(`/console/connections/${id}?tab=changes`);
-  await tab().getByText('Nothing to review').waitFor();
-  await tab().getByRole('button', { name: 'Look for changes' }).click();
-  await lines('breaks.orders').filter({ hasText: 'Field is gone' }).getByText('breaking').waitFor();
-  await lines('breaks.returns').filter({ hasText: 'New stream' }).getByText('harmless').waitFor();
+  await tab().getByText('No changes to review').waitFor();
+  await tab().getByRole('button', { name: 'Refresh schema' }).click();
+  await lines('breaks.orders').filter({ hasText: 'Field removed' }).getByText('Breaking', { exact: true }).waitFor();
+  await lines('breaks.returns').filter({ hasText: 'New stream' }).getByText('Non-breaking').waitFor();
   expect(await lines('breaks.orders').first().innerText()).toContain('note');
   await page.getByText('This connection is disabled').waitFor();
   expect((await get(id)).status).toBe('auto_disabled');
   expect(await faultsOf(page)).toEqual([]);
   await shoot(page, 'changes-breaking');
-  await tab().getByRole('button', { name: 'Take over' }).click();
-  await page.getByText('The changes were reviewed').waitFor();
-  await tab().getByText('Nothing to review').waitFor();
+  await tab().getByRole('button', { name: 'Accept changes' }).click();
+  await page.getByText('Schema changes reviewed').waitFor();
+  await tab().getByText('No changes to review').waitFor();
   await page.getByText('This connection is disabled').waitFor({ state: 'detached' });
   expect(await get(id)).toMatchObject({ status: 'active', schema_change_status: 'no_change' });
   await runFromThePage();
@@ -77,32 +77,32 @@ test('what breaks a connection is found from its page, shown, taken over, and lo
   expect(complaints).toEqual([]);
 });
 
-test('what is refused stays out of the destination, and is not asked about again', async () => {
+test('an ignored change stays out of the destination, and is not listed again', async () => {
   const id = await shop('refused', { schema_change_policy: 'ignore' });
   await sql.unsafe(
     'alter table refused.orders add column paid boolean; create table refused.returns (id int primary key)',
   );
   await page.goto(`/console/connections/${id}?tab=changes`);
-  await tab().getByRole('button', { name: 'Look for changes' }).click();
-  await lines('refused.orders').filter({ hasText: 'New field' }).getByText('harmless').waitFor();
+  await tab().getByRole('button', { name: 'Refresh schema' }).click();
+  await lines('refused.orders').filter({ hasText: 'New field' }).getByText('Non-breaking').waitFor();
   await page
     .getByRole('tab', { name: /Schema changes/ })
-    .getByText('to review')
+    .getByText('Review')
     .waitFor();
-  await tab().getByRole('button', { name: 'Go on without' }).click();
-  await tab().getByText('Nothing to review').waitFor();
-  await tab().getByRole('button', { name: 'Look for changes' }).click();
+  await tab().getByRole('button', { name: 'Ignore changes' }).click();
+  await tab().getByText('No changes to review').waitFor();
+  await tab().getByRole('button', { name: 'Refresh schema' }).click();
   const before = (await get(id)).catalog_refreshed_at;
   await until(async () => (await get(id)).catalog_refreshed_at !== before);
   await runFromThePage();
   expect(await columns('refused_copy.orders')).toEqual(['id', 'total', 'note']);
   expect(await sql.unsafe("select to_regclass('refused_copy.returns') as found")).toEqual([{ found: null }] as never);
   await page.goto(`/console/connections/${id}?tab=changes`);
-  await tab().getByText('Nothing to review').waitFor();
+  await tab().getByText('No changes to review').waitFor();
   expect(complaints).toEqual([]);
 });
 
-test('a review that the settings stand against says why, and changes nothing', async () => {
+test('a review that conflicts with the settings says why, and changes nothing', async () => {
   const id = await shop('stands', {
     streams: [
       { name: 'orders', sync_mode: 'incremental', destination_sync_mode: 'append_dedup', cursor_field: ['id'] },
@@ -110,13 +110,16 @@ test('a review that the settings stand against says why, and changes nothing', a
   });
   await sql.unsafe('alter table stands.orders drop constraint orders_pkey');
   await page.goto(`/console/connections/${id}?tab=changes`);
-  await tab().getByRole('button', { name: 'Look for changes' }).click();
-  await lines('stands.orders').filter({ hasText: 'Primary key changed' }).getByText('breaking').waitFor();
-  await tab().getByRole('button', { name: 'Take over' }).click();
-  await tab().getByRole('alert').getByText('The changes were not taken over').waitFor();
+  await tab().getByRole('button', { name: 'Refresh schema' }).click();
+  await lines('stands.orders')
+    .filter({ hasText: 'Primary key changed' })
+    .getByText('Breaking', { exact: true })
+    .waitFor();
+  await tab().getByRole('button', { name: 'Accept changes' }).click();
+  await tab().getByRole('alert').getByText('Review not saved').waitFor();
   await shoot(page, 'changes-refused');
   expect((await get(id)).schema_change_status).toBe('breaking');
-  await tab().getByRole('button', { name: 'Go on without' }).click();
-  await tab().getByText('Nothing to review').waitFor();
+  await tab().getByRole('button', { name: 'Ignore changes' }).click();
+  await tab().getByText('No changes to review').waitFor();
   expect(await get(id)).toMatchObject({ status: 'active', schema_change_status: 'no_change' });
 });

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 const site = await startConsole();
 const world = await makeWorld(site);
 const { body: trigger } = await site.api.call('POST', '/automation/triggers', {
-  name: 'Tell the night shift',
+  name: 'Notify the night shift',
   rule: 'event == "connection_failed" && retry_count > 3',
   threshold: 2,
   within_seconds: 3600,
@@ -39,25 +39,25 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
     shows: 'orders',
     open: async (page) => {
       await page.getByRole('button', { name: /^orders/ }).click();
-      await page.getByText('Add a filter').waitFor();
+      await page.getByText('Add filter').waitFor();
     },
   },
-  'schema-changes': { path: `${connection}?tab=changes`, shows: 'Nothing to review' },
-  settings: { path: `${connection}?tab=settings`, shows: 'Delete the connection' },
+  'schema-changes': { path: `${connection}?tab=changes`, shows: 'No changes to review' },
+  settings: { path: `${connection}?tab=settings`, shows: 'Delete connection' },
   run: {
     path: runPage(world.run),
-    shows: 'Read the log',
+    shows: 'View log',
     open: async (page) => {
-      await page.getByRole('button', { name: 'Read the log' }).click();
+      await page.getByRole('button', { name: 'View log' }).click();
       await page.locator('.log-row').first().click();
     },
   },
-  'failed-run': { path: runPage(world.failed), shows: 'credentials were refused' },
+  'failed-run': { path: runPage(world.failed), shows: 'credentials were rejected' },
   sources: { path: '/console/sources', shows: 'Billing API' },
-  source: { path: `/console/sources/${world.source_id}`, shows: 'Save and test' },
+  source: { path: `/console/sources/${world.source_id}`, shows: 'Test and save' },
   'new-source': { path: '/console/sources/new', shows: 'PostgreSQL' },
   destinations: { path: '/console/destinations', shows: 'Warehouse' },
-  destination: { path: `/console/destinations/${world.destination_id}`, shows: 'Save and test' },
+  destination: { path: `/console/destinations/${world.destination_id}`, shows: 'Test and save' },
   'new-destination': {
     path: '/console/destinations/new',
     shows: 'PostgreSQL',
@@ -65,16 +65,16 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
       await page.locator('button.connector-card').filter({ hasText: 'PostgreSQL' }).first().click();
       await page.getByRole('switch', { name: 'Connect through an SSH tunnel' }).press('Space');
       await page.getByRole('textbox', { name: /^Line for/ }).waitFor();
-      await page.getByText('The public key alone').click();
+      await page.getByText('Public key only').click();
     },
   },
-  profile: { path: '/console/profile', shows: 'What you may do' },
+  profile: { path: '/console/profile', shows: 'Permissions' },
   wizard: {
     path: '/console/connections/new',
     shows: 'New connection',
     open: async (page) => {
       await page.locator('label.connector-card', { hasText: 'Shop' }).click();
-      await page.getByText('Test again').waitFor();
+      await page.getByRole('button', { name: 'Test', exact: true }).waitFor();
     },
   },
   'wizard-streams': {
@@ -83,27 +83,27 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
     open: async (page) => {
       await page.locator('label.connector-card', { hasText: 'Shop' }).click();
       await page.getByRole('button', { name: 'Next' }).click();
-      await page.getByRole('button', { name: 'Set many at once' }).click();
+      await page.getByRole('button', { name: 'Bulk edit' }).click();
       await page.getByRole('button', { name: /^users/ }).click();
     },
   },
   plan: {
     path: `${connection}/plan`,
-    shows: 'What it should do',
+    shows: 'Settings',
     open: async (page) => {
-      await page.getByRole('button', { name: 'Show what it would do' }).click();
-      await page.getByText('chunks chosen').waitFor();
-      await page.getByText('More: order').click();
+      await page.getByRole('button', { name: 'Preview' }).click();
+      await page.getByText('chunks selected').waitFor();
+      await page.getByText('Advanced').click();
     },
   },
-  triggers: { path: '/console/triggers', shows: 'Tell the night shift' },
+  triggers: { path: '/console/triggers', shows: 'Notify the night shift' },
   trigger: { path: `/console/triggers/${trigger.id}`, shows: 'Call a webhook' },
   'new-trigger': {
     path: '/console/triggers/new',
-    shows: 'What it does',
+    shows: 'Actions',
     open: async (page) => {
-      await page.getByRole('button', { name: 'Add an action' }).click();
-      await page.getByRole('menuitem', { name: 'Send an e-mail' }).click();
+      await page.getByRole('button', { name: 'Add action' }).click();
+      await page.getByRole('menuitem', { name: 'Send an email' }).click();
     },
   },
   cases: { path: '/console/cases', shows: 'Legacy CRM' },
@@ -120,11 +120,11 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
     shows: 'admin@localhost',
     open: async (page) => {
       await page.getByRole('button', { name: 'Invite' }).first().click();
-      await page.getByRole('dialog').getByRole('textbox', { name: 'E-mail' }).waitFor();
+      await page.getByRole('dialog').getByRole('textbox', { name: 'Email' }).waitFor();
     },
   },
   roles: { path: '/console/roles', shows: 'Viewer' },
-  'not-found': { path: '/console/nothing', shows: 'There is nothing at this address' },
+  'not-found': { path: '/console/nothing', shows: 'This page does not exist' },
 };
 
 /** `rules`: what the view before it has not shown already. */
@@ -174,8 +174,8 @@ describe.each(VIEWS)('in $name', (view) => {
     const { page, complaints } = await site.browser(view);
     for (const [name, path, shows] of [
       ['sign-in', '/', 'API key'],
-      ['invitation', '/invitation#token=x', 'Accept the invitation'],
-      ['broken-invitation', '/invitation', 'This link is not whole'],
+      ['invitation', '/invitation#token=x', 'Accept invitation'],
+      ['broken-invitation', '/invitation', 'This link is incomplete'],
     ] as const) {
       await page.goto('about:blank');
       await page.goto(`${site.address}${path}`);
@@ -192,7 +192,7 @@ test('everything is reached by keyboard: the way past the navigation, a menu, a 
   await page.goto('/console/connections');
   await page.getByText('Nightly archive').waitFor();
   await page.keyboard.press('Tab');
-  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
   await page.keyboard.press('Enter');
   expect(await page.evaluate('document.activeElement.id')).toBe('main');
   const actions = page.getByRole('button', { name: 'Actions for Nightly archive' });
@@ -202,18 +202,18 @@ test('everything is reached by keyboard: the way past the navigation, a menu, a 
   await page.keyboard.press('Escape');
   await page.getByRole('menuitem', { name: 'Resume' }).waitFor({ state: 'detached' });
   await page.goto(`${connection}?tab=settings`);
-  const remove = page.getByRole('button', { name: 'Delete the connection' });
+  const remove = page.getByRole('button', { name: 'Delete connection' });
   await remove.focus();
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
-  await until(async () => (await page.evaluate('document.activeElement.textContent')) === 'Delete the connection');
+  await until(async () => (await page.evaluate('document.activeElement.textContent')) === 'Delete connection');
 }, 60_000);
 
 test('on a phone the navigation is a drawer, which goes with the page that is chosen', async () => {
   const { page } = await site.signedIn({ width: 390, height: 844 });
-  await page.getByRole('button', { name: 'Open the navigation' }).click();
+  await page.getByRole('button', { name: 'Open navigation' }).click();
   await page.getByRole('dialog').getByRole('link', { name: 'Connections' }).click();
   await page.getByRole('heading', { name: 'Connections', level: 1 }).waitFor();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
@@ -221,7 +221,7 @@ test('on a phone the navigation is a drawer, which goes with the page that is ch
 
 test('the scheme that is chosen is there before the first paint, and stays', async () => {
   const { page } = await site.signedIn({ scheme: 'light' });
-  await page.getByRole('button', { name: 'Switch to dark' }).click();
+  await page.getByRole('button', { name: 'Switch to dark mode' }).click();
   const scheme = 'document.documentElement.dataset.mantineColorScheme';
   expect(await page.evaluate(scheme)).toBe('dark');
   await page.goto('/console/profile', { waitUntil: 'commit' });

@@ -20,17 +20,17 @@ async function planned(source: object): Promise<string> {
   return id;
 }
 
-test('a custom run: planned, seen on the calendar, a chunk taken out, launched, watched to its end', async () => {
+test('a custom run: previewed, shown on the calendar, a chunk excluded, started, watched to its end', async () => {
   await planned({ streams: 2 });
-  await page.getByRole('textbox', { name: 'From' }).fill(day(27));
-  await page.getByLabel('To, inclusive').fill(day(0));
-  await page.getByRole('button', { name: 'Show what it would do' }).click();
-  await page.getByText('A run for each chunk of days.').waitFor();
+  await page.getByRole('textbox', { name: 'Start date' }).fill(day(27));
+  await page.getByLabel('End date (inclusive)').fill(day(0));
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByText('Starts one run per chunk').waitFor();
   expect(await page.locator('.calendar [data-state=run]').count()).toBe(28);
   await page.locator(`.calendar [data-day="${day(27)}"]`).click();
   expect(await page.locator('.calendar [data-state=run]').count()).toBe(21);
   await shoot(page, 'plan');
-  await page.getByRole('button', { name: 'Launch 3 chunks' }).click();
+  await page.getByRole('button', { name: 'Run 3 chunks' }).click();
   await page.getByText('3 chunks loaded').waitFor({ timeout: 30_000 });
   await shoot(page, 'plan-launched');
   const plan_id = new URL(page.url()).searchParams.get('plan')!;
@@ -47,28 +47,28 @@ test('a custom run: planned, seen on the calendar, a chunk taken out, launched, 
   expect(complaints).toEqual([]);
 }, 90_000);
 
-test('what is refused is told at its place, and a plan that has gone stale has to be made anew', async () => {
+test('a refused preview is reported, and an outdated one has to be refreshed', async () => {
   await planned({});
-  await page.getByRole('textbox', { name: 'From' }).fill(day(1));
-  await page.getByLabel('To, inclusive').fill(day(5));
-  await page.getByRole('button', { name: 'Show what it would do' }).click();
+  await page.getByRole('textbox', { name: 'Start date' }).fill(day(1));
+  await page.getByLabel('End date (inclusive)').fill(day(5));
+  await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByRole('alert').getByText('invalid_window').waitFor();
-  await page.getByRole('textbox', { name: 'From' }).fill(day(9));
-  await page.getByRole('button', { name: 'Show what it would do' }).click();
-  await page.getByRole('button', { name: 'Launch 1 chunk' }).waitFor();
-  await page.getByRole('textbox', { name: 'From' }).fill(day(19));
-  await page.getByText('The form was changed since').waitFor();
-  await page.getByRole('button', { name: 'Plan anew' }).click();
-  await page.getByRole('button', { name: /^Launch [23] chunks/ }).waitFor();
+  await page.getByRole('textbox', { name: 'Start date' }).fill(day(9));
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByRole('button', { name: 'Run 1 chunk' }).waitFor();
+  await page.getByRole('textbox', { name: 'Start date' }).fill(day(19));
+  await page.getByText('The settings have changed since this preview').waitFor();
+  await page.getByRole('button', { name: 'Refresh preview' }).click();
+  await page.getByRole('button', { name: /^Run [23] chunks/ }).waitFor();
 }, 60_000);
 
-test('failed chunks are run again', async () => {
+test('failed chunks are retried', async () => {
   const id = await planned({ fault: 'data' });
-  await page.getByRole('button', { name: 'Show what it would do' }).click();
-  await page.getByRole('button', { name: /^Launch/ }).click();
-  await page.getByRole('button', { name: /^Run \d chunks? again/ }).waitFor({ timeout: 30_000 });
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByRole('button', { name: /^Run \d chunks?/ }).click();
+  await page.getByRole('button', { name: /^Retry \d chunks?/ }).waitFor({ timeout: 30_000 });
   await shoot(page, 'plan-failed');
   const before = (await api.call('GET', `/connections/${id}/runs`)).body.length;
-  await page.getByRole('button', { name: /^Run \d chunks? again/ }).click();
+  await page.getByRole('button', { name: /^Retry \d chunks?/ }).click();
   await page.getByRole('link', { name: `#${before + 1}` }).waitFor();
 }, 90_000);

@@ -52,9 +52,9 @@ test('a run is stopped', async () => {
   await page.goto('/console/connections');
   await page.getByRole('button', { name: `Actions for ${connection.name}` }).click();
   await page.getByRole('menuitem', { name: 'Run now' }).click();
-  await page.getByText(`${connection.name} runs`).waitFor();
+  await page.getByText(`Run of ${connection.name} started`).waitFor();
   await page.getByRole('link', { name: connection.name }).click();
-  await page.getByRole('button', { name: 'Watch the run' }).click();
+  await page.getByRole('button', { name: 'View run' }).click();
   await page.getByRole('button', { name: 'Stop', exact: true }).click();
   await page.locator('.page-title').getByText('stopped').waitFor({ timeout: 30_000 });
   const run_id = new URL(page.url()).pathname.split('/').at(-1)!;
@@ -66,7 +66,7 @@ test('the network log is read, filtered, opened with its redactions, and downloa
   const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
   await runEnded(service, run_id);
   await page.goto(`/console/connections/${connection.id}/runs/${run_id}`);
-  await page.getByRole('button', { name: 'Read the log' }).click();
+  await page.getByRole('button', { name: 'View log' }).click();
   const rows = page.locator('.log-row');
   await rows.first().waitFor();
   const told = page.getByRole('region', { name: 'Network log' }).getByRole('status');
@@ -74,9 +74,9 @@ test('the network log is read, filtered, opened with its redactions, and downloa
   await page.getByRole('combobox', { name: 'Stream' }).click();
   await page.getByRole('option', { name: 'stream_2' }).click();
   await page.getByText('4 requests').waitFor();
-  await page.getByRole('searchbox', { name: 'Filter the log' }).fill('nothing-like-this');
+  await page.getByRole('searchbox', { name: 'Filter log' }).fill('nothing-like-this');
   await page.getByText('0 requests of 4').waitFor();
-  await page.getByRole('searchbox', { name: 'Filter the log' }).fill('stream_2');
+  await page.getByRole('searchbox', { name: 'Filter log' }).fill('stream_2');
   await rows.first().click();
   await page.locator('.log-details mark').first().waitFor();
   expect(await page.locator('body').innerText()).not.toInclude(SECRET);
@@ -96,7 +96,7 @@ test('a failed run is explained, with its code', async () => {
   await page.goto(`/console/connections/${connection.id}/runs/${run_id}`);
   const alert = page.getByRole('alert').first();
   await alert.waitFor();
-  expect(await alert.innerText()).toMatch(/credentials were refused[\s\S]*sample_auth/);
+  expect(await alert.innerText()).toMatch(/credentials were rejected[\s\S]*sample_auth/);
   await alert.getByRole('link', { name: /^Open / }).click();
   await page.getByRole('region', { name: 'Last test' }).waitFor();
 }, 60_000);
@@ -104,17 +104,17 @@ test('a failed run is explained, with its code', async () => {
 test('streams are deselected, masked and filtered, and saved', async () => {
   const connection = await pipeline({ rows: 10, streams: 2 });
   await page.goto(`/console/connections/${connection.id}?tab=streams`);
-  await page.getByRole('switch', { name: 'Load stream_2' }).press('Space');
+  await page.getByRole('switch', { name: 'Select stream_2' }).press('Space');
   await page.getByRole('button', { name: /^stream_1/ }).click();
   await page.getByRole('combobox', { name: 'Masking of name' }).click();
-  await page.getByRole('option', { name: 'Hashed', exact: true }).click();
+  await page.getByRole('option', { name: 'Hash', exact: true }).click();
   await page.getByRole('checkbox', { name: 'note' }).press('Space');
-  await page.getByRole('button', { name: 'Add a filter' }).click();
-  await page.getByRole('combobox', { name: 'Condition of the filter' }).click();
-  await page.getByRole('option', { name: 'is more than' }).click();
-  await page.getByRole('textbox', { name: 'Value of the filter' }).fill('5');
+  await page.getByRole('button', { name: 'Add filter' }).click();
+  await page.getByRole('combobox', { name: 'Filter condition' }).click();
+  await page.getByRole('option', { name: 'is greater than' }).click();
+  await page.getByRole('textbox', { name: 'Filter value' }).fill('5');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('The streams were saved').waitFor();
+  await page.getByText('Streams saved').waitFor();
   const { body } = await api.call('GET', `/connections/${connection.id}`);
   const [first, second] = body.streams;
   expect(second.selected).toBeFalse();
@@ -124,21 +124,21 @@ test('streams are deselected, masked and filtered, and saved', async () => {
   expect(complaints).toEqual([]);
 }, 90_000);
 
-test('the parameters of a source are checked while they are typed, saved, and tested anew', async () => {
+test('the parameters of a source are checked while they are typed, saved, and tested', async () => {
   const source = await make.source({ rows: 10 });
   await page.goto(`/console/sources/${source.id}`);
   const rows = page.getByRole('textbox', { name: 'Rows', exact: true });
   await rows.fill('100000001');
   await rows.blur();
-  await page.getByText('Should be 100000000 or less').waitFor();
+  await page.getByText('Must be 100000000 or less').waitFor();
   await rows.fill('25');
-  await page.getByRole('button', { name: 'Save and test' }).click();
-  await page.getByText('Saved').waitFor();
+  await page.getByRole('button', { name: 'Test and save' }).click();
+  await page.getByText(`${source.name} saved`).waitFor();
   const { body } = await api.call('GET', `/account_connectors/source/${source.id}`);
   expect(body.parameters.rows).toBe(25);
 }, 60_000);
 
-test('a schedule is shown with its next ticks before it is saved; one that cannot be is told at its field', async () => {
+test('a schedule is shown with its next runs before it is saved; an invalid one is reported at its field', async () => {
   const connection = await pipeline({ rows: 10 });
   await page.goto(`/console/connections/${connection.id}?tab=settings`);
   const preview = page.locator('.schedule-preview');
@@ -155,7 +155,7 @@ test('a schedule is shown with its next ticks before it is saved; one that canno
   await cron.fill('30 6 * * 1-5');
   await preview.locator('time').first().waitFor();
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('The settings were saved').waitFor();
+  await page.getByText('Settings saved').waitFor();
   const { body } = await api.call('GET', `/connections/${connection.id}`);
   expect(body.schedule).toMatchObject({ type: 'cron', cron_expression: '30 6 * * 1-5' });
   expect(complaints).toEqual([]);

@@ -19,7 +19,7 @@ const keyOf = async (key: string) => {
   return row!;
 };
 
-test('a key signs in, a wrong one is told with code and request id, and signing out ends it', async () => {
+test('a key signs in, a wrong one is refused with code and request id, and signing out ends it', async () => {
   const { page, complaints, context } = await site.browser();
   await page.goto('/console/profile');
   await page.getByRole('textbox', { name: 'API key' }).fill('nobody-has-this-key-0123456789');
@@ -73,23 +73,23 @@ test('an expired key leads to sign-in with the reason; the page comes back with 
   expect(complaints).toEqual([]);
 }, 60_000);
 
-test('a replaced key is shown once, signs the console in, and the former one can end at once', async () => {
+test('a rotated key is shown once, signs the console in, and the old one can be revoked immediately', async () => {
   const key = await api.keyWith([]);
   const { page, complaints } = await site.signedIn({}, key);
   await page.goto('/console/profile');
   await page.getByText(/\d+ days? left/).waitFor();
   await page.getByRole('button', { name: 'Rotate' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByRole('combobox', { name: 'The present key' }).click();
-  await page.getByRole('option', { name: 'It ends at once' }).click();
-  await dialog.getByRole('button', { name: 'Replace the key' }).click();
+  await dialog.getByRole('combobox', { name: 'Current key' }).click();
+  await page.getByRole('option', { name: 'Revoke immediately' }).click();
+  await dialog.getByRole('button', { name: 'Rotate key' }).click();
   const field = dialog.getByRole('textbox', { name: 'API key' });
   await field.waitFor();
   const made = await field.inputValue();
   expect(made).toMatch(/^dpm_/);
   expect((await api.as(key)('GET', '/users/me')).status).toBe(401);
   expect((await api.as(made)('GET', '/users/me')).status).toBe(200);
-  await dialog.getByRole('button', { name: 'I have kept it' }).click();
+  await dialog.getByRole('button', { name: 'I saved my key' }).click();
   await page.getByText(made.slice(0, 16)).first().waitFor();
   await page.reload();
   await page.getByRole('heading', { name: 'Profile' }).waitFor();
@@ -97,11 +97,11 @@ test('a replaced key is shown once, signs the console in, and the former one can
   expect(complaints).toEqual([]);
 }, 60_000);
 
-test('an invitation is taken by its link: the key is shown once and signs in', async () => {
+test('an invitation is accepted by its link: the key is shown once and signs in', async () => {
   const { body } = await api.call('POST', '/users', { email: 'grace@example.org', full_name: 'Grace Hopper' });
   const { page, complaints } = await site.browser();
   await page.goto(body.invite_link);
-  await page.getByRole('button', { name: 'Accept the invitation' }).click();
+  await page.getByRole('button', { name: 'Accept invitation' }).click();
   const field = page.getByRole('textbox', { name: 'Your API key' });
   await field.waitFor();
   expect(await field.inputValue()).toMatch(/^dpm_/);
@@ -111,12 +111,12 @@ test('an invitation is taken by its link: the key is shown once and signs in', a
   expect(new URL(page.url()).hash).toBe('');
   await page.goto(body.invite_link);
   await page.reload();
-  await page.getByRole('button', { name: 'Accept the invitation' }).click();
+  await page.getByRole('button', { name: 'Accept invitation' }).click();
   await page.getByText('invalid_invitation').waitFor();
   expect(complaints).toEqual([]);
 }, 60_000);
 
-test('a lost connection is told, keeps what was typed, and recovers by itself', async () => {
+test('an unreachable service is announced, keeps unsaved input, and recovers by itself', async () => {
   const connection = await make.connection({ name: 'Reachable' });
   const { page, context } = await site.signedIn();
   await page.goto(`/console/connections/${connection.id}?tab=settings`);
@@ -138,13 +138,13 @@ test('a picture is uploaded, and one that is none is refused with the reason', a
   await page.goto('/console/profile');
   const input = page.locator('input[type=file]');
   await input.setInputFiles({ name: 'portrait.png', mimeType: 'image/png', buffer: Buffer.from('no picture') });
-  await page.getByText('The picture was not taken').waitFor();
+  await page.getByText('Upload failed').waitFor();
   const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
   await input.setInputFiles({ name: 'portrait.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') });
   await until(async () => (await page.locator('.avatar img').count()) >= 2);
 }, 60_000);
 
-test('who may not, sees what he may not do, and is told by the service all the same', async () => {
+test('buttons without permission are disabled', async () => {
   const connection = await make.connection();
   const { page } = await site.signedIn({}, await api.keyWith([]));
   await page.goto(`/console/connections/${connection.id}`);

@@ -48,37 +48,37 @@ test('a pipeline from nothing: source, streams, destination, schedule, first run
   await atStep('Source');
   expect(await page.getByRole('button', { name: 'Next' }).isDisabled()).toBe(true);
   await shoot(page, 'wizard-gallery');
-  await visible().getByRole('searchbox', { name: 'Search systems' }).fill('demo');
+  await visible().getByRole('searchbox', { name: 'Search connectors' }).fill('demo');
   await visible().locator('button.connector-card').first().click();
   await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('Shop');
   await visible().getByRole('textbox', { name: 'Rows' }).fill('500');
-  await visible().getByRole('button', { name: 'Test and make' }).click();
+  await visible().getByRole('button', { name: 'Test and save' }).click();
   await visible().getByRole('radio', { name: 'Shop' }).waitFor();
   await page.locator('.steps small').getByText('Shop').waitFor();
   await shoot(page, 'wizard-source');
   await next();
 
   await atStep('Streams');
-  await visible().getByRole('checkbox', { name: 'Load orders' }).waitFor();
+  await visible().getByRole('checkbox', { name: 'Select orders' }).waitFor();
   await visible()
     .getByRole('button', { name: /^users/ })
     .click();
-  await visible().getByRole('textbox', { name: 'Name of email at the destination' }).fill('contact');
+  await visible().getByRole('textbox', { name: 'Destination name of email' }).fill('contact');
   await visible().getByRole('combobox', { name: 'Masking of email' }).click();
-  await page.getByRole('option', { name: 'Hashed', exact: true }).click();
+  await page.getByRole('option', { name: 'Hash', exact: true }).click();
   await shoot(page, 'wizard-streams');
   await visible()
     .getByRole('button', { name: /^users/ })
     .click();
-  await visible().getByRole('checkbox', { name: 'Load events' }).uncheck();
+  await visible().getByRole('checkbox', { name: 'Select events' }).uncheck();
   await next();
 
   await atStep('Destination');
-  await visible().getByRole('searchbox', { name: 'Search systems' }).fill('PostgreSQL');
+  await visible().getByRole('searchbox', { name: 'Search connectors' }).fill('PostgreSQL');
   await visible().locator('button.connector-card').first().click();
   await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('Warehouse');
   await fillPostgres(warehouse.url);
-  await visible().getByRole('button', { name: 'Test and make' }).click();
+  await visible().getByRole('button', { name: 'Test and save' }).click();
   await page.locator('.steps small').getByText('Warehouse').waitFor();
   await shoot(page, 'wizard-destination');
   await next();
@@ -92,9 +92,9 @@ test('a pipeline from nothing: source, streams, destination, schedule, first run
   await next();
 
   await atStep('Review');
-  await visible().getByRole('textbox', { name: 'Schema at the destination' }).fill('shop');
+  await visible().getByRole('textbox', { name: 'Destination schema' }).fill('shop');
   await shoot(page, 'wizard-review');
-  await visible().getByRole('button', { name: 'Make and run' }).click();
+  await visible().getByRole('button', { name: 'Create and run' }).click();
   await page.getByRole('heading', { name: 'Run #1' }).waitFor();
   await page.locator('.page-title').getByText('succeeded').waitFor({ timeout: 30_000 });
 
@@ -109,18 +109,18 @@ test('a pipeline from nothing: source, streams, destination, schedule, first run
   expect(complaints).toEqual([]);
 }, 120_000);
 
-test('what was typed outlasts a step back, another page, a refusal, and a session that ends', async () => {
+test('unsaved input outlasts a step back, another page, a refusal, and a session that ends', async () => {
   const source = await make.source({ streams: 3 });
   const destination = await make.destination();
   await make.connection({ name: 'Taken' });
   await page.goto('/console/connections/new');
   await choose(source.name);
   await next();
-  await visible().getByRole('checkbox', { name: 'Load stream_2' }).uncheck();
+  await visible().getByRole('checkbox', { name: 'Select stream_2' }).uncheck();
   await page.getByRole('link', { name: 'Overview' }).first().click();
   await page.goto('/console/connections/new?step=streams');
-  await visible().getByRole('checkbox', { name: 'Load stream_2' }).waitFor();
-  expect(await visible().getByRole('checkbox', { name: 'Load stream_2' }).isChecked()).toBe(false);
+  await visible().getByRole('checkbox', { name: 'Select stream_2' }).waitFor();
+  expect(await visible().getByRole('checkbox', { name: 'Select stream_2' }).isChecked()).toBe(false);
   await next();
   await choose(destination.name);
   await next();
@@ -129,18 +129,18 @@ test('what was typed outlasts a step back, another page, a refusal, and a sessio
   await page.goBack();
   await atStep('Schedule');
   await next();
-  await visible().getByRole('button', { name: 'Make and run' }).click();
+  await visible().getByRole('button', { name: 'Create and run' }).click();
   await visible().getByRole('alert').getByText('duplicate_name').waitFor();
   await shoot(page, 'wizard-refused');
   await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('After the session');
 
   await page.context().clearCookies();
-  await visible().getByRole('button', { name: 'Make and run' }).click();
+  await visible().getByRole('button', { name: 'Create and run' }).click();
   await page.getByRole('textbox', { name: 'API key' }).fill(service.api_key);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('textbox', { name: 'API key' }).waitFor({ state: 'detached' });
   expect(await visible().getByRole('textbox', { name: 'Name', exact: true }).inputValue()).toBe('After the session');
-  await visible().getByRole('button', { name: 'Make and run' }).click();
+  await visible().getByRole('button', { name: 'Create and run' }).click();
   await page.getByRole('heading', { name: 'Run #1' }).waitFor();
   const made = await connectionNamed('After the session');
   const selected = made.streams.filter((one: { selected: boolean }) => one.selected);
@@ -164,65 +164,65 @@ test('by keyboard alone: a source, a stream left out, and the way back', async (
   // The step that comes has the focus, so that Tab goes on from there.
   await until(() => page.evaluate<boolean>("document.activeElement.classList.contains('wizard-panel')"));
   const stream = visible()
-    .getByRole('checkbox', { name: /^Load / })
+    .getByRole('checkbox', { name: /^Select / })
     .first();
   await stream.focus();
   await page.keyboard.press('Space');
   expect(await stream.isChecked()).toBe(false);
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  await visible().getByRole('button', { name: 'Add a filter' }).waitFor();
+  await visible().getByRole('button', { name: 'Add filter' }).waitFor();
   await page.getByRole('button', { name: 'Back' }).focus();
   await page.keyboard.press('Enter');
   await atStep('Source');
 }, 60_000);
 
-test('a source that fails its test is put right within the wizard', async () => {
+test('a source that fails its test is fixed within the wizard', async () => {
   await page.goto('/console/connections/new');
-  await visible().getByText('A new source').click();
-  await visible().getByRole('searchbox', { name: 'Search systems' }).fill('PostgreSQL');
+  await visible().getByText('New source').click();
+  await visible().getByRole('searchbox', { name: 'Search connectors' }).fill('PostgreSQL');
   await visible().locator('button.connector-card').first().click();
-  await visible().getByRole('button', { name: 'Test and make' }).click();
-  await visible().getByText('Host is needed').waitFor();
+  await visible().getByRole('button', { name: 'Test and save' }).click();
+  await visible().getByText('Enter a value for Host').waitFor();
   await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('Wide');
   await fillPostgres(wide.url);
   await visible().getByLabel('Password', { exact: true }).fill('wrong');
-  await visible().getByRole('button', { name: 'Test and make' }).click();
+  await visible().getByRole('button', { name: 'Test and save' }).click();
   await visible().locator('.checks [data-status=failed]').waitFor();
   expect(await page.getByRole('button', { name: 'Next' }).isDisabled()).toBe(true);
   await shoot(page, 'wizard-failed-test');
   await visible()
     .getByLabel('Password', { exact: true })
     .fill(String(postgresParameters(wide.url).password));
-  await visible().getByRole('button', { name: 'Save and test' }).click();
+  await visible().getByRole('button', { name: 'Test and save' }).click();
   await visible().locator('.checks [data-status=failed]').waitFor({ state: 'detached' });
   expect(await page.getByRole('button', { name: 'Next' }).isEnabled()).toBe(true);
 }, 60_000);
 
-test('a thousand streams: in the page are those in sight; many are set at once', async () => {
+test('a thousand streams: only visible ones are in the DOM; bulk edit changes many', async () => {
   await next();
   await visible().getByText('All 1000').waitFor({ timeout: 60_000 });
   expect(await visible().locator('.stream-rows > li').count()).toBeLessThan(60);
   await visible().getByRole('searchbox', { name: 'Search streams' }).fill('t_99');
-  await visible().getByText('11 streams of 11 in sight chosen').waitFor();
-  await visible().getByRole('button', { name: 'Set many at once' }).click();
-  const bulk = visible().getByRole('group', { name: 'Settings for many streams' });
-  await bulk.getByRole('combobox', { name: 'Read' }).click();
+  await visible().getByText('11 of 11 streams selected').waitFor();
+  await visible().getByRole('button', { name: 'Bulk edit' }).click();
+  const bulk = visible().getByRole('group', { name: 'Bulk edit settings' });
+  await bulk.getByRole('combobox', { name: 'Sync mode' }).click();
   await page.getByRole('option', { name: 'incremental' }).click();
-  await bulk.getByRole('combobox', { name: 'Cursor' }).fill('changed');
-  await bulk.getByRole('combobox', { name: 'Mask a field' }).fill('email');
+  await bulk.getByRole('combobox', { name: 'Cursor field' }).fill('changed');
+  await bulk.getByRole('combobox', { name: 'Field to mask' }).fill('email');
   await page.keyboard.press('Escape');
-  await bulk.getByRole('combobox', { name: 'How it is masked' }).click();
-  await page.getByRole('option', { name: 'Blanked' }).click();
+  await bulk.getByRole('combobox', { name: 'Masking' }).click();
+  await page.getByRole('option', { name: 'Redact' }).click();
   await shoot(page, 'wizard-bulk');
-  await bulk.getByRole('button', { name: 'Set for 11 streams' }).click();
+  await bulk.getByRole('button', { name: 'Apply to 11 streams' }).click();
   const line = visible().getByRole('button', { name: /^public\.t_990/ });
-  expect(await line.innerText()).toContain('incremental, append dedup · by changed · 3 of 3 fields · 1 masked');
+  expect(await line.innerText()).toContain('Incremental, append dedup · cursor changed · 3 of 3 fields · 1 masked');
   await visible().getByRole('searchbox', { name: 'Search streams' }).fill('');
-  await visible().getByText('1,000 streams of 1000 in sight chosen').waitFor();
+  await visible().getByText('1,000 of 1,000 streams selected').waitFor();
   await visible()
-    .getByRole('checkbox', { name: /in sight chosen/ })
+    .getByRole('checkbox', { name: /streams selected/ })
     .uncheck();
-  await visible().getByText('0 streams of 1000 in sight chosen').waitFor();
+  await visible().getByText('0 of 1,000 streams selected', { exact: true }).waitFor();
   expect(complaints).toEqual([]);
 }, 120_000);

@@ -1,4 +1,4 @@
-/** A user's picture, or his initials. */
+/** A user's picture, or initials without one. */
 export function Avatar({ name, url, size = 'md' }: { name: string; url: string | null; size?: 'md' | 'lg' }) {
   const initials = name
     .split(/\s+/)

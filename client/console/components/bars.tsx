@@ -2,57 +2,65 @@ import { useElementSize } from '@mantine/hooks';
 
 export interface Bar {
   key: string;
-  /** Under the axis, for some of the bars. */
+  /** Below the axis; only some bars show theirs. */
   label: string;
-  /** What it is, for who points at it and for screen readers: `20 Jan: 1,200 rows`. */
+  /** Tooltip and text for screen readers: `20 Jan: 1,200 rows`. */
   title: string;
-  /** From the bottom up. */
+  /** Stacked from the bottom up. */
   parts: { value: number; tone: 'accent' | 'good' | 'bad' | 'warn' | 'busy' | 'calm' }[];
 }
 
 interface BarsProps {
-  /** Of the whole, for screen readers. */
+  /** Names the chart for screen readers. */
   label: string;
   bars: Bar[];
-  /** How values are written at the axis. */
+  /** Formats the values on the axis. */
   format: (value: number) => string;
   height?: number;
 }
 
-/** Before it is measured. */
-const USUAL_WIDTH = 600;
+/** Used until the element is measured. */
+const DEFAULT_WIDTH = 600;
 const RIGHT = 14;
-const LEFT = 54;
+const MIN_LEFT = 54;
+const LABEL_GAP = 8;
+/** Of one character in an axis label. */
+const CHARACTER_WIDTH = 6.2;
 const FOOT = 20;
 const TOP = 8;
 
-/** A bar chart. Its numbers are a table for who does not see it. */
+/** A bar chart, with its values as a list for screen readers. */
 export function Bars({ label, bars, format, height = 170 }: BarsProps) {
   const { ref, width: measured } = useElementSize<HTMLElement>();
-  const whole = measured || USUAL_WIDTH;
+  const whole = measured || DEFAULT_WIDTH;
   const top = niceTop(Math.max(0, ...bars.map(sum)));
   const plot = height - FOOT - TOP;
-  const step = (whole - LEFT - RIGHT) / Math.max(1, bars.length);
+  const ticks = [0, 0.5, 1].map((part) => ({ value: top * part, label: format(top * part) }));
+  const left = Math.max(
+    MIN_LEFT,
+    LABEL_GAP + CHARACTER_WIDTH * Math.max(...ticks.map(({ label: text }) => text.length)),
+  );
+  const step = (whole - left - RIGHT) / Math.max(1, bars.length);
   const width = Math.min(step * 0.72, 34);
   const y = (value: number) => TOP + plot * (1 - value / top);
   const every = Math.ceil(bars.length / Math.max(2, Math.floor(whole / 80)));
   return (
     <figure className="chart" ref={ref}>
       <svg viewBox={`0 0 ${whole} ${height}`} aria-hidden="true">
-        {[0, 0.5, 1].map((part) => (
-          <g key={part}>
-            <line className="chart-line" x1={LEFT} x2={whole - RIGHT} y1={y(top * part)} y2={y(top * part)} />
-            <text className="chart-label" x={LEFT - 8} y={y(top * part) + 4} textAnchor="end">
-              {format(top * part)}
+        {ticks.map(({ value, label: text }) => (
+          <g key={value}>
+            <line className="chart-line" x1={left} x2={whole - RIGHT} y1={y(value)} y2={y(value)} />
+            <text className="chart-label" x={left - LABEL_GAP} y={y(value) + 4} textAnchor="end">
+              {text}
             </text>
           </g>
         ))}
         {bars.map((bar, index) => {
-          const x = LEFT + index * step + (step - width) / 2;
+          const x = left + index * step + (step - width) / 2;
           return (
             <g key={bar.key} className="chart-bar">
               <title>{bar.title}</title>
-              <rect className="chart-hover" x={LEFT + index * step} y={TOP} width={step} height={plot} />
+              <rect className="chart-hover" x={left + index * step} y={TOP} width={step} height={plot} />
               {stacked(bar).map(({ tone, from, to }) => (
                 <rect
                   key={tone}
@@ -97,7 +105,7 @@ function stacked({ parts }: Bar) {
   });
 }
 
-/** A round number, so that the half of it reads well too. */
+/** A round maximum whose half is round as well. */
 function niceTop(value: number): number {
   if (value <= 0) return 2;
   const power = 10 ** Math.floor(Math.log10(value));

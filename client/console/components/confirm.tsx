@@ -2,19 +2,19 @@ import { Button, Modal } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 
 interface ConfirmProps {
-  /** Of the dialog, a question: `Delete the connection?` */
+  /** Title of the dialog, a question: `Delete “Orders”?` */
   title: string;
-  /** What will be lost. */
+  /** The consequences. */
   children: ReactNode;
-  /** On the button that does it. */
+  /** Label of the confirming button. */
   action: string;
   danger?: boolean;
   onConfirm: () => void;
-  /** What opens the dialog. */
+  /** Renders the button that opens the dialog. */
   trigger: (open: () => void) => ReactNode;
 }
 
-/** Asks before something that cannot be undone. */
+/** Asks for confirmation before an action that cannot be undone. */
 export function Confirm({ title, children, action, danger = true, onConfirm, trigger }: ConfirmProps) {
   const [isOpen, setOpen] = useState(false);
   const close = () => setOpen(false);

@@ -2,12 +2,12 @@ import { Button, TextInput } from '@mantine/core';
 import { type ReactNode, useRef, useState } from 'react';
 import { Icon } from './icon.tsx';
 
-/** Text to be copied, shown in full. */
+/** Read-only text with a copy button. */
 export function CopyField({ label, description, value }: { label: string; description?: ReactNode; value: string }) {
   const [isCopied, setCopied] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   const copy = () => {
-    // Without TLS there is no clipboard: the text is selected, for the keyboard to copy.
+    // The clipboard needs TLS. Without it, the text is at least selected for the keyboard shortcut.
     input.current?.select();
     void navigator.clipboard?.writeText(value).then(() => setCopied(true));
   };

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { Icon, type IconName } from './icon.tsx';
 
-/** Where there is nothing yet: what it would be, and how to come by it. */
+/** An empty state: what belongs here, and the next step. */
 export const Empty = ({ icon, title, children }: { icon: IconName; title: string; children?: ReactNode }) => (
   <div className="empty">
     <span className="empty-icon">

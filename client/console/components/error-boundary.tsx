@@ -1,7 +1,7 @@
 import { Component, type ReactNode } from 'react';
 import { Failure } from './failure.tsx';
 
-/** A page that cannot be drawn, or not loaded after the service was replaced, does not take the console with it. */
+/** Contains a page that fails to render, or whose chunk is gone after an upgrade of the service. */
 export class ErrorBoundary extends Component<{ children: ReactNode }, { error: unknown }> {
   override state: { error: unknown } = { error: null };
 
@@ -11,8 +11,6 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { error: u
 
   override render() {
     if (this.state.error === null) return this.props.children;
-    return (
-      <Failure title="This page cannot be shown" error={this.state.error} retry={() => window.location.reload()} />
-    );
+    return <Failure title="This page failed to load" error={this.state.error} retry={() => window.location.reload()} />;
   }
 }

@@ -3,14 +3,14 @@ import { isApiError } from '../../api.ts';
 import { ServiceError } from '../session.ts';
 import { Icon } from './icon.tsx';
 
-/** What went wrong, in the service's words, with the code and the request id that its operator asks for. */
+/** An error with its code and request id, which operators need to find it in the log. */
 export function Failure({ error, title, retry }: { error: unknown; title?: string; retry?: () => void }) {
   const { message, code, request_id } = describe(error);
   return (
     <Alert
       color="red"
       icon={<Icon name="alert" />}
-      title={title ?? 'That did not work'}
+      title={title ?? 'Something went wrong'}
       role="alert"
       className="failure"
     >
@@ -23,13 +23,13 @@ export function Failure({ error, title, retry }: { error: unknown; title?: strin
         )}
         {request_id !== null && (
           <>
-            {' · '}request <code>{request_id}</code>
+            {' · '}Request <code>{request_id}</code>
           </>
         )}
       </p>
       {retry && (
         <Button size="xs" variant="default" onClick={retry}>
-          Try again
+          Retry
         </Button>
       )}
     </Alert>
@@ -38,7 +38,7 @@ export function Failure({ error, title, retry }: { error: unknown; title?: strin
 
 export function describe(error: unknown): { message: string; code: string | null; request_id: string | null } {
   if (isApiError(error) || error instanceof ServiceError) {
-    const message = error.code === 'network_error' ? 'The service cannot be reached' : error.message;
+    const message = error.code === 'network_error' ? 'Can’t reach the service' : error.message;
     return { message, code: error.code, request_id: error.request_id };
   }
   return { message: error instanceof Error ? error.message : String(error), code: null, request_id: null };

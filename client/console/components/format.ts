@@ -5,13 +5,13 @@ const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' });
 
 /** `12,345` */
-export const count = (value: number) => whole.format(value);
+export const formatCount = (value: number) => whole.format(value);
 /** `12.3K` */
-export const compact = (value: number) => short.format(value);
-/** `20 Jan 2026, 13:45:10`, in the browser's zone. */
-export const momentOf = (at: string) => moment.format(new Date(at));
+export const formatCompact = (value: number) => short.format(value);
+/** `20 Jan 2026, 13:45:10`, in the browser's time zone. */
+export const formatDateTime = (at: string) => moment.format(new Date(at));
 /** `20 Jan` of a day `2026-01-20`. */
-export const dayOf = (date: string) => day.format(new Date(`${date}T12:00:00`));
+export const formatDay = (date: string) => day.format(new Date(`${date}T12:00:00`));
 
 const UNITS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ['year', 31_536_000],
@@ -22,7 +22,7 @@ const UNITS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
 ];
 
 /** `5 min ago`, `in 2 days` */
-export function ago(at: string, now: number): string {
+export function formatRelativeTime(at: string, now: number): string {
   const seconds = Math.round((Date.parse(at) - now) / 1000);
   const found = UNITS.find(([, size]) => Math.abs(seconds) >= size);
   if (!found) return Math.abs(seconds) < 10 ? 'just now' : relative.format(seconds, 'second');
@@ -30,7 +30,7 @@ export function ago(at: string, now: number): string {
 }
 
 /** `850 ms`, `12.3 s`, `4 min 5 s`, `2 h 10 min` */
-export function duration(ms: number | null): string {
+export function formatDuration(ms: number | null): string {
   if (ms === null) return '–';
   if (ms < 1000) return `${ms} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
@@ -42,7 +42,7 @@ export function duration(ms: number | null): string {
 const SIZES = ['B', 'kB', 'MB', 'GB', 'TB'];
 
 /** `1.2 MB` */
-export function bytes(value: number): string {
+export function formatBytes(value: number): string {
   let rest = value;
   let size = 0;
   while (rest >= 1000 && size < SIZES.length - 1) {
@@ -53,4 +53,4 @@ export function bytes(value: number): string {
 }
 
 /** `1 row`, `2 rows` */
-export const plural = (value: number, noun: string) => `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+export const pluralize = (value: number, noun: string) => `${formatCount(value)} ${noun}${value === 1 ? '' : 's'}`;

@@ -1,4 +1,4 @@
-/** Drawn on 24 × 24 with a line of 2. */
+/** Paths on a 24 × 24 grid with 2 px strokes. */
 const PATHS = {
   add: 'M12 5v14M5 12h14',
   alert: 'M12 8v5m0 3.5v.01M10.3 4.2 2.7 17.5A2 2 0 0 0 4.4 20.5h15.2a2 2 0 0 0 1.7-3L13.7 4.2a2 2 0 0 0-3.4 0Z',
@@ -40,7 +40,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** For eyes only: what it means stands beside it, or in the label of its button. */
+/** Decorative: the text beside it or the label of its button carries the meaning. */
 export const Icon = ({ name, size = 18 }: { name: IconName; size?: number }) => (
   <svg className="icon" viewBox="0 0 24 24" width={size} height={size} aria-hidden="true" focusable="false">
     <path d={PATHS[name]} />

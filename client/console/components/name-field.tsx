@@ -4,13 +4,13 @@ interface NameFieldProps {
   value: string;
   onChange: (name: string) => void;
   disabled?: boolean;
-  /** What the service found, such as that it is taken. */
+  /** Error from the service, such as a duplicate name. */
   problem?: string | null | undefined;
-  /** False: that it is empty is not told yet. */
+  /** False to not report an empty name yet. */
   isChecked?: boolean;
 }
 
-/** What something is called; it needs to be called something. */
+/** The required name of a resource. */
 export const NameField = ({ value, onChange, disabled = false, problem, isChecked = true }: NameFieldProps) => (
   <TextInput
     label="Name"
@@ -18,7 +18,7 @@ export const NameField = ({ value, onChange, disabled = false, problem, isChecke
     maxLength={255}
     value={value}
     disabled={disabled}
-    error={isChecked && value.trim() === '' ? 'A name is needed' : problem}
+    error={isChecked && value.trim() === '' ? 'Enter a name' : problem}
     onChange={(event) => onChange(event.currentTarget.value)}
   />
 );

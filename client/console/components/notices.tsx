@@ -9,7 +9,7 @@ interface Notice {
   kind: 'success' | 'error';
   title: string;
   message: string;
-  /** Until somebody closes it; others go after a while. */
+  /** Stays until it is closed; other notices disappear by themselves. */
   stays: boolean;
 }
 
@@ -22,14 +22,14 @@ function show(notice: Omit<Notice, 'id'>): void {
   notices.set([...notices.get().slice(-3), { ...notice, id: count }]);
 }
 
-/** Tells in the corner that something was done. */
+/** Announces success in the corner. */
 export const notify = (title: string, message = ''): void => show({ kind: 'success', title, message, stays: false });
 
-/** Tells in the corner of a failure that the page itself shows. */
-export const notifyTrouble = (title: string, message: string): void =>
+/** Announces a failure that the page shows as well, so the notice disappears by itself. */
+export const notifyProblem = (title: string, message: string): void =>
   show({ kind: 'error', title, message, stays: false });
 
-/** Tells in the corner that something failed; it stays until it is closed. */
+/** Announces a failure in the corner; the notice stays until it is closed. */
 export function notifyFailure(title: string, error: unknown): void {
   const { message, code, request_id } = describe(error);
   const codes = [code, request_id && `request ${request_id}`].filter(Boolean).join(', ');
@@ -41,15 +41,15 @@ const dismiss = (id: number) => notices.set(notices.get().filter((one) => one.id
 export function Notices() {
   const shown = notices.use();
   return (
-    <div className="notices" role="region" aria-label="Notices" aria-live="polite">
+    <div className="notices" role="region" aria-label="Notifications" aria-live="polite">
       {shown.map((notice) => (
-        <OneNotice key={notice.id} {...notice} />
+        <NoticeCard key={notice.id} {...notice} />
       ))}
     </div>
   );
 }
 
-function OneNotice({ id, kind, title, message, stays }: Notice) {
+function NoticeCard({ id, kind, title, message, stays }: Notice) {
   useEffect(() => {
     if (stays) return undefined;
     const timer = setTimeout(() => dismiss(id), SHOWN_MS);
@@ -61,7 +61,7 @@ function OneNotice({ id, kind, title, message, stays }: Notice) {
       color={kind === 'error' ? 'red' : 'teal'}
       icon={<Icon name={kind === 'error' ? 'alert' : 'check'} />}
       onClose={() => dismiss(id)}
-      closeButtonProps={{ 'aria-label': 'Close the notice' }}
+      closeButtonProps={{ 'aria-label': 'Dismiss notification' }}
       withBorder
     >
       {message}

@@ -4,18 +4,18 @@ import { Icon } from './icon.tsx';
 
 interface PageProps {
   title: string;
-  /** Beside the title: a status. */
+  /** Beside the title, such as a status. */
   mark?: ReactNode;
-  /** Under the title. */
+  /** Below the title. */
   lead?: ReactNode;
-  /** At the right of the title: buttons. */
+  /** Buttons to the right of the title. */
   actions?: ReactNode;
-  /** Whence one comes. */
+  /** Link to the parent page. */
   back?: { href: string; label: string };
   children: ReactNode;
 }
 
-/** Every page: its name in the tab and as the one h1, what can be done at the right, the content below. */
+/** Frame of every page: sets the tab title and the one h1. */
 export function Page({ title, mark, lead, actions, back, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Data pipelines`;
@@ -43,7 +43,7 @@ export function Page({ title, mark, lead, actions, back, children }: PageProps) 
   );
 }
 
-/** A part of a page with a heading of its own. */
+/** A card with a heading. */
 export function Section(props: { title: string; lead?: ReactNode; actions?: ReactNode; children: ReactNode }) {
   const { title, lead, actions, children } = props;
   return (

@@ -1,13 +1,13 @@
 import { useEffect } from 'react';
 import { createStore } from '../store.ts';
-import { ago, momentOf } from './format.ts';
+import { formatDateTime, formatRelativeTime } from './format.ts';
 
 const now = createStore(Date.now());
 const TICK_MS = 10_000;
 let watchers = 0;
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** One clock for all of them. */
+/** One clock for every mounted RelativeTime. */
 function useNow(): number {
   useEffect(() => {
     watchers += 1;
@@ -23,13 +23,13 @@ function useNow(): number {
   return now.use();
 }
 
-/** A moment as its distance from now, with the moment itself for who points at it. */
+/** A time relative to now, with the full date in its tooltip. */
 export function RelativeTime({ at, never = '–' }: { at: string | null; never?: string }) {
   const current = useNow();
   if (at === null) return <>{never}</>;
   return (
-    <time dateTime={at} title={momentOf(at)}>
-      {ago(at, current)}
+    <time dateTime={at} title={formatDateTime(at)}>
+      {formatRelativeTime(at, current)}
     </time>
   );
 }

@@ -1,5 +1,5 @@
 import { toneOf, wordsOf } from './status.tsx';
-import { duration, momentOf } from './format.ts';
+import { formatDateTime, formatDuration } from './format.ts';
 
 interface StripRun {
   id: string;
@@ -9,27 +9,27 @@ interface StripRun {
   duration_ms: number | null;
 }
 
-const PLACES = 16;
+const SLOTS = 16;
 
-/** The last runs of a connection as one mark each, the newest at the right. */
+/** The latest runs of a connection as one mark each, the newest on the right. */
 export function RunStrip({ runs }: { runs: StripRun[] }) {
   return (
-    <span className="strip" role="img" aria-label={inWords(runs)}>
-      {Array.from({ length: PLACES - runs.length }, (_, index) => (
+    <span className="strip" role="img" aria-label={describeRuns(runs)}>
+      {Array.from({ length: SLOTS - runs.length }, (_, index) => (
         <i key={index} />
       ))}
       {runs.map((run) => (
         <i
           key={run.id}
           data-tone={toneOf(run.status)}
-          title={`#${run.number} ${wordsOf(run.status)}, ${momentOf(run.created_at)}, ${duration(run.duration_ms)}`}
+          title={`#${run.number} ${wordsOf(run.status)}, ${formatDateTime(run.created_at)}, ${formatDuration(run.duration_ms)}`}
         />
       ))}
     </span>
   );
 }
 
-function inWords(runs: StripRun[]): string {
+function describeRuns(runs: StripRun[]): string {
   if (runs.length === 0) return 'No runs yet';
   const counts = new Map<string, number>();
   for (const { status } of runs) counts.set(status, (counts.get(status) ?? 0) + 1);

@@ -2,11 +2,11 @@ import { TextInput } from '@mantine/core';
 import { Icon, type IconName } from './icon.tsx';
 
 interface SearchFieldProps {
-  /** For who does not see it: what is searched. */
+  /** Accessible name: what is searched. */
   label: string;
   placeholder?: string;
   icon?: IconName;
-  /** Takes the room that there is. */
+  /** Grows to fill the row. */
   isWide?: boolean;
   value: string;
   onChange: (text: string) => void;

@@ -1,13 +1,13 @@
 import { Loader, Skeleton } from '@mantine/core';
 
-/** Before anything is known. */
+/** Shown until the session is known. */
 export const Splash = () => (
   <main className="splash" aria-busy="true">
     <Loader aria-label="Loading" />
   </main>
 );
 
-/** In the shape of a page. */
+/** Placeholder in the shape of a page. */
 export const PageSkeleton = () => (
   <div className="page" aria-busy="true" role="status" aria-label="Loading">
     <Skeleton height={30} width={220} />

@@ -1,4 +1,3 @@
-/** A state as a word in its colour; the dot is for eyes, the word for all. */
 const TONES: Record<string, 'good' | 'bad' | 'warn' | 'busy' | 'calm'> = {
   active: 'good',
   healthy: 'good',
@@ -29,10 +28,17 @@ const TONES: Record<string, 'good' | 'bad' | 'warn' | 'busy' | 'calm'> = {
 
 export const toneOf = (status: string) => TONES[status] ?? 'calm';
 
-export const wordsOf = (status: string) => status.replaceAll('_', ' ');
+/** `partially_succeeded` as `partially succeeded` */
+export const wordsOf = (value: string) => value.replaceAll('_', ' ');
 
+/** `partially_succeeded` as `Partially succeeded` */
+export const labelOf = (value: string) => value.charAt(0).toUpperCase() + wordsOf(value).slice(1);
+
+const LABELS: Record<string, string> = { auto_disabled: 'Disabled', needs_reauth: 'Needs reauthentication' };
+
+/** A status with its colour as a dot. */
 export const Status = ({ value, label }: { value: string; label?: string }) => (
   <span className="status" data-tone={toneOf(value)}>
-    {label ?? wordsOf(value)}
+    {label ?? LABELS[value] ?? labelOf(value)}
   </span>
 );

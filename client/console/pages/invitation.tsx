@@ -8,43 +8,43 @@ import { Failure } from '../components/failure.tsx';
 import { Icon } from '../components/icon.tsx';
 import { signedOut, signIn, signOut } from '../session.ts';
 
-/** In the fragment, which no server sees. */
+/** The token is in the fragment, which is never sent to a server. */
 const tokenOf = (hash: string) => new URLSearchParams(hash.slice(1)).get('token');
 
-/** Takes an invitation: shows the API key, once, and signs in with it. Nothing happens before the button is pressed. */
+/** Accepts an invitation: shows the new API key once, then signs in with it. */
 export function InvitationPage() {
   const [token] = useState(() => tokenOf(window.location.hash));
   useEffect(() => {
     document.title = 'Invitation · Data pipelines';
   }, []);
   const accepting = useMutation({
-    mutationFn: async (accepted: string) => {
-      // Whoever was signed in here gives way.
+    mutationFn: async (invitation: string) => {
+      // Ends the session of another user in this browser.
       await signOut();
-      return client.users.acceptInvitation.mutate({ token: accepted });
+      return client.users.acceptInvitation.mutate({ token: invitation });
     },
   });
-  const made = accepting.data;
+  const accepted = accepting.data;
   return (
     <main className="sign-in">
       <div className="card sign-in-card">
         <span className="empty-icon">
-          <Icon name={made ? 'key' : 'users'} size={24} />
+          <Icon name={accepted ? 'key' : 'users'} size={24} />
         </span>
-        {made ? (
-          <KeyShown api_key={made.api_key} name={made.user.full_name} />
+        {accepted ? (
+          <NewKey api_key={accepted.api_key} name={accepted.user.full_name} />
         ) : token === null ? (
           <>
-            <h1>This link is not whole</h1>
-            <p className="dimmed">Open the link of your invitation as it was given to you, up to its end.</p>
+            <h1>This link is incomplete</h1>
+            <p className="dimmed">Copy the full link of your invitation and open it again.</p>
           </>
         ) : (
           <>
-            <h1>You are invited</h1>
-            <p className="dimmed">Accepting gives you an API key. It is shown once, and the link works once.</p>
-            {accepting.error && <Failure title="The invitation was not accepted" error={accepting.error} />}
+            <h1>You have been invited</h1>
+            <p className="dimmed">Accepting creates your API key. The key is shown once, and this link works once.</p>
+            {accepting.error && <Failure title="Invitation not accepted" error={accepting.error} />}
             <Button fullWidth loading={accepting.isPending} onClick={() => accepting.mutate(token)}>
-              Accept the invitation
+              Accept invitation
             </Button>
           </>
         )}
@@ -53,7 +53,7 @@ export function InvitationPage() {
   );
 }
 
-function KeyShown({ api_key, name }: { api_key: string; name: string }) {
+function NewKey({ api_key, name }: { api_key: string; name: string }) {
   const [, navigate] = useLocation();
   const queries = useQueryClient();
   const signing = useMutation({
@@ -61,20 +61,20 @@ function KeyShown({ api_key, name }: { api_key: string; name: string }) {
     onSuccess: async () => {
       await queries.resetQueries();
       signedOut.set(null);
-      // Away from the fragment, which would stay in the history.
+      // Replaces the entry whose fragment contains the token.
       navigate('/', { replace: true });
     },
   });
   return (
     <>
       <h1>Welcome, {name}</h1>
-      <Alert color="yellow" icon={<Icon name="alert" />} title="Keep this key now">
-        It is shown only this once, and is your way in for 90 days.
+      <Alert color="yellow" icon={<Icon name="alert" />} title="Save this key now">
+        It is shown only once and expires in 90 days.
       </Alert>
       <CopyField label="Your API key" value={api_key} />
-      {signing.error && <Failure title="You are not signed in" error={signing.error} />}
+      {signing.error && <Failure title="Sign-in failed" error={signing.error} />}
       <Button fullWidth loading={signing.isPending} onClick={() => signing.mutate()}>
-        I have kept it: sign in
+        I saved my key, sign in
       </Button>
     </>
   );

@@ -3,9 +3,9 @@ import { Empty } from '../components/empty.tsx';
 import { Page } from '../components/page.tsx';
 
 const NotFoundPage = () => (
-  <Page title="No such page">
-    <Empty icon="search" title="There is nothing at this address">
-      <Link href="/">Go to the overview</Link>
+  <Page title="Page not found">
+    <Empty icon="search" title="This page does not exist">
+      <Link href="/">Go to overview</Link>
     </Empty>
   </Page>
 );

@@ -7,15 +7,15 @@ import { Icon } from '../components/icon.tsx';
 import { reasonOf, signedOut, signIn } from '../session.ts';
 
 interface SignInProps {
-  /** The code of the refusal that led here. */
+  /** Error code of the request that led here. */
   reason: string;
-  /** Over a page whose state is to be kept. */
+  /** Covers a page whose state is kept. */
   over?: boolean;
-  /** Who had been signed in: somebody else must not see his page. */
-  formerly?: RouterOutputs['users']['me'];
+  /** The user of the ended session. Another user gets a fresh page. */
+  previousUser?: RouterOutputs['users']['me'];
 }
 
-export function SignInPage({ reason, over = false, formerly }: SignInProps) {
+export function SignInPage({ reason, over = false, previousUser }: SignInProps) {
   const [key, setKey] = useState('');
   const queries = useQueryClient();
   const heading = useId();
@@ -26,7 +26,7 @@ export function SignInPage({ reason, over = false, formerly }: SignInProps) {
     mutationFn: async () => {
       await signIn(key.trim());
       const me = await queries.fetchQuery(trpc.users.me.queryOptions(undefined, { staleTime: 0 }));
-      if (formerly && me.id !== formerly.id) window.location.reload();
+      if (previousUser && me.id !== previousUser.id) window.location.reload();
       signedOut.set(null);
       await queries.invalidateQueries();
     },
@@ -35,7 +35,7 @@ export function SignInPage({ reason, over = false, formerly }: SignInProps) {
     event.preventDefault();
     if (key.trim() !== '') signing.mutate();
   };
-  const told = reasonOf(reason);
+  const explanation = reasonOf(reason);
   const Root = over ? 'div' : 'main';
   return (
     <Root
@@ -49,13 +49,13 @@ export function SignInPage({ reason, over = false, formerly }: SignInProps) {
           <Icon name="key" size={24} />
         </span>
         <h1 id={heading}>Sign in</h1>
-        {told ? (
+        {explanation ? (
           <p role="status" className="sign-in-reason">
-            {told}
+            {explanation}
           </p>
         ) : (
           <p className="dimmed">
-            With your API key. The service prints the first one where it is started for the first time.
+            Use your API key. The service prints the first key when it starts for the first time.
           </p>
         )}
         <PasswordInput
@@ -67,7 +67,7 @@ export function SignInPage({ reason, over = false, formerly }: SignInProps) {
           data-autofocus
           autoFocus
         />
-        {signing.error && <Failure title="You are not signed in" error={signing.error} />}
+        {signing.error && <Failure title="Sign-in failed" error={signing.error} />}
         <Button type="submit" fullWidth loading={signing.isPending} disabled={key.trim() === ''}>
           Sign in
         </Button>

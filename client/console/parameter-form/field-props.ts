@@ -4,12 +4,12 @@ import type { Parameter } from './parameter-values.ts';
 export interface FieldProps {
   parameter: Parameter;
   value: unknown;
-  /** Value to label; of a free text they are proposals. */
+  /** Labels by value; suggestions for a free-text field. */
   options: Record<string, string>;
-  /** A secret is kept by the service already. */
+  /** The service already stores a secret here. */
   isStored: boolean;
   onChange: (value: unknown) => void;
-  /** What every kind of input takes. */
+  /** Props that every input takes. */
   frame: {
     name: string;
     label: string;
@@ -25,7 +25,7 @@ export interface FieldProps {
 
 export const isFilled = (value: unknown): boolean => value !== undefined && value !== null;
 
-/** As it stands in a field. */
+/** The text of a value in an input. */
 export const textOf = (value: unknown): string =>
   typeof value === 'string' ? value : isFilled(value) ? JSON.stringify(value, null, 2) : '';
 

@@ -4,19 +4,19 @@ import { trpc } from '../api.ts';
 import { Icon } from '../components/icon.tsx';
 import { textOf } from './field-props.ts';
 import { ParameterInput } from './parameter-input.tsx';
-import { MASK, type Parameter, type Values } from './parameter-values.ts';
+import { isEmpty, MASK, type Parameter, type ParameterValues } from './parameter-values.ts';
 import type { ParameterFormState } from './use-parameter-form.ts';
 import { useRemoteCheck } from './use-remote-check.ts';
 
 interface ParameterFieldProps {
   parameter: Parameter;
   form: ParameterFormState;
-  stored: Values;
+  stored: ParameterValues;
   account_connector_id: string | undefined;
   disabled: boolean;
 }
 
-/** One parameter: its input, what it could be, and what is wrong with it. */
+/** One parameter: its input, its possible values and its error. */
 export function ParameterField({ parameter, form, stored, account_connector_id, disabled }: ParameterFieldProps) {
   const { name, label, description, required, placeholder } = parameter;
   const check = useRemoteCheck(parameter, { account_connector_id, values: form.values, stored });
@@ -32,15 +32,15 @@ export function ParameterField({ parameter, form, stored, account_connector_id, 
   const marks = {
     none: undefined,
     invalid: undefined,
-    checking: <Loader size={14} aria-label="Asking the other side" />,
+    checking: <Loader size={14} aria-label="Checking…" />,
     valid: (
-      <span className="good" title="The other side takes this value">
+      <span className="good" title="Value accepted">
         <Icon name="check" size={16} />
       </span>
     ),
   };
   const error = form.problems[name] ?? check.message;
-  const byDefault = textOf(parameter.default);
+  const fallback = isEmpty(parameter.default) ? undefined : textOf(parameter.default);
   return (
     <ParameterInput
       parameter={parameter}
@@ -53,7 +53,7 @@ export function ParameterField({ parameter, form, stored, account_connector_id, 
         label,
         description,
         withAsterisk: required,
-        placeholder: placeholder ?? (byDefault === '' ? undefined : byDefault),
+        placeholder: placeholder ?? fallback,
         error,
         disabled,
         onBlur: () => form.touch(name),

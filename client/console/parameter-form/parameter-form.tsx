@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { isVisible, type Parameter, type Values } from './parameter-values.ts';
+import { isVisible, type Parameter, type ParameterValues } from './parameter-values.ts';
 import { ParameterField } from './parameter-field.tsx';
 import type { ParameterFormState } from './use-parameter-form.ts';
 
@@ -12,14 +12,14 @@ const GROUPS: Record<Parameter['group'], string> = {
 
 interface ParameterFormProps {
   form: ParameterFormState;
-  /** What is stored now; nothing of a connector that is still to be made. */
-  stored?: Values;
-  /** With it the other side is asked for possible values, and whether values would do. */
+  /** The stored parameters; none for a new connector. */
+  stored?: ParameterValues;
+  /** Of an existing connector, whose system then provides possible values and checks input. */
   account_connector_id?: string;
   disabled?: boolean;
 }
 
-/** Fields for a connector's parameters, made of the catalogue alone: by group, the advanced ones folded away. */
+/** Fields for a connector's parameters, by group, with the advanced ones collapsed. The catalog alone defines them. */
 export function ParameterForm({ form, stored = {}, account_connector_id, disabled = false }: ParameterFormProps) {
   const visible = form.parameters.filter((parameter) => isVisible(parameter, form));
   const groups = Object.keys(GROUPS) as Parameter['group'][];

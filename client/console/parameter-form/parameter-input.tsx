@@ -2,7 +2,7 @@ import { Autocomplete, MultiSelect, Select, Switch, TagsInput } from '@mantine/c
 import { type FieldProps, isFilled, listOf, textOf } from './field-props.ts';
 import { NumberField, SecretField, TextField } from './text-fields.tsx';
 
-/** The input that fits a parameter's type. */
+/** The input for a parameter's type. */
 export function ParameterInput(props: FieldProps) {
   const { parameter, value, options, frame, onChange } = props;
   const { type, secret } = parameter;
@@ -23,8 +23,8 @@ export function ParameterInput(props: FieldProps) {
       );
     }
     case 'enum': {
-      const chosen = isFilled(value) ? value : fallback;
-      return <Select {...frame} data={data} value={isFilled(chosen) ? textOf(chosen) : null} onChange={onChange} />;
+      const current = isFilled(value) ? value : fallback;
+      return <Select {...frame} data={data} value={isFilled(current) ? textOf(current) : null} onChange={onChange} />;
     }
     case 'multi_enum':
       return <MultiSelect {...frame} data={data} value={listOf(value)} onChange={onChange} />;

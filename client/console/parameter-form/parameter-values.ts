@@ -2,23 +2,23 @@ import type { RouterOutputs } from '../api.ts';
 
 export type Connector = RouterOutputs['connectors']['list'][number];
 export type Parameter = Connector['parameters'][number];
-/** By name, as the service takes them. Absent: nothing was typed. An object is kept as the text that is typed. */
-export type Values = Readonly<Record<string, unknown>>;
+/** By name, as the service takes them. A field without input is absent; an object is kept as its JSON text. */
+export type ParameterValues = Readonly<Record<string, unknown>>;
 
-/** How the service shows a secret that is stored; sent back it means: unchanged. */
+/** Stands in for a stored secret; sent back, it leaves the secret unchanged. */
 export const MASK = '**********';
 
 export const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 
-/** The value that counts: what is typed, else what the service would fill in. */
-export const effective = ({ name, default: fallback }: Parameter, values: Values): unknown =>
+/** The effective value: the input, or else the default. */
+export const effective = ({ name, default: fallback }: Parameter, values: ParameterValues): unknown =>
   values[name] === undefined ? fallback : values[name];
 
-/** Some parameters are asked for only while another one has a certain value. */
+/** Some parameters apply only while another one has a certain value. */
 export function isVisible(
   { visible_when }: Parameter,
-  all: { parameters: readonly Parameter[]; values: Values },
+  all: { parameters: readonly Parameter[]; values: ParameterValues },
 ): boolean {
   if (!visible_when) return true;
   const other = all.parameters.find(({ name }) => name === visible_when.parameter);
@@ -26,21 +26,21 @@ export function isVisible(
   return visible_when.equals.some((wanted) => wanted === effective(other, all.values));
 }
 
-/** What the schema alone can tell to be wrong with a value; null: nothing. */
+/** The error that the parameter's own definition finds in a value; null for none. */
 export function problemOf(parameter: Parameter, value: unknown): string | null {
-  if (isEmpty(value)) return parameter.required ? `${parameter.label} is needed` : null;
+  if (isEmpty(value)) return parameter.required ? `Enter a value for ${parameter.label}` : null;
   if (parameter.secret && value === MASK) return null;
   const { type, pattern, minimum, maximum } = parameter;
   if (type === 'integer' || type === 'number') {
     const number = Number(value);
-    if (Number.isNaN(number)) return 'Should be a number';
-    if (type === 'integer' && !Number.isInteger(number)) return 'Should be a whole number';
-    if (minimum !== null && number < minimum) return `Should be ${minimum} or more`;
-    if (maximum !== null && number > maximum) return `Should be ${maximum} or less`;
+    if (Number.isNaN(number)) return 'Enter a number';
+    if (type === 'integer' && !Number.isInteger(number)) return 'Enter a whole number';
+    if (minimum !== null && number < minimum) return `Must be ${minimum} or more`;
+    if (maximum !== null && number > maximum) return `Must be ${maximum} or less`;
   }
-  if (type === 'string' && pattern !== null && !matches(pattern, String(value))) return 'Has not the expected form';
+  if (type === 'string' && pattern !== null && !matches(pattern, String(value))) return 'Invalid format';
   if (type === 'object' && typeof value === 'string' && parsedObject(value) === null)
-    return 'Should be a JSON object: {"name": "value"}';
+    return 'Enter a JSON object, such as {"name": "value"}';
   return null;
 }
 
@@ -61,7 +61,7 @@ function parsedObject(text: string): object | null {
   }
 }
 
-/** One value as the service takes it. */
+/** A value as the service takes it. */
 export function wireValue({ type }: Parameter, value: unknown): unknown {
   if (type === 'integer' || type === 'number') return isEmpty(value) ? null : Number(value);
   if (type === 'object' && typeof value === 'string' && value !== MASK)
@@ -69,10 +69,10 @@ export function wireValue({ type }: Parameter, value: unknown): unknown {
   return value;
 }
 
-/** What is sent of a form: the visible parameters that differ from `stored`; emptied ones as null, back to the default. */
+/** The visible parameters that differ from `stored`. A cleared one is null, which restores the default. */
 export function changedValues(
-  all: { parameters: readonly Parameter[]; values: Values },
-  stored: Values,
+  all: { parameters: readonly Parameter[]; values: ParameterValues },
+  stored: ParameterValues,
 ): Record<string, unknown> {
   const changed = all.parameters.flatMap((parameter): [string, unknown][] => {
     const { name } = parameter;

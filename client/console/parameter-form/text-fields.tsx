@@ -2,14 +2,14 @@ import { NumberInput, PasswordInput, Textarea, TextInput } from '@mantine/core';
 import { type FieldProps, textOf } from './field-props.ts';
 import { MASK } from './parameter-values.ts';
 
-/** The catalogue does not say which texts have several lines. */
-const HAS_LINES = /definition|manifest|_ca$|sql|private_key/;
+/** The catalog does not mark multi-line texts. */
+const MULTILINE = /definition|manifest|_ca$|sql|private_key/;
 
 type Typed = { currentTarget: { value: string } };
 
 export function TextField({ parameter, value, frame, onChange }: FieldProps) {
   const typed = { value: textOf(value), onChange: (event: Typed) => onChange(event.currentTarget.value) };
-  if (parameter.type === 'object' || HAS_LINES.test(parameter.name)) {
+  if (parameter.type === 'object' || MULTILINE.test(parameter.name)) {
     return (
       <Textarea
         {...frame}
@@ -35,7 +35,7 @@ export function NumberField({ parameter, value, frame, onChange }: FieldProps) {
       {...(maximum !== null && { max: maximum })}
       value={typeof value === 'number' || typeof value === 'string' ? value : ''}
       onChange={onChange}
-      // What is too large is told, not changed under the hands of who types it.
+      // A number out of range gets an error, instead of changing while it is typed.
       clampBehavior="none"
       allowDecimal={type === 'number'}
       hideControls
@@ -43,12 +43,12 @@ export function NumberField({ parameter, value, frame, onChange }: FieldProps) {
   );
 }
 
-/** A stored secret is not shown: typing replaces it, and emptying the field brings the stored one back. */
+/** A stored secret is never shown. Typing replaces it; clearing the field keeps the stored one. */
 export function SecretField({ parameter, value, isStored, frame, onChange }: FieldProps) {
   const untouched = isStored ? MASK : '';
   const shared = {
     ...frame,
-    placeholder: isStored ? 'Stored. Type to replace it' : frame.placeholder,
+    placeholder: isStored ? 'Stored. Type to replace' : frame.placeholder,
     value: value === MASK ? '' : textOf(value),
     autoComplete: 'new-password',
     spellCheck: false,

@@ -1,24 +1,24 @@
 import { useState } from 'react';
-import { changedValues, isVisible, type Parameter, problemOf, type Values } from './parameter-values.ts';
+import { changedValues, isVisible, type Parameter, problemOf, type ParameterValues } from './parameter-values.ts';
 
 export interface ParameterFormState {
   parameters: readonly Parameter[];
-  values: Values;
+  values: ParameterValues;
   set(name: string, value: unknown): void;
-  /** By name: what is wrong with a field that was left, or with any after `check`. */
+  /** Errors by name, of fields that were left and, after `check`, of all. */
   problems: Record<string, string>;
   touch(name: string): void;
-  /** Shows every problem from now on. True: there is none. */
+  /** Shows all errors from now on. True if there are none. */
   check(): boolean;
-  /** What the service would be told. */
+  /** The parameters to send. */
   changed(): Record<string, unknown>;
-  /** Problems that the service found, by name; each is forgotten when its field is changed. */
+  /** Adds errors from the service, by name; each is dropped when its field changes. */
   refuse(problems: Record<string, string>): void;
 }
 
-/** The state of a form for a connector's parameters. `stored`: what they are now; secrets masked. */
-export function useParameterForm(parameters: readonly Parameter[], stored: Values = {}): ParameterFormState {
-  const [values, setValues] = useState<Values>(stored);
+/** State of a form for a connector's parameters. `stored` has the current ones, secrets masked. */
+export function useParameterForm(parameters: readonly Parameter[], stored: ParameterValues = {}): ParameterFormState {
+  const [values, setValues] = useState<ParameterValues>(stored);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState<Record<string, string>>({});
   const all = { parameters, values };
@@ -35,7 +35,7 @@ export function useParameterForm(parameters: readonly Parameter[], stored: Value
     values,
     set: (name, value) => {
       setValues((before) => ({ ...before, [name]: value }));
-      setRefused(({ [name]: _settled, ...rest }) => rest);
+      setRefused(({ [name]: _dropped, ...rest }) => rest);
     },
     problems: { ...refused, ...Object.fromEntries(shown) },
     touch: (name) => setTouched((before) => (before.has(name) ? before : new Set([...before, name]))),
@@ -48,7 +48,7 @@ export function useParameterForm(parameters: readonly Parameter[], stored: Value
   };
 }
 
-/** Nothing is typed, but there is a default. */
-const isDefaulted = (parameters: readonly Parameter[], name: string, values: Values) =>
+/** No input, but a default. */
+const isDefaulted = (parameters: readonly Parameter[], name: string, values: ParameterValues) =>
   values[name] === undefined &&
   parameters.some((one) => one.name === name && one.default !== undefined && one.default !== null);

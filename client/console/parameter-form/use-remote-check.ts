@@ -1,9 +1,9 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { client, trpc, type RouterOutputs } from '../api.ts';
-import { isEmpty, MASK, type Parameter, problemOf, type Values, wireValue } from './parameter-values.ts';
+import { isEmpty, MASK, type Parameter, problemOf, type ParameterValues, wireValue } from './parameter-values.ts';
 
-const PAUSE_MS = 600;
+const DEBOUNCE_MS = 600;
 
 export interface RemoteCheck {
   state: 'none' | 'checking' | 'valid' | 'invalid';
@@ -11,8 +11,7 @@ export interface RemoteCheck {
 }
 
 /**
- * Asks the service, and through it the other side, whether a value would do: after a pause in typing, and only where
- * there is an account connector to ask for.
+ * Checks a value against the connected system, after a pause in typing. Needs an existing account connector.
  */
 export function useRemoteCheck(
   parameter: Parameter,
@@ -20,20 +19,20 @@ export function useRemoteCheck(
     account_connector_id,
     values,
     stored,
-  }: { account_connector_id: string | undefined; values: Values; stored: Values },
+  }: { account_connector_id: string | undefined; values: ParameterValues; stored: ParameterValues },
 ): RemoteCheck {
   const value = values[parameter.name];
-  const [settled] = useDebouncedValue(JSON.stringify(wireValue(parameter, value) ?? null), PAUSE_MS);
+  const [settled] = useDebouncedValue(JSON.stringify(wireValue(parameter, value) ?? null), DEBOUNCE_MS);
   const isChanged = settled !== JSON.stringify(wireValue(parameter, stored[parameter.name]) ?? null);
-  const isWorthAsking = isChanged && !isEmpty(value) && value !== MASK && problemOf(parameter, value) === null;
-  const asked = useQuery({
+  const isCheckable = isChanged && !isEmpty(value) && value !== MASK && problemOf(parameter, value) === null;
+  const check = useQuery({
     queryKey: [
       ...trpc.account_connectors.validateParameter.mutationKey(),
       account_connector_id,
       parameter.name,
       settled,
     ],
-    enabled: account_connector_id !== undefined && isWorthAsking,
+    enabled: account_connector_id !== undefined && isCheckable,
     staleTime: 30_000,
     queryFn: ({ signal }): Promise<RouterOutputs['account_connectors']['validateParameter']> =>
       client.account_connectors.validateParameter.mutate(
@@ -45,9 +44,9 @@ export function useRemoteCheck(
         { signal },
       ),
   });
-  if (account_connector_id === undefined || !isWorthAsking) return { state: 'none', message: null };
-  if (asked.isFetching) return { state: 'checking', message: null };
-  if (!asked.data) return { state: 'none', message: null };
-  const [error] = asked.data.errors;
+  if (account_connector_id === undefined || !isCheckable) return { state: 'none', message: null };
+  if (check.isFetching) return { state: 'checking', message: null };
+  if (!check.data) return { state: 'none', message: null };
+  const [error] = check.data.errors;
   return error ? { state: 'invalid', message: error.message } : { state: 'valid', message: null };
 }

@@ -1,7 +1,7 @@
 import { type Schedule, ScheduleFields } from './schedule-fields.tsx';
 import { SchedulePreview, useSchedulePreview } from './schedule-preview.tsx';
 
-/** A schedule, and what it means while one types: in words, and when it comes next. */
+/** Fields of a schedule, with a live preview of its description and next runs. */
 export function ScheduleEditor({ value, onChange }: { value: Schedule; onChange: (value: Schedule) => void }) {
   const { problem } = useSchedulePreview(value);
   return (

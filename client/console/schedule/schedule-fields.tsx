@@ -17,17 +17,17 @@ const INTERVALS: [minutes: number, label: string][] = [
 ];
 const DAY_MINUTES = 1440;
 
-const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const ZONES = [...new Set(['UTC', here, ...Intl.supportedValuesOf('timeZone')])];
+const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const ZONES = [...new Set(['UTC', localZone, ...Intl.supportedValuesOf('timeZone')])];
 
 interface ScheduleFieldsProps {
   value: Schedule;
   onChange: (value: Schedule) => void;
-  /** By field, as the service found it. */
+  /** Errors of the service, by field. */
   problems?: Partial<Record<keyof Schedule, string>>;
 }
 
-/** When a connection runs: by hand, at an interval, or by cron. Fields of the other kinds are emptied. */
+/** When a connection runs. Switching the type clears the fields of the other types. */
 export function ScheduleFields({ value, onChange, problems = {} }: ScheduleFieldsProps) {
   const { type, interval_minutes, cron_expression, time_of_day, timezone } = value;
   const kind = type === 'interval' && time_of_day ? 'daily' : type;
@@ -44,9 +44,9 @@ export function ScheduleFields({ value, onChange, problems = {} }: ScheduleField
   return (
     <div className="stack">
       <SegmentedControl
-        aria-label="Kind of schedule"
+        aria-label="Schedule type"
         data={[
-          { value: 'manual', label: 'By hand' },
+          { value: 'manual', label: 'Manual' },
           { value: 'interval', label: 'Interval' },
           { value: 'daily', label: 'Daily' },
           { value: 'cron', label: 'Cron' },
@@ -58,7 +58,7 @@ export function ScheduleFields({ value, onChange, problems = {} }: ScheduleField
         <div className="fields">
           {kind === 'interval' && (
             <Select
-              label="How often"
+              label="Frequency"
               data={INTERVALS.map(([minutes, label]) => ({ value: String(minutes), label }))}
               value={String(interval_minutes)}
               error={problems.interval_minutes}
@@ -70,7 +70,7 @@ export function ScheduleFields({ value, onChange, problems = {} }: ScheduleField
           )}
           {kind === 'daily' && (
             <TextInput
-              label="At"
+              label="Time"
               type="time"
               value={time_of_day ?? ''}
               error={problems.time_of_day}

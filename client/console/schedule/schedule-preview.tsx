@@ -5,9 +5,9 @@ import { trpc } from '../api.ts';
 import { Icon } from '../components/icon.tsx';
 import type { Schedule } from './schedule-fields.tsx';
 
-const PAUSE_MS = 350;
+const DEBOUNCE_MS = 350;
 
-/** What a schedule would mean: in words, and when it comes next, in its own zone. */
+/** A schedule in words, with its next runs in its own time zone. */
 export function SchedulePreview({ schedule }: { schedule: Schedule }) {
   const { preview, problem } = useSchedulePreview(schedule);
   const zone = schedule.timezone ?? 'UTC';
@@ -26,9 +26,9 @@ export function SchedulePreview({ schedule }: { schedule: Schedule }) {
       </p>
       {!problem && preview && preview.next_runs.length > 0 && (
         <ol>
-          {preview.next_runs.map((tick) => (
-            <li key={tick}>
-              <time dateTime={tick}>{format.format(new Date(tick))}</time>
+          {preview.next_runs.map((run_at) => (
+            <li key={run_at}>
+              <time dateTime={run_at}>{format.format(new Date(run_at))}</time>
             </li>
           ))}
           <li className="dimmed">{zone}</li>
@@ -38,19 +38,19 @@ export function SchedulePreview({ schedule }: { schedule: Schedule }) {
   );
 }
 
-/** The service's word on a schedule, after a pause in typing. `problem`: why it cannot be. */
+/** The service's preview of a schedule, after a pause in typing. `problem` says why it is invalid. */
 export function useSchedulePreview(schedule: Schedule) {
-  const [settled] = useDebouncedValue(JSON.stringify(schedule), PAUSE_MS);
-  const asked = useQuery(
+  const [settled] = useDebouncedValue(JSON.stringify(schedule), DEBOUNCE_MS);
+  const query = useQuery(
     trpc.connections.previewSchedule.queryOptions(
       { schedule: JSON.parse(settled) as Schedule },
       { placeholderData: keepPreviousData, retry: false, staleTime: 30_000 },
     ),
   );
-  const error = asked.error && isApiError(asked.error) ? asked.error : null;
+  const error = query.error && isApiError(query.error) ? query.error : null;
   return {
-    preview: asked.data,
+    preview: query.data,
     problem: error && error.code !== 'network_error' ? error.message : null,
-    isSettled: settled === JSON.stringify(schedule) && !asked.isFetching,
+    isSettled: settled === JSON.stringify(schedule) && !query.isFetching,
   };
 }

@@ -4,12 +4,12 @@ import type { Tunnel, TunnelField, TunnelFormState } from './use-tunnel-form.ts'
 
 interface TunnelFieldsProps {
   form: TunnelFormState;
-  /** What is stored now; null of one that is still to be made. */
+  /** The stored tunnel; null for a new connector. */
   stored?: Tunnel | null;
   disabled?: boolean;
 }
 
-/** For a database that only an SSH server reaches: where that is, who logs in, with which key, and which key it shows. */
+/** Address, user, key and host key of the SSH server in front of a database. */
 export function TunnelFields({ form, stored = null, disabled = false }: TunnelFieldsProps) {
   const { values, set } = form;
   return (
@@ -17,12 +17,12 @@ export function TunnelFields({ form, stored = null, disabled = false }: TunnelFi
       <legend className="group-name">SSH tunnel</legend>
       <Switch
         label="Connect through an SSH tunnel"
-        description="For a database that is reached from an SSH server (jump host, bastion) alone"
+        description="For databases that are only reachable from an SSH server, such as a bastion host"
         checked={values.enabled}
         onChange={(event) => set({ enabled: event.currentTarget.checked })}
       />
       {values.enabled && <Server {...{ form, stored, disabled }} />}
-      {!values.enabled && stored && <p className="dimmed">The settings of the tunnel are kept while it is off.</p>}
+      {!values.enabled && stored && <p className="dimmed">The tunnel settings are kept while it is off.</p>}
     </fieldset>
   );
 }
@@ -34,7 +34,7 @@ function Server({ form, stored, disabled }: Required<TunnelFieldsProps>) {
     error: form.problems[field] ?? null,
     onBlur: () => form.touch(field),
   });
-  // A key belongs to a server: with another one, another key is no surprise.
+  // A host key belongs to its server, so a new server is expected to present a new key.
   const isMoved = stored !== null && (values.host.trim() !== stored.host || Number(values.port) !== stored.port);
   const move = (change: { host: string } | { port: number | string }) => {
     const isOld = values.host_key_fingerprint === (stored?.host_key_fingerprint ?? '');
@@ -67,7 +67,7 @@ function Server({ form, stored, disabled }: Required<TunnelFieldsProps>) {
         <TextInput
           {...frame('username')}
           label="SSH user"
-          description="Who logs in there; no shell is needed"
+          description="Needs no shell access"
           withAsterisk
           spellCheck={false}
           autoComplete="off"
@@ -77,11 +77,11 @@ function Server({ form, stored, disabled }: Required<TunnelFieldsProps>) {
         <TextInput
           {...frame('host_key_fingerprint')}
           className="wide"
-          label="Host key of the SSH server"
+          label="Host key fingerprint"
           description={
             values.host_key_fingerprint === ''
-              ? 'Left empty: the key of the first login is noted, and only that one is taken from then on'
-              : 'The only key that is taken from this server'
+              ? 'Leave empty to trust the key of the first login from then on'
+              : 'The only host key that is accepted from this server'
           }
           classNames={{ input: 'mono' }}
           spellCheck={false}
@@ -90,10 +90,10 @@ function Server({ form, stored, disabled }: Required<TunnelFieldsProps>) {
           onChange={(event) => set({ host_key_fingerprint: event.currentTarget.value })}
         />
       </div>
-      {isMoved && <p className="dimmed">Another server: the key that it shows at its first login is noted anew.</p>}
+      {isMoved && <p className="dimmed">New server: the host key of the first login will be trusted.</p>}
       <TunnelKey {...{ form, stored, disabled }} />
       <p className="dimmed">
-        Host and port of the database are looked up from there: <code>localhost</code> is the SSH server itself.
+        The database host and port are resolved from the SSH server, so <code>localhost</code> is the SSH server itself.
       </p>
     </>
   );

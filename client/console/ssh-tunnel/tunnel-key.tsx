@@ -12,33 +12,33 @@ interface TunnelKeyProps {
   disabled: boolean;
 }
 
-/** The key that logs in, and the line that the SSH server needs for it. */
+/** The SSH key, and the line that the SSH server needs for it. */
 export function TunnelKey({ form, stored, disabled }: TunnelKeyProps) {
-  const { values, set, made, setMade } = form;
-  const make = useAction(trpc.account_connectors.generateSshKey, { failed: null, refresh: [], after: setMade });
-  const isWanted = values.key === 'made' && made === null && !disabled;
-  const { mutate } = make;
+  const { values, set, generated, setGenerated } = form;
+  const generate = useAction(trpc.account_connectors.generateSshKey, {
+    failed: null,
+    refresh: [],
+    after: setGenerated,
+  });
+  const isWanted = values.key === 'generated' && generated === null && !disabled;
+  const { mutate } = generate;
   useEffect(() => {
     if (isWanted) mutate();
   }, [isWanted, mutate]);
-  const shown = values.key === 'made' ? made : values.key === 'stored' ? stored : null;
+  const shown = values.key === 'generated' ? generated : values.key === 'stored' ? stored : null;
   return (
     <div className="stack">
-      <Radio.Group label="Key that logs in" value={values.key} onChange={(key) => set({ key })}>
+      <Radio.Group label="SSH key" value={values.key} onChange={(key) => set({ key })}>
         <div className="stack tunnel-keys">
-          {stored && <Radio value="stored" label="The one that is stored" disabled={disabled} />}
-          <Radio
-            value="made"
-            label={stored ? 'A new one that the service makes' : 'One that the service makes'}
-            disabled={disabled}
-          />
-          <Radio value="own" label="One of your own" disabled={disabled} />
+          {stored && <Radio value="stored" label="Stored key" disabled={disabled} />}
+          <Radio value="generated" label={stored ? 'Generate a new key' : 'Generate a key'} disabled={disabled} />
+          <Radio value="own" label="Use your own key" disabled={disabled} />
         </div>
       </Radio.Group>
       {values.key === 'own' && (
         <Textarea
           label="Private key"
-          description="PEM or OpenSSH, without a passphrase. It is encrypted at once and never shown again"
+          description="PEM or OpenSSH format, without a passphrase. It is stored encrypted and never shown again"
           withAsterisk
           className="wide"
           classNames={{ input: 'mono' }}
@@ -55,11 +55,11 @@ export function TunnelKey({ form, stored, disabled }: TunnelKeyProps) {
           onChange={(event) => set({ private_key: event.currentTarget.value })}
         />
       )}
-      {values.key === 'made' && make.error && (
+      {values.key === 'generated' && generate.error && (
         <>
-          <Failure title="There is no key" error={make.error} />
-          <Button variant="default" className="fit" loading={make.isPending} onClick={() => mutate()}>
-            Make a key
+          <Failure title="Key not generated" error={generate.error} />
+          <Button variant="default" className="fit" loading={generate.isPending} onClick={() => mutate()}>
+            Generate key
           </Button>
         </>
       )}
@@ -68,18 +68,18 @@ export function TunnelKey({ form, stored, disabled }: TunnelKeyProps) {
   );
 }
 
-/** What the SSH server is told, before the first login. */
+/** What to add on the SSH server before the first login. */
 function PublicKey({ public_key, username }: { public_key: string; username: string }) {
   return (
     <div className="stack">
       <CopyField
         label={`Line for ~/.ssh/authorized_keys of ${username || 'the SSH user'}`}
-        description="It lets this key through to the database and to nothing else: no shell, no files"
+        description="Allows port forwarding only: no shell, no files"
         value={`restrict,port-forwarding ${public_key}`}
       />
       <details className="fold">
-        <summary>The public key alone</summary>
-        <CopyField label="Public key" description="For a page of a cloud that takes keys" value={public_key} />
+        <summary>Public key only</summary>
+        <CopyField label="Public key" description="For cloud consoles that ask for a public key" value={public_key} />
       </details>
     </div>
   );

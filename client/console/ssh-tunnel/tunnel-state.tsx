@@ -8,42 +8,43 @@ import type { Tunnel } from './use-tunnel-form.ts';
 
 type Connector = Pick<RouterOutputs['account_connectors']['get'], 'id' | 'status_reason' | 'ssh_tunnel' | 'parameters'>;
 
-/** What to do about each fault of the tunnel, and about the one that looks like one. */
+/** What to do about each tunnel error, and about a refused connection that looks like one. */
 const ADVICE: Record<string, (to: { tunnel: Tunnel; database: string }) => ReactNode> = {
-  ssh_unreachable: () => 'Look at the SSH server and port, and whether its firewall lets this service in.',
-  ssh_timeout: () => 'A firewall may drop what this service sends: look at the SSH server and port, and let it in.',
+  ssh_unreachable: () => 'Check the SSH server and port, and that its firewall allows this service.',
+  ssh_timeout: () => 'A firewall may be dropping packets. Check the SSH server and port, and allow this service.',
   ssh_login_refused: ({ tunnel }) => (
     <>
-      Is the line below in <code>~/.ssh/authorized_keys</code> of <code>{tunnel.username}</code>, whole and on one line?
-      That file and its folder may be writable for nobody but that user.
+      Check that <code>~/.ssh/authorized_keys</code> of <code>{tunnel.username}</code> contains the line below, complete
+      and on one line. Only that user may have write access to the file and its folder.
     </>
   ),
   ssh_forward_refused: ({ database }) => (
     <>
-      The login works. In <code>sshd_config</code> of the server, <code>AllowTcpForwarding</code> has to be{' '}
-      <code>yes</code> or <code>local</code>, and <code>PermitOpen</code> must not leave out <code>{database}</code>.
+      The login works, but forwarding is refused. In <code>sshd_config</code> on the server, set{' '}
+      <code>AllowTcpForwarding</code> to <code>yes</code> or <code>local</code>, and make sure that{' '}
+      <code>PermitOpen</code> allows <code>{database}</code>.
     </>
   ),
-  ssh_not_compatible: () => 'The two have no method in common: a newer SSH server is needed there.',
-  ssh_connection_lost: () => 'Its log tells why it hung up; then test again.',
-  invalid_ssh_key: () => 'Choose another key below.',
+  ssh_not_compatible: () => 'The SSH server supports no common algorithm. Upgrade it to a newer version.',
+  ssh_connection_lost: () => 'The SSH server closed the connection. Check its log, then test again.',
+  invalid_ssh_key: () => 'Select another key below.',
   connection_refused: ({ database }) => (
     <>
-      The tunnel stands; it is the database that does not answer. From the SSH server, is <code>{database}</code> right?{' '}
-      <code>localhost</code> there is the SSH server itself.
+      The tunnel works, but the database does not respond. Check that <code>{database}</code> is correct from the SSH
+      server’s point of view: <code>localhost</code> is the SSH server itself.
     </>
   ),
 };
 
-/** Whether there is something to tell: then its message need not stand elsewhere as well. */
-export const hasTunnelTrouble = ({ ssh_tunnel, status_reason }: Pick<Connector, 'ssh_tunnel' | 'status_reason'>) =>
+/** Whether TunnelState shows a problem, so that its message need not appear elsewhere as well. */
+export const hasTunnelProblem = ({ ssh_tunnel, status_reason }: Pick<Connector, 'ssh_tunnel' | 'status_reason'>) =>
   ssh_tunnel?.enabled === true &&
   (ssh_tunnel.refused_host_key_fingerprint !== null || (status_reason !== null && status_reason in ADVICE));
 
-/** What stands in the way of a tunnelled connector: the tunnel, its server's new key, or the database behind it. */
+/** The problem of a tunnelled connector: the tunnel, a changed host key, or the database behind it. */
 export function TunnelState({ connector, disabled }: { connector: Connector; disabled: boolean }) {
   const { ssh_tunnel: tunnel, status_reason, parameters } = connector;
-  if (!tunnel || !hasTunnelTrouble(connector)) return null;
+  if (!tunnel || !hasTunnelProblem(connector)) return null;
   if (tunnel.refused_host_key_fingerprint !== null) return <ChangedHostKey {...{ connector, tunnel, disabled }} />;
   const reason = status_reason ?? '';
   const isPlain = (part: unknown): part is string | number => typeof part === 'string' || typeof part === 'number';
@@ -53,7 +54,7 @@ export function TunnelState({ connector, disabled }: { connector: Connector; dis
     <Alert
       color={isTunnel ? 'red' : 'yellow'}
       icon={<Icon name="alert" />}
-      title={isTunnel ? 'The SSH tunnel does not work' : 'The database behind the tunnel does not answer'}
+      title={isTunnel ? 'The SSH tunnel does not work' : 'The database behind the tunnel does not respond'}
     >
       <p>{ADVICE[reason]?.({ tunnel, database })}</p>
     </Alert>
@@ -68,36 +69,38 @@ interface ChangedHostKeyProps {
 
 function ChangedHostKey({ connector, tunnel, disabled }: ChangedHostKeyProps) {
   const { host, port, host_key_fingerprint, refused_host_key_fingerprint: shown } = tunnel;
-  const accept = useAction(trpc.account_connectors.update, { done: 'The new host key is noted' });
+  const accept = useAction(trpc.account_connectors.update, { done: 'Host key accepted' });
   return (
-    <Alert color="red" icon={<Icon name="alert" />} title="The SSH server shows another host key">
+    <Alert color="red" icon={<Icon name="alert" />} title="The host key of the SSH server has changed">
       <p>
-        Nothing was sent to it. If {host} was set up anew, take its new key; if not, somebody may stand between: ask
-        whoever runs it. There, <code>ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub</code> shows the right one.
+        No data was sent. If {host} was reinstalled, accept its new key. Otherwise the connection may be intercepted:
+        ask the administrator of the server, who can compare the key with{' '}
+        <code>ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub</code>.
       </p>
       <dl className="facts host-keys">
         <div>
-          <dt>Known</dt>
+          <dt>Trusted</dt>
           <dd className="mono">{host_key_fingerprint}</dd>
         </div>
         <div>
-          <dt>Shown now</dt>
+          <dt>Presented</dt>
           <dd className="mono">{shown}</dd>
         </div>
       </dl>
       <Confirm
-        title={`Take the new key of ${host}:${port}?`}
-        action="Take the new key"
+        title={`Accept the new host key of ${host}:${port}?`}
+        action="Accept new key"
         onConfirm={() =>
           accept.mutate({ account_connector_id: connector.id, ssh_tunnel: { host_key_fingerprint: shown } })
         }
         trigger={(open) => (
           <Button variant="default" disabled={disabled} loading={accept.isPending} onClick={open}>
-            Take the new key
+            Accept new key
           </Button>
         )}
       >
-        From now on only <code className="mono">{shown}</code> is taken. Rows and passwords go to whoever has that key.
+        Only <code className="mono">{shown}</code> will be accepted from now on. The server with this key receives your
+        rows and passwords.
       </Confirm>
     </Alert>
   );

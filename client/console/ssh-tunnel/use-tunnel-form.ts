@@ -1,9 +1,9 @@
 import { useState } from 'react';
 import type { RouterInputs, RouterOutputs } from '../api.ts';
 
-/** A tunnel as the service shows it. */
+/** A tunnel as the service presents it. */
 export type Tunnel = NonNullable<RouterOutputs['account_connectors']['get']['ssh_tunnel']>;
-export type MadeKey = RouterOutputs['account_connectors']['generateSshKey'];
+type GeneratedKey = RouterOutputs['account_connectors']['generateSshKey'];
 type Request = NonNullable<RouterInputs['account_connectors']['create']['ssh_tunnel']>;
 type Change = NonNullable<RouterInputs['account_connectors']['update']['ssh_tunnel']>;
 
@@ -12,10 +12,10 @@ export interface TunnelValues {
   host: string;
   port: number | string;
   username: string;
-  /** Which key logs in: the stored one, one that the service made just now, or one that is pasted. */
-  key: 'stored' | 'made' | 'own';
+  /** The stored key, one that the service just generated, or a pasted one. */
+  key: 'stored' | 'generated' | 'own';
   private_key: string;
-  /** Of the server; empty: the one of the first login. */
+  /** Of the server; empty to trust the key of the first login. */
   host_key_fingerprint: string;
 }
 
@@ -23,18 +23,18 @@ export type TunnelField = keyof TunnelValues;
 
 export interface TunnelFormState {
   values: TunnelValues;
-  made: MadeKey | null;
-  setMade(key: MadeKey): void;
+  generated: GeneratedKey | null;
+  setGenerated(key: GeneratedKey): void;
   set(change: Partial<TunnelValues>): void;
   problems: Partial<Record<TunnelField, string>>;
   touch(field: TunnelField): void;
-  /** Shows every problem from now on. True: there is none. */
+  /** Shows all errors from now on. True if there are none. */
   check(): boolean;
-  /** What the service would be told; undefined: nothing of it changed. */
+  /** The settings to send; undefined if none changed. */
   changed(): Change | undefined;
-  /** As `changed`, of one that is still to be made. */
+  /** All settings, for a new connector. */
   whole(): Request | undefined;
-  /** Takes a problem that the service found; false: it is not about the tunnel. */
+  /** Shows an error of the service at its field; false if it is not about the tunnel. */
   refuse(place: unknown, message: string): boolean;
 }
 
@@ -46,27 +46,27 @@ const valuesOf = (stored: Tunnel | null): TunnelValues => ({
   host: stored?.host ?? '',
   port: stored?.port ?? SSH_PORT,
   username: stored?.username ?? '',
-  key: stored ? 'stored' : 'made',
+  key: stored ? 'stored' : 'generated',
   private_key: '',
   host_key_fingerprint: stored?.host_key_fingerprint ?? '',
 });
 
-/** The state of the fields of an SSH tunnel. `stored`: what it is now; the private key is never told. */
+/** State of the SSH tunnel fields. `stored` has the current settings, without the private key. */
 export function useTunnelForm(stored: Tunnel | null = null): TunnelFormState {
   const before = valuesOf(stored);
-  // Only what was typed: the host key may be noted meanwhile.
+  // Only edits are kept here, because the service may store the host key meanwhile.
   const [edits, setEdits] = useState<Partial<TunnelValues>>({});
   const values = { ...before, ...edits };
-  const [made, setMade] = useState<MadeKey | null>(null);
+  const [generated, setGenerated] = useState<GeneratedKey | null>(null);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState<Partial<Record<TunnelField, string>>>({});
-  const found = values.enabled ? problemsOf(values, made) : {};
+  const found = values.enabled ? problemsOf(values, generated) : {};
   const shown = Object.entries(found).filter(([field]) => touched.has(field));
-  const changed = () => (values.enabled || before.enabled ? changesOf(values, { before, made }) : undefined);
+  const changed = () => (values.enabled || before.enabled ? changesOf(values, { before, generated }) : undefined);
   return {
     values,
-    made,
-    setMade,
+    generated,
+    setGenerated,
     set: (change) => {
       setEdits((now) => ({ ...now, ...change }));
       setRefused((now) => Object.fromEntries(Object.entries(now).filter(([field]) => !(field in change))));
@@ -89,26 +89,31 @@ export function useTunnelForm(stored: Tunnel | null = null): TunnelFormState {
   };
 }
 
-/** What can be told without asking anybody. */
-function problemsOf(values: TunnelValues, made: MadeKey | null): Partial<Record<TunnelField, string>> {
+/** Errors that need no request. */
+function problemsOf(values: TunnelValues, generated: GeneratedKey | null): Partial<Record<TunnelField, string>> {
   const { host, port, username, key, private_key, host_key_fingerprint } = values;
   const isPort = Number.isInteger(Number(port)) && Number(port) >= 1 && Number(port) <= 65_535;
   const fingerprint = host_key_fingerprint.trim();
   const problems: Record<string, string | false> = {
-    host: host.trim() === '' ? 'The SSH server is needed' : /[/\\\s@]/.test(host.trim()) && 'A host name or an address',
-    port: !isPort && 'A port from 1 to 65535',
-    username: username.trim() === '' && 'A user is needed',
-    key: key === 'made' && made === null && 'There is no key yet: make one',
-    private_key: key === 'own' && private_key.trim() === '' && 'The private key is needed',
+    host:
+      host.trim() === ''
+        ? 'Enter the SSH server'
+        : /[/\\\s@]/.test(host.trim()) && 'Enter a host name or an IP address',
+    port: !isPort && 'Enter a port from 1 to 65535',
+    username: username.trim() === '' && 'Enter the SSH user',
+    key: key === 'generated' && generated === null && 'Generate a key first',
+    private_key: key === 'own' && private_key.trim() === '' && 'Paste the private key',
     host_key_fingerprint:
-      fingerprint !== '' && !FINGERPRINT.test(fingerprint) && 'SHA256: and 43 characters, as ssh-keygen -l shows it',
+      fingerprint !== '' &&
+      !FINGERPRINT.test(fingerprint) &&
+      'Enter SHA256: and 43 characters, as printed by ssh-keygen -l',
   };
   return Object.fromEntries(Object.entries(problems).filter(([, problem]) => problem !== false));
 }
 
 function changesOf(
   values: TunnelValues,
-  { before, made }: { before: TunnelValues; made: MadeKey | null },
+  { before, generated }: { before: TunnelValues; generated: GeneratedKey | null },
 ): Change | undefined {
   if (!values.enabled) return { enabled: false };
   const host_key_fingerprint = values.host_key_fingerprint.trim();
@@ -117,7 +122,7 @@ function changesOf(
     ...(values.host.trim() !== before.host && { host: values.host.trim() }),
     ...(Number(values.port) !== before.port && { port: Number(values.port) }),
     ...(values.username.trim() !== before.username && { username: values.username.trim() }),
-    ...(values.key === 'made' && made && { encrypted_private_key: made.encrypted_private_key }),
+    ...(values.key === 'generated' && generated && { encrypted_private_key: generated.encrypted_private_key }),
     ...(values.key === 'own' && { private_key: values.private_key }),
     ...(host_key_fingerprint !== before.host_key_fingerprint && {
       host_key_fingerprint: host_key_fingerprint === '' ? null : host_key_fingerprint,

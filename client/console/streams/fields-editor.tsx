@@ -5,45 +5,45 @@ import type { CatalogItem, Stream } from './stream-editor.tsx';
 type Choice = Stream['fields'][number];
 type Known = CatalogItem['fields'][number];
 
-/** What a field can be at the destination, in words. */
+/** Destination types of a field. */
 const TYPES = optionsOf<NonNullable<Choice['destination_type']>>({
-  string: 'text',
-  integer: 'whole number',
-  number: 'number',
-  boolean: 'true or false',
-  date: 'date',
-  timestamp: 'date and time',
-  timestamp_tz: 'date and time with zone',
-  time: 'time of day',
+  string: 'Text',
+  integer: 'Integer',
+  number: 'Number',
+  boolean: 'Boolean',
+  date: 'Date',
+  timestamp: 'Timestamp',
+  timestamp_tz: 'Timestamp with time zone',
+  time: 'Time',
   json: 'JSON',
-  array: 'list',
-  binary: 'bytes',
+  array: 'Array',
+  binary: 'Binary',
 });
-export const MASKS = optionsOf<NonNullable<Choice['masking']>>({
-  none: 'Not masked',
-  hash_sha256: 'Hashed',
-  hash_sha256_salted: 'Hashed, salted',
-  redact: 'Blanked',
-  encrypt: 'Encrypted',
+export const MASKING_OPTIONS = optionsOf<NonNullable<Choice['masking']>>({
+  none: 'None',
+  hash_sha256: 'Hash',
+  hash_sha256_salted: 'Salted hash',
+  redact: 'Redact',
+  encrypt: 'Encrypt',
 });
 const join = (path: readonly string[]) => path.join('.');
-const isPlain = ({ selected, destination_name, destination_type, masking }: Choice) =>
+const isUnchanged = ({ selected, destination_name, destination_type, masking }: Choice) =>
   selected !== false && !destination_name && !destination_type && (masking ?? 'none') === 'none';
 
 interface FieldsEditorProps {
-  /** What was said; a field that is not in it is loaded as it is. */
+  /** Only fields with settings; any other field is loaded unchanged. */
   fields: Stream['fields'];
   known: Known[];
   onChange: (fields: Stream['fields']) => void;
 }
 
-/** Which fields are loaded, under which name and type, and how they are masked. */
+/** Which fields are loaded, with destination name, destination type and masking. */
 export function FieldsEditor({ fields, known, onChange }: FieldsEditorProps) {
-  const said = new Map(fields.map((field) => [join(field.path), field]));
+  const settings = new Map(fields.map((field) => [join(field.path), field]));
   const set = (path: string[], change: Partial<Choice>) => {
-    const choice = { path, ...said.get(join(path)), ...change };
+    const choice = { path, ...settings.get(join(path)), ...change };
     const others = fields.filter((field) => join(field.path) !== join(path));
-    onChange(isPlain(choice) ? others : [...others, choice]);
+    onChange(isUnchanged(choice) ? others : [...others, choice]);
   };
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
@@ -53,8 +53,8 @@ export function FieldsEditor({ fields, known, onChange }: FieldsEditorProps) {
           <tr>
             <th>Field</th>
             <th>Type</th>
-            <th>Name at the destination</th>
-            <th>Type there</th>
+            <th>Destination name</th>
+            <th>Destination type</th>
             <th>Masking</th>
           </tr>
         </thead>
@@ -63,7 +63,7 @@ export function FieldsEditor({ fields, known, onChange }: FieldsEditorProps) {
             <FieldRow
               key={join(field.path)}
               field={field}
-              choice={said.get(join(field.path))}
+              choice={settings.get(join(field.path))}
               set={(change) => set(field.path, change)}
             />
           ))}
@@ -100,7 +100,7 @@ function FieldRow({
       <td>
         <TextInput
           size="xs"
-          aria-label={`Name of ${name} at the destination`}
+          aria-label={`Destination name of ${name}`}
           placeholder={field.name}
           value={choice?.destination_name ?? ''}
           disabled={!isLoaded}
@@ -110,8 +110,8 @@ function FieldRow({
       <td>
         <Select
           size="xs"
-          aria-label={`Type of ${name} at the destination`}
-          data={[{ value: '', label: 'As it is' }, ...TYPES]}
+          aria-label={`Destination type of ${name}`}
+          data={[{ value: '', label: 'Unchanged' }, ...TYPES]}
           value={choice?.destination_type ?? ''}
           disabled={!isLoaded}
           onChange={(type) => set({ destination_type: (type || null) as Choice['destination_type'] })}
@@ -121,7 +121,7 @@ function FieldRow({
         <Select
           size="xs"
           aria-label={`Masking of ${name}`}
-          data={MASKS}
+          data={MASKING_OPTIONS}
           value={choice?.masking ?? 'none'}
           disabled={!isLoaded}
           onChange={(masking) => set({ masking: masking as Choice['masking'] })}

@@ -8,12 +8,12 @@ type Filter = Stream['filters'][number];
 const OPERATORS: Record<Filter['operator'], string> = {
   eq: 'is',
   ne: 'is not',
-  gt: 'is more than',
+  gt: 'is greater than',
   gte: 'is at least',
   lt: 'is less than',
   lte: 'is at most',
   in: 'is one of',
-  not_in: 'is none of',
+  not_in: 'is not one of',
   contains: 'contains',
   starts_with: 'starts with',
   is_null: 'is empty',
@@ -21,7 +21,7 @@ const OPERATORS: Record<Filter['operator'], string> = {
   between: 'is between',
 };
 const LISTS = new Set(['in', 'not_in', 'between']);
-const ALONE = new Set(['is_null', 'is_not_null']);
+const WITHOUT_VALUE = new Set(['is_null', 'is_not_null']);
 
 interface FiltersEditorProps {
   filters: Filter[];
@@ -29,7 +29,7 @@ interface FiltersEditorProps {
   onChange: (filters: Filter[]) => void;
 }
 
-/** Only rows that all of the filters let through are loaded. */
+/** Rows are loaded only if they pass every filter. */
 export function FiltersEditor({ filters, fields, onChange }: FiltersEditorProps) {
   const first = fields[0]?.name ?? '';
   return (
@@ -37,34 +37,34 @@ export function FiltersEditor({ filters, fields, onChange }: FiltersEditorProps)
       title="Filters"
       rows={filters}
       blank={{ field: first, operator: 'eq', value: '' }}
-      words={{ add: 'Add a filter', remove: 'Remove the filter' }}
+      labels={{ add: 'Add filter', remove: 'Remove filter' }}
       onChange={onChange}
     >
       {(filter, change) => (
         <>
           <Select
-            aria-label="Field of the filter"
+            aria-label="Filter field"
             data={[...new Set([...fields.map(({ name }) => name), filter.field])]}
             value={filter.field}
             onChange={(field) => change({ field: field ?? first })}
           />
           <Select
-            aria-label="Condition of the filter"
+            aria-label="Filter condition"
             data={optionsOf(OPERATORS)}
             value={filter.operator}
             allowDeselect={false}
             onChange={(operator) =>
               change({
                 operator: operator as Filter['operator'],
-                value: ALONE.has(operator ?? '') ? null : filter.value,
+                value: WITHOUT_VALUE.has(operator ?? '') ? null : filter.value,
               })
             }
           />
-          {!ALONE.has(filter.operator) && (
+          {!WITHOUT_VALUE.has(filter.operator) && (
             <TextInput
               className="grow"
-              aria-label="Value of the filter"
-              placeholder={LISTS.has(filter.operator) ? 'By commas' : 'Value'}
+              aria-label="Filter value"
+              placeholder={LISTS.has(filter.operator) ? 'Values, separated by commas' : 'Value'}
               value={Array.isArray(filter.value) ? filter.value.join(', ') : String(filter.value ?? '')}
               onChange={(event) => change({ value: valueOf(filter.operator, event.currentTarget.value) })}
             />

@@ -7,13 +7,13 @@ import type { CatalogItem, Stream } from './stream-editor.tsx';
 type Mapping = NonNullable<Stream['mapping']>[number];
 
 const TRANSFORMS = optionsOf<NonNullable<Mapping['transform']>>({
-  none: 'As it is',
-  lowercase: 'Lower case',
-  uppercase: 'Upper case',
-  trim: 'Without blanks around',
-  sha256: 'Hashed',
-  date_iso: 'As ISO date',
-  number: 'As number',
+  none: 'Unchanged',
+  lowercase: 'Lowercase',
+  uppercase: 'Uppercase',
+  trim: 'Trim spaces',
+  sha256: 'Hash (SHA-256)',
+  date_iso: 'ISO date',
+  number: 'Number',
 });
 
 interface MappingEditorProps {
@@ -22,27 +22,27 @@ interface MappingEditorProps {
   onChange: (mapping: Mapping[]) => void;
 }
 
-/** Reverse ETL: which field of the source goes into which one of the destination. */
+/** Reverse ETL: which source field goes into which destination field. */
 export const MappingEditor = ({ mapping, fields, onChange }: MappingEditorProps) => (
   <RowsEditor<Mapping>
-    title="Mapping"
+    title="Field mapping"
     rows={mapping}
     blank={{ source_field: '', destination_field: '' }}
-    words={{ add: 'Map a field', remove: 'Remove the row' }}
+    labels={{ add: 'Add field mapping', remove: 'Remove field mapping' }}
     onChange={onChange}
   >
     {(one, change) => (
       <>
         <Autocomplete
-          aria-label="Field of the source"
+          aria-label="Source field"
           data={fields.map(({ name }) => name)}
           value={one.source_field}
           onChange={(source_field) => change({ source_field })}
         />
         <Icon name="arrow" size={16} />
         <TextInput
-          aria-label="Field of the destination"
-          placeholder="Field of the destination"
+          aria-label="Destination field"
+          placeholder="Destination field"
           value={one.destination_field}
           onChange={(event) => change({ destination_field: event.currentTarget.value })}
         />
@@ -54,7 +54,7 @@ export const MappingEditor = ({ mapping, fields, onChange }: MappingEditorProps)
           onChange={(transform) => change({ transform: transform as Mapping['transform'] })}
         />
         <Checkbox
-          label="Finds the record"
+          label="Match key"
           checked={one.is_match_key ?? false}
           onChange={(event) => change({ is_match_key: event.currentTarget.checked })}
         />

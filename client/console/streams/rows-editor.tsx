@@ -5,29 +5,29 @@ import { Icon } from '../components/icon.tsx';
 interface RowsEditorProps<Row> {
   title: string;
   rows: Row[];
-  /** What a new row begins as. */
+  /** Initial value of a new row. */
   blank: Row;
-  /** On the button that adds one, and for who does not see the cross that removes one. */
-  words: { add: string; remove: string };
+  /** Labels of the buttons. */
+  labels: { add: string; remove: string };
   onChange: (rows: Row[]) => void;
   /** The fields of one row. */
   children: (row: Row, change: (by: Partial<Row>) => void) => ReactNode;
 }
 
-/** A list of rows that are added, changed and removed: filters, mappings. */
-export function RowsEditor<Row>({ title, rows, blank, words, onChange, children }: RowsEditorProps<Row>) {
+/** An editable list of rows, such as filters or field mappings. */
+export function RowsEditor<Row>({ title, rows, blank, labels, onChange, children }: RowsEditorProps<Row>) {
   return (
     <div className="stack">
       <h3>{title}</h3>
       {rows.map((row, index) => (
-        // Such rows have nothing but their place.
+        // Rows have no identity but their position.
         // oxlint-disable-next-line react/no-array-index-key
         <div key={index} className="row">
           {children(row, (by) => onChange(rows.map((one, at) => (at === index ? { ...one, ...by } : one))))}
           <ActionIcon
             variant="subtle"
             color="gray"
-            aria-label={words.remove}
+            aria-label={labels.remove}
             onClick={() => onChange(rows.filter((_, at) => at !== index))}
           >
             <Icon name="close" size={16} />
@@ -41,7 +41,7 @@ export function RowsEditor<Row>({ title, rows, blank, words, onChange, children 
         leftSection={<Icon name="add" size={14} />}
         onClick={() => onChange([...rows, blank])}
       >
-        {words.add}
+        {labels.add}
       </Button>
     </div>
   );

@@ -1,12 +1,12 @@
 import { MultiSelect, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
 import type { RouterInputs, RouterOutputs } from '../api.ts';
-import { wordsOf } from '../components/status.tsx';
+import { labelOf } from '../components/status.tsx';
 import { FieldsEditor } from './fields-editor.tsx';
 import { FiltersEditor } from './filters-editor.tsx';
 import { MappingEditor } from './mapping-editor.tsx';
 
 export type CatalogItem = RouterOutputs['account_connectors']['catalog'][number];
-/** What a request says of a stream, without its name. */
+/** The settings of a stream in a request, without its name. */
 export type StreamEdit = Omit<
   NonNullable<RouterInputs['connections']['update']['streams']>[number],
   'name' | 'namespace'
@@ -19,7 +19,7 @@ export type DestinationSyncMode = Stream['destination_sync_mode'];
 
 interface StreamEditorProps {
   stream: Stream;
-  /** As the source has it; gone when it is there no longer. */
+  /** The stream in the source's catalog; undefined once it is gone from the source. */
   item: CatalogItem | undefined;
   destination_modes: readonly DestinationSyncMode[];
   isReverse: boolean;
@@ -27,13 +27,13 @@ interface StreamEditorProps {
   onChange: (edit: StreamEdit) => void;
 }
 
-/** How one stream is loaded: modes, keys, fields, filters, and for reverse ETL the mapping. */
+/** How one stream is loaded: modes, keys, fields, filters and, for reverse ETL, the field mapping. */
 export function StreamEditor(props: StreamEditorProps) {
   const { stream, item, isReverse, disabled, onChange } = props;
   return (
     <fieldset className="bare-fieldset stack" disabled={disabled}>
       <legend className="hidden">{stream.name}</legend>
-      {!item && <p className="stream-error">The source has this stream no longer.</p>}
+      {!item && <p className="stream-error">This stream no longer exists in the source.</p>}
       <Modes {...props} />
       {stream.dataset_sql !== null && (
         <Textarea
@@ -63,7 +63,7 @@ export function StreamEditor(props: StreamEditorProps) {
   );
 }
 
-const options = (values: readonly string[]) => values.map((value) => ({ value, label: wordsOf(value) }));
+const options = (values: readonly string[]) => values.map((value) => ({ value, label: labelOf(value) }));
 const join = (path: readonly string[]) => path.join('.');
 
 function Modes({ stream, item, destination_modes, onChange }: StreamEditorProps) {
@@ -76,21 +76,21 @@ function Modes({ stream, item, destination_modes, onChange }: StreamEditorProps)
   return (
     <div className="fields">
       <Select
-        label="Read"
+        label="Sync mode"
         data={options(item?.supported_sync_modes ?? [stream.sync_mode])}
         value={stream.sync_mode}
         onChange={(mode) => onChange({ sync_mode: mode as Stream['sync_mode'] })}
       />
       <Select
-        label="Write"
+        label="Write mode"
         data={options(destination_modes.length > 0 ? destination_modes : [stream.destination_sync_mode])}
         value={stream.destination_sync_mode}
         onChange={(mode) => onChange({ destination_sync_mode: mode as DestinationSyncMode })}
       />
       {isIncremental && !item?.source_defined_cursor && (
         <Select
-          label="Cursor"
-          description="The field that tells what is new"
+          label="Cursor field"
+          description="Identifies new and changed rows"
           data={cursors.length > 0 ? cursors : [...paths.keys()]}
           value={stream.cursor_field ? join(stream.cursor_field) : null}
           onChange={(name) => onChange({ cursor_field: name === null ? null : pathOf(name) })}
@@ -104,15 +104,15 @@ function Modes({ stream, item, destination_modes, onChange }: StreamEditorProps)
         onChange={(names) => onChange({ primary_key: names.length === 0 ? null : names.map(pathOf) })}
       />
       <TextInput
-        label="Table at the destination"
+        label="Destination table"
         placeholder={stream.name}
         value={stream.destination_table ?? ''}
         onChange={(event) => onChange({ destination_table: event.currentTarget.value || null })}
       />
       {isIncremental && (
         <NumberInput
-          label="Days read again"
-          placeholder="As the connection"
+          label="Lookback (days)"
+          placeholder="Same as the connection"
           min={0}
           max={365}
           value={stream.backfill_days ?? ''}

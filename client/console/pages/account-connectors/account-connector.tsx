@@ -2,37 +2,37 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
-import { hasTunnelTrouble, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
+import { hasTunnelProblem, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
 import { useAction } from '../../use-action.ts';
 import { Checks } from './checks.tsx';
 import { ParametersSection } from './parameters-section.tsx';
-import { useLogin } from './use-login.ts';
+import { useTest } from './use-test.ts';
 
 export type AccountConnector = RouterOutputs['account_connectors']['get'];
 
-/** One source or destination: its test, parameters, who uses it. */
+/** One source or destination: its last test, its connections and its parameters. */
 export default function AccountConnectorPage() {
   const { account_connector_id = '' } = useParams();
   const [location] = useLocation();
   const connector_type = location.startsWith('/console/sources') ? 'source' : 'destination';
-  return <One key={account_connector_id} {...{ connector_type, account_connector_id }} />;
+  return <Loader key={account_connector_id} {...{ connector_type, account_connector_id }} />;
 }
 
-function One(of: { connector_type: 'source' | 'destination'; account_connector_id: string }) {
-  const connector = useQuery(trpc.account_connectors.get.queryOptions(of));
+function Loader(key: { connector_type: 'source' | 'destination'; account_connector_id: string }) {
+  const connector = useQuery(trpc.account_connectors.get.queryOptions(key));
   return <QueryView query={connector}>{(data) => <Whole connector={data} />}</QueryView>;
 }
 
 function Whole({ connector }: { connector: AccountConnector }) {
   const { connector_type, name, status, status_message } = connector;
-  const mayUpdate = useMay(`${connector_type}s.update`);
+  const mayUpdate = usePermission(`${connector_type}s.update`);
   const entry = useQuery(
     trpc.connectors.get.queryOptions({
       connector_type,
@@ -40,20 +40,20 @@ function Whole({ connector }: { connector: AccountConnector }) {
       connector_id: connector.connector_id,
     }),
   );
-  const login = useLogin(connector);
+  const test = useTest(connector);
   return (
     <Page
       title={name}
       mark={<Status value={status} />}
       back={{ href: `/console/${connector_type}s`, label: connector_type === 'source' ? 'Sources' : 'Destinations' }}
-      lead={`${connector.connector_display_name} ${connector.connector_version}${status_message && !hasTunnelTrouble(connector) ? ` · ${status_message}` : ''}`}
+      lead={`${connector.connector_display_name} ${connector.connector_version}${status_message && !hasTunnelProblem(connector) ? ` · ${status_message}` : ''}`}
       actions={
         <Button
           variant="default"
           leftSection={<Icon name="refresh" size={16} />}
           disabled={!mayUpdate}
-          loading={login.isPending}
-          onClick={login.test}
+          loading={test.isPending}
+          onClick={test.run}
         >
           Test
         </Button>
@@ -62,7 +62,7 @@ function Whole({ connector }: { connector: AccountConnector }) {
       <TunnelState connector={connector} disabled={!mayUpdate} />
       <div className="columns">
         <Checks connector={connector} />
-        <Users connector={connector} />
+        <UsedBy connector={connector} />
       </div>
       <QueryView query={entry}>{(known) => <ParametersSection connector={connector} entry={known} />}</QueryView>
       <Deletion connector={connector} />
@@ -70,14 +70,14 @@ function Whole({ connector }: { connector: AccountConnector }) {
   );
 }
 
-function Users({ connector }: { connector: AccountConnector }) {
+function UsedBy({ connector }: { connector: AccountConnector }) {
   const all = useQuery(trpc.connections.summaries.queryOptions({}));
   const side = connector.connector_type;
-  const users = (all.data ?? []).filter((connection) => connection[side].id === connector.id);
+  const connections = (all.data ?? []).filter((connection) => connection[side].id === connector.id);
   return (
-    <Section title="Used by" lead={plural(connector.connections_count, 'connection')}>
+    <Section title="Used by" lead={pluralize(connector.connections_count, 'connection')}>
       <ul className="lines">
-        {users.slice(0, 8).map(({ id, name, health, status }) => (
+        {connections.slice(0, 8).map(({ id, name, health, status }) => (
           <li key={id}>
             <Link href={`/console/connections/${id}`} className="grow">
               {name}
@@ -86,34 +86,42 @@ function Users({ connector }: { connector: AccountConnector }) {
           </li>
         ))}
       </ul>
-      {users.length > 8 && <p className="dimmed">and {users.length - 8} more</p>}
+      {connections.length > 8 && <p className="dimmed">And {connections.length - 8} more</p>}
     </Section>
   );
 }
 
 function Deletion({ connector }: { connector: AccountConnector }) {
   const { id, connector_type, name, connections_count } = connector;
-  const mayDelete = useMay(`${connector_type}s.delete`);
+  const mayDelete = usePermission(`${connector_type}s.delete`);
   const [, navigate] = useLocation();
   const remove = useAction(trpc.account_connectors.delete, {
-    done: `${name} was deleted`,
+    done: `${name} deleted`,
+    failed: `${name} not deleted`,
     refresh: [trpc.account_connectors.list],
     after: () => navigate(`/console/${connector_type}s`),
   });
   const isUsed = connections_count > 0;
   return (
-    <Section title="Delete" lead={isUsed ? 'Only once no connection uses it.' : 'Its credentials are deleted with it.'}>
+    <Section
+      title="Delete"
+      lead={
+        isUsed
+          ? `Delete the connections that use this ${connector_type} first.`
+          : 'Its credentials are deleted as well.'
+      }
+    >
       <Confirm
         title={`Delete “${name}”?`}
-        action={`Delete the ${connector_type}`}
+        action={`Delete ${connector_type}`}
         onConfirm={() => remove.mutate({ account_connector_id: id })}
         trigger={(open) => (
           <Button color="red" variant="light" disabled={!mayDelete || isUsed} loading={remove.isPending} onClick={open}>
-            Delete the {connector_type}
+            Delete {connector_type}
           </Button>
         )}
       >
-        Its parameters and credentials go for good.
+        This permanently deletes its parameters and credentials.
       </Confirm>
     </Section>
   );

@@ -5,7 +5,7 @@ import { Status } from '../../components/status.tsx';
 
 type Tested = Pick<RouterOutputs['account_connectors']['get'], 'last_test' | 'last_tested_at'>;
 
-/** The steps of the last test, and what each found. */
+/** The checks of the last test, with their results. */
 export const Checks = ({ connector: { last_test, last_tested_at } }: { connector: Tested }) => (
   <Section title="Last test" lead={<RelativeTime at={last_tested_at} never="Never tested" />}>
     {last_test && (

@@ -13,52 +13,57 @@ import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
 import { useAction } from '../../use-action.ts';
+import { notifySaved } from './use-test.ts';
 
 type Connector = RouterOutputs['connectors']['list'][number];
 
-/** A new source or destination: which system, then its parameters; it is tested as it is made. */
+/** A new source or destination: select a connector, then enter its parameters. Creating it tests it. */
 export default function NewAccountConnectorPage() {
   const [location, navigate] = useLocation();
   const type = location.startsWith('/console/sources') ? 'source' : 'destination';
-  const [chosen, setChosen] = useState<Connector | null>(null);
+  const [selected, setSelected] = useState<Connector | null>(null);
   return (
     <Page
-      title={chosen ? `New ${type}: ${chosen.display_name}` : `New ${type}`}
+      title={selected ? `New ${type}: ${selected.display_name}` : `New ${type}`}
       back={{ href: `/console/${type}s`, label: type === 'source' ? 'Sources' : 'Destinations' }}
-      {...(chosen && {
+      {...(selected && {
         actions: (
-          <Button variant="default" onClick={() => setChosen(null)}>
-            Another system
+          <Button variant="default" onClick={() => setSelected(null)}>
+            Change connector
           </Button>
         ),
       })}
     >
-      {chosen ? (
-        <ConnectorMaker key={chosen.name} connector={chosen} onMade={({ id }) => navigate(`/console/${type}s/${id}`)} />
+      {selected ? (
+        <NewConnectorForm
+          key={selected.name}
+          connector={selected}
+          onCreated={({ id }) => navigate(`/console/${type}s/${id}`)}
+        />
       ) : (
-        <ConnectorChoice type={type} onChoose={setChosen} />
+        <ConnectorGallery type={type} onSelect={setSelected} />
       )}
     </Page>
   );
 }
 
-/** A chat can be told of a run, but takes no rows. */
+/** Whether rows can be loaded from or into it. Chat connectors only take messages. */
 export const carriesRows = ({
   connector_type,
   supported_destination_sync_modes: modes,
 }: Pick<Connector, 'connector_type' | 'supported_destination_sync_modes'>) =>
   connector_type === 'source' || modes.length > 0;
 
-/** Every system of a kind, to be searched. */
-export function ConnectorChoice({
+/** All connectors of a type, with a search. */
+export function ConnectorGallery({
   type,
   forRows,
-  onChoose,
+  onSelect,
 }: {
   type: Connector['connector_type'];
-  /** Without those that carry messages alone. */
+  /** Leaves out connectors that only take messages. */
   forRows?: boolean;
-  onChoose: (connector: Connector) => void;
+  onSelect: (connector: Connector) => void;
 }) {
   const connectors = useQuery(trpc.connectors.list.queryOptions(undefined, { staleTime: Infinity }));
   const [text, setText] = useState('');
@@ -71,11 +76,11 @@ export function ConnectorChoice({
     <QueryView query={connectors}>
       {(list) => (
         <div className="stack">
-          <SearchField label="Search systems" value={text} onChange={setText} />
+          <SearchField label="Search connectors" value={text} onChange={setText} />
           <ul className="connector-cards">
             {list.filter(fits).map((connector) => (
               <li key={connector.id}>
-                <button type="button" className="card connector-card" onClick={() => onChoose(connector)}>
+                <button type="button" className="card connector-card" onClick={() => onSelect(connector)}>
                   <span className="connector-mark" aria-hidden="true">
                     {connector.display_name.slice(0, 2)}
                   </span>
@@ -93,22 +98,28 @@ export function ConnectorChoice({
   );
 }
 
-interface ConnectorMakerProps {
+interface NewConnectorFormProps {
   connector: Connector;
-  onMade: (made: RouterOutputs['account_connectors']['create']) => void;
+  onCreated: (created: RouterOutputs['account_connectors']['create']) => void;
 }
 
-/** Name and parameters of an account connector that is still to be made. */
-export function ConnectorMaker({ connector, onMade }: ConnectorMakerProps) {
+/** Name, parameters and tunnel of a new source or destination. */
+export function NewConnectorForm({ connector, onCreated }: NewConnectorFormProps) {
   const form = useParameterForm(connector.parameters);
   const tunnel = useTunnelForm();
   const [name, setName] = useState(connector.display_name);
-  const create = useAction(trpc.account_connectors.create, { done: `${name} was made`, failed: null, after: onMade });
+  const create = useAction(trpc.account_connectors.create, {
+    failed: null,
+    after: (created) => {
+      notifySaved(created);
+      onCreated(created);
+    },
+  });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    // Both are asked, so that every problem is shown at once.
-    const isWhole = [form.check(), tunnel.check()].every(Boolean);
-    if (!isWhole || name.trim() === '') return;
+    // Both checks run, so that every error is shown at once.
+    const isValid = [form.check(), tunnel.check()].every(Boolean);
+    if (!isValid || name.trim() === '') return;
     const ssh_tunnel = tunnel.whole();
     create.mutate(
       {
@@ -135,10 +146,10 @@ export function ConnectorMaker({ connector, onMade }: ConnectorMakerProps) {
         </div>
         <ParameterForm form={form} />
         {connector.capabilities.ssh_tunnel && <TunnelFields form={tunnel} />}
-        {create.error && <Failure title="It was not made" error={create.error} />}
+        {create.error && <Failure title={`${name} was not created`} error={create.error} />}
         <div className="form-foot">
           <Button type="submit" loading={create.isPending}>
-            Test and make
+            Test and save
           </Button>
         </div>
       </form>

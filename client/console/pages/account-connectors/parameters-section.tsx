@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
@@ -10,6 +10,7 @@ import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
 import { useAction } from '../../use-action.ts';
+import { notifySaved } from './use-test.ts';
 import type { AccountConnector } from './account-connector.tsx';
 
 interface ParametersSectionProps {
@@ -17,19 +18,19 @@ interface ParametersSectionProps {
   entry: RouterOutputs['connectors']['get'];
 }
 
-/** Name and parameters, each checked at the other side while it is typed; saved, the whole is tested anew. */
+/** Name, parameters and tunnel of an existing source or destination. Saving tests it again. */
 export function ParametersSection(props: ParametersSectionProps) {
-  // After each save the form starts from what is stored now.
-  return <Form key={props.connector.revision} {...props} />;
+  // The revision as key restarts the form from the stored values after each save.
+  return <ParametersForm key={props.connector.revision} {...props} />;
 }
 
-function Form({ connector, entry }: ParametersSectionProps) {
+function ParametersForm({ connector, entry }: ParametersSectionProps) {
   const { id, connector_type, parameters: stored, ssh_tunnel: storedTunnel, revision } = connector;
-  const mayUpdate = useMay(`${connector_type}s.update`);
+  const mayUpdate = usePermission(`${connector_type}s.update`);
   const [name, setName] = useState(connector.name);
   const form = useParameterForm(entry.parameters, stored);
   const tunnel = useTunnelForm(storedTunnel);
-  const update = useAction(trpc.account_connectors.update, { done: 'Saved', failed: null });
+  const update = useAction(trpc.account_connectors.update, { failed: null, after: notifySaved });
   const parameters = form.changed();
   const isRenamed = name.trim() !== connector.name;
   const ssh_tunnel = tunnel.changed();
@@ -61,10 +62,10 @@ function Form({ connector, entry }: ParametersSectionProps) {
           disabled={!mayUpdate}
         />
         {entry.capabilities.ssh_tunnel && <TunnelFields form={tunnel} stored={storedTunnel} disabled={!mayUpdate} />}
-        {update.error && <Failure title="The parameters were not saved" error={update.error} />}
+        {update.error && <Failure title="Parameters not saved" error={update.error} />}
         <div className="form-foot">
           <Button type="submit" loading={update.isPending} disabled={!mayUpdate || !isChanged || name.trim() === ''}>
-            Save and test
+            Test and save
           </Button>
         </div>
       </form>

@@ -1,4 +1,4 @@
-import { AccountConnectorsPage } from './list.tsx';
+import { AccountConnectorsPage } from './account-connector-list.tsx';
 
 const SourcesPage = () => <AccountConnectorsPage type="source" />;
 export default SourcesPage;

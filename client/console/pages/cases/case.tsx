@@ -2,13 +2,13 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { Icon, type IconName } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
-import { Status, wordsOf } from '../../components/status.tsx';
+import { labelOf, Status, wordsOf } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
 import { EventLines } from '../events/event-lines.tsx';
 import { Severity } from '../triggers/severity.tsx';
@@ -17,11 +17,11 @@ import { Deliveries } from './deliveries.tsx';
 export type Case = RouterOutputs['automation']['getCase'];
 type State = Case['status'];
 
-/** One case: what it is about, what was done, what was told to whom. Messages link to it by `/cases/{id}`. */
+/** One case: its facts, timeline, deliveries and events. Notifications link to it by `/cases/{id}`. */
 export default function CasePage() {
   const { case_id = '' } = useParams();
-  const found = useQuery(trpc.automation.getCase.queryOptions({ case_id }, { refetchInterval: 5_000 }));
-  return <QueryView query={found}>{(data) => <Whole one={data} />}</QueryView>;
+  const query = useQuery(trpc.automation.getCase.queryOptions({ case_id }, { refetchInterval: 5_000 }));
+  return <QueryView query={query}>{(data) => <Whole one={data} />}</QueryView>;
 }
 
 const Whole = ({ one }: { one: Case }) => (
@@ -36,7 +36,7 @@ const Whole = ({ one }: { one: Case }) => (
     back={{ href: '/console/cases', label: 'Cases' }}
     lead={
       <>
-        Found by <Link href={`/console/triggers/${one.trigger_id}`}>{one.trigger_name}</Link>
+        Opened by <Link href={`/console/triggers/${one.trigger_id}`}>{one.trigger_name}</Link>
       </>
     }
     actions={<Actions one={one} />}
@@ -47,7 +47,7 @@ const Whole = ({ one }: { one: Case }) => (
         <ol className="timeline">
           {(one.timeline ?? []).map(({ at, type, actor, note }) => (
             <li key={at + type} data-type={type}>
-              <b>{wordsOf(type)}</b> {actor?.name && <span>by {actor.name}</span>}{' '}
+              <b>{labelOf(type)}</b> {actor?.name && <span>by {actor.name}</span>}{' '}
               <span className="dimmed">
                 <RelativeTime at={at} />
               </span>
@@ -58,21 +58,24 @@ const Whole = ({ one }: { one: Case }) => (
       </Section>
       <Deliveries deliveries={one.deliveries ?? []} />
     </div>
-    <Section title="Events" lead={`The newest of ${plural(one.event_count, 'event')}`}>
+    <Section title="Events" lead={latestLead(one)}>
       <EventLines events={one.latest_events ?? []} />
     </Section>
   </Page>
 );
 
+const latestLead = ({ event_count, latest_events }: Case) =>
+  event_count === 1 ? 'Latest event' : `Latest ${latest_events?.length ?? 0} of ${pluralize(event_count, 'event')}`;
+
 const Facts = ({ one }: { one: Case }) => (
-  <section className="card stack" aria-label="About it">
+  <section className="card stack" aria-label="Details">
     {one.last_error && <p className="stream-error">{one.last_error}</p>}
     <dl className="facts">
       <div>
         <dt>Opened</dt>
         <dd>
           <RelativeTime at={one.opened_at} />
-          {one.reopened_count > 0 && `, again ${plural(one.reopened_count, 'time')}`}
+          {one.reopened_count > 0 && `, reopened ${pluralize(one.reopened_count, 'time')}`}
         </dd>
       </div>
       <div>
@@ -98,7 +101,7 @@ const Facts = ({ one }: { one: Case }) => (
       )}
       {one.connection_id && (
         <div>
-          <dt>About</dt>
+          <dt>Connection</dt>
           <dd>
             <Link href={`/console/connections/${one.connection_id}`}>{connectionOf(one)}</Link>
           </dd>
@@ -106,7 +109,7 @@ const Facts = ({ one }: { one: Case }) => (
       )}
       {groupOf(one).map(([name, value]) => (
         <div key={name}>
-          <dt>{wordsOf(name)}</dt>
+          <dt>{labelOf(name)}</dt>
           <dd className="mono">{typeof value === 'string' ? value : JSON.stringify(value)}</dd>
         </div>
       ))}
@@ -114,13 +117,13 @@ const Facts = ({ one }: { one: Case }) => (
   </section>
 );
 
-/** Its name when the last event came; the case itself knows the id alone. */
+/** The connection's name as of the latest event, because the case only has its id. */
 function connectionOf({ latest_events }: Case): string {
   const name = latest_events?.[0]?.payload.connection_name;
-  return typeof name === 'string' ? name : 'The connection';
+  return typeof name === 'string' ? name : 'View connection';
 }
 
-/** What the trigger tells its cases apart by, but for the connection, which is linked. */
+/** The values that the trigger groups by, except the connection, which is linked. */
 const groupOf = ({ group, connection_id }: Case) =>
   Object.entries(group).filter(([, value]) => value !== connection_id);
 
@@ -142,7 +145,7 @@ const MOVES: Record<State, { to: State; label: string; icon: IconName }[]> = {
 };
 
 function Actions({ one }: { one: Case }) {
-  const may = useMay('cases.update');
+  const may = usePermission('cases.update');
   const update = useAction(trpc.automation.updateCase, {
     refresh: [trpc.automation.getCase, trpc.automation.listCases],
   });

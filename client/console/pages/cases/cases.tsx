@@ -5,7 +5,7 @@ import { Link, useSearchParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { optionsOf } from '../../components/options.ts';
@@ -25,7 +25,7 @@ const STATES = optionsOf<State | 'all'>({
 });
 const PAGE = 50;
 
-/** What triggers have found. State and trigger are in the address. */
+/** The cases of the triggers. Status and trigger are in the address. */
 export default function CasesPage() {
   const [search, setSearch] = useSearchParams();
   const status = (search.get('status') ?? 'open') as State | 'all';
@@ -44,9 +44,9 @@ export default function CasesPage() {
   const choose = (value: string) =>
     setSearch({ ...(value !== 'open' && { status: value }), ...(trigger_id !== undefined && { trigger: trigger_id }) });
   return (
-    <Page title="Cases" lead="What the triggers have found, until it is over.">
+    <Page title="Cases" lead="Problems that triggers opened, until they are resolved">
       <div className="row">
-        <SegmentedControl className="scrolls" aria-label="State" data={STATES} value={status} onChange={choose} />
+        <SegmentedControl className="scrolls" aria-label="Status" data={STATES} value={status} onChange={choose} />
         {trigger_id !== undefined && (
           <Button
             size="xs"
@@ -54,15 +54,15 @@ export default function CasesPage() {
             rightSection={<Icon name="close" size={14} />}
             onClick={() => setSearch(status === 'open' ? {} : { status })}
           >
-            Of one trigger
+            Clear trigger filter
           </Button>
         )}
       </div>
       <QueryView query={cases}>
         {(list) =>
           list.length === 0 ? (
-            <Empty icon="case" title={status === 'open' ? 'Nothing is open' : 'There is no such case'}>
-              <p>A case is opened when a trigger fires, and gathers what belongs to it.</p>
+            <Empty icon="case" title={status === 'open' ? 'No open cases' : 'No cases match'}>
+              <p>A case opens when a trigger fires, and collects the events that belong to it.</p>
             </Empty>
           ) : (
             <section className="card" aria-label="Cases">
@@ -95,7 +95,7 @@ const Line = ({ one }: { one: Case }) => (
         </b>
       </Link>
       <span className="dimmed case-facts">
-        {one.trigger_name} · {plural(one.event_count, 'event')} · last <RelativeTime at={one.last_event_at} />
+        {one.trigger_name} · {pluralize(one.event_count, 'event')} · last <RelativeTime at={one.last_event_at} />
       </span>
     </span>
     <Severity value={one.severity} />

@@ -2,7 +2,7 @@ import { Button, Menu, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams, useSearchParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
@@ -18,14 +18,14 @@ import { StreamsTab } from './streams-tab.tsx';
 
 export type Connection = RouterOutputs['connections']['get'];
 
-/** One connection: its runs, streams, changes of its source, settings. The tab is in the address. */
+/** One connection: runs, streams, schema changes and settings. The tab is in the address. */
 export default function ConnectionPage() {
   const { connection_id = '' } = useParams();
   const connection = useQuery(trpc.connections.get.queryOptions({ connection_id }, { refetchInterval: 5_000 }));
-  return <QueryView query={connection}>{(data) => <Whole connection={data} />}</QueryView>;
+  return <QueryView query={connection}>{(data) => <Tabbed connection={data} />}</QueryView>;
 }
 
-function Whole({ connection }: { connection: Connection }) {
+function Tabbed({ connection }: { connection: Connection }) {
   const [search, setSearch] = useSearchParams();
   const { id, source, destination, schedule, next_run_at } = connection;
   const changed = connection.schema_change_status !== 'no_change';
@@ -56,7 +56,7 @@ function Whole({ connection }: { connection: Connection }) {
         <Tabs.List>
           <Tabs.Tab value="runs">Runs</Tabs.Tab>
           <Tabs.Tab value="streams">Streams</Tabs.Tab>
-          <Tabs.Tab value="changes" rightSection={changed && <Status value="warning" label="to review" />}>
+          <Tabs.Tab value="changes" rightSection={changed && <Status value="warning" label="Review" />}>
             Schema changes
           </Tabs.Tab>
           <Tabs.Tab value="settings">Settings</Tabs.Tab>
@@ -80,16 +80,20 @@ function Whole({ connection }: { connection: Connection }) {
 
 function Actions({ connection }: { connection: Connection }) {
   const { id, status, active_run_id } = connection;
-  const mayRun = useMay('connections.run');
-  const mayUpdate = useMay('connections.update');
+  const mayRun = usePermission('connections.run');
+  const mayUpdate = usePermission('connections.update');
   const [, navigate] = useLocation();
   const to = (run: string) => navigate(`/console/connections/${id}/runs/${run}`);
   const run = useAction(trpc.runs.run, {
-    done: 'The run was started',
+    done: 'Run started',
+    failed: 'Run not started',
     after: (started) => started !== null && to(started),
   });
-  const update = useAction(trpc.connections.update);
-  const discover = useAction(trpc.connections.updateCatalog, { done: 'The streams of the source are looked up anew' });
+  const update = useAction(trpc.connections.update, { failed: 'Connection not updated' });
+  const refreshSchema = useAction(trpc.connections.updateCatalog, {
+    done: 'Schema refresh started',
+    failed: 'Schema not refreshed',
+  });
   return (
     <>
       {active_run_id === null ? (
@@ -103,7 +107,7 @@ function Actions({ connection }: { connection: Connection }) {
         </Button>
       ) : (
         <Button leftSection={<Icon name="clock" size={16} />} onClick={() => to(active_run_id)}>
-          Watch the run
+          View run
         </Button>
       )}
       <Button
@@ -131,9 +135,9 @@ function Actions({ connection }: { connection: Connection }) {
           <Menu.Item
             leftSection={<Icon name="refresh" size={16} />}
             disabled={!mayUpdate}
-            onClick={() => discover.mutate({ connection_id: id })}
+            onClick={() => refreshSchema.mutate({ connection_id: id })}
           >
-            Look up the streams anew
+            Refresh schema
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>

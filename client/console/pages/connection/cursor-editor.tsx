@@ -1,7 +1,7 @@
 import { Button, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { useAction } from '../../use-action.ts';
@@ -12,25 +12,26 @@ interface CursorEditorProps {
   stream: Connection['streams'][number];
 }
 
-/** Where a stream has got to, and how to move that without loading all of it anew. */
+/** The stored cursor of a stream, which can be moved or reset. */
 export function CursorEditor({ connection, stream }: CursorEditorProps) {
-  const mayUpdate = useMay('connections.update');
+  const mayUpdate = usePermission('connections.update');
   const [value, setValue] = useState('');
-  const move = useAction(trpc.connections.update, {
-    done: `The cursor of ${stream.name} was moved`,
+  const update = useAction(trpc.connections.update, {
+    done: `Cursor of ${stream.name} updated`,
+    failed: 'Cursor not updated',
     after: () => setValue(''),
   });
   const reset = (to: string | null) =>
-    move.mutate({ connection_id: connection.id, reset_cursor: [{ stream_id: stream.id, value: to }] });
+    update.mutate({ connection_id: connection.id, reset_cursor: [{ stream_id: stream.id, value: to }] });
   return (
     <div className="stack">
       <h3>Cursor</h3>
       <p className="dimmed">
         {stream.cursor_value === null ? (
-          'Not set: the next run reads from the beginning.'
+          'Not set. The next run reads from the beginning.'
         ) : (
           <>
-            <code>{stream.cursor_value}</code>, <RelativeTime at={stream.cursor_updated_at} />
+            <code>{stream.cursor_value}</code>, updated <RelativeTime at={stream.cursor_updated_at} />
           </>
         )}
       </p>
@@ -38,7 +39,7 @@ export function CursorEditor({ connection, stream }: CursorEditorProps) {
         <TextInput
           className="cursor-field"
           classNames={{ input: 'mono' }}
-          label="Move it to"
+          label="New cursor value"
           placeholder={stream.cursor_value ?? '2026-01-31T00:00:00Z'}
           value={value}
           disabled={!mayUpdate}
@@ -47,22 +48,22 @@ export function CursorEditor({ connection, stream }: CursorEditorProps) {
         <Button
           variant="default"
           disabled={!mayUpdate || value.trim() === ''}
-          loading={move.isPending}
+          loading={update.isPending}
           onClick={() => reset(value.trim())}
         >
-          Move
+          Set cursor
         </Button>
         <Confirm
-          title={`Read ${stream.name} from the beginning?`}
-          action="Reset the cursor"
+          title={`Reset the cursor of ${stream.name}?`}
+          action="Reset cursor"
           onConfirm={() => reset(null)}
           trigger={(open) => (
             <Button variant="subtle" color="red" disabled={!mayUpdate || stream.cursor_value === null} onClick={open}>
-              Reset
+              Reset cursor
             </Button>
           )}
         >
-          The next run reads every row of it again.
+          The next run reads every row of this stream again.
         </Confirm>
       </div>
     </div>

@@ -1,68 +1,68 @@
 import { Alert, Button } from '@mantine/core';
 import { Link } from 'wouter';
 import { trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { Icon } from '../../components/icon.tsx';
-import { wordsOf } from '../../components/status.tsx';
+import { labelOf } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 
-interface Told {
-  why: string;
-  what: (connection: Connection) => { label: string; href: string } | 'resume';
+interface Explanation {
+  text: string;
+  nextStep: (connection: Connection) => { label: string; href: string } | 'resume';
 }
 
-const changes = ({ id }: Connection) => ({
-  label: 'Review the changes',
+const reviewChanges = ({ id }: Connection) => ({
+  label: 'Review changes',
   href: `/console/connections/${id}?tab=changes`,
 });
 
-/** Why the service took a connection off its schedule, and what brings it back. */
-const REASONS: Record<string, Told> = {
+/** Why the service disabled a connection, and the step that resumes it. */
+const REASONS: Record<string, Explanation> = {
   breaking_schema_change: {
-    why: 'The source has lost something that this connection loads. It runs again once the changes are reviewed.',
-    what: changes,
+    text: 'A stream or field that this connection loads was removed or changed at the source. Review the schema changes to resume.',
+    nextStep: reviewChanges,
   },
   schema_change_policy: {
-    why: 'The source has changed, and this connection is set to stop then. It runs again after a review.',
-    what: changes,
+    text: 'The schema of the source changed, and the schema change policy disables the connection. Review the changes to resume.',
+    nextStep: reviewChanges,
   },
   too_many_failures: {
-    why: 'It failed time after time. Put right what its last runs tell, then resume it.',
-    what: () => 'resume',
+    text: 'Its last runs failed repeatedly. Fix the error that they report, then resume the connection.',
+    nextStep: () => 'resume',
   },
   account_connector_broken: {
-    why: 'Its source or destination has not answered for days. Test both, then resume it.',
-    what: () => 'resume',
+    text: 'Its source or destination has been unreachable for days. Test both, then resume the connection.',
+    nextStep: () => 'resume',
   },
 };
 
-/** Of a connection that does not run by itself although nobody paused it. */
+/** Explains why a connection is locked or disabled, and offers the next step. */
 export function DisabledBanner({ connection, isReviewing }: { connection: Connection; isReviewing: boolean }) {
   const { id, status, status_reason } = connection;
-  const mayUpdate = useMay('connections.update');
-  const resume = useAction(trpc.connections.update, { done: 'The connection was resumed' });
+  const mayUpdate = usePermission('connections.update');
+  const resume = useAction(trpc.connections.update, { done: 'Connection resumed', failed: 'Connection not resumed' });
   if (status === 'locked') {
     return (
-      <Alert color="yellow" icon={<Icon name="alert" />} title="Locked by the plan">
+      <Alert color="yellow" icon={<Icon name="alert" />} title="This connection is locked">
         <p>
-          {status_reason ? `${wordsOf(status_reason)}: ` : ''}
-          <Link href="/console/usage">Usage</Link> tells what the plan has left.
+          {status_reason ? `${labelOf(status_reason)}. ` : ''}
+          <Link href="/console/usage">View usage</Link> to see what your plan has left.
         </p>
       </Alert>
     );
   }
   if (status !== 'auto_disabled') return null;
-  const { why, what } = REASONS[status_reason ?? ''] ?? {
-    why: wordsOf(status_reason ?? 'The service has disabled it.'),
-    what: () => 'resume' as const,
+  const { text, nextStep } = REASONS[status_reason ?? ''] ?? {
+    text: status_reason ? labelOf(status_reason) : 'The service disabled this connection.',
+    nextStep: () => 'resume' as const,
   };
-  const way = what(connection);
+  const step = nextStep(connection);
   return (
     <Alert color="red" icon={<Icon name="alert" />} title="This connection is disabled">
       <div className="stack">
-        <p>{why}</p>
-        {way === 'resume' && (
+        <p>{text}</p>
+        {step === 'resume' && (
           <Button
             className="fit"
             variant="default"
@@ -73,9 +73,9 @@ export function DisabledBanner({ connection, isReviewing }: { connection: Connec
             Resume
           </Button>
         )}
-        {way !== 'resume' && !isReviewing && (
-          <Button className="fit" variant="default" component={Link} href={way.href}>
-            {way.label}
+        {step !== 'resume' && !isReviewing && (
+          <Button className="fit" variant="default" component={Link} href={step.href}>
+            {step.label}
           </Button>
         )}
       </div>

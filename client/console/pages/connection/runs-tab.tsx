@@ -5,20 +5,20 @@ import { Link } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Bars } from '../../components/bars.tsx';
-import { compact, count, duration } from '../../components/format.ts';
+import { formatCompact, formatCount, formatDuration } from '../../components/format.ts';
 import { Empty } from '../../components/empty.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
-import { Status, toneOf, wordsOf } from '../../components/status.tsx';
+import { labelOf, Status, toneOf, wordsOf } from '../../components/status.tsx';
 import type { Connection } from './connection.tsx';
 
 type Run = RouterOutputs['runs']['list'][number];
 
-const PAGE = 30;
+const PAGE_SIZE = 30;
 const CHARTED = 30;
 
 export function RunsTab({ connection }: { connection: Connection }) {
-  const [limit, setLimit] = useState(PAGE);
+  const [limit, setLimit] = useState(PAGE_SIZE);
   const runs = useQuery(
     trpc.runs.list.queryOptions(
       { connection_id: connection.id, limit },
@@ -29,8 +29,8 @@ export function RunsTab({ connection }: { connection: Connection }) {
     <QueryView query={runs}>
       {(list) =>
         list.length === 0 ? (
-          <Empty icon="play" title="No run yet">
-            <p>Start one by “Run now”, or give the connection a schedule.</p>
+          <Empty icon="play" title="No runs yet">
+            <p>Select “Run now” to start the first run, or set a schedule in the settings.</p>
           </Empty>
         ) : (
           <div className="stack">
@@ -38,7 +38,12 @@ export function RunsTab({ connection }: { connection: Connection }) {
             <section className="card" aria-label="Runs">
               <RunTable runs={list} />
               {list.length === limit && (
-                <Button variant="subtle" fullWidth loading={runs.isFetching} onClick={() => setLimit(limit + 2 * PAGE)}>
+                <Button
+                  variant="subtle"
+                  fullWidth
+                  loading={runs.isFetching}
+                  onClick={() => setLimit(limit + 2 * PAGE_SIZE)}
+                >
                   Show older runs
                 </Button>
               )}
@@ -52,18 +57,21 @@ export function RunsTab({ connection }: { connection: Connection }) {
 
 const Charts = ({ runs }: { runs: Run[] }) => (
   <div className="columns">
-    <Section title="Duration" lead={runs.length === 1 ? 'The only run so far' : `The last ${runs.length} runs`}>
+    <Section title="Duration" lead={runs.length === 1 ? 'Latest run' : `Last ${runs.length} runs`}>
       <Bars
         label="Duration of each run"
-        format={(value) => duration(Math.round(value))}
-        bars={runs.map((run) => bar(run, run.duration_ms ?? 0, duration(run.duration_ms)))}
+        format={(value) => formatDuration(Math.round(value))}
+        bars={runs.map((run) => bar(run, run.duration_ms ?? 0, formatDuration(run.duration_ms)))}
       />
     </Section>
-    <Section title="Rows loaded" lead={`${count(runs.reduce((sum, run) => sum + run.rows_loaded, 0))} in all of them`}>
+    <Section
+      title="Rows loaded"
+      lead={`${formatCount(runs.reduce((sum, run) => sum + run.rows_loaded, 0))} rows in total`}
+    >
       <Bars
         label="Rows of each run"
-        format={compact}
-        bars={runs.map((run) => bar(run, run.rows_loaded, `${count(run.rows_loaded)} rows`))}
+        format={formatCompact}
+        bars={runs.map((run) => bar(run, run.rows_loaded, `${formatCount(run.rows_loaded)} rows`))}
       />
     </Section>
   </div>
@@ -78,17 +86,17 @@ const bar = ({ id, number, status }: Run, value: number, text: string) => ({
 
 const RunTable = ({ runs }: { runs: Run[] }) => (
   // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
-  <div className="table-frame" tabIndex={0} role="region" aria-label="Table of runs">
+  <div className="table-frame" tabIndex={0} role="region" aria-label="Run history">
     <table className="table">
       <thead>
         <tr>
           <th>Run</th>
-          <th>State</th>
+          <th>Status</th>
           <th>Started</th>
-          <th>By</th>
+          <th>Triggered by</th>
           <th className="end">Duration</th>
           <th className="end">Rows</th>
-          <th>What went wrong</th>
+          <th>Error</th>
         </tr>
       </thead>
       <tbody>
@@ -105,9 +113,9 @@ const RunTable = ({ runs }: { runs: Run[] }) => (
             <td className="dimmed nowrap">
               <RelativeTime at={run.started_at ?? run.created_at} />
             </td>
-            <td className="dimmed nowrap">{run.triggered_by?.name ?? wordsOf(run.trigger_type)}</td>
-            <td className="end number nowrap">{duration(run.duration_ms)}</td>
-            <td className="end number">{count(run.rows_loaded)}</td>
+            <td className="dimmed nowrap">{run.triggered_by?.name ?? labelOf(run.trigger_type)}</td>
+            <td className="end number nowrap">{formatDuration(run.duration_ms)}</td>
+            <td className="end number">{formatCount(run.rows_loaded)}</td>
             <td className="dimmed">{run.error?.message ?? ''}</td>
           </tr>
         ))}

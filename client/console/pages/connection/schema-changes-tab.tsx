@@ -2,11 +2,11 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
 import { Failure } from '../../components/failure.tsx';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
@@ -15,74 +15,79 @@ import { useAction } from '../../use-action.ts';
 import type { Connection } from './connection.tsx';
 
 type Change = RouterOutputs['connections']['schemaChanges'][number];
-const LOOK_EVERY_MS = 5_000;
+const POLL_MS = 5_000;
 
-/** What is different at the source from what the connection works with, to be taken over or left. */
+/** Schema changes of the source that wait for a review: accept or ignore. */
 export function SchemaChangesTab({ connection }: { connection: Connection }) {
   const { id, catalog_refreshed_at } = connection;
   const changes = useQuery(
-    trpc.connections.schemaChanges.queryOptions({ connection_id: id }, { refetchInterval: LOOK_EVERY_MS }),
+    trpc.connections.schemaChanges.queryOptions({ connection_id: id }, { refetchInterval: POLL_MS }),
   );
   const lead = (
     <>
-      The source was last looked up <RelativeTime at={catalog_refreshed_at} never="when it was made" />
+      Schema refreshed <RelativeTime at={catalog_refreshed_at} never="when the connection was created" />
     </>
   );
   return (
     <QueryView query={changes}>
       {(list) =>
         list.length === 0 ? (
-          <Section title="Changes of the source" lead={lead} actions={<LookUp connection={connection} />}>
-            <Empty icon="check" title="Nothing to review">
-              <p>The source is as the connection knows it.</p>
+          <Section title="Schema changes" lead={lead} actions={<RefreshSchemaButton connection={connection} />}>
+            <Empty icon="check" title="No changes to review">
+              <p>The connection is up to date with the schema of the source.</p>
             </Empty>
           </Section>
         ) : (
-          <Waiting connection={connection} changes={list} lead={lead} />
+          <PendingChanges connection={connection} changes={list} lead={lead} />
         )
       }
     </QueryView>
   );
 }
 
-function LookUp({ connection }: { connection: Connection }) {
-  const mayUpdate = useMay('connections.update');
-  const discover = useAction(trpc.connections.updateCatalog, { done: 'The streams of the source are looked up anew' });
+function RefreshSchemaButton({ connection }: { connection: Connection }) {
+  const mayUpdate = usePermission('connections.update');
+  const refreshSchema = useAction(trpc.connections.updateCatalog, {
+    done: 'Schema refresh started',
+    failed: 'Schema not refreshed',
+  });
   return (
     <Button
       variant="default"
       leftSection={<Icon name="refresh" size={16} />}
       disabled={!mayUpdate}
-      loading={discover.isPending}
-      onClick={() => discover.mutate({ connection_id: connection.id })}
+      loading={refreshSchema.isPending}
+      onClick={() => refreshSchema.mutate({ connection_id: connection.id })}
     >
-      Look for changes
+      Refresh schema
     </Button>
   );
 }
 
-interface WaitingProps {
+interface PendingChangesProps {
   connection: Connection;
   changes: Change[];
   lead: ReactNode;
 }
 
-function Waiting({ connection, changes, lead }: WaitingProps) {
-  const mayUpdate = useMay('connections.update');
+function PendingChanges({ connection, changes, lead }: PendingChangesProps) {
+  const mayUpdate = usePermission('connections.update');
   const review = useAction(trpc.connections.reviewSchemaChanges, {
-    done: 'The changes were reviewed',
+    done: 'Schema changes reviewed',
     failed: null,
   });
   const decide = (decision: 'accept' | 'ignore') => review.mutate({ connection_id: connection.id, decision });
   const isDeciding = (decision: 'accept' | 'ignore') => review.isPending && review.variables.decision === decision;
+  const isOnlyRemovedStreams =
+    connection.status === 'auto_disabled' && changes.length === 1 && changes[0]?.change === 'stream_removed';
   const streams = Map.groupBy(changes, ({ namespace, stream_name }) =>
     namespace ? `${namespace}.${stream_name}` : stream_name,
   );
   return (
     <Section
-      title={`${plural(changes.length, 'change')} of the source`}
+      title={pluralize(changes.length, 'schema change')}
       lead={lead}
-      actions={<LookUp connection={connection} />}
+      actions={<RefreshSchemaButton connection={connection} />}
     >
       <div className="stack">
         {[...streams].map(([name, some]) => (
@@ -95,11 +100,11 @@ function Waiting({ connection, changes, lead }: WaitingProps) {
             </ul>
           </section>
         ))}
-        {review.error && <Failure title="The changes were not taken over" error={review.error} />}
+        {review.error && <Failure title="Review not saved" error={review.error} />}
         <div className="form-foot">
           <p className="dimmed grow">
-            Rows that were loaded stay as they are. What is gone at the source is given up either way.
-            {connection.status === 'auto_disabled' && ' After the review the connection runs again.'}
+            Loaded rows are kept. Streams and fields that are gone at the source are no longer loaded either way.
+            {connection.status === 'auto_disabled' && ' The review resumes the connection.'}
           </p>
           <Button
             variant="default"
@@ -107,14 +112,14 @@ function Waiting({ connection, changes, lead }: WaitingProps) {
             loading={isDeciding('ignore')}
             onClick={() => decide('ignore')}
           >
-            Go on without
+            Ignore changes
           </Button>
           <Button
             disabled={!mayUpdate || review.isPending}
             loading={isDeciding('accept')}
             onClick={() => decide('accept')}
           >
-            Take over
+            {isOnlyRemovedStreams ? 'Remove stream and resume' : 'Accept changes'}
           </Button>
         </div>
       </div>
@@ -122,28 +127,28 @@ function Waiting({ connection, changes, lead }: WaitingProps) {
   );
 }
 
-/** What happened, and what each decision makes of it. */
-const WORDS: Record<Change['change'], { what: string; comes: string }> = {
-  stream_added: { what: 'New stream', comes: 'Taken over, it is loaded from the next run on; else it stays out.' },
-  stream_removed: { what: 'Stream is gone', comes: 'It is loaded no more. Its table stays at the destination.' },
-  stream_changed: { what: 'Stream changed', comes: 'Taken over, it is loaded as it is now.' },
-  field_added: { what: 'New field', comes: 'Taken over, it is loaded from the next run on; else it stays out.' },
-  field_removed: { what: 'Field is gone', comes: 'Its column stays at the destination and gets no more values.' },
-  field_type_changed: { what: 'Type changed', comes: 'It is loaded with its new type from the next run on.' },
-  primary_key_changed: { what: 'Primary key changed', comes: 'Taken over, rows are told apart by the new one.' },
-  cursor_changed: { what: 'Cursor changed', comes: 'Taken over, the stream is read from its beginning.' },
+/** The name of each change, and its effect. */
+const CHANGES: Record<Change['change'], { name: string; effect: string }> = {
+  stream_added: { name: 'New stream', effect: 'Loaded from the next run if accepted, otherwise left out.' },
+  stream_removed: { name: 'Stream removed', effect: 'No longer loaded. Its destination table is kept.' },
+  stream_changed: { name: 'Stream changed', effect: 'Loaded with its new definition if accepted.' },
+  field_added: { name: 'New field', effect: 'Loaded from the next run if accepted, otherwise left out.' },
+  field_removed: { name: 'Field removed', effect: 'Its destination column is kept and receives no new values.' },
+  field_type_changed: { name: 'Type changed', effect: 'Loaded with the new type from the next run.' },
+  primary_key_changed: { name: 'Primary key changed', effect: 'Rows are matched by the new key if accepted.' },
+  cursor_changed: { name: 'Cursor changed', effect: 'The stream is read from the beginning if accepted.' },
 };
 
 function ChangeLine({ change: { change, field_path, before, after, breaking } }: { change: Change }) {
-  const { what, comes } = WORDS[change];
+  const { name, effect } = CHANGES[change];
   const facts = [before, after].filter((fact) => fact !== null).join(' → ');
   return (
     <li>
       <span className="grow">
-        {what} {field_path && <code>{field_path.join('.')}</code>} {facts && <span className="dimmed">{facts}</span>}
-        <span className="dimmed schema-change-comes">{comes}</span>
+        {name} {field_path && <code>{field_path.join('.')}</code>} {facts && <span className="dimmed">{facts}</span>}
+        <span className="dimmed schema-change-effect">{effect}</span>
       </span>
-      <Status value={breaking ? 'failing' : 'pending'} label={breaking ? 'breaking' : 'harmless'} />
+      <Status value={breaking ? 'failing' : 'pending'} label={breaking ? 'Breaking' : 'Non-breaking'} />
     </li>
   );
 }

@@ -2,7 +2,7 @@ import { Button, NumberInput, Select, Switch, TagsInput, Textarea, TextInput } f
 import { type FormEvent, useState } from 'react';
 import { useLocation } from 'wouter';
 import { type RouterInputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { Failure } from '../../components/failure.tsx';
 import { optionsOf } from '../../components/options.ts';
@@ -16,19 +16,19 @@ import type { Connection } from './connection.tsx';
 type Update = Omit<RouterInputs['connections']['update'], 'connection_id'>;
 
 const POLICIES = optionsOf<NonNullable<Update['schema_change_policy']>>({
-  ignore: 'Ignore: review by hand',
-  propagate_columns: 'Take over new columns',
-  propagate_fully: 'Take over new columns and streams',
-  disable_connection: 'Stop the connection',
+  ignore: 'Review manually',
+  propagate_columns: 'Add new columns',
+  propagate_fully: 'Add new columns and streams',
+  disable_connection: 'Disable the connection',
 });
 
 export function SettingsTab({ connection }: { connection: Connection }) {
-  const mayUpdate = useMay('connections.update');
-  // Only what was changed is sent; what others change meanwhile is refused by the revision.
+  const mayUpdate = usePermission('connections.update');
+  // Only edits are sent. The revision makes the service refuse them after a concurrent change.
   const [edits, setEdits] = useState<Update>({});
   const [revision, setRevision] = useState(connection.revision);
   const update = useAction(trpc.connections.update, {
-    done: 'The settings were saved',
+    done: 'Settings saved',
     failed: null,
     after: (saved) => {
       setEdits({});
@@ -48,9 +48,7 @@ export function SettingsTab({ connection }: { connection: Connection }) {
         <fieldset className="bare-fieldset stack" disabled={!mayUpdate}>
           <Section
             title="Schedule"
-            lead={
-              connection.status === 'active' ? null : 'None of it starts anything before the connection is resumed.'
-            }
+            lead={connection.status === 'active' ? null : 'The schedule takes effect when the connection is resumed.'}
           >
             <ScheduleEditor
               value={edits.schedule ?? scheduleOf(connection.schedule)}
@@ -64,14 +62,14 @@ export function SettingsTab({ connection }: { connection: Connection }) {
             <LoadingFields {...{ now, set }} />
           </Section>
         </fieldset>
-        {update.error && <Failure title="The settings were not saved" error={update.error} />}
+        {update.error && <Failure title="Settings not saved" error={update.error} />}
         {isChanged && (
           <div className="form-foot sticky-foot">
             <Button variant="default" onClick={() => setEdits({})}>
-              Discard
+              Discard changes
             </Button>
             <Button type="submit" loading={update.isPending}>
-              Save
+              Save changes
             </Button>
           </div>
         )}
@@ -81,8 +79,8 @@ export function SettingsTab({ connection }: { connection: Connection }) {
   );
 }
 
-/** Without what the service adds for reading. */
-const scheduleOf = ({ description: _told, next_runs: _ticks, ...schedule }: Connection['schedule']) =>
+/** Without the read-only keys. */
+const scheduleOf = ({ description: _description, next_runs: _next_runs, ...schedule }: Connection['schedule']) =>
   schedule as Schedule;
 
 type Settings = Pick<
@@ -107,7 +105,12 @@ interface FieldsProps {
 const GeneralFields = ({ now, set }: FieldsProps) => (
   <div className="fields">
     <NameField value={now.name} onChange={(name) => set({ name })} />
-    <TagsInput label="Tags" placeholder="Enter after each" value={now.tags} onChange={(tags) => set({ tags })} />
+    <TagsInput
+      label="Tags"
+      placeholder="Press Enter after each tag"
+      value={now.tags}
+      onChange={(tags) => set({ tags })}
+    />
     <Textarea
       className="wide"
       label="Description"
@@ -117,8 +120,8 @@ const GeneralFields = ({ now, set }: FieldsProps) => (
       onChange={(event) => set({ description: event.currentTarget.value || null })}
     />
     <Switch
-      label="Tell of failures"
-      description="By the triggers of the account"
+      label="Notify on failure"
+      description="Use this account’s triggers"
       checked={now.notify_on_failure}
       onChange={(event) => set({ notify_on_failure: event.currentTarget.checked })}
     />
@@ -128,38 +131,38 @@ const GeneralFields = ({ now, set }: FieldsProps) => (
 const LoadingFields = ({ now, set }: FieldsProps) => (
   <div className="fields">
     <TextInput
-      label="Schema at the destination"
+      label="Destination schema"
       value={now.destination_schema ?? ''}
       onChange={(event) => set({ destination_schema: event.currentTarget.value || null })}
     />
     <TextInput
-      label="Prefix of tables"
+      label="Table prefix"
       value={now.table_prefix}
       onChange={(event) => set({ table_prefix: event.currentTarget.value })}
     />
     <Select
-      label="When the source changes"
+      label="Schema change policy"
       data={POLICIES}
       value={now.schema_change_policy}
       onChange={(policy) => set({ schema_change_policy: policy as Update['schema_change_policy'] })}
     />
     <NumberInput
-      label="Days read again"
-      description="Before the cursor, at each run"
+      label="Lookback (days)"
+      description="Reads this many days before the cursor again in every run"
       min={0}
       max={365}
       value={now.backfill_days}
       onChange={(days) => set({ backfill_days: Number(days) })}
     />
     <NumberInput
-      label="Streams side by side"
+      label="Parallel streams"
       min={1}
       max={50}
       value={now.max_parallel_streams}
       onChange={(streams) => set({ max_parallel_streams: Number(streams) })}
     />
     <TextInput
-      label="Data from"
+      label="Start date"
       type="date"
       value={now.start_date ?? ''}
       onChange={(event) => set({ start_date: event.currentTarget.value || null })}
@@ -168,26 +171,27 @@ const LoadingFields = ({ now, set }: FieldsProps) => (
 );
 
 function Deletion({ connection }: { connection: Connection }) {
-  const mayDelete = useMay('connections.delete');
+  const mayDelete = usePermission('connections.delete');
   const [, navigate] = useLocation();
   const remove = useAction(trpc.connections.delete, {
-    done: 'The connection was deleted',
+    done: 'Connection deleted',
+    failed: 'Connection not deleted',
     refresh: [trpc.connections.summaries],
     after: () => navigate('/console/connections'),
   });
   return (
-    <Section title="Delete" lead="Stops what is running. Rows that were loaded stay at the destination.">
+    <Section title="Delete" lead="Stops the current run. Loaded rows stay in the destination.">
       <Confirm
         title={`Delete “${connection.name}”?`}
-        action="Delete the connection"
+        action="Delete connection"
         onConfirm={() => remove.mutate({ connection_id: connection.id })}
         trigger={(open) => (
           <Button color="red" variant="light" disabled={!mayDelete} loading={remove.isPending} onClick={open}>
-            Delete the connection
+            Delete connection
           </Button>
         )}
       >
-        Its schedule, settings and cursors go for good.
+        This permanently deletes its schedule, settings and cursors.
       </Confirm>
     </Section>
   );

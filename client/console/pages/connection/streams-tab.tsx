@@ -2,14 +2,14 @@ import { Button, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { type RouterInputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
-import { compact, plural } from '../../components/format.ts';
+import { formatCompact, pluralize } from '../../components/format.ts';
 import { SearchField } from '../../components/search-field.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
-import { wordsOf } from '../../components/status.tsx';
+import { labelOf } from '../../components/status.tsx';
 import {
   type CatalogItem,
   type DestinationSyncMode,
@@ -23,7 +23,7 @@ import { CursorEditor } from './cursor-editor.tsx';
 
 type StreamRequest = NonNullable<RouterInputs['connections']['update']['streams']>[number];
 
-/** What is loaded, and how: every stream with its modes, fields, filters and cursor. */
+/** Every stream with its modes, fields, filters and cursor. */
 export function StreamsTab({ connection }: { connection: Connection }) {
   const catalog = useQuery(
     trpc.account_connectors.catalog.queryOptions({ account_connector_id: connection.source_id }),
@@ -57,12 +57,12 @@ interface StreamsProps {
 }
 
 function Streams({ connection, catalog, destination_modes }: StreamsProps) {
-  const mayUpdate = useMay('connections.update');
+  const mayUpdate = usePermission('connections.update');
   const [edits, setEdits] = useState<Record<string, StreamEdit>>({});
   const [open, setOpen] = useState<string | null>(null);
   const [text, setText] = useState('');
   const update = useAction(trpc.connections.update, {
-    done: 'The streams were saved',
+    done: 'Streams saved',
     failed: null,
     after: () => setEdits({}),
   });
@@ -77,7 +77,7 @@ function Streams({ connection, catalog, destination_modes }: StreamsProps) {
   return (
     <Section
       title="Streams"
-      lead={`${selected} of ${plural(connection.streams.length, 'stream')} selected`}
+      lead={`${selected} of ${pluralize(connection.streams.length, 'stream')} selected`}
       actions={<SearchField label="Search streams" value={text} onChange={setText} />}
     >
       <ul className="stream-list">
@@ -111,15 +111,15 @@ function Streams({ connection, catalog, destination_modes }: StreamsProps) {
           </li>
         ))}
       </ul>
-      {update.error && <Failure title="The streams were not saved" error={update.error} />}
+      {update.error && <Failure title="Streams not saved" error={update.error} />}
       {changed.length > 0 && (
         <div className="form-foot sticky-foot">
-          <span className="dimmed grow">{plural(changed.length, 'stream')} changed</span>
+          <span className="dimmed grow">{pluralize(changed.length, 'stream')} edited</span>
           <Button variant="default" onClick={() => setEdits({})}>
-            Discard
+            Discard changes
           </Button>
           <Button loading={update.isPending} onClick={save}>
-            Save
+            Save changes
           </Button>
         </div>
       )}
@@ -143,19 +143,19 @@ function StreamLine({ stream, isOpen, isChanged, disabled, toggle, select }: Str
   return (
     <div className="stream-line">
       <Switch
-        aria-label={`Load ${name}`}
+        aria-label={`Select ${name}`}
         checked={stream.selected}
         disabled={disabled}
         onChange={(event) => select(event.currentTarget.checked)}
       />
       <button type="button" className="stream-toggle" aria-expanded={isOpen} onClick={toggle}>
         <span className="grow">
-          <b>{name}</b> {isChanged && <em className="redacted">changed</em>}
+          <b>{name}</b> {isChanged && <em className="redacted">edited</em>}
           <span className="dimmed stream-how">
-            {wordsOf(stream.sync_mode)} · {wordsOf(stream.destination_sync_mode)}
-            {left > 0 && ` · ${plural(left, 'field')} left out`}
+            {labelOf(stream.sync_mode)} · {labelOf(stream.destination_sync_mode)}
+            {left > 0 && ` · ${pluralize(left, 'field')} excluded`}
             {masked > 0 && ` · ${masked} masked`}
-            {stream.filters.length > 0 && ` · ${plural(stream.filters.length, 'filter')}`}
+            {stream.filters.length > 0 && ` · ${pluralize(stream.filters.length, 'filter')}`}
           </span>
         </span>
         <span className="dimmed stream-cursor">
@@ -166,7 +166,7 @@ function StreamLine({ stream, isOpen, isChanged, disabled, toggle, select }: Str
           )}
         </span>
         <span className="dimmed number">
-          {stream.row_count_last_run === null ? '' : `${compact(stream.row_count_last_run)} rows`}
+          {stream.row_count_last_run === null ? '' : `${formatCompact(stream.row_count_last_run)} rows`}
         </span>
         <Icon name="down" size={16} />
       </button>

@@ -12,7 +12,7 @@ export type Summary = RouterOutputs['connections']['summaries'][number];
 
 const ROW_PX = 64;
 
-/** Connections, however many: only the ones in sight are in the page. */
+/** Connections, virtualised: only the visible rows are in the DOM. */
 export function ConnectionList({ connections }: { connections: Summary[] }) {
   const list = useRef<HTMLUListElement>(null);
   const [offset, setOffset] = useState(0);
@@ -30,8 +30,8 @@ export function ConnectionList({ connections }: { connections: Summary[] }) {
     <div className="connections">
       <div className="connections-head" aria-hidden="true">
         <span>Connection</span>
-        <span>State</span>
-        <span>Last runs</span>
+        <span>Status</span>
+        <span>Recent runs</span>
         <span>Last run</span>
         <span>Next run</span>
         <span />
@@ -54,7 +54,7 @@ export function ConnectionList({ connections }: { connections: Summary[] }) {
   );
 }
 
-/** While the list is scrolled only the rows that come into sight are drawn. */
+/** Memoised, so that scrolling only renders rows that become visible. */
 const Row = memo(function ConnectionRow({ connection }: { connection: Summary }) {
   const { id, name, source, destination, recent_runs, last_run, next_run_at } = connection;
   return (
@@ -67,27 +67,33 @@ const Row = memo(function ConnectionRow({ connection }: { connection: Summary })
       </div>
       <div className="connection-state">
         <Status value={stateOf(connection)} />
-        {connection.schema_change_status !== 'no_change' && <Status value="warning" label="schema changed" />}
+        {connection.schema_change_status !== 'no_change' && <Status value="warning" label="Schema changed" />}
       </div>
       <RunStrip runs={recent_runs} />
       <span className="connection-when">
         <span className="only-phone">Last run </span>
-        <RelativeTime at={last_run?.started_at ?? null} never="never" />
+        <RelativeTime at={last_run?.started_at ?? null} never="Never" />
       </span>
       <span className="connection-when">
         <span className="only-phone">Next run </span>
-        <RelativeTime at={next_run_at} never={connection.schedule.type === 'manual' ? 'by hand' : '–'} />
+        <RelativeTime at={next_run_at} never={connection.schedule.type === 'manual' ? 'Manual' : '–'} />
       </span>
       <ConnectionMenu connection={connection} />
     </article>
   );
 });
 
-/** One word for status and health together: what keeps it from running comes first. */
+/** Status and health as one state: health counts only while the connection is active. */
 export const stateOf = ({ status, health }: Pick<Summary, 'status' | 'health'>): string =>
   status === 'active' ? health : status;
 
-/** By the words that people search for. */
+/** Disabled and locked connections count as failing. */
+export const isInState = (connection: Pick<Summary, 'status' | 'health'>, state: string): boolean => {
+  const own = stateOf(connection);
+  return own === state || (state === 'failing' && (own === 'auto_disabled' || own === 'locked'));
+};
+
+/** Whether every word of the text occurs in the connection's names, tags, status or health. */
 export const matches = (connection: Summary, text: string): boolean => {
   const { name, source, destination, tags, status, health } = connection;
   const all = [

@@ -1,13 +1,13 @@
 import { ActionIcon, Menu } from '@mantine/core';
 import { trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { Icon } from '../../components/icon.tsx';
 import { useAction } from '../../use-action.ts';
 import type { Summary } from './connection-list.tsx';
 
 const REFRESHED = [trpc.connections.summaries, trpc.connections.get, trpc.runs.list, trpc.overview.recentRuns];
 
-/** What can be done with a connection without opening it. */
+/** Actions for a connection in a list. */
 export const ConnectionMenu = ({ connection }: { connection: Summary }) => (
   <Menu position="bottom-end" shadow="md">
     <Menu.Target>
@@ -21,14 +21,18 @@ export const ConnectionMenu = ({ connection }: { connection: Summary }) => (
   </Menu>
 );
 
-/** By itself, as it is there only while the menu is open. */
+/** A component of its own, so that its hooks run only while the menu is open. */
 function Items({ connection }: { connection: Summary }) {
   const { id, name, status, active_run_id } = connection;
-  const mayRun = useMay('connections.run');
-  const mayUpdate = useMay('connections.update');
-  const run = useAction(trpc.runs.run, { done: `${name} runs`, failed: `${name} was not started`, refresh: REFRESHED });
-  const stop = useAction(trpc.runs.stop, { done: `${name} is asked to stop`, refresh: REFRESHED });
-  const update = useAction(trpc.connections.update, { refresh: REFRESHED });
+  const mayRun = usePermission('connections.run');
+  const mayUpdate = usePermission('connections.update');
+  const run = useAction(trpc.runs.run, {
+    done: `Run of ${name} started`,
+    failed: 'Run not started',
+    refresh: REFRESHED,
+  });
+  const stop = useAction(trpc.runs.stop, { done: `Stopping ${name}`, failed: 'Run not stopped', refresh: REFRESHED });
+  const update = useAction(trpc.connections.update, { failed: 'Connection not updated', refresh: REFRESHED });
   const isLocked = status === 'locked';
   return (
     <>
@@ -46,7 +50,7 @@ function Items({ connection }: { connection: Summary }) {
           disabled={!mayRun}
           onClick={() => stop.mutate({ connection_run_id: active_run_id })}
         >
-          Stop the run
+          Stop run
         </Menu.Item>
       )}
       {status === 'active' ? (

@@ -3,36 +3,36 @@ import { useQuery } from '@tanstack/react-query';
 import { useDeferredValue } from 'react';
 import { Link, useSearchParams } from 'wouter';
 import { trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { optionsOf } from '../../components/options.ts';
 import { Page } from '../../components/page.tsx';
 import { SearchField } from '../../components/search-field.tsx';
-import { ConnectionList, matches, stateOf, type Summary } from './connection-list.tsx';
+import { ConnectionList, isInState, matches, type Summary } from './connection-list.tsx';
 
 const STATES = optionsOf({
-  '': 'Every state',
+  '': 'All statuses',
   healthy: 'Healthy',
   running: 'Running',
   warning: 'Warning',
   failing: 'Failing',
   pending: 'Never run',
   paused: 'Paused',
-  auto_disabled: 'Disabled by failures',
+  auto_disabled: 'Disabled',
   locked: 'Locked',
 });
 
-/** Every connection, to be searched. What is searched for is in the address, so that "back" finds it again. */
+/** All connections, with a search that is kept in the address, so that it survives the back button. */
 export default function ConnectionsPage() {
   const connections = useQuery(trpc.connections.summaries.queryOptions({}, { refetchInterval: 5_000 }));
-  const mayCreate = useMay('connections.create');
+  const mayCreate = usePermission('connections.create');
   return (
     <Page
       title="Connections"
-      lead="Pipelines from a source to a destination."
+      lead="Pipelines from a source to a destination"
       actions={
         mayCreate && (
           <Button component={Link} href="/console/connections/new" leftSection={<Icon name="add" size={16} />}>
@@ -47,10 +47,10 @@ export default function ConnectionsPage() {
 }
 
 const None = () => (
-  <Empty icon="connection" title="No connection yet">
-    <p>A connection moves the streams of a source into a destination, by hand or on a schedule.</p>
+  <Empty icon="connection" title="No connections yet">
+    <p>A connection loads the streams of a source into a destination, manually or on a schedule.</p>
     <Button component={Link} href="/console/connections/new">
-      Make the first one
+      New connection
     </Button>
   </Empty>
 );
@@ -60,7 +60,7 @@ function Searchable({ all }: { all: Summary[] }) {
   const text = search.get('q') ?? '';
   const state = search.get('state') ?? '';
   const deferred = useDeferredValue(text.trim());
-  const put = (name: string, value: string) =>
+  const setParam = (name: string, value: string) =>
     setSearch(
       (before) => {
         const after = new URLSearchParams(before);
@@ -72,7 +72,7 @@ function Searchable({ all }: { all: Summary[] }) {
     );
   const shown = all.filter(
     (connection) =>
-      (state === '' || stateOf(connection) === state) && (deferred === '' || matches(connection, deferred)),
+      (state === '' || isInState(connection, state)) && (deferred === '' || matches(connection, deferred)),
   );
   return (
     <div className="stack">
@@ -82,17 +82,17 @@ function Searchable({ all }: { all: Summary[] }) {
           placeholder="Name, source, destination or tag"
           isWide
           value={text}
-          onChange={(q) => put('q', q)}
+          onChange={(q) => setParam('q', q)}
         />
-        <Select aria-label="State" data={STATES} value={state} onChange={(value) => put('state', value ?? '')} />
+        <Select aria-label="Status" data={STATES} value={state} onChange={(value) => setParam('state', value ?? '')} />
         <span className="dimmed" role="status">
-          {shown.length === all.length ? plural(all.length, 'connection') : `${shown.length} of ${all.length}`}
+          {shown.length === all.length ? pluralize(all.length, 'connection') : `${shown.length} of ${all.length}`}
         </span>
       </div>
       {shown.length === 0 ? (
-        <Empty icon="search" title="No connection is like that">
+        <Empty icon="search" title="No connections match">
           <Button variant="default" onClick={() => setSearch({}, { replace: true })}>
-            Show all
+            Clear filters
           </Button>
         </Empty>
       ) : (

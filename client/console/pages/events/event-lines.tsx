@@ -7,7 +7,7 @@ import { Severity } from '../triggers/severity.tsx';
 
 export type Event = RouterOutputs['automation']['listEvents'][number];
 
-/** Events, each to be opened for what it carries. */
+/** A list of events that expand to their payload. */
 export function EventLines({ events }: { events: Event[] }) {
   const [open, setOpen] = useState<string | null>(null);
   return (
@@ -43,18 +43,18 @@ export function EventLines({ events }: { events: Event[] }) {
 const Details = ({ event }: { event: Event }) => (
   <div className="event-details">
     <div className="row">
-      {event.connection_id && <Link href={`/console/connections/${event.connection_id}`}>The connection</Link>}
+      {event.connection_id && <Link href={`/console/connections/${event.connection_id}`}>View connection</Link>}
       {event.connection_id && event.connection_run_id && (
-        <Link href={`/console/connections/${event.connection_id}/runs/${event.connection_run_id}`}>The run</Link>
+        <Link href={`/console/connections/${event.connection_id}/runs/${event.connection_run_id}`}>View run</Link>
       )}
       {event.case_ids.map((id) => (
         <Link key={id} href={`/console/cases/${id}`}>
-          Its case
+          View case
         </Link>
       ))}
     </div>
     {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
-    <pre className="code-block" tabIndex={0} aria-label="What the event carries">
+    <pre className="code-block" tabIndex={0} aria-label="Event payload">
       {JSON.stringify(event.payload, null, 2)}
     </pre>
   </div>

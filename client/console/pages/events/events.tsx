@@ -6,7 +6,7 @@ import { type RouterInputs, trpc } from '../../api.ts';
 import { Empty } from '../../components/empty.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
-import { wordsOf } from '../../components/status.tsx';
+import { labelOf } from '../../components/status.tsx';
 import { EventLines } from './event-lines.tsx';
 
 type Filters = Pick<
@@ -28,9 +28,9 @@ const CATEGORIES = [
 ];
 const SEVERITIES = ['critical', 'high', 'warning', 'info', 'low'];
 const PAGE = 50;
-const MOST = 1000;
+const MAX_LIMIT = 1000;
 
-/** What has happened in the account, newest first. The filters are in the address. */
+/** Events of the account, newest first. The filters are in the address. */
 export default function EventsPage() {
   const [search, setSearch] = useSearchParams();
   const [limit, setLimit] = useState(PAGE);
@@ -47,25 +47,25 @@ export default function EventsPage() {
     ),
   );
   return (
-    <Page title="Events" lead="What has happened, newest first. Triggers look at the same.">
+    <Page title="Events" lead="Activity in this account, newest first. Triggers evaluate these events.">
       <FilterFields search={search} setSearch={(after) => (setLimit(PAGE), setSearch(after, { replace: true }))} />
       <QueryView query={events}>
         {(list) =>
           list.length === 0 ? (
-            <Empty icon="search" title="No event is like that">
+            <Empty icon="search" title="No events match">
               <Button variant="default" onClick={() => setSearch({}, { replace: true })}>
-                Show all
+                Clear filters
               </Button>
             </Empty>
           ) : (
             <section className="card" aria-label="Events">
               <EventLines events={list} />
-              {list.length === limit && limit < MOST && (
+              {list.length === limit && limit < MAX_LIMIT && (
                 <Button
                   variant="subtle"
                   fullWidth
                   loading={events.isFetching}
-                  onClick={() => setLimit(Math.min(MOST, limit * 2))}
+                  onClick={() => setLimit(Math.min(MAX_LIMIT, limit * 2))}
                 >
                   Show older events
                 </Button>
@@ -83,26 +83,26 @@ interface FilterFieldsProps {
   setSearch: (after: URLSearchParams) => void;
 }
 
-const options = (values: readonly string[]) => values.map((value) => ({ value, label: wordsOf(value) }));
+const options = (values: readonly string[]) => values.map((value) => ({ value, label: labelOf(value) }));
 
 function FilterFields({ search, setSearch }: FilterFieldsProps) {
   const language = useQuery(trpc.automation.ruleLanguage.queryOptions({}, { staleTime: Infinity }));
   const connections = useQuery(trpc.connections.summaries.queryOptions({}));
   const wanted = search.get('category');
   const kinds = (language.data?.kinds ?? []).filter(({ category }) => wanted === null || category === wanted);
-  const choose = (name: string, value: string | null) => {
+  const setFilter = (name: string, value: string | null) => {
     const after = new URLSearchParams(search);
     if (value) after.set(name, value);
     else after.delete(name);
-    // A kind belongs to its category.
+    // An event type belongs to one category.
     if (name === 'category') after.delete('event');
     setSearch(after);
   };
   const fields: [name: string, label: string, data: { value: string; label: string }[]][] = [
-    ['category', 'Every category', options(CATEGORIES)],
-    ['event', 'Every kind', options(kinds.map(({ event }) => event))],
-    ['severity', 'Every severity', options(SEVERITIES)],
-    ['connection_id', 'Every connection', (connections.data ?? []).map(({ id, name }) => ({ value: id, label: name }))],
+    ['category', 'All categories', options(CATEGORIES)],
+    ['event', 'All event types', options(kinds.map(({ event }) => event))],
+    ['severity', 'All severities', options(SEVERITIES)],
+    ['connection_id', 'All connections', (connections.data ?? []).map(({ id, name }) => ({ value: id, label: name }))],
   ];
   return (
     <div className="event-filters">
@@ -114,7 +114,7 @@ function FilterFields({ search, setSearch }: FilterFieldsProps) {
           searchable={data.length > 10}
           limit={200}
           value={search.get(name) ?? ''}
-          onChange={(value) => choose(name, value)}
+          onChange={(value) => setFilter(name, value)}
         />
       ))}
     </div>

@@ -1,9 +1,9 @@
 import { Link } from 'wouter';
 import type { RouterOutputs } from '../../api.ts';
-import { compact, count } from '../../components/format.ts';
-import { type Summary, stateOf } from '../connections/connection-list.tsx';
+import { formatCompact, formatCount } from '../../components/format.ts';
+import { isInState, type Summary } from '../connections/connection-list.tsx';
 
-/** Counts that lead to the connections which they count. */
+/** Connection counts, each with a link to the connections that it counts. */
 export function HealthTiles({
   connections,
   today,
@@ -11,13 +11,13 @@ export function HealthTiles({
   connections: Summary[];
   today?: RouterOutputs['overview']['activity'][number];
 }) {
-  const of = (...states: string[]) => connections.filter((one) => states.includes(stateOf(one))).length;
+  const inState = (state: string) => connections.filter((one) => isInState(one, state)).length;
   const tiles = [
-    { label: 'Healthy', value: of('healthy'), tone: 'good', href: '?state=healthy' },
-    { label: 'Running now', value: of('running'), tone: 'busy', href: '?state=running' },
-    { label: 'Warning', value: of('warning'), tone: 'warn', href: '?state=warning' },
-    { label: 'Failing', value: of('failing', 'auto_disabled', 'locked'), tone: 'bad', href: '?state=failing' },
-    { label: 'Paused', value: of('paused'), tone: 'calm', href: '?state=paused' },
+    { label: 'Healthy', value: inState('healthy'), tone: 'good', href: '?state=healthy' },
+    { label: 'Running', value: inState('running'), tone: 'busy', href: '?state=running' },
+    { label: 'Warning', value: inState('warning'), tone: 'warn', href: '?state=warning' },
+    { label: 'Failing', value: inState('failing'), tone: 'bad', href: '?state=failing' },
+    { label: 'Paused', value: inState('paused'), tone: 'calm', href: '?state=paused' },
   ];
   return (
     <ul className="tiles">
@@ -25,14 +25,14 @@ export function HealthTiles({
         <li key={label}>
           <Link href={`/console/connections${href}`} className="tile" data-tone={value === 0 ? 'none' : tone}>
             <span>{label}</span>
-            <b className="number">{count(value)}</b>
+            <b className="number">{formatCount(value)}</b>
           </Link>
         </li>
       ))}
       <li>
         <div className="tile">
           <span>Rows today</span>
-          <b className="number">{today ? compact(today.rows_loaded) : '–'}</b>
+          <b className="number">{today ? formatCompact(today.rows_loaded) : '–'}</b>
         </div>
       </li>
     </ul>

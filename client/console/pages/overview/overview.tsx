@@ -2,25 +2,27 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { trpc } from '../../api.ts';
-import { useMe } from '../../current-user.ts';
+import { useCurrentUser } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
+import { pluralize } from '../../components/format.ts';
 import { Page, Section } from '../../components/page.tsx';
-import { ConnectionList, type Summary } from '../connections/connection-list.tsx';
+import { labelOf, Status } from '../../components/status.tsx';
+import { ConnectionList, stateOf, type Summary } from '../connections/connection-list.tsx';
 import { ActivityCharts } from './activity-charts.tsx';
 import { HealthTiles } from './health-tiles.tsx';
 import { RecentRuns } from './recent-runs.tsx';
 
 const DAYS = 14;
 
-/** How everything is, at one glance. */
+/** The state of all pipelines at a glance. */
 export default function OverviewPage() {
-  const me = useMe();
+  const me = useCurrentUser();
   const connections = useQuery(trpc.connections.summaries.queryOptions({}, { refetchInterval: 5_000 }));
   const activity = useQuery(trpc.overview.activity.queryOptions({ days: DAYS }, { refetchInterval: 15_000 }));
   return (
-    <Page title="Overview" lead={`${me.account.name} · plan ${me.account.plan.name}`} actions={<NewConnection />}>
+    <Page title="Overview" lead={`${me.account.name} · ${me.account.plan.name} plan`} actions={<NewConnection />}>
       <QueryView query={connections}>
         {(all) =>
           all.length === 0 ? (
@@ -33,7 +35,7 @@ export default function OverviewPage() {
                 <RecentRuns />
                 <Attention connections={all} />
               </div>
-              <Section title="All connections" lead="The ones in trouble first.">
+              <Section title="All connections" lead="Connections that need attention come first">
                 <ConnectionList connections={all.toSorted((a, b) => urgency(a) - urgency(b))} />
               </Section>
             </>
@@ -51,8 +53,8 @@ const NewConnection = () => (
 );
 
 const Welcome = () => (
-  <Empty icon="connection" title="Nothing moves yet">
-    <p>Choose a source, test it, pick its streams and a destination: the first rows flow in a minute.</p>
+  <Empty icon="connection" title="Create your first connection">
+    <p>Connect a source, select its streams and a destination. The first rows arrive within a minute.</p>
     <NewConnection />
   </Empty>
 );
@@ -60,38 +62,36 @@ const Welcome = () => (
 const ORDER = ['failing', 'warning', 'running', 'pending', 'healthy'];
 const urgency = ({ health, status }: Summary) => (status === 'paused' ? ORDER.length : ORDER.indexOf(health));
 
-const MOST = 6;
+const MAX_SHOWN = 6;
 
 function Attention({ connections }: { connections: Summary[] }) {
-  const troubled = connections
+  const unhealthy = connections
     .filter(({ status, health }) => status !== 'paused' && (health === 'failing' || health === 'warning'))
     .toSorted((a, b) => urgency(a) - urgency(b));
   return (
     <Section title="Needs attention">
-      {troubled.length === 0 ? (
+      {unhealthy.length === 0 ? (
         <p className="calm-note">
-          <Icon name="check" /> Every active connection is in good health.
+          <Icon name="check" /> All active connections are healthy
         </p>
       ) : (
         <ul className="lines">
-          {troubled.slice(0, MOST).map(({ id, name, status, health, consecutive_failures, status_reason }) => (
+          {unhealthy.slice(0, MAX_SHOWN).map(({ id, name, status, health, consecutive_failures, status_reason }) => (
             <li key={id}>
               <Link href={`/console/connections/${id}`} className="grow">
                 {name}
               </Link>
               <span className="dimmed">
-                {status_reason?.replaceAll('_', ' ') ??
-                  (consecutive_failures > 0 ? `${consecutive_failures} failed in a row` : '')}
+                {(status_reason && labelOf(status_reason)) ??
+                  (consecutive_failures > 0 ? pluralize(consecutive_failures, 'consecutive failure') : '')}
               </span>
-              <span className="status" data-tone={health === 'failing' ? 'bad' : 'warn'}>
-                {status === 'active' ? health : status.replaceAll('_', ' ')}
-              </span>
+              <Status value={stateOf({ status, health })} />
             </li>
           ))}
         </ul>
       )}
-      {troubled.length > MOST && (
-        <Link href="/console/connections?state=failing">And {troubled.length - MOST} more</Link>
+      {unhealthy.length > MAX_SHOWN && (
+        <Link href="/console/connections">View {unhealthy.length - MAX_SHOWN} more</Link>
       )}
     </Section>
   );

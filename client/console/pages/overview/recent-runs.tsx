@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { trpc } from '../../api.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { compact } from '../../components/format.ts';
+import { formatCompact } from '../../components/format.ts';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
@@ -14,7 +14,7 @@ export function RecentRuns() {
       <QueryView query={runs}>
         {(list) =>
           list.length === 0 ? (
-            <p className="calm-note">No run yet.</p>
+            <p className="calm-note">No runs yet</p>
           ) : (
             <ul className="lines">
               {list.map((run) => (
@@ -22,7 +22,7 @@ export function RecentRuns() {
                   <Link href={`/console/connections/${run.connection_id}/runs/${run.id}`} className="grow">
                     {run.connection_name} <span className="number">#{run.number}</span>
                   </Link>
-                  <span className="dimmed number">{compact(run.rows_loaded)} rows</span>
+                  <span className="dimmed number">{formatCompact(run.rows_loaded)} rows</span>
                   <span className="dimmed">
                     <RelativeTime at={run.created_at} />
                   </span>

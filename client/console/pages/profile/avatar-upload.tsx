@@ -1,21 +1,21 @@
 import { FileButton, Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useMe } from '../../current-user.ts';
+import { useCurrentUser } from '../../current-user.ts';
 import { Avatar } from '../../components/avatar.tsx';
 import { notify } from '../../components/notices.tsx';
 import { Failure } from '../../components/failure.tsx';
 import { CONSOLE_HEADERS, ServiceError } from '../../session.ts';
 
-const MOST_BYTES = 2 * 1024 * 1024;
+const MAX_BYTES = 2 * 1024 * 1024;
 
-/** A picture of PNG, JPEG or WebP; the service makes a square of it. */
+/** Uploads a picture, which the service crops to a square. */
 export function AvatarUpload() {
-  const me = useMe();
+  const me = useCurrentUser();
   const queries = useQueryClient();
   const uploading = useMutation({
     mutationFn: upload,
     onSuccess: async () => {
-      notify('Your picture was replaced');
+      notify('Picture updated');
       await queries.invalidateQueries();
     },
   });
@@ -26,22 +26,22 @@ export function AvatarUpload() {
         <FileButton accept="image/png,image/jpeg,image/webp" onChange={(file) => file && uploading.mutate(file)}>
           {(props) => (
             <Button {...props} variant="default" loading={uploading.isPending}>
-              Choose a picture
+              Upload picture
             </Button>
           )}
         </FileButton>
       </div>
-      <p className="dimmed">PNG, JPEG or WebP, 2 MiB at the most.</p>
-      {uploading.error && <Failure title="The picture was not taken" error={uploading.error} />}
+      <p className="dimmed">PNG, JPEG or WebP, up to 2 MiB</p>
+      {uploading.error && <Failure title="Upload failed" error={uploading.error} />}
     </div>
   );
 }
 
 /** @throws ServiceError */
 async function upload(file: File): Promise<void> {
-  if (file.size > MOST_BYTES) throw new ServiceError('The picture has more than 2 MiB', 'image_too_large', null);
+  if (file.size > MAX_BYTES) throw new ServiceError('The picture is larger than 2 MiB', 'image_too_large', null);
   const body = new FormData();
   body.set('file', file);
-  const answer = await fetch('/users/me/avatar', { method: 'POST', headers: CONSOLE_HEADERS, body });
-  if (!answer.ok) throw await ServiceError.of(answer);
+  const response = await fetch('/users/me/avatar', { method: 'POST', headers: CONSOLE_HEADERS, body });
+  if (!response.ok) throw await ServiceError.from(response);
 }

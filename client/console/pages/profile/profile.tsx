@@ -1,7 +1,7 @@
 import { Button, Select, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { trpc } from '../../api.ts';
-import { useMe } from '../../current-user.ts';
+import { useCurrentUser } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { Page, Section } from '../../components/page.tsx';
@@ -10,13 +10,13 @@ import { useAction } from '../../use-action.ts';
 import { ApiKeySection } from './api-key-section.tsx';
 import { AvatarUpload } from './avatar-upload.tsx';
 
-/** The user himself: who he is, his key, his picture. */
+/** The signed-in user: API key, personal details, picture and permissions. */
 export default function ProfilePage() {
-  const me = useMe();
+  const me = useCurrentUser();
   const leave = async () => {
     await signOut();
     signedOut.set('not_authenticated');
-    // A fresh start: nothing of what was seen stays in the page.
+    // A full load, so that nothing of the session stays in memory.
     window.location.assign('/');
   };
   return (
@@ -31,12 +31,12 @@ export default function ProfilePage() {
     >
       <ApiKeySection />
       <div className="columns">
-        <Person />
+        <PersonalDetails />
         <Section title="Picture">
           <AvatarUpload />
         </Section>
       </div>
-      <Section title="What you may do" lead={me.roles.map(({ name }) => name).join(', ') || 'No role'}>
+      <Section title="Permissions" lead={me.roles.map(({ name }) => name).join(', ') || 'No roles'}>
         <ul className="chips">
           {me.permissions.map((permission) => (
             <li key={permission}>
@@ -51,18 +51,18 @@ export default function ProfilePage() {
 
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone')];
 
-function Person() {
-  const me = useMe();
+function PersonalDetails() {
+  const me = useCurrentUser();
   const [name, setName] = useState(me.full_name);
   const [timezone, setTimezone] = useState(me.timezone);
-  const update = useAction(trpc.users.update, { done: 'Your profile was saved', failed: null });
+  const update = useAction(trpc.users.update, { done: 'Profile saved', failed: null });
   const isChanged = name.trim() !== me.full_name || timezone !== me.timezone;
   const save = (event: FormEvent) => {
     event.preventDefault();
     update.mutate({ user_id: me.id, full_name: name.trim(), timezone });
   };
   return (
-    <Section title="About you">
+    <Section title="Personal details">
       <form className="stack" onSubmit={save}>
         <TextInput label="Name" withAsterisk value={name} onChange={(event) => setName(event.currentTarget.value)} />
         <Select
@@ -77,7 +77,7 @@ function Person() {
         {update.error && <Failure error={update.error} />}
         <div className="form-foot">
           <Button type="submit" disabled={!isChanged || name.trim() === ''} loading={update.isPending}>
-            Save
+            Save changes
           </Button>
         </div>
       </form>

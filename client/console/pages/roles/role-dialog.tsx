@@ -1,23 +1,23 @@
 import { Button, Checkbox, Modal, Textarea, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { trpc } from '../../api.ts';
-import { type Permission, useMe } from '../../current-user.ts';
+import { type Permission, useCurrentUser } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
-import { wordsOf } from '../../components/status.tsx';
+import { labelOf } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
 import type { Role } from './roles.tsx';
 
-const TITLES: Record<string, string> = { cases: 'Cases', cross_account: 'Other accounts', metadata: 'Metadata' };
+const TITLES: Record<string, string> = { cross_account: 'Other accounts' };
 
-/** Makes a role or changes one. Nobody grants what he may not do himself: the rest cannot be ticked. */
+/** Creates or edits a role. Users can only grant permissions that they have, so the others are disabled. */
 export function RoleDialog({ role, onClose }: { role: Role | null; onClose: () => void }) {
   const [name, setName] = useState(role?.name ?? '');
   const [description, setDescription] = useState(role?.description ?? '');
   const [permissions, setPermissions] = useState<Permission[]>(role?.permissions ?? []);
-  const telling = { failed: null, refresh: [trpc.roles.list, trpc.users.me], after: onClose } as const;
-  const create = useAction(trpc.roles.create, { done: `The role ${name} was made`, ...telling });
-  const update = useAction(trpc.roles.update, { done: `The role ${name} was changed`, ...telling });
-  const order = role ? update : create;
+  const options = { failed: null, refresh: [trpc.roles.list, trpc.users.me], after: onClose } as const;
+  const create = useAction(trpc.roles.create, { done: `Role ${name} created`, ...options });
+  const update = useAction(trpc.roles.update, { done: `Role ${name} updated`, ...options });
+  const action = role ? update : create;
   const save = (event: FormEvent) => {
     event.preventDefault();
     const settings = { name, description: description || null, permissions };
@@ -41,13 +41,13 @@ export function RoleDialog({ role, onClose }: { role: Role | null; onClose: () =
           onChange={(event) => setDescription(event.currentTarget.value)}
         />
         <PermissionBoxes held={role?.permissions ?? []} value={permissions} onChange={setPermissions} />
-        {order.error && <Failure title="The role was not saved" error={order.error} />}
+        {action.error && <Failure title="Role not saved" error={action.error} />}
         <div className="form-foot">
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={order.isPending} disabled={permissions.length === 0}>
-            Save
+          <Button type="submit" loading={action.isPending} disabled={permissions.length === 0}>
+            {role ? 'Save changes' : 'Create role'}
           </Button>
         </div>
       </form>
@@ -56,33 +56,33 @@ export function RoleDialog({ role, onClose }: { role: Role | null; onClose: () =
 }
 
 interface BoxesProps {
-  /** What the role has as yet: shown although the user may not grant it. */
+  /** Permissions that the role has: shown even if the user cannot grant them. */
   held: Permission[];
   value: Permission[];
   onChange: (permissions: Permission[]) => void;
 }
 
 function PermissionBoxes({ held, value, onChange }: BoxesProps) {
-  const mine = useMe().permissions;
-  const shown = [...new Set([...mine, ...held])];
+  const own = useCurrentUser().permissions;
+  const shown = [...new Set([...own, ...held])];
   const groups = Map.groupBy(shown, (permission) => permission.split('.')[0]!);
   return (
     <Checkbox.Group
       label="Permissions"
-      description="Only what you may do yourself can be granted"
+      description="You can only grant permissions that you have"
       value={value}
       onChange={onChange}
     >
       <div className="permission-groups">
         {[...groups].map(([group, permissions]) => (
           <fieldset key={group} className="bare-fieldset">
-            <legend className="group-name">{TITLES[group] ?? `${group[0]!.toUpperCase()}${group.slice(1)}`}</legend>
+            <legend className="group-name">{TITLES[group] ?? labelOf(group)}</legend>
             {permissions.map((permission) => (
               <Checkbox
                 key={permission}
                 value={permission}
-                label={wordsOf(permission.split('.')[1]!)}
-                disabled={!mine.includes(permission)}
+                label={labelOf(permission.split('.')[1]!)}
+                disabled={!own.includes(permission)}
               />
             ))}
           </fieldset>

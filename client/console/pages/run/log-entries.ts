@@ -1,6 +1,6 @@
 import { CONSOLE_HEADERS } from '../../session.ts';
 
-/** One request of a connector, as the service recorded and redacted it. */
+/** One recorded and redacted request of a connector. */
 export interface LogEntry {
   id: string;
   timestamp: string;
@@ -8,57 +8,57 @@ export interface LogEntry {
   connector_type: 'source' | 'destination';
   sequence: number;
   attempt: number;
-  request: Message & { method: string; url: string; query: Record<string, unknown> };
-  response: (Message & { status: number }) | null;
+  request: LoggedMessage & { method: string; url: string; query: Record<string, unknown> };
+  response: (LoggedMessage & { status: number }) | null;
   duration_ms: number;
   timings: Record<string, number | null> | null;
   rate_limited: boolean;
   error: { code: string; message: string } | null;
-  /** How many secrets were taken out. */
+  /** Number of redacted secrets. */
   redactions: number;
 }
 
-interface Message {
+interface LoggedMessage {
   headers: Record<string, string>;
   body: string | null;
   body_bytes: number;
   body_truncated: boolean;
 }
 
-/** The browser keeps so many; the rest is for the download. */
-export const MOST_ENTRIES = 5_000;
+/** The page shows at most this many; the download has all. */
+export const MAX_ENTRIES = 5_000;
 
 /**
- * The log of one side of a stream run, line by line as it comes in. By stream run, as the service sends that as one
- * gzip member under Content-Encoding: of the run's file, with its many members, browsers decode the first alone.
+ * Streams the log of one side of a stream run. The log of a whole run cannot be read here: it consists of several gzip
+ * members, of which browsers decode only the first.
  */
 export async function* readLog(
-  of: { connection_id: string; connection_run_id: string; stream_run_id: string; side: 'source' | 'destination' },
+  key: { connection_id: string; connection_run_id: string; stream_run_id: string; side: 'source' | 'destination' },
   signal: AbortSignal,
 ): AsyncGenerator<LogEntry> {
-  const path = `/connections/${of.connection_id}/runs/${of.connection_run_id}/stream_runs/${of.stream_run_id}`;
-  const answer = await fetch(`${path}/network_logs?connector_type=${of.side}`, { headers: CONSOLE_HEADERS, signal });
-  if (answer.status === 404) return;
-  if (!answer.ok || !answer.body) throw new Error(`The log cannot be read (${answer.status})`);
-  let rest = '';
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const path = `/connections/${key.connection_id}/runs/${key.connection_run_id}/stream_runs/${key.stream_run_id}`;
+  const response = await fetch(`${path}/network_logs?connector_type=${key.side}`, { headers: CONSOLE_HEADERS, signal });
+  if (response.status === 404) return;
+  if (!response.ok || !response.body) throw new Error(`Reading the log failed with status ${response.status}`);
+  let buffered = '';
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { value, done } = await reader.read();
     if (done) break;
-    const lines = (rest + value).split('\n');
-    rest = lines.pop() ?? '';
+    const lines = (buffered + value).split('\n');
+    buffered = lines.pop() ?? '';
     for (const line of lines) if (line !== '') yield JSON.parse(line) as LogEntry;
   }
-  if (rest !== '') yield JSON.parse(rest) as LogEntry;
+  if (buffered !== '') yield JSON.parse(buffered) as LogEntry;
 }
 
 export const statusOf = ({ response, error }: LogEntry): string =>
   error ? error.code : response ? String(response.status) : '–';
 
-export const isTrouble = ({ response, error }: LogEntry): boolean => error !== null || (response?.status ?? 0) >= 400;
+export const isError = ({ response, error }: LogEntry): boolean => error !== null || (response?.status ?? 0) >= 400;
 
-/** Whether an entry has the text anywhere that people look. */
+/** Whether the text occurs in the request, response, error or stream name. */
 export function hasText({ request, response, error, stream_name }: LogEntry, text: string): boolean {
-  const places = [request.method, request.url, request.body, response?.body, error?.message, stream_name];
-  return places.some((place) => place?.toLowerCase().includes(text));
+  const texts = [request.method, request.url, request.body, response?.body, error?.message, stream_name];
+  return texts.some((one) => one?.toLowerCase().includes(text));
 }

@@ -1,22 +1,23 @@
-import { bytes, duration, momentOf } from '../../components/format.ts';
+import { formatBytes, formatDateTime, formatDuration } from '../../components/format.ts';
+import { labelOf } from '../../components/status.tsx';
 import type { LogEntry } from './log-entries.ts';
 
-/** How the service marks what it took out. */
+/** The service's mark for redacted values, which URLs contain percent-encoded. */
 const REDACTED = /(\[redacted\]|%5Bredacted%5D)/i;
 
-/** Headers, bodies and times of one request, with the places marked from which secrets were taken. */
+/** Headers, bodies and timings of one request, with redacted values highlighted. */
 export function LogEntryDetails({ entry }: { entry: LogEntry }) {
   const { request, response, timings, error } = entry;
   return (
     <div className="log-details">
       <p className="dimmed">
-        {momentOf(entry.timestamp)} · {entry.stream_name} · attempt {entry.attempt}, request {entry.sequence}
+        {formatDateTime(entry.timestamp)} · {entry.stream_name} · Attempt {entry.attempt}, request {entry.sequence}
         {timings &&
           Object.entries(timings).map(([name, ms]) =>
             ms === null ? null : (
               <span key={name}>
                 {' · '}
-                {name.replace(/_ms$/, '').replaceAll('_', ' ')} {duration(Math.round(ms))}
+                {labelOf(name.replace(/_ms$/, ''))} {formatDuration(Math.round(ms))}
               </span>
             ),
           )}
@@ -27,8 +28,8 @@ export function LogEntryDetails({ entry }: { entry: LogEntry }) {
         </p>
       )}
       <div className="columns">
-        <Message title="Request" message={request} query={request.query} />
-        {response && <Message title={`Answer ${response.status}`} message={response} />}
+        <MessageDetails title="Request" message={request} query={request.query} />
+        {response && <MessageDetails title={`Response ${response.status}`} message={response} />}
       </div>
     </div>
   );
@@ -40,7 +41,7 @@ interface MessageProps {
   query?: Record<string, unknown>;
 }
 
-function Message({ title, message, query = {} }: MessageProps) {
+function MessageDetails({ title, message, query = {} }: MessageProps) {
   const { headers, body, body_bytes, body_truncated } = message;
   const lines = [
     ...Object.entries(query).map(([name, value]) => `?${name}=${String(value)}`),
@@ -49,11 +50,11 @@ function Message({ title, message, query = {} }: MessageProps) {
   return (
     <section aria-label={title}>
       <h3>{title}</h3>
-      {lines.length > 0 && <Code text={lines.join('\n')} label={`Headers, ${title}`} />}
-      {body !== null && <Code text={pretty(body)} label={`Body, ${title}`} />}
+      {lines.length > 0 && <Code text={lines.join('\n')} label={`${title} headers`} />}
+      {body !== null && <Code text={pretty(body)} label={`${title} body`} />}
       <p className="dimmed">
-        {bytes(body_bytes)}
-        {body_truncated && ', cut in the log'}
+        {formatBytes(body_bytes)}
+        {body_truncated && ', truncated'}
       </p>
     </section>
   );

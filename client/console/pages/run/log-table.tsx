@@ -1,12 +1,12 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useLayoutEffect, useRef, useState } from 'react';
-import { bytes, duration } from '../../components/format.ts';
-import { isTrouble, type LogEntry, statusOf } from './log-entries.ts';
+import { formatBytes, formatDuration } from '../../components/format.ts';
+import { isError, type LogEntry, statusOf } from './log-entries.ts';
 import { LogEntryDetails } from './log-entry-details.tsx';
 
 const ROW_PX = 44;
 
-/** Requests, each with its place on the run's time line; opened, with headers and bodies. */
+/** Requests on a shared time line, each expandable to its headers and bodies. */
 export function LogTable({ entries }: { entries: LogEntry[] }) {
   const list = useRef<HTMLUListElement>(null);
   const [open, setOpen] = useState<string | null>(null);
@@ -23,15 +23,15 @@ export function LogTable({ entries }: { entries: LogEntry[] }) {
   });
   const start = Math.min(...entries.map(({ timestamp }) => Date.parse(timestamp)));
   const end = Math.max(...entries.map(({ timestamp, duration_ms }) => Date.parse(timestamp) + duration_ms));
-  const line = { start, span: Math.max(1, end - start) };
+  const timeline = { start, span: Math.max(1, end - start) };
   return (
     <div className="log">
       <div className="log-head" aria-hidden="true">
         <span>Request</span>
         <span>Status</span>
         <span>Size</span>
-        <span>Time</span>
-        <span>Waterfall, {duration(Math.round(line.span))}</span>
+        <span>Duration</span>
+        <span>Waterfall, {formatDuration(Math.round(timeline.span))}</span>
       </div>
       <ul ref={list} style={{ height: rows.getTotalSize() }} className="log-list">
         {rows.getVirtualItems().map(({ index, start: top, key }) => {
@@ -50,7 +50,7 @@ export function LogTable({ entries }: { entries: LogEntry[] }) {
                 aria-expanded={isOpen}
                 onClick={() => setOpen(isOpen ? null : entry.id)}
               >
-                <LogRow entry={entry} line={line} />
+                <LogRow entry={entry} timeline={timeline} />
               </button>
               {isOpen && <LogEntryDetails entry={entry} />}
             </li>
@@ -61,25 +61,25 @@ export function LogTable({ entries }: { entries: LogEntry[] }) {
   );
 }
 
-function LogRow({ entry, line }: { entry: LogEntry; line: { start: number; span: number } }) {
+function LogRow({ entry, timeline }: { entry: LogEntry; timeline: { start: number; span: number } }) {
   const { request, response, duration_ms, timestamp, redactions, rate_limited } = entry;
-  const left = ((Date.parse(timestamp) - line.start) / line.span) * 100;
-  const width = Math.max(0.6, (duration_ms / line.span) * 100);
+  const left = ((Date.parse(timestamp) - timeline.start) / timeline.span) * 100;
+  const width = Math.max(0.6, (duration_ms / timeline.span) * 100);
   return (
     <>
       <span className="log-request">
         <b>{request.method}</b> {request.url}
         {redactions > 0 && <em className="redacted">{redactions} redacted</em>}
       </span>
-      <span className="log-status" data-tone={rate_limited ? 'warn' : isTrouble(entry) ? 'bad' : 'good'}>
+      <span className="log-status" data-tone={rate_limited ? 'warn' : isError(entry) ? 'bad' : 'good'}>
         {statusOf(entry)}
       </span>
-      <span className="number">{bytes(response?.body_bytes ?? request.body_bytes)}</span>
-      <span className="number">{duration(Math.round(duration_ms))}</span>
+      <span className="number">{formatBytes(response?.body_bytes ?? request.body_bytes)}</span>
+      <span className="number">{formatDuration(Math.round(duration_ms))}</span>
       <span className="waterfall" aria-hidden="true">
         <i
           style={{ left: `${Math.min(99, left)}%`, width: `${Math.min(width, 100 - left)}%` }}
-          data-tone={isTrouble(entry) ? 'bad' : 'good'}
+          data-tone={isError(entry) ? 'bad' : 'good'}
         />
       </span>
     </>

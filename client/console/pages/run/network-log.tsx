@@ -2,30 +2,30 @@ import { Button, SegmentedControl, Select, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Failure } from '../../components/failure.tsx';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { SearchField } from '../../components/search-field.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';
-import { hasText, isTrouble, type LogEntry, MOST_ENTRIES, readLog } from './log-entries.ts';
+import { hasText, isError, type LogEntry, MAX_ENTRIES, readLog } from './log-entries.ts';
 import { LogTable } from './log-table.tsx';
 import { isLive, type RunProgress } from './use-run-progress.ts';
 
 type Side = 'source' | 'destination';
 
-interface Logged {
+interface NetworkLogProps {
   run: RunProgress['run'];
   streams: RunProgress['stream_runs'];
 }
 
-/** What the connectors of a run sent and got, redacted; read when it is asked for. */
-export function NetworkLog({ run, streams }: Logged) {
+/** The recorded requests of a run's connectors, loaded on demand. */
+export function NetworkLog({ run, streams }: NetworkLogProps) {
   const [isOpen, setOpen] = useState(false);
   const logged = streams.filter(({ has_network_logs: { source, destination } }) => source || destination);
   const download = `/connections/${run.connection_id}/runs/${run.id}/network_logs`;
   return (
     <Section
       title="Network log"
-      lead="Every request of the connectors. Secrets were taken out before it was stored."
+      lead="Requests of the connectors. Secrets are redacted before they are stored."
       actions={
         logged.length > 0 && (
           <Button
@@ -41,39 +41,41 @@ export function NetworkLog({ run, streams }: Logged) {
       }
     >
       {logged.length === 0 ? (
-        <p className="calm-note">{isLive(run.status) ? 'Nothing was stored yet.' : 'This run has no network log.'}</p>
+        <p className="calm-note">
+          {isLive(run.status) ? 'No requests recorded yet' : 'No requests were recorded for this run'}
+        </p>
       ) : isOpen ? (
         <Log {...{ run, streams: logged }} />
       ) : (
         <Button variant="light" onClick={() => setOpen(true)} leftSection={<Icon name="logs" size={16} />}>
-          Read the log
+          View log
         </Button>
       )}
     </Section>
   );
 }
 
-function Log({ run, streams }: Logged) {
+function Log({ run, streams }: NetworkLogProps) {
   const [side, setSide] = useState<Side>(
     streams.some(({ has_network_logs }) => has_network_logs.source) ? 'source' : 'destination',
   );
   const [stream_run_id, setStream] = useState('');
   const [text, setText] = useState('');
-  const [onlyTrouble, setOnlyTrouble] = useState(false);
+  const [errorsOnly, setErrorsOnly] = useState(false);
   const log = useQuery({
     queryKey: ['network-log', run.id, side, stream_run_id],
-    queryFn: ({ signal }) => gather({ run, streams, side, stream_run_id }, signal),
+    queryFn: ({ signal }) => readLogs({ run, streams, side, stream_run_id }, signal),
     refetchInterval: isLive(run.status) ? 5_000 : false,
   });
   const wanted = text.trim().toLowerCase();
   const shown = (log.data ?? []).filter(
-    (entry) => (!onlyTrouble || isTrouble(entry)) && (wanted === '' || hasText(entry, wanted)),
+    (entry) => (!errorsOnly || isError(entry)) && (wanted === '' || hasText(entry, wanted)),
   );
   return (
     <div className="stack">
       <div className="row">
         <SegmentedControl
-          aria-label="Side"
+          aria-label="Connector"
           data={[
             { value: 'source', label: 'Source' },
             { value: 'destination', label: 'Destination' },
@@ -84,54 +86,54 @@ function Log({ run, streams }: Logged) {
         <Select
           aria-label="Stream"
           data={[
-            { value: '', label: 'Every stream' },
+            { value: '', label: 'All streams' },
             ...streams.map(({ id, stream_name }) => ({ value: id, label: stream_name })),
           ]}
           value={stream_run_id}
           onChange={(value) => setStream(value ?? '')}
         />
         <SearchField
-          label="Filter the log"
-          placeholder="Address, body or error"
+          label="Filter log"
+          placeholder="URL, body or error"
           icon="filter"
           isWide
           value={text}
           onChange={setText}
         />
         <Switch
-          label="Only trouble"
-          checked={onlyTrouble}
-          onChange={(event) => setOnlyTrouble(event.currentTarget.checked)}
+          label="Errors only"
+          checked={errorsOnly}
+          onChange={(event) => setErrorsOnly(event.currentTarget.checked)}
         />
       </div>
       {log.error && <Failure error={log.error} retry={() => void log.refetch()} />}
       <p className="dimmed" role="status">
         {log.isPending
-          ? 'Reading…'
-          : `${plural(shown.length, 'request')}${shown.length === log.data?.length ? '' : ` of ${log.data?.length}`}`}
-        {(log.data?.length ?? 0) >= MOST_ENTRIES && ', the first ones: the rest is in the download'}
+          ? 'Loading…'
+          : `${pluralize(shown.length, 'request')}${shown.length === log.data?.length ? '' : ` of ${log.data?.length}`}`}
+        {(log.data?.length ?? 0) >= MAX_ENTRIES && '. Download the log to see all requests.'}
       </p>
       {shown.length > 0 && <LogTable entries={shown} />}
     </div>
   );
 }
 
-interface Wanted extends Logged {
+interface LogRequest extends NetworkLogProps {
   side: Side;
-  /** Empty: every stream. */
+  /** Empty for all streams. */
   stream_run_id: string;
 }
 
-async function gather({ run, streams, side, stream_run_id }: Wanted, signal: AbortSignal): Promise<LogEntry[]> {
+async function readLogs({ run, streams, side, stream_run_id }: LogRequest, signal: AbortSignal): Promise<LogEntry[]> {
   const entries: LogEntry[] = [];
   const wanted = streams.filter(
     ({ id, has_network_logs }) => has_network_logs[side] && [id, ''].includes(stream_run_id),
   );
   for (const { id } of wanted) {
-    const of = { connection_id: run.connection_id, connection_run_id: run.id, stream_run_id: id, side };
-    for await (const entry of readLog(of, signal)) {
+    const key = { connection_id: run.connection_id, connection_run_id: run.id, stream_run_id: id, side };
+    for await (const entry of readLog(key, signal)) {
       entries.push(entry);
-      if (entries.length >= MOST_ENTRIES) break;
+      if (entries.length >= MAX_ENTRIES) break;
     }
   }
   return entries.toSorted((a, b) => Date.parse(a.timestamp) - Date.parse(b.timestamp) || a.sequence - b.sequence);

@@ -2,34 +2,34 @@ import { Alert, Button } from '@mantine/core';
 import { Link } from 'wouter';
 import type { RouterOutputs } from '../../api.ts';
 import { Icon } from '../../components/icon.tsx';
-import { wordsOf } from '../../components/status.tsx';
+import { labelOf, wordsOf } from '../../components/status.tsx';
 import type { RunProgress } from './use-run-progress.ts';
 
-/** What can be done about each class of error. */
+/** What to do about each type of error. */
 const ADVICE: Record<string, string> = {
-  config_error: 'Look at the settings of the connection and of the side that is named.',
-  auth_error: 'The credentials were refused: renew them at the source or destination, test it, and run again.',
-  rate_limited: 'The other side asked for patience. The next run goes on from the last checkpoint.',
-  schema_changed: 'The source has other fields than before: review them at the connection, under "Schema changes".',
-  transient_error: 'It may have passed: run again. What was committed stays and is not loaded twice.',
-  timeout: 'The other side did not answer in time: look whether it is well, or allow it more time.',
-  plan_limit: 'The plan has come to its limit: see Usage.',
-  system_error: "The service itself failed. Its log tells more, under the run's id.",
+  config_error: 'Check the settings of the connection and of the connector at fault.',
+  auth_error: 'The credentials were rejected. Update them, test the connector, then retry the run.',
+  rate_limited: 'The API limits the request rate. The next run continues from the last checkpoint.',
+  schema_changed: 'The schema of the source has changed. Review the changes, then retry the run.',
+  transient_error: 'The error may be temporary. Retry the run: committed rows are kept and not loaded twice.',
+  timeout: 'The system did not respond in time. Check its load, or increase the timeout.',
+  plan_limit: 'The plan limit has been reached. See the usage page.',
+  system_error: 'The service itself failed. Search its log for the ID of the run.',
 };
 
-const TUNNEL_ADVICE = 'It is the SSH tunnel, not the database: test it on its page, which tells what to do.';
+const TUNNEL_ADVICE = 'The SSH tunnel failed, not the database. Open the connector and test it to see what to do.';
 
 interface RunFailureProps extends Pick<RunProgress, 'run'> {
-  /** Once it is known: then there is a way to what is at fault. */
+  /** Undefined while it loads. Needed for the link to the connector at fault. */
   connection: RouterOutputs['connections']['get'] | undefined;
 }
 
-/** The error of a run, explained: whose it is, what it means, what to do, and where. */
+/** The error of a run: its origin, what to do, and a link to where. */
 export function RunFailure({ run, connection }: RunFailureProps) {
   const { error } = run;
   if (!error) return null;
   const advice = error.code.startsWith('ssh_') ? TUNNEL_ADVICE : ADVICE[error.type];
-  const way = connection && wayTo(error, connection);
+  const fix = connection && fixFor(error, connection);
   return (
     <Alert
       color="red"
@@ -38,17 +38,17 @@ export function RunFailure({ run, connection }: RunFailureProps) {
     >
       {advice && <p>{advice}</p>}
       <p className="failure-codes">
-        Code <code>{error.code}</code> · {wordsOf(error.type)} at the {error.origin} ·{' '}
-        {error.retryable ? 'may pass by itself' : 'does not pass by itself'}
+        Code <code>{error.code}</code> · {labelOf(error.type)} ({wordsOf(error.origin)}) ·{' '}
+        {error.retryable ? 'Temporary, will be retried' : 'Will not be retried'}
       </p>
-      {way && (
-        <Button component={Link} href={way.href} size="xs" variant="default">
-          {way.label}
+      {fix && (
+        <Button component={Link} href={fix.href} size="xs" variant="default">
+          {fix.label}
         </Button>
       )}
       {error.internal_message && (
         <details className="fold">
-          <summary>For administrators</summary>
+          <summary>Details for administrators</summary>
           <pre className="code-block">{error.internal_message}</pre>
         </details>
       )}
@@ -58,10 +58,10 @@ export function RunFailure({ run, connection }: RunFailureProps) {
 
 type RunError = NonNullable<RunProgress['run']['error']>;
 
-/** Where the fault is put right; undefined: on no page of its own. */
-function wayTo({ type, origin }: RunError, { id, source, destination }: RouterOutputs['connections']['get']) {
-  if (type === 'schema_changed') return { label: 'Review the changes', href: `/console/connections/${id}?tab=changes` };
-  if (type === 'plan_limit') return { label: 'Look at the usage', href: '/console/usage' };
+/** The page where the error can be fixed, if there is one. */
+function fixFor({ type, origin }: RunError, { id, source, destination }: RouterOutputs['connections']['get']) {
+  if (type === 'schema_changed') return { label: 'Review changes', href: `/console/connections/${id}?tab=changes` };
+  if (type === 'plan_limit') return { label: 'View usage', href: '/console/usage' };
   if (origin === 'source') return { label: `Open ${source.name}`, href: `/console/sources/${source.id}` };
   if (origin === 'destination')
     return { label: `Open ${destination.name}`, href: `/console/destinations/${destination.id}` };

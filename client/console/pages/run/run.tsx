@@ -3,9 +3,9 @@ import { useQuery } from '@tanstack/react-query';
 import { useLocation, useParams } from 'wouter';
 import { isApiError } from '../../../api.ts';
 import { trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { bytes, count, duration, momentOf, plural } from '../../components/format.ts';
+import { formatBytes, formatCount, formatDateTime, formatDuration, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
@@ -17,13 +17,13 @@ import { RunFailure } from './run-failure.tsx';
 import { StreamRuns } from './stream-runs.tsx';
 import { isLive, type RunProgress, useRunProgress } from './use-run-progress.ts';
 
-const KINDS: Record<RunProgress['run']['run_type'], string> = {
-  plain: 'Usual run',
+const RUN_TYPES: Record<RunProgress['run']['run_type'], string> = {
+  plain: 'Sync',
   custom: 'Custom run',
   full_refresh: 'Full refresh',
 };
 
-/** One run: how far it is, what it moved, what went wrong, what was said over the network. */
+/** One run: progress, figures, errors and network log. */
 export default function RunPage() {
   const { connection_id = '', connection_run_id = '' } = useParams();
   const progress = useRunProgress({ connection_id, connection_run_id });
@@ -41,7 +41,7 @@ function Run({ run, stream_runs }: RunProgress) {
       back={{ href: `/console/connections/${run.connection_id}`, label: name }}
       lead={
         <>
-          {KINDS[run.run_type]}, started by {run.triggered_by?.name ?? wordsOf(run.trigger_type)},{' '}
+          {RUN_TYPES[run.run_type]} · Started by {run.triggered_by?.name ?? wordsOf(run.trigger_type)}{' '}
           <RelativeTime at={run.created_at} />
           {run.window_start && ` · ${run.window_start} to ${run.window_end ?? 'today'}`}
         </>
@@ -50,7 +50,7 @@ function Run({ run, stream_runs }: RunProgress) {
     >
       <RunFailure run={run} connection={connection.data} />
       {run.warnings.length > 0 && (
-        <Alert color="yellow" icon={<Icon name="alert" />} title={plural(run.warnings.length, 'warning')}>
+        <Alert color="yellow" icon={<Icon name="alert" />} title={pluralize(run.warnings.length, 'warning')}>
           <ul>
             {run.warnings.map(({ code, message, stream_name }) => (
               <li key={`${code} ${stream_name}`}>
@@ -74,14 +74,14 @@ function Run({ run, stream_runs }: RunProgress) {
 
 const Figures = ({ run }: Pick<RunProgress, 'run'>) => (
   <dl className="facts number">
-    <Fact name="Rows read" value={count(run.rows_read)} />
-    <Fact name="Rows loaded" value={count(run.rows_loaded)} />
-    <Fact name="Rows rejected" value={count(run.rows_rejected)} />
-    <Fact name="Bytes loaded" value={bytes(run.bytes_loaded)} />
-    <Fact name="Duration" value={duration(run.duration_ms)} />
+    <Fact name="Rows read" value={formatCount(run.rows_read)} />
+    <Fact name="Rows loaded" value={formatCount(run.rows_loaded)} />
+    <Fact name="Rows rejected" value={formatCount(run.rows_rejected)} />
+    <Fact name="Bytes loaded" value={formatBytes(run.bytes_loaded)} />
+    <Fact name="Duration" value={formatDuration(run.duration_ms)} />
     <Fact name="Attempt" value={`${run.attempt} of ${run.max_attempts}`} />
-    <Fact name="Credits" value={count(run.credits_used)} />
-    <Fact name="Finished" value={run.finished_at ? momentOf(run.finished_at) : 'not yet'} />
+    <Fact name="Credits" value={formatCount(run.credits_used)} />
+    <Fact name="Finished" value={run.finished_at ? formatDateTime(run.finished_at) : 'Not yet'} />
   </dl>
 );
 
@@ -92,12 +92,15 @@ const Fact = ({ name, value }: { name: string; value: string }) => (
   </div>
 );
 
+const RETRYABLE = new Set(['failed', 'partially_succeeded', 'stopped']);
+
 function Actions({ run }: Pick<RunProgress, 'run'>) {
-  const mayRun = useMay('connections.run');
+  const mayRun = usePermission('connections.run');
   const [, navigate] = useLocation();
-  const stop = useAction(trpc.runs.stop, { done: 'The run is asked to stop' });
+  const stop = useAction(trpc.runs.stop, { done: 'Stopping the run', failed: 'Run not stopped' });
   const rerun = useAction(trpc.runs.rerun, {
-    done: 'A new run was started',
+    done: 'Run started',
+    failed: 'Run not started',
     after: (id) => navigate(`/console/connections/${run.connection_id}/runs/${id}`),
   });
   if (isLive(run.status)) {
@@ -122,7 +125,7 @@ function Actions({ run }: Pick<RunProgress, 'run'>) {
       loading={rerun.isPending}
       onClick={() => rerun.mutate({ connection_run_id: run.id })}
     >
-      Run again
+      {RETRYABLE.has(run.status) ? 'Retry' : 'Run again'}
     </Button>
   );
 }

@@ -1,6 +1,6 @@
 import { Progress } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
-import { bytes, compact, count, duration } from '../../components/format.ts';
+import { formatBytes, formatCompact, formatCount, formatDuration } from '../../components/format.ts';
 import { Status, toneOf } from '../../components/status.tsx';
 import type { RunProgress } from './use-run-progress.ts';
 
@@ -8,7 +8,7 @@ type StreamRun = RunProgress['stream_runs'][number];
 
 const BAR_COLORS = { good: 'teal', bad: 'red', warn: 'yellow', busy: 'blue', calm: 'gray' };
 
-/** Each stream with how far it is. */
+/** The streams of a run, with their progress. */
 export const StreamRuns = ({ streams }: { streams: StreamRun[] }) => (
   <ul className="stream-runs">
     {streams.map((stream) => (
@@ -32,9 +32,9 @@ function StreamRow({ stream }: { stream: StreamRun }) {
           <Status value={status} />
         </span>
         <span className="dimmed number">
-          {isMoving ? `${count(stream.rows_read)} rows read` : `${count(rows_loaded)} rows`} ·{' '}
-          {bytes(stream.bytes_loaded)} · {duration(stream.duration_ms)}
-          {isMoving && rate !== null && ` · ${compact(rate)} rows/s`}
+          {isMoving ? `${formatCount(stream.rows_read)} rows read` : `${formatCount(rows_loaded)} rows`} ·{' '}
+          {formatBytes(stream.bytes_loaded)} · {formatDuration(stream.duration_ms)}
+          {isMoving && rate !== null && ` · ${formatCompact(rate)} rows/s`}
         </span>
       </div>
       <Progress
@@ -46,17 +46,17 @@ function StreamRow({ stream }: { stream: StreamRun }) {
         size="sm"
       />
       <div className="stream-facts dimmed">
-        {stream.rows_rejected > 0 && <span>{count(stream.rows_rejected)} rejected</span>}
+        {stream.rows_rejected > 0 && <span>{formatCount(stream.rows_rejected)} rejected</span>}
         {stream.cursor_after && (
           <span>
-            cursor <code>{stream.cursor_after}</code>
+            Cursor <code>{stream.cursor_after}</code>
           </span>
         )}
-        {stream.attempt > 1 && <span>attempt {stream.attempt}</span>}
+        {stream.attempt > 1 && <span>Attempt {stream.attempt}</span>}
         {stream.estimated_rows !== null && isMoving && (
-          <span>about {compact(stream.estimated_rows)} rows expected</span>
+          <span>About {formatCompact(stream.estimated_rows)} rows expected</span>
         )}
-        {stream.destination_table && <span>into {stream.destination_table}</span>}
+        {stream.destination_table && <span>Into {stream.destination_table}</span>}
       </div>
       {error && (
         <p className="stream-error">
@@ -67,16 +67,16 @@ function StreamRow({ stream }: { stream: StreamRun }) {
   );
 }
 
-/** Rows a second, from one word of the service to the next. */
+/** Rows per second between the last two updates. */
 function useRate({ rows_read, updated_at }: StreamRun): number | null {
-  const former = useRef({ rows: rows_read, at: Date.parse(updated_at) });
+  const previous = useRef({ rows: rows_read, at: Date.parse(updated_at) });
   const [rate, setRate] = useState<number | null>(null);
   useEffect(() => {
     const at = Date.parse(updated_at);
-    const { rows, at: before } = former.current;
+    const { rows, at: before } = previous.current;
     if (at <= before) return;
     setRate(Math.max(0, (1000 * (rows_read - rows)) / (at - before)));
-    former.current = { rows: rows_read, at };
+    previous.current = { rows: rows_read, at };
   }, [rows_read, updated_at]);
   return rate;
 }

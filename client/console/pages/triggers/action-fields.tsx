@@ -5,13 +5,13 @@ import { ChatFields } from './chat-fields.tsx';
 import type { Action } from './trigger-draft.ts';
 
 type Of<Type extends Action['type']> = Extract<Action, { type: Type }>;
-interface FieldsProps<One extends Action> {
+interface ActionFieldsProps<One extends Action> {
   action: One;
   onChange: (action: Action) => void;
 }
 
-/** The settings of one action. */
-export function ActionFields({ action, onChange }: FieldsProps<Action>) {
+/** The fields of one action. */
+export function ActionFields({ action, onChange }: ActionFieldsProps<Action>) {
   switch (action.type) {
     case 'call_webhook':
       return <WebhookFields action={action} onChange={onChange} />;
@@ -25,7 +25,7 @@ export function ActionFields({ action, onChange }: FieldsProps<Action>) {
       return (
         <NumberInput
           className="fit"
-          label="Reruns in a row, at most"
+          label="Maximum retries in a row"
           min={1}
           max={10}
           value={action.max_reruns ?? 1}
@@ -33,17 +33,17 @@ export function ActionFields({ action, onChange }: FieldsProps<Action>) {
         />
       );
     default:
-      return <p className="dimmed">The connection of the event. Its schedule rests until somebody resumes it.</p>;
+      return <p className="dimmed">Pauses the connection of the event until it is resumed.</p>;
   }
 }
 
 const SECRET_MASK = '**********';
 
-const WebhookFields = ({ action, onChange }: FieldsProps<Of<'call_webhook'>>) => (
+const WebhookFields = ({ action, onChange }: ActionFieldsProps<Of<'call_webhook'>>) => (
   <div className="fields">
     <TextInput
       className="wide"
-      label="Address"
+      label="URL"
       placeholder="https://example.org/hook"
       withAsterisk
       value={action.url}
@@ -51,23 +51,23 @@ const WebhookFields = ({ action, onChange }: FieldsProps<Of<'call_webhook'>>) =>
     />
     <TagsInput
       label="Headers"
-      description="name: value, Enter after each"
+      description="Name: value. Press Enter after each header"
       value={Object.entries(action.headers ?? {}).map(([name, value]) => `${name}: ${value}`)}
       onChange={(lines) => onChange({ ...action, headers: headersOf(lines) })}
     />
     <TextInput
       label="Secret"
-      description="Signs the calls; whsec_… or any text of 16 characters"
+      description="Signs requests. Starts with whsec_ or has at least 16 characters"
       type="password"
       autoComplete="new-password"
-      placeholder={action.secret === SECRET_MASK ? 'Stored. Type to replace it' : 'None'}
+      placeholder={action.secret === SECRET_MASK ? 'Stored. Type to replace' : 'None'}
       value={action.secret === SECRET_MASK ? '' : (action.secret ?? '')}
       onChange={(event) => onChange({ ...action, secret: event.currentTarget.value || null })}
     />
     <Textarea
       className="wide"
       label="Body"
-      description="JSON with {{ names }} in it; empty: event, trigger, case and payload"
+      description="JSON with {{ variables }}. Leave empty to send event, trigger, case and payload"
       classNames={{ input: 'mono' }}
       autosize
       minRows={2}
@@ -85,14 +85,14 @@ const headersOf = (lines: string[]) =>
     }),
   );
 
-function EmailFields({ action, onChange }: FieldsProps<Of<'send_email'>>) {
+function EmailFields({ action, onChange }: ActionFieldsProps<Of<'send_email'>>) {
   const users = useQuery(trpc.users.list.queryOptions());
   return (
     <div className="fields">
       <MultiSelect
         className="wide"
         label="To"
-        description="Users of the account"
+        description="Users in this account"
         withAsterisk
         searchable
         data={(users.data ?? []).map(({ email, full_name }) => ({ value: email, label: `${full_name} <${email}>` }))}
@@ -107,8 +107,8 @@ function EmailFields({ action, onChange }: FieldsProps<Of<'send_email'>>) {
       />
       <Textarea
         className="wide"
-        label="Text"
-        description="{{ name }} stands for a variable of the event, {{ case_url }} for the way to the case"
+        label="Message"
+        description="{{ name }} inserts an event variable, {{ case_url }} a link to the case"
         autosize
         minRows={3}
         value={action.body_template}
@@ -118,14 +118,14 @@ function EmailFields({ action, onChange }: FieldsProps<Of<'send_email'>>) {
   );
 }
 
-function RunFields({ action, onChange }: FieldsProps<Of<'run_connection'>>) {
+function RunFields({ action, onChange }: ActionFieldsProps<Of<'run_connection'>>) {
   const connections = useQuery(trpc.connections.summaries.queryOptions({}));
   return (
     <Select
-      label="Which"
+      label="Connection"
       searchable
       data={[
-        { value: '', label: 'The connection of the event' },
+        { value: '', label: 'Connection of the event' },
         ...(connections.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
       ]}
       value={action.connection_id ?? ''}

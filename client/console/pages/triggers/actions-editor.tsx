@@ -4,16 +4,16 @@ import { Section } from '../../components/page.tsx';
 import { ActionFields } from './action-fields.tsx';
 import type { Action } from './trigger-draft.ts';
 
-export const ACTIONS: Record<Action['type'], { label: string; icon: IconName; make: () => Action }> = {
+export const ACTIONS: Record<Action['type'], { label: string; icon: IconName; create: () => Action }> = {
   call_webhook: {
     label: 'Call a webhook',
     icon: 'arrow',
-    make: () => ({ type: 'call_webhook', url: '', headers: {}, secret: null, payload_template: null }),
+    create: () => ({ type: 'call_webhook', url: '', headers: {}, secret: null, payload_template: null }),
   },
   send_email: {
-    label: 'Send an e-mail',
+    label: 'Send an email',
     icon: 'logs',
-    make: () => ({
+    create: () => ({
       type: 'send_email',
       recipients: [],
       subject_template: '{{ trigger_name }}: {{ connection_name }}',
@@ -21,9 +21,9 @@ export const ACTIONS: Record<Action['type'], { label: string; icon: IconName; ma
     }),
   },
   send_chat_message: {
-    label: 'Write into a chat',
+    label: 'Send a chat message',
     icon: 'users',
-    make: () => ({
+    create: () => ({
       type: 'send_chat_message',
       account_connector_id: '',
       channel_id: '',
@@ -31,38 +31,38 @@ export const ACTIONS: Record<Action['type'], { label: string; icon: IconName; ma
       thread_by_case: true,
     }),
   },
-  pause_connection: { label: 'Pause the connection', icon: 'pause', make: () => ({ type: 'pause_connection' }) },
+  pause_connection: { label: 'Pause the connection', icon: 'pause', create: () => ({ type: 'pause_connection' }) },
   run_connection: {
     label: 'Run a connection',
     icon: 'play',
-    make: () => ({ type: 'run_connection', connection_id: null }),
+    create: () => ({ type: 'run_connection', connection_id: null }),
   },
-  rerun_run: { label: 'Run the failed run again', icon: 'refresh', make: () => ({ type: 'rerun_run', max_reruns: 1 }) },
+  rerun_run: { label: 'Retry the failed run', icon: 'refresh', create: () => ({ type: 'rerun_run', max_reruns: 1 }) },
 };
 
 interface ActionsEditorProps {
   actions: Action[];
-  /** The field that the service refused: `actions.0.url`. */
+  /** The field that the service rejected, such as `actions.0.url`. */
   refused: string;
   message: string;
   onChange: (actions: Action[]) => void;
 }
 
-/** What a trigger does, one after the other. */
+/** The actions of a trigger, in order. */
 export function ActionsEditor({ actions, refused, message, onChange }: ActionsEditorProps) {
   const add = (
     <Menu shadow="md" position="bottom-start">
       <Menu.Target>
         <Button size="xs" variant="light" leftSection={<Icon name="add" size={14} />}>
-          Add an action
+          Add action
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        {Object.values(ACTIONS).map(({ label, icon, make }) => (
+        {Object.values(ACTIONS).map(({ label, icon, create }) => (
           <Menu.Item
             key={label}
             leftSection={<Icon name={icon} size={16} />}
-            onClick={() => onChange([...actions, make()])}
+            onClick={() => onChange([...actions, create()])}
           >
             {label}
           </Menu.Item>
@@ -71,14 +71,10 @@ export function ActionsEditor({ actions, refused, message, onChange }: ActionsEd
     </Menu>
   );
   return (
-    <Section
-      title="What it does"
-      lead={actions.length === 0 ? 'At least one action is needed.' : undefined}
-      actions={add}
-    >
+    <Section title="Actions" lead={actions.length === 0 ? 'Add at least one action' : undefined} actions={add}>
       <ol className="actions">
         {actions.map((action, index) => (
-          // Actions have nothing but their place.
+          // Actions have no identity but their position.
           // oxlint-disable-next-line react/no-array-index-key
           <li key={`${index}-${action.type}`} data-refused={refused.startsWith(`actions.${index}`) || undefined}>
             <div className="between">
@@ -90,7 +86,7 @@ export function ActionsEditor({ actions, refused, message, onChange }: ActionsEd
                 size="compact-xs"
                 variant="subtle"
                 color="gray"
-                aria-label={`Remove: ${ACTIONS[action.type].label}`}
+                aria-label={`Remove action: ${ACTIONS[action.type].label}`}
                 onClick={() => onChange(actions.filter((_, at) => at !== index))}
               >
                 Remove

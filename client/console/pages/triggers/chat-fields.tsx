@@ -10,13 +10,15 @@ interface ChatFieldsProps {
   onChange: (action: Action) => void;
 }
 
-/** A chat of the account, and one of its channels, which are asked for live. */
+/** A chat destination of the account and one of its channels, listed live. */
 export function ChatFields({ action, onChange }: ChatFieldsProps) {
   const { account_connector_id } = action;
   const systems = useQuery(trpc.connectors.list.queryOptions(undefined, { staleTime: Infinity }));
   const all = useQuery(trpc.account_connectors.list.queryOptions({ connector_type: 'destination' }));
-  const talking = new Set((systems.data ?? []).filter(({ capabilities }) => capabilities.chat).map(({ id }) => id));
-  const chats = (all.data ?? []).filter(({ connector_id }) => talking.has(connector_id));
+  const chatConnectors = new Set(
+    (systems.data ?? []).filter(({ capabilities }) => capabilities.chat).map(({ id }) => id),
+  );
+  const chats = (all.data ?? []).filter(({ connector_id }) => chatConnectors.has(connector_id));
   const channels = useQuery(
     trpc.automation.listChatChannels.queryOptions(
       { account_connector_id },
@@ -26,7 +28,7 @@ export function ChatFields({ action, onChange }: ChatFieldsProps) {
   if (all.data && systems.data && chats.length === 0) {
     return (
       <p className="dimmed">
-        The account has no chat yet. <Link href="/console/destinations/new">Make a destination of one</Link> first.
+        No chat is connected yet. <Link href="/console/destinations/new">Create a chat destination</Link> first.
       </p>
     );
   }
@@ -41,9 +43,9 @@ export function ChatFields({ action, onChange }: ChatFieldsProps) {
         onChange={(id) => onChange({ ...action, account_connector_id: id ?? '', channel_id: '' })}
       />
       {channels.error ? (
-        // The chat does not answer: the id of a channel can be typed all the same.
+        // Without a list of channels, the ID of one can still be entered.
         <TextInput
-          label="Channel, by its id"
+          label="Channel ID"
           withAsterisk
           value={action.channel_id}
           onChange={(event) => onChange({ ...action, channel_id: event.currentTarget.value })}
@@ -55,10 +57,10 @@ export function ChatFields({ action, onChange }: ChatFieldsProps) {
           searchable
           limit={100}
           disabled={account_connector_id === ''}
-          placeholder={channels.isFetching ? 'Asking the chat' : 'Choose'}
+          placeholder={channels.isFetching ? 'Loading channels…' : 'Select a channel'}
           data={known.map(({ id, name, is_private, is_member }) => ({
             value: id,
-            label: `#${name}${is_private ? ', private' : ''}${is_member ? '' : ', the bot is not in it'}`,
+            label: `#${name}${is_private ? ', private' : ''}${is_member ? '' : ', bot not in channel'}`,
           }))}
           value={action.channel_id || null}
           onChange={(id) => onChange({ ...action, channel_id: id ?? '' })}
@@ -67,18 +69,18 @@ export function ChatFields({ action, onChange }: ChatFieldsProps) {
       <Textarea
         className="wide"
         label="Message"
-        description="{{ name }} stands for a variable of the event"
+        description="{{ name }} inserts an event variable"
         autosize
         minRows={2}
         value={action.message_template}
         onChange={(event) => onChange({ ...action, message_template: event.currentTarget.value })}
       />
       <Switch
-        label="One thread for a case"
+        label="One thread per case"
         checked={action.thread_by_case ?? true}
         onChange={(event) => onChange({ ...action, thread_by_case: event.currentTarget.checked })}
       />
-      {channels.error && <Failure title="The channels cannot be asked for" error={channels.error} />}
+      {channels.error && <Failure title="Channels not loaded" error={channels.error} />}
     </div>
   );
 }

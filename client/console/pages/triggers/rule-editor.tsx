@@ -13,13 +13,13 @@ interface RuleEditorProps {
 const EXAMPLES: [label: string, rule: string][] = [
   ['A connection keeps failing', 'event == "connection_failed" && retry_count >= 3'],
   ['Fewer rows than usual', 'event == "connection_succeeded" && rows_loaded_zscore < -3.0'],
-  ['A run takes far longer', 'event == "connection_succeeded" && duration_ms_zscore > 3.0'],
-  ['A source changed', 'event in ["schema_changed", "schema_change_breaking"]'],
-  ['Credentials end soon', 'event == "credentials_expiring" && days_remaining <= 7'],
-  ['A tag of the connection', 'event == "connection_failed" && "finance" in tags'],
+  ['A run takes much longer', 'event == "connection_succeeded" && duration_ms_zscore > 3.0'],
+  ['A source schema changed', 'event in ["schema_changed", "schema_change_breaking"]'],
+  ['Credentials expire soon', 'event == "credentials_expiring" && days_remaining <= 7'],
+  ['A tagged connection fails', 'event == "connection_failed" && "finance" in tags'],
 ];
 
-/** A rule with what it may be made of beside it, and what is wrong with it shown where it is. */
+/** A rule with its variables and functions beside it, and its errors marked in place. */
 export function RuleEditor({ language, rule, onChange }: RuleEditorProps) {
   const area = useRef<HTMLTextAreaElement>(null);
   const checked = useEvaluation(rule.trim() === '' ? null : { rule });
@@ -42,10 +42,10 @@ export function RuleEditor({ language, rule, onChange }: RuleEditorProps) {
           minRows={3}
           spellCheck={false}
           value={rule}
-          error={rule.trim() === '' ? 'A rule is needed' : checked.data?.is_valid === false}
+          error={rule.trim() === '' ? 'Enter a rule' : checked.data?.is_valid === false}
           onChange={(event) => onChange(event.currentTarget.value)}
         />
-        <div role="status">{checked.data && rule.trim() !== '' && <Verdict rule={rule} found={checked.data} />}</div>
+        <div role="status">{checked.data && rule.trim() !== '' && <RuleCheck rule={rule} found={checked.data} />}</div>
         <div className="chips">
           {EXAMPLES.map(([label, example]) => (
             <Button key={label} size="compact-xs" variant="default" onClick={() => onChange(example)}>
@@ -54,19 +54,19 @@ export function RuleEditor({ language, rule, onChange }: RuleEditorProps) {
           ))}
         </div>
       </div>
-      <Words language={language} insert={insert} />
+      <RuleReference language={language} insert={insert} />
     </div>
   );
 }
 
-function Verdict({ rule, found }: { rule: string; found: Evaluation }) {
+function RuleCheck({ rule, found }: { rule: string; found: Evaluation }) {
   if (found.is_valid) {
     const kinds = found.matched_kinds;
     return (
       <p className="verdict" data-tone="good">
         <Icon name="check" size={16} />
         <span>
-          {kinds === null ? 'Can match every kind of event' : `Can match ${kinds.join(', ').replaceAll('_', ' ')}`}
+          {kinds === null ? 'Can match every event type' : `Can match ${kinds.join(', ').replaceAll('_', ' ')}`}
           {found.warnings.map((warning) => (
             <span key={warning} className="dimmed">
               {' '}
@@ -102,14 +102,14 @@ function Verdict({ rule, found }: { rule: string; found: Evaluation }) {
   );
 }
 
-/** Variables by kind of event, and functions; each goes into the rule where the caret is. */
-function Words({ language, insert }: { language: Language; insert: (text: string) => void }) {
+/** Variables by event type, and functions. Selecting one inserts it at the caret. */
+function RuleReference({ language, insert }: { language: Language; insert: (text: string) => void }) {
   const [kind, setKind] = useState('connection_failed');
   const names = language.kinds.find(({ event }) => event === kind)?.variables ?? [];
   return (
-    <aside className="rule-words" aria-label="What a rule is made of">
+    <aside className="rule-words" aria-label="Rule reference">
       <Select
-        label="Variables of"
+        label="Variables of event type"
         data={language.kinds.map(({ event }) => event)}
         searchable
         value={kind}
@@ -126,7 +126,8 @@ function Words({ language, insert }: { language: Language; insert: (text: string
         ))}
       </ul>
       <p className="dimmed">
-        <code>&amp;&amp; || ! == != &lt; &gt; in</code>, text in <code>"…"</code>, lists in <code>[…]</code>. Functions:{' '}
+        <code>&amp;&amp; || ! == != &lt; &gt; in</code>, strings as <code>"…"</code>, lists as <code>[…]</code>.
+        Functions:{' '}
         {language.functions.map((name) => (
           <code key={name}>{name} </code>
         ))}

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { type RouterInputs, trpc } from '../../api.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { count } from '../../components/format.ts';
+import { formatCount } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';
 import type { Language } from './trigger.tsx';
@@ -13,7 +13,7 @@ type Request = Exclude<RouterInputs['automation']['evaluateRule'], void>;
 type Kind = NonNullable<Request['event_type']>;
 type Against = 'past' | 'event';
 
-/** Tries the rule, as it stands in the form, on past events or on one that is made up. Nothing is done. */
+/** Tests the rule in the form against past events or a sample event, without taking any action. */
 export function RuleTester({ language, rule }: { language: Language; rule: string }) {
   const [against, setAgainst] = useState<Against>('past');
   const [limit, setLimit] = useState(100);
@@ -28,14 +28,14 @@ export function RuleTester({ language, rule }: { language: Language; rule: strin
         : event && { rule, event };
   const result = useEvaluation(request);
   return (
-    <Section title="Try it" lead="Against what has happened, or against an event that you make up. Nothing is done.">
+    <Section title="Test rule" lead="Test against past events or a sample event. No action is taken.">
       <div className="stack">
         <SegmentedControl
           className="fit"
-          aria-label="What it is tried on"
+          aria-label="Test against"
           data={[
             { value: 'past', label: 'Past events' },
-            { value: 'event', label: 'An event' },
+            { value: 'event', label: 'Sample event' },
           ]}
           value={against}
           onChange={setAgainst}
@@ -43,15 +43,15 @@ export function RuleTester({ language, rule }: { language: Language; rule: strin
         {against === 'past' ? (
           <div className="fields">
             <NumberInput
-              label="How many of the newest"
+              label="Number of latest events"
               min={1}
               max={200}
               value={limit}
               onChange={(value) => setLimit(Math.min(200, Math.max(1, Number(value) || 1)))}
             />
             <Select
-              label="Of the kind"
-              data={[{ value: '', label: 'Every kind' }, ...language.kinds.map((one) => one.event)]}
+              label="Event type"
+              data={[{ value: '', label: 'All event types' }, ...language.kinds.map((one) => one.event)]}
               searchable
               value={kind}
               onChange={(value) => setKind(value ?? '')}
@@ -61,7 +61,7 @@ export function RuleTester({ language, rule }: { language: Language; rule: strin
           <>
             <Select
               className="fit"
-              label="Start from the sample of"
+              label="Sample"
               data={language.kinds.map((one) => one.event)}
               searchable
               value={typeof event?.event === 'string' ? event.event : null}
@@ -75,7 +75,7 @@ export function RuleTester({ language, rule }: { language: Language; rule: strin
               maxRows={16}
               spellCheck={false}
               value={text}
-              error={event === null ? 'Should be a JSON object: {"event": "connection_failed"}' : null}
+              error={event === null ? 'Enter a JSON object, such as {"event": "connection_failed"}' : null}
               onChange={(change) => setText(change.currentTarget.value)}
             />
           </>
@@ -101,12 +101,12 @@ function parsed(text: string): Record<string, unknown> | null {
 }
 
 function Result({ found, against }: { found: Evaluation; against: Against }) {
-  if (!found.is_valid) return <p className="dimmed">The rule has to be put right first.</p>;
+  if (!found.is_valid) return <p className="dimmed">Fix the rule to test it.</p>;
   if (against === 'event') {
     return (
       <p className="verdict" data-tone={found.result ? 'good' : 'calm'}>
         <Icon name={found.result ? 'check' : 'close'} size={16} />
-        {found.error ? found.error.message : found.result ? 'It matches' : 'It does not match'}
+        {found.error ? found.error.message : found.result ? 'The event matches' : 'The event does not match'}
       </p>
     );
   }
@@ -116,19 +116,19 @@ function Result({ found, against }: { found: Evaluation; against: Against }) {
       <p className="verdict" data-tone={ids.length > 0 ? 'good' : 'calm'}>
         <Icon name={ids.length > 0 ? 'check' : 'close'} size={16} />
         {found.evaluated_count === 0
-          ? 'There is no such event yet'
-          : `${ids.length} of ${count(found.evaluated_count)} events match`}
+          ? 'No events to test against yet'
+          : `${ids.length} of ${formatCount(found.evaluated_count)} events match`}
       </p>
       {ids.length > 0 && <Matches ids={ids} />}
     </>
   );
 }
 
-const FIRST = 10;
+const INITIALLY_SHOWN = 10;
 
-/** The events that matched: they are among the newest ones. */
+/** The events that matched, which are among the latest ones. */
 function Matches({ ids }: { ids: string[] }) {
-  const [shown, setShown] = useState(FIRST);
+  const [shown, setShown] = useState(INITIALLY_SHOWN);
   const events = useQuery(trpc.automation.listEvents.queryOptions({ limit: 1000 }));
   const matched = new Set(ids);
   const found = (events.data ?? []).filter(({ id }) => matched.has(id));

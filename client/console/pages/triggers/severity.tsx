@@ -1,6 +1,8 @@
-/** How grave: a word, with its colour. */
+import { labelOf } from '../../components/status.tsx';
+
+/** A severity with its colour. */
 export const Severity = ({ value }: { value: string }) => (
   <span className="severity" data-level={value}>
-    {value}
+    {labelOf(value)}
   </span>
 );

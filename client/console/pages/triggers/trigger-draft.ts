@@ -5,7 +5,7 @@ type Create = RouterInputs['automation']['createTrigger'];
 export type Action = Create['actions'][number];
 type CaseSettings = Trigger['case'];
 
-/** As it stands in the form. */
+/** The values of the form. */
 export interface TriggerDraft {
   name: string;
   description: string;
@@ -50,7 +50,7 @@ export const newTrigger = (): TriggerDraft => ({
 export const draftOf = (trigger: Trigger): TriggerDraft => ({
   name: trigger.name,
   description: trigger.description ?? '',
-  // A condition is edited as the rule that it means.
+  // A JSON condition is edited as the equivalent rule.
   rule: trigger.rule ?? trigger.normalized_rule,
   event_types: trigger.event_types ?? [],
   severity: trigger.severity as TriggerDraft['severity'],
@@ -73,7 +73,7 @@ export const requestOf = (draft: TriggerDraft): Create => ({
   expect: draft.posture === 'proactive' ? draft.expect : null,
 });
 
-/** What differs from what is stored: of a system trigger nothing else may be sent. */
+/** Only the changed settings, because a system trigger refuses most others. */
 export function changesOf(
   draft: TriggerDraft,
   stored: TriggerDraft,

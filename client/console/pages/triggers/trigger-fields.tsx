@@ -1,16 +1,17 @@
 import { MultiSelect, NumberInput, SegmentedControl, Select, Switch, TagsInput, TextInput } from '@mantine/core';
 import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
+import { labelOf } from '../../components/status.tsx';
 import type { Language } from './trigger.tsx';
 import type { TriggerDraft } from './trigger-draft.ts';
 
 interface FieldsProps {
   draft: TriggerDraft;
   set: (change: Partial<TriggerDraft>) => void;
-  /** The field that the service refused, and its words. */
+  /** The field that the service rejected, and its message. */
   refused: string;
   message: string;
-  /** Whether the form was sent once: from then on all that is missing is shown. */
+  /** Whether the form was submitted: missing values are reported from then on. */
   isChecked: boolean;
 }
 
@@ -22,7 +23,7 @@ export const GeneralFields = ({ draft, set, isChecked }: FieldsProps) => (
       <NameField value={draft.name} isChecked={isChecked} onChange={(name) => set({ name })} />
       <Select
         label="Severity"
-        data={SEVERITIES}
+        data={SEVERITIES.map((value) => ({ value, label: labelOf(value) }))}
         value={draft.severity}
         onChange={(severity) => set({ severity: severity as TriggerDraft['severity'] })}
       />
@@ -42,14 +43,14 @@ export function FiringFields({ draft, set, refused, message, language }: FieldsP
   const isProactive = draft.posture === 'proactive';
   const problem = (field: string) => (refused === field ? message : null);
   return (
-    <Section title="When it fires" lead={saidOf(draft)}>
+    <Section title="Conditions" lead={describeFiring(draft)}>
       <div className="stack">
         <SegmentedControl
           className="fit"
-          aria-label="Posture"
+          aria-label="Fires when"
           data={[
-            { value: 'reactive', label: 'When it happens' },
-            { value: 'proactive', label: 'When it is missing' },
+            { value: 'reactive', label: 'When an event occurs' },
+            { value: 'proactive', label: 'When an event is missing' },
           ]}
           value={draft.posture}
           onChange={(posture) =>
@@ -63,8 +64,8 @@ export function FiringFields({ draft, set, refused, message, language }: FieldsP
           {isProactive ? (
             <TextInput
               className="wide"
-              label="The event that must follow"
-              description="A rule; when nothing that matches it comes in time, the trigger fires"
+              label="Expected event"
+              description="A rule. The trigger fires if no matching event arrives in time"
               placeholder='event == "connection_succeeded"'
               classNames={{ input: 'mono' }}
               value={draft.expect}
@@ -82,8 +83,8 @@ export function FiringFields({ draft, set, refused, message, language }: FieldsP
             />
           )}
           <NumberInput
-            label="Within minutes"
-            description={isProactive ? undefined : '0: however long it takes'}
+            label="Time window (min)"
+            description={isProactive ? undefined : '0 for no limit'}
             min={0}
             max={10_080}
             value={draft.within_seconds / SECONDS}
@@ -91,31 +92,31 @@ export function FiringFields({ draft, set, refused, message, language }: FieldsP
             onChange={(value) => set({ within_seconds: Math.round(Number(value) * SECONDS) })}
           />
           <NumberInput
-            label="Then silent for minutes"
+            label="Cooldown (min)"
             min={0}
             max={10_080}
             value={draft.cooldown_seconds / SECONDS}
             error={problem('cooldown_seconds')}
             onChange={(value) => set({ cooldown_seconds: Math.round(Number(value) * SECONDS) })}
           />
-          <Which {...{ draft, set, problem, language }} />
+          <GroupingFields {...{ draft, set, problem, language }} />
         </div>
       </div>
     </Section>
   );
 }
 
-interface WhichProps extends Pick<FieldsProps, 'draft' | 'set'> {
+interface GroupingProps extends Pick<FieldsProps, 'draft' | 'set'> {
   problem: (field: string) => string | null;
   language: Language;
 }
 
-/** What is counted together, and what is looked at at all. */
-const Which = ({ draft, set, problem, language }: WhichProps) => (
+/** How events are grouped, and which event types are evaluated. */
+const GroupingFields = ({ draft, set, problem, language }: GroupingProps) => (
   <>
     <TagsInput
-      label="For each of"
-      description="Events are counted, and cases opened, for each value by itself"
+      label="Group by"
+      description="Counts events and opens cases separately for each value"
       data={Object.keys(language.variables)}
       maxTags={5}
       value={draft.group_by}
@@ -123,8 +124,8 @@ const Which = ({ draft, set, problem, language }: WhichProps) => (
       onChange={(group_by) => set({ group_by })}
     />
     <MultiSelect
-      label="Kinds of event"
-      description="Empty: those that the rule can match"
+      label="Event types"
+      description="Leave empty for all types that the rule can match"
       data={language.kinds.map(({ event }) => event)}
       searchable
       value={draft.event_types}
@@ -134,46 +135,46 @@ const Which = ({ draft, set, problem, language }: WhichProps) => (
   </>
 );
 
-function saidOf({ posture, threshold, within_seconds, group_by, cooldown_seconds }: TriggerDraft): string {
+function describeFiring({ posture, threshold, within_seconds, group_by, cooldown_seconds }: TriggerDraft): string {
   const minutes = within_seconds / SECONDS;
   const what =
     posture === 'proactive'
-      ? `After a matching event, when what must follow does not come within ${minutes} min`
+      ? `Fires when no expected event follows a matching event within ${minutes} min`
       : threshold === 1
-        ? 'At every matching event'
-        : `At ${threshold} matching events${minutes > 0 ? ` within ${minutes} min` : ''}`;
-  const each = group_by.length > 0 ? `, for each ${group_by.join(' and ')}` : '';
-  return `${what}${each}${cooldown_seconds > 0 ? `, then silent for ${cooldown_seconds / SECONDS} min` : ''}.`;
+        ? 'Fires on every matching event'
+        : `Fires on ${threshold} matching events${minutes > 0 ? ` within ${minutes} min` : ''}`;
+  const each = group_by.length > 0 ? `, separately for each ${group_by.join(' and ')}` : '';
+  return `${what}${each}${cooldown_seconds > 0 ? `, then pauses for ${cooldown_seconds / SECONDS} min` : ''}`;
 }
 
 export function CaseFields({ draft, set, refused, message }: FieldsProps) {
   const settings = draft.case;
   const put = (change: Partial<TriggerDraft['case']>) => set({ case: { ...settings, ...change } });
   return (
-    <Section title="Its case" lead="What it found is gathered in a case, until that is resolved.">
+    <Section title="Case" lead="A case collects the matching events until it is resolved.">
       <div className="fields">
         <Switch
-          label="Opens a case"
+          label="Open a case"
           checked={settings.open}
           onChange={(event) => put({ open: event.currentTarget.checked })}
         />
         <Switch
-          label="Resolved by recovery"
-          description="By the success that belongs to the failure"
+          label="Resolve on recovery"
+          description="When the success after the failure arrives"
           checked={settings.auto_resolve}
           disabled={!settings.open}
           onChange={(event) => put({ auto_resolve: event.currentTarget.checked })}
         />
         <Switch
-          label="Tells of its end too"
+          label="Notify when resolved"
           checked={settings.notify_on_resolve}
           disabled={!settings.open}
           onChange={(event) => put({ notify_on_resolve: event.currentTarget.checked })}
         />
         <TextInput
           className="wide"
-          label="Resolved by the event"
-          placeholder="A rule, instead of the recovery"
+          label="Resolve rule"
+          placeholder="Replaces recovery"
           classNames={{ input: 'mono' }}
           value={settings.resolve_rule ?? ''}
           disabled={!settings.open}
@@ -181,7 +182,7 @@ export function CaseFields({ draft, set, refused, message }: FieldsProps) {
           onChange={(event) => put({ resolve_rule: event.currentTarget.value || null })}
         />
         <NumberInput
-          label="Opened again within hours"
+          label="Reopen within (h)"
           min={0}
           max={720}
           value={settings.reopen_window_seconds / 3600}
@@ -189,7 +190,7 @@ export function CaseFields({ draft, set, refused, message }: FieldsProps) {
           onChange={(value) => put({ reopen_window_seconds: Math.round(Number(value) * 3600) })}
         />
         <NumberInput
-          label="Tells again every so many events"
+          label="Re-notify every N events"
           placeholder="Never"
           min={1}
           value={settings.notify_every ?? ''}

@@ -3,14 +3,14 @@ import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation, useParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Failure } from '../../components/failure.tsx';
-import { compact } from '../../components/format.ts';
+import { formatCompact } from '../../components/format.ts';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
-import { Status } from '../../components/status.tsx';
+import { labelOf, Status } from '../../components/status.tsx';
 import { refusedField } from '../../refused-field.ts';
 import { useAction } from '../../use-action.ts';
 import { ActionsEditor } from './actions-editor.tsx';
@@ -21,7 +21,7 @@ import { changesOf, draftOf, newTrigger, requestOf, type Trigger, type TriggerDr
 
 export type Language = RouterOutputs['automation']['ruleLanguage'];
 
-/** One trigger, or a new one: its rule with a tester, when it fires, and what it does. */
+/** One trigger, or a new one: rule, tester, conditions, actions and case. */
 export default function TriggerPage() {
   const { trigger_id = 'new' } = useParams();
   const language = useQuery(trpc.automation.ruleLanguage.queryOptions({}, { staleTime: Infinity }));
@@ -44,14 +44,14 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
   const [draft, setDraft] = useState(stored);
   const [isChecked, setChecked] = useState(false);
   const [, navigate] = useLocation();
-  const may = useMay(trigger ? 'triggers.update' : 'triggers.create');
+  const may = usePermission(trigger ? 'triggers.update' : 'triggers.create');
   const set = (change: Partial<TriggerDraft>) => setDraft((before) => ({ ...before, ...change }));
-  const saved = (made: Trigger) => {
-    setStored(draftOf(made));
-    setDraft(draftOf(made));
-    if (!trigger) navigate(`/console/triggers/${made.id}`);
+  const onSaved = (saved: Trigger) => {
+    setStored(draftOf(saved));
+    setDraft(draftOf(saved));
+    if (!trigger) navigate(`/console/triggers/${saved.id}`);
   };
-  const options = { failed: null, after: saved };
+  const options = { failed: null, after: onSaved };
   const create = useAction(trpc.automation.createTrigger, { done: 'Trigger created', ...options });
   const update = useAction(trpc.automation.updateTrigger, { done: 'Trigger saved', ...options });
   const { error, isPending } = trigger ? update : create;
@@ -69,15 +69,19 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
   return (
     <Page
       title={trigger?.name ?? 'New trigger'}
-      mark={trigger && <Status value={trigger.enabled ? 'active' : 'paused'} label={trigger.enabled ? 'on' : 'off'} />}
+      mark={
+        trigger && (
+          <Status value={trigger.enabled ? 'active' : 'paused'} label={trigger.enabled ? 'Enabled' : 'Disabled'} />
+        )
+      }
       back={{ href: '/console/triggers', label: 'Triggers' }}
-      lead={isSystem ? 'A system trigger: it can be switched off, and actions can be added.' : undefined}
+      lead={isSystem ? 'A system trigger. You can disable it and add actions.' : undefined}
     >
       {trigger && <Stats trigger={trigger} />}
       <form className="stack" onSubmit={submit} noValidate>
         <fieldset className="bare-fieldset stack" disabled={!may || isSystem}>
           <GeneralFields {...fields} />
-          <Section title="When it matches" lead="An expression over the variables of an event.">
+          <Section title="Rule" lead="An expression that is evaluated against every event">
             <RuleEditor language={language} rule={draft.rule} onChange={(rule) => set({ rule })} />
           </Section>
         </fieldset>
@@ -97,21 +101,17 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
           <CaseFields {...fields} />
         </fieldset>
         {error && (
-          <div ref={intoView}>
-            <Failure title="The trigger was not saved" error={error} />
+          <div ref={scrollIntoView}>
+            <Failure title="Trigger not saved" error={error} />
           </div>
         )}
         {(isChanged || !trigger) && (
-          <div className="form-foot sticky-foot">
-            {trigger && (
-              <Button variant="default" onClick={() => setDraft(stored)}>
-                Discard
-              </Button>
-            )}
-            <Button type="submit" loading={isPending} disabled={!may || draft.actions.length === 0}>
-              {trigger ? 'Save' : 'Make the trigger'}
-            </Button>
-          </div>
+          <FormFoot
+            isNew={!trigger}
+            isPending={isPending}
+            disabled={!may || draft.actions.length === 0}
+            discard={() => setDraft(stored)}
+          />
         )}
       </form>
       {trigger && !isSystem && <Deletion trigger={trigger} />}
@@ -119,33 +119,53 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
   );
 }
 
-/** Chromium answers with a promise, which React would call as a clean-up. */
-const intoView = (shown: HTMLElement | null): void => {
+interface FormFootProps {
+  isNew: boolean;
+  isPending: boolean;
+  disabled: boolean;
+  discard: () => void;
+}
+
+const FormFoot = ({ isNew, isPending, disabled, discard }: FormFootProps) => (
+  <div className="form-foot sticky-foot">
+    {!isNew && (
+      <Button variant="default" onClick={discard}>
+        Discard changes
+      </Button>
+    )}
+    <Button type="submit" loading={isPending} disabled={disabled}>
+      {isNew ? 'Create trigger' : 'Save changes'}
+    </Button>
+  </div>
+);
+
+/** In Chromium, scrollIntoView returns a promise, which React would take for a cleanup function. */
+const scrollIntoView = (shown: HTMLElement | null): void => {
   shown?.scrollIntoView({ block: 'center' });
 };
 
 const Stats = ({ trigger }: { trigger: Trigger }) => (
-  <section className="card" aria-label="What it has done">
+  <section className="card" aria-label="Statistics">
     <dl className="facts">
       <div>
-        <dt>State</dt>
+        <dt>Status</dt>
         <dd>
           <Status
             value={trigger.last_error ? 'failed' : trigger.state === 'triggered' ? 'warning' : 'active'}
-            label={trigger.state.replace('_', ' ')}
+            label={labelOf(trigger.state)}
           />
         </dd>
       </div>
       <div>
         <dt>Fired</dt>
         <dd>
-          {compact(trigger.fire_count)} times, last <RelativeTime at={trigger.last_fired_at} never="never" />
+          {formatCompact(trigger.fire_count)} times, last <RelativeTime at={trigger.last_fired_at} never="never" />
         </dd>
       </div>
       <div>
-        <dt>Last looked at an event</dt>
+        <dt>Last evaluated</dt>
         <dd>
-          <RelativeTime at={trigger.last_evaluated_at} never="never" />
+          <RelativeTime at={trigger.last_evaluated_at} never="Never" />
         </dd>
       </div>
       <div>
@@ -159,25 +179,26 @@ const Stats = ({ trigger }: { trigger: Trigger }) => (
 
 function Deletion({ trigger }: { trigger: Trigger }) {
   const [, navigate] = useLocation();
-  const may = useMay('triggers.delete');
+  const may = usePermission('triggers.delete');
   const remove = useAction(trpc.automation.deleteTrigger, {
-    done: 'The trigger was deleted',
+    done: 'Trigger deleted',
+    failed: 'Trigger not deleted',
     refresh: [trpc.automation.listTriggers],
     after: () => navigate('/console/triggers'),
   });
   return (
-    <Section title="Delete" lead="Its open cases are resolved.">
+    <Section title="Delete" lead="Resolves its open cases">
       <Confirm
         title={`Delete “${trigger.name}”?`}
-        action="Delete the trigger"
+        action="Delete trigger"
         onConfirm={() => remove.mutate({ trigger_id: trigger.id })}
         trigger={(open) => (
           <Button color="red" variant="light" disabled={!may} loading={remove.isPending} onClick={open}>
-            Delete the trigger
+            Delete trigger
           </Button>
         )}
       >
-        Its rule, actions and counts go for good.
+        This permanently deletes its rule, actions and statistics.
       </Confirm>
     </Section>
   );

@@ -2,40 +2,43 @@ import { Button, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
-import { compact, plural } from '../../components/format.ts';
+import { formatCompact, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
-import { Status } from '../../components/status.tsx';
+import { labelOf, Status } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
 import { Severity } from './severity.tsx';
 
 type Trigger = RouterOutputs['automation']['listTriggers'][number];
 
-/** What is done at which events: the account's own triggers, and those that every account has. */
+/** The account's own triggers and the system triggers. */
 export default function TriggersPage() {
   const triggers = useQuery(
     trpc.automation.listTriggers.queryOptions({ include_system: true }, { refetchInterval: 15_000 }),
   );
-  const mayCreate = useMay('triggers.create');
+  const mayCreate = usePermission('triggers.create');
   const create = mayCreate && (
     <Button component={Link} href="/console/triggers/new" leftSection={<Icon name="add" size={16} />}>
       New trigger
     </Button>
   );
   return (
-    <Page title="Triggers" lead="Who is told, or what is done, when something happens." actions={create}>
+    <Page title="Triggers" lead="Notifications and actions in response to events" actions={create}>
       <QueryView query={triggers}>
         {(all) => {
           const own = all.filter(({ is_system }) => !is_system);
           return (
             <div className="stack">
               {own.length === 0 ? (
-                <Empty icon="trigger" title="No trigger of your own yet">
-                  <p>A trigger watches the events, opens a case, tells people or programs, and can pause and rerun.</p>
+                <Empty icon="trigger" title="No triggers yet">
+                  <p>
+                    A trigger evaluates events, opens a case, notifies people or systems, and can pause or run
+                    connections.
+                  </p>
                   {create}
                 </Empty>
               ) : (
@@ -43,7 +46,7 @@ export default function TriggersPage() {
                   <List triggers={own} />
                 </Section>
               )}
-              <Section title="System triggers" lead="Every account has them. Actions can be added; the rules stay.">
+              <Section title="System triggers" lead="Built in. You can add actions, but not edit the rules.">
                 <List triggers={all.filter(({ is_system }) => is_system)} />
               </Section>
             </div>
@@ -66,8 +69,11 @@ const List = ({ triggers }: { triggers: Trigger[] }) => (
 
 function Line({ trigger }: { trigger: Trigger }) {
   const { id, name, enabled, severity, normalized_rule, actions, state, fire_count, open_cases_count } = trigger;
-  const mayUpdate = useMay('triggers.update');
-  const update = useAction(trpc.automation.updateTrigger, { refresh: [trpc.automation.listTriggers] });
+  const mayUpdate = usePermission('triggers.update');
+  const update = useAction(trpc.automation.updateTrigger, {
+    failed: 'Trigger not updated',
+    refresh: [trpc.automation.listTriggers],
+  });
   return (
     <>
       <Switch
@@ -82,16 +88,14 @@ function Line({ trigger }: { trigger: Trigger }) {
             <b>{name}</b>
           </Link>
           <Severity value={severity} />
-          {(state === 'errored' || state === 'auto_disabled') && (
-            <Status value="failed" label={state.replace('_', ' ')} />
-          )}
+          {(state === 'errored' || state === 'auto_disabled') && <Status value="failed" label={labelOf(state)} />}
         </div>
         <code className="rule-line">{normalized_rule}</code>
       </div>
       <div className="trigger-facts dimmed">
-        <span>{actions.length === 0 ? 'opens a case' : plural(actions.length, 'action')}</span>
+        <span>{actions.length === 0 ? 'Opens a case' : pluralize(actions.length, 'action')}</span>
         <span>
-          fired {fire_count === 1 ? 'once' : `${compact(fire_count)} times`}
+          Fired {fire_count === 1 ? 'once' : `${formatCompact(fire_count)} times`}
           {trigger.last_fired_at && (
             <>
               , <RelativeTime at={trigger.last_fired_at} />
@@ -99,7 +103,7 @@ function Line({ trigger }: { trigger: Trigger }) {
           )}
         </span>
         {open_cases_count > 0 && (
-          <Link href={`/console/cases?trigger=${id}`}>{plural(open_cases_count, 'open case')}</Link>
+          <Link href={`/console/cases?trigger=${id}`}>{pluralize(open_cases_count, 'open case')}</Link>
         )}
       </div>
     </>

@@ -5,11 +5,11 @@ import { client, trpc, type RouterInputs, type RouterOutputs } from '../../api.t
 export type Evaluation = RouterOutputs['automation']['evaluateRule'];
 type Request = RouterInputs['automation']['evaluateRule'];
 
-const PAUSE_MS = 400;
+const DEBOUNCE_MS = 400;
 
-/** What the service makes of a rule, after a pause in typing; with an event, whether that matches. */
+/** The service's evaluation of a rule, after a pause in typing. */
 export function useEvaluation(request: Request | null) {
-  const [settled] = useDebouncedValue(JSON.stringify(request), PAUSE_MS);
+  const [settled] = useDebouncedValue(JSON.stringify(request), DEBOUNCE_MS);
   return useQuery({
     queryKey: [...trpc.automation.evaluateRule.mutationKey(), settled],
     enabled: settled !== 'null',

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
-import { compact, count } from '../../components/format.ts';
+import { formatCompact, formatCount } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
@@ -12,16 +12,16 @@ type Row = RouterOutputs['billing']['connectionUsage'][number];
 
 const PAGE = 25;
 
-/** Which connections the rows are of, most rows first. */
+/** Usage by connection, largest first. */
 export function ConnectionUsage({ start_date, end_date }: { start_date: string; end_date: string }) {
   const [limit, setLimit] = useState(PAGE);
   const usage = useQuery(trpc.billing.connectionUsage.queryOptions({ start_date, end_date, limit }));
   return (
-    <Section title="By connection" lead="Most rows first; the change is against as many days before">
+    <Section title="By connection" lead="Largest first. Change compares with the preceding period of the same length.">
       <QueryView query={usage}>
         {(rows) =>
           rows.length === 0 ? (
-            <p className="dimmed">Nothing was loaded in these days.</p>
+            <p className="dimmed">No rows loaded in this period</p>
           ) : (
             <div className="stack">
               <Table rows={rows} />
@@ -69,15 +69,15 @@ const Table = ({ rows }: { rows: Row[] }) => (
                 {row.source_connector_name} <Icon name="arrow" size={12} /> {row.destination_connector_name}
               </div>
             </td>
-            <td className="end number">{count(row.rows_total)}</td>
+            <td className="end number">{formatCount(row.rows_total)}</td>
             <td className="end number">{row.percent_of_total} %</td>
-            <td className="end number">{count(row.credits_used)}</td>
-            <td className="end number">{count(row.runs)}</td>
+            <td className="end number">{formatCount(row.credits_used)}</td>
+            <td className="end number">{formatCount(row.runs)}</td>
             <td className="end number">{changeOf(row.previous_period_change_percent)}</td>
             <td className="dimmed">
               {row.streams
                 .slice(0, 3)
-                .map(({ stream_name, rows: of }) => `${stream_name} ${compact(of)}`)
+                .map(({ stream_name, rows: of }) => `${stream_name} ${formatCompact(of)}`)
                 .join(', ')}
             </td>
           </tr>
@@ -87,4 +87,4 @@ const Table = ({ rows }: { rows: Row[] }) => (
   </div>
 );
 
-const changeOf = (percent: number | null) => (percent === null ? 'new' : `${percent > 0 ? '+' : ''}${percent} %`);
+const changeOf = (percent: number | null) => (percent === null ? 'New' : `${percent > 0 ? '+' : ''}${percent} %`);

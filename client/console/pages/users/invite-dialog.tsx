@@ -6,7 +6,7 @@ import { useAction } from '../../use-action.ts';
 import { InviteLink } from './invite-link.tsx';
 import { RolesField } from './roles-field.tsx';
 
-/** Adds a user, then shows the link that lets him in: only this once. */
+/** Creates a user, then shows the invitation link, once. */
 export function InviteDialog({ onClose }: { onClose: () => void }) {
   const [email, setEmail] = useState('');
   const [full_name, setName] = useState('');
@@ -14,18 +14,18 @@ export function InviteDialog({ onClose }: { onClose: () => void }) {
   const create = useAction(trpc.users.create, { failed: null, refresh: [trpc.users.list, trpc.roles.list] });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    // No role chosen is left to the service, which gives the role Viewer.
+    // Without roles, the service assigns the role Viewer.
     create.mutate({ email, full_name, ...(role_ids.length > 0 && { role_ids }) });
   };
   const link = create.data?.invite_link;
   return (
-    <Modal opened onClose={onClose} title={link ? `${full_name} is invited` : 'Invite a user'}>
+    <Modal opened onClose={onClose} title={link ? `${full_name} has been invited` : 'Invite user'}>
       {link ? (
         <InviteLink link={link} onClose={onClose} />
       ) : (
         <form className="stack" onSubmit={submit}>
           <TextInput
-            label="E-mail"
+            label="Email"
             type="email"
             required
             data-autofocus
@@ -40,8 +40,8 @@ export function InviteDialog({ onClose }: { onClose: () => void }) {
             value={full_name}
             onChange={(event) => setName(event.currentTarget.value)}
           />
-          <RolesField value={role_ids} onChange={setRoles} description="Without one: Viewer, who may only read" />
-          {create.error && <Failure title="The user was not invited" error={create.error} />}
+          <RolesField value={role_ids} onChange={setRoles} description="Leave empty for Viewer, which is read-only" />
+          {create.error && <Failure title="User not invited" error={create.error} />}
           <div className="form-foot">
             <Button variant="default" onClick={onClose}>
               Cancel

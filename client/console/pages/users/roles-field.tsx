@@ -14,7 +14,7 @@ export function RolesField({ value, onChange, description }: RolesFieldProps) {
     <MultiSelect
       label="Roles"
       description={description}
-      placeholder={value.length === 0 ? 'Choose' : undefined}
+      placeholder={value.length === 0 ? 'Select roles' : undefined}
       data={(roles.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
       value={value}
       onChange={onChange}

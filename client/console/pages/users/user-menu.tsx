@@ -1,7 +1,7 @@
 import { ActionIcon, Button, Menu, Modal } from '@mantine/core';
 import { useState } from 'react';
 import { trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { useAction } from '../../use-action.ts';
@@ -9,19 +9,19 @@ import { InviteLink } from './invite-link.tsx';
 import { RolesField } from './roles-field.tsx';
 import type { User } from './users.tsx';
 
-type Dialog = 'roles' | 'remove' | 'invitation' | null;
+type Dialog = 'roles' | 'delete' | 'invitation' | null;
 
-/** What can be done with a user. The service keeps the last administrator, and says so. */
+/** Actions for a user. The service refuses to disable or delete the last administrator. */
 export function UserMenu({ user }: { user: User }) {
-  const mayManage = useMay('users.manage');
+  const mayManage = usePermission('users.manage');
   const [dialog, setDialog] = useState<Dialog>(null);
   const close = () => setDialog(null);
   const update = useAction(trpc.users.update, {
-    failed: `${user.full_name} was not changed`,
+    failed: `${user.full_name} not updated`,
     refresh: [trpc.users.list],
   });
   const invite = useAction(trpc.users.invite, {
-    failed: 'No invitation was made',
+    failed: 'Invitation not created',
     after: () => setDialog('invitation'),
   });
   return (
@@ -38,7 +38,7 @@ export function UserMenu({ user }: { user: User }) {
             disabled={!mayManage}
             onClick={() => setDialog('roles')}
           >
-            Change roles
+            Edit roles
           </Menu.Item>
           {user.status === 'invited' && (
             <Menu.Item
@@ -46,7 +46,7 @@ export function UserMenu({ user }: { user: User }) {
               disabled={!mayManage}
               onClick={() => invite.mutate({ user_id: user.id })}
             >
-              Make a new invitation
+              Create new invitation
             </Menu.Item>
           )}
           {user.status !== 'invited' && (
@@ -62,16 +62,16 @@ export function UserMenu({ user }: { user: User }) {
             color="red"
             leftSection={<Icon name="trash" size={16} />}
             disabled={!mayManage || user.is_me}
-            onClick={() => setDialog('remove')}
+            onClick={() => setDialog('delete')}
           >
-            Remove
+            Delete
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
       {dialog === 'roles' && <RolesDialog user={user} onClose={close} />}
-      {dialog === 'remove' && <RemoveDialog user={user} onClose={close} />}
+      {dialog === 'delete' && <DeleteDialog user={user} onClose={close} />}
       {dialog === 'invitation' && invite.data && (
-        <Modal opened onClose={close} title={`A new invitation for ${user.full_name}`}>
+        <Modal opened onClose={close} title={`New invitation for ${user.full_name}`}>
           <InviteLink link={invite.data.invite_link} onClose={close} />
         </Modal>
       )}
@@ -82,7 +82,7 @@ export function UserMenu({ user }: { user: User }) {
 function RolesDialog({ user, onClose }: { user: User; onClose: () => void }) {
   const [role_ids, setRoles] = useState(user.roles.map(({ id }) => id));
   const update = useAction(trpc.users.update, {
-    done: `The roles of ${user.full_name} were changed`,
+    done: `Roles of ${user.full_name} updated`,
     failed: null,
     refresh: [trpc.users.list, trpc.roles.list, trpc.users.me],
     after: onClose,
@@ -90,18 +90,14 @@ function RolesDialog({ user, onClose }: { user: User; onClose: () => void }) {
   return (
     <Modal opened onClose={onClose} title={`Roles of ${user.full_name}`}>
       <div className="stack">
-        <RolesField
-          value={role_ids}
-          onChange={setRoles}
-          description="What all of them together allow, from the next request on"
-        />
-        {update.error && <Failure title="The roles were not changed" error={update.error} />}
+        <RolesField value={role_ids} onChange={setRoles} description="Takes effect with the next request" />
+        {update.error && <Failure title="Roles not updated" error={update.error} />}
         <div className="form-foot">
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
           <Button loading={update.isPending} onClick={() => update.mutate({ user_id: user.id, role_ids })}>
-            Save
+            Save changes
           </Button>
         </div>
       </div>
@@ -109,24 +105,24 @@ function RolesDialog({ user, onClose }: { user: User; onClose: () => void }) {
   );
 }
 
-function RemoveDialog({ user, onClose }: { user: User; onClose: () => void }) {
+function DeleteDialog({ user, onClose }: { user: User; onClose: () => void }) {
   const remove = useAction(trpc.users.delete, {
-    done: `${user.full_name} was removed`,
+    done: `${user.full_name} deleted`,
     failed: null,
     refresh: [trpc.users.list, trpc.roles.list],
     after: onClose,
   });
   return (
-    <Modal opened onClose={onClose} title={`Remove ${user.full_name}?`}>
+    <Modal opened onClose={onClose} title={`Delete ${user.full_name}?`}>
       <div className="stack">
-        <p>All API keys of {user.email} stop working at once. What the user made stays.</p>
-        {remove.error && <Failure title="The user was not removed" error={remove.error} />}
+        <p>All API keys of {user.email} stop working immediately. Resources that the user created are kept.</p>
+        {remove.error && <Failure title="User not deleted" error={remove.error} />}
         <div className="form-foot">
           <Button variant="default" onClick={onClose} data-autofocus>
             Cancel
           </Button>
           <Button color="red" loading={remove.isPending} onClick={() => remove.mutate({ user_id: user.id })}>
-            Remove
+            Delete user
           </Button>
         </div>
       </div>

@@ -2,10 +2,10 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Avatar } from '../../components/avatar.tsx';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
@@ -15,23 +15,23 @@ import { UserMenu } from './user-menu.tsx';
 
 export type User = RouterOutputs['users']['list'][number];
 
-/** Who works in the account, and what each may. */
+/** The users of the account, with their roles. */
 export default function UsersPage() {
   const users = useQuery(trpc.users.list.queryOptions());
-  const mayManage = useMay('users.manage');
+  const mayManage = usePermission('users.manage');
   const [isInviting, setInviting] = useState(false);
   return (
     <Page
       title="Users"
-      lead={users.data && plural(users.data.length, 'user')}
+      lead={users.data && pluralize(users.data.length, 'user')}
       actions={
         <Button
           leftSection={<Icon name="add" size={16} />}
           disabled={!mayManage}
-          title={mayManage ? undefined : 'Takes the permission users.manage'}
+          title={mayManage ? undefined : 'Requires the users.manage permission'}
           onClick={() => setInviting(true)}
         >
-          Invite a user
+          Invite user
         </Button>
       }
     >
@@ -47,9 +47,9 @@ const Table = ({ users }: { users: User[] }) => (
       <thead>
         <tr>
           <th>User</th>
-          <th>State</th>
+          <th>Status</th>
           <th>Roles</th>
-          <th>Last seen</th>
+          <th>Last active</th>
           <th>
             <span className="hidden">Actions</span>
           </th>
@@ -70,9 +70,9 @@ const Table = ({ users }: { users: User[] }) => (
             <td>
               <Status value={user.status} />
             </td>
-            <td>{user.roles.map(({ name }) => name).join(', ') || <span className="dimmed">none</span>}</td>
+            <td>{user.roles.map(({ name }) => name).join(', ') || <span className="dimmed">None</span>}</td>
             <td>
-              <RelativeTime at={user.last_api_request_at ?? user.last_login_at} never="never" />
+              <RelativeTime at={user.last_api_request_at ?? user.last_login_at} never="Never" />
             </td>
             <td className="end">
               <UserMenu user={user} />

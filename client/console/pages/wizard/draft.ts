@@ -1,23 +1,23 @@
 import { useEffect, useState } from 'react';
-import { useMe } from '../../current-user.ts';
+import { useCurrentUser } from '../../current-user.ts';
 import type { Schedule } from '../../schedule/schedule-fields.tsx';
-import type { Edits } from './proposal.ts';
+import type { StreamEdits } from './proposal.ts';
 
-/** What was decided of a connection that is still to be made. */
-export interface Draft {
+/** The settings of a connection that has not been created yet. */
+export interface ConnectionDraft {
   source_id: string | null;
   destination_id: string | null;
-  /** By source: who looks at another one and comes back finds his streams as he left them. */
-  streams: Record<string, Edits>;
+  /** By source, so that switching to another source and back keeps the selection. */
+  streams: Record<string, StreamEdits>;
   schedule: Schedule;
-  /** Null: nobody has typed one, it is proposed. */
+  /** Null until edited; the name is suggested until then. */
   name: string | null;
   destination_schema: string;
   table_prefix: string;
   run_immediately: boolean;
 }
 
-const EMPTY: Draft = {
+const EMPTY: ConnectionDraft = {
   source_id: null,
   destination_id: null,
   streams: {},
@@ -28,34 +28,34 @@ const EMPTY: Draft = {
   run_immediately: true,
 };
 
-/** Kept in the tab, so that neither another page nor a reload loses it; there are no secrets in it. */
+/** The draft, kept in session storage so that it survives navigation and reloads. It contains no secrets. */
 export function useDraft() {
-  const place = `new-connection:${useMe().id}`;
-  const [draft, setDraft] = useState(() => read(place));
-  useEffect(() => keep(place, draft), [place, draft]);
+  const key = `new-connection:${useCurrentUser().id}`;
+  const [draft, setDraft] = useState(() => read(key));
+  useEffect(() => store(key, draft), [key, draft]);
   return {
     draft,
-    set: (change: Partial<Draft>) => setDraft((before) => ({ ...before, ...change })),
+    set: (change: Partial<ConnectionDraft>) => setDraft((before) => ({ ...before, ...change })),
     clear: () => {
       setDraft(EMPTY);
-      keep(place, EMPTY);
+      store(key, EMPTY);
     },
   };
 }
 export type DraftState = ReturnType<typeof useDraft>;
 
-function read(place: string): Draft {
+function read(key: string): ConnectionDraft {
   try {
-    return { ...EMPTY, ...(JSON.parse(sessionStorage.getItem(place) ?? '{}') as Partial<Draft>) };
+    return { ...EMPTY, ...(JSON.parse(sessionStorage.getItem(key) ?? '{}') as Partial<ConnectionDraft>) };
   } catch {
     return EMPTY;
   }
 }
 
-function keep(place: string, draft: Draft): void {
+function store(key: string, draft: ConnectionDraft): void {
   try {
-    sessionStorage.setItem(place, JSON.stringify(draft));
+    sessionStorage.setItem(key, JSON.stringify(draft));
   } catch {
-    // Full, or forbidden: then it lives as long as the page does.
+    // Storage is full or disabled. The draft then only lasts as long as the page.
   }
 }

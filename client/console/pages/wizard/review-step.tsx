@@ -4,7 +4,7 @@ import { useLocation } from 'wouter';
 import { trpc } from '../../api.ts';
 import { isApiError } from '../../../api.ts';
 import { Failure } from '../../components/failure.tsx';
-import { compact, plural } from '../../components/format.ts';
+import { formatCompact, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
@@ -13,22 +13,22 @@ import { refusedField } from '../../refused-field.ts';
 import { useSchedulePreview } from '../../schedule/schedule-preview.tsx';
 import { useAction } from '../../use-action.ts';
 import type { DraftState } from './draft.ts';
-import { requestOf, type Row } from './proposal.ts';
-import type { StepName } from './steps.tsx';
-import type { Choices } from './use-choices.ts';
+import { requestOf, type WizardStream } from './proposal.ts';
+import { STEP_LABELS, type StepName } from './steps.tsx';
+import type { Selection } from './use-selection.ts';
 
 interface ReviewStepProps {
   draft: DraftState;
-  choices: Choices;
+  selection: Selection;
   go: (step: StepName) => void;
 }
 
-/** All of it once more, a name, and then it is made. */
-export function ReviewStep({ draft: { draft, set, clear }, choices, go }: ReviewStepProps) {
-  const { source, destination, selected, edits } = choices;
+/** A summary, the name and the destination settings, before the connection is created. */
+export function ReviewStep({ draft: { draft, set, clear }, selection, go }: ReviewStepProps) {
+  const { source, destination, selected, edits } = selection;
   const [, navigate] = useLocation();
   const create = useAction(trpc.connections.create, {
-    done: 'The connection was made',
+    done: 'Connection created',
     failed: null,
     after: ({ id, active_run_id }) => {
       clear();
@@ -54,8 +54,8 @@ export function ReviewStep({ draft: { draft, set, clear }, choices, go }: Review
   const isTaken = isApiError(create.error) && /duplicate/.test(create.error.code) && where === null;
   return (
     <form className="stack" onSubmit={submit} noValidate>
-      <Summary {...{ choices, go }} />
-      <Section title="Name and place">
+      <Summary {...{ selection, go }} />
+      <Section title="Name and destination">
         <div className="fields">
           <NameField
             value={name}
@@ -63,30 +63,30 @@ export function ReviewStep({ draft: { draft, set, clear }, choices, go }: Review
             onChange={(to) => set({ name: to })}
           />
           <TextInput
-            label="Schema at the destination"
-            placeholder="As the destination has it"
+            label="Destination schema"
+            placeholder="Destination default"
             value={draft.destination_schema}
             onChange={(event) => set({ destination_schema: event.currentTarget.value })}
           />
           <TextInput
-            label="Prefix of tables"
+            label="Table prefix"
             placeholder="None"
             value={draft.table_prefix}
             onChange={(event) => set({ table_prefix: event.currentTarget.value })}
           />
           <Switch
-            label="Start the first run at once"
+            label="Start the first run immediately"
             checked={draft.run_immediately}
             onChange={(event) => set({ run_immediately: event.currentTarget.checked })}
           />
         </div>
       </Section>
-      {create.error && <Failure title="The connection was not made" error={create.error} />}
+      {create.error && <Failure title="Connection not created" error={create.error} />}
       <div className="form-foot sticky-foot">
         <span className="grow">
           {where && (
             <Button variant="light" size="xs" onClick={() => go(where)}>
-              To the step where it can be changed
+              Go to {STEP_LABELS[where].toLowerCase()}
             </Button>
           )}
         </span>
@@ -94,14 +94,14 @@ export function ReviewStep({ draft: { draft, set, clear }, choices, go }: Review
           Back
         </Button>
         <Button type="submit" loading={create.isPending} leftSection={<Icon name="play" size={16} />}>
-          {draft.run_immediately ? 'Make and run' : 'Make the connection'}
+          {draft.run_immediately ? 'Create and run' : 'Create connection'}
         </Button>
       </div>
     </form>
   );
 }
 
-/** Where a field of the request is decided; null: here. */
+/** The step that sets a field of the request; null for this one. */
 function stepOf(field: string): StepName | null {
   if (field.startsWith('streams')) return 'streams';
   if (field.startsWith('schedule')) return 'schedule';
@@ -109,17 +109,17 @@ function stepOf(field: string): StepName | null {
   return field === 'destination_id' ? 'destination' : null;
 }
 
-function Summary({ choices, go }: Pick<ReviewStepProps, 'choices' | 'go'>) {
-  const { source, destination, selected, draft } = choices;
+function Summary({ selection, go }: Pick<ReviewStepProps, 'selection' | 'go'>) {
+  const { source, destination, selected, draft } = selection;
   const { preview } = useSchedulePreview(draft.schedule);
   const lines: [step: StepName, label: string, value: string, more: string][] = [
     ['source', 'Source', source?.name ?? '', source?.connector_display_name ?? ''],
-    ['streams', 'Streams', plural(selected.length, 'stream'), waysOf(selected)],
+    ['streams', 'Streams', pluralize(selected.length, 'stream'), describeModes(selected)],
     ['destination', 'Destination', destination?.name ?? '', destination?.connector_display_name ?? ''],
     ['schedule', 'Schedule', preview?.description ?? '…', ''],
   ];
   return (
-    <Section title="What will be made">
+    <Section title="Summary">
       <dl className="review">
         {lines.map(([step, label, value, more]) => (
           <div key={step}>
@@ -127,8 +127,13 @@ function Summary({ choices, go }: Pick<ReviewStepProps, 'choices' | 'go'>) {
             <dd>
               <b>{value}</b> {more && <span className="dimmed">{more}</span>}
             </dd>
-            <Button variant="subtle" size="compact-sm" aria-label={`Change: ${label}`} onClick={() => go(step)}>
-              Change
+            <Button
+              variant="subtle"
+              size="compact-sm"
+              aria-label={`Edit ${label.toLowerCase()}`}
+              onClick={() => go(step)}
+            >
+              Edit
             </Button>
           </div>
         ))}
@@ -138,11 +143,13 @@ function Summary({ choices, go }: Pick<ReviewStepProps, 'choices' | 'go'>) {
 }
 
 /** `3 full refresh, overwrite; 2 incremental, append dedup` */
-function waysOf(rows: Row[]): string {
+function describeModes(rows: WizardStream[]): string {
   const counts = new Map<string, number>();
   for (const { stream } of rows) {
-    const way = `${wordsOf(stream.sync_mode)}, ${wordsOf(stream.destination_sync_mode)}`;
-    counts.set(way, (counts.get(way) ?? 0) + 1);
+    const modes = `${wordsOf(stream.sync_mode)}, ${wordsOf(stream.destination_sync_mode)}`;
+    counts.set(modes, (counts.get(modes) ?? 0) + 1);
   }
-  return [...counts].map(([way, count]) => (counts.size === 1 ? way : `${compact(count)} ${way}`)).join('; ');
+  return [...counts]
+    .map(([modes, count]) => (counts.size === 1 ? modes : `${formatCompact(count)} ${modes}`))
+    .join('; ');
 }

@@ -2,7 +2,7 @@ import { Icon } from '../../components/icon.tsx';
 
 export type StepName = 'source' | 'streams' | 'destination' | 'schedule' | 'review';
 
-const LABELS: Record<StepName, string> = {
+export const STEP_LABELS: Record<StepName, string> = {
   source: 'Source',
   streams: 'Streams',
   destination: 'Destination',
@@ -12,33 +12,33 @@ const LABELS: Record<StepName, string> = {
 
 interface StepsProps {
   current: StepName;
-  /** The last step that can be gone to, from 0. */
-  open: number;
-  /** What was decided in a step, in short. */
-  told: Partial<Record<StepName, string>>;
+  /** Index of the last step that can be opened. */
+  lastOpen: number;
+  /** A short summary of each step. */
+  summaries: Partial<Record<StepName, string>>;
   go: (step: StepName) => void;
 }
 
-/** Where one is, what was decided, and the way back. */
-export function Steps({ current, open, told, go }: StepsProps) {
-  const names = Object.keys(LABELS) as StepName[];
+/** The steps of the wizard, with the current one and links to the earlier ones. */
+export function Steps({ current, lastOpen, summaries, go }: StepsProps) {
+  const names = Object.keys(STEP_LABELS) as StepName[];
   return (
     <nav aria-label="Steps">
       <ol className="steps">
         {names.map((name, index) => {
-          const isDone = index < open && name !== current;
+          const isDone = index < lastOpen && name !== current;
           return (
             <li key={name} data-state={name === current ? 'current' : isDone ? 'done' : undefined}>
               <button
                 type="button"
-                disabled={index > open}
+                disabled={index > lastOpen}
                 aria-current={name === current ? 'step' : undefined}
                 onClick={() => go(name)}
               >
                 <span className="step-mark">{isDone ? <Icon name="check" size={14} /> : index + 1}</span>
                 <span className="step-words">
-                  <b>{LABELS[name]}</b>
-                  {index <= open && <small>{told[name]}</small>}
+                  <b>{STEP_LABELS[name]}</b>
+                  {index <= lastOpen && <small>{summaries[name]}</small>}
                 </span>
               </button>
             </li>

@@ -1,28 +1,28 @@
 import { Checkbox } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useLayoutEffect, useRef, useState } from 'react';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { Status, wordsOf } from '../../components/status.tsx';
+import { labelOf, Status, wordsOf } from '../../components/status.tsx';
 import { type DestinationSyncMode, type StreamEdit, StreamEditor } from '../../streams/stream-editor.tsx';
-import { type Row, writeModes } from './proposal.ts';
+import { type WizardStream, writeModes } from './proposal.ts';
 
 interface StreamRowsProps {
-  rows: Row[];
+  rows: WizardStream[];
   destination_modes: readonly DestinationSyncMode[];
   isReverse: boolean;
-  change: (row: Row, edit: StreamEdit) => void;
+  change: (row: WizardStream, edit: StreamEdit) => void;
 }
 
 const ROW_PX = 57;
 
-/** Only the rows in sight are in the page; the one that is open shows its settings. */
+/** Streams, virtualised: only visible rows are in the DOM. The open row shows its settings. */
 export function StreamRows({ rows, destination_modes, isReverse, change }: StreamRowsProps) {
   const list = useRef<HTMLDivElement>(null);
   const [offset, setOffset] = useState(0);
   const [open, setOpen] = useState<string | null>(null);
-  // What stands above grows and shrinks: where the list begins is looked up after every change. The same number, which
-  // it is the second time, changes nothing.
+  // Content above the list changes height, so the offset is measured after every render. Setting the same number again
+  // does not render.
   // oxlint-disable-next-line react-hooks/exhaustive-deps
   useLayoutEffect(() => {
     const top = Math.round((list.current?.getBoundingClientRect().top ?? 0) + window.scrollY);
@@ -72,7 +72,7 @@ export function StreamRows({ rows, destination_modes, isReverse, change }: Strea
 }
 
 interface LineProps {
-  row: Row;
+  row: WizardStream;
   isOpen: boolean;
   toggle: () => void;
   change: StreamRowsProps['change'];
@@ -83,7 +83,7 @@ function Line({ row, isOpen, toggle, change }: LineProps) {
   return (
     <div className="stream-line">
       <Checkbox
-        aria-label={`Load ${key}`}
+        aria-label={`Select ${key}`}
         checked={stream.selected}
         onChange={(event) => change(row, { selected: event.currentTarget.checked })}
       />
@@ -91,29 +91,29 @@ function Line({ row, isOpen, toggle, change }: LineProps) {
         <span className="grow">
           <b>{key}</b>
           <span className="dimmed stream-how">
-            {stream.selected ? howOf(row) : plural(item.fields.length, 'field')}
+            {stream.selected ? describeStream(row) : pluralize(item.fields.length, 'field')}
           </span>
         </span>
         {problem && <Status value="warning" label={problem} />}
-        {item.change_status === 'added' && <span className="dimmed nowrap">new</span>}
+        {item.change_status === 'added' && <span className="dimmed nowrap">New</span>}
         <Icon name="down" size={16} />
       </button>
     </div>
   );
 }
 
-function howOf({ stream, item }: Row): string {
+function describeStream({ stream, item }: WizardStream): string {
   const left = stream.fields.filter((field) => field.selected === false).length;
   const masked = stream.fields.filter(({ masking }) => masking !== undefined && masking !== 'none').length;
   const renamed = stream.fields.filter(({ destination_name }) => destination_name).length;
   const cursor = stream.sync_mode === 'incremental' && stream.cursor_field?.join('.');
   return [
-    `${wordsOf(stream.sync_mode)}, ${wordsOf(stream.destination_sync_mode)}`,
-    cursor && `by ${cursor}`,
-    `${item.fields.length - left} of ${plural(item.fields.length, 'field')}`,
+    `${labelOf(stream.sync_mode)}, ${wordsOf(stream.destination_sync_mode)}`,
+    cursor && `cursor ${cursor}`,
+    `${item.fields.length - left} of ${pluralize(item.fields.length, 'field')}`,
     masked > 0 && `${masked} masked`,
     renamed > 0 && `${renamed} renamed`,
-    stream.filters.length > 0 && plural(stream.filters.length, 'filter'),
+    stream.filters.length > 0 && pluralize(stream.filters.length, 'filter'),
     stream.destination_table && `into ${stream.destination_table}`,
   ]
     .filter(Boolean)

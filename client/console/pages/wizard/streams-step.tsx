@@ -1,6 +1,6 @@
 import { Button, Loader } from '@mantine/core';
 import { trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
 import { Failure } from '../../components/failure.tsx';
@@ -8,24 +8,24 @@ import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { useAction } from '../../use-action.ts';
 import type { DraftState } from './draft.ts';
-import type { Edits } from './proposal.ts';
-import { StreamChoice } from './stream-choice.tsx';
-import type { Choices } from './use-choices.ts';
+import type { StreamEdits } from './proposal.ts';
+import { StreamSelection } from './stream-selection.tsx';
+import type { Selection } from './use-selection.ts';
 
 interface StreamsStepProps {
   draft: DraftState;
-  choices: Choices;
+  selection: Selection;
   back: () => void;
 }
 
-/** What the source has, once it was discovered, and what of it is loaded. */
-export function StreamsStep({ draft, choices, back }: StreamsStepProps) {
-  const { source, discovery, catalog } = choices;
-  const mayUpdate = useMay('sources.update');
+/** Waits for schema discovery, then selects the streams to load. */
+export function StreamsStep({ draft, selection, back }: StreamsStepProps) {
+  const { source, discovery, catalog } = selection;
+  const mayUpdate = usePermission('sources.update');
   const discover = useAction(trpc.account_connectors.discover, { refresh: [trpc.account_connectors.discovery] });
   if (!source) return null;
-  const again = () => discover.mutate({ account_connector_id: source.id });
-  const setEdits = (edits: Edits) => draft.set({ streams: { ...draft.draft.streams, [source.id]: edits } });
+  const refreshSchema = () => discover.mutate({ account_connector_id: source.id });
+  const setEdits = (edits: StreamEdits) => draft.set({ streams: { ...draft.draft.streams, [source.id]: edits } });
   return (
     <QueryView query={discovery}>
       {({ catalog_status, catalog_refreshed_at, task }) => {
@@ -33,7 +33,7 @@ export function StreamsStep({ draft, choices, back }: StreamsStepProps) {
           return <Discovering name={source.name} since={task?.created_at ?? null} />;
         }
         if (catalog_refreshed_at === null) {
-          return <Undiscovered {...{ error: task?.error ?? null, again, back }} isBusy={discover.isPending} />;
+          return <Undiscovered {...{ error: task?.error ?? null, refreshSchema, back }} isBusy={discover.isPending} />;
         }
         const refresh = (
           <Button
@@ -42,35 +42,35 @@ export function StreamsStep({ draft, choices, back }: StreamsStepProps) {
             leftSection={<Icon name="refresh" size={14} />}
             disabled={!mayUpdate}
             loading={catalog_status === 'pending' || discover.isPending}
-            onClick={again}
+            onClick={refreshSchema}
           >
-            Look anew
+            Refresh schema
           </Button>
         );
         return (
           <div className="stack">
             {catalog_status === 'failed' && task?.error && (
-              <Failure title="The streams could not be looked up anew; these are the last known" error={task.error} />
+              <Failure title="Schema not refreshed. Showing the last known streams" error={task.error} />
             )}
             <QueryView query={catalog}>
               {() =>
-                choices.rows.length === 0 ? (
-                  <Empty icon="source" title="The source has no streams">
-                    <p>What the credentials may read, and which schemas the parameters name, decides what is found.</p>
+                selection.rows.length === 0 ? (
+                  <Empty icon="source" title="No streams found">
+                    <p>Check that the credentials can read the data, and that the parameters include its schemas.</p>
                     <div className="row">
                       {refresh}
                       <Button size="xs" onClick={back}>
-                        To the parameters
+                        Edit parameters
                       </Button>
                     </div>
                   </Empty>
                 ) : (
-                  <StreamChoice
-                    choices={choices}
+                  <StreamSelection
+                    selection={selection}
                     setEdits={setEdits}
-                    found={
+                    freshness={
                       <>
-                        found <RelativeTime at={catalog_refreshed_at} /> {refresh}
+                        Refreshed <RelativeTime at={catalog_refreshed_at} /> {refresh}
                       </>
                     }
                   />
@@ -87,14 +87,13 @@ export function StreamsStep({ draft, choices, back }: StreamsStepProps) {
 const Discovering = ({ name, since }: { name: string; since: string | null }) => (
   <div className="empty" role="status">
     <Loader aria-hidden="true" />
-    <h2>Looking at what “{name}” has</h2>
+    <h2>Reading the schema of “{name}”</h2>
     <p>
-      Its streams and their fields are read. Large sources take minutes; you need not wait here, what you have chosen is
-      kept.
+      Large sources can take a few minutes. You can leave this page: discovery continues and your selection is kept.
     </p>
     {since && (
       <p className="dimmed">
-        Asked <RelativeTime at={since} />
+        Started <RelativeTime at={since} />
       </p>
     )}
   </div>
@@ -103,31 +102,31 @@ const Discovering = ({ name, since }: { name: string; since: string | null }) =>
 interface UndiscoveredProps {
   error: { code: string; message: string } | null;
   isBusy: boolean;
-  again: () => void;
+  refreshSchema: () => void;
   back: () => void;
 }
 
-const Undiscovered = ({ error, isBusy, again, back }: UndiscoveredProps) => (
+const Undiscovered = ({ error, isBusy, refreshSchema, back }: UndiscoveredProps) => (
   <div className="empty" role="status">
     <span className="empty-icon">
       <Icon name={error ? 'alert' : 'source'} size={26} />
     </span>
-    <h2>{error ? 'The streams could not be read' : 'The streams are not known yet'}</h2>
+    <h2>{error ? 'Schema discovery failed' : 'No schema yet'}</h2>
     {error && (
       <>
         <p>{error.message}</p>
         <p className="failure-codes">
           Code <code>{error.code}</code>
         </p>
-        <p>Look at what the source's user may read, then try again; the parameters can be changed one step back.</p>
+        <p>Check what the user of the source can read, then retry. You can also edit the parameters.</p>
       </>
     )}
     <div className="row">
       <Button variant="default" onClick={back}>
-        To the parameters
+        Edit parameters
       </Button>
-      <Button loading={isBusy} onClick={again}>
-        {error ? 'Try again' : 'Look them up'}
+      <Button loading={isBusy} onClick={refreshSchema}>
+        {error ? 'Retry' : 'Refresh schema'}
       </Button>
     </div>
   </div>

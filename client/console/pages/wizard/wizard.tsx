@@ -1,10 +1,10 @@
 import { Button } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import { useSearchParams } from 'wouter';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { Empty } from '../../components/empty.tsx';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Page } from '../../components/page.tsx';
 import { ConnectorStep } from './connector-step.tsx';
@@ -13,17 +13,17 @@ import { ReviewStep } from './review-step.tsx';
 import { ScheduleStep } from './schedule-step.tsx';
 import { type StepName, Steps } from './steps.tsx';
 import { StreamsStep } from './streams-step.tsx';
-import { useChoices } from './use-choices.ts';
+import { useSelection } from './use-selection.ts';
 
 const ORDER: StepName[] = ['source', 'streams', 'destination', 'schedule', 'review'];
 
-/** A new connection, step by step. The step is in the address; what was decided stays, whichever step one goes to. */
+/** Creates a connection, step by step. The step is in the address, and the draft is kept across steps. */
 export default function WizardPage() {
-  if (useMay('connections.create')) return <Wizard />;
+  if (usePermission('connections.create')) return <Wizard />;
   return (
     <Page title="New connection" back={{ href: '/console/connections', label: 'Connections' }}>
-      <Empty icon="role" title="You may not make connections">
-        <p>Your roles do not have the permission connections.create. An administrator can give it to you.</p>
+      <Empty icon="role" title="You do not have permission to create connections">
+        <p>Creating connections requires the connections.create permission. Ask an administrator for access.</p>
       </Empty>
     </Page>
   );
@@ -31,49 +31,53 @@ export default function WizardPage() {
 
 function Wizard() {
   const draft = useDraft();
-  const choices = useChoices(draft.draft);
+  const selection = useSelection(draft.draft);
   const [search, setSearch] = useSearchParams();
-  const asked = ORDER.find((step) => step === search.get('step')) ?? 'source';
-  const missing = missingOf(choices);
+  const requested = ORDER.find((step) => step === search.get('step')) ?? 'source';
+  const missing = missingOf(selection);
   const blocked = ORDER.find((step) => missing[step] !== null) ?? 'review';
-  // A link or a reload leads no further than to the first step that is still open; while things load nobody is sent back.
-  const current = choices.isLoading ? asked : ORDER[Math.min(ORDER.indexOf(asked), ORDER.indexOf(blocked))]!;
+  // A link or reload opens no step after the first incomplete one. While data loads, the step is left alone.
+  const current = selection.isLoading ? requested : ORDER[Math.min(ORDER.indexOf(requested), ORDER.indexOf(blocked))]!;
   const at = ORDER.indexOf(current);
   const go = (step: StepName) => setSearch({ step });
   const panel = useRef<HTMLDivElement>(null);
-  const former = useRef(current);
+  const previous = useRef(current);
   useEffect(() => {
-    if (former.current === current) return;
-    former.current = current;
+    if (previous.current === current) return;
+    previous.current = current;
     panel.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }, [current]);
   const panels: Record<StepName, React.ReactNode> = {
     source: (
-      <ConnectorStep type="source" chosen_id={draft.draft.source_id} choose={(source_id) => draft.set({ source_id })} />
+      <ConnectorStep
+        type="source"
+        selected_id={draft.draft.source_id}
+        select={(source_id) => draft.set({ source_id })}
+      />
     ),
-    streams: <StreamsStep draft={draft} choices={choices} back={() => go('source')} />,
+    streams: <StreamsStep draft={draft} selection={selection} back={() => go('source')} />,
     destination: (
       <ConnectorStep
         type="destination"
-        chosen_id={draft.draft.destination_id}
-        choose={(destination_id) => draft.set({ destination_id })}
+        selected_id={draft.draft.destination_id}
+        select={(destination_id) => draft.set({ destination_id })}
       />
     ),
     schedule: <ScheduleStep draft={draft} />,
-    review: <ReviewStep draft={draft} choices={choices} go={go} />,
+    review: <ReviewStep draft={draft} selection={selection} go={go} />,
   };
   const next = ORDER[at + 1];
   return (
     <Page
       title="New connection"
       back={{ href: '/console/connections', label: 'Connections' }}
-      lead="From a source, by streams and fields, into a destination."
+      lead="Select a source, its streams, a destination and a schedule"
       actions={<StartOver onConfirm={() => (draft.clear(), go('source'))} />}
     >
-      <Steps current={current} open={ORDER.indexOf(blocked)} told={toldOf(choices)} go={go} />
+      <Steps current={current} lastOpen={ORDER.indexOf(blocked)} summaries={summariesOf(selection)} go={go} />
       {ORDER.map((step) => (
-        // Each step stays in the page, so that nothing that was typed in it is lost.
+        // Connector steps stay mounted, so that their unsaved input is kept.
         <div
           key={step}
           className="wizard-panel"
@@ -107,29 +111,32 @@ function Wizard() {
   );
 }
 
-type Choices = ReturnType<typeof useChoices>;
+type Selection = ReturnType<typeof useSelection>;
 
-/** What keeps a step from being left; null: nothing. */
-function missingOf({ source, destination, selected, problems }: Choices): Record<StepName, string | null> {
-  const unready = (side: Choices['source'], noun: string) => {
-    if (!side) return `Choose a ${noun}, or make a new one`;
-    return side.status === 'active' ? null : `“${side.name}” has to pass its test first`;
+/** What a step still needs before the next one; null for nothing. */
+function missingOf({ source, destination, selected, problems }: Selection): Record<StepName, string | null> {
+  const incomplete = (side: Selection['source'], noun: string) => {
+    if (!side) return `Select a ${noun} or create a new one`;
+    return side.status === 'active' ? null : `“${side.name}” must pass its test first`;
   };
-  const stuck = problems.length > 0 ? `${plural(problems.length, 'stream')} cannot be loaded yet` : null;
+  const stuck =
+    problems.length > 0
+      ? `${pluralize(problems.length, 'stream')} ${problems.length === 1 ? 'needs' : 'need'} attention`
+      : null;
   return {
-    source: unready(source, 'source'),
-    streams: selected.length === 0 ? 'Choose at least one stream' : stuck,
-    destination: unready(destination, 'destination'),
+    source: incomplete(source, 'source'),
+    streams: selected.length === 0 ? 'Select at least one stream' : stuck,
+    destination: incomplete(destination, 'destination'),
     schedule: null,
     review: null,
   };
 }
 
-const toldOf = ({ source, destination, selected, draft }: Choices): Partial<Record<StepName, string>> => ({
+const summariesOf = ({ source, destination, selected, draft }: Selection): Partial<Record<StepName, string>> => ({
   ...(source && { source: source.name }),
-  ...(selected.length > 0 && { streams: plural(selected.length, 'stream') }),
+  ...(selected.length > 0 && { streams: pluralize(selected.length, 'stream') }),
   ...(destination && { destination: destination.name }),
-  schedule: { manual: 'By hand', interval: 'At an interval', cron: 'By cron' }[draft.schedule.type],
+  schedule: { manual: 'Manual', interval: 'Interval', cron: 'Cron' }[draft.schedule.type],
 });
 
 const StartOver = ({ onConfirm }: { onConfirm: () => void }) => (
@@ -143,6 +150,6 @@ const StartOver = ({ onConfirm }: { onConfirm: () => void }) => (
       </Button>
     )}
   >
-    What you have chosen for this connection is forgotten. Sources and destinations that you have made stay.
+    This discards your settings for this connection. Sources and destinations that you created are kept.
   </Confirm>
 );

@@ -2,89 +2,91 @@ import { Alert, Button, Checkbox } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
-import { compact, duration, plural } from '../../components/format.ts';
+import { formatCompact, formatDuration, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';
 import { useAction } from '../../use-action.ts';
 import { ChunkCalendar } from './chunk-calendar.tsx';
 import { ChunkTable } from './chunk-table.tsx';
-import type { Plan } from './plan.tsx';
+import type { CustomRunPlan } from './custom-run.tsx';
 
-interface DecisionProps {
+interface PreviewProps {
   connection: RouterOutputs['connections']['get'];
-  plan: Plan;
-  /** The form says something else by now. */
+  plan: CustomRunPlan;
+  /** The form has changed since. */
   isStale: boolean;
-  again: () => void;
-  onLaunched: () => void;
+  refresh: () => void;
+  onStarted: () => void;
 }
 
-/** What the run would do, by days and chunks; what speaks against it; and the button that starts it. */
-export function Decision({ connection, plan, isStale, again, onLaunched }: DecisionProps) {
+/** What the run would do, by date and chunk, with blockers and warnings, and the button that starts it. */
+export function Preview({ connection, plan, isStale, refresh, onStarted }: PreviewProps) {
   const runnable = plan.chunks.filter(({ action }) => action === 'run');
-  const [left, setLeft] = useState<ReadonlySet<number>>(new Set());
+  const [excluded, setExcluded] = useState<ReadonlySet<number>>(new Set());
   const [isConfirmed, setConfirmed] = useState(false);
-  const launch = useAction(trpc.runs.launchPlan, {
+  const start = useAction(trpc.runs.launchPlan, {
     failed: null,
-    done: 'The custom run was launched',
-    after: onLaunched,
+    done: 'Custom run started',
+    after: onStarted,
   });
-  const chosen = runnable.filter(({ index }) => !left.has(index));
+  const selected = runnable.filter(({ index }) => !excluded.has(index));
   const toggle = (index: number) => {
-    const after = new Set(left);
+    const after = new Set(excluded);
     if (!after.delete(index)) after.add(index);
-    setLeft(after);
+    setExcluded(after);
   };
-  const isOver = isStale || /^plan_(expired|stale)$/.test(launch.error?.code ?? '');
-  const needsWord = plan.requires_confirmation && !isConfirmed;
+  const isOutdated = isStale || /^plan_(expired|stale)$/.test(start.error?.code ?? '');
+  const needsConfirmation = plan.requires_confirmation && !isConfirmed;
   const submit = () =>
-    launch.mutate({
+    start.mutate({
       connection_id: connection.id,
       plan_id: plan.plan_id,
       plan_hash: plan.plan_hash,
       confirm: plan.requires_confirmation,
-      ...(left.size > 0 && { chunk_indexes: chosen.map(({ index }) => index) }),
+      ...(excluded.size > 0 && { chunk_indexes: selected.map(({ index }) => index) }),
     });
   const top = useRef<HTMLDivElement>(null);
-  // Braces: Chromium answers with a promise, which React would call as a clean-up.
+  // In Chromium, scrollIntoView returns a promise, which React would take for a cleanup function.
   useEffect(() => {
     top.current?.scrollIntoView({ block: 'nearest' });
   }, []);
   return (
-    <Section title="What it would do" lead={TOLD[plan.decision]}>
+    <Section title="Preview" lead={DECISIONS[plan.decision]}>
       <div className="stack" ref={top}>
-        <Facts plan={plan} chosen={chosen.length} />
-        <Notices plan={plan} />
-        <ChunkCalendar chunks={plan.chunks} left={left} toggle={toggle} />
-        <ChunkTable chunks={plan.chunks} left={left} toggle={toggle} />
+        <Facts plan={plan} selected={selected.length} />
+        <PlanNotices plan={plan} />
+        <ChunkCalendar chunks={plan.chunks} excluded={excluded} toggle={toggle} />
+        <ChunkTable chunks={plan.chunks} excluded={excluded} toggle={toggle} />
         {plan.requires_confirmation && plan.blockers.length === 0 && (
           <Checkbox
             label={
               plan.parameters.clear_destination
-                ? 'Yes, empty the tables at the destination first'
-                : 'Yes, I know what this loads'
+                ? 'Delete all rows of the destination tables first'
+                : 'I have reviewed what this run loads'
             }
             checked={isConfirmed}
             onChange={(event) => setConfirmed(event.currentTarget.checked)}
           />
         )}
-        {launch.error && <Failure title="It was not launched" error={launch.error} />}
+        {start.error && <Failure title="Run not started" error={start.error} />}
         <div className="form-foot sticky-foot">
           <span className="dimmed grow" role="status">
-            {isStale ? 'The form was changed since' : plural(chosen.length, 'chunk') + ' chosen'}
+            {isStale
+              ? 'The settings have changed since this preview'
+              : `${pluralize(selected.length, 'chunk')} selected`}
           </span>
-          {isOver ? (
-            <Button variant="default" onClick={again}>
-              Plan anew
+          {isOutdated ? (
+            <Button variant="default" onClick={refresh}>
+              Refresh preview
             </Button>
           ) : (
             <Button
-              loading={launch.isPending}
-              disabled={chosen.length === 0 || plan.blockers.length > 0 || needsWord}
+              loading={start.isPending}
+              disabled={selected.length === 0 || plan.blockers.length > 0 || needsConfirmation}
               leftSection={<Icon name="play" size={16} />}
               onClick={submit}
             >
-              Launch {plural(chosen.length, 'chunk')}
+              Run {pluralize(selected.length, 'chunk')}
             </Button>
           )}
         </div>
@@ -93,41 +95,41 @@ export function Decision({ connection, plan, isStale, again, onLaunched }: Decis
   );
 }
 
-const TOLD: Record<Plan['decision'], string> = {
-  single_run: 'One run.',
-  split_runs: 'A run for each chunk of days.',
-  nothing_to_do: 'Nothing: every chunk is skipped.',
-  blocked: 'It cannot be launched like that.',
+const DECISIONS: Record<CustomRunPlan['decision'], string> = {
+  single_run: 'Starts a single run',
+  split_runs: 'Starts one run per chunk',
+  nothing_to_do: 'Nothing to run: every chunk is skipped',
+  blocked: 'This run is blocked',
 };
 
-const Facts = ({ plan, chosen }: { plan: Plan; chosen: number }) => (
+const Facts = ({ plan, selected }: { plan: CustomRunPlan; selected: number }) => (
   <dl className="facts">
     <div>
       <dt>Chunks</dt>
       <dd>
-        {chosen} of {plan.total_chunks}
+        {selected} of {plan.total_chunks}
         {plan.skipped_chunks > 0 && `, ${plan.skipped_chunks} skipped`}
       </dd>
     </div>
     <div>
-      <dt>Rows, about</dt>
-      <dd>{plan.estimated_rows === null ? 'not known yet' : compact(plan.estimated_rows)}</dd>
+      <dt>Estimated rows</dt>
+      <dd>{plan.estimated_rows === null ? 'Unknown' : formatCompact(plan.estimated_rows)}</dd>
     </div>
     <div>
-      <dt>Credits, about</dt>
+      <dt>Estimated credits</dt>
       <dd>
-        {plan.estimated_credits === null ? 'not known yet' : compact(plan.estimated_credits)}
-        {plan.credits_remaining !== null && ` of ${compact(plan.credits_remaining)}`}
+        {plan.estimated_credits === null ? 'Unknown' : formatCompact(plan.estimated_credits)}
+        {plan.credits_remaining !== null && ` of ${formatCompact(plan.credits_remaining)}`}
       </dd>
     </div>
     <div>
-      <dt>Time, about</dt>
-      <dd>{plan.estimated_duration_ms === null ? 'not known yet' : duration(plan.estimated_duration_ms)}</dd>
+      <dt>Estimated time</dt>
+      <dd>{plan.estimated_duration_ms === null ? 'Unknown' : formatDuration(plan.estimated_duration_ms)}</dd>
     </div>
   </dl>
 );
 
-function Notices({ plan }: { plan: Plan }) {
+function PlanNotices({ plan }: { plan: CustomRunPlan }) {
   const undated = plan.streams.filter(({ supports_date_window }) => !supports_date_window);
   return (
     <>
@@ -141,7 +143,7 @@ function Notices({ plan }: { plan: Plan }) {
           {first!.message}
           {others.length > 0 && (
             <details className="fold">
-              <summary>{plural(others.length, 'stream')} more</summary>
+              <summary>{pluralize(others.length, 'more stream')}</summary>
               <ul>
                 {others.map(({ message, stream_name }) => (
                   <li key={stream_name}>{message}</li>
@@ -153,7 +155,7 @@ function Notices({ plan }: { plan: Plan }) {
       ))}
       {undated.length > 0 && (
         <details className="fold">
-          <summary>{plural(undated.length, 'stream')} without a window of days</summary>
+          <summary>{pluralize(undated.length, 'stream')} without date filtering</summary>
           <ul className="chips">
             {undated.map(({ stream_id, stream_name, reason }) => (
               <li key={stream_id} title={reason ?? undefined}>

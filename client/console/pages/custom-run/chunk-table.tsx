@@ -1,21 +1,21 @@
 import { Button, Checkbox } from '@mantine/core';
 import { useState } from 'react';
-import { compact, duration } from '../../components/format.ts';
+import { formatCompact, formatDuration } from '../../components/format.ts';
 import { Status, wordsOf } from '../../components/status.tsx';
-import { type Chunk, spanOf } from './chunk-calendar.tsx';
+import { type Chunk, formatWindow } from './chunk-calendar.tsx';
 
 interface ChunkTableProps {
   chunks: Chunk[];
-  left: ReadonlySet<number>;
+  excluded: ReadonlySet<number>;
   toggle: (index: number) => void;
 }
 
-const FIRST = 24;
+const INITIALLY_SHOWN = 24;
 
-/** Every chunk in words: its days, whether it runs, what it takes. */
-export function ChunkTable({ chunks, left, toggle }: ChunkTableProps) {
+/** Every chunk with its dates, status and estimates. */
+export function ChunkTable({ chunks, excluded, toggle }: ChunkTableProps) {
   const [isAll, setAll] = useState(false);
-  const shown = isAll ? chunks : chunks.slice(0, FIRST);
+  const shown = isAll ? chunks : chunks.slice(0, INITIALLY_SHOWN);
   return (
     <div>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
@@ -24,10 +24,10 @@ export function ChunkTable({ chunks, left, toggle }: ChunkTableProps) {
           <thead>
             <tr>
               <th>Chunk</th>
-              <th>Days</th>
-              <th>State</th>
-              <th className="end">Rows, about</th>
-              <th className="end">Time, about</th>
+              <th>Dates</th>
+              <th>Status</th>
+              <th className="end">Estimated rows</th>
+              <th className="end">Estimated time</th>
             </tr>
           </thead>
           <tbody>
@@ -36,22 +36,24 @@ export function ChunkTable({ chunks, left, toggle }: ChunkTableProps) {
                 <td>
                   <Checkbox
                     label={chunk.index + 1}
-                    aria-label={`Load chunk ${chunk.index + 1}, ${spanOf(chunk)}`}
-                    checked={chunk.action === 'run' && !left.has(chunk.index)}
+                    aria-label={`Select chunk ${chunk.index + 1}, ${formatWindow(chunk)}`}
+                    checked={chunk.action === 'run' && !excluded.has(chunk.index)}
                     disabled={chunk.action === 'skip'}
                     onChange={() => toggle(chunk.index)}
                   />
                 </td>
-                <td className="nowrap">{spanOf(chunk)}</td>
+                <td className="nowrap">{formatWindow(chunk)}</td>
                 <td>
                   {chunk.action === 'run' ? (
-                    <Status value="pending" label="to be loaded" />
+                    <Status value="pending" label="To run" />
                   ) : (
-                    <Status value="skipped" label={`skipped: ${wordsOf(chunk.skip_reason ?? '')}`} />
+                    <Status value="skipped" label={`Skipped: ${wordsOf(chunk.skip_reason ?? '')}`} />
                   )}
                 </td>
-                <td className="end number">{chunk.estimated_rows === null ? '–' : compact(chunk.estimated_rows)}</td>
-                <td className="end number">{duration(chunk.estimated_duration_ms)}</td>
+                <td className="end number">
+                  {chunk.estimated_rows === null ? '–' : formatCompact(chunk.estimated_rows)}
+                </td>
+                <td className="end number">{formatDuration(chunk.estimated_duration_ms)}</td>
               </tr>
             ))}
           </tbody>

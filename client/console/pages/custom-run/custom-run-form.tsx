@@ -8,8 +8,8 @@ type Parameters = RouterInputs['runs']['preview']['parameters'];
 type Options = RouterOutputs['runs']['splitOptions'];
 type Stream = RouterOutputs['connections']['get']['streams'][number];
 
-/** As it stands in the form. */
-export interface PlanDraft {
+/** The values of the form. */
+export interface CustomRunDraft {
   start_date: string;
   end_date: string;
   unit: Options['default_unit'];
@@ -28,7 +28,7 @@ export interface PlanDraft {
 const DAY_MS = 86_400_000;
 const isoDay = (at: number) => new Date(at).toISOString().slice(0, 10);
 
-export const initialPlan = (): PlanDraft => ({
+export const initialDraft = (): CustomRunDraft => ({
   start_date: isoDay(Date.now() - 30 * DAY_MS),
   end_date: isoDay(Date.now()),
   unit: 'week',
@@ -44,7 +44,7 @@ export const initialPlan = (): PlanDraft => ({
   reason: '',
 });
 
-export function parametersOf({ unit, size, ...draft }: PlanDraft): Parameters {
+export function parametersOf({ unit, size, ...draft }: CustomRunDraft): Parameters {
   const isWhole = draft.mode === 'full_refresh';
   return {
     ...draft,
@@ -57,24 +57,24 @@ export function parametersOf({ unit, size, ...draft }: PlanDraft): Parameters {
   };
 }
 
-const MODES: Record<PlanDraft['mode'], { label: string; told: string }> = {
-  backfill: { label: 'Backfill', told: 'The rows of certain days, beside the usual runs.' },
-  incremental: { label: 'Incremental', told: 'What is new, as in a usual run, within certain days.' },
-  full_refresh: { label: 'Full refresh', told: 'Every row anew, whatever its day.' },
+const MODES: Record<CustomRunDraft['mode'], { label: string; help: string }> = {
+  backfill: { label: 'Backfill', help: 'Loads the rows of a date range, alongside regular syncs.' },
+  incremental: { label: 'Incremental', help: 'Loads new rows, like a regular sync, within a date range.' },
+  full_refresh: { label: 'Full refresh', help: 'Reloads every row, whatever its date.' },
 };
-const REPROCESS: Record<PlanDraft['reprocess'], string> = {
+const REPROCESS: Record<CustomRunDraft['reprocess'], string> = {
   all: 'All chunks',
-  missing: 'Only days that were never loaded',
-  failed: 'Only days whose last run failed',
+  missing: 'Only chunks that were never loaded',
+  failed: 'Only chunks whose last run failed',
 };
-const ORDERS: Record<PlanDraft['order'], string> = {
+const ORDERS: Record<CustomRunDraft['order'], string> = {
   chronological: 'Oldest first',
   reverse_chronological: 'Newest first',
 };
 
-interface PlanFormProps {
-  draft: PlanDraft;
-  onChange: (draft: PlanDraft) => void;
+interface CustomRunFormProps {
+  draft: CustomRunDraft;
+  onChange: (draft: CustomRunDraft) => void;
   options: Options;
   streams: Stream[];
   problems: Record<string, string>;
@@ -82,15 +82,15 @@ interface PlanFormProps {
   onSubmit: () => void;
 }
 
-export function PlanForm({ draft, onChange, options, streams, problems, isBusy, onSubmit }: PlanFormProps) {
-  const set = (change: Partial<PlanDraft>) => onChange({ ...draft, ...change });
+export function CustomRunForm({ draft, onChange, options, streams, problems, isBusy, onSubmit }: CustomRunFormProps) {
+  const set = (change: Partial<CustomRunDraft>) => onChange({ ...draft, ...change });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     onSubmit();
   };
   const isWhole = draft.mode === 'full_refresh';
   return (
-    <Section title="What it should do">
+    <Section title="Settings">
       <form className="stack" onSubmit={submit} noValidate>
         <div className="row">
           <SegmentedControl
@@ -99,14 +99,14 @@ export function PlanForm({ draft, onChange, options, streams, problems, isBusy, 
             value={draft.mode}
             onChange={(mode) => set({ mode })}
           />
-          <span className="dimmed">{MODES[draft.mode].told}</span>
+          <span className="dimmed">{MODES[draft.mode].help}</span>
         </div>
         {!isWhole && <WindowFields {...{ draft, set, options, problems }} />}
         <div className="fields">
           <MultiSelect
             className="wide"
             label="Streams"
-            placeholder={draft.stream_ids.length === 0 ? 'All that are loaded' : ''}
+            placeholder={draft.stream_ids.length === 0 ? 'All selected streams' : ''}
             data={streams.map(({ id, name, namespace }) => ({
               value: id,
               label: namespace === null ? name : `${namespace}.${name}`,
@@ -119,12 +119,12 @@ export function PlanForm({ draft, onChange, options, streams, problems, isBusy, 
           />
         </div>
         <details className="fold">
-          <summary>More: order, chunks that were loaded, failures, cursor</summary>
-          <MoreFields {...{ draft, set, options, isWhole }} />
+          <summary>Advanced</summary>
+          <AdvancedFields {...{ draft, set, options, isWhole }} />
         </details>
         <div className="form-foot">
           <Button type="submit" loading={isBusy} leftSection={<Icon name="calendar" size={16} />}>
-            Show what it would do
+            Preview
           </Button>
         </div>
       </form>
@@ -133,23 +133,23 @@ export function PlanForm({ draft, onChange, options, streams, problems, isBusy, 
 }
 
 interface FieldsProps {
-  draft: PlanDraft;
-  set: (change: Partial<PlanDraft>) => void;
+  draft: CustomRunDraft;
+  set: (change: Partial<CustomRunDraft>) => void;
   options: Options;
 }
 
-const WindowFields = ({ draft, set, options, problems }: FieldsProps & Pick<PlanFormProps, 'problems'>) => (
+const WindowFields = ({ draft, set, options, problems }: FieldsProps & Pick<CustomRunFormProps, 'problems'>) => (
   <div className="fields">
     <TextInput
       type="date"
-      label="From"
+      label="Start date"
       value={draft.start_date}
       error={problems.start_date}
       onChange={(event) => set({ start_date: event.currentTarget.value })}
     />
     <TextInput
       type="date"
-      label="To, inclusive"
+      label="End date (inclusive)"
       value={draft.end_date}
       error={problems.end_date}
       onChange={(event) => set({ end_date: event.currentTarget.value })}
@@ -158,11 +158,11 @@ const WindowFields = ({ draft, set, options, problems }: FieldsProps & Pick<Plan
       label="Split by"
       data={options.units.map(({ value, label }) => ({ value, label }))}
       value={draft.unit}
-      onChange={(unit) => set({ unit: unit as PlanDraft['unit'] })}
+      onChange={(unit) => set({ unit: unit as CustomRunDraft['unit'] })}
     />
     {draft.unit !== 'none' && (
       <NumberInput
-        label={`${draft.unit[0]!.toUpperCase()}${draft.unit.slice(1)}s of a chunk`}
+        label={`${draft.unit[0]!.toUpperCase()}${draft.unit.slice(1)}s per chunk`}
         min={1}
         max={365}
         value={draft.size}
@@ -175,43 +175,46 @@ const WindowFields = ({ draft, set, options, problems }: FieldsProps & Pick<Plan
 const labelled = (values: readonly string[], labels: Record<string, string>) =>
   values.map((value) => ({ value, label: labels[value] ?? value }));
 
-const MoreFields = ({ draft, set, options, isWhole }: FieldsProps & { isWhole: boolean }) => (
+const AdvancedFields = ({ draft, set, options, isWhole }: FieldsProps & { isWhole: boolean }) => (
   <div className="fields">
     <Select
       label="Order"
       data={labelled(options.orders, ORDERS)}
       value={draft.order}
-      onChange={(order) => set({ order: order as PlanDraft['order'] })}
+      onChange={(order) => set({ order: order as CustomRunDraft['order'] })}
     />
     <Select
-      label="Which chunks"
+      label="Chunks"
       data={labelled(options.reprocess_options, REPROCESS)}
       value={draft.reprocess}
-      onChange={(reprocess) => set({ reprocess: reprocess as PlanDraft['reprocess'] })}
+      onChange={(reprocess) => set({ reprocess: reprocess as CustomRunDraft['reprocess'] })}
     />
     <Select
-      label="When a chunk fails"
-      data={labelled(['stop', 'continue'], { stop: 'The rest is not started', continue: 'The rest goes on' })}
+      label="If a chunk fails"
+      data={labelled(['stop', 'continue'], {
+        stop: 'Skip the remaining chunks',
+        continue: 'Continue with the remaining chunks',
+      })}
       value={draft.on_chunk_failure}
-      onChange={(value) => set({ on_chunk_failure: value as PlanDraft['on_chunk_failure'] })}
+      onChange={(value) => set({ on_chunk_failure: value as CustomRunDraft['on_chunk_failure'] })}
     />
     <NumberInput
-      label="Chunks side by side"
+      label="Parallel chunks"
       min={1}
       max={options.max_parallel_runs}
       value={draft.max_parallel_runs}
       onChange={(value) => set({ max_parallel_runs: Number(value) || 1 })}
     />
     <Switch
-      label="Move the cursor"
-      description="The next usual run goes on from where this one ends"
+      label="Update cursor"
+      description="The next sync continues where this run ends"
       checked={draft.update_cursor}
       onChange={(event) => set({ update_cursor: event.currentTarget.checked })}
     />
     {isWhole && (
       <Switch
-        label="Clear the destination first"
-        description="Its tables are emptied before they are loaded"
+        label="Clear destination tables first"
+        description="Deletes their rows before loading"
         checked={draft.clear_destination}
         onChange={(event) => set({ clear_destination: event.currentTarget.checked })}
       />
@@ -219,7 +222,7 @@ const MoreFields = ({ draft, set, options, isWhole }: FieldsProps & { isWhole: b
     <TextInput
       className="wide"
       label="Reason"
-      placeholder="For those who look at it later"
+      placeholder="Shown with the run"
       maxLength={500}
       value={draft.reason}
       onChange={(event) => set({ reason: event.currentTarget.value })}

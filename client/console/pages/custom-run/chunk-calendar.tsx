@@ -1,32 +1,31 @@
-import { dayOf } from '../../components/format.ts';
+import { formatDay } from '../../components/format.ts';
 import { wordsOf } from '../../components/status.tsx';
-import type { Plan } from './plan.tsx';
+import type { CustomRunPlan } from './custom-run.tsx';
 
-export type Chunk = Plan['chunks'][number];
+export type Chunk = CustomRunPlan['chunks'][number];
 
 interface ChunkCalendarProps {
   chunks: Chunk[];
-  /** Chunks that were taken out, by index. */
-  left: ReadonlySet<number>;
+  /** Indexes of the excluded chunks. */
+  excluded: ReadonlySet<number>;
   toggle?: (index: number) => void;
-  /** Of a chunk that was launched: how its run is. */
+  /** Colour of a chunk that runs or has run. */
   toneOf?: (index: number) => string | undefined;
 }
 
 const DAY_MS = 86_400_000;
-/** A window of ten years is told by its table. */
 const MAX_MONTHS = 36;
 const month = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' });
 const at = (day: string) => Date.parse(`${day}T00:00:00Z`);
 const isoDay = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 
-export const spanOf = ({ start_date, end_date }: Pick<Chunk, 'start_date' | 'end_date'>): string => {
-  if (start_date === null || end_date === null) return 'All days';
-  return start_date === end_date ? dayOf(start_date) : `${dayOf(start_date)} – ${dayOf(end_date)}`;
+export const formatWindow = ({ start_date, end_date }: Pick<Chunk, 'start_date' | 'end_date'>): string => {
+  if (start_date === null || end_date === null) return 'All dates';
+  return start_date === end_date ? formatDay(start_date) : `${formatDay(start_date)} – ${formatDay(end_date)}`;
 };
 
-/** The days of each chunk in months: neighbours in two shades, what is skipped is pale. The table below says it in words. */
-export function ChunkCalendar({ chunks, left, toggle, toneOf }: ChunkCalendarProps) {
+/** The days of the chunks on a calendar, neighbours in alternating shades. The table below has the same as text. */
+export function ChunkCalendar({ chunks, excluded, toggle, toneOf }: ChunkCalendarProps) {
   const dated = chunks.filter(({ start_date, end_date }) => start_date !== null && end_date !== null);
   if (dated.length === 0) return null;
   const chunkOf = new Map<string, { chunk: Chunk; shade: number }>();
@@ -37,7 +36,7 @@ export function ChunkCalendar({ chunks, left, toggle, toneOf }: ChunkCalendarPro
   }
   const months = [...new Set([...chunkOf.keys()].toSorted().map((day) => day.slice(0, 7)))];
   if (months.length > MAX_MONTHS) {
-    return <p className="dimmed">{months.length} months are too many for a calendar; the table has them all.</p>;
+    return <p className="dimmed">The calendar shows up to {MAX_MONTHS} months. The table lists every chunk.</p>;
   }
   return (
     <div className="calendar" aria-hidden="true">
@@ -48,7 +47,7 @@ export function ChunkCalendar({ chunks, left, toggle, toneOf }: ChunkCalendarPro
             {daysOf(one).map((day, index) => {
               const found = day === null ? undefined : chunkOf.get(day);
               return day === null ? (
-                // Before the first of the month.
+                // Filler before the first of the month.
                 // oxlint-disable-next-line react/no-array-index-key
                 <i key={`before-${index}`} />
               ) : (
@@ -56,9 +55,12 @@ export function ChunkCalendar({ chunks, left, toggle, toneOf }: ChunkCalendarPro
                   key={day}
                   data-day={day}
                   data-shade={found?.shade}
-                  data-state={found && stateOf(found.chunk, left)}
+                  data-state={found && stateOf(found.chunk, excluded)}
                   data-tone={found && toneOf?.(found.chunk.index)}
-                  title={found && `${dayOf(day)}: chunk ${found.chunk.index + 1}, ${saidOf(found.chunk, left)}`}
+                  title={
+                    found &&
+                    `${formatDay(day)}: chunk ${found.chunk.index + 1}, ${describeChunk(found.chunk, excluded)}`
+                  }
                   onClick={found?.chunk.action === 'run' && toggle ? () => toggle(found.chunk.index) : undefined}
                 >
                   {Number(day.slice(8))}
@@ -72,21 +74,21 @@ export function ChunkCalendar({ chunks, left, toggle, toneOf }: ChunkCalendarPro
   );
 }
 
-const stateOf = (chunk: Chunk, left: ReadonlySet<number>) =>
-  chunk.action === 'skip' ? 'skip' : left.has(chunk.index) ? 'left' : 'run';
+const stateOf = (chunk: Chunk, excluded: ReadonlySet<number>) =>
+  chunk.action === 'skip' ? 'skip' : excluded.has(chunk.index) ? 'excluded' : 'run';
 
-export const saidOf = (chunk: Chunk, left: ReadonlySet<number>): string =>
+export const describeChunk = (chunk: Chunk, excluded: ReadonlySet<number>): string =>
   chunk.action === 'skip'
-    ? `skipped: ${wordsOf(chunk.skip_reason ?? '')}`
-    : left.has(chunk.index)
-      ? 'taken out'
-      : 'will be loaded';
+    ? `skipped, ${wordsOf(chunk.skip_reason ?? '')}`
+    : excluded.has(chunk.index)
+      ? 'excluded'
+      : 'to be loaded';
 
-/** The days of a month `2026-01`, after as many nulls as there are weekdays before its first; weeks begin on Monday. */
-function daysOf(of: string): (string | null)[] {
-  const first = at(`${of}-01`);
+/** The days of a month `2026-01`, with a null for each weekday before its first. Weeks start on Monday. */
+function daysOf(yearMonth: string): (string | null)[] {
+  const first = at(`${yearMonth}-01`);
   const before = (new Date(first).getUTCDay() + 6) % 7;
   const days: (string | null)[] = Array.from({ length: before }, () => null);
-  for (let day = first; isoDay(day).startsWith(of); day += DAY_MS) days.push(isoDay(day));
+  for (let day = first; isoDay(day).startsWith(yearMonth); day += DAY_MS) days.push(isoDay(day));
   return days;
 }

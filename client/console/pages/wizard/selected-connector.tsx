@@ -1,34 +1,34 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
-import { hasTunnelTrouble, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
+import { hasTunnelProblem, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
 import type { AccountConnector } from '../account-connectors/account-connector.tsx';
 import { ParametersSection } from '../account-connectors/parameters-section.tsx';
-import { useLogin } from '../account-connectors/use-login.ts';
+import { useTest } from '../account-connectors/use-test.ts';
 
-interface ChosenConnectorProps {
+interface SelectedConnectorProps {
   type: 'source' | 'destination';
   id: string;
 }
 
-/** How the chosen side stood its last test; one that fails is put right here. */
-export function ChosenConnector({ type, id }: ChosenConnectorProps) {
+/** The last test of the selected source or destination, with its parameters to fix a failed one. */
+export function SelectedConnector({ type, id }: SelectedConnectorProps) {
   const connector = useQuery(
     trpc.account_connectors.get.queryOptions({ connector_type: type, account_connector_id: id }),
   );
-  return <QueryView query={connector}>{(data) => <Tested connector={data} />}</QueryView>;
+  return <QueryView query={connector}>{(data) => <TestDetails connector={data} />}</QueryView>;
 }
 
-function Tested({ connector }: { connector: AccountConnector }) {
+function TestDetails({ connector }: { connector: AccountConnector }) {
   const { connector_type, name, status, status_message, last_test, last_tested_at } = connector;
-  const mayUpdate = useMay(`${connector_type}s.update`);
-  const login = useLogin(connector);
+  const mayUpdate = usePermission(`${connector_type}s.update`);
+  const test = useTest(connector);
   const entry = useQuery(
     trpc.connectors.get.queryOptions({
       connector_type,
@@ -52,16 +52,16 @@ function Tested({ connector }: { connector: AccountConnector }) {
             size="xs"
             leftSection={<Icon name="refresh" size={14} />}
             disabled={!mayUpdate}
-            loading={login.isPending}
-            onClick={login.test}
+            loading={test.isPending}
+            onClick={test.run}
           >
-            Test again
+            Test
           </Button>
         </>
       }
     >
-      <div className="stack chosen-side">
-        {status_message && !hasTunnelTrouble(connector) && <p className="stream-error">{status_message}</p>}
+      <div className="stack selected-side">
+        {status_message && !hasTunnelProblem(connector) && <p className="stream-error">{status_message}</p>}
         <TunnelState connector={connector} disabled={!mayUpdate} />
         {last_test && last_test.checks.length > 0 && (
           <ul className="checks">

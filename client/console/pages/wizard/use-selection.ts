@@ -1,45 +1,45 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo } from 'react';
 import { trpc } from '../../api.ts';
-import type { Draft } from './draft.ts';
+import type { ConnectionDraft } from './draft.ts';
 import { rowsOf } from './proposal.ts';
 
-const PENDING_MS = 1_000;
-const NOBODY = '';
+const POLL_MS = 1_000;
+const NO_ID = '';
 
-/** What the service knows of what was chosen: both sides, and the streams of the source as they would be loaded. */
-export function useChoices(draft: Draft) {
+/** Loads what the draft selects: source, destination, and the source's streams as they would be loaded. */
+export function useSelection(draft: ConnectionDraft) {
   const { source_id, destination_id } = draft;
   const source = useSide('source', source_id);
   const destination = useSide('destination', destination_id);
-  const known = useQuery(
+  const destinationConnector = useQuery(
     trpc.connectors.get.queryOptions(
       {
         connector_type: 'destination',
-        connector_name: destination.data?.connector_name ?? NOBODY,
+        connector_name: destination.data?.connector_name ?? NO_ID,
       },
       { enabled: destination.data !== undefined, staleTime: Infinity },
     ),
   );
-  const origin = useQuery(
+  const sourceConnector = useQuery(
     trpc.connectors.get.queryOptions(
-      { connector_type: 'source', connector_name: source.data?.connector_name ?? NOBODY },
+      { connector_type: 'source', connector_name: source.data?.connector_name ?? NO_ID },
       { enabled: source.data !== undefined, staleTime: Infinity },
     ),
   );
   const discovery = useQuery(
     trpc.account_connectors.discovery.queryOptions(
-      { account_connector_id: source_id ?? NOBODY },
+      { account_connector_id: source_id ?? NO_ID },
       {
         enabled: source_id !== null && source.data?.status === 'active',
-        refetchInterval: ({ state }) => (state.data?.catalog_status === 'pending' ? PENDING_MS : false),
+        refetchInterval: ({ state }) => (state.data?.catalog_status === 'pending' ? POLL_MS : false),
       },
     ),
   );
   const refreshed_at = discovery.data?.catalog_refreshed_at ?? null;
   const catalog = useQuery(
     trpc.account_connectors.catalog.queryOptions(
-      { account_connector_id: source_id ?? NOBODY },
+      { account_connector_id: source_id ?? NO_ID },
       { enabled: refreshed_at !== null },
     ),
   );
@@ -48,7 +48,7 @@ export function useChoices(draft: Draft) {
     if (refreshed_at !== null) void refetch();
   }, [refreshed_at, refetch]);
   const edits = (source_id !== null && draft.streams[source_id]) || NO_EDITS;
-  const destination_modes = known.data?.supported_destination_sync_modes ?? NO_MODES;
+  const destination_modes = destinationConnector.data?.supported_destination_sync_modes ?? NO_MODES;
   const rows = useMemo(
     () => rowsOf(catalog.data ?? [], { edits, destination: destination_modes }),
     [catalog.data, edits, destination_modes],
@@ -65,12 +65,13 @@ export function useChoices(draft: Draft) {
     selected,
     problems: useMemo(() => selected.filter(({ problem }) => problem !== null), [selected]),
     destination_modes,
-    /** Out of a database into an application: fields are mapped to those of its records. */
-    isReverse: SQL.has(origin.data?.category ?? '') && APPLICATIONS.has(known.data?.category ?? ''),
+    /** From a database into an application, which needs a field mapping. */
+    isReverse:
+      SQL.has(sourceConnector.data?.category ?? '') && APPLICATIONS.has(destinationConnector.data?.category ?? ''),
     isLoading: source.isLoading || destination.isLoading || discovery.isLoading || catalog.isLoading,
   };
 }
-export type Choices = ReturnType<typeof useChoices>;
+export type Selection = ReturnType<typeof useSelection>;
 
 const NO_EDITS = {};
 const NO_MODES: never[] = [];
@@ -80,7 +81,7 @@ const APPLICATIONS = new Set(['saas', 'ads', 'crm', 'chat', 'http']);
 const useSide = (connector_type: 'source' | 'destination', id: string | null) =>
   useQuery(
     trpc.account_connectors.get.queryOptions(
-      { connector_type, account_connector_id: id ?? NOBODY },
+      { connector_type, account_connector_id: id ?? NO_ID },
       { enabled: id !== null, retry: false },
     ),
   );

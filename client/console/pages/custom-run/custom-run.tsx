@@ -7,14 +7,14 @@ import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { refusedField } from '../../refused-field.ts';
 import { useAction } from '../../use-action.ts';
-import { Decision } from './decision.tsx';
-import { Launched } from './launched.tsx';
-import { initialPlan, parametersOf, type PlanDraft, PlanForm } from './plan-form.tsx';
+import { Preview } from './preview.tsx';
+import { CustomRunProgress } from './progress.tsx';
+import { initialDraft, parametersOf, type CustomRunDraft, CustomRunForm } from './custom-run-form.tsx';
 
-export type Plan = RouterOutputs['runs']['preview'];
+export type CustomRunPlan = RouterOutputs['runs']['preview'];
 
-/** A custom run: what it should do, what that would mean, and once it is launched how far it is. */
-export default function PlanPage() {
+/** A custom run: its settings, a preview of them, and the progress once it runs. */
+export default function CustomRunPage() {
   const { connection_id = '' } = useParams();
   const connection = useQuery(trpc.connections.get.queryOptions({ connection_id }));
   const options = useQuery(trpc.runs.splitOptions.queryOptions(undefined, { staleTime: Infinity }));
@@ -22,39 +22,39 @@ export default function PlanPage() {
     <QueryView query={connection}>
       {(data) => (
         <QueryView query={options}>
-          {(offered) => <Planner key={connection_id} connection={data} options={offered} />}
+          {(offered) => <CustomRun key={connection_id} connection={data} options={offered} />}
         </QueryView>
       )}
     </QueryView>
   );
 }
 
-interface PlannerProps {
+interface CustomRunProps {
   connection: RouterOutputs['connections']['get'];
   options: RouterOutputs['runs']['splitOptions'];
 }
 
-function Planner({ connection, options }: PlannerProps) {
+function CustomRun({ connection, options }: CustomRunProps) {
   const [search, setSearch] = useSearchParams();
-  const launched = search.get('plan');
-  const [draft, setDraft] = useState<PlanDraft>(initialPlan);
-  const [plan, setPlan] = useState<{ of: PlanDraft; decision: Plan } | null>(null);
+  const plan_id = search.get('plan');
+  const [draft, setDraft] = useState<CustomRunDraft>(initialDraft);
+  const [plan, setPlan] = useState<{ draft: CustomRunDraft; result: CustomRunPlan } | null>(null);
   const preview = useAction(trpc.runs.preview, { failed: null, refresh: [] });
   const requestPreview = () =>
     preview.mutate(
       { connection_id: connection.id, parameters: parametersOf(draft) },
-      { onSuccess: (decision) => setPlan({ of: draft, decision }) },
+      { onSuccess: (result) => setPlan({ draft, result }) },
     );
   const refused = refusedField(preview.error);
   return (
     <Page
       title="Custom run"
       back={{ href: `/console/connections/${connection.id}`, label: connection.name }}
-      lead="Load some days or streams again, or for the first time. Nothing is started before you have seen what it does."
+      lead="Load a range of dates or selected streams again. Nothing runs until you confirm the preview."
     >
-      {launched === null ? (
+      {plan_id === null ? (
         <>
-          <PlanForm
+          <CustomRunForm
             draft={draft}
             onChange={setDraft}
             options={options}
@@ -63,20 +63,20 @@ function Planner({ connection, options }: PlannerProps) {
             isBusy={preview.isPending}
             onSubmit={requestPreview}
           />
-          {preview.error && <Failure title="This cannot be planned" error={preview.error} />}
+          {preview.error && <Failure title="Preview failed" error={preview.error} />}
           {plan && (
-            <Decision
-              key={plan.decision.plan_id}
+            <Preview
+              key={plan.result.plan_id}
               connection={connection}
-              plan={plan.decision}
-              isStale={plan.of !== draft}
-              again={requestPreview}
-              onLaunched={() => setSearch({ plan: plan.decision.plan_id })}
+              plan={plan.result}
+              isStale={plan.draft !== draft}
+              refresh={requestPreview}
+              onStarted={() => setSearch({ plan: plan.result.plan_id })}
             />
           )}
         </>
       ) : (
-        <Launched plan_id={launched} connection_id={connection.id} another={() => setSearch({})} />
+        <CustomRunProgress plan_id={plan_id} connection_id={connection.id} startAnother={() => setSearch({})} />
       )}
     </Page>
   );

@@ -2,30 +2,38 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { trpc } from '../../api.ts';
-import { useMay } from '../../current-user.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
-import { plural } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 
-const WORDS = {
-  source: { title: 'Sources', lead: 'Where rows come from.', one: 'source' },
-  destination: { title: 'Destinations', lead: 'Where rows go.', one: 'destination' },
+const TEXTS = {
+  source: {
+    title: 'Sources',
+    lead: 'Where connections read data from',
+    help: 'A source is a database, API or file store that connections read from.',
+  },
+  destination: {
+    title: 'Destinations',
+    lead: 'Where connections write data to',
+    help: 'A destination is a database, file store or application that connections write to.',
+  },
 } as const;
 
-/** Sources, or destinations: how each is and who uses it. */
+/** The list of sources, or of destinations. */
 export function AccountConnectorsPage({ type }: { type: 'source' | 'destination' }) {
-  const { title, lead, one } = WORDS[type];
+  const { title, lead, help } = TEXTS[type];
   const connectors = useQuery(
     trpc.account_connectors.list.queryOptions({ connector_type: type }, { refetchInterval: 15_000 }),
   );
-  const mayCreate = useMay(`${type}s.create`);
+  const mayCreate = usePermission(`${type}s.create`);
   const create = mayCreate && (
     <Button component={Link} href={`/console/${type}s/new`} leftSection={<Icon name="add" size={16} />}>
-      New {one}
+      New {type}
     </Button>
   );
   return (
@@ -33,7 +41,8 @@ export function AccountConnectorsPage({ type }: { type: 'source' | 'destination'
       <QueryView query={connectors}>
         {(list) =>
           list.length === 0 ? (
-            <Empty icon={type} title={`No ${one} yet`}>
+            <Empty icon={type} title={`No ${type}s yet`}>
+              <p>{help}</p>
               {create}
             </Empty>
           ) : (
@@ -50,10 +59,10 @@ export function AccountConnectorsPage({ type }: { type: 'source' | 'destination'
                     </span>
                     <Status value={connector.status} />
                     <span className="dimmed connector-facts">
-                      <span>{plural(connector.connections_count, 'connection')}</span>
-                      {type === 'source' && <span>{plural(connector.streams_count, 'stream')}</span>}
+                      <span>{pluralize(connector.connections_count, 'connection')}</span>
+                      {type === 'source' && <span>{pluralize(connector.streams_count, 'stream')}</span>}
                       <span>
-                        tested <RelativeTime at={connector.last_tested_at} never="never" />
+                        Tested <RelativeTime at={connector.last_tested_at} never="never" />
                       </span>
                     </span>
                   </Link>

@@ -99,30 +99,34 @@ function Chunks({ progress: { plan, runs: all }, startAnother }: { progress: Pla
           excluded={unselected}
           toneOf={(index) => (byChunk.has(index) ? toneOf(byChunk.get(index)!.status) : undefined)}
         />
-        {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
-        <div className="table-frame" tabIndex={0} role="region" aria-label="Chunks">
-          <table className="table compact">
-            <thead>
-              <tr>
-                <th>Chunk</th>
-                <th>Dates</th>
-                <th>Status</th>
-                <th className="end">Rows</th>
-                <th className="end">Duration</th>
-                <th>Run</th>
-              </tr>
-            </thead>
-            <tbody>
-              {runs.map((run) => (
-                <ChunkRow key={run.id} run={run} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <ChunkRuns runs={runs} />
       </div>
     </Section>
   );
 }
+
+const ChunkRuns = ({ runs }: { runs: Run[] }) => (
+  // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+  <div className="table-frame" tabIndex={0} role="region" aria-label="Chunks">
+    <table className="table compact">
+      <thead>
+        <tr>
+          <th>Chunk</th>
+          <th>Dates</th>
+          <th>Status</th>
+          <th className="end">Rows</th>
+          <th className="end">Duration</th>
+          <th>Run</th>
+        </tr>
+      </thead>
+      <tbody>
+        {runs.map((run) => (
+          <ChunkRow key={run.id} run={run} />
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
 
 const summarize = (chunks: number, failed: number) =>
   failed === 0 ? `${pluralize(chunks, 'chunk')} loaded` : `${failed} of ${pluralize(chunks, 'chunk')} not loaded`;

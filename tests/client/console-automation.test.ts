@@ -98,7 +98,7 @@ test('a system trigger gets an action; a proactive one waits for the expected ev
   await page.getByText('Trigger saved').waitFor();
   await page.goto('/console/triggers/new');
   await page.getByRole('textbox', { name: 'Name' }).fill('The load does not end');
-  await page.getByText('When an event is missing').click();
+  await page.getByText('Event is missing').click();
   await page.getByRole('textbox', { name: 'Expected event' }).fill('event == "connection_succeeded"');
   await page.getByRole('button', { name: 'Add action' }).click();
   await page.getByRole('menuitem', { name: 'Retry the failed run' }).click();

@@ -31,7 +31,7 @@ interface ScheduleFieldsProps {
 export function ScheduleFields({ value, onChange, problems = {} }: ScheduleFieldsProps) {
   const { type, interval_minutes, cron_expression, time_of_day, timezone } = value;
   const kind = type === 'interval' && time_of_day ? 'daily' : type;
-  const choose = (next: string) => {
+  const selectType = (next: string) => {
     const isDaily = next === 'daily';
     onChange({
       type: (isDaily ? 'interval' : next) as Schedule['type'],
@@ -52,7 +52,7 @@ export function ScheduleFields({ value, onChange, problems = {} }: ScheduleField
           { value: 'cron', label: 'Cron' },
         ]}
         value={kind}
-        onChange={choose}
+        onChange={selectType}
       />
       {type !== 'manual' && (
         <div className="fields">

@@ -41,12 +41,12 @@ export default function CasesPage() {
       { placeholderData: keepPreviousData, refetchInterval: 10_000 },
     ),
   );
-  const choose = (value: string) =>
+  const setStatus = (value: string) =>
     setSearch({ ...(value !== 'open' && { status: value }), ...(trigger_id !== undefined && { trigger: trigger_id }) });
   return (
     <Page title="Cases" lead="Problems that triggers opened, until they are resolved">
       <div className="row">
-        <SegmentedControl className="scrolls" aria-label="Status" data={STATES} value={status} onChange={choose} />
+        <SegmentedControl className="scrolls" aria-label="Status" data={STATES} value={status} onChange={setStatus} />
         {trigger_id !== undefined && (
           <Button
             size="xs"

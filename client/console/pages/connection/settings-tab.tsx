@@ -105,12 +105,7 @@ interface FieldsProps {
 const GeneralFields = ({ now, set }: FieldsProps) => (
   <div className="fields">
     <NameField value={now.name} onChange={(name) => set({ name })} />
-    <TagsInput
-      label="Tags"
-      placeholder="Press Enter after each tag"
-      value={now.tags}
-      onChange={(tags) => set({ tags })}
-    />
+    <TagsInput label="Tags" placeholder="Add tag" value={now.tags} onChange={(tags) => set({ tags })} />
     <Textarea
       className="wide"
       label="Description"

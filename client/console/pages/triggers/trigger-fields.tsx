@@ -49,8 +49,8 @@ export function FiringFields({ draft, set, refused, message, language }: FieldsP
           className="fit"
           aria-label="Fires when"
           data={[
-            { value: 'reactive', label: 'When an event occurs' },
-            { value: 'proactive', label: 'When an event is missing' },
+            { value: 'reactive', label: 'Event occurs' },
+            { value: 'proactive', label: 'Event is missing' },
           ]}
           value={draft.posture}
           onChange={(posture) =>

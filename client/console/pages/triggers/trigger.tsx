@@ -7,7 +7,7 @@ import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Failure } from '../../components/failure.tsx';
-import { formatCompact } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
@@ -159,7 +159,13 @@ const Stats = ({ trigger }: { trigger: Trigger }) => (
       <div>
         <dt>Fired</dt>
         <dd>
-          {formatCompact(trigger.fire_count)} times, last <RelativeTime at={trigger.last_fired_at} never="never" />
+          {trigger.fire_count === 0 ? (
+            'Never'
+          ) : (
+            <>
+              {pluralize(trigger.fire_count, 'time')}, last <RelativeTime at={trigger.last_fired_at} />
+            </>
+          )}
         </dd>
       </div>
       <div>

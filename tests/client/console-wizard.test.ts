@@ -156,7 +156,7 @@ test('by keyboard alone: a source, a stream left out, and the way back', async (
   await first.waitFor({ state: 'attached' });
   await first.focus();
   await page.keyboard.press('Space');
-  await page.locator('.wizard-choices [data-selected]').waitFor();
+  await page.locator('.wizard-selection [data-selected]').waitFor();
   await until(() => page.getByRole('button', { name: 'Next' }).isEnabled());
   await page.getByRole('button', { name: 'Next' }).focus();
   await page.keyboard.press('Enter');

@@ -8,7 +8,7 @@ import { isMistyped } from '../platform/api-keys.ts';
 import { ApiError } from '../platform/errors.ts';
 import type { Permission } from './permissions.ts';
 
-/** Who calls, and what he may do at this moment. */
+/** The caller and the permissions that it has now. */
 export interface Principal {
   user_id: string;
   account_id: string;
@@ -19,7 +19,7 @@ export interface Principal {
   api_key_id: string;
 }
 
-/** The principal as events name him. */
+/** The principal in the form that events record. */
 export const actorOf = (principal: Principal): Actor => ({
   type: 'user',
   id: principal.user_id,
@@ -30,13 +30,13 @@ const invalid = (message: string) => new ApiError(401, 'invalid_token', message)
 
 export interface Credentials {
   authorization: string | null;
-  /** Token of a session of the web console, from a request that its own pages made. A key in the header comes first. */
+  /** Session token of the web console, from a request that its own pages sent. The header takes precedence. */
   session?: string | null;
 }
 
 /**
- * Whose key the Authorization header carries, or the session stands on: one indexed query, never cached, so that
- * revoking a key, disabling its user or changing his roles holds from the next request on.
+ * Resolves the API key in the Authorization header, or the session, to its user. One indexed query, never cached, so that
+ * revoking a key, disabling a user or changing roles takes effect with the next request.
  * @throws ApiError 401 `not_authenticated`, `invalid_token`, `token_expired` or `session_ended`.
  */
 export async function authenticate(deps: Deps, { authorization, session }: Credentials): Promise<Principal> {
@@ -48,7 +48,7 @@ export async function authenticate(deps: Deps, { authorization, session }: Crede
   if (!key || key.revoked || key.user_deleted) throw invalid('The API key is not valid');
   if (key.user_status !== 'active') throw invalid('The user of this API key is not active');
   if (key.expired) throw new ApiError(401, 'token_expired', 'The API key has expired');
-  if (key.stale) noteUse(deps, key.key_id, key.user_id);
+  if (key.stale) recordUse(deps, key.key_id, key.user_id);
   const { user_id, account_id, name, email, key_id: api_key_id } = key;
   return { user_id, account_id, name, email, api_key_id, permissions: permissionSet(key.permissions) };
 }
@@ -73,7 +73,7 @@ function permissionSet(names: string): ReadonlySet<Permission> {
 }
 
 /** The clock is the database's: it also wrote `expires_at`. */
-const keyQuery = (db: Db, name: string, isMeant: SQL) =>
+const keyQuery = (db: Db, name: string, where: SQL) =>
   db
     .select({
       key_id: apiKeys.id,
@@ -95,7 +95,7 @@ const keyQuery = (db: Db, name: string, isMeant: SQL) =>
     })
     .from(apiKeys)
     .innerJoin(users, eq(users.id, apiKeys.user_id))
-    .where(isMeant)
+    .where(where)
     .prepare(name);
 
 const keyQueries = (db: Db) => ({
@@ -116,20 +116,20 @@ function prepared(db: Db) {
   return known;
 }
 
-/** Off the request's path, and at most once a minute for a key: lists show it, nothing depends on it. */
-function noteUse(deps: Deps, keyId: string, userId: string): void {
+/** Runs beside the request, at most once a minute per key. Lists show it; nothing depends on it. */
+function recordUse(deps: Deps, keyId: string, userId: string): void {
   const now = sql`now()`;
   const due = sql`${apiKeys.id} = ${keyId} and coalesce(${apiKeys.last_used_at} < now() - interval '1 minute', true)`;
   void deps.db
     .update(apiKeys)
     .set({ last_used_at: now })
     .where(due)
-    // The column itself: to be seen is no change of the user, and `updated_at` would follow.
+    // Sets `updated_at` to itself: a request is not a change of the user.
     .then(() =>
       deps.db
         .update(users)
         .set({ last_api_request_at: now, updated_at: sql`${users.updated_at}` })
         .where(eq(users.id, userId)),
     )
-    .catch((error: unknown) => deps.log.debug({ err: error }, 'the last use of an API key was not noted'));
+    .catch((error: unknown) => deps.log.debug({ err: error }, 'last use of an API key could not be recorded'));
 }

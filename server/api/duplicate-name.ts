@@ -2,7 +2,7 @@ import { badRequest } from '../platform/errors.ts';
 
 const UNIQUE_VIOLATION = '23505';
 
-/** Turns the violation of a unique index of names into 400 `duplicate_name`; other errors pass. */
+/** Turns the violation of a unique index on names into 400 `duplicate_name`. Other errors pass through. */
 export async function refuseDuplicateName<Result>(what: string, work: Promise<Result>): Promise<Result> {
   try {
     return await work;
@@ -13,7 +13,7 @@ export async function refuseDuplicateName<Result>(what: string, work: Promise<Re
 }
 
 export const duplicateName = (what: string) =>
-  badRequest('duplicate_name', `There is another ${what} of this name`, { field: 'name' });
+  badRequest('duplicate_name', `Another ${what} with this name exists`, { field: 'name' });
 
 /** The driver's error is the cause of the one that the query builder throws. */
 export function isUniqueViolation(error: unknown): boolean {

@@ -4,14 +4,14 @@ import { type Declared, inputParser } from './request-parser.ts';
 import { procedure } from './procedure.ts';
 import type { Permission } from './permissions.ts';
 
-/** What http/ reads of a procedure: the library's meta, and what that library lacks. */
+/** The part of a procedure that http/ reads: the library's meta and what the library lacks. */
 export type EndpointMeta = OpenApiMeta<{
-  /** Set by `write` and `act`. */
+  /** The required permission, set by `write` and `act`. */
   needed?: Permission | readonly Permission[] | null;
   endpoint?: Endpoint;
 }>;
 
-/** One endpoint as declared: the source of its route, its input and its entry in the document. */
+/** A declared endpoint, from which its route, its input and its entry in the OpenAPI document are derived. */
 export interface Endpoint extends Declared {
   method: Method;
   path: `/${string}`;
@@ -20,7 +20,7 @@ export interface Endpoint extends Declared {
   /** Statuses beyond those that follow from the declaration (401, 403, 404 with path parameters, 422, 500). */
   errors: readonly ErrorStatus[];
   consumes: BodyType;
-  /** Body that is no JSON, by content type; the procedure then answers with a Response. */
+  /** Response bodies other than JSON, by content type with a description. The procedure then returns a Response. */
   produces: Record<string, string> | null;
 }
 
@@ -36,17 +36,17 @@ type Known<T> = string extends keyof T ? unknown : T;
 interface RestOptions<Path extends z.ZodRawShape, Query extends z.ZodObject, Body extends z.ZodType, Key> {
   summary?: string;
   description?: string;
-  /** What generated clients call it: verb and noun, `list_connections`. */
+  /** Name in generated clients: verb and noun, such as `list_connections`. */
   operation_id?: string;
-  /** Of a success; default 200. 204 has no body. */
+  /** Status of a success. Default: 200. 204 has no body. */
   status?: 200 | 201 | 204;
   errors?: readonly ErrorStatus[];
-  /** Path parameters that are more than opaque strings. */
+  /** Path parameters with a type other than an opaque string. */
   path?: Path;
   query?: Query;
-  /** Without `body_key` an object, whose keys stand beside path and query parameters in the procedure's input. */
+  /** Without `body_key`, an object whose keys are merged with path and query parameters into the procedure's input. */
   body?: Body;
-  /** The key of the whole body in the input. When the schema takes null, no body is null too. */
+  /** The input key that holds the whole body. A missing body counts as null if the schema accepts null. */
   body_key?: Key;
   /** Default: JSON. */
   consumes?: BodyType;
@@ -65,12 +65,12 @@ type BodyOut<Body extends z.ZodType, Key> = [Key] extends [string]
   ? { [K in Key]: z.output<Body> }
   : Known<z.output<Body>>;
 
-/** Typed clients need not hand over an input of which nothing is required. */
+/** Typed clients may omit an input without required keys. */
 type Omissible<Input> = NoKeys extends Input ? Input | undefined : Input;
 
 /**
- * Declares a procedure's endpoint, to be joined to what it may: `write('connections.create').concat(rest('POST', …))`.
- * Path, query and body, declared once, become the route, the document and the procedure's one flat input.
+ * Declares the endpoint of a procedure: `write('connections.create').concat(rest('POST', …))`. Path, query and body are
+ * declared once; the route, the OpenAPI document and the procedure's flat input follow from them.
  */
 export function rest<
   const P extends `/${string}`,

@@ -1,18 +1,18 @@
 import { ApiError, RequestShapeError } from '../platform/errors.ts';
 
-/** What a caller hears of an error, on either face. */
-export interface Answer {
+/** An error in the form that callers receive, over REST and tRPC. */
+export interface ErrorResponse {
   status: number;
-  /** The REST body. `detail` is a sentence, the list of problems of a 422, or an object where the interface says so. */
+  /** The REST body. `detail` is a sentence, the list of issues of a 422, or an object where documented. */
   body: { detail: unknown; code: string } & Record<string, unknown>;
   headers: Record<string, string>;
-  /** What only the log may know; absent when the caller heard everything. */
+  /** For the log only. Absent when the response contains everything. */
   cause?: unknown;
 }
 
 const CHALLENGE = { 'www-authenticate': 'Bearer error="invalid_token"' };
 
-/** The errors that tRPC itself raises, by its code. */
+/** Errors raised by tRPC itself, by code. */
 const OF_TRPC: Record<string, [status: number, code: string, detail: string]> = {
   PARSE_ERROR: [400, 'malformed_request', 'The request cannot be read'],
   BAD_REQUEST: [400, 'malformed_request', 'The request cannot be read'],
@@ -20,11 +20,11 @@ const OF_TRPC: Record<string, [status: number, code: string, detail: string]> = 
   METHOD_NOT_SUPPORTED: [405, 'method_not_allowed', 'Method Not Allowed'],
   UNSUPPORTED_MEDIA_TYPE: [415, 'unsupported_media_type', 'Unsupported Media Type'],
   PAYLOAD_TOO_LARGE: [413, 'body_too_large', 'The request body is too large'],
-  CLIENT_CLOSED_REQUEST: [499, 'client_closed_request', 'The client went away'],
+  CLIENT_CLOSED_REQUEST: [499, 'client_closed_request', 'The client closed the connection'],
 };
 
-/** The one mapping of what was thrown to what is told. Unknown errors become 500 without a word about their cause. */
-export function describeError(error: unknown, requestId: string): Answer {
+/** Maps every thrown error to its response. Unknown errors become 500, without details of the cause. */
+export function describeError(error: unknown, requestId: string): ErrorResponse {
   for (const candidate of causes(error)) {
     if (candidate instanceof RequestShapeError) {
       return { status: 422, body: { detail: candidate.issues, code: 'validation_error' }, headers: {} };
@@ -41,7 +41,7 @@ export function describeError(error: unknown, requestId: string): Answer {
   };
 }
 
-function describeApiError(error: ApiError): Answer {
+function describeApiError(error: ApiError): ErrorResponse {
   return {
     status: error.status,
     body: { detail: error.message, code: error.code, ...error.context },
@@ -56,7 +56,7 @@ function* causes(error: unknown): Generator {
   }
 }
 
-/** Only of an error without a cause: what wraps another error tells nothing of its kind. */
+/** Only for errors without a cause: the code of an error that wraps another one is meaningless. */
 function trpcCode(error: unknown): string {
   if (!(error instanceof Error) || error.name !== 'TRPCError' || !('code' in error)) return '';
   const own = error.cause === undefined || error.cause instanceof SyntaxError;

@@ -3,8 +3,8 @@ import { idempotencyKeys } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Secrets } from '../platform/secrets.ts';
 
-const HOURS_KEPT = 24;
-/** A request that is worked on for longer has died with its process. */
+const RETENTION_HOURS = 24;
+/** A request that takes longer than this has lost its process. */
 const LEASE_SECONDS = 60;
 
 export interface KeyedRequest {
@@ -13,7 +13,7 @@ export interface KeyedRequest {
   request_hash: string;
 }
 
-/** What is known of a key: nothing (now it is the caller's to work on), or another request that has or has not ended. */
+/** State of a key: claimed for the caller, used by a different request, in progress, or answered. */
 export type KeyState =
   | { kind: 'claimed' }
   | { kind: 'other_request' }
@@ -24,7 +24,7 @@ const placeOf = (request: KeyedRequest) => `idempotency:${request.user_id}:${req
 const rowOf = ({ user_id, key }: KeyedRequest) =>
   and(eq(idempotencyKeys.user_id, user_id), eq(idempotencyKeys.key, key));
 
-/** Takes the key for this request, unless it is taken: then says how that one stands. */
+/** Claims the key for this request, or returns the state of the request that holds it. */
 export async function claimKey(db: Db, secrets: Secrets, request: KeyedRequest): Promise<KeyState> {
   const [claimed] = await db
     .insert(idempotencyKeys)
@@ -37,7 +37,7 @@ export async function claimKey(db: Db, secrets: Secrets, request: KeyedRequest):
         sealed_body: null,
         created_at: sql`clock_timestamp()`,
       },
-      setWhere: sql`${idempotencyKeys.created_at} < clock_timestamp() - make_interval(hours => ${HOURS_KEPT}) or
+      setWhere: sql`${idempotencyKeys.created_at} < clock_timestamp() - make_interval(hours => ${RETENTION_HOURS}) or
         (${idempotencyKeys.status} is null and ${idempotencyKeys.request_hash} = ${request.request_hash}
           and ${idempotencyKeys.created_at} < clock_timestamp() - make_interval(secs => ${LEASE_SECONDS}))`,
     })
@@ -52,8 +52,8 @@ export async function claimKey(db: Db, secrets: Secrets, request: KeyedRequest):
 }
 
 /**
- * Keeps the answer to a claimed request; in the transaction of the change, where there is one. False: the claim had run
- * out and another request with the key was quicker, so this change must not be.
+ * Stores the response to a claimed request, in the transaction of the change if there is one. False: the claim expired
+ * and another request with the key was answered first, so this change must be rolled back.
  */
 export async function keepAnswer(
   db: Db,
@@ -70,14 +70,14 @@ export async function keepAnswer(
   return kept.length > 0;
 }
 
-/** Gives a claimed key back: the request had no effect worth keeping. */
+/** Releases a claimed key whose request had no effect. */
 export async function releaseKey(db: Db, request: KeyedRequest): Promise<void> {
   await db.delete(idempotencyKeys).where(and(rowOf(request), isNull(idempotencyKeys.status)));
 }
 
-/** Deletes keys that are older than they count. To be called now and then by any process. */
+/** Deletes expired keys. */
 export async function sweepIdempotencyKeys({ db }: { db: Db }): Promise<void> {
   await db
     .delete(idempotencyKeys)
-    .where(sql`${idempotencyKeys.created_at} < clock_timestamp() - make_interval(hours => ${HOURS_KEPT})`);
+    .where(sql`${idempotencyKeys.created_at} < clock_timestamp() - make_interval(hours => ${RETENTION_HOURS})`);
 }

@@ -1,4 +1,4 @@
-/** Every permission there is. Declared on procedures, granted through roles. */
+/** All permissions. Procedures declare them, roles grant them. */
 export const PERMISSIONS = [
   'connections.create',
   'connections.update',
@@ -25,7 +25,7 @@ export type Permission = (typeof PERMISSIONS)[number];
 const startsWith = (...prefixes: string[]) =>
   PERMISSIONS.filter((permission) => prefixes.some((prefix) => permission.startsWith(prefix)));
 
-/** The roles that every account has. `cross_account.read` is in none of them: it is for the operator's own staff. */
+/** The roles that every account has. None includes `cross_account.read`, which is for the operator's staff. */
 export const SYSTEM_ROLES: Record<'Administrator' | 'Creator' | 'Billing' | 'Viewer', readonly Permission[]> = {
   Administrator: PERMISSIONS.filter((permission) => permission !== 'cross_account.read'),
   Creator: startsWith('connections.', 'sources.', 'destinations.', 'triggers.', 'cases.update', 'metadata.export'),

@@ -10,26 +10,26 @@ import type { Permission } from './permissions.ts';
 
 export { actorOf, type Principal } from './authentication.ts';
 
-/** What a face hands in with a call, before anybody knows who calls. */
+/** Context of a call before authentication. REST and tRPC provide it. */
 export interface CallContext extends Credentials {
   deps: Deps;
   request_id: string;
   setHeader(name: string, value: string): void;
-  /** Called with the result of a `write`, in its transaction: what is written here is so if and only if the change is. */
+  /** Called with the result of a `write`, inside its transaction. */
   changed?(db: Db, result: unknown): Promise<void>;
 }
 
-/** What a service takes: the database (in a `write` the transaction of the whole call), the caller, the rest. */
+/** Context of a service. `db` is the transaction of the whole call in a `write`. */
 export interface Ctx {
   db: Db;
   deps: Deps;
   principal: Principal;
   request_id: string;
-  /** Sets a header of the answer, such as `X-Total-Count`. */
+  /** Sets a response header, such as `X-Total-Count`. */
   setHeader(name: string, value: string): void;
 }
 
-/** By HTTP status, the names that tRPC numbers its errors by. */
+/** tRPC error names by HTTP status. */
 const NAMES: Record<number, TRPC_ERROR_CODE_KEY> = {
   400: 'BAD_REQUEST',
   401: 'UNAUTHORIZED',
@@ -46,22 +46,22 @@ const t = initTRPC
   .meta<EndpointMeta>()
   .create({
     isDev: false,
-    // Silence must stay shorter than the server's idle timeout (app.ts); a client that hears nothing connects anew.
+    // Pings must come more often than the server's idle timeout (app.ts). A client without pings reconnects.
     sse: { ping: { enabled: true, intervalMs: 5_000 }, client: { reconnectAfterInactivityMs: 15_000 } },
     errorFormatter: ({ error, shape, ctx }) => {
       const request_id = ctx?.request_id ?? '';
       const { status, body } = describeError(error, request_id);
-      const message = typeof body.detail === 'string' ? body.detail : 'The request has not the documented shape';
+      const message = typeof body.detail === 'string' ? body.detail : 'The request does not have the documented shape';
       const code = TRPC_ERROR_CODES_BY_KEY[NAMES[status] ?? 'INTERNAL_SERVER_ERROR'];
       return { ...shape, code, message, data: { ...body, request_id, httpStatus: status, path: shape.data.path } };
     },
   });
 
 export const router = t.router;
-/** The bare builder, for endpoint.ts, which adds what an endpoint is to what it may. */
+/** The bare builder, for endpoint.ts. */
 export const procedure = t.procedure;
 
-/** The procedures of one batch share the context and so the look-up of the key. */
+/** The procedures of one batch share the context, and so one lookup of the key. */
 const principals = new WeakMap<CallContext, Promise<Principal>>();
 
 const authenticated = t.procedure.use(async ({ ctx, next }) => {
@@ -70,13 +70,13 @@ const authenticated = t.procedure.use(async ({ ctx, next }) => {
   return next({ ctx: { db: ctx.deps.db, principal: await looking } });
 });
 
-/** Reads: any user of the account, no transaction. */
+/** A read: open to any user of the account, without a transaction. */
 export const read = authenticated;
 
-/** One permission, or several of which any is enough; null: any user. */
+/** One permission, or several of which any suffices. Null: any user. */
 export type Needed = Permission | readonly Permission[] | null;
 
-/** Work that talks to the network or makes its own transactions: checks the permission and opens none. */
+/** A change that uses the network or opens its own transactions. Checks the permission only. */
 export const act = (needed: Needed) =>
   authenticated.meta({ needed }).use(({ ctx, next }) => {
     if (needed) requirePermission(ctx, needed);
@@ -84,8 +84,8 @@ export const act = (needed: Needed) =>
   });
 
 /**
- * A change: the whole call is one transaction, `ctx.db`. The body is read before it opens, so that a slow client holds
- * no connection.
+ * A change: the whole call is one transaction, `ctx.db`. The body is read before the transaction opens, so that a slow
+ * client does not hold a connection.
  */
 export const write = (needed: Needed) =>
   act(needed).use(async ({ ctx, getRawInput, next }) => {
@@ -106,7 +106,7 @@ export const write = (needed: Needed) =>
 export function requirePermission(ctx: Pick<Ctx, 'principal'>, needed: Permission | readonly Permission[]): void {
   const alternatives: readonly Permission[] = typeof needed === 'string' ? [needed] : needed;
   if (alternatives.some((permission) => ctx.principal.permissions.has(permission))) return;
-  throw new ApiError(403, 'permission_denied', `Permission needed: ${alternatives.join(' or ')}`, {
+  throw new ApiError(403, 'permission_denied', `Missing permission: ${alternatives.join(' or ')}`, {
     required_permission: alternatives.length === 1 ? alternatives[0] : alternatives,
   });
 }

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 
 /**
- * Text of an address as the declared types want it: booleans are `true` or `false` and nothing else, numbers are
- * decimal digits. What does not fit stays text, for the schema to refuse.
+ * Converts query parameters from text to the declared types. Booleans are exactly `true` or `false`, numbers are decimal
+ * digits. Anything else stays text, which the schema rejects.
  */
 export function coerceText(schema: z.ZodObject, given: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(

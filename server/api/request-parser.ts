@@ -4,27 +4,27 @@ import { coerceText } from './query-text.ts';
 import { refuseUnstorable } from './reject-unstorable.ts';
 import { toValidationIssues } from './validation-issues.ts';
 
-/** The input of an endpoint in its three parts. */
+/** The declared parts of an endpoint's input. */
 export interface Declared {
   params: z.ZodObject;
   query: z.ZodObject;
   body: z.ZodType | null;
-  /** Null: the keys of the body stand beside those of the other parts. */
+  /** Null: the keys of the body are merged with those of the other parts. */
   body_key: string | null;
 }
 
-/** What REST hands in: the parts apart, so that a key of the body cannot pass for one of the path. */
+/** A REST request with its parts kept separate, so that a key of the body cannot replace one of the path. */
 export class RequestParts {
   constructor(
     readonly params: Record<string, unknown>,
-    /** As in the address: text, or a list for a repeated key. */
+    /** As in the URL: text, or a list for a repeated key. */
     readonly query: Record<string, unknown>,
     /** Undefined when there is none. */
     readonly body: unknown,
   ) {}
 }
 
-/** In the form of a zod type, for tRPC to call. */
+/** Has the shape of a zod type, so that tRPC accepts it. */
 export interface InputParser<Input, Output> {
   _input: Input;
   _output: Output;
@@ -32,14 +32,14 @@ export interface InputParser<Input, Output> {
   parse(raw: unknown): Output;
 }
 
-/** Takes the flat input of a tRPC call or the parts of a REST request, and gives the flat input. */
+/** Parses the flat input of a tRPC call or the parts of a REST request into the flat input. */
 export function inputParser<Input, Output>(declared: Declared): InputParser<Input, Output> {
   const body = declared.body && strict(declared.body);
   const parse = (raw: unknown): Output => {
     const parts = raw instanceof RequestParts ? textParts(raw, declared) : splitFlat(raw, declared);
     const issues: ValidationIssue[] = [];
     const take = (where: string, schema: z.ZodType, value: unknown): unknown => {
-      // What a path names is looked for as it is: a broken name names nothing, which is 404.
+      // Path parameters are not checked: a name that cannot be stored matches nothing, which is 404.
       const refused = where === 'path' ? null : refuseUnstorable(value, [where]);
       if (refused) return void issues.push(refused);
       const result = schema.safeParse(value);
@@ -53,11 +53,11 @@ export function inputParser<Input, Output>(declared: Declared): InputParser<Inpu
     const bodyPart = declared.body_key === null ? taken : { [declared.body_key]: taken };
     return Object.assign({}, bodyPart, query, params) as Output;
   };
-  // tRPC reads the two only as types.
+  // tRPC uses _input and _output as types only.
   return { parse } as InputParser<Input, Output>;
 }
 
-/** Unknown keys are errors at the top of every body, whatever the schema says of them. */
+/** Rejects unknown keys at the top level of every body, whatever the schema allows. */
 function strict(schema: z.ZodType): z.ZodType {
   return 'strict' in schema && typeof schema.strict === 'function' ? schema.strict() : schema;
 }
@@ -70,7 +70,7 @@ function textParts(parts: RequestParts, { params, query, body }: Declared): Requ
   );
 }
 
-/** Keys that belong to no other part are the body's, which knows whether it takes them. */
+/** Keys that belong to no other part go to the body, whose schema may reject them. */
 function splitFlat(raw: unknown, declared: Declared): RequestParts {
   if (raw !== undefined && (typeof raw !== 'object' || raw === null || Array.isArray(raw))) {
     throw new RequestShapeError([{ loc: ['body'], msg: 'Input should be a valid dictionary', type: 'dict_type' }]);

@@ -3,6 +3,6 @@ import { type InputParser, inputParser } from './request-parser.ts';
 
 const NOTHING = z.strictObject({});
 
-/** The input of a procedure that has no endpoint: the same checks and the same 422 as everywhere. */
+/** The input of a procedure without an endpoint, with the same checks and 422 responses as endpoints. */
 export const rpcInput = <Body extends z.ZodObject>(body: Body): InputParser<z.input<Body>, z.output<Body>> =>
   inputParser<z.input<Body>, z.output<Body>>({ params: NOTHING, query: NOTHING, body, body_key: null });

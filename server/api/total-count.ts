@@ -6,8 +6,8 @@ import type { Db } from '../../db/types.ts';
 const EXACT_UP_TO = 10_000;
 
 /**
- * How many rows match: exact up to 10,000, beyond that the planner's estimate. To count a million rows takes a hundred
- * times as long as to read the page that is asked for.
+ * Number of matching rows: exact up to 10,000, above that the planner's estimate. Counting a million rows takes a hundred
+ * times as long as reading one page.
  */
 export async function countRows(db: Db, table: PgTable, where: SQL | undefined): Promise<number> {
   const matching = sql`select 1 from ${table}${where ? sql` where ${where}` : sql``}`;

@@ -28,10 +28,10 @@ export const AggregateUsageDateRange = z
   ])
   .meta({ id: 'AggregateUsageDateRange' });
 
-/** Query parameters of the usage window: on the billing reads, and on the creates for their check of the limits. */
+/** Query parameters of the usage window, for billing reads and for creates, which check plan limits. */
 export const UsageRange = z.object({
   date_range: AggregateUsageDateRange.default('current_billing_period').meta({
-    description: 'Window of UTC days over which usage is counted.',
+    description: 'Range of UTC days over which usage is counted.',
   }),
   start_date: day().nullish().meta({ description: 'First day; only with `date_range=custom`.' }),
   end_date: day().nullish().meta({ description: 'Last day, inclusive; only with `date_range=custom`.' }),
@@ -48,12 +48,12 @@ export function checkUsageRange(range: UsageRange): void {
   const { date_range, start_date, end_date } = range;
   if (date_range !== 'custom') {
     if (start_date == null && end_date == null) return;
-    throw badRequest('date_range_conflict', 'start_date and end_date go with date_range=custom only', {
+    throw badRequest('date_range_conflict', 'start_date and end_date require date_range=custom', {
       field: start_date == null ? 'end_date' : 'start_date',
     });
   }
   if (start_date == null || end_date == null) {
-    throw badRequest('missing_dates', 'date_range=custom needs start_date and end_date', {
+    throw badRequest('missing_dates', 'date_range=custom requires start_date and end_date', {
       field: start_date == null ? 'start_date' : 'end_date',
     });
   }
@@ -64,7 +64,7 @@ export function checkUsageRange(range: UsageRange): void {
 export function checkDays(days: DaySpan): void {
   if (days.end < days.start) throw badRequest('inverted_range', 'end_date is before start_date', { field: 'end_date' });
   if (daysIn(days) > MAX_DAYS) {
-    throw badRequest('range_too_long', `The window is longer than ${MAX_DAYS} days`, { field: 'end_date' });
+    throw badRequest('range_too_long', `The range is longer than ${MAX_DAYS} days`, { field: 'end_date' });
   }
 }
 

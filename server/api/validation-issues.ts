@@ -2,21 +2,21 @@ import type { z } from 'zod';
 import type { ValidationIssue } from '../platform/errors.ts';
 
 type Problem = z.core.$ZodIssue;
-type Told = Pick<ValidationIssue, 'type' | 'msg'>;
+type IssueText = Pick<ValidationIssue, 'type' | 'msg'>;
 interface Place {
   /** First element of `loc`: body, query or path. */
   where: string;
-  /** What was validated: a key that is not there is `missing`, whatever type it should have had. */
+  /** The validated value: an absent key is reported as `missing`, whatever its type. */
   value: unknown;
 }
 
-/** Problems of zod under the names that HTTPValidationError uses. What was sent is never repeated: it may be a secret. */
+/** Maps zod issues to those of HTTPValidationError. Never repeats the input, which may be a secret. */
 export function toValidationIssues(problems: readonly Problem[], { where, value }: Place): ValidationIssue[] {
-  const told = problems.flatMap(flatten).flatMap((problem) => tell(problem, { where, value }));
-  return [...new Map(told.map((issue) => [JSON.stringify([issue.loc, issue.type]), issue])).values()];
+  const issues = problems.flatMap(flatten).flatMap((problem) => issuesOf(problem, { where, value }));
+  return [...new Map(issues.map((issue) => [JSON.stringify([issue.loc, issue.type]), issue])).values()];
 }
 
-/** A problem of a union is told by the branch that came farthest. */
+/** Reports a union by the branch that matched deepest. */
 function flatten(problem: Problem): Problem[] {
   if (problem.code !== 'invalid_union' || problem.errors.length === 0) return [problem];
   const depth = (branch: Problem[]) => Math.max(0, ...branch.map((one) => one.path.length));
@@ -24,7 +24,7 @@ function flatten(problem: Problem): Problem[] {
   return best.flatMap((one) => flatten({ ...one, path: [...problem.path, ...one.path] }));
 }
 
-function tell(problem: Problem, { where, value }: Place): ValidationIssue[] {
+function issuesOf(problem: Problem, { where, value }: Place): ValidationIssue[] {
   const path = problem.path.map((part) => (typeof part === 'number' ? part : String(part)));
   const loc = [where, ...path];
   if (problem.code === 'unrecognized_keys') {
@@ -48,14 +48,14 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-function nameOf(problem: Problem): Told {
+function nameOf(problem: Problem): IssueText {
   switch (problem.code) {
     case 'invalid_type':
       return TYPES[problem.expected] ?? { type: 'value_error', msg: `Input should be of type ${problem.expected}` };
     case 'invalid_value':
       return { type: 'enum', msg: `Input should be ${problem.values.map(String).join(', ')}` };
     case 'invalid_union':
-      return { type: 'union_tag_invalid', msg: 'Input matches none of the possible forms' };
+      return { type: 'union_tag_invalid', msg: 'Input matches none of the allowed forms' };
     case 'invalid_format':
       return FORMATS[problem.format] ?? { type: 'value_error', msg: problem.message };
     case 'too_small':
@@ -72,7 +72,7 @@ function nameOf(problem: Problem): Told {
 const INTEGER = { type: 'int_parsing', msg: 'Input should be a valid integer' };
 const DICTIONARY = { type: 'dict_type', msg: 'Input should be a valid dictionary' };
 
-const TYPES: Record<string, Told> = {
+const TYPES: Record<string, IssueText> = {
   string: { type: 'string_type', msg: 'Input should be a valid string' },
   number: INTEGER,
   int: INTEGER,
@@ -85,22 +85,22 @@ const TYPES: Record<string, Told> = {
 
 const UUID = { type: 'uuid_parsing', msg: 'Input should be a valid UUID' };
 
-const FORMATS: Record<string, Told> = {
+const FORMATS: Record<string, IssueText> = {
   uuid: UUID,
   guid: UUID,
   date: { type: 'date_from_datetime_parsing', msg: 'Input should be a valid date, YYYY-MM-DD' },
-  datetime: { type: 'datetime_parsing', msg: 'Input should be a valid RFC 3339 instant' },
-  regex: { type: 'string_pattern_mismatch', msg: 'The text has not the demanded form' },
+  datetime: { type: 'datetime_parsing', msg: 'Input should be a valid RFC 3339 timestamp' },
+  regex: { type: 'string_pattern_mismatch', msg: 'The text does not match the required pattern' },
 };
 
-function tooSmall(origin: string, limit: number, inclusive: boolean): Told {
+function tooSmall(origin: string, limit: number, inclusive: boolean): IssueText {
   if (origin === 'string') return { type: 'string_too_short', msg: `Text should have at least ${limit} characters` };
   if (isList(origin)) return { type: 'too_short', msg: `List should have at least ${limit} items` };
   if (!inclusive) return { type: 'greater_than', msg: `Input should be greater than ${limit}` };
   return { type: 'greater_than_equal', msg: `Input should be greater than or equal to ${limit}` };
 }
 
-function tooBig(origin: string, limit: number, inclusive: boolean): Told {
+function tooBig(origin: string, limit: number, inclusive: boolean): IssueText {
   if (origin === 'string') return { type: 'string_too_long', msg: `Text should have at most ${limit} characters` };
   if (isList(origin)) return { type: 'too_long', msg: `List should have at most ${limit} items` };
   if (!inclusive) return { type: 'less_than', msg: `Input should be less than ${limit}` };

@@ -21,7 +21,7 @@ export async function readForm(request: Request): Promise<Record<string, unknown
   });
   if (!FORM_TYPE.test(type) || bytes.byteLength === 0) return {};
   const form = await new Response(bytes, { headers: { 'content-type': type } }).formData().catch(() => {
-    throw new RequestShapeError([{ loc: ['body'], msg: 'The form cannot be read', type: 'value_error' }]);
+    throw new RequestShapeError([{ loc: ['body'], msg: 'The form cannot be parsed', type: 'value_error' }]);
   });
   const names = [...new Set(form.keys())];
   return Object.fromEntries(
@@ -32,7 +32,7 @@ export async function readForm(request: Request): Promise<Record<string, unknown
   );
 }
 
-/** GET of a picture. Its address is made anew with each upload, so that what was answered stays true for ever. */
+/** GET of a picture. Every upload gets a new URL, so responses can be cached forever. */
 export const avatarPicture =
   ({ objects }: Deps): Handler =>
   async ({ params: [id = ''] }) => {

@@ -5,7 +5,7 @@ import type { Handler } from './edge.ts';
 import type { PathRoutes } from './rest.ts';
 import { signIn, signOut } from './session.ts';
 
-/** Nothing but files of this service: no inline script, no inline style, nobody may frame it. */
+/** Files of this service only: no inline scripts or styles, no framing. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -38,13 +38,13 @@ export function consoleRoutes(deps: Deps): PathRoutes[] {
   ];
 }
 
-/** Bundles the console ahead of the first request, beside whatever else is done. */
+/** Starts bundling the console before the first request. */
 export const warmConsole = (deps: Deps): void =>
   void bundleOf(deps).catch((error: unknown) => deps.log.error({ err: error }, 'the console cannot be bundled'));
 
 const bundles = new WeakMap<Deps, Promise<ConsoleBundle>>();
 
-/** Loaded once; after a failure the next request tries again. */
+/** Loaded once. After a failure, the next request tries again. */
 function bundleOf(deps: Deps): Promise<ConsoleBundle> {
   const loading = bundles.get(deps) ?? loadConsole(deps);
   bundles.set(deps, loading);
@@ -58,7 +58,7 @@ const getRoute = (pattern: string, handler: Handler): PathRoutes => ({
   handlers: new Map([['GET', handler]]),
 });
 
-/** Under a name that holds the hash of the content: never asked for again. */
+/** Names contain a hash of the content, so browsers cache the files forever. */
 const asset =
   (deps: Deps): Handler =>
   async ({ request, params: [name = ''] }) => {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 const ValidationError = z
   .object({
     loc: z.array(z.union([z.string(), z.int()])).meta({
-      description: 'Where: `body`, `query`, `path` or `header`, then keys and positions.',
+      description: 'Location: `body`, `query`, `path` or `header`, followed by keys and indexes.',
     }),
     msg: z.string(),
     type: z.string().meta({ examples: ['missing', 'string_type', 'extra_forbidden'] }),
@@ -12,11 +12,11 @@ const ValidationError = z
 
 export const HTTPValidationError = z.object({ detail: z.array(ValidationError) }).meta({ id: 'HTTPValidationError' });
 
-const code = z.string().meta({ description: 'For programs; stable.', examples: ['not_found'] });
+const code = z.string().meta({ description: 'Machine-readable and stable.', examples: ['not_found'] });
 
 export const ErrorSchema = z
-  .looseObject({ detail: z.string().meta({ description: 'For people.' }), code })
-  .meta({ id: 'ErrorSchema', description: 'More keys name what is concerned, such as `connection_ids` or `limit`.' });
+  .looseObject({ detail: z.string().meta({ description: 'Human-readable message.' }), code })
+  .meta({ id: 'ErrorSchema', description: 'Further keys give context, such as `connection_ids` or `limit`.' });
 
 export const StructuredErrorSchema = z
   .looseObject({ detail: z.union([z.string(), z.looseObject({ code: z.string(), message: z.string() })]), code })

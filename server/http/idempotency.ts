@@ -5,23 +5,23 @@ import { describeError } from '../api/error-response.ts';
 import { badRequest, RequestShapeError } from '../platform/errors.ts';
 import { claimKey, type KeyedRequest, keepAnswer, releaseKey } from '../api/idempotency-keys.ts';
 import { readBytes } from './body.ts';
-import type { Exchange, Handler } from './edge.ts';
+import type { HttpExchange, Handler } from './edge.ts';
 
 export const IDEMPOTENCY_HEADER = 'Idempotency-Key';
 const REPLAYED_HEADER = 'idempotency-replayed';
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
-/** Refusals that depend on how things stood: the same request hears them again. What is wrong in itself is not kept. */
-const KEPT_ERRORS = [400, 402, 404];
-/** Forms have a smaller limit of their own, which their reader enforces. */
+/** Errors that depend on the state of the account. Errors of the request itself are not stored. */
+const STORED_ERRORS = [400, 402, 404];
+/** The form reader enforces a smaller limit. */
 const MAX_FORM_BYTES = 4 * 1024 * 1024;
 const FIRST_WAIT_MS = 20;
-const LONGEST_WAIT_MS = 250;
-const PATIENCE_MS = 90_000;
+const MAX_WAIT_MS = 250;
+const WAIT_TIMEOUT_MS = 90_000;
 
 /**
- * Heeds the header Idempotency-Key: within 24 hours the same request by the same user is done once, and later ones hear
- * its answer (status and body, with `Idempotency-Replayed: true`); one that comes meanwhile waits for it. Kept are
- * successes, 400, 402 and 404; after other answers the key is free again. Another request under the key is 400
+ * Implements the header Idempotency-Key. Within 24 hours, the same request of the same user runs once; repetitions get
+ * the stored status and body, with `Idempotency-Replayed: true`, and wait while the first is in progress. Successes and
+ * 400, 402 and 404 are stored; after other responses the key can be used again. A different request with the key is 400
  * `idempotency_key_reused`; a key that is not 1 to 255 printable ASCII characters is 422.
  */
 export const idempotent =
@@ -30,7 +30,7 @@ export const idempotent =
     const key = exchange.request.headers.get(IDEMPOTENCY_HEADER);
     if (key === null) return handler(exchange);
     const credentials = credentialsOf(exchange.request);
-    // Answers are kept by user. What anybody may call, such as taking an invitation, is done without.
+    // Responses are stored per user. Public procedures, such as accepting an invitation, ignore the header.
     if (credentials.authorization === null && !credentials.session) return handler(exchange);
     const { user_id } = await authenticate(deps, credentials);
     if (!PRINTABLE.test(key)) throw badKey();
@@ -60,47 +60,47 @@ function hashOf(request: Request, body: Uint8Array): string {
   return createHash('sha256').update(`${request.method} ${pathname}${search}\n`).update(body).digest('hex');
 }
 
-/** Null: the request is this caller's to work on. */
+/** Null: this caller holds the claim and processes the request. */
 async function claimOrAnswer(deps: Deps, request: KeyedRequest, signal: AbortSignal): Promise<Response | null> {
-  const deadline = performance.now() + PATIENCE_MS;
-  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+  const deadline = performance.now() + WAIT_TIMEOUT_MS;
+  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, MAX_WAIT_MS)) {
     const state = await claimKey(deps.db, deps.secrets, request);
     if (state.kind === 'claimed') return null;
     if (state.kind === 'answered') {
       return Response.json(state.body, { status: state.status, headers: { [REPLAYED_HEADER]: 'true' } });
     }
     if (state.kind === 'other_request') {
-      throw badRequest('idempotency_key_reused', 'The Idempotency-Key belongs to another request of the last 24 hours');
+      throw badRequest('idempotency_key_reused', 'The Idempotency-Key was used for a different request within the last 24 hours');
     }
     if (signal.aborted || performance.now() > deadline) {
-      throw badRequest('idempotency_key_in_use', 'The first request with this Idempotency-Key has not ended yet');
+      throw badRequest('idempotency_key_in_use', 'The first request with this Idempotency-Key is still in progress');
     }
     await Bun.sleep(wait);
   }
 }
 
-/** Another request with the key was quicker, after the claim of this one had run out. */
+/** The claim expired and another request with the key was answered first. */
 class Overtaken extends Error {}
 
 async function work(
   deps: Deps,
   request: KeyedRequest,
-  call: { exchange: Exchange; handler: Handler },
+  call: { exchange: HttpExchange; handler: Handler },
 ): Promise<Response> {
   let kept: boolean | null = null;
-  const keep: Exchange['keep'] = async (db, { status, body }) => {
+  const keep: HttpExchange['keep'] = async (db, { status, body }) => {
     kept = await keepAnswer(db, deps.secrets, { request, status, body });
     if (!kept) throw new Overtaken('Another request with this Idempotency-Key was answered');
   };
   const conclude = async ({ status, body }: { status: number; body: unknown }) => {
-    const isWorthKeeping = status < 400 || KEPT_ERRORS.includes(status);
+    const isWorthKeeping = status < 400 || STORED_ERRORS.includes(status);
     if (isWorthKeeping) await keepAnswer(deps.db, deps.secrets, { request, status, body });
     else await releaseKey(deps.db, request);
   };
   const replay = () => claimOrAnswer(deps, request, call.exchange.request.signal);
   try {
     const response = await call.handler({ ...call.exchange, keep });
-    // The tRPC face answers what REST throws.
+    // tRPC returns errors that REST throws.
     const replayed = kept === false && (await replay());
     if (replayed) return replayed;
     if (!kept) await conclude({ status: response.status, body: await jsonOf(response) });

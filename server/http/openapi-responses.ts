@@ -1,55 +1,55 @@
 import type { ZodOpenApiResponseObject } from 'zod-openapi';
 import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
-import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
+import { acceptsIdempotencyKey, type ServedProcedure } from './rest.ts';
 import { schemaOfAnswer } from '../api/trusted-output.ts';
 
-type ToldHeaders = Record<
+type HeaderDocs = Record<
   string,
   { description?: string; required?: true; schema: { type: 'string' | 'integer'; minimum?: number; enum?: string[] } }
 >;
 type Responses = Record<`${1 | 2 | 3 | 4 | 5}${string}`, ZodOpenApiResponseObject>;
 
-/** Every answer of an operation, by status. */
+/** All responses of an operation, by status. */
 export function responsesOf(served: ServedProcedure): Responses {
   const structured = served.endpoint.produces !== null;
-  const told = statusesOf(served).map((status) => [status, problem(status, structured)]);
-  return { [served.endpoint.status]: success(served), ...Object.fromEntries(told) };
+  const errors = statusesOf(served).map((status) => [status, problem(status, structured)]);
+  return { [served.endpoint.status]: success(served), ...Object.fromEntries(errors) };
 }
 
-/** Beside success. A query parameter that is not known is 422 everywhere. */
+/** Error statuses. Unknown query parameters are 422 everywhere. */
 function statusesOf({ procedure, endpoint }: ServedProcedure): number[] {
   const statuses = new Set<number>([401, 422, 500, ...endpoint.errors]);
   if (procedure._def.meta?.needed) statuses.add(403);
   if (Object.keys(endpoint.params.shape).length > 0) statuses.add(404);
   if (endpoint.body && endpoint.consumes === 'application/json') statuses.add(413);
-  if (heedsIdempotencyKey(endpoint)) for (const one of [400, 413]) statuses.add(one);
+  if (acceptsIdempotencyKey(endpoint)) for (const one of [400, 413]) statuses.add(one);
   return [...statuses].toSorted((a, b) => a - b);
 }
 
-const EVERYWHERE: ToldHeaders = {
+const EVERYWHERE: HeaderDocs = {
   'X-Request-Id': {
-    description: 'Names this request in the log of the service.',
+    description: 'Identifies this request in the logs.',
     required: true,
     schema: { type: 'string' },
   },
 };
 
-const TOTAL: ToldHeaders = {
+const TOTAL: HeaderDocs = {
   'X-Total-Count': {
-    description: 'Items that the filters let through, whatever limit and offset: exact up to 10,000, then an estimate.',
+    description: 'Number of items that match the filters, regardless of limit and offset. Exact up to 10,000, then an estimate.',
     required: true,
     schema: { type: 'integer', minimum: 0 },
   },
 };
 
-const REPLAYED: ToldHeaders = {
+const REPLAYED: HeaderDocs = {
   'Idempotency-Replayed': {
-    description: 'The answer is that of an earlier request with the same Idempotency-Key.',
+    description: 'This is the stored response to an earlier request with the same Idempotency-Key.',
     schema: { type: 'string', enum: ['true'] },
   },
 };
 
-const CHALLENGE: ToldHeaders = {
+const CHALLENGE: HeaderDocs = {
   'WWW-Authenticate': { required: true, schema: { type: 'string' } },
 };
 
@@ -59,7 +59,7 @@ function success({ procedure, endpoint }: ServedProcedure): ZodOpenApiResponseOb
   const headers = {
     ...EVERYWHERE,
     ...('offset' in endpoint.query.shape && TOTAL),
-    ...(heedsIdempotencyKey(endpoint) && REPLAYED),
+    ...(acceptsIdempotencyKey(endpoint) && REPLAYED),
   };
   if (endpoint.status === 204) return { description, headers };
   if (endpoint.produces === null) {
@@ -74,13 +74,13 @@ function success({ procedure, endpoint }: ServedProcedure): ZodOpenApiResponseOb
 }
 
 const PROBLEMS: Record<number, string> = {
-  400: 'The request cannot be done as things stand; `code` says why',
+  400: 'The request cannot be processed in the current state. `code` gives the reason',
   401: 'The API key is missing, invalid or expired',
-  402: 'The plan of the account does not allow it',
-  403: 'A permission is missing: `required_permission`',
-  404: 'There is no such object in this account',
+  402: 'The billing plan does not allow it',
+  403: 'The permission in `required_permission` is missing',
+  404: 'The object does not exist in this account',
   413: 'The body is larger than 1 MiB',
-  422: 'The request has not the documented shape',
+  422: 'The request does not have the documented shape',
   500: 'Internal server error',
 };
 

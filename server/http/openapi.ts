@@ -4,7 +4,7 @@ import type { ZodOpenApiMediaTypeObject, ZodOpenApiOperationObject, ZodOpenApiPa
 import { appRouter } from '../router.ts';
 import { IDEMPOTENCY_HEADER } from './idempotency.ts';
 import { responsesOf } from './openapi-responses.ts';
-import { heedsIdempotencyKey, type ServedProcedure } from './rest.ts';
+import { acceptsIdempotencyKey, type ServedProcedure } from './rest.ts';
 
 /** Sections of the API reference in order. The first pattern that matches the path counts. */
 const SECTIONS: [name: string, paths: RegExp, description: string][] = [
@@ -39,7 +39,7 @@ export function openApiDocument(served: readonly ServedProcedure[]) {
     version: '1.0.0',
     openApiVersion: '3.1.0',
     baseUrl: '/',
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key; valid for 90 days.' } },
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key, valid for 90 days.' } },
     filter: () => false,
     paths,
   });
@@ -65,7 +65,7 @@ function operation(served: ServedProcedure): ZodOpenApiOperationObject {
     requestParams: {
       ...(isEmpty(params) ? {} : { path: params }),
       ...(isEmpty(query) ? {} : { query }),
-      ...(heedsIdempotencyKey(endpoint) && { header: IdempotencyHeader }),
+      ...(acceptsIdempotencyKey(endpoint) && { header: IdempotencyHeader }),
     },
     ...(body && {
       requestBody: { required: !body.safeParse(null).success, content: { [consumes]: mediaType(body) } },
@@ -74,7 +74,7 @@ function operation(served: ServedProcedure): ZodOpenApiOperationObject {
   };
 }
 
-/** The schema names its examples; the media type repeats them, because that is where most tools look. */
+/** Repeats the examples of the schema in the media type, where most tools look for them. */
 function mediaType(body: z.ZodType): ZodOpenApiMediaTypeObject {
   const named = body instanceof z.ZodNullable ? (body.unwrap() as z.ZodType) : body;
   const examples = named.meta()?.examples ?? [];
@@ -89,9 +89,10 @@ const IdempotencyHeader = z.object({
     .optional()
     .meta({
       description:
-        'Within 24 hours the same request of the same user under one key is done once; later ones hear its answer ' +
-        'again, with `Idempotency-Replayed: true`. Another request under the key is 400 `idempotency_key_reused`. ' +
-        'Kept are successes, 400, 402 and 404; after other answers the key is free again.',
+        'Within 24 hours, the same request of the same user with the same key runs once. Repetitions get the stored ' +
+        'response, with `Idempotency-Replayed: true`. A different request with the key is 400 ' +
+        '`idempotency_key_reused`. Successes and 400, 402 and 404 are stored; after other responses the key can be ' +
+        'used again.',
     }),
 });
 

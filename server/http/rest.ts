@@ -5,7 +5,7 @@ import { RequestParts } from '../api/request-parser.ts';
 import type { CallContext } from '../api/procedure.ts';
 import { readForm } from './avatar.ts';
 import { readJson } from './body.ts';
-import type { Exchange, Handler } from './edge.ts';
+import type { HttpExchange, Handler } from './edge.ts';
 import { idempotent } from './idempotency.ts';
 import { sessionOf } from './session.ts';
 
@@ -23,7 +23,7 @@ interface Procedure {
 }
 
 export interface ServedProcedure {
-  /** As tRPC names it: `connections.create`. */
+  /** The tRPC name, such as `connections.create`. */
   name: string;
   procedure: Procedure;
   endpoint: Endpoint;
@@ -39,7 +39,7 @@ export function proceduresOf(routers: readonly AnyRouter[]): ServedProcedure[] {
     });
 }
 
-/** One path with everything that it serves. */
+/** A path and its handlers by method. */
 export interface PathRoutes {
   /** With positional names, because Elysia refuses two names at one position: `/connections/:p1/run`. */
   pattern: string;
@@ -48,7 +48,7 @@ export interface PathRoutes {
   handlers: Map<string, Handler>;
 }
 
-/** The routes of the procedures, by path: one handler a procedure, and 405 for every other method. */
+/** The routes of the procedures, grouped by path. */
 export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): PathRoutes[] {
   const byPattern = new Map<string, PathRoutes>();
   for (const one of served) {
@@ -56,18 +56,18 @@ export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): Path
     const pattern = one.endpoint.path.replaceAll(/\{\w+\}/g, () => `:p${++position}`);
     const routes = byPattern.get(pattern) ?? { pattern, template: one.endpoint.path, handlers: new Map() };
     byPattern.set(pattern, routes);
-    if (routes.handlers.has(one.endpoint.method)) throw new Error(`${one.name}: its endpoint is taken`);
+    if (routes.handlers.has(one.endpoint.method)) throw new Error(`${one.name}: another procedure has the same endpoint`);
     const handler = procedureHandler(deps, one);
-    routes.handlers.set(one.endpoint.method, heedsIdempotencyKey(one.endpoint) ? idempotent(deps, handler) : handler);
+    routes.handlers.set(one.endpoint.method, acceptsIdempotencyKey(one.endpoint) ? idempotent(deps, handler) : handler);
   }
   return [...byPattern.values()];
 }
 
-/** Not a form: its boundary differs each time it is sent, and the file replaces the former one anyway. */
-export const heedsIdempotencyKey = ({ method, consumes }: Endpoint) =>
+/** Not for forms: their boundary differs with each request, and repeating an upload is harmless. */
+export const acceptsIdempotencyKey = ({ method, consumes }: Endpoint) =>
   method === 'POST' && consumes === 'application/json';
 
-/** Forms and files, which tRPC cannot carry, are had by the console too, with its session; all else by key alone. */
+/** The console uses REST, with its session, only for forms and files, which tRPC cannot carry. */
 const takesSession = ({ consumes, produces }: Endpoint) => consumes !== 'application/json' || produces !== null;
 
 function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProcedure): Handler {
@@ -83,7 +83,7 @@ function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProce
         setHeader: (header, value) => exchange.headers.set(header, value),
         changed: async (db, result) => exchange.keep?.(db, { status: endpoint.status, body: result ?? null }),
       },
-      // Called after key and permission were checked, and more than once.
+      // Called more than once, after key and permission are checked.
       getRawInput: () => (reading ??= readParts(exchange, endpoint, names)),
       path: name,
       type: procedure._def.type,
@@ -98,13 +98,13 @@ function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProce
 
 const READERS = { 'application/json': readJson, 'multipart/form-data': readForm };
 
-async function readParts(exchange: Exchange, endpoint: Endpoint, names: string[]): Promise<RequestParts> {
+async function readParts(exchange: HttpExchange, endpoint: Endpoint, names: string[]): Promise<RequestParts> {
   const params = Object.fromEntries(names.map((name, index) => [name, exchange.params[index]]));
   const body = endpoint.body === null ? undefined : await READERS[endpoint.consumes](exchange.request);
   return new RequestParts(params, readQuery(exchange.request.url), body);
 }
 
-/** A key that comes more than once is a list, which only a declared list takes. */
+/** A repeated key becomes a list, which only a declared list accepts. */
 function readQuery(url: string): Record<string, unknown> {
   const start = url.indexOf('?');
   if (start < 0) return {};
@@ -116,7 +116,7 @@ function readQuery(url: string): Record<string, unknown> {
   return Object.fromEntries(query);
 }
 
-/** For the methods that a path has no procedure for. */
+/** Answers methods without a procedure: OPTIONS with the allowed methods, others with 405. */
 export function otherMethods({ handlers }: PathRoutes): Handler {
   const own = [...handlers.keys()];
   const allow = [...own, ...(own.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].toSorted().join(', ');

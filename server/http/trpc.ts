@@ -6,7 +6,7 @@ import { describeError } from '../api/error-response.ts';
 import { badRequest } from '../platform/errors.ts';
 import { appRouter } from '../router.ts';
 import { readBytes } from './body.ts';
-import type { Exchange, Handler } from './edge.ts';
+import type { HttpExchange, Handler } from './edge.ts';
 import { IDEMPOTENCY_HEADER, idempotent } from './idempotency.ts';
 import { sessionOf } from './session.ts';
 
@@ -14,8 +14,8 @@ export const TRPC_PATH = '/trpc';
 const MAX_BATCH = 100;
 
 /**
- * The tRPC face: the same procedures by their names, batches and subscriptions included. A change heeds
- * `Idempotency-Key` as on REST when it comes alone; a key on a batch is 400 `idempotency_key_on_batch`.
+ * The tRPC API: the same procedures by name, with batches and subscriptions. `Idempotency-Key` works as over REST for
+ * single calls; a key on a batch is 400 `idempotency_key_on_batch`.
  */
 export function trpcHandler(deps: Deps): Handler {
   const credentialsOf = (request: Request): Credentials => ({
@@ -30,14 +30,14 @@ export function trpcHandler(deps: Deps): Handler {
       refuseKeyOnBatch(exchange.request);
       return await once(exchange);
     } catch (error) {
-      return errorAnswer(deps, exchange, error);
+      return errorResponse(deps, exchange, error);
     }
   };
 }
 
 async function answerCalls(
   deps: Deps,
-  exchange: Exchange,
+  exchange: HttpExchange,
   credentialsOf: (request: Request) => Credentials,
 ): Promise<Response> {
   const { request, request_id, keep } = exchange;
@@ -61,14 +61,14 @@ async function answerCalls(
   });
 }
 
-/** One answer cannot be kept in the transactions of several changes. */
+/** One response cannot be stored in the transactions of several changes. */
 function refuseKeyOnBatch({ headers, url }: Request): void {
   if (!headers.has(IDEMPOTENCY_HEADER) || !new URL(url).searchParams.has('batch')) return;
-  throw badRequest('idempotency_key_on_batch', 'A call with an Idempotency-Key must come alone, not in a batch');
+  throw badRequest('idempotency_key_on_batch', 'An Idempotency-Key cannot be used with a batch. Send the call alone');
 }
 
-/** What went wrong before tRPC took over, in the form of tRPC. */
-function errorAnswer(deps: Deps, { request, request_id }: Exchange, thrown: unknown): Response {
+/** Errors before tRPC handles the request, in the form of tRPC. */
+function errorResponse(deps: Deps, { request, request_id }: HttpExchange, thrown: unknown): Response {
   const error = getTRPCErrorFromUnknown(thrown);
   const path = new URL(request.url).pathname.slice(TRPC_PATH.length + 1);
   logCause(deps, { error, request_id, path });
@@ -82,10 +82,10 @@ function errorAnswer(deps: Deps, { request, request_id }: Exchange, thrown: unkn
 function logCause(deps: Deps, call: { error: unknown; request_id: string; path: string | undefined }): void {
   const { cause } = describeError(call.error, call.request_id);
   if (cause === undefined) return;
-  deps.log.error({ err: cause, request_id: call.request_id, path: call.path }, 'a call failed');
+  deps.log.error({ err: cause, request_id: call.request_id, path: call.path }, 'call failed');
 }
 
-/** The adapter reads without a limit. */
+/** The adapter itself has no size limit. */
 async function limited(request: Request): Promise<Request> {
   if (request.body === null) return request;
   const { url, method, headers, signal } = request;

@@ -7,19 +7,19 @@ import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { schemaOf } from './catalog-items.ts';
 
-/** Where the request speaks of a stream, for `field` of an error. */
-export interface StreamPlace {
+/** A stream and the request field that refers to it, for error messages. */
+export interface CatalogStreamField {
   schema: StreamSchema;
   /** `items.0.field_overrides`. */
   field: string;
 }
 
 /**
- * Checks the overrides of one stream as they are to be.
+ * Checks the resulting overrides of one stream.
  * @throws ApiError 400 `type_incompatible`, `source_defined_cursor`, `ambiguous_cursor`,
  * `duplicate_destination_column`, `field_in_use`, each with `field` and `stream_name`.
  */
-export function checkOverrides(overrides: Overrides, { schema, field }: StreamPlace): void {
+export function checkOverrides(overrides: Overrides, { schema, field }: CatalogStreamField): void {
   const refuse = (code: string, message: string) =>
     badRequest(code, `${schema.name}: ${message}`, { field, stream_name: schema.name });
   for (const one of schema.fields) {
@@ -29,7 +29,7 @@ export function checkOverrides(overrides: Overrides, { schema, field }: StreamPl
     const reason = incompatibility(one, override);
     if (reason) throw refuse('type_incompatible', `"${name}": ${reason}`);
     const decided = schema.source_defined_cursor && fieldName(schema.default_cursor_field ?? []) !== name;
-    if (override.is_cursor && decided) throw refuse('source_defined_cursor', 'the source decides the cursor itself');
+    if (override.is_cursor && decided) throw refuse('source_defined_cursor', 'the source defines the cursor');
   }
   const present = schema.fields.map(({ path }) => fieldName(path));
   const cursors = present.filter((name) => overrides[name]?.is_cursor === true);
@@ -41,11 +41,11 @@ export function checkOverrides(overrides: Overrides, { schema, field }: StreamPl
   if (twice !== undefined) throw refuse('duplicate_destination_column', `two fields would be named "${twice}"`);
   const { source_defined_primary_key: key } = applyOverrides(schema, overrides);
   const lost = key?.map(fieldName).find((name) => overrides[name]?.excluded === true);
-  if (lost !== undefined) throw refuse('field_in_use', `the key field "${lost}" cannot be left out`);
+  if (lost !== undefined) throw refuse('field_in_use', `the key field "${lost}" cannot be excluded`);
 }
 
 /**
- * A field that a connection reads or merges by cannot be left out.
+ * Rejects excluding a field that a connection uses as key or cursor.
  * @throws ApiError 400 `field_in_use` with `connection_ids`.
  */
 export async function refuseExcludedKeys(ctx: Ctx, rows: CatalogStreamRow[]): Promise<void> {
@@ -77,7 +77,7 @@ export async function refuseExcludedKeys(ctx: Ctx, rows: CatalogStreamRow[]): Pr
       const needed = [...keyPaths(schema, effective), ...(cursor ? [cursor] : [])].map(fieldName);
       const lost = needed.find((name) => row.overrides[name]?.excluded === true);
       if (lost === undefined) continue;
-      throw badRequest('field_in_use', `${row.name}: a connection needs "${lost}" as key or cursor`, {
+      throw badRequest('field_in_use', `${row.name}: a connection uses "${lost}" as key or cursor`, {
         field: 'items',
         stream_name: row.name,
         connection_ids: [stream.connection_id],

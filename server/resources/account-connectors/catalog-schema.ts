@@ -32,7 +32,7 @@ export const CatalogField = z
     enum_values: z.array(z.string()).nullable(),
     sample: z.string().nullable(),
     override: CatalogFieldOverride.nullable().meta({
-      description: 'What users say; beside it stands what was discovered.',
+      description: 'Settings of users. The other keys are as discovered.',
     }),
   })
   .meta({ id: 'CatalogField' });
@@ -71,11 +71,11 @@ const FieldOverrideRequest = z
     masking: Masking.nullish(),
     excluded: z.boolean().nullish(),
     nullable: z.boolean().nullish(),
-    clear: z.boolean().default(false).meta({ description: 'Forgets first what was said of the field before.' }),
+    clear: z.boolean().default(false).meta({ description: 'Clears the existing override of the field first.' }),
   })
   .meta({
     id: 'CatalogFieldOverrideRequest',
-    description: 'A key that is left out stays as it is, null takes it back.',
+    description: 'Omitted keys stay unchanged; null resets a key.',
   });
 export type FieldOverrideRequest = z.infer<typeof FieldOverrideRequest>;
 
@@ -86,7 +86,7 @@ const CatalogItemRequest = z
     namespace: text(1, 255).nullish(),
     field_overrides: z.array(FieldOverrideRequest).max(5000),
   })
-  .refine((item) => (item.stream_id === undefined) !== (item.name === undefined), 'Either stream_id or name')
+  .refine((item) => (item.stream_id === undefined) !== (item.name === undefined), 'Exactly one of stream_id and name is required')
   .meta({ id: 'CatalogItemRequest' });
 export type CatalogItemRequest = z.infer<typeof CatalogItemRequest>;
 
@@ -94,7 +94,7 @@ export const UpdateAccountConnectorCatalogRequest = z
   .strictObject({
     items: z.array(CatalogItemRequest).min(1).max(10_000),
     mode: z.enum(['merge', 'replace']).default('merge').meta({
-      description: '`merge` changes the named fields only; with `replace` there are no other overrides afterwards.',
+      description: '`merge` changes only the given fields; `replace` removes all other overrides.',
     }),
   })
   .meta({

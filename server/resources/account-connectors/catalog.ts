@@ -16,8 +16,8 @@ import { emitAccountConnectorEvent } from './events.ts';
 import { findAccountConnector } from './query.ts';
 
 /**
- * Stores what users say of the fields of a source, for every connection of it from its next run on. Answers with the
- * whole catalog, by namespace and name.
+ * Stores overrides for fields of a source, which all its connections use from their next run on. Returns the whole
+ * catalog, by namespace and name.
  * @throws ApiError 400 `catalog_not_ready`, `unknown_stream`, `ambiguous_stream`, `unknown_field`, and those of
  * checkOverrides and refuseExcludedKeys.
  */
@@ -29,7 +29,7 @@ export async function updateAccountConnectorCatalog(
   requirePermission(ctx, `${row.connector_type}s.update`);
   const before = await readCatalogRows(ctx, row.id);
   if (before.length === 0) {
-    throw badRequest('catalog_not_ready', `The streams of "${row.name}" are not known yet`, {
+    throw badRequest('catalog_not_ready', `The streams of "${row.name}" have not been discovered yet`, {
       catalog_status: row.catalog_status,
     });
   }
@@ -82,7 +82,7 @@ function namedStream(rows: CatalogStreamRow[], item: CatalogItemRequest, index: 
   const [stream, other] = found;
   const field = `items.${index}.${stream_id === undefined ? 'name' : 'stream_id'}`;
   if (!stream) throw badRequest('unknown_stream', `The source has no stream "${stream_id ?? name}"`, { field });
-  if (other) throw badRequest('ambiguous_stream', `"${name}" is in several namespaces: say which one`, { field });
+  if (other) throw badRequest('ambiguous_stream', `"${name}" exists in several namespaces. Set namespace`, { field });
   return stream;
 }
 

@@ -20,7 +20,7 @@ export async function differingParameters(ctx: Ctx, input: z.infer<typeof Compar
   const row = await findAccountConnector(ctx, input.account_connector_id, false);
   requirePermission(ctx, `${row.connector_type}s.update`);
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
-  if (!connector) throw badRequest('unknown_connector', `There is no connector "${row.connector_name}" any more`);
+  if (!connector) throw badRequest('unknown_connector', `Connector "${row.connector_name}" is no longer available`);
   const before = openParameters(ctx.deps, row);
   const { all } = checkParameters(connector, input.parameters, before);
   const names = [...new Set([...Object.keys(before), ...Object.keys(all)])].toSorted();

@@ -14,8 +14,8 @@ import { testRow } from './test-outcome.ts';
 import { tunnelAfter } from './tunnel.ts';
 
 /**
- * Makes a source or destination and tests it, unless told not to. One that fails its test is made too: the user sees
- * what is wrong and can put it right. Discovery of a source that works goes on in the background.
+ * Creates a source or destination and tests it, unless `test_connection` is false. One that fails its test is created
+ * too, so that the user can fix it. Streams of a working source are discovered in the background.
  */
 export async function createAccountConnector(
   ctx: Ctx,

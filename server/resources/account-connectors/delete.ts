@@ -6,7 +6,7 @@ import { emitAccountConnectorEvent } from './events.ts';
 import { connectionsUsing, findAccountConnector } from './query.ts';
 
 /**
- * Leaves a tombstone without secrets, for usage and audit; the name is free again.
+ * Keeps the row without secrets, for usage and audit. The name can be used again.
  * @throws ApiError 400 `account_connector_in_use` with `connection_ids`.
  */
 export async function deleteAccountConnector(ctx: Ctx, input: { account_connector_id: string }): Promise<void> {
@@ -14,7 +14,7 @@ export async function deleteAccountConnector(ctx: Ctx, input: { account_connecto
   requirePermission(ctx, `${row.connector_type}s.delete`);
   const connection_ids = await connectionsUsing(ctx, row.id);
   if (connection_ids.length > 0) {
-    throw badRequest('account_connector_in_use', 'Connections use it', { connection_ids });
+    throw badRequest('account_connector_in_use', 'Connections still use it. Delete them first', { connection_ids });
   }
   const [reader] = await ctx.db.select().from(changeReaders).where(eq(changeReaders.source_id, row.id)).limit(1);
   await ctx.db

@@ -19,19 +19,19 @@ export const ExportSourceMetadataRequest = z
       .min(1)
       .max(10_000)
       .nullish()
-      .meta({ description: 'Names, or namespace and name with a dot between them; absent: every stream.' }),
+      .meta({ description: 'Names, or namespace and name joined by a dot. Default: all streams.' }),
     include_fields: z.boolean().default(true),
     include_samples: z
       .boolean()
       .default(false)
-      .meta({ description: 'Values of the first five rows, masked as the catalog says; not in openlineage.' }),
+      .meta({ description: 'Values of the first five rows, masked as configured in the catalog. Not in openlineage.' }),
     include_usage: z
       .boolean()
       .default(false)
-      .meta({ description: 'What connections did with each stream in the last 30 days; not in openlineage.' }),
+      .meta({ description: 'Usage of each stream by connections in the last 30 days. Not in openlineage.' }),
     destination_id: idInBody()
       .nullish()
-      .meta({ description: 'Also writes a table into the schema `_metadata` of this destination.' }),
+      .meta({ description: 'Also writes a table to the schema `_metadata` of this destination.' }),
   })
   .meta({
     id: 'ExportSourceMetadataRequest',
@@ -40,7 +40,7 @@ export const ExportSourceMetadataRequest = z
 export type ExportSourceMetadataRequest = z.infer<typeof ExportSourceMetadataRequest>;
 
 /**
- * Orders an export in the background; answers with the id of the task, which ends with an event that has the link.
+ * Starts an export in the background. Returns the id of the task, which ends with an event that has the link.
  * @throws ApiError 400 `not_a_source`, `export_not_supported`, `account_connector_not_ready`, `invalid_reference`,
  * `destination_not_writable`, `unknown_stream`; 402 `feature_not_in_plan`.
  */
@@ -51,7 +51,7 @@ export async function orderExport(
   const row = await findAccountConnector(ctx, input.account_connector_id, false);
   if (row.connector_type !== 'source') throw badRequest('not_a_source', `"${row.name}" is a destination`);
   if (!findConnector('source', row.connector_name)) {
-    throw badRequest('export_not_supported', `There is no connector "${row.connector_name}" any more`);
+    throw badRequest('export_not_supported', `Connector "${row.connector_name}" is no longer available`);
   }
   refuseUnready(row);
   const request = input.request ?? ExportSourceMetadataRequest.parse({});
@@ -96,11 +96,11 @@ async function refuseDestination(ctx: Ctx, id: string): Promise<void> {
       ),
     );
   const field = 'destination_id';
-  if (!destination) throw badRequest('invalid_reference', 'destination_id names no destination', { field });
+  if (!destination) throw badRequest('invalid_reference', 'destination_id is not a destination of this account', { field });
   refuseUnready(destination);
   const modes = findConnector('destination', destination.connector_name)?.supported_destination_sync_modes ?? [];
   if (modes.includes('overwrite')) return;
-  throw badRequest('destination_not_writable', `"${destination.name}" takes no tables that replace one another`, {
+  throw badRequest('destination_not_writable', `"${destination.name}" does not support overwrite`, {
     field,
   });
 }

@@ -51,7 +51,7 @@ export async function login(ctx: Ctx, input: { account_connector_id: string }): 
 function refuseUnready(ctx: Ctx, row: AccountConnectorRow): void {
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   if (!connector) {
-    throw badRequest('login_not_supported', `There is no connector "${row.connector_name}" any more`);
+    throw badRequest('login_not_supported', `Connector "${row.connector_name}" is no longer available`);
   }
   const { lacks_credentials } = checkParameters(connector, {}, openParameters(ctx.deps, row));
   if (!lacks_credentials) return;

@@ -5,13 +5,13 @@ import type { Deps } from '../../deps.ts';
 import { secretsContext } from '../../connector-runtime/connector-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
 
-/** What stands for a secret in answers; sent back, it means "unchanged". */
+/** Replaces secrets in responses. Sent back, it means "unchanged". */
 export const MASK = '**********';
 
 export interface CheckedParameters {
-  /** All of them, opened. Never leaves the process. */
+  /** All parameters, decrypted. Never leaves the process. */
   all: Record<string, unknown>;
-  /** Nothing but credentials is missing: the connector can be kept, but not used yet. */
+  /** Only credentials are missing: the connector can be stored but not used yet. */
   lacks_credentials: boolean;
 }
 

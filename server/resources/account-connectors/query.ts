@@ -13,7 +13,7 @@ import { notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { connectorId } from '../../api/connector-id.ts';
 import { countRows } from '../../api/total-count.ts';
-import { ConnectorType, isId, Page } from '../../api/wire-types.ts';
+import { ConnectorType, isId, PageQuery } from '../../api/wire-types.ts';
 import type { AccountConnectorSchema } from './schema.ts';
 import { presentTunnel } from './tunnel.ts';
 
@@ -43,7 +43,7 @@ type AccountConnectorRecord = Awaited<ReturnType<typeof select>>[number];
 const ofAccount = (ctx: Ctx) =>
   and(eq(accountConnectors.account_id, ctx.principal.account_id), isNull(accountConnectors.deleted_at));
 
-export const AccountConnectorQuery = Page.extend({
+export const AccountConnectorQuery = PageQuery.extend({
   connector_type: ConnectorType.optional(),
   connector_name: z.string().optional(),
 });

@@ -47,15 +47,15 @@ export const AccountConnectorSchema = z
         host_key_fingerprint: z
           .string()
           .nullable()
-          .meta({ description: 'Of the SSH server; null until the first login, which notes the key that it shows.' }),
+          .meta({ description: 'Host key of the SSH server. Null until the first login, which stores the key.' }),
         refused_host_key_fingerprint: z.string().nullable().meta({
           description:
-            'Of another key that the SSH server showed at the last test, which was refused: set host_key_fingerprint to it if the change is right.',
+            'A different host key seen and rejected at the last test. Set host_key_fingerprint to it if the change is expected.',
         }),
       })
       .nullable(),
     connections_count: z.number(),
-    datasets: z.array(Dataset).meta({ description: 'Queries that a source offers as streams.' }),
+    datasets: z.array(Dataset).meta({ description: 'SQL queries that a source offers as streams.' }),
     last_tested_at: instant().nullable(),
     last_test: AccountConnectorTest.nullable(),
     catalog_status: z.enum(['never', 'pending', 'ready', 'failed']),
@@ -76,20 +76,20 @@ const tunnel = {
   host: text(1, 255).regex(/^[^/\\\s@]+$/, 'A host name or an address'),
   port: port(),
   username: text(1, 255),
-  encrypted_private_key: text(1, 20_000).meta({ description: 'As generate_ssh_key gave it.' }),
+  encrypted_private_key: text(1, 20_000).meta({ description: 'As returned by generate_ssh_key.' }),
   private_key: text(1, 20_000).meta({
-    description: 'A key of your own instead: PEM or OpenSSH, without a passphrase. Sealed at once, never shown.',
+    description: 'Your own key instead: PEM or OpenSSH, without a passphrase. Encrypted, never returned.',
   }),
   host_key_fingerprint: z
     .string()
-    .regex(/^SHA256:[A-Za-z0-9+/]{43}$/, 'SHA256: and 43 characters, as ssh-keygen -l shows it')
+    .regex(/^SHA256:[A-Za-z0-9+/]{43}$/, 'Must be SHA256: and 43 characters, as shown by ssh-keygen -l')
     .nullish()
     .meta({
       description:
-        'The only key of the SSH server that is taken. Left out: the one of the first login; null forgets that one, for a server whose key was changed.',
+        'The only accepted host key. Omitted: the key of the first login. Null clears it, for a server whose key has changed.',
     }),
-  public_key: text(1, 5000).nullish().meta({ description: 'Must belong to the private key, when it is given.' }),
-  fingerprint: text(1, 200).nullish().meta({ description: 'Follows from the key; what is sent has no effect.' }),
+  public_key: text(1, 5000).nullish().meta({ description: 'If given, must match the private key.' }),
+  fingerprint: text(1, 200).nullish().meta({ description: 'Derived from the key. Ignored in requests.' }),
 };
 
 const SshTunnelRequest = z
@@ -105,7 +105,7 @@ const SshTunnelRequest = z
 const SshTunnelUpdate = z
   .strictObject(tunnel)
   .partial()
-  .meta({ id: 'SshTunnelUpdate', description: 'What is left out stays; the mask as key means: unchanged.' });
+  .meta({ id: 'SshTunnelUpdate', description: 'Omitted keys stay unchanged. A masked key means unchanged.' });
 export type SshTunnelUpdate = z.infer<typeof SshTunnelUpdate>;
 
 const settings = {
@@ -115,14 +115,14 @@ const settings = {
   connector_id: text(1, 100),
   parameters: z.record(z.string(), z.unknown()).meta({
     description:
-      'By name as in the catalogue. In an update, what is left out stays as it is, and null goes back to the default.',
+      'Values by name, as in the catalog. In an update, omitted parameters stay unchanged and null resets to the default.',
   }),
   auth_method: text(1, 50),
   ssh_tunnel: SshTunnelRequest.nullable(),
   datasets: z.array(z.strictObject({ name: name(), sql: text(1, 100_000) })).max(500),
   credentials_expire_at: moment()
     .nullable()
-    .meta({ description: 'When the credentials end: `credentials_expiring` is written 14, 7 and 1 days before it.' }),
+    .meta({ description: 'When the credentials expire. `credentials_expiring` is emitted 14, 7 and 1 days before.' }),
   test_connection: z.boolean(),
   redirect_url: z
     .url({ protocol: /^https?$/ })
@@ -158,9 +158,9 @@ export const UpdateAccountConnectorRequest = z
   .strictObject({
     ...z.object(settings).partial().shape,
     ssh_tunnel: SshTunnelUpdate.nullable().optional(),
-    revision: z.int().optional().meta({ description: 'Refuses the change when there is another revision.' }),
+    revision: z.int().optional().meta({ description: 'The update is rejected if the current revision differs.' }),
   })
-  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .meta({
     id: 'UpdateAccountConnectorRequest',
     examples: [{ name: 'Shop, all rows' }, { parameters: { rows: 20000 } }],

@@ -5,7 +5,7 @@ import { connectorId } from '../../api/connector-id.ts';
 import type { CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
 
 /**
- * The connector that a create names.
+ * The connector named by a create request.
  * @throws ApiError 400 `unknown_connector`, `connector_type_mismatch`, `invalid_reference` (connector_id).
  */
 export function namedConnector(input: CreateAccountConnectorRequest): AnyConnector {
@@ -14,9 +14,9 @@ export function namedConnector(input: CreateAccountConnectorRequest): AnyConnect
   if (!connector) {
     const other = connector_type === 'source' ? 'destination' : 'source';
     if (findConnector(other as 'source', connector_name)) {
-      throw badRequest('connector_type_mismatch', `${connector_name} is a ${other} only`, { field: 'connector_type' });
+      throw badRequest('connector_type_mismatch', `${connector_name} is only available as a ${other}`, { field: 'connector_type' });
     }
-    throw badRequest('unknown_connector', `There is no connector "${connector_name}"`, { field: 'connector_name' });
+    throw badRequest('unknown_connector', `Unknown connector "${connector_name}"`, { field: 'connector_name' });
   }
   if (connector_id !== undefined && connector_id.toLowerCase() !== connectorId(connector)) {
     throw badRequest('invalid_reference', `connector_id is not the id of ${connector_type} ${connector_name}`, {
@@ -27,7 +27,7 @@ export function namedConnector(input: CreateAccountConnectorRequest): AnyConnect
 }
 
 /**
- * Refuses what this connector has no use for, rather than keep it without effect.
+ * Rejects settings that the connector does not support.
  * @throws ApiError 400 `invalid_parameter` with `field`.
  */
 export function refuseUnsupported(
@@ -37,16 +37,16 @@ export function refuseUnsupported(
   const refuse = (field: string, message: string) => badRequest('invalid_parameter', message, { field });
   const { auth_method, ssh_tunnel, datasets } = input;
   if (auth_method !== undefined && !connector.auth_methods.some((method) => method === auth_method)) {
-    throw refuse('auth_method', `${connector.name} knows ${connector.auth_methods.join(', ')}`);
+    throw refuse('auth_method', `${connector.name} supports ${connector.auth_methods.join(', ')}`);
   }
   if (ssh_tunnel && !connector.capabilities?.ssh_tunnel) {
-    throw refuse('ssh_tunnel', `${connector.name} has no SSH tunnel`);
+    throw refuse('ssh_tunnel', `${connector.name} does not support SSH tunnels`);
   }
   if (!datasets?.length) return;
   if (connector.type !== 'source' || !connector.capabilities?.datasets) {
-    throw refuse('datasets', `${connector.name} takes no datasets`);
+    throw refuse('datasets', `${connector.name} does not support datasets`);
   }
   const names = datasets.map(({ name }) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) throw refuse('datasets', `Two datasets are named "${twice}"`);
+  if (twice !== undefined) throw refuse('datasets', `Duplicate dataset name "${twice}"`);
 }

@@ -9,9 +9,9 @@ import { instant } from '../../api/wire-types.ts';
 
 export const GenerateSSHKeyResponse = z
   .object({
-    public_key: z.string().meta({ description: 'A line for `authorized_keys` of the jump host.' }),
+    public_key: z.string().meta({ description: 'A line for `authorized_keys` on the jump host.' }),
     encrypted_private_key: z.string().meta({
-      description: 'Send it back in `ssh_tunnel` of a create or update. It opens in this service and account only.',
+      description: 'Send it in `ssh_tunnel` of a create or update. It can only be decrypted by this service, for this account.',
     }),
     key_type: z.literal('ed25519'),
     fingerprint: z.string(),
@@ -21,7 +21,7 @@ export const GenerateSSHKeyResponse = z
 export type GenerateSSHKeyResponse = z.infer<typeof GenerateSSHKeyResponse>;
 
 /**
- * Makes a key pair and keeps nothing of it. A plan without tunnels has no use for one.
+ * Generates a key pair without storing it.
  * @throws ApiError 402 `feature_not_in_plan`
  */
 export async function generateAccountSshKey(ctx: Ctx): Promise<GenerateSSHKeyResponse> {
@@ -38,7 +38,7 @@ export async function generateAccountSshKey(ctx: Ctx): Promise<GenerateSSHKeyRes
 
 type Caller = Pick<Ctx, 'deps' | 'principal'>;
 
-/** What may be told of a sealed key. @throws ApiError 400 `invalid_ssh_key` */
+/** The public part of a sealed key. @throws ApiError 400 `invalid_ssh_key` */
 export function describeSshKey({ deps, principal }: Caller, blob: string): SshPublicKey {
   try {
     const { public_key, fingerprint } = openSshKey(deps, principal.account_id, blob);
@@ -60,7 +60,7 @@ export function sealOwnSshKey({ deps, principal }: Caller, private_key: string):
   } catch {
     throw refusal(
       'private_key',
-      'private_key is no private key that can be read: PEM or OpenSSH, without a passphrase',
+      'private_key cannot be read. It must be PEM or OpenSSH, without a passphrase',
     );
   }
   return sealSshKey(deps, principal.account_id, private_key);

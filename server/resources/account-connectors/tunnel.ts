@@ -22,7 +22,7 @@ export function tunnelAfter(
   const encrypted_private_key = keyAfter(ctx, given, current);
   const { public_key, fingerprint } = describeSshKey(ctx, encrypted_private_key);
   if (given.public_key != null && given.public_key.trim() !== public_key) {
-    throw badRequest('invalid_ssh_key', 'public_key does not belong to the private key', {
+    throw badRequest('invalid_ssh_key', 'public_key does not match the private key', {
       field: 'ssh_tunnel.public_key',
     });
   }
@@ -47,7 +47,7 @@ function keyAfter(ctx: Caller, given: SshTunnelUpdate, current: StoredTunnel | n
   const sealed = given.encrypted_private_key === MASK ? undefined : given.encrypted_private_key;
   const own = given.private_key === MASK ? undefined : given.private_key;
   if (sealed !== undefined && own !== undefined) {
-    throw badRequest('invalid_ssh_key', 'Either encrypted_private_key or private_key', {
+    throw badRequest('invalid_ssh_key', 'Only one of encrypted_private_key and private_key is allowed', {
       field: 'ssh_tunnel.private_key',
     });
   }
@@ -56,10 +56,10 @@ function keyAfter(ctx: Caller, given: SshTunnelUpdate, current: StoredTunnel | n
 }
 
 function missing(name: string): never {
-  throw badRequest('missing_parameter', `The tunnel has no ${name}`, { field: `ssh_tunnel.${name}` });
+  throw badRequest('missing_parameter', `ssh_tunnel requires ${name}`, { field: `ssh_tunnel.${name}` });
 }
 
-/** What answers show of a tunnel. */
+/** A tunnel in its wire form. */
 export function presentTunnel(stored: Record<string, unknown> | null): AccountConnectorSchema['ssh_tunnel'] {
   if (!stored) return null;
   const {

@@ -24,8 +24,8 @@ type Changes = Partial<AccountConnectorRow>;
 const UNTOLD = ['secrets', 'status', 'announced_days'];
 
 /**
- * Changes a source or destination. Another host or other credentials bring a new test (`test_connection`), which runs
- * before the transaction; whoever changed the row meanwhile wins, and this caller hears `stale_revision`.
+ * Updates a source or destination. A changed host or credentials are tested (`test_connection`) before the transaction.
+ * If the row was changed in the meantime, the update fails with `stale_revision`.
  */
 export async function updateAccountConnector(
   ctx: Ctx,
@@ -35,7 +35,7 @@ export async function updateAccountConnector(
   requirePermission(ctx, `${row.connector_type}s.update`);
   refuseStaleOrImmutable(row, input);
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
-  if (!connector) throw badRequest('unknown_connector', `There is no connector "${row.connector_name}" any more`);
+  if (!connector) throw badRequest('unknown_connector', `Connector "${row.connector_name}" is no longer available`);
   await checkOwnSshKey(ctx, input.ssh_tunnel);
   const { changes, retest } = changesOf(ctx, { row, connector, input });
   refuseUnsupported(connector, input);
@@ -65,7 +65,7 @@ function refuseStaleOrImmutable(row: AccountConnectorRow, input: UpdateAccountCo
 }
 
 const stale = (revision: number | null) =>
-  badRequest('stale_revision', 'The source or destination was changed meanwhile', { revision });
+  badRequest('stale_revision', 'The source or destination was changed in the meantime', { revision });
 
 function changesOf(
   ctx: Ctx,
@@ -89,7 +89,7 @@ function changesOf(
   const same = Bun.deepEquals(before, known);
   if (!same) Object.assign(changes, sealParameters(ctx.deps, connector, { row, all }));
   const retest = tunnelled || (!same && sensitiveChange(connector, before, all));
-  // Of new credentials nobody has said yet when they end.
+  // The expiry of new credentials is unknown.
   if (retest && !same && input.credentials_expire_at === undefined) Object.assign(changes, expiryChange(row, null));
   if (retest)
     Object.assign(changes, { status: lacks_credentials ? 'pending_auth' : 'pending_test', failure_streak: 0 });
@@ -99,7 +99,7 @@ function changesOf(
 const expiryChange = (row: AccountConnectorRow, credentials_expire_at: string | null): Changes =>
   credentials_expire_at === row.credentials_expire_at ? {} : { credentials_expire_at, announced_days: [] };
 
-/** A run would go on with one half against the old place and one against the new. */
+/** A run in progress would continue partly with the old settings and partly with the new ones. */
 async function refuseWhileRunning(ctx: Ctx, row: AccountConnectorRow): Promise<void> {
   const live = await ctx.db
     .select({ id: connectionRuns.id })
@@ -113,7 +113,7 @@ async function refuseWhileRunning(ctx: Ctx, row: AccountConnectorRow): Promise<v
       ),
     );
   if (live.length === 0) return;
-  throw badRequest('run_active', 'Host and credentials cannot be changed while a run uses them', {
+  throw badRequest('run_active', 'Host and credentials cannot be changed during a run', {
     connection_run_ids: live.map((run) => run.id),
   });
 }

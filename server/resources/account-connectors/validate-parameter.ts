@@ -17,8 +17,8 @@ import { unknownReference } from './stream-reference.ts';
 import type { Finding, ValidationRequest, ValidationResult } from './validation-schema.ts';
 
 /**
- * Tells whether a parameter could have a value: by its own rules, and where that can tell more by the connector's real
- * check with the value in place. Nothing is stored.
+ * Validates a parameter value by the parameter's own rules and, where that can find more, by the connector's check with
+ * the value in place. Nothing is stored.
  * @throws ApiError 400 `unknown_parameter`, `invalid_reference`, with `field`.
  */
 export async function validateParameter(
@@ -31,7 +31,7 @@ export async function validateParameter(
   const unknown = await unknownReference(ctx, { ...input, account_connector_id: row.id });
   if (unknown) {
     const field = `${unknown}_id`;
-    throw badRequest('invalid_reference', `${field} names nothing that uses "${row.name}"`, { field });
+    throw badRequest('invalid_reference', `${field} does not refer to anything that uses "${row.name}"`, { field });
   }
   const { connector, parameter } = namedParameter(row, input);
   const given = { ...input.parameters, [parameter.name]: input.value };
@@ -40,7 +40,7 @@ export async function validateParameter(
   const problems = 'problems' in parsed ? parsed.problems : [];
   const own = problems.filter((problem) => problem.parameter === parameter.name);
   const result = { errors: own.map(finding), warnings: problems.filter((one) => !own.includes(one)).map(finding) };
-  const remote = 'config' in parsed && asksTheOtherSide(parameter);
+  const remote = 'config' in parsed && needsRemoteCheck(parameter);
   if (remote) {
     const sealed = sealParameters(ctx.deps, connector, { row, all: parsed.config });
     result.errors.push(...(await remoteErrors(ctx, { ...row, ...sealed })));
@@ -69,7 +69,7 @@ function namedParameter(row: AccountConnectorRow, input: ValidationRequest) {
 }
 
 /** The check depends on where the connector goes and as whom, not on how it goes about it. */
-const asksTheOtherSide = ({ group, validates_remotely }: ConnectorParameter) =>
+const needsRemoteCheck = ({ group, validates_remotely }: ConnectorParameter) =>
   validates_remotely || group === 'connection' || group === 'authentication';
 
 const finding = ({ code, message }: ParameterProblem): Finding => ({ code, message });

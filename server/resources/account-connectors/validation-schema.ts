@@ -4,11 +4,11 @@ import { idInBody, text } from '../../api/wire-types.ts';
 export const ValidationRequest = z
   .strictObject({
     parameter_name: text(1, 255),
-    value: z.unknown().meta({ description: 'Any JSON value; the mask of a secret stands for the stored one.' }),
+    value: z.unknown().meta({ description: 'Any JSON value. The mask of a secret stands for the stored value.' }),
     parameters: z
       .record(z.string(), z.unknown())
       .nullish()
-      .meta({ description: 'Values of the other fields of the form, over the stored ones.' }),
+      .meta({ description: 'Values of other parameters, which override the stored ones.' }),
     connection_id: idInBody().nullish(),
     stream_id: idInBody().nullish(),
   })
@@ -24,8 +24,8 @@ export const ValidationResult = z
     parameter_name: z.string(),
     errors: z.array(Finding),
     warnings: z.array(Finding),
-    normalized_value: z.unknown().meta({ description: 'The value as it would be stored; null when it is not valid.' }),
-    checked_remotely: z.boolean().meta({ description: 'The other side was asked with this value.' }),
+    normalized_value: z.unknown().meta({ description: 'The value as it would be stored. Null when invalid.' }),
+    checked_remotely: z.boolean().meta({ description: 'Whether the value was checked against the remote system.' }),
     duration_ms: z.number(),
   })
   .meta({ id: 'ValidationResult' });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { read, write } from '../../api/procedure.ts';
 import { getCase, listCases, updateCase } from './cases.ts';
-import { CaseQuery, CaseSchema, CaseStatus, ChatChannel } from './cases-schema.ts';
+import { CaseQuery, CaseSchema, CaseStatus, ChatChannelSchema } from './cases-schema.ts';
 import { listChatChannels } from './chat-channels.ts';
 
 /** Part of the automation router. */
@@ -45,6 +45,6 @@ export const caseProcedures = {
         errors: [400],
       }),
     )
-    .output(z.array(ChatChannel))
+    .output(z.array(ChatChannelSchema))
     .query(({ ctx, input }) => listChatChannels(ctx, input)),
 };

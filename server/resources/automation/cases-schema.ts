@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { instant, Page, UserReference } from '../../api/wire-types.ts';
+import { instant, PageQuery, UserReference } from '../../api/wire-types.ts';
 import { EventSchema, Severity } from './events-schema.ts';
 
 export const CaseStatus = z.enum(['open', 'acknowledged', 'resolved', 'suppressed']).meta({ id: 'CaseStatus' });
@@ -25,7 +25,7 @@ const CaseDelivery = z
     action_index: z.number(),
     type: z.string(),
     reason: z.string().meta({
-      description: 'opened, reopened, raised, joined, repeated, summary or resolved: what became of the case.',
+      description: 'What happened to the case: opened, reopened, raised, joined, repeated, summary or resolved.',
     }),
     status: z.enum(['pending', 'retrying', 'delivered', 'failed', 'suppressed', 'cancelled']),
     attempts: z.number(),
@@ -41,7 +41,7 @@ export const CaseSchema = z
   .object({
     id: z.string(),
     account_id: z.string(),
-    number: z.number().meta({ description: 'Counts up within the account.' }),
+    number: z.number().meta({ description: 'Sequential within the account.' }),
     title: z.string(),
     status: CaseStatus,
     severity: Severity,
@@ -74,14 +74,14 @@ export const CaseSchema = z
   .meta({ id: 'CaseSchema' });
 export type CaseSchema = z.infer<typeof CaseSchema>;
 
-export const CaseQuery = Page.extend({
+export const CaseQuery = PageQuery.extend({
   status: CaseStatus.optional().meta({ description: 'Only cases in this state.' }),
   severity: Severity.optional(),
   trigger_id: z.string().optional().meta({ description: 'Only cases of this trigger.' }),
 });
 export type CaseQuery = z.infer<typeof CaseQuery>;
 
-export const ChatChannel = z
+export const ChatChannelSchema = z
   .object({
     id: z.string(),
     name: z.string(),
@@ -91,4 +91,4 @@ export const ChatChannel = z
     member_count: z.number().nullable(),
   })
   .meta({ id: 'ChatChannel' });
-export type ChatChannel = z.infer<typeof ChatChannel>;
+export type ChatChannelSchema = z.infer<typeof ChatChannelSchema>;

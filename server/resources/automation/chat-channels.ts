@@ -4,7 +4,7 @@ import { chatChannels } from '../../connector-runtime/chat-channels.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
-import type { ChatChannel } from './cases-schema.ts';
+import type { ChatChannelSchema } from './cases-schema.ts';
 
 /**
  * The channels of a chat connector, by name.
@@ -13,7 +13,7 @@ import type { ChatChannel } from './cases-schema.ts';
 export async function listChatChannels(
   ctx: Ctx,
   { account_connector_id }: { account_connector_id: string },
-): Promise<ChatChannel[]> {
+): Promise<ChatChannelSchema[]> {
   const [row] = isId(account_connector_id)
     ? await ctx.db
         .select()

@@ -17,25 +17,25 @@ export const EvaluateRequest = z
       .meta({ description: 'Variables of an event, such as `{"event": "connection_failed", "retry_count": 3}`.' }),
     event_id: z.string().optional().meta({ description: 'A stored event.' }),
     event_type: EventType.optional().meta({
-      description: 'The sample of this kind; with `limit` stored events of it.',
+      description: 'Tests against a sample event of this kind, or with `limit` against stored events of it.',
     }),
     limit: z
       .int()
       .min(1)
       .max(MAX_EVENTS)
       .optional()
-      .meta({ description: 'Tests against that many of the newest stored events.' }),
+      .meta({ description: 'Tests against this many of the newest stored events.' }),
   })
   .refine((body) => (body.rule === undefined) !== (body.condition === undefined), {
-    message: 'Exactly one of rule and condition is needed',
+    message: 'Exactly one of rule and condition is required',
     path: ['rule'],
   })
   .refine((body) => [body.event, body.event_id, body.event_type].filter((one) => one !== undefined).length <= 1, {
-    message: 'Only one of event, event_id and event_type is taken',
+    message: 'Only one of event, event_id and event_type is allowed',
     path: ['event'],
   })
   .refine((body) => body.limit === undefined || (body.event === undefined && body.event_id === undefined), {
-    message: 'limit is for stored events',
+    message: 'limit applies to stored events only',
     path: ['limit'],
   })
   .meta({
@@ -54,7 +54,7 @@ export const RulePosition = z
   .object({
     line: z.number().meta({ description: 'From 1.' }),
     column: z.number().meta({ description: 'From 1.' }),
-    offset: z.number().meta({ description: 'Characters before it, from 0.' }),
+    offset: z.number().meta({ description: 'Offset in characters, from 0.' }),
   })
   .meta({ id: 'RulePosition' });
 
@@ -64,19 +64,19 @@ export const EvaluateResponse = z
     result: z
       .boolean()
       .nullable()
-      .meta({ description: 'Of several events: whether any matched. Null when none was evaluated.' }),
+      .meta({ description: 'For several events, whether any matched. Null when none was evaluated.' }),
     result_type: z.string().nullable(),
     error: z
       .object({ code: z.enum(RULE_ERROR_CODES), message: z.string(), position: RulePosition.nullable() })
       .nullable(),
     normalized_rule: z.string().nullable().meta({ description: 'The rule as it would be stored.' }),
-    matched_kinds: z.array(z.string()).nullable().meta({ description: 'Kinds of event that it can match; null: any.' }),
+    matched_kinds: z.array(z.string()).nullable().meta({ description: 'Kinds of event that the rule can match. Null: any.' }),
     variables_used: z.array(z.string()),
     functions_used: z.array(z.string()),
     unknown_variables: z.array(z.string()),
     matched_event_ids: z.array(z.string()).nullable().meta({ description: 'Of stored events, newest first.' }),
     evaluated_count: z.number(),
-    duration_ms: z.number().meta({ description: 'Time that the evaluations took.' }),
+    duration_ms: z.number().meta({ description: 'Duration of the evaluations.' }),
     warnings: z.array(z.string()),
   })
   .meta({ id: 'EvaluateResponse' });

@@ -89,7 +89,7 @@ function run(rule: CompiledRule, tested: TestedEvent[]) {
     duration_ms: Math.round(duration * 1000) / 1000,
     warnings: [
       ...warningsOf(rule),
-      ...(failures > 0 ? [`The evaluation failed for ${failures} of ${tested.length} events`] : []),
+      ...(failures > 0 ? [`Evaluation failed for ${failures} of ${tested.length} events`] : []),
     ],
   };
 }
@@ -97,11 +97,11 @@ function run(rule: CompiledRule, tested: TestedEvent[]) {
 const tell = ({ code, message, position }: RuleError) => ({ code, message, position });
 
 function warningsOf(rule: CompiledRule): string[] {
-  const warnings = rule.unknown_kinds.map(({ kind }) => `There is no event "${kind}": it can never match`);
-  if (rule.kinds === null) warnings.push('The rule names no kind of event and is evaluated for every event');
+  const warnings = rule.unknown_kinds.map(({ kind }) => `Unknown event kind "${kind}" can never match`);
+  if (rule.kinds === null) warnings.push('The rule does not name an event kind and is evaluated for every event');
   else if (rule.kinds.length === 0) warnings.push('The rule can never match');
   for (const name of rule.variables.filter(isStatistic)) {
-    warnings.push(`${name} is null until the connection has run often enough, and a comparison with null is no match`);
+    warnings.push(`${name} is null until the connection has enough runs, and comparisons with null do not match`);
   }
   return warnings;
 }

@@ -42,7 +42,7 @@ export const EventSchema = z
     summary: z.string(),
     payload: z
       .record(z.string(), z.unknown())
-      .meta({ description: 'Every variable that a rule on this kind may name, null where the event has none.' }),
+      .meta({ description: 'All variables that rules on this kind can use. Null where the event has no value.' }),
     matched_trigger_ids: z.array(z.string()),
     case_ids: z.array(z.string()),
     processing_status: z.enum(['received', 'evaluating', 'processed', 'failed']),
@@ -52,8 +52,8 @@ export const EventSchema = z
 export type EventSchema = z.infer<typeof EventSchema>;
 
 export const EventQuery = z.object({
-  limit: z.int().min(1).max(1000).default(100).meta({ description: 'Events to answer with.' }),
-  offset: z.int().min(0).max(100_000).default(0).meta({ description: 'Events to leave out at the start.' }),
+  limit: z.int().min(1).max(1000).default(100).meta({ description: 'Maximum number of events.' }),
+  offset: z.int().min(0).max(100_000).default(0).meta({ description: 'Number of events to skip.' }),
   event: EventType.optional().meta({ description: 'Only events of this kind.' }),
   category: EventCategory.optional(),
   severity: Severity.optional(),

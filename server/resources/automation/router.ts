@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { act, read, router, write } from '../../api/procedure.ts';
 import { rpcInput } from '../../api/rpc-input.ts';
-import { Page } from '../../api/wire-types.ts';
+import { PageQuery } from '../../api/wire-types.ts';
 import { caseProcedures } from './cases-router.ts';
 import { evaluateAutomatorRule } from './evaluate.ts';
 import { EvaluateRequest, EvaluateResponse } from './evaluate-schema.ts';
@@ -13,8 +13,8 @@ import { getTrigger, listTriggers } from './triggers-query.ts';
 import { CreateTriggerRequest, TriggerSchema, UpdateTriggerRequest } from './triggers-schema.ts';
 import { createTrigger, deleteTrigger, updateTrigger } from './triggers-write.ts';
 
-const TriggerQuery = Page.extend({
-  include_system: z.boolean().default(false).meta({ description: 'Also the triggers that every account has.' }),
+const TriggerQuery = PageQuery.extend({
+  include_system: z.boolean().default(false).meta({ description: 'Include the built-in triggers.' }),
 });
 
 export const automationRouter = router({

@@ -3,7 +3,7 @@ import { type TriggerRow, triggers, users } from '../../../db/schema/index.ts';
 import { caseSettings } from '../../automation/triggers/trigger-index.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { isId, type Page } from '../../api/wire-types.ts';
+import { isId, type PageQuery } from '../../api/wire-types.ts';
 import type { TriggerSchema } from './triggers-schema.ts';
 
 const open_cases_count = sql<number>`(select count(*)::int from cases c
@@ -26,7 +26,7 @@ const owned = (ctx: Ctx, trigger_id: string) =>
   and(eq(triggers.id, trigger_id), eq(triggers.account_id, ctx.principal.account_id), isNull(triggers.deleted_at));
 
 /** The account's triggers, newest first; those of the system only when asked for. */
-export async function listTriggers(ctx: Ctx, query: Page & { include_system: boolean }): Promise<TriggerSchema[]> {
+export async function listTriggers(ctx: Ctx, query: PageQuery & { include_system: boolean }): Promise<TriggerSchema[]> {
   const where = and(
     eq(triggers.account_id, ctx.principal.account_id),
     isNull(triggers.deleted_at),

@@ -8,7 +8,7 @@ import { VARIABLES } from '../../events/variables.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { CreateTriggerRequest } from './triggers-schema.ts';
 
-const LEAST_WAIT_SECONDS = 60;
+const MIN_WAIT_SECONDS = 60;
 
 /** The rule in a request, checked. @throws ApiError 400 `invalid_rule` with `field`, `rule_error` and `position` */
 export function checkRule(source: string, field: string): CompiledRule {
@@ -56,7 +56,7 @@ export function ruleColumns(given: {
 export function checkGroupBy(group_by: string[] | undefined, matched_kinds: string[] | null): string[] {
   const unknown = group_by?.find((name) => !Object.hasOwn(VARIABLES, name));
   if (unknown === undefined) return group_by ? [...new Set(group_by)] : defaultGroupBy(matched_kinds);
-  throw badRequest('invalid_group_by', `There is no variable ${unknown}`, { field: 'group_by' });
+  throw badRequest('invalid_group_by', `Unknown variable ${unknown}`, { field: 'group_by' });
 }
 
 /** The rule of what a proactive trigger waits for. */
@@ -70,17 +70,17 @@ export function expectColumn(expect: CreateTriggerRequest['expect']): string | n
   return checkRule(source, 'expect').normalized;
 }
 
-/** A kind of event by itself is no rule, but what it means is plain. */
+/** Accepts the name of an event kind in place of a rule. */
 const textSource = (text: string) => (matchesAnyKind(text) ? kindsSource([text]) : text);
 
 /** @throws ApiError 400 `missing_expect`, `within_too_short` */
 export function checkPosture(trigger: Pick<TriggerRow, 'posture' | 'expect' | 'within_seconds'>): void {
   if (trigger.posture !== 'proactive') return;
   if (trigger.expect === null) {
-    throw badRequest('missing_expect', 'A proactive trigger must say what it expects', { field: 'expect' });
+    throw badRequest('missing_expect', 'A proactive trigger requires expect', { field: 'expect' });
   }
-  if (trigger.within_seconds < LEAST_WAIT_SECONDS) {
-    const message = `A proactive trigger waits ${LEAST_WAIT_SECONDS} seconds at least`;
+  if (trigger.within_seconds < MIN_WAIT_SECONDS) {
+    const message = `within_seconds of a proactive trigger must be at least ${MIN_WAIT_SECONDS}`;
     throw badRequest('within_too_short', message, { field: 'within_seconds' });
   }
 }

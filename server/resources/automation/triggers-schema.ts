@@ -12,39 +12,38 @@ const DAY_SECONDS = 86_400;
 
 const eventTypes = () =>
   z
-    .array(text(1, 100).refine(matchesAnyKind, 'There is no such kind of event'))
+    .array(text(1, 100).refine(matchesAnyKind, 'Unknown event kind'))
     .min(1)
     .max(100)
     .nullable()
-    .meta({ description: 'Kinds of event to look at at all, `connection_*` for several; beside what the rule says.' });
+    .meta({ description: 'Limits the trigger to these kinds of event, in addition to the rule. `connection_*` matches several.' });
 
-/** What is awaited by a proactive trigger. */
 const Expectation = z
   .union([
     rule(),
-    z.array(text(1, 100).refine(matchesAnyKind, 'There is no such kind of event')).min(1).max(100),
+    z.array(text(1, 100).refine(matchesAnyKind, 'Unknown event kind')).min(1).max(100),
     RuleCondition,
   ])
-  .meta({ description: 'The event that must come in time: a rule, a condition, or kinds of event.' });
+  .meta({ description: 'The event expected in time: a rule, a condition, or kinds of event.' });
 
 const caseSettings = {
-  open: z.boolean().meta({ description: 'Whether firings open cases; default true.' }),
+  open: z.boolean().meta({ description: 'Whether firings open cases. Default: true.' }),
   resolve_rule: rule().nullable().meta({ description: 'Resolves the case of the same group.' }),
   auto_resolve: z.boolean().meta({
-    description: 'Without resolve_rule: the recovery that belongs to the event resolves the case; default true.',
+    description: 'Without resolve_rule, the matching recovery event resolves the case. Default: true.',
   }),
   reopen_window_seconds: z
     .int()
     .min(0)
     .max(30 * DAY_SECONDS)
     .meta({ description: 'Default 86400.' }),
-  notify_on_resolve: z.boolean().meta({ description: 'Runs the actions on resolution too; default false.' }),
+  notify_on_resolve: z.boolean().meta({ description: 'Also run the actions when the case is resolved. Default: false.' }),
   notify_every: z.int().min(1).max(10_000).nullable().meta({
-    description: 'Runs the actions at every so many further events of an open case as well.',
+    description: 'Also run the actions at every n-th event of an open case.',
   }),
 };
 
-/** What is absent has its default in a new trigger, and stays as it is in another. */
+/** Omitted keys get their default in a new trigger and stay unchanged in an existing one. */
 const TriggerCaseRequest = z.strictObject(z.object(caseSettings).partial().shape).meta({ id: 'TriggerCaseRequest' });
 
 const settings = {
@@ -68,14 +67,14 @@ const settings = {
 export const CreateTriggerRequest = z
   .strictObject({ ...z.object(settings).partial().shape, name: settings.name, actions: settings.actions })
   .refine((body) => (body.rule === undefined) !== (body.condition === undefined), {
-    message: 'Exactly one of rule and condition is needed',
+    message: 'Exactly one of rule and condition is required',
     path: ['rule'],
   })
   .meta({
     id: 'CreateTriggerRequest',
     examples: [
       {
-        name: 'Stop what keeps failing',
+        name: 'Pause failing connections',
         rule: 'event == "connection_failed" && retry_count > 3',
         actions: [{ type: 'pause_connection' }],
       },
@@ -86,10 +85,10 @@ export type CreateTriggerRequest = z.infer<typeof CreateTriggerRequest>;
 export const UpdateTriggerRequest = z
   .strictObject(z.object(settings).partial().shape)
   .refine((body) => body.rule === undefined || body.condition === undefined, {
-    message: 'Only one of rule and condition is taken',
+    message: 'Only one of rule and condition is allowed',
     path: ['rule'],
   })
-  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .meta({ id: 'UpdateTriggerRequest', examples: [{ enabled: false }, { threshold: 3, within_seconds: 3600 }] });
 export type UpdateTriggerRequest = z.infer<typeof UpdateTriggerRequest>;
 
@@ -99,18 +98,18 @@ export const TriggerSchema = z
     account_id: z.string(),
     name: z.string(),
     description: z.string().nullable(),
-    rule: z.string().nullable().meta({ description: 'As it was written; null when there is a condition.' }),
-    condition: z.unknown().meta({ description: 'The condition as it was given; null when there is a rule.' }),
+    rule: z.string().nullable().meta({ description: 'As given. Null when there is a condition.' }),
+    condition: z.unknown().meta({ description: 'As given. Null when there is a rule.' }),
     normalized_rule: z.string().meta({ description: 'The rule as it is evaluated.' }),
     actions: z.array(z.record(z.string(), z.unknown())).meta({ description: 'As given; secrets are masked.' }),
     enabled: z.boolean(),
     event_types: z.array(z.string()).nullable(),
-    matched_kinds: z.array(z.string()).nullable().meta({ description: 'Kinds of event that can match; null: any.' }),
+    matched_kinds: z.array(z.string()).nullable().meta({ description: 'Kinds of event that can match. Null: any.' }),
     severity: z.string(),
     threshold: z.number(),
     within_seconds: z.number(),
     posture: z.enum(['reactive', 'proactive']),
-    expect: z.string().nullable().meta({ description: 'As a rule.' }),
+    expect: z.string().nullable().meta({ description: 'The expected event, as a rule.' }),
     group_by: z.array(z.string()),
     cooldown_seconds: z.number(),
     case: z.object({

@@ -37,7 +37,7 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
     created_by: ctx.principal.user_id,
   };
   checkPosture(values);
-  // Asks chats for their channels: no transaction waits for that.
+  // Outside of the transaction: it lists chat channels over the network.
   await validateActions(ctx, input.actions);
   await refuseLoops(ctx.db, input.actions, values);
   const sealed = sealActions(ctx.deps.secrets, { trigger: identity, actions: input.actions, before: null });
@@ -124,7 +124,7 @@ function refuseSystemFields(input: UpdateTriggerRequest): void {
   const [field] =
     Object.entries(input).find(([key, value]) => value !== undefined && key !== 'enabled' && key !== 'actions') ?? [];
   if (field === undefined) return;
-  throw badRequest('system_trigger_field', 'Of a system trigger only enabled and actions can be changed', { field });
+  throw badRequest('system_trigger_field', 'Only enabled and actions of a system trigger can be changed', { field });
 }
 
 export async function deleteTrigger(ctx: Ctx, input: { trigger_id: string }): Promise<void> {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PLAN_FEATURES, PLANS } from '../../pipeline/billing-plans.ts';
-import { count, day, instant, Page } from '../../api/wire-types.ts';
+import { count, day, instant, PageQuery } from '../../api/wire-types.ts';
 import { AggregateUsageDateRange } from '../../api/usage-range.ts';
 
 const date = () => z.string().meta({ format: 'date' });
@@ -97,7 +97,7 @@ export const AggregatedUsageSchema = z
   .meta({ id: 'AggregatedUsageSchema' });
 export type AggregatedUsageSchema = z.infer<typeof AggregatedUsageSchema>;
 
-export const UsageDays = Page.extend({
+export const UsageDays = PageQuery.extend({
   start_date: day().meta({ description: 'First UTC day.' }),
   end_date: day().meta({ description: 'Last UTC day, inclusive; 400 days at most.' }),
 });

@@ -49,7 +49,7 @@ export async function withCopiedFields(
 async function readFields(ctx: Ctx, id: string, sides: Sides): Promise<Map<string, Copied>> {
   const field = 'copy_field_mapping_from_connection_id';
   const refuse = () =>
-    badRequest('invalid_reference', `${field} names no connection between the same two connectors`, { field });
+    badRequest('invalid_reference', `${field} is not a connection between the same two connectors`, { field });
   const model = await findConnection(ctx, id).catch((error: unknown) => {
     throw error instanceof ApiError ? refuse() : error;
   });

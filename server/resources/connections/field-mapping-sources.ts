@@ -23,7 +23,7 @@ export const FieldMappingSourceConnectionSchema = z
     stream_count: z.number(),
     mapped_stream_count: z.number(),
     mapped_field_count: z.number(),
-    matching_stream_names: z.array(z.string()).meta({ description: 'Mapped streams that this connection has too.' }),
+    matching_stream_names: z.array(z.string()).meta({ description: 'Mapped streams that this connection also has.' }),
     is_same_source: z.boolean(),
     updated_at: instant(),
   })

@@ -4,12 +4,12 @@ import { z } from 'zod';
 import { connections } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { countRows } from '../../api/total-count.ts';
-import { isId, Page } from '../../api/wire-types.ts';
+import { isId, PageQuery } from '../../api/wire-types.ts';
 import { presentConnection } from './present.ts';
 import { ofAccount, selectConnections } from './query.ts';
 import { type ConnectionSchema, ConnectionStatus } from './schema.ts';
 
-export const ConnectionQuery = Page.extend({
+export const ConnectionQuery = PageQuery.extend({
   status: z.array(ConnectionStatus).max(10).optional().meta({ description: 'One or more; repeat the parameter.' }),
   source_id: z.string().optional().meta({ description: 'Only connections from this source.' }),
   destination_id: z.string().optional().meta({ description: 'Only connections to this destination.' }),

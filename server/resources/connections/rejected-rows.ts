@@ -8,7 +8,7 @@ export function refuseUnkeptRejects(
   destination: AnyDestination,
 ): void {
   if (rejected_rows_policy !== 'keep' || destination.keeps_rejects) return;
-  throw badRequest('rejected_rows_unsupported', `${destination.name} does not keep rows that it cannot take`, {
+  throw badRequest('rejected_rows_unsupported', `${destination.name} does not support keeping rejected rows`, {
     field: 'rejected_rows_policy',
   });
 }

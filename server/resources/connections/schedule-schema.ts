@@ -11,7 +11,7 @@ const fields = {
   cron_expression: text(1, 200)
     .trim()
     .nullable()
-    .meta({ description: 'Unix cron of five fields; no Quartz, no seconds.' }),
+    .meta({ description: 'Five-field Unix cron expression, without seconds (not Quartz).' }),
   timezone: timeZone(),
   time_of_day: z
     .string()
@@ -45,7 +45,7 @@ export const ConnectionSchedule = z
     description: z.string(),
     next_runs: z
       .array(instant())
-      .meta({ description: 'The next five ticks; none while the connection is not active.' }),
+      .meta({ description: 'The next five scheduled runs. Empty unless the connection is active.' }),
   })
   .meta({ id: 'ConnectionSchedule' });
 export type ConnectionSchedule = z.infer<typeof ConnectionSchedule>;

@@ -10,7 +10,7 @@ export const SchemaChangesQuery = z.strictObject({ connection_id: idInBody() });
 export const ReviewSchemaChanges = z.strictObject({
   connection_id: idInBody(),
   decision: z.enum(['accept', 'ignore']).meta({
-    description: '`accept` takes over what can be taken over; `ignore` goes on without it.',
+    description: '`accept` applies the changes that can be applied; `ignore` continues without them.',
   }),
 });
 

@@ -127,24 +127,24 @@ export type CreateConnectionRequest = z.infer<typeof CreateConnectionRequest>;
 export const UpdateConnectionRequest = z
   .strictObject({
     ...z.object(settings).partial().shape,
-    source_id: idInBody().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
-    destination_id: idInBody().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
+    source_id: idInBody().optional().meta({ description: 'Immutable: only the current value is accepted.' }),
+    destination_id: idInBody().optional().meta({ description: 'Immutable: only the current value is accepted.' }),
     streams_mode: z.enum(['merge', 'replace']).optional().meta({
       description: '`merge` (default) changes the named streams only, `replace` deselects the ones not named.',
     }),
     stop_active_run: z
       .boolean()
       .optional()
-      .meta({ description: 'With status=paused: stops the run that is going on.' }),
-    revision: z.int().optional().meta({ description: 'Refuses the change when the connection has another revision.' }),
+      .meta({ description: 'With status=paused, also stops the active run.' }),
+    revision: z.int().optional().meta({ description: 'The update is rejected if the current revision differs.' }),
     reset_cursor: z
       .array(z.strictObject({ stream_id: idInBody(), value: text(1, 1000).nullable() }))
       .min(1)
       .max(10_000)
       .optional()
-      .meta({ description: 'Moves cursors; null lets the next run start from the beginning.' }),
+      .meta({ description: 'Sets cursors. With null, the next run starts from the beginning.' }),
   })
-  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .refine((body) => !body.stop_active_run || body.status === 'paused', {
     path: ['stop_active_run'],
     error: 'Only with status=paused',

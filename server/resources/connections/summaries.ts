@@ -34,7 +34,7 @@ export const ConnectionSummary = z.object({
   next_run_at: shape.next_run_at,
   consecutive_failures: shape.consecutive_failures,
   last_run: shape.last_run,
-  recent_runs: z.array(StripRun).meta({ description: 'The last 16 at the most, the newest last.' }),
+  recent_runs: z.array(StripRun).meta({ description: 'At most the last 16, newest last.' }),
 });
 export type ConnectionSummary = z.infer<typeof ConnectionSummary>;
 

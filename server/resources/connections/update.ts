@@ -58,7 +58,7 @@ export async function updateConnection(
 
 function refuseStaleOrImmutable(connection: ConnectionRow, input: UpdateConnectionRequest): void {
   if (input.revision !== undefined && input.revision !== connection.revision) {
-    throw badRequest('stale_revision', 'The connection was changed meanwhile', { revision: connection.revision });
+    throw badRequest('stale_revision', 'The connection was changed in the meantime', { revision: connection.revision });
   }
   for (const field of ['source_id', 'destination_id'] as const) {
     if (input[field] === undefined || input[field] === connection[field]) continue;
@@ -78,7 +78,7 @@ async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateC
   if (status === 'paused') return { status, status_reason: null };
   await requireReadyConnectors(ctx.db, [connection.source_id, connection.destination_id]);
   if (connection.schema_change_status === 'breaking') {
-    throw badRequest('breaking_change_unreviewed', 'The source has changed in a way that must be reviewed first');
+    throw badRequest('breaking_change_unreviewed', 'The source has a breaking change. Review the schema changes first');
   }
   const activated = { connection_id: connection.id, now: ctx.deps.now() };
   await requireActivation(ctx.db, await accountPlan(ctx), activated);

@@ -15,7 +15,7 @@ export const ConnectorParameter = z
     pattern: z.string().nullable(),
     minimum: z.number().nullable(),
     maximum: z.number().nullable(),
-    possible_values: z.record(z.string(), z.string()).nullable().meta({ description: 'Value to label.' }),
+    possible_values: z.record(z.string(), z.string()).nullable().meta({ description: 'Labels by value.' }),
     dynamic_possible_values: z.boolean(),
     depends_on: z.array(z.string()).nullable(),
     visible_when: z

@@ -5,7 +5,7 @@ import { ConnectorType } from '../../api/wire-types.ts';
 import { runLogs, streamRunLogs } from './service.ts';
 
 const cross_account = z.boolean().default(false).meta({
-  description: 'Beyond the own account; needs cross_account.read.',
+  description: 'Include other accounts. Requires cross_account.read.',
 });
 const RunLogsQuery = z.object({ connector_type: ConnectorType.optional(), cross_account });
 const produces = {

@@ -39,7 +39,7 @@ export async function lockRole(ctx: Ctx, id: string, strength: 'share' | 'update
 
 /** @throws ApiError 400 `system_role` */
 export function refuseSystemRole(role: RoleRow): void {
-  if (role.is_system) throw badRequest('system_role', `${role.name} is a system role: it cannot be changed`);
+  if (role.is_system) throw badRequest('system_role', `${role.name} is a system role and cannot be changed`);
 }
 
 /** Each permission once, in the order of their list. */

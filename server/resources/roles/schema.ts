@@ -16,7 +16,7 @@ export const RoleSchema = z
     user_ids: z
       .array(z.string().meta({ format: 'uuid' }))
       .nullable()
-      .meta({ description: 'Ordered; null in the list.' }),
+      .meta({ description: 'Sorted by name. Null in lists.' }),
     created_at: instant(),
     updated_at: instant(),
   })
@@ -38,6 +38,6 @@ export type CreateRequest = z.infer<typeof CreateRequest>;
 export const UpdateRequest = z
   .strictObject(settings)
   .partial()
-  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .meta({ id: 'UpdateRequest', examples: [{ permissions: ['connections.run', 'cases.update'] }] });
 export type UpdateRequest = z.infer<typeof UpdateRequest>;

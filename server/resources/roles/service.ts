@@ -75,7 +75,7 @@ export async function deleteRole(ctx: Ctx, { role_id }: { role_id: string }): Pr
   refuseSystemRole(role);
   const members = await ctx.db.select({ id: userRoles.user_id }).from(userRoles).where(eq(userRoles.role_id, role.id));
   if (members.length > 0) {
-    throw badRequest('role_in_use', 'Users have this role', {
+    throw badRequest('role_in_use', 'The role is assigned to users', {
       user_ids: members.map((member) => member.id).toSorted(),
     });
   }

@@ -5,21 +5,21 @@ import type { Ctx } from '../../api/procedure.ts';
 import { findConnection } from '../access/connection.ts';
 import { findRun, type RunKey } from '../access/run.ts';
 import { countRows } from '../../api/total-count.ts';
-import { moment, Page } from '../../api/wire-types.ts';
+import { moment, PageQuery } from '../../api/wire-types.ts';
 import { presentRun, presentStreamRun, type Viewing } from './present.ts';
 import { selectRuns, selectStreamRuns } from './query.ts';
 import type { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 
 const oneOrMore = { description: 'One or more; repeat the parameter.' };
 
-export const RunQuery = Page.extend({
+export const RunQuery = PageQuery.extend({
   status: z.array(z.enum(RUN_STATUSES)).max(20).optional().meta(oneOrMore),
   created_from: moment().optional().meta({ description: 'Only runs created at this instant or later.' }),
   created_before: moment().optional().meta({ description: 'Only runs created before this instant.' }),
 });
 export type RunQuery = z.infer<typeof RunQuery>;
 
-export const StreamRunQuery = Page.extend({
+export const StreamRunQuery = PageQuery.extend({
   status: z.array(z.enum(STREAM_RUN_STATUSES)).max(20).optional().meta(oneOrMore),
 });
 export type StreamRunQuery = z.infer<typeof StreamRunQuery>;

@@ -2,7 +2,7 @@ import { desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { connectionRuns, networkLogSegments, streamRuns, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import type { Page } from '../../api/wire-types.ts';
+import type { PageQuery } from '../../api/wire-types.ts';
 
 const starter = alias(users, 'starter');
 const stopper = alias(users, 'stopper');
@@ -52,7 +52,7 @@ const NEWEST = [desc(connectionRuns.created_at), desc(connectionRuns.id)];
  * Runs with their sums, newest first, in one statement. With an offset the page is cut first: the sums would be made for
  * what is skipped, too.
  */
-export const selectRuns = (db: Db, where: SQL | undefined, page: Page): Promise<RunRecord[]> => {
+export const selectRuns = (db: Db, where: SQL | undefined, page: PageQuery): Promise<RunRecord[]> => {
   const all = runsQuery(db)
     .where(where)
     .orderBy(...NEWEST)
@@ -88,7 +88,7 @@ const streamRunsQuery = (db: Db) =>
 export type StreamRunRecord = Awaited<ReturnType<typeof streamRunsQuery>>[number];
 
 /** A run's stream runs by namespace and name, in one statement. */
-export const selectStreamRuns = (db: Db, where: SQL | undefined, page: Page): Promise<StreamRunRecord[]> => {
+export const selectStreamRuns = (db: Db, where: SQL | undefined, page: PageQuery): Promise<StreamRunRecord[]> => {
   const query = streamRunsQuery(db)
     .where(where)
     .orderBy(

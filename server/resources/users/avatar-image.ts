@@ -41,17 +41,17 @@ function refuse(): never {
 }
 
 const unsupported = () =>
-  badRequest('unsupported_image', 'The file is no readable PNG, JPEG or WebP picture', { field: 'file' });
+  badRequest('unsupported_image', 'The file is not a readable PNG, JPEG or WebP image', { field: 'file' });
 
 /** Also for whoever sees the size before he has the bytes. */
 export const tooManyBytes = () =>
-  badRequest('image_too_large', `The picture has more than ${MAX_AVATAR_BYTES} bytes`, {
+  badRequest('image_too_large', `The image is larger than ${MAX_AVATAR_BYTES} bytes`, {
     field: 'file',
     limit_bytes: MAX_AVATAR_BYTES,
   });
 
 const tooManyPixels = () =>
-  badRequest('image_too_large', `The picture has more than ${MAX_PIXELS} pixels`, {
+  badRequest('image_too_large', `The image has more than ${MAX_PIXELS} pixels`, {
     field: 'file',
     limit_pixels: MAX_PIXELS,
   });

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { instant } from '../../api/wire-types.ts';
 
 export const AvatarForm = z
-  .strictObject({ file: z.file().meta({ description: 'PNG, JPEG or WebP, 2 MiB at most.' }) })
+  .strictObject({ file: z.file().meta({ description: 'PNG, JPEG or WebP, at most 2 MiB.' }) })
   .meta({ id: 'Body_upload_avatar_users_me_avatar_post', examples: [{ file: 'portrait.png' }] });
 
 export const AvatarUploadResponse = z
   .object({
-    avatar_url: z.string().meta({ description: 'Path on this server; another one after each upload.' }),
+    avatar_url: z.string().meta({ description: 'Path on this server. Changes with each upload.' }),
     width: z.number(),
     height: z.number(),
     content_type: z.literal('image/webp'),

@@ -46,7 +46,7 @@ async function requireFreeAddress(ctx: Ctx, email: string): Promise<void> {
 }
 
 const emailTaken = (user_id?: string) =>
-  badRequest('email_taken', 'Another user of the account has this address', { field: 'email', user_id });
+  badRequest('email_taken', 'Another user of the account has this email address', { field: 'email', user_id });
 
 async function insertUser(
   ctx: Ctx,

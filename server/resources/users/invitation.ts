@@ -63,7 +63,7 @@ export async function acceptInvitation(
   return deps.db.transaction(async (db) => {
     // Whoever comes second waits for the row, and then it fits no longer.
     const [before] = await db.select().from(users).where(invited).for('update');
-    if (!before) throw badRequest('invalid_invitation', 'The invitation is unknown, used up or has expired');
+    if (!before) throw badRequest('invalid_invitation', 'The invitation is invalid, already used or expired');
     const user = { ...before, status: 'active' as const, invitation_hash: null, invitation_expires_at: null };
     const { status, invitation_hash, invitation_expires_at } = user;
     await db.update(users).set({ status, invitation_hash, invitation_expires_at }).where(eq(users.id, user.id));

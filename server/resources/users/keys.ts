@@ -26,7 +26,7 @@ export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number
     .where(and(eq(apiKeys.id, ctx.principal.api_key_id), isLive()))
     .returning();
   // Another rotation, which the lock made this one wait for, has ended the key.
-  if (!previous) throw badRequest('key_not_live', 'The API key of this call was replaced or revoked meanwhile');
+  if (!previous) throw badRequest('key_not_live', 'The API key of this call was replaced or revoked in the meantime');
   const made = await issueKey(causedBy(ctx), {
     user,
     secrets: ctx.deps.secrets,
@@ -72,7 +72,7 @@ export async function revokeKey(ctx: Ctx, { key_id }: { key_id: string }): Promi
   if (!isOwn) requirePermission(ctx, 'users.manage');
   if (!found) throw notFound('API key');
   if (key_id === ctx.principal.api_key_id) {
-    throw badRequest('key_in_use', 'This call uses the key: replace it by users.rotateKey with grace_hours 0');
+    throw badRequest('key_in_use', 'This call uses the key. Replace it with users.rotateKey and grace_hours 0');
   }
   if (found.key.revoked_at !== null) return;
   await ctx.db.update(apiKeys).set({ revoked_at: sql`now()` }).where(eq(apiKeys.id, key_id));

@@ -40,7 +40,7 @@ export const OnboardingStateResponse = z
     current_step: z.string().nullable(),
     dismissed: z.boolean(),
     data: z.record(z.string(), z.unknown()),
-    is_complete: z.boolean().meta({ description: 'Every step is done.' }),
+    is_complete: z.boolean().meta({ description: 'Whether all steps are completed.' }),
     completed_at: instant().nullable(),
     updated_at: instant(),
     progress_percent: z.number().meta({ minimum: 0, maximum: 100 }),
@@ -55,7 +55,7 @@ const user = {
   full_name: z.string(),
   status: z.enum(['invited', 'active', 'disabled']),
   is_active: z.boolean(),
-  avatar_url: z.string().nullable().meta({ description: 'Path on this server; another one after each upload.' }),
+  avatar_url: z.string().nullable().meta({ description: 'Path on this server. Changes with each upload.' }),
   timezone: z.string().nullable(),
   locale: z.string().nullable(),
   roles: z.array(z.object({ id: uuid(), name: z.string() })).meta({ description: 'Ordered by name.' }),
@@ -80,7 +80,7 @@ export const ExpandedUserSchema = z
   .object({
     ...user,
     is_me: z.literal(true),
-    permissions: z.array(z.enum(PERMISSIONS)).meta({ description: 'What all roles together allow.' }),
+    permissions: z.array(z.enum(PERMISSIONS)).meta({ description: 'Combined permissions of all roles.' }),
     account: z.object({
       id: uuid(),
       name: z.string(),
@@ -103,7 +103,7 @@ export const ExpandedUserSchema = z
   .meta({ id: 'ExpandedUserSchema' });
 export type ExpandedUserSchema = z.infer<typeof ExpandedUserSchema>;
 
-const locale = () => text(1, 35).refine(isLocale, 'This is no BCP 47 language tag');
+const locale = () => text(1, 35).refine(isLocale, 'Not a valid BCP 47 language tag');
 
 function isLocale(value: string): boolean {
   try {
@@ -119,7 +119,7 @@ export const CreateUserRequest = z
   .strictObject({
     email: z.email().max(254).toLowerCase(),
     full_name: name(),
-    role_ids: roleIds().optional().meta({ description: 'Without it the role Viewer.' }),
+    role_ids: roleIds().optional().meta({ description: 'Default: the role Viewer.' }),
     send_invitation: z.boolean().default(true).meta({
       description: 'Creates the invitation link for the caller to pass on; it can also be created later.',
     }),
@@ -137,6 +137,6 @@ export const UpdateUserRequest = z
     is_active: z.boolean().optional().meta({ description: 'false disables the user and their keys.' }),
     email: z.string().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
   })
-  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is needed')
+  .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .meta({ id: 'UpdateUserRequest', examples: [{ full_name: 'Ada King' }] });
 export type UpdateUserRequest = z.infer<typeof UpdateUserRequest>;

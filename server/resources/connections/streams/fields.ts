@@ -1,6 +1,6 @@
 import type { StreamSchema } from '../../../connectors/contract/connector.ts';
 import { badRequest } from '../../../platform/errors.ts';
-import type { StreamPlace, StreamSettings } from './settings.ts';
+import type { RequestedStreamField, StreamSettings } from './settings.ts';
 
 const same = (a: string[], b: string[]) => a.length === b.length && a.every((part, index) => part === b[index]);
 const dotted = (path: string[]) => path.join('.');
@@ -11,7 +11,7 @@ export const hasField = (stream: StreamSchema, path: string[]) => stream.fields.
  * Checks everything in the settings that names a field.
  * @throws ApiError 400, see checkSettings.
  */
-export function checkFields(settings: StreamSettings, place: StreamPlace): void {
+export function checkFields(settings: StreamSettings, place: RequestedStreamField): void {
   const { stream, field } = place;
   const refuse = (code: string, key: string, message: string) =>
     badRequest(code, `${stream.name}: ${message}`, { field: `${field}.${key}`, stream_name: stream.name });

@@ -35,7 +35,7 @@ export async function resolveSides(
   options: { lock: boolean },
 ): Promise<Sides> {
   if (ids.source_id === ids.destination_id) {
-    throw badRequest('same_account_connector', 'Source and destination are the same', { field: 'destination_id' });
+    throw badRequest('same_account_connector', 'Source and destination must differ', { field: 'destination_id' });
   }
   const query = ctx.db
     .select()
@@ -58,7 +58,7 @@ function pick(rows: AccountConnectorRow[], type: 'source' | 'destination', id: s
   const row = rows.find((one) => one.id === id && one.connector_type === type);
   if (row) return row;
   const field = `${type}_id`;
-  throw badRequest('invalid_reference', `${field} names no ${type} of this account`, { field });
+  throw badRequest('invalid_reference', `${field} is not a ${type} of this account`, { field });
 }
 
 /** @throws ApiError 400 `connector_pair_unsupported` when one is gone or the destination takes no rows. */

@@ -19,7 +19,7 @@ export const ConnectionField = z
   })
   .meta({
     id: 'ConnectionField',
-    description: 'How one field is treated; fields that are not listed are loaded as they are.',
+    description: 'Settings of one field. Fields not listed are loaded unchanged.',
   });
 export type ConnectionField = z.infer<typeof ConnectionField>;
 

@@ -75,7 +75,7 @@ function resolveNames(catalog: StreamSchema[], requests: ConnectionStreamRequest
     const [stream] = found;
     if (!stream) throw badRequest('unknown_stream', `The source has no stream "${request.name}"`, context);
     if (found.length > 1) {
-      throw badRequest('ambiguous_stream', `"${request.name}" is in several namespaces: say which one`, context);
+      throw badRequest('ambiguous_stream', `"${request.name}" exists in several namespaces. Set namespace`, context);
     }
     const key = streamKey(stream);
     if (named.has(key)) throw badRequest('duplicate_stream', `"${request.name}" is listed twice`, context);

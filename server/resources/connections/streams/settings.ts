@@ -22,7 +22,7 @@ const PAIRS: Record<SyncMode, DestinationSyncMode[]> = {
 };
 const NEEDS_KEY: DestinationSyncMode[] = ['append_dedup', 'update', 'soft_delete'];
 
-export interface StreamPlace {
+export interface RequestedStreamField {
   stream: StreamSchema;
   source: AnySource;
   destination: AnyDestination;
@@ -41,7 +41,7 @@ export interface StreamPlace {
 export function mergeSettings(
   base: StreamSettings,
   request: ConnectionStreamRequest | null,
-  place: Pick<StreamPlace, 'stream' | 'destination'>,
+  place: Pick<RequestedStreamField, 'stream' | 'destination'>,
 ): StreamSettings {
   const { name: _name, namespace: _namespace, ...wanted } = request ?? { name: '' };
   const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined));
@@ -66,7 +66,7 @@ export function mergeSettings(
  * @throws ApiError 400 `unsupported_sync_mode`, `cursor_required`, `primary_key_required`, `unknown_field`,
  * `changes_unsupported`, `duplicate_destination_column`, `reverse_etl_only`, `datasets_unsupported`, each with `field`.
  */
-export function checkSettings(settings: StreamSettings, place: StreamPlace): void {
+export function checkSettings(settings: StreamSettings, place: RequestedStreamField): void {
   checkFields(settings, place);
   if (!settings.selected) return;
   const { stream, destination, field } = place;

@@ -63,7 +63,7 @@ async function replan(
   { before, table_prefix, input }: { before: StreamRow[]; table_prefix: string; input: UpdateConnectionRequest },
 ) {
   const catalog = await readCatalog(ctx, connection.source_id);
-  if (catalog.length === 0) throw badRequest('catalog_not_ready', 'The streams of the source are not known yet');
+  if (catalog.length === 0) throw badRequest('catalog_not_ready', 'The streams of the source have not been discovered yet');
   const { source_connector, destination_connector } = await connectorPair(ctx, connection);
   const replaces = input.streams_mode === 'replace';
   const gone = before.filter((row) => !catalog.some((stream) => streamKey(stream) === streamKey(row)));
@@ -110,7 +110,7 @@ async function resetCursors(
   for (const [index, { stream_id, value }] of input.reset_cursor.entries()) {
     const field = `reset_cursor.${index}`;
     const row = input.before.find((one) => one.id === stream_id);
-    if (!row) throw badRequest('unknown_stream', 'stream_id names no stream of this connection', { field });
+    if (!row) throw badRequest('unknown_stream', 'stream_id is not a stream of this connection', { field });
     const stream = catalog.get(streamKey(row));
     if (value !== null && stream) refuseForeignValue(value, { row, stream, field });
     await ctx.db
@@ -138,5 +138,5 @@ function refuseForeignValue(value: string, place: { row: StreamRow; stream: Stre
           ? /^\d{4}-\d\d-\d\d/.test(value) && !Number.isNaN(Date.parse(value))
           : true;
   if (fits) return;
-  throw badRequest('invalid_cursor', `"${value}" is no ${type}`, { field: `${place.field}.value` });
+  throw badRequest('invalid_cursor', `"${value}" is not a valid ${type}`, { field: `${place.field}.value` });
 }

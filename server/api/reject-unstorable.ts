@@ -8,7 +8,8 @@ const MAX_DEPTH = 64;
  * exhaust the stack.
  */
 export function refuseUnstorable(value: unknown, loc: (string | number)[]): ValidationIssue | null {
-  if (typeof value === 'string') return isStorable(value) ? null : issue(loc, 'Text contains NUL or invalid characters');
+  if (typeof value === 'string')
+    return isStorable(value) ? null : issue(loc, 'Text contains NUL or invalid characters');
   if (typeof value !== 'object' || value === null) return null;
   if (loc.length > MAX_DEPTH) return issue(loc.slice(0, 2), 'Nested too deeply');
   if (Array.isArray(value)) return firstOf(value.entries(), loc);

@@ -70,7 +70,10 @@ async function claimOrAnswer(deps: Deps, request: KeyedRequest, signal: AbortSig
       return Response.json(state.body, { status: state.status, headers: { [REPLAYED_HEADER]: 'true' } });
     }
     if (state.kind === 'other_request') {
-      throw badRequest('idempotency_key_reused', 'The Idempotency-Key was used for a different request within the last 24 hours');
+      throw badRequest(
+        'idempotency_key_reused',
+        'The Idempotency-Key was used for a different request within the last 24 hours',
+      );
     }
     if (signal.aborted || performance.now() > deadline) {
       throw badRequest('idempotency_key_in_use', 'The first request with this Idempotency-Key is still in progress');

@@ -36,7 +36,8 @@ const EVERYWHERE: HeaderDocs = {
 
 const TOTAL: HeaderDocs = {
   'X-Total-Count': {
-    description: 'Number of items that match the filters, regardless of limit and offset. Exact up to 10,000, then an estimate.',
+    description:
+      'Number of items that match the filters, regardless of limit and offset. Exact up to 10,000, then an estimate.',
     required: true,
     schema: { type: 'integer', minimum: 0 },
   },

@@ -56,7 +56,8 @@ export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): Path
     const pattern = one.endpoint.path.replaceAll(/\{\w+\}/g, () => `:p${++position}`);
     const routes = byPattern.get(pattern) ?? { pattern, template: one.endpoint.path, handlers: new Map() };
     byPattern.set(pattern, routes);
-    if (routes.handlers.has(one.endpoint.method)) throw new Error(`${one.name}: another procedure has the same endpoint`);
+    if (routes.handlers.has(one.endpoint.method))
+      throw new Error(`${one.name}: another procedure has the same endpoint`);
     const handler = procedureHandler(deps, one);
     routes.handlers.set(one.endpoint.method, acceptsIdempotencyKey(one.endpoint) ? idempotent(deps, handler) : handler);
   }

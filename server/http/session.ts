@@ -46,7 +46,8 @@ export const sessionOf = (deps: Deps, request: Request): string | null =>
   isFromConsole(deps, request) ? tokenIn(deps, request) : null;
 
 function requireConsole(deps: Deps, request: Request): void {
-  if (!isFromConsole(deps, request)) throw new ApiError(403, 'cross_site_request', 'Only the console may send this request');
+  if (!isFromConsole(deps, request))
+    throw new ApiError(403, 'cross_site_request', 'Only the console may send this request');
 }
 
 /** In addition to SameSite=Strict: checks the origin that browsers report, and a header that other sites cannot set. */

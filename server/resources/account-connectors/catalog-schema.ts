@@ -86,7 +86,10 @@ const CatalogItemRequest = z
     namespace: text(1, 255).nullish(),
     field_overrides: z.array(FieldOverrideRequest).max(5000),
   })
-  .refine((item) => (item.stream_id === undefined) !== (item.name === undefined), 'Exactly one of stream_id and name is required')
+  .refine(
+    (item) => (item.stream_id === undefined) !== (item.name === undefined),
+    'Exactly one of stream_id and name is required',
+  )
   .meta({ id: 'CatalogItemRequest' });
 export type CatalogItemRequest = z.infer<typeof CatalogItemRequest>;
 

@@ -96,7 +96,8 @@ async function refuseDestination(ctx: Ctx, id: string): Promise<void> {
       ),
     );
   const field = 'destination_id';
-  if (!destination) throw badRequest('invalid_reference', 'destination_id is not a destination of this account', { field });
+  if (!destination)
+    throw badRequest('invalid_reference', 'destination_id is not a destination of this account', { field });
   refuseUnready(destination);
   const modes = findConnector('destination', destination.connector_name)?.supported_destination_sync_modes ?? [];
   if (modes.includes('overwrite')) return;

@@ -14,7 +14,9 @@ export function namedConnector(input: CreateAccountConnectorRequest): AnyConnect
   if (!connector) {
     const other = connector_type === 'source' ? 'destination' : 'source';
     if (findConnector(other as 'source', connector_name)) {
-      throw badRequest('connector_type_mismatch', `${connector_name} is only available as a ${other}`, { field: 'connector_type' });
+      throw badRequest('connector_type_mismatch', `${connector_name} is only available as a ${other}`, {
+        field: 'connector_type',
+      });
     }
     throw badRequest('unknown_connector', `Unknown connector "${connector_name}"`, { field: 'connector_name' });
   }

@@ -11,7 +11,8 @@ export const GenerateSSHKeyResponse = z
   .object({
     public_key: z.string().meta({ description: 'A line for `authorized_keys` on the jump host.' }),
     encrypted_private_key: z.string().meta({
-      description: 'Send it in `ssh_tunnel` of a create or update. It can only be decrypted by this service, for this account.',
+      description:
+        'Send it in `ssh_tunnel` of a create or update. It can only be decrypted by this service, for this account.',
     }),
     key_type: z.literal('ed25519'),
     fingerprint: z.string(),
@@ -58,10 +59,7 @@ export function sealOwnSshKey({ deps, principal }: Caller, private_key: string):
   try {
     publicKeyOf(private_key);
   } catch {
-    throw refusal(
-      'private_key',
-      'private_key cannot be read. It must be PEM or OpenSSH, without a passphrase',
-    );
+    throw refusal('private_key', 'private_key cannot be read. It must be PEM or OpenSSH, without a passphrase');
   }
   return sealSshKey(deps, principal.account_id, private_key);
 }

@@ -70,7 +70,10 @@ export const EvaluateResponse = z
       .object({ code: z.enum(RULE_ERROR_CODES), message: z.string(), position: RulePosition.nullable() })
       .nullable(),
     normalized_rule: z.string().nullable().meta({ description: 'The rule as it would be stored.' }),
-    matched_kinds: z.array(z.string()).nullable().meta({ description: 'Kinds of event that the rule can match. Null: any.' }),
+    matched_kinds: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'Kinds of event that the rule can match. Null: any.' }),
     variables_used: z.array(z.string()),
     functions_used: z.array(z.string()),
     unknown_variables: z.array(z.string()),

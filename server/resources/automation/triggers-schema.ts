@@ -16,14 +16,13 @@ const eventTypes = () =>
     .min(1)
     .max(100)
     .nullable()
-    .meta({ description: 'Limits the trigger to these kinds of event, in addition to the rule. `connection_*` matches several.' });
+    .meta({
+      description:
+        'Limits the trigger to these kinds of event, in addition to the rule. `connection_*` matches several.',
+    });
 
 const Expectation = z
-  .union([
-    rule(),
-    z.array(text(1, 100).refine(matchesAnyKind, 'Unknown event kind')).min(1).max(100),
-    RuleCondition,
-  ])
+  .union([rule(), z.array(text(1, 100).refine(matchesAnyKind, 'Unknown event kind')).min(1).max(100), RuleCondition])
   .meta({ description: 'The event expected in time: a rule, a condition, or kinds of event.' });
 
 const caseSettings = {
@@ -37,7 +36,9 @@ const caseSettings = {
     .min(0)
     .max(30 * DAY_SECONDS)
     .meta({ description: 'Default 86400.' }),
-  notify_on_resolve: z.boolean().meta({ description: 'Also run the actions when the case is resolved. Default: false.' }),
+  notify_on_resolve: z
+    .boolean()
+    .meta({ description: 'Also run the actions when the case is resolved. Default: false.' }),
   notify_every: z.int().min(1).max(10_000).nullable().meta({
     description: 'Also run the actions at every n-th event of an open case.',
   }),

@@ -132,10 +132,7 @@ export const UpdateConnectionRequest = z
     streams_mode: z.enum(['merge', 'replace']).optional().meta({
       description: '`merge` (default) changes the named streams only, `replace` deselects the ones not named.',
     }),
-    stop_active_run: z
-      .boolean()
-      .optional()
-      .meta({ description: 'With status=paused, also stops the active run.' }),
+    stop_active_run: z.boolean().optional().meta({ description: 'With status=paused, also stops the active run.' }),
     revision: z.int().optional().meta({ description: 'The update is rejected if the current revision differs.' }),
     reset_cursor: z
       .array(z.strictObject({ stream_id: idInBody(), value: text(1, 1000).nullable() }))

@@ -63,7 +63,8 @@ async function replan(
   { before, table_prefix, input }: { before: StreamRow[]; table_prefix: string; input: UpdateConnectionRequest },
 ) {
   const catalog = await readCatalog(ctx, connection.source_id);
-  if (catalog.length === 0) throw badRequest('catalog_not_ready', 'The streams of the source have not been discovered yet');
+  if (catalog.length === 0)
+    throw badRequest('catalog_not_ready', 'The streams of the source have not been discovered yet');
   const { source_connector, destination_connector } = await connectorPair(ctx, connection);
   const replaces = input.streams_mode === 'replace';
   const gone = before.filter((row) => !catalog.some((stream) => streamKey(stream) === streamKey(row)));

@@ -205,7 +205,7 @@ describe.each(PLACES.filter(({ skip }) => !skip))(
     test('the check counts them', async () => {
       const datasets = ['a', 'b'].map((name) => ({ name, sql: 'select id from sales' }));
       const { checks } = await source.check(contextWith(datasets));
-      expect(checks).toContainEqual({ title: 'Datasets', status: 'passed', message: '2 queries can be read' });
+      expect(checks).toContainEqual({ title: 'Datasets', status: 'passed', message: '2 readable queries' });
     });
 
     const ENDLESS = {

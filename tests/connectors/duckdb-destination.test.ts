@@ -13,7 +13,7 @@ test('a value that does not fit is named by row and column, and nothing of it st
   expect(error).toMatchObject({
     type: 'system_error',
     code: 'value_does_not_fit',
-    message: 't: row 2 has "soon" in at, which is no TIMESTAMP WITH TIME ZONE',
+    message: 't: row 2 has "soon" in at, which is not a valid TIMESTAMP WITH TIME ZONE',
   });
   expect(await sql("select 1 from duckdb_tables() where table_name = 't'")).toEqual([]);
 });

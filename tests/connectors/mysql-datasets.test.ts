@@ -132,7 +132,7 @@ describeMysql('datasets', () => {
     const slow = { name: 'slow', sql: 'select id, sleep(5) as waited from sales' };
     const before = performance.now();
     const { checks } = await mysqlSource.check(contextWith([slow, { name: 'none', sql: 'select null as a, 1 as b' }]));
-    expect(checks).toContainEqual({ title: 'Datasets', status: 'passed', message: '2 queries can be read' });
+    expect(checks).toContainEqual({ title: 'Datasets', status: 'passed', message: '2 readable queries' });
     expect(performance.now() - before).toBeLessThan(5_000);
     const { fields } = await dataset('select null as a, 1 as b');
     expect(fields.map(({ type }) => type)).toEqual(['string', 'integer']);

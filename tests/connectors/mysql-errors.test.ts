@@ -58,7 +58,7 @@ describeMysql('the check', () => {
 
   test('rights that are missing fail the check', async () => {
     const { checks } = await check(limited);
-    expect(checks.at(-1)).toMatchObject({ status: 'failed', message: expect.stringContaining('no table or view') });
+    expect(checks.at(-1)).toMatchObject({ status: 'failed', message: expect.stringContaining('No table or view') });
     expect((await errorOf(check({ ...limited, database: `${side.database}_closed` }))).code).toBe('permission_denied');
     const { ctx } = destinationConfig(side, limited);
     expect((await errorOf(mysqlDestination.check(ctx))).code).toBe('permission_denied');

@@ -68,7 +68,7 @@ export async function duckDbPlace(): Promise<RejectingPlace> {
     values: async (query) => (await onDuckDb(file, query)).map(([value]) => value ?? ''),
     run: (statement) => onDuckDb(file, ...statement.split(';')),
     rowAsText: '"row"::text',
-    words: { date: 'which is no DATE', rule: 'constraint' },
+    words: { date: 'which is not a valid DATE', rule: 'constraint' },
     after: folder.close,
   };
 }

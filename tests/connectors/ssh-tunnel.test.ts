@@ -212,7 +212,7 @@ describeTunnel('the end of a tunnel', () => {
   test('a stop in the middle ends the statement on the server and the login, within four seconds', async () => {
     const { ctx, abort } = through(sshd, sourceConfig(sides.source));
     const session = await PgSession.open(ctx, { phase: 'run' });
-    const waiting = errorOf(session.query('select pg_sleep(60)', [], { slow: true }));
+    const waiting = errorOf(session.query('select pg_sleep(60)', { slow: true }));
     await until(async () => (await backends(sides.source, 'active')) === 1);
     const reason = new Error('stop');
     const begun = performance.now();

@@ -74,7 +74,7 @@ export function targetPlaces(): TargetPlace[] {
       rows: onFile,
       run: onFile,
       quoted: (name) => `"${name}"`,
-      missingKey: /: row 2 has no id, which is its key$/,
+      missingKey: /: row 2 has no id, which is part of its key$/,
       makesTablesInTransactions: true,
     },
   ];

@@ -7,18 +7,17 @@ import {
   type Writer,
   type WriteTarget,
 } from '../contract/connector.ts';
-import { ConfigurationError } from '../contract/errors.ts';
 import { safeSegment } from '../kits/files/stores/local-files.ts';
-import { Engine, execute } from './connection/engine.ts';
+import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
+import { checkTarget, type ExistingTable } from '../kits/sql/target.ts';
+import { Engine, execute, sessionOf } from './connection/engine.ts';
 import { duckDbError, type Place } from './connection/failures.ts';
 import { fileToWrite, writing } from './connection/file-access.ts';
-import { ensureRejectedTable } from './write/rejects.ts';
 import { DuckDbDestinationConfig } from './connection/settings.ts';
 import { identifier, relation } from './connection/sql.ts';
-import { isMerge } from './write/stage.ts';
-import { claimState, ensureStateTable } from './write/state-table.ts';
-import { checkTarget, ensureUniqueKey, findTable, placedTarget } from './write/tables.ts';
-import { DuckDbWriter, inTransaction } from './write/writer.ts';
+import { duckdb } from './write/dialect.ts';
+import { assertUniqueKey, findTable } from './write/tables.ts';
+import { duckDbWriter, inTransaction } from './write/writer.ts';
 
 type Context = ConnectorContext<DuckDbDestinationConfig>;
 
@@ -40,11 +39,11 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
   open,
 });
 
-/** Makes a table and takes it back; a file that is not there yet stays so. */
+/** Creates a table and rolls back. A missing file is not created. */
 async function check(ctx: Context): Promise<CheckResult> {
   const place = await fileToWrite(ctx);
   if (!place.exists) {
-    return { checks: [{ title: 'Database', status: 'passed', message: 'The file will be made by the first run' }] };
+    return { checks: [{ title: 'Database', status: 'passed', message: 'The first run creates the file' }] };
   }
   const probe = relation(ctx.config.schema, `_pipeline_check_${crypto.randomUUID()}`);
   await withEngine(ctx, { place, spill: 'check' }, async (engine) => {
@@ -59,34 +58,28 @@ async function check(ctx: Context): Promise<CheckResult> {
       await engine.close();
     }
   });
-  return { checks: [{ title: 'Database', status: 'passed', message: 'Tables can be made and written' }] };
+  return { checks: [{ title: 'Database', status: 'passed', message: 'Tables can be created and written' }] };
 }
 
-/** Claims the stream and makes the table ready for its columns. A table that is not there comes with its first rows. */
 async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
-  checkTarget(target);
   const placed = { ...target, schema: target.schema ?? ctx.config.schema };
+  checkTarget(duckdb, placed);
   const place = await fileToWrite(ctx);
   const own = safeSegment(target.stream_id);
   const writer = await withEngine(ctx, { place, spill: `${own}.${target.fence}` }, async (engine) => {
     const { connection } = engine;
-    return writing(ctx, { engine, ...place }, () =>
-      inTransaction(connection, async () => {
-        await ensureStateTable(connection, placed.schema);
-        if (target.rejects) await ensureRejectedTable(connection, placed.schema);
-        const state = await claimState(connection, placed);
-        const resolved = await placedTarget(connection, placed);
-        const found = await findTable(connection, placed.schema, target.table);
-        if (found && isMerge(resolved) && !state.known) await ensureUniqueKey(connection, resolved);
-        if (!found && target.mode === 'update') {
-          throw new ConfigurationError(
-            'table_missing',
-            `There is no table ${placed.schema}.${target.table}: update changes rows of a table that is there`,
-          );
-        }
-        return new DuckDbWriter(ctx, { engine, place, target: resolved, state });
-      }),
-    );
+    const database: TargetDatabase<ExistingTable> = {
+      session: sessionOf(connection, place),
+      dialect: duckdb,
+      findTable: findTable.bind(null, connection),
+      ensureUniqueKey: async (one, _, { known }) => {
+        if (!known) await assertUniqueKey(connection, one);
+      },
+      atomically: (work) => work(),
+      createsForWindows: false,
+    };
+    const opening = () => inTransaction(connection, () => openTarget(database, placed));
+    return duckDbWriter(ctx, { engine, place, ...(await writing(ctx, { engine, ...place }, opening)) });
   });
   await removeSpills(place, own, target.fence);
   return writer;
@@ -110,7 +103,7 @@ async function withEngine<Result>(
   }
 }
 
-/** What attempts of this stream that crashed have spilled. */
+/** Removes what crashed attempts of this stream spilled. */
 async function removeSpills({ path }: Place, own: string, fence: number): Promise<void> {
   for (const name of await readdir(dirname(path))) {
     const isOwn = name.startsWith(`.${basename(path)}.${own}.`) && name.endsWith('.spill');

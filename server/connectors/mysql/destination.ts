@@ -5,25 +5,19 @@ import {
   type Writer,
   type WriteTarget,
 } from '../contract/connector.ts';
-import { ConfigurationError } from '../contract/errors.ts';
+import { openTarget } from '../kits/sql/open-target.ts';
+import { shortHash } from '../kits/sql/names.ts';
+import type { StateRow } from '../kits/sql/state-row.ts';
+import { checkTarget } from '../kits/sql/target.ts';
 import { databases, serverCheck } from './connection/check.ts';
-import { settleLeftover } from './write/load.ts';
-import { ensureRejectedTable } from './write/rejects.ts';
 import { MysqlSession, withSession } from './connection/session.ts';
 import { MysqlDestinationConfig } from './connection/settings.ts';
-import { relation, shortHash } from './connection/sql.ts';
-import { claimState, ensureStateTable, lockDefinitions } from './write/state-table.ts';
-import {
-  addDeletionColumn,
-  addMissingColumns,
-  createTable,
-  ensureUniqueKey,
-  findTable,
-  tableOptions,
-} from './write/tables.ts';
-import { checkTarget, resolveTarget } from './write/target.ts';
-import { widenColumns } from './write/widen.ts';
-import { MysqlWriter } from './write/writer.ts';
+import { literal, relation } from './connection/sql.ts';
+import { mysqlDialect } from './write/dialect.ts';
+import { PENDING_TABLE, resumePending } from './write/pending-table.ts';
+import { ensureUniqueKey, findTable } from './write/tables.ts';
+import { withShapes } from './write/target.ts';
+import { mysqlWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<MysqlDestinationConfig>;
 
@@ -47,22 +41,22 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
   open,
 });
 
-/** Makes a table and drops it again: rights are spread over too many places to be read. */
+/** Creates a table and drops it again: privileges are spread over too many places to be read. */
 async function check(ctx: Context): Promise<CheckResult> {
   return withSession(ctx, { phase: 'setup' }, async (session) => {
     const checks = serverCheck(session);
     const probe = relation(ctx.config.database, `_pipeline_check_${shortHash(crypto.randomUUID())}`);
-    await session.query(`create table ${probe} (id int primary key) ${tableOptions(session.version)}`);
+    await session.query(`create table ${probe} (id int primary key) ${mysqlDialect(session.version).tableOptions}`);
     await session.query(`insert into ${probe} values (1)`);
     await session.query(`drop table ${probe}`);
-    checks.push({ title: 'Tables', status: 'passed', message: 'Tables can be made, written and dropped' });
+    checks.push({ title: 'Tables', status: 'passed', message: 'Tables can be created, written and dropped' });
     const fast = await allowsLocalInfile(session);
     checks.push({
       title: 'Bulk loading',
       status: fast ? 'passed' : 'skipped',
       message: fast
         ? null
-        : 'local_infile is off on the server: rows go by INSERT, which takes about three times as long',
+        : 'local_infile is off on the server. Rows are loaded by INSERT, which takes about three times as long',
     });
     return { checks };
   });
@@ -73,51 +67,48 @@ async function allowsLocalInfile(session: MysqlSession): Promise<boolean> {
   return rows[0]?.[0] === '1';
 }
 
-/**
- * Claims the stream, settles what an attempt before has left and makes the table ready for its columns. A table that is
- * not there yet is made when its first rows come.
- */
 async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
-  const schema = target.schema ?? ctx.config.database;
-  checkTarget(target, schema);
-  const placed = { ...target, schema };
+  const placed = { ...target, schema: target.schema ?? ctx.config.database };
   const session = await MysqlSession.open(ctx, { phase: 'run' });
   try {
+    const dialect = mysqlDialect(session.version);
+    checkTarget(dialect, placed);
     const localInfile = await allowsLocalInfile(session);
-    const { state, existing } = await lockDefinitions(session, schema, async () => {
-      await ensureStateTable(session, schema);
-      if (target.rejects) await ensureRejectedTable(session, schema);
-      const claimed = await claimState(session, placed);
-      await settleLeftover(session, schema, claimed);
-      let found = await findTable(session, schema, target.table);
-      if (found && target.mode !== 'overwrite') {
-        await addMissingColumns(session, placed, found);
-        await widenColumns(session, placed, found);
-      }
-      if (found && (target.mode === 'append_dedup' || target.mode === 'soft_delete')) {
-        await ensureUniqueKey(session, placed);
-      }
-      if (found && target.mode === 'soft_delete') await addDeletionColumn(session, placed, found);
-      if (!found && target.mode === 'update') {
-        throw new ConfigurationError(
-          'table_missing',
-          `There is no table ${schema}.${target.table}: update changes rows of a table that is there`,
-        );
-      }
-      // Chunks side by side have to make it.
-      if (!found && target.replace_window) {
-        await createTable(session, resolveTarget(placed, null, session.version), target.table);
-        found = await findTable(session, schema, target.table);
-      }
-      return { state: claimed, existing: found };
-    });
-    return new MysqlWriter(ctx, session, {
-      target: resolveTarget(placed, existing, session.version),
-      state,
-      localInfile,
-    });
+    const db = { session, dialect };
+    const opening = {
+      ...db,
+      findTable: findTable.bind(null, session),
+      ensureUniqueKey: ensureUniqueKey.bind(null, db),
+      extraState: [PENDING_TABLE],
+      resume: (state: StateRow) => resumePending(session, placed.schema, state),
+      atomically: <Result>(work: () => Promise<Result>) => inTransaction(session, work),
+      createsForWindows: true,
+    };
+    const opened = await lockDefinitions(session, placed.schema, () => openTarget(opening, placed));
+    return mysqlWriter(ctx, { ...db, target: withShapes(opened.target), state: opened.state, localInfile });
   } catch (error) {
     await session.close();
     throw error;
   }
+}
+
+async function inTransaction<Result>(session: MysqlSession, work: () => Promise<Result>): Promise<Result> {
+  await session.query('start transaction');
+  const result = await work();
+  await session.query('commit');
+  return result;
+}
+
+/** Streams open in parallel: one at a time may define tables of a database. */
+async function lockDefinitions<Result>(
+  session: MysqlSession,
+  schema: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const name = `concat('data-pipelines:', left(sha2(${literal(schema)}, 256), 40))`;
+  await session.query(`select get_lock(${name}, 600)`, { slow: true });
+  const result = await work();
+  // After an error the session is closed, which releases the lock as well.
+  await session.query(`select release_lock(${name})`);
+  return result;
 }

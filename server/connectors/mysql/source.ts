@@ -8,16 +8,17 @@ import {
   type ReadRequest,
 } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
+import { fromClause, isIncremental, where } from '../kits/sql/request.ts';
 import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { countTables, discoverStreams } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { asDescribed, datasetStreams } from './read/datasets.ts';
 import { beginSnapshot, fullRest, readRows, warnOfZeroDates } from './read/read-rows.ts';
 import { RowText } from './connection/row-text.ts';
-import { conditions, fromClause, resumeCondition, selection, where } from './read/select.ts';
+import { conditions, resumeCondition, selection } from './read/select.ts';
 import { MysqlSession, withSession } from './connection/session.ts';
 import { MysqlSourceConfig } from './connection/settings.ts';
-import { relation } from './connection/sql.ts';
+import { mysqlNames, relation } from './connection/sql.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 
@@ -34,7 +35,7 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
   auth_methods: ['basic'],
   capabilities: { datasets: true, ssh_tunnel: true },
   supported_sync_modes: ['full_refresh', 'incremental'],
-  // Not salted hashes: the salt would have to be told to the source.
+  // Not salted hashes: the source would have to know the salt.
   pushdown: { masking: ['none', 'hash_sha256', 'redact'], filters: true },
   config: MysqlSourceConfig,
   check,
@@ -69,17 +70,16 @@ async function check(ctx: Context): Promise<CheckResult> {
         {
           title: 'Tables',
           status: count === 0 ? 'failed' : 'passed',
-          message:
-            count === 0 ? 'There is no table or view that this user may read' : `${count} tables and views can be read`,
+          message: count === 0 ? 'No table or view is readable by this user' : `${count} readable tables and views`,
         },
       ],
     };
   });
 }
 
-/** Bytes carry no state, so a read by a cursor goes row by row. */
+/** Byte streams of MySQL carry no state, so incremental reads use the row lane. */
 function byteFormats(request: ReadRequest): ByteFormat[] {
-  return request.sync_mode === 'incremental' && request.cursor_field ? [] : ['pgcopy-text'];
+  return isIncremental(request) ? [] : ['pgcopy-text'];
 }
 
 async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Promise<ByteStream> {
@@ -99,7 +99,10 @@ async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Prom
       yield* session.stream(`select ${list}${fullRest(request)}`, rows);
       warnOfZeroDates(ctx, rows);
       if (rows.nuls > 0) {
-        ctx.warn('nul_character_removed', `Texts of ${request.stream.name} held the character NUL: it was left out`);
+        ctx.warn(
+          'nul_character_removed',
+          `Texts of ${request.stream.name} contained the character NUL, which was removed`,
+        );
       }
     } catch (error) {
       throw session.translate(error);
@@ -110,14 +113,14 @@ async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Prom
   return { format, chunks: chunks(), rows: () => rows.rows };
 }
 
-/** What the optimizer expects; it knows filters by an index. */
+/** The optimizer's estimate, which takes indexed filters into account. */
 async function estimate(ctx: Context, wanted: ReadRequest): Promise<number | null> {
   return withSession(ctx, { phase: 'run' }, async (session) => {
     const request = await asDescribed(session, wanted);
     const parts = [...conditions(request), ...resumeCondition(request)];
     const isMySql = session.version.flavor === 'MySQL';
     const explain = isMySql ? 'explain format = traditional' : 'explain';
-    const { rows } = await session.query(`${explain} select 1 from ${fromClause(request)}${where(parts)}`);
+    const { rows } = await session.query(`${explain} select 1 from ${fromClause(mysqlNames, request)}${where(parts)}`);
     // id, select_type, table, (MySQL: partitions,) type, possible_keys, key, key_len, ref, rows
     const count = rows[0]?.[isMySql ? 9 : 8];
     return count == null ? null : Number(count);

@@ -5,16 +5,15 @@ import {
   type Writer,
   type WriteTarget,
 } from '../contract/connector.ts';
-import { ConfigurationError } from '../contract/errors.ts';
+import { openTarget } from '../kits/sql/open-target.ts';
+import { checkTarget } from '../kits/sql/target.ts';
 import { USER_SCHEMAS } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { PgSession, withSession } from './connection/session.ts';
 import { PostgresDestinationConfig } from './connection/settings.ts';
-import { ensureRejectedTable } from './write/rejects.ts';
-import { claimState, ensureStateTable, lockDefinitions } from './write/state-table.ts';
-import { addDeletionColumn, addMissingColumns, createTable, ensureUniqueKey, findTable } from './write/tables.ts';
-import { checkTarget, resolveTarget } from './write/target.ts';
-import { widenColumns } from './write/widen.ts';
+import { postgres } from './write/dialect.ts';
+import { ensureUniqueKey, findTable } from './write/tables.ts';
+import type { PgTable } from './write/target.ts';
 import { PgWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
@@ -46,7 +45,7 @@ async function check(ctx: Context): Promise<CheckResult> {
       `select pg_is_in_recovery(), n.oid, has_schema_privilege(n.oid, 'create') and has_schema_privilege(n.oid, 'usage'),
               has_database_privilege(current_database(), 'create')
          from (select) one left join pg_namespace n on n.nspname = $1`,
-      [ctx.config.schema],
+      { values: [ctx.config.schema] },
     );
     const [[standby, schema, mayUse, mayCreate] = []] = rows;
     const problem =
@@ -68,48 +67,37 @@ async function schemas(ctx: Context): Promise<Record<string, string>> {
   });
 }
 
-/**
- * Claims the stream and makes the table ready for its columns, in one short transaction. A table that is not there yet
- * is made together with its first rows, so that a run which commits nothing leaves nothing; but not one for windows,
- * whose chunks run side by side: the first one's commit, at its very end, would be waited for by all others.
- */
 async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
-  const schema = target.schema ?? ctx.config.schema;
-  checkTarget(target, schema);
-  const placed = { ...target, schema };
+  const placed = { ...target, schema: target.schema ?? ctx.config.schema };
+  checkTarget(postgres, placed);
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
-    // A worker frozen in the middle of a commit must not hold its locks for ever.
+    // A worker that freezes in the middle of a commit must not hold its locks for ever.
     await session.query(
       "begin; set local lock_timeout = '30s'; set local search_path = ''; set idle_in_transaction_session_timeout = '60s'",
     );
-    await lockDefinitions(session, schema);
-    await ensureStateTable(session, schema);
-    if (target.rejects) await ensureRejectedTable(session, schema);
-    const state = await claimState(session, placed);
-    let existing = await findTable(session, schema, target.table);
-    if (existing && target.mode !== 'overwrite') {
-      await addMissingColumns(session, placed, existing);
-      await widenColumns(session, placed, existing);
-    }
-    if (existing && (target.mode === 'append_dedup' || target.mode === 'soft_delete')) {
-      await ensureUniqueKey(session, placed, existing);
-    }
-    if (existing && target.mode === 'soft_delete') await addDeletionColumn(session, placed);
-    if (!existing && target.mode === 'update') {
-      throw new ConfigurationError(
-        'table_missing',
-        `There is no table ${schema}.${target.table}: update changes rows of a table that is there`,
-      );
-    }
-    if (!existing && target.replace_window) {
-      await createTable(session, resolveTarget(placed, schema, null), { name: target.table, primaryKey: false });
-      existing = await findTable(session, schema, target.table);
-    }
+    await lockDefinitions(session, placed.schema);
+    const database = {
+      session,
+      dialect: postgres,
+      findTable: findTable.bind(null, session),
+      ensureUniqueKey: ensureUniqueKey.bind(null, session),
+      atomically: <Result>(work: () => Promise<Result>) => work(),
+      createsForWindows: true,
+    };
+    const opened = await openTarget<PgTable>(database, placed);
     await session.query('commit');
-    return new PgWriter(ctx, session, { target: resolveTarget(target, schema, existing), state });
+    return PgWriter.of(ctx, session, opened);
   } catch (error) {
     await session.close();
     throw error;
   }
+}
+
+/** Streams open in parallel: one at a time may define tables of a schema. Held until the commit. */
+async function lockDefinitions(session: PgSession, schema: string): Promise<void> {
+  await session.query("select pg_advisory_xact_lock(hashtextextended('data-pipelines:' || $1, 0))", {
+    values: [schema],
+    slow: true,
+  });
 }

@@ -9,6 +9,7 @@ import {
   type ReadRequest,
 } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
+import { fromClause, isIncremental, where } from '../kits/sql/request.ts';
 import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { discoverStreams, readableSchemas } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
@@ -20,10 +21,10 @@ import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
 import { begin } from './read/read-transaction.ts';
 import { readRows } from './read/read-rows.ts';
 import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './cdc/replication-slots.ts';
-import { canBeBinary, conditions, fromClause, resumeCondition, where } from './read/select.ts';
+import { canBeBinary, conditions, resumeCondition } from './read/select.ts';
 import { PgSession, withSession } from './connection/session.ts';
 import { PostgresSourceConfig } from './connection/settings.ts';
-import { relation } from './connection/sql.ts';
+import { postgresNames, relation } from './connection/sql.ts';
 import { copyTable } from './read/table-copy.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
@@ -39,7 +40,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   auth_methods: ['basic'],
   supported_sync_modes: ['full_refresh', 'incremental'],
   capabilities: { datasets: true, ssh_tunnel: true },
-  // Not salted hashes: the salt would have to be told to the source.
+  // Not salted hashes: the source would have to know the salt.
   pushdown: { masking: ['none', 'hash_sha256', 'redact'], filters: true },
   config: PostgresSourceConfig,
   check,
@@ -55,7 +56,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   describe: (ctx, stream) =>
     withSession(ctx, { phase: 'run' }, async (session) => {
       const [found] = await discoverStreams(ctx, session, { namespace: stream.namespace ?? '', name: stream.name });
-      // In the words of who has to mend it, not as columns of the log that are gone.
+      // Names the cause, instead of reporting the columns of the log as missing.
       if (found && stream.change_log && !found.change_log && ctx.config.replication === 'logical') {
         throw identityMissing(stream.name);
       }
@@ -93,9 +94,9 @@ async function check(ctx: Context): Promise<CheckResult> {
     const missing = ctx.config.schemas.filter((name) => !counts.has(name));
     const total = Array.from(counts.values()).reduce((sum, count) => sum + count, 0);
     const problem = missing.length
-      ? `There is no schema ${missing.join(', ')}`
+      ? `Schema ${missing.join(', ')} does not exist`
       : total === 0
-        ? 'There is no table or view that this user may read'
+        ? 'No table or view is readable by this user'
         : null;
     return {
       checks: [
@@ -105,7 +106,7 @@ async function check(ctx: Context): Promise<CheckResult> {
         {
           title: 'Tables',
           status: problem ? 'failed' : 'passed',
-          message: problem ?? `${total} tables and views can be read`,
+          message: problem ?? `${total} readable tables and views`,
         },
       ],
     };
@@ -128,29 +129,27 @@ async function replicationCheck(ctx: Context, session: PgSession): Promise<Check
 
 function byteFormats(request: ReadRequest): ByteFormat[] {
   if (request.reader_id !== undefined) return [];
-  if (isIncrement(request)) return canCopyIncrement(request) ? ['pgcopy-text'] : [];
+  if (isIncremental(request)) return canCopyIncrement(request) ? ['pgcopy-text'] : [];
   return canBeBinary(request.columns) ? ['pgcopy-binary', 'pgcopy-text'] : ['pgcopy-text'];
 }
-
-const isIncrement = ({ sync_mode, cursor_field }: ReadRequest) => sync_mode === 'incremental' && cursor_field !== null;
 
 async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Promise<ByteStream> {
   if (!byteFormats(request).includes(format)) {
     throw new ConfigurationError('unsupported_format', `These columns cannot be copied as ${format}`);
   }
-  if (isIncrement(request)) return copyIncrement(ctx, request);
+  if (isIncremental(request)) return copyIncrement(ctx, request);
   const chunks = copyTable(ctx, request, format === 'pgcopy-binary' ? 'binary' : 'rows');
   return { format, chunks, rows: () => chunks.rows() };
 }
 
 /** What the planner expects: it knows filters, partitions and views. */
 async function estimate(ctx: Context, request: ReadRequest): Promise<number | null> {
-  // How many changes there are nobody knows before they are decoded.
+  // The number of changes is unknown until they are decoded.
   if (request.reader_id !== undefined && request.state) return null;
   return withSession(ctx, { phase: 'run' }, async (session) => {
     await begin(session, request);
     const { rows } = await session.query(
-      `explain (format json) select 1 from ${fromClause(request)}${where([...conditions(request), ...resumeCondition(request)])}`,
+      `explain (format json) select 1 from ${fromClause(postgresNames, request)}${where([...conditions(request), ...resumeCondition(request)])}`,
     );
     const [plan] = JSON.parse(rows[0]![0]!) as { Plan?: { 'Plan Rows'?: number } }[];
     return plan?.Plan?.['Plan Rows'] ?? null;

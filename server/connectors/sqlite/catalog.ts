@@ -1,15 +1,16 @@
 import type { Database } from 'bun:sqlite';
 import type { Field, LogicalType, StreamSchema } from '../contract/connector.ts';
+import { streamOfFields } from '../kits/sql/streams.ts';
 import { type Context, identifier } from './database.ts';
 import { sqliteError } from './failures.ts';
 import { fittingTypes } from './fitting-types.ts';
-import { candidatesOf, isCursorType, isDate, shownType } from './types.ts';
+import { candidatesOf, isCursorType, shownType } from './types.ts';
 
 interface Column {
   name: string;
   declared: string;
   notNull: boolean;
-  /** Place in the primary key, from 1; 0: none. */
+  /** Place in the primary key, from 1; 0: not part of it. */
   key: number;
 }
 interface Table {
@@ -17,7 +18,7 @@ interface Table {
   kind: 'table' | 'view' | 'virtual';
 }
 
-/** Tables and views, without SQLite's own and those that virtual tables keep their data in. */
+/** Tables and views, without SQLite's own and the shadow tables of virtual tables. */
 export function tablesOf(database: Database): Table[] {
   return database
     .query(
@@ -34,7 +35,7 @@ export async function discoverStreams(ctx: Context, database: Database): Promise
       streams.push(await streamOf(ctx, database, table));
     } catch (error) {
       ctx.signal.throwIfAborted();
-      // A view on a table that is gone, a virtual table without its module: the others can still be read.
+      // A view on a dropped table, or a virtual table without its module: the others are still readable.
       if (table.kind === 'table') throw error;
       const known = sqliteError(error, ctx.config.path) as Error;
       ctx.log.warn('a view or virtual table cannot be read', { table: table.name, reason: known.message });
@@ -44,8 +45,8 @@ export async function discoverStreams(ctx: Context, database: Database): Promise
 }
 
 /**
- * A stream with the columns that it has now. Those that are known keep their types, which a read holds every value to:
- * the table is looked through only for others. Null: it is gone.
+ * A stream with its present columns. Known columns keep their types, which a read checks every value against, so only
+ * new ones require a scan of the table. Null: the table no longer exists.
  */
 export async function describeStream(ctx: Context, database: Database, known: StreamSchema) {
   const table = tablesOf(database).find(({ name }) => name === known.name);
@@ -66,26 +67,16 @@ async function streamOf(
   for (const [at, column] of added.entries()) types.set(column.name, found[at] as LogicalType);
   const fields = columns.map((column) => fieldOf(column, types.get(column.name) as LogicalType));
   const key = columns.filter((column) => column.key > 0).toSorted((a, b) => a.key - b.key);
-  const cursors = fields.filter((field) => field.is_cursor_candidate);
-  const usual = cursors.find(
-    ({ path, type }) => isDate(type) && /^(updated|modified|last_modified|changed)_?(at|on)?$/i.test(path[0] ?? ''),
-  );
-  return {
+  return streamOfFields(fields, {
     namespace: null,
     name,
     description: null,
-    fields,
-    supported_sync_modes: ['full_refresh', 'incremental'],
-    source_defined_cursor: false,
-    default_cursor_field: usual?.path ?? null,
-    source_defined_primary_key: key.length > 0 ? key.map((column) => [column.name]) : null,
-    is_resumable: cursors.length > 0,
-    supports_date_window: cursors.some(({ type }) => isDate(type)),
     suggested: kind === 'table',
-  };
+    key: key.map((column) => column.name),
+  });
 }
 
-/** `hidden`: 1 are the arguments of virtual tables, 2 and 3 generated columns. */
+/** `hidden`: 1 is an argument of a virtual table, 2 and 3 are generated columns. */
 function columnsOf(database: Database, table: string): Column[] {
   const rows = database
     .query('select name, type, "notnull", pk from pragma_table_xinfo(?) where hidden <> 1 order by cid')

@@ -5,7 +5,8 @@ import { ConfigurationError } from '../contract/errors.ts';
 import type { Context } from './database.ts';
 import { sqliteError } from './failures.ts';
 import { fittingTypes } from './fitting-types.ts';
-import { COMPUTED, candidatesOf, isOrdered, isUndeclared, shownType } from './types.ts';
+import { isOrdered } from '../kits/sql/streams.ts';
+import { COMPUTED, candidatesOf, isUndeclared, shownType } from './types.ts';
 
 /**
  * The fields of a query. SQLite knows no types of what it works out, so all rows are looked at once, as a table's are.

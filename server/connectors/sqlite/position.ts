@@ -1,9 +1,10 @@
 import type { Database } from 'bun:sqlite';
 import type { Field, ReadRequest } from '../contract/connector.ts';
-import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
+import { ConfigurationError } from '../contract/errors.ts';
+import { cursorOf } from '../kits/sql/request.ts';
+import { isDate } from '../kits/sql/streams.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { fromClause, identifier } from './database.ts';
-import { isDate } from './types.ts';
 
 const DAY_MICROS = 86_400_000_000;
 
@@ -12,13 +13,7 @@ export interface Condition {
   values: (string | number | bigint)[];
 }
 
-export function cursorField({ stream, cursor_field }: ReadRequest): Field {
-  const field = stream.fields.find(({ path }) => path[0] === cursor_field?.[0]);
-  if (field) return field;
-  throw new SchemaChangedError('column_missing', `${stream.name} has no column ${cursor_field?.join('.')}`);
-}
-
-/** Where an incremental read goes on; the rows at the very cursor come again. */
+/** Where an incremental read resumes: rows with the same cursor are read again. */
 export function resumeCondition({ state }: ReadRequest, field: Field): Condition[] {
   if (state?.cursor == null) return [];
   return [{ sql: `${columnOf(field)} >= ?`, values: [storedForm(field, state.cursor)] }];
@@ -31,16 +26,19 @@ function storedForm(field: Field, text: string): string | number | bigint {
   if (/^-?\d{1,19}$/.test(text)) return BigInt.asIntN(64, BigInt(text)) === BigInt(text) ? BigInt(text) : Number(text);
   const number = Number(text);
   if (text.trim() !== '' && !Number.isNaN(number)) return number;
-  throw new ConfigurationError('invalid_cursor', `"${text.slice(0, 100)}" is no ${field.type}`);
+  throw new ConfigurationError('invalid_cursor', `"${text.slice(0, 100)}" is not a valid ${field.type}`);
 }
 
-/** The window, in the form that the column's own texts have: SQLite compares them as texts. */
+/** The window, in the form of the column's own texts: SQLite compares dates as texts. */
 export function windowConditions(database: Database, request: ReadRequest): Condition[] {
   const { window, stream } = request;
   if (!window || (window.start === null && window.end === null)) return [];
-  const field = cursorField(request);
+  const field = cursorOf(request);
   if (!isDate(field.type)) {
-    throw new ConfigurationError('window_needs_dates', `${field.path[0]} is no date, so no days can be chosen by it`);
+    throw new ConfigurationError(
+      'window_needs_dates',
+      `${field.path[0]} is not a date, so the stream cannot be limited to a range of days`,
+    );
   }
   const column = columnOf(field);
   const row = database
@@ -55,11 +53,11 @@ export function windowConditions(database: Database, request: ReadRequest): Cond
 /** The first value that is not before the instant. */
 function boundText(field: Field, value: string, sample: string): string {
   const micros = microsOf(value);
-  if (Number.isNaN(micros)) throw new ConfigurationError('invalid_window', `"${value}" is no date or timestamp`);
+  if (Number.isNaN(micros)) throw new ConfigurationError('invalid_window', `"${value}" is not a date or timestamp`);
   if (field.type === 'date') return timestampText(Math.ceil(micros / DAY_MICROS) * DAY_MICROS).slice(0, 10);
   const separator = sample[10] ?? ' ';
   const withSeparator = (text: string) => text.replace(' ', separator);
-  // Without a zone the fractions are as long as they like, and a shorter text comes before a longer one.
+  // Without a zone, fractions have any length, and a shorter text sorts before a longer one.
   if (field.type === 'timestamp') return withSeparator(shortest(timestampText(micros).slice(0, 26)));
   const places = Math.max(0, sample.length - '2026-01-31T23:59:59.Z'.length);
   const unit = 10 ** (6 - places);
@@ -67,5 +65,5 @@ function boundText(field: Field, value: string, sample: string): string {
   return `${text.slice(0, places > 0 ? 20 + places : 19)}Z`;
 }
 
-/** Without the zeros at the end of its fraction. */
+/** Without trailing zeros in its fraction. */
 const shortest = (text: string) => text.replace(/(\.\d*?)0+$/, (_, rest: string) => (rest === '.' ? '' : rest));

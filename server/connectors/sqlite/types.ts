@@ -1,10 +1,11 @@
 import type { Cell, LogicalType } from '../contract/connector.ts';
 import { NORMALIZERS } from '../cells/normalizers.ts';
+import { isOrdered } from '../kits/sql/streams.ts';
 
-/** What SQLite gives: integers as bigint. */
+/** Values as SQLite returns them, with integers as bigint. */
 export type SqliteValue = null | bigint | number | string | Uint8Array;
 
-/** A type that a column has if no value of it is a misfit. `misfit`: SQL about a value that is not NULL. */
+/** A column has this type if none of its values is a misfit. `misfit`: SQL on a value that is not NULL. */
 export interface Candidate {
   type: LogicalType;
   misfit(column: string): string;
@@ -18,7 +19,7 @@ const digits = (count: number) => '[0-9]'.repeat(count);
 const DAY = `${digits(4)}-${digits(2)}-${digits(2)}`;
 const TIME = `${digits(2)}:${digits(2)}:${digits(2)}`;
 
-/** Texts of another form are ordered otherwise, so a column has but one form; SQLite's calendar says what exists. */
+/** Texts of different forms do not sort together, so a column has one form. SQLite's calendar decides which dates exist. */
 const moment = (type: LogicalType, glob: string, more: (column: string) => string): Candidate => ({
   type,
   misfit: (column) =>
@@ -54,8 +55,8 @@ const JSON_TEXT: Candidate = {
 const TIMESTAMPS = [local(' '), local('T'), utc(0), utc(3), utc(6)];
 
 /**
- * What a column of this declared type may be, best first; text holds what none of them does. Columns of SQLite take
- * values of any kind, so discovery looks at all of them.
+ * What a column of this declared type may be, best first; text if nothing fits. Columns of SQLite accept values of any
+ * type, so discovery reads all of them.
  */
 export function candidatesOf(declared: string): Candidate[] {
   const type = declared.toUpperCase();
@@ -69,20 +70,17 @@ export function candidatesOf(declared: string): Candidate[] {
   return isUndeclared(type) ? [INTEGER, NUMBER, BINARY] : [NUMBER];
 }
 
-/** What a column that a query works out may be. */
+/** What a computed column of a query may be. */
 export const COMPUTED: Candidate[] = [INTEGER, NUMBER, BINARY, DATE, ...TIMESTAMPS];
 
 export const isUndeclared = (declared: string) => /^(ANY)?$/i.test(declared);
 
-/** SQLite's numbers with a point are doubles, whatever a DECIMAL(10,2) promises: others would round them. */
+/** SQLite stores fractions as doubles, whatever a DECIMAL(10,2) declares: other databases would round them. */
 export const shownType = (declared: string, type: LogicalType): string | null => {
   if (type !== 'number' || /INT/i.test(declared)) return declared === '' ? null : declared;
   return /REAL|FLOA|DOUB/i.test(declared) ? 'DOUBLE' : declared.replace(/\s*\(.*$/, '') || null;
 };
 
-const DATES: ReadonlySet<LogicalType> = new Set(['date', 'timestamp', 'timestamp_tz']);
-export const isDate = (type: LogicalType) => DATES.has(type);
-export const isOrdered = (type: LogicalType) => isDate(type) || type === 'integer' || type === 'number';
 export const isCursorType = (type: LogicalType, declared: string) => isOrdered(type) && !isUndeclared(declared);
 
 export function doubleText(value: number): string {
@@ -99,7 +97,7 @@ export function textOf(value: Exclude<SqliteValue, null>): string {
   return typeof value === 'bigint' ? value.toString() : hexText(value);
 }
 
-/** The canonical cell of a value; undefined when it is not of the type. */
+/** The cell of a value; undefined when the value is not of the type. */
 export function cellOf(value: SqliteValue, type: LogicalType): Cell | undefined {
   if (value === null) return null;
   switch (type) {

@@ -1,9 +1,9 @@
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { type DuckDBConnection, DuckDBInstance, type DuckDBResultReader } from '@duckdb/node-api';
 import { rm } from 'node:fs/promises';
-import { literal } from '../../kits/duckdb/instance.ts';
+import { literal, MEMORY_LIMIT } from '../../kits/duckdb/instance.ts';
+import type { SqlSession } from '../../kits/sql/dialect.ts';
+import { duckDbError, type Place } from './failures.ts';
 
-/** What one engine may take before it spills to the disk. */
-export const MEMORY_LIMIT = '256MB';
 /** The file and what DuckDB keeps beside it. */
 const SUFFIXES = ['', '.wal', '.wal.checkpoint', '.wal.recovery'];
 
@@ -60,10 +60,21 @@ export class Engine {
 
 export type Value = string | null;
 
+/** What the SQL kit works on. Errors come as DuckDB throws them. */
+export const sessionOf = (connection: DuckDBConnection, place: Place): SqlSession => ({
+  async query(text) {
+    const reader = await connection.runAndReadAll(text);
+    return { rows: textRows(reader), count: reader.rowsChanged };
+  },
+  translate: (error) => duckDbError(error, place),
+});
+
+const textRows = (reader: DuckDBResultReader): Value[][] =>
+  reader.getRows().map((row) => row.map((value) => (value === null ? null : String(value))));
+
 /** Rows of a short answer, every value as text. */
 export async function query(connection: DuckDBConnection, text: string): Promise<Value[][]> {
-  const reader = await connection.runAndReadAll(text);
-  return reader.getRows().map((row) => row.map((value) => (value === null ? null : String(value))));
+  return textRows(await connection.runAndReadAll(text));
 }
 
 /** Rows that a statement changed. */

@@ -5,7 +5,7 @@ import {
   RetryableError,
   SchemaChangedError,
 } from '../../contract/errors.ts';
-import { MEMORY_LIMIT } from './engine.ts';
+import { MEMORY_LIMIT } from '../../kits/duckdb/instance.ts';
 
 /** DuckDB's errors have no codes; their texts begin with their kind. */
 const textOf = (error: unknown) => (error instanceof Error ? error.message : '');

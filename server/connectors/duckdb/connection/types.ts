@@ -1,6 +1,7 @@
 import type { LogicalType, TargetColumn } from '../../contract/connector.ts';
+import { isDate, isOrdered } from '../../kits/sql/streams.ts';
 
-/** Who speaks DuckDB's types (`Field.dialect`). */
+/** `Field.dialect` of DuckDB's types. */
 export const DIALECT = 'duckdb';
 
 const BY_NAME: Record<string, LogicalType> = {
@@ -38,9 +39,7 @@ export function logicalType(type: string): LogicalType {
   return isNested(type) ? 'json' : (BY_NAME[bareName(type)] ?? 'string');
 }
 
-const CURSORS: ReadonlySet<LogicalType> = new Set(['integer', 'number', 'date', 'timestamp', 'timestamp_tz']);
-export const isDate = (type: LogicalType) => type === 'date' || type === 'timestamp' || type === 'timestamp_tz';
-export const isCursorType = (type: string) => CURSORS.has(logicalType(type));
+export const isCursorType = (type: string) => isOrdered(logicalType(type));
 
 /** SQL that gives the canonical text of a column. */
 export function cellSql(column: string, type: string): string {
@@ -60,7 +59,7 @@ export function valueSql(cell: string, type: string): string {
   if (type === 'VARCHAR') return cell;
   if (type === 'BLOB') return `unhex(substr(${cell}, 3))`;
   if (isNested(type)) return `CAST(CAST(${cell} AS JSON) AS ${type})`;
-  // DuckDB would round what is no whole number.
+  // DuckDB would round a number with a fraction.
   if (/INT(EGER)?$/.test(type)) return `CAST(translate(${cell}, '.eE', 'xxx') AS ${type})`;
   if (!isDate(logicalType(type))) return `CAST(${cell} AS ${type})`;
   const bc = `regexp_replace(${cell}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2')`;

@@ -1,12 +1,12 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { Field, StreamSchema } from '../../contract/connector.ts';
+import { STATE_TABLE } from '../../kits/sql/state-row.ts';
+import { groupRows, streamOfFields } from '../../kits/sql/streams.ts';
 import { DATABASE, query, type Value } from '../connection/engine.ts';
 import { literal } from '../connection/sql.ts';
-import { DIALECT, isCursorType, isDate, logicalType } from '../connection/types.ts';
+import { DIALECT, isCursorType, logicalType } from '../connection/types.ts';
 
-export const STATE_TABLE = '_pipeline_state';
-
-/** One row a column: schema, table, whether a view, comment, column, type, nullable, place in the primary key. */
+/** One row per column: schema, table, whether a view, comment, column, type, nullable, place in the primary key. */
 const columnsQuery = (schemas: readonly string[]) => `
   select t.schema_name, t.name, t.is_view, t.comment, c.column_name, c.data_type, c.is_nullable,
          nullif(list_position(k.names, c.column_name), 0)
@@ -25,40 +25,20 @@ export async function discoverStreams(
   connection: DuckDBConnection,
   schemas: readonly string[],
 ): Promise<StreamSchema[]> {
-  const tables = new Map<string, Value[][]>();
-  for (const row of await query(connection, columnsQuery(schemas))) {
-    const name = JSON.stringify(row.slice(0, 2));
-    const known = tables.get(name);
-    if (known) known.push(row);
-    else tables.set(name, [row]);
-  }
-  return Array.from(tables.values(), streamOf);
+  const rows = await query(connection, columnsQuery(schemas));
+  return groupRows(rows, ([schema, table]) => [schema, table]).map(streamOf);
 }
 
 function streamOf(rows: Value[][]): StreamSchema {
   const [schema, name, isView, comment] = rows[0] as Value[];
-  const fields = rows.map(fieldOf);
-  const key = rows
-    .filter((row) => row[7] != null)
-    .toSorted((a, b) => Number(a[7]) - Number(b[7]))
-    .map((row) => [row[4] as string]);
-  const cursors = fields.filter((field) => field.is_cursor_candidate);
-  const usual = cursors.find(
-    ({ path, type }) => isDate(type) && /^(updated|modified|last_modified|changed)_?(at|on)?$/i.test(path[0] ?? ''),
-  );
-  return {
+  const key = rows.filter((row) => row[7] != null).toSorted((a, b) => Number(a[7]) - Number(b[7]));
+  return streamOfFields(rows.map(fieldOf), {
     namespace: schema as string,
     name: name as string,
     description: comment || null,
-    fields,
-    supported_sync_modes: ['full_refresh', 'incremental'],
-    source_defined_cursor: false,
-    default_cursor_field: usual?.path ?? null,
-    source_defined_primary_key: key.length > 0 ? key : null,
-    is_resumable: cursors.length > 0,
-    supports_date_window: cursors.some(({ type }) => isDate(type)),
     suggested: isView === 'false',
-  };
+    key: key.map((row) => row[4] as string),
+  });
 }
 
 function fieldOf(row: Value[]): Field {

@@ -1,36 +1,32 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { trackCursor } from '../../cells/cursor.ts';
-import { datasetClause } from '../../kits/sql/datasets.ts';
-import type { Batch, Cell, ConnectorContext, Field, ReadRequest, StreamState } from '../../contract/connector.ts';
-import { ConfigurationError, SchemaChangedError } from '../../contract/errors.ts';
-import { asDescribed } from './datasets.ts';
+import type { Batch, Cell, ConnectorContext, Field, ReadRequest } from '../../contract/connector.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { incrementalSelects, readIncrement } from '../../kits/sql/incremental-read.ts';
+import { cursorOf, fromClause, isIncremental, orderBy, where } from '../../kits/sql/request.ts';
+import { isDate } from '../../kits/sql/streams.ts';
 import { duckDbError } from '../connection/failures.ts';
 import { existingFile, reading } from '../connection/file-access.ts';
 import type { DuckDbSourceConfig } from '../connection/settings.ts';
-import { identifier, literal, relation } from '../connection/sql.ts';
-import { cellSql, isDate, valueSql } from '../connection/types.ts';
+import { duckdbNames, identifier, literal } from '../connection/sql.ts';
+import { cellSql, valueSql } from '../connection/types.ts';
 import { limits } from '../write/replace-window.ts';
+import { asDescribed } from './datasets.ts';
 
 type Context = ConnectorContext<DuckDbSourceConfig>;
 
 const BATCH_ROWS = 5_000;
 const BATCH_BYTES = 1_000_000;
 
-/**
- * A full refresh gives batches without state; with a cursor each batch carries the state after it. Rows whose cursor is
- * NULL have no place in that order: the first read (no state) begins with them and gives no state before they are
- * through, so that they come once; later reads do not see them.
- */
+/** A full refresh gives batches without state, an incremental read gives the state after each batch. */
 export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerator<Batch> {
   if (wanted.columns.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
   const file = await existingFile(ctx);
   try {
     yield* reading(ctx, file, async function* (connection) {
       const request = await asDescribed({ connection, place: file }, wanted);
-      const isIncremental = request.sync_mode === 'incremental' && request.cursor_field !== null;
-      yield* isIncremental
-        ? readIncrement(ctx, connection, request)
-        : batches(ctx, connection, selectText(request, {}));
+      yield* isIncremental(request)
+        ? incrementalBatches(ctx, connection, request)
+        : batches(ctx, connection, `${selectText(request)}${where(windowConditions(request))}`);
     });
   } catch (error) {
     ctx.signal.throwIfAborted();
@@ -38,71 +34,45 @@ export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerat
   }
 }
 
-async function* readIncrement(ctx: Context, connection: DuckDBConnection, request: ReadRequest): AsyncGenerator<Batch> {
-  const { state } = request;
+function incrementalBatches(ctx: Context, connection: DuckDBConnection, request: ReadRequest): AsyncGenerator<Batch> {
   const cursor = cursorOf(request);
-  const column = columnOf(cursor);
-  const width = request.columns.length;
-  const cut = (rows: Cell[][]) => {
-    for (const row of rows) row.length = width;
-    return rows;
-  };
-  const done: StreamState = { cursor: null, boundary: [], nulls_read: true };
-  if (state?.cursor == null && !request.window && !state?.nulls_read) {
-    let nulls = 0;
-    for await (const batch of batches(ctx, connection, selectText(request, { cursor, where: `${column} IS NULL` }))) {
-      nulls += batch.rows.length;
-      yield { ...batch, rows: cut(batch.rows) };
-    }
-    if (nulls > 0) warnOfNulls(ctx, request, nulls);
-    yield { rows: [], bytes: 0, state: done };
-  }
-  // Whole rows tell rows apart, not keys: a row changed twice within one value of the cursor must come again.
-  const tracker = trackCursor({ cursorIndex: width, keyIndexes: [], state });
-  const from =
-    state?.cursor == null ? 'IS NOT NULL' : `>= ${valueSql(literal(state.cursor), cursor.source_type ?? '')}`;
-  const ordered = selectText(request, { cursor, where: `${column} ${from}`, ordered: true });
-  for await (const batch of batches(ctx, connection, ordered)) {
-    const tracked = tracker.next(batch.rows);
-    yield { rows: cut(tracked.rows), bytes: batch.bytes, state: tracked.state ?? done };
-  }
+  const cell = request.state?.cursor;
+  const selects = incrementalSelects(request, {
+    select: selectText(request, cursor),
+    conditions: windowConditions(request),
+    isNull: `${columnOf(cursor)} is null`,
+    resumes: cell == null ? null : `${columnOf(cursor)} >= ${valueSql(literal(cell), cursor.source_type ?? '')}`,
+    orderBy: orderBy(duckdbNames, cursor, request.primary_key),
+  });
+  return readIncrement(ctx, request, {
+    nulls: () => batches(ctx, connection, selects.nulls ?? ''),
+    ordered: () => batches(ctx, connection, selects.ordered),
+  });
 }
 
-function warnOfNulls(ctx: Context, { stream, cursor_field }: ReadRequest, rows: number) {
-  ctx.warn(
-    'null_cursor',
-    `${rows} rows of ${stream.name} have no ${cursor_field?.join('.')}: they are read once, changes to them are not seen`,
-  );
-}
-
-const columnOf = (field: Field) => `t.${identifier(field.path[0] ?? '')}`;
-
-function cursorOf({ stream, cursor_field }: ReadRequest): Field {
-  const field = stream.fields.find(({ path }) => path[0] === cursor_field?.[0]);
-  if (field) return field;
-  throw new SchemaChangedError('column_missing', `${stream.name} has no column ${cursor_field?.join('.')}`);
-}
+const columnOf = (field: Field) => identifier(field.path[0] ?? '');
 
 /** `cursor` comes once more at the end of each row. */
-function selectText(request: ReadRequest, more: { cursor?: Field; where?: string; ordered?: boolean }): string {
-  const { cursor, where, ordered } = more;
+function selectText(request: ReadRequest, cursor?: Field): string {
   const fields = [...request.columns.map(({ field }) => field), ...(cursor ? [cursor] : [])];
   const columns = fields.map((field) => cellSql(columnOf(field), field.source_type ?? ''));
-  const conditions = [...windowConditions(request), ...(where ? [where] : [])].join(' AND ');
-  const keys = request.primary_key.map((path) => `t.${identifier(path[0] ?? '')}`);
-  const order = cursor && ordered ? ` ORDER BY ${[columnOf(cursor), ...keys].join(', ')}` : '';
-  return `SELECT ${columns.join(', ')} FROM ${fromClause(request)}${conditions && ` WHERE ${conditions}`}${order}`;
+  return `select ${columns.join(', ')} from ${fromClause(duckdbNames, withSchema(request))}`;
 }
 
-const fromClause = ({ stream: { namespace, name, dataset_sql } }: ReadRequest) =>
-  dataset_sql === undefined ? `${relation(namespace ?? 'main', name)} t` : datasetClause(dataset_sql, 't');
+const withSchema = (request: ReadRequest): ReadRequest => {
+  const { stream } = request;
+  return { ...request, stream: { ...stream, namespace: stream.namespace ?? 'main' } };
+};
 
 function windowConditions(request: ReadRequest): string[] {
   const { window } = request;
   if (!window || (window.start === null && window.end === null)) return [];
   const field = cursorOf(request);
   if (!isDate(field.type)) {
-    throw new ConfigurationError('window_needs_dates', `${field.path[0]} is no date, so no days can be chosen by it`);
+    throw new ConfigurationError(
+      'window_needs_dates',
+      `${field.path[0]} is not a date, so the stream cannot be limited to a range of days`,
+    );
   }
   return limits({ column: columnOf(field), isZoned: field.type === 'timestamp_tz' }, window);
 }
@@ -115,7 +85,7 @@ async function* batches(ctx: Context, connection: DuckDBConnection, select: stri
     ctx.signal.throwIfAborted();
     const chunk = await result.fetchChunk();
     if (!chunk || chunk.rowCount === 0) break;
-    // Row by row: as strings all rows of a chunk take as much again as they do in it.
+    // Row by row: all rows of a chunk as strings would take its size once more.
     const vectors = Array.from({ length: chunk.columnCount }, (_, at) => chunk.getColumnVector(at));
     for (let at = 0; at < chunk.rowCount; at++) {
       const row = vectors.map((vector) => vector.getItem(at) as Cell);

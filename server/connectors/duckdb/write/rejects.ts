@@ -1,26 +1,17 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { REJECTED_TABLE, type RejectCount } from '../../kits/sql/rejects.ts';
+import { REJECTED_TABLE, type RejectCount, rejectedNames } from '../../kits/sql/rejects.ts';
+import { isMerge, type Target } from '../../kits/sql/target.ts';
 import { execute, query } from '../connection/engine.ts';
 import { isViolation } from '../connection/failures.ts';
 import { literal, relation } from '../connection/sql.ts';
-import { isMerge, type Stage, STAGE } from './stage.ts';
-import type { Target } from './tables.ts';
+import { duckdb } from './dialect.ts';
+import { type Stage, STAGE } from './stage.ts';
 import { valueSql } from '../connection/types.ts';
 
-/** With the cells of each row's key, by their places in the stage. */
+/** Rejected rows until the commit, with the cells of each row's key by their places in the stage. */
 export const WAITING = 'temp.main.rejected';
-const COLUMNS = 'connection_id, connection_run_id, stream_run_id, table_name, reason, "row", rejected_at';
 
-/** In the open transaction. */
-export const ensureRejectedTable = (connection: DuckDBConnection, schema: string): Promise<number> =>
-  execute(
-    connection,
-    `CREATE TABLE IF NOT EXISTS ${relation(schema, REJECTED_TABLE)} (
-       connection_id VARCHAR NOT NULL, connection_run_id VARCHAR NOT NULL, stream_run_id VARCHAR NOT NULL,
-       table_name VARCHAR NOT NULL, reason VARCHAR NOT NULL, "row" JSON NOT NULL, rejected_at TIMESTAMPTZ NOT NULL)`,
-  );
-
-/** Takes staged rows that cannot be loaded out of the stage; the commit of the others brings them to `_rejected`. */
+/** Takes rows that cannot be loaded out of the stage. The commit of the others adds them to `_rejected`. */
 export class DuckDbRejects {
   #waiting = 0;
 
@@ -29,15 +20,15 @@ export class DuckDbRejects {
     readonly rejected: RejectCount,
   ) {}
 
-  /** The rows with a value that is none of its column's type, or without a key. */
+  /** Rows with a value that does not fit its column, or without a key. */
   async takeMisfits(): Promise<void> {
     const kinds = misfits(this.work.target);
     if (this.work.stage.rows > 0 && kinds.length > 0) await this.#take(kinds);
   }
 
   /**
-   * After a load that failed and was rolled back: takes the first row that breaks a rule of the table, which only trying
-   * tells. `load` brings the stage in, in the open transaction. False: it was something else.
+   * After a load that failed and was rolled back: takes the first row that breaks a rule of the table, found by bisection.
+   * `load` loads the stage in the open transaction. False: something else failed.
    */
   async takeViolation(error: unknown, load: () => Promise<unknown>): Promise<boolean> {
     const { stage } = this.work;
@@ -62,7 +53,7 @@ export class DuckDbRejects {
     const into = relation(target.schema, REJECTED_TABLE);
     await execute(
       connection,
-      `INSERT INTO ${into} (${COLUMNS}) SELECT ${values}, reason, content, now() FROM ${WAITING}`,
+      `INSERT INTO ${into} (${rejectedNames(duckdb)}) SELECT ${values}, reason, content, now() FROM ${WAITING}`,
     );
   }
 
@@ -117,10 +108,10 @@ function misfits(target: Target): { where: string; reason: string }[] {
     const cell = `c${at}`;
     const misfit = {
       where: `${cell} IS NOT NULL AND TRY(${valueSql(cell, type)}) IS NULL`,
-      reason: `${literal(`${name} has "`)} || left(${cell}, 100) || ${literal(`", which is no ${type}`)}`,
+      reason: `${literal(`${name} has "`)} || left(${cell}, 100) || ${literal(`", which is not a valid ${type}`)}`,
     };
     const isKey = isMerge(target) && target.primary_key.includes(name);
-    const keyless = { where: `${cell} IS NULL`, reason: literal(`it has no ${name}, which is its key`) };
+    const keyless = { where: `${cell} IS NULL`, reason: literal(`it has no ${name}, which is part of its key`) };
     return [...(type === 'VARCHAR' ? [] : [misfit]), ...(isKey ? [keyless] : [])];
   });
 }

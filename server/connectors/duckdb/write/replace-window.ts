@@ -1,10 +1,10 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { type ReplacedWindow, windowColumn } from '../../kits/sql/replace-window.ts';
+import type { Target } from '../../kits/sql/target.ts';
 import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
 import { execute } from '../connection/engine.ts';
 import { identifier, literal } from '../connection/sql.ts';
-import type { Target } from './tables.ts';
 import { columnType } from '../connection/types.ts';
 
 /** Conditions for a column to be within `[start, end)`; none for a side without a limit. @throws ConfigurationError */
@@ -15,7 +15,7 @@ export function limits(
   const bound = (operator: string, value: string | null) => {
     if (value === null) return [];
     const micros = microsOf(value);
-    if (Number.isNaN(micros)) throw new ConfigurationError('invalid_window', `"${value}" is no date or timestamp`);
+    if (Number.isNaN(micros)) throw new ConfigurationError('invalid_window', `"${value}" is not a date or timestamp`);
     const text = timestampText(micros);
     return [
       `${column} ${operator} ${isZoned ? 'TIMESTAMPTZ' : 'TIMESTAMP'} ${literal(isZoned ? text : text.slice(0, -3))}`,

@@ -1,25 +1,21 @@
 import { type DuckDBAppender, type DuckDBConnection, DuckDBDataChunk, VARCHAR } from '@duckdb/node-api';
 import type { Cell } from '../../contract/connector.ts';
-import type { RowChange } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
-import { changeCell, StagedChanges, withoutOverwritten } from '../../kits/sql/staged-changes.ts';
+import { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import { isMerge, type Target } from '../../kits/sql/target.ts';
 import { execute, query } from '../connection/engine.ts';
 import { columnList } from '../connection/sql.ts';
-import type { Target } from './tables.ts';
 import { valueSql } from '../connection/types.ts';
 
-/** What one chunk of DuckDB holds. */
+/** The capacity of one DuckDB chunk. */
 const CHUNK_ROWS = 2048;
-/** An appender keeps what it was given outside of the engine's memory limit until it is flushed. */
+/** Until it is flushed, an appender's rows do not count towards the engine's memory limit. */
 const FLUSH_BYTES = 8_000_000;
 export const STAGE = 'temp.main.stage';
 
-/** Rows are brought to those with the same key. */
-export const isMerge = ({ mode }: Target) => mode !== 'append' && mode !== 'overwrite';
-
 /**
- * Cells that are not committed yet, as texts in a table of the engine's own memory: it spills to the disk and ends with
- * the engine. `rowid` is the order of arrival.
+ * Cells that are not committed yet, as texts in a temporary table, which spills to disk and ends with the engine. `rowid`
+ * is the order of arrival.
  */
 export class Stage {
   #appender: DuckDBAppender | null = null;
@@ -29,13 +25,13 @@ export class Stage {
   #last: number | null = null;
   rows = 0;
   bytes = 0;
-  /** Rows that were taken, whether or not they needed to be staged; deletes are none. */
-  loaded = 0;
-  /** Null: rows only, no changes. */
+  /** Rows that were staged, less those other than deletes that were taken out. */
+  taken = 0;
+  /** Null: whole rows only. */
   changes: StagedChanges | null = null;
-  /** Rows were taken out that the source has nevertheless (rejects.ts). */
+  /** Rows were taken out that exist at the source (rejects.ts). */
   refused = false;
-  /** Where in a row its key is. */
+  /** Places of the key's cells in a row. */
   readonly key: number[];
 
   constructor(
@@ -45,32 +41,26 @@ export class Stage {
     this.key = isMerge(target)
       ? target.primary_key.map((name) => target.columns.findIndex((one) => one.name === name))
       : [];
-    // What happened to a row stands behind its cells.
+    // What happened to a row follows its cells.
     this.#width = target.columns.length + (isMerge(target) ? 1 : 0);
     this.#chunk = DuckDBDataChunk.create(Array.from({ length: this.#width }, () => VARCHAR));
   }
 
   async add(rows: Cell[][], bytes: number): Promise<void> {
-    this.loaded += rows.length;
+    this.taken += rows.length;
     await this.#append(rows, bytes);
   }
 
-  /** A truncate takes the rows before it back. */
-  async addChanges(rows: Cell[][], changes: readonly RowChange[], bytes: number): Promise<void> {
-    this.changes ??= new StagedChanges();
-    const from = changes.findLastIndex(({ operation }) => operation === 'truncate') + 1;
-    if (from > 0) {
-      this.close();
-      await this.#drop();
-      this.changes.truncate();
-    }
-    const kept = withoutOverwritten(rows.slice(from), changes.slice(from), this.key);
-    for (const [index, change] of kept.changes.entries()) {
-      this.changes.note(change);
-      kept.rows[index]!.push(changeCell(change));
-    }
-    this.loaded += changes.slice(from).filter(({ operation }) => operation === 'upsert').length;
-    if (kept.rows.length > 0) await this.#append(kept.rows, bytes);
+  /** Forgets the staged rows and removes those of the table. */
+  async truncate(): Promise<void> {
+    this.close();
+    await this.#drop();
+    this.noted().truncate();
+  }
+
+  /** The changes staged so far. From the first call on, the rows are changes. */
+  noted(): StagedChanges {
+    return (this.changes ??= new StagedChanges());
   }
 
   async #append(rows: Cell[][], bytes: number): Promise<void> {
@@ -81,7 +71,7 @@ export class Stage {
     }
     for (let from = 0; from < rows.length; from += CHUNK_ROWS) {
       const part = rows.slice(from, from + CHUNK_ROWS);
-      // One chunk for all: its memory is not JavaScript's, so nothing would hurry to collect many of them.
+      // One chunk is reused: its memory is outside the JavaScript heap, so many of them would be collected late.
       this.#chunk.reset();
       this.#chunk.setColumns(Array.from({ length: this.#width }, (_, at) => part.map((row) => row[at] ?? null)));
       this.#appender.appendDataChunk(this.#chunk);
@@ -94,7 +84,7 @@ export class Stage {
     this.#unflushed = 0;
   }
 
-  /** Runs `work` with the rows up to one alone, as if the others were not there. */
+  /** Runs `work` on the rows up to and including one. */
   async upTo<Result>(last: number, work: () => Promise<Result>): Promise<Result> {
     this.#last = last;
     try {
@@ -104,7 +94,7 @@ export class Stage {
     }
   }
 
-  /** Brings the rows into the table, in the open transaction. */
+  /** Appends the rows to the table, in the open transaction. */
   async insert(): Promise<void> {
     if (this.rows === 0) return;
     const columns = this.target.typed.map((_, at) => `c${at}`).join(', ');
@@ -113,15 +103,15 @@ export class Stage {
     await execute(this.connection, `INSERT INTO ${this.target.relation} (${names}) ${values}`);
   }
 
-  /** Takes rows out that are not to be loaded. */
+  /** Takes out rows that cannot be loaded. */
   async remove(where: string): Promise<void> {
     const upserts = isMerge(this.target) ? `AND coalesce(c${this.#width - 1}, '') <> 'd'` : '';
     const [row] = await query(this.connection, `SELECT count(*) FROM ${STAGE} WHERE ${where} ${upserts}`);
-    this.loaded -= Number(row?.[0]);
+    this.taken -= Number(row?.[0]);
     this.rows -= await execute(this.connection, `DELETE FROM ${STAGE} WHERE ${where}`);
   }
 
-  /** What was added can be selected from now on. */
+  /** Makes the added rows visible to SELECT. */
   close(): void {
     this.#appender?.closeSync();
     this.#appender = null;
@@ -129,7 +119,7 @@ export class Stage {
 
   async clear(): Promise<void> {
     await this.#drop();
-    [this.bytes, this.loaded, this.changes, this.refused] = [0, 0, null, false];
+    [this.bytes, this.taken, this.changes, this.refused] = [0, 0, null, false];
   }
 
   async #drop(): Promise<void> {
@@ -153,11 +143,14 @@ export class Stage {
         `SELECT rowid + 1 FROM ${STAGE} WHERE ${this.#cell(name)} IS NULL LIMIT 1`,
       );
       if (row)
-        throw new DataError('null_value', `${this.target.table}: row ${row[0]} has no ${name}, which is its key`);
+        throw new DataError(
+          'null_value',
+          `${this.target.table}: row ${row[0]} has no ${name}, which is part of its key`,
+        );
     }
   }
 
-  /** After a cast that failed: the row and column that made it fail; null when it was something else. */
+  /** After a failed cast: names the row and column; null when something else failed. */
   async misfit(): Promise<DataError | null> {
     for (const { name, type } of this.target.typed) {
       const cell = this.#cell(name);
@@ -166,7 +159,7 @@ export class Stage {
         `SELECT rowid + 1, left(${cell}, 100) FROM ${STAGE} WHERE ${cell} IS NOT NULL AND TRY(${valueSql(cell, type)}) IS NULL LIMIT 1`,
       );
       if (!row) continue;
-      const message = `${this.target.table}: row ${row[0]} has "${row[1]}" in ${name}, which is no ${type}`;
+      const message = `${this.target.table}: row ${row[0]} has "${row[1]}" in ${name}, which is not a valid ${type}`;
       return new DataError('value_does_not_fit', message);
     }
     return null;

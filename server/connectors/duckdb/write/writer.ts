@@ -1,74 +1,122 @@
-import type {
-  Batch,
-  CommittedState,
-  ConnectorContext,
-  StreamState,
-  WriteCounts,
-  Writer,
-} from '../../contract/connector.ts';
-import { ConnectorError } from '../../contract/errors.ts';
+import type { Cell, ConnectorContext } from '../../contract/connector.ts';
+import type { SqlSession } from '../../kits/sql/dialect.ts';
+import type { Merged } from '../../kits/sql/merge.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
-import { type Engine, execute } from '../connection/engine.ts';
+import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import type { StateRow } from '../../kits/sql/state-row.ts';
+import { createTable } from '../../kits/sql/tables.ts';
+import { isMerge, type Target } from '../../kits/sql/target.ts';
+import { type Loaded, type RowLoad, SqlWriter } from '../../kits/sql/writer.ts';
+import { type Engine, execute, sessionOf } from '../connection/engine.ts';
 import { duckDbError, isMisfit, type Place } from '../connection/failures.ts';
 import { writing } from '../connection/file-access.ts';
-import { loadStage } from './load.ts';
-import { DuckDbRejects } from './rejects.ts';
 import type { DuckDbDestinationConfig } from '../connection/settings.ts';
-import { isMerge, Stage } from './stage.ts';
-import type { StateRow } from './state-table.ts';
-import type { Target } from './tables.ts';
+import { duckdb } from './dialect.ts';
+import { merge } from './merge.ts';
+import { DuckDbRejects } from './rejects.ts';
+import { deleteWindow } from './replace-window.ts';
+import { Stage } from './stage.ts';
+import { findTable } from './tables.ts';
+
+type Context = ConnectorContext<DuckDbDestinationConfig>;
+
+interface Work {
+  engine: Engine;
+  place: Place;
+  target: Target;
+}
 
 /**
- * Rows are gathered aside. Each commit opens the file, brings them in and records the state in one transaction, and
- * lets go of the file: others may have it between the commits, and a crash leaves it as the last commit did.
+ * Rows are staged in memory. Each commit opens the file, loads them and records the state in one transaction, and closes
+ * the file: others may open it between the commits, and a crash leaves it as the last commit did.
  */
-export class DuckDbWriter implements Writer {
-  readonly committed: CommittedState | null;
+export function duckDbWriter(ctx: Context, work: Work & { state: StateRow }): SqlWriter {
+  const { target, state } = work;
+  const rejected = RejectCount.of(target, state.counts);
+  return new SqlWriter({ ctx, target, state, rejected, load: new FileLoad(ctx, work, rejected) });
+}
+
+class FileLoad implements RowLoad {
+  readonly incremental: boolean;
   readonly #stage: Stage;
+  readonly #session: SqlSession;
   readonly #rejects: DuckDbRejects | null;
-  #counts: WriteCounts;
   #closed = false;
 
   constructor(
-    private readonly ctx: ConnectorContext<DuckDbDestinationConfig>,
-    private readonly work: { engine: Engine; place: Place; target: Target; state: StateRow },
+    private readonly ctx: Context,
+    private readonly work: Work,
+    rejected: RejectCount | null,
   ) {
-    this.committed = work.state.committed;
-    this.#counts = work.state.counts;
-    const { target, engine } = work;
+    const { target, engine, place } = work;
+    const { mode, complete, replace_window } = target;
+    // A part of these would be nothing to go on from.
+    this.incremental = mode !== 'overwrite' && !replace_window && !(mode === 'soft_delete' && complete);
     this.#stage = new Stage(engine.connection, target);
-    const count = this.#counts.rows_rejected ?? 0;
-    const rejected = target.rejects ? new RejectCount(target, { ...target.rejects, count }) : null;
-    this.#rejects =
-      rejected && new DuckDbRejects({ connection: engine.connection, target, stage: this.#stage }, rejected);
+    this.#session = sessionOf(engine.connection, place);
+    const stage = { connection: engine.connection, target, stage: this.#stage };
+    this.#rejects = rejected && new DuckDbRejects(stage, rejected);
     ctx.signal.addEventListener('abort', this.#interrupt, { once: true });
   }
 
-  async write(batch: Batch): Promise<void> {
-    const { rows, changes, bytes } = batch;
-    await this.#guard(() =>
-      changes && isMerge(this.work.target)
-        ? this.#stage.addChanges(rows, changes, bytes)
-        : this.#stage.add(rows, bytes),
-    );
+  async prepare(): Promise<void> {}
+
+  add(rows: Cell[][], { bytes }: { bytes: number }): Promise<void> {
+    return this.#stage.add(rows, bytes);
   }
 
-  /** The rows of an overwrite stay aside until the end: a part of them is nothing to go on from. So with a complete read and a window. */
-  async checkpoint(state: StreamState): Promise<WriteCounts> {
-    const { mode, complete, replace_window } = this.work.target;
-    if (mode === 'overwrite' || replace_window || (mode === 'soft_delete' && complete)) return this.#counts;
-    return this.#guard(() => this.#commit(state, false));
+  changes(): StagedChanges {
+    return this.#stage.noted();
   }
 
-  async finish(state: StreamState | null): Promise<WriteCounts> {
-    const counts = await this.#guard(() => this.#commit(state, true));
-    this.#rejects?.rejected.warn(this.ctx, this.work.target.schema);
-    await this.abort();
-    return counts;
+  truncate(): Promise<void> {
+    return this.#stage.truncate();
   }
 
-  /** The stage is all that is not committed, and ends with the engine. */
-  async abort(): Promise<void> {
+  async commit(record: (loaded: Loaded) => Promise<void>): Promise<void> {
+    const { engine, place } = this.work;
+    this.#stage.close();
+    await this.#rejects?.takeMisfits();
+    await writing(this.ctx, { engine, ...place }, () => this.#commitRows(record));
+    await this.#stage.clear();
+    await this.#rejects?.clear();
+  }
+
+  /** Repeats the commit without each row that breaks a rule of the table, where such rows are kept. */
+  async #commitRows(record: (loaded: Loaded) => Promise<void>): Promise<void> {
+    const { connection } = this.work.engine;
+    while (true) {
+      try {
+        return await inTransaction(connection, async () => {
+          const { taken: rows, bytes } = this.#stage;
+          // The fence comes first: a fenced attempt must learn that, not what is wrong with its rows.
+          await record({ rows, bytes });
+          const done = await this.#loadRows();
+          await this.#rejects?.commit();
+          if (done.updated + done.deleted > 0) await record({ rows, bytes, ...done });
+        });
+      } catch (error) {
+        if (!(await this.#rejects?.takeViolation(error, () => this.#loadRows()))) throw error;
+      }
+    }
+  }
+
+  /** Brings the staged rows into the table, in the open transaction. */
+  async #loadRows(): Promise<Merged> {
+    const { engine, target } = this.work;
+    const { connection } = engine;
+    const existing = await findTable(connection, target.schema, target.table);
+    const isNew = existing === null || target.mode === 'overwrite';
+    if (existing && isNew) await execute(connection, `DROP TABLE ${target.relation}`);
+    if (isNew) await createTable({ session: this.#session, dialect: duckdb }, target, { name: target.table, key: [] });
+    if (isMerge(target)) return merge(this.#session, target, this.#stage);
+    const deleted = target.replace_window ? await deleteWindow(connection, target, target.replace_window) : 0;
+    await this.#stage.insert();
+    return { updated: 0, deleted };
+  }
+
+  /** Everything that is not committed is in the stage, which ends with the engine. */
+  async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     this.ctx.signal.removeEventListener('abort', this.#interrupt);
@@ -76,58 +124,14 @@ export class DuckDbWriter implements Writer {
     await this.work.engine.close();
   }
 
-  async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
-    const { engine } = this.work;
-    this.#stage.close();
-    await this.#rejects?.takeMisfits();
-    this.#counts = await writing(this.ctx, { engine, ...this.work.place }, () => this.#bringIn(state, finished));
-    this.work.state.settle();
-    await this.#stage.clear();
-    await this.#rejects?.clear();
-    return this.#counts;
+  abort(): Promise<void> {
+    return this.close();
   }
 
-  /** Again without each row that breaks a rule of the table, where such rows are kept. */
-  async #bringIn(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
-    const { engine, target } = this.work;
-    const load = () => loadStage(engine.connection, target, this.#stage);
-    while (true) {
-      try {
-        return await inTransaction(engine.connection, () => this.#load(state, finished));
-      } catch (error) {
-        if (!(await this.#rejects?.takeViolation(error, load))) throw error;
-      }
-    }
-  }
-
-  async #load(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
-    const { engine, target } = this.work;
-    const counts = {
-      ...this.#counts,
-      rows_loaded: this.#counts.rows_loaded + this.#stage.loaded,
-      bytes_loaded: this.#counts.bytes_loaded + this.#stage.bytes,
-    };
-    if (this.#rejects) counts.rows_rejected = this.#rejects.rejected.count;
-    // First the fence: an attempt that was overtaken is to be told so and not what is wrong with its rows.
-    await this.work.state.record({ state, counts, finished });
-    const { updated, deleted } = await loadStage(engine.connection, target, this.#stage);
-    await this.#rejects?.commit();
-    counts.rows_updated += updated;
-    counts.rows_deleted += deleted;
-    if (updated + deleted > 0) await this.work.state.record({ state, counts, finished });
-    return counts;
-  }
-
-  async #guard<Result>(work: () => Promise<Result>): Promise<Result> {
+  async translate(error: unknown): Promise<unknown> {
     this.ctx.signal.throwIfAborted();
-    try {
-      return await work();
-    } catch (error) {
-      this.ctx.signal.throwIfAborted();
-      if (error instanceof ConnectorError) throw error;
-      const misfit = isMisfit(error) ? await this.#stage.misfit().catch(() => null) : null;
-      throw misfit ?? duckDbError(error, this.work.place);
-    }
+    const misfit = isMisfit(error) ? await this.#stage.misfit().catch(() => null) : null;
+    return misfit ?? duckDbError(error, this.work.place);
   }
 
   readonly #interrupt = () => {

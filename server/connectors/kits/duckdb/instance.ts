@@ -1,7 +1,7 @@
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 
-/** Limit of one reader or writer. The process needs about 300 MB in addition. */
-const MEMORY_LIMIT = '256MB';
+/** Limit of one reader or writer before it spills to disk. The process needs about 300 MB in addition. */
+export const MEMORY_LIMIT = '256MB';
 
 export interface DuckDb {
   connection: DuckDBConnection;

@@ -1,12 +1,11 @@
-import type { CheckResult, Dataset, Field, LogicalType, ReadRequest, StreamSchema } from '../../contract/connector.ts';
+import type { CheckResult, Dataset, Field, ReadRequest, StreamSchema } from '../../contract/connector.ts';
+import { streamOfFields } from './streams.ts';
 import { ConfigurationError, ConnectorError, SchemaChangedError } from '../../contract/errors.ts';
 
-const DATES: ReadonlySet<LogicalType> = new Set(['date', 'timestamp', 'timestamp_tz']);
-
-/** The query as a table: what ends it must not end ours, be it a semicolon or a comment. */
+/** The query as a table. A semicolon or a comment at its end must not affect the surrounding statement. */
 export const datasetClause = (sql: string, alias: string) => `(\n${sql.replace(/[;\s]+$/, '')}\n) ${alias}`;
 
-/** A field of a query: nothing but its type is known. */
+/** A field of a query, of which only the type is known. */
 export const datasetField = (name: string, about: Omit<Field, 'path' | 'nullable' | 'is_primary_key'>): Field => ({
   path: [name],
   ...about,
@@ -15,8 +14,8 @@ export const datasetField = (name: string, about: Omit<Field, 'path' | 'nullable
 });
 
 /**
- * Runs what describes a query.
- * @throws ConfigurationError naming the dataset: it is no single query, fails, or has two columns of one name
+ * Runs the description of a query.
+ * @throws ConfigurationError naming the dataset: it is not a single query, fails, or has two columns of the same name
  */
 export async function describedFields({ name }: Dataset, describe: () => Promise<Field[]>): Promise<Field[]> {
   const fields = await describe().catch((error: unknown) => {
@@ -31,28 +30,19 @@ export async function describedFields({ name }: Dataset, describe: () => Promise
 
 /** A query as a stream without a namespace. */
 export const datasetStream = ({ name, sql }: Dataset, fields: Field[]): StreamSchema => ({
-  namespace: null,
-  name,
-  description: null,
-  fields,
-  supported_sync_modes: ['full_refresh', 'incremental'],
-  source_defined_cursor: false,
+  ...streamOfFields(fields, { namespace: null, name, description: null, suggested: true }),
   default_cursor_field: null,
-  source_defined_primary_key: null,
-  is_resumable: fields.some((field) => field.is_cursor_candidate),
-  supports_date_window: fields.some((field) => DATES.has(field.type)),
-  suggested: true,
   dataset_sql: sql,
 });
 
 export const datasetsCheck = (datasets: readonly unknown[]): CheckResult['checks'] =>
   datasets.length === 0
     ? []
-    : [{ title: 'Datasets', status: 'passed', message: `${datasets.length} queries can be read` }];
+    : [{ title: 'Datasets', status: 'passed', message: `${datasets.length} readable queries` }];
 
 /**
- * The request with the fields as the query gives them now: its tables may have changed since it was discovered.
- * @throws SchemaChangedError when a column that is to be read is gone.
+ * The request with the present fields of the query: its tables may have changed since discovery.
+ * @throws SchemaChangedError when a requested column no longer exists.
  */
 export function withFields(request: ReadRequest, fields: Field[]): ReadRequest {
   const { stream } = request;

@@ -1,14 +1,13 @@
-import type { Cell, WriteTarget } from '../../contract/connector.ts';
+import type { Cell } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
+import { columnList, type Database, type SqlSession } from './dialect.ts';
+import { type Merged, removesMissing } from './merge.ts';
+import type { Rejects } from './rejects.ts';
+import type { Stage } from './stage.ts';
 import { StagedChanges } from './staged-changes.ts';
-import type { Rejecting, Rejects } from './rejects.ts';
+import type { Column, Target } from './target.ts';
 
-export interface Merged {
-  updated: number;
-  deleted: number;
-}
-
-/** Some keys of a stage by their numbers: from `from` to before `to`, counted in `among` where that is set. */
+/** Some keys of a stage by their numbers: `from` up to before `to`, as indexes into `among` where that is set. */
 export interface Part {
   from: number;
   to: number;
@@ -24,38 +23,38 @@ export interface StagedRow {
 
 /**
  * A stage that could not be merged as a whole, set aside in an open transaction with savepoints. Its keys are numbered
- * from 0 in the order in which they first came.
+ * from 0 in the order in which they first arrived.
  */
 export interface DividedStage {
-  session: Rejecting['session'];
+  session: SqlSession;
   keys: number;
-  /** Makes these keys, or this one row, all that there is in the stage. */
+  /** Leaves only these keys, or this one row, in the stage. */
   take(what: Part | { sequence: string }): Promise<void>;
-  /** Brings what is in the stage into place. */
+  /** Merges what is in the stage. */
   merge(): Promise<Merged>;
   /** In the order of arrival. */
   rowsOf(key: number): Promise<StagedRow[]>;
 }
 
-/** Rules that another row of the stage may still make good, once it is there. */
+/** A row that breaks one of these rules may still be merged after another row of the stage. */
 const BETWEEN_ROWS = new Set(['duplicate_key', 'foreign_key_violation']);
-/** So many more than may be rejected are put off until the others are there. */
-const MOST_PUT_OFF = 300;
+/** How many keys, beyond those that may be rejected, are postponed until the others are merged. */
+const MAX_POSTPONED = 300;
 
-/** How a database merges a stage, and what it makes of one that cannot be merged as a whole. */
+/** How a database merges a stage, and how it divides one that cannot be merged as a whole. */
 export interface MergeAttempt {
-  session: Rejecting['session'];
+  session: SqlSession;
   merge(): Promise<Merged>;
-  /** Sets the rows of the stage aside. @returns `gone`: rows that no staged row speaks of, removed */
+  /** Sets the rows of the stage aside. @returns `gone`: rows that were removed because no staged row has their key */
   divide(): Promise<{ divided: DividedStage; gone: number }>;
 }
 
 /**
- * Merges; what breaks a rule of the table is kept with the rejected rows and all else is merged. Until something fails
- * that costs a savepoint. Where some must go, half by half: rows that fail alone are kept behind all others, and of a
- * key with several changes each is tried in the order of arrival.
+ * Merges a stage. Rows that break a rule of the table are kept with the rejected rows, all others are merged. This costs
+ * one savepoint until something fails. Then the stage is bisected: keys that fail alone are tried again after all
+ * others, and the changes of one key are tried one by one in the order of arrival.
  * @returns `rejected`: rows that were counted as loaded when they were staged; deletes are not
- * @throws DataError `too_many_rejected_rows`; what is wrong with anything but a row, as it is
+ * @throws DataError `too_many_rejected_rows`; any error that is not about a row, unchanged
  */
 export async function mergeKeeping(
   { session, merge, divide }: MergeAttempt,
@@ -75,25 +74,16 @@ export async function mergeKeeping(
   return { ...merged, deleted: merged.deleted + gone };
 }
 
-interface Stage {
-  changes: StagedChanges | null;
-  complete: boolean;
-}
-
-/** A part of a stage: what it does not speak of may stand in another one, and is not gone. */
-export const partOf = <One extends Stage>(stage: One): One => ({
+/** Part of a stage: what it does not mention may be in another part, and is not gone. */
+const partOf = (stage: Stage): Stage => ({
   ...stage,
   complete: false,
   changes: stage.changes && Object.assign(new StagedChanges(), stage.changes, { truncated: false }),
 });
 
-/** Whether rows that no staged row speaks of are gone. */
-export const missingAreGone = ({ mode }: Pick<WriteTarget, 'mode'>, { complete, changes }: Stage): boolean =>
-  mode !== 'update' && (complete || changes?.truncated === true);
-
 class PartialMerge {
   readonly #total = { updated: 0, deleted: 0, rejected: 0 };
-  #putOff: number[] = [];
+  #postponed: number[] = [];
 
   constructor(
     private readonly stage: DividedStage,
@@ -102,15 +92,15 @@ class PartialMerge {
 
   async run(): Promise<Merged & { rejected: number }> {
     await this.#halves({ from: 0, to: this.stage.keys });
-    for (let before = Infinity; this.#putOff.length > 0 && this.#putOff.length < before; ) {
-      const among = this.#putOff;
+    for (let before = Infinity; this.#postponed.length > 0 && this.#postponed.length < before; ) {
+      const among = this.#postponed;
       before = among.length;
-      this.#putOff = [];
+      this.#postponed = [];
       await this.#merge({ from: 0, to: before, among });
-      // And backwards, as a row that needs another one often stands in front of it.
-      this.#putOff.reverse();
+      // And backwards: a row that depends on another one often precedes it.
+      this.#postponed.reverse();
     }
-    for (const key of this.#putOff) await this.#oneByOne(key);
+    for (const key of this.#postponed) await this.#oneByOne(key);
     return this.#total;
   }
 
@@ -120,9 +110,9 @@ class PartialMerge {
     if (part.to - part.from > 1) return this.#halves(part);
     const key = part.among?.[part.from] ?? part.from;
     if (!BETWEEN_ROWS.has(error.code)) return this.#oneByOne(key);
-    this.#putOff.push(key);
+    this.#postponed.push(key);
     const { rejected } = this.rejects;
-    if (this.#putOff.length > rejected.left + MOST_PUT_OFF) rejected.add(this.#putOff.length, error.message);
+    if (this.#postponed.length > rejected.left + MAX_POSTPONED) rejected.add(this.#postponed.length, error.message);
   }
 
   async #halves(part: Part): Promise<void> {
@@ -141,7 +131,7 @@ class PartialMerge {
     }
   }
 
-  /** Null: merged. Undoes what failed, and nothing that came before. */
+  /** Null: merged. Undoes only what failed. */
   async #try(what: Part | { sequence: string }): Promise<DataError | null> {
     const { session } = this.stage;
     await session.query('savepoint before_part');
@@ -161,6 +151,96 @@ class PartialMerge {
   }
 }
 
-/** In SQL: the keys of a part, by the column of their numbers. */
-export const isOfPart = (column: string, { from, to, among }: Part): string =>
+/** SQL: the keys of a part, by the column of their numbers. */
+const isOfPart = (column: string, { from, to, among }: Part): string =>
   among ? `${column} in (${among.slice(from, to).join(', ')})` : `${column} >= ${from} and ${column} < ${to}`;
+
+/** How a database sets a stage aside. */
+export interface StageDivision extends Database {
+  target: Target;
+  stage: Stage;
+  merge(stage: Stage): Promise<Merged>;
+  /** Removes the rows of the table whose key is missing in a table. @returns how many */
+  removeMissing(from: string): Promise<number>;
+  /** Creates the table of `select`, indexed by the column `place`. */
+  setAside(select: string, place: string): Promise<void>;
+  /** A statement that empties the stage without ending the transaction. */
+  empty: string;
+  /** Goes between the columns and the SELECT of an INSERT into the stage. */
+  overriding: string;
+  /** The cell that became the value of a column. */
+  cellText(column: Column): string;
+}
+
+/** Sets the rows of the stage aside, numbered by their keys, and removes the rows that no staged row mentions. */
+export async function divideStage(division: StageDivision): Promise<{ divided: DividedStage; gone: number }> {
+  const { session, dialect, target, stage } = division;
+  const { sequence, change, prefix } = stage;
+  const place = `${prefix}place`;
+  const staged = [
+    columnList(
+      dialect,
+      target.columns.map(({ name }) => name),
+    ),
+    change,
+    sequence,
+  ].join(', ');
+  const first = `min(${sequence}) over (partition by ${columnList(dialect, target.primary_key)}) as ${prefix}first`;
+  await division.setAside(
+    `select ${staged}, dense_rank() over (order by ${prefix}first) - 1 as ${place}
+       from (select ${staged}, ${first} from ${stage.relation}) as firsts`,
+    place,
+  );
+  const { rows } = await session.query(`select coalesce(max(${place}) + 1, 0) from ${stage.aside}`);
+  const gone = removesMissing(target, stage) ? await division.removeMissing(stage.aside) : 0;
+  const part = partOf(stage);
+  const divided: DividedStage = {
+    session,
+    keys: Number(rows[0]?.[0]),
+    async take(what) {
+      const which = 'sequence' in what ? `${sequence} = ${what.sequence}` : isOfPart(place, what);
+      await session.query(division.empty, { slow: true });
+      const into = `insert into ${stage.relation} (${staged}) ${division.overriding}`;
+      const rowsOf = `select ${staged} from ${stage.aside} where ${which} order by ${sequence}`;
+      await session.query(`${into} ${rowsOf}`, { slow: true });
+    },
+    merge: () => division.merge(part),
+    async rowsOf(key) {
+      const cells = target.typed.map((column) => division.cellText(column)).join(', ');
+      const isDelete = `case when ${change} = 'd' then 1 else 0 end`;
+      const found = await session.query(
+        `select ${sequence}, ${isDelete}, ${cells} from ${stage.aside} where ${place} = ${key} order by ${sequence}`,
+      );
+      return found.rows.map(([at, deletes, ...row]) => ({ sequence: at!, isDelete: deletes === '1', cells: row }));
+    },
+  };
+  return { divided, gone };
+}
+
+/**
+ * Stages the table's own row for a row that could not be staged, so that it does not count as gone.
+ * @param equals conditions on the columns of the key, `t`, for one cell each
+ */
+export async function stageExisting(
+  { session, dialect, target, stage }: Database & { target: Target; stage: Stage },
+  row: readonly Cell[],
+  equals: (column: Column, cell: string) => string,
+): Promise<void> {
+  const names = columnList(
+    dialect,
+    target.columns.map(({ name }) => name),
+  );
+  const key = target.typed.flatMap((column, index) =>
+    target.primary_key.includes(column.name) ? [equals(column, dialect.literal(row[index] ?? ''))] : [],
+  );
+  const existing = `select ${names} from ${target.relation} as t where ${key.join(' and ')}`;
+  await session.query('savepoint before_row');
+  try {
+    await session.query(`insert into ${stage.relation} (${names}) ${existing}`, { slow: true });
+    await session.query('release savepoint before_row');
+  } catch (error) {
+    // A value that its type cannot hold is not the key of any row of the table.
+    if (!(error instanceof DataError)) throw error;
+    await session.query('rollback to savepoint before_row');
+  }
+}

@@ -1,26 +1,60 @@
-import type { Cell, ConnectorContext, WriteTarget } from '../../contract/connector.ts';
+import type { Cell, ConnectorContext, WriteCounts, WriteTarget } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
+import type { Database, SqlSession } from './dialect.ts';
+import { ensureTable } from './state-row.ts';
 
-/** In the schema of the tables it speaks of, one row for each that could not be loaded: committed with the others. */
+/** Lives in the schema of the tables it describes, one row per row that could not be loaded, committed with the others. */
 export const REJECTED_TABLE = '_rejected';
+
+/** Definitions of its columns. */
+export function rejectedColumns({ dialect }: Pick<Database, 'dialect'>): string[] {
+  const { types, identifier } = dialect;
+  return [
+    ...['connection_id', 'connection_run_id', 'stream_run_id', 'table_name'].map(
+      (name) => `${name} ${types.id} not null`,
+    ),
+    `reason ${types.text} not null`,
+    `${identifier('row')} ${types.json} not null`,
+    `rejected_at ${types.instant} not null`,
+  ];
+}
+
+/** Call it under the lock for definitions. */
+export async function ensureRejectedTable(db: Database, schema: string): Promise<void> {
+  const { dialect, session } = db;
+  const table = REJECTED_TABLE;
+  const done = await ensureTable(db, { schema, table, columns: rejectedColumns(db) });
+  if (done === 'present' || !dialect.hasKeys) return;
+  await session.query(
+    `create index _rejected_connection_run_id_idx on ${dialect.relation(schema, table)} (connection_run_id)`,
+  );
+}
+
+/** An INSERT of one row into a table of rejected rows. `values`: all but the time, as SQL. */
+export const insertRejected = (dialect: Database['dialect'], into: string, values: readonly string[]): string =>
+  `insert into ${into} (${rejectedNames(dialect)}) values (${[...values, dialect.now].join(', ')})`;
+
+/** Names of its columns, in the order of `rejectedColumns`. */
+export const rejectedNames = ({ identifier }: Database['dialect']): string =>
+  `connection_id, connection_run_id, stream_run_id, table_name, reason, ${identifier('row')}, rejected_at`;
 
 export interface Copied {
   rows: number;
   bytes: number;
 }
 
-/** How a database loads rows and where it keeps those that it cannot. */
+/** How a database loads rows and where it keeps those that it cannot load. */
 export interface Rejecting {
   /** In an open transaction, with savepoints. */
-  session: { query(text: string): Promise<unknown>; translate(error: unknown): unknown };
+  session: SqlSession;
   load(rows: Cell[][]): Promise<Copied>;
-  /** Which of the rows given to `load` an error, as thrown, names, from 0; null: none. It need not be right. */
+  /** The row of the last `load` that an error, as thrown, points at, from 0; null: it names none. May be wrong. */
   rowOf(error: unknown): number | null;
-  /** Without the row's place in its statement, which tells users nothing. */
+  /** The message without the row's place in its statement, which means nothing to users. */
   reasonOf(error: DataError): string;
   /** `content`: JSON, by column. */
   keep(content: string, reason: string): Promise<void>;
-  /** A row that could not be loaded is there nevertheless: where the read gives all that there are. */
+  /** Where the read is complete: the row could not be loaded, but it exists at the source. */
   present?(row: readonly Cell[]): Promise<void>;
 }
 
@@ -31,12 +65,17 @@ export class RejectCount {
   reason: string | null = null;
   readonly #limit: number;
 
-  constructor(
+  private constructor(
     private readonly target: WriteTarget,
     { limit, count }: { limit: number; count: number },
   ) {
     this.#limit = limit;
     this.count = count;
+  }
+
+  /** Null where the first such row is an error. `counts`: of the stream run, as committed. */
+  static of(target: WriteTarget, counts: WriteCounts): RejectCount | null {
+    return target.rejects ? new RejectCount(target, { ...target.rejects, count: counts.rows_rejected ?? 0 }) : null;
   }
 
   /** How many more there may be. */
@@ -51,22 +90,22 @@ export class RejectCount {
     if (this.count <= this.#limit) return;
     throw new DataError(
       'too_many_rejected_rows',
-      `More than ${this.#limit} rows of ${this.target.table} cannot be loaded; the last one: ${reason}`,
+      `More than ${this.#limit} rows of ${this.target.table} cannot be loaded. The last one: ${reason}`,
     );
   }
 
   warn(ctx: Pick<ConnectorContext<unknown>, 'warn'>, schema: string): void {
     if (this.count === 0) return;
-    const last = this.reason === null ? '' : `; the last one: ${this.reason}`;
-    const place = `${schema}.${REJECTED_TABLE}`;
+    const last = this.reason === null ? '' : `. The last one: ${this.reason}`;
+    const rejected = `${schema}.${REJECTED_TABLE}`;
     ctx.warn(
       'rows_rejected',
-      `${this.count} rows of ${this.target.table} could not be loaded and are in ${place}${last}`,
+      `${this.count} rows of ${this.target.table} could not be loaded and were stored in ${rejected}${last}`,
     );
   }
 }
 
-/** Loads what can be loaded of each batch and keeps the rest. A row is bad that fails alone, behind those before it. */
+/** Loads what can be loaded of each batch and keeps the rest. A row is bad if it fails alone, after those before it. */
 export class Rejects {
   readonly #columns: string[];
 
@@ -78,7 +117,7 @@ export class Rejects {
     this.#columns = target.columns.map(({ name }) => name);
   }
 
-  /** @throws DataError `too_many_rejected_rows`; what is wrong with anything but a row, as it is. */
+  /** @throws DataError `too_many_rejected_rows`; any error that is not about a row, unchanged */
   async load(rows: Cell[][]): Promise<Copied> {
     const total = { rows: 0, bytes: 0 };
     const add = (copied: Copied) => {
@@ -98,14 +137,14 @@ export class Rejects {
         await this.keep(rest[bad]!, alone.known);
         await this.into.present?.(rest[bad]!);
       }
-      // Who stages changes takes off as many rows as there are deletes, be they good or bad.
+      // The writer subtracts all deletes of a batch from the rows loaded, good or bad ones.
       if (!alone.copied && rest[bad]![this.#columns.length] === 'd') total.rows += 1;
       rest = rest.slice(bad + 1);
     }
     return total;
   }
 
-  /** Loads the rows before the first bad one. @returns its index. */
+  /** Loads the rows before the first bad one. @returns the index of that one */
   async #loadGood(
     rows: Cell[][],
     { named, add }: { named: number | null; add(copied: Copied): void },
@@ -139,7 +178,7 @@ export class Rejects {
     }
   }
 
-  /** For errors that name no row: halves, until one is left. */
+  /** For errors that name no row: bisects until one is left. */
   async #firstBad(rows: Cell[][]): Promise<number> {
     const { session } = this.into;
     let [good, bad] = [0, rows.length];

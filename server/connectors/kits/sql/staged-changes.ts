@@ -56,13 +56,13 @@ export function withoutOverwritten(
 
 /**
  * The rows of a batch as a stage takes them: noted, with what happened behind the cells, without the overwritten ones.
- * `uncopied`: rows that were taken without being staged, less those staged to be deleted.
+ * `unstaged`: rows that were taken without being staged, less those staged to be deleted.
  */
 export function rowsToStage(
   rows: readonly Cell[][],
   changes: readonly RowChange[],
   { key, noted }: { key: readonly number[]; noted: StagedChanges },
-): { rows: Cell[][]; uncopied: number } {
+): { rows: Cell[][]; unstaged: number } {
   const kept = withoutOverwritten(rows, changes, key);
   for (const [index, row] of kept.rows.entries()) {
     const change = kept.changes[index] ?? UPSERT;
@@ -70,7 +70,7 @@ export function rowsToStage(
     row.push(changeCell(change));
   }
   const upserts = changes.filter(({ operation }) => operation === 'upsert').length;
-  return { rows: kept.rows, uncopied: upserts - kept.rows.length };
+  return { rows: kept.rows, unstaged: upserts - kept.rows.length };
 }
 
 export interface StagedRows {

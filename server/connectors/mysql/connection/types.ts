@@ -1,7 +1,8 @@
 import type { LogicalType } from '../../contract/connector.ts';
+import { isOrdered } from '../../kits/sql/streams.ts';
 import { FORM, type Form } from './row-text.ts';
 
-/** Who speaks MySQL's types (`Field.dialect`). */
+/** `Field.dialect` of MySQL's types. */
 export const DIALECT = 'mysql';
 
 const named = (names: string, type: LogicalType) => names.split(' ').map((name): [string, LogicalType] => [name, type]);
@@ -38,10 +39,8 @@ export function logicalType(type: string): LogicalType {
   return BY_NAME.get(name) ?? 'string';
 }
 
-const CURSORS: ReadonlySet<LogicalType> = new Set(['integer', 'number', 'date', 'timestamp', 'timestamp_tz']);
-export const DATES: ReadonlySet<LogicalType> = new Set(['date', 'timestamp', 'timestamp_tz']);
-/** A FLOAT shows fewer digits than it compares by. */
-export const isCursorType = (type: string) => CURSORS.has(logicalType(type)) && bareName(type) !== 'float';
+/** Not FLOAT: it shows fewer digits than it compares by. */
+export const isCursorType = (type: string) => isOrdered(logicalType(type)) && bareName(type) !== 'float';
 
 /** How the bytes of an unmasked column become a cell. */
 export function formOf(type: LogicalType, keepZeroDates: boolean): Form {

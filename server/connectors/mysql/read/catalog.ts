@@ -1,9 +1,10 @@
 import type { Field, StreamSchema } from '../../contract/connector.ts';
+import { groupRows, streamOfFields } from '../../kits/sql/streams.ts';
 import type { MysqlSession, Row } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
-import { DATES, DIALECT, isCursorType, logicalType } from '../connection/types.ts';
+import { DIALECT, isCursorType, logicalType } from '../connection/types.ts';
 
-/** One row a column: table, kind, comment, column, type, nullable, place in the primary key. */
+/** One row per column: table, kind, comment, column, type, nullable, place in the primary key. */
 const columnsQuery = (database: string, table?: string) => `
   select t.table_name, t.table_type, t.table_comment, c.column_name, c.column_type, c.is_nullable, k.seq_in_index
     from information_schema.tables t
@@ -15,7 +16,7 @@ const columnsQuery = (database: string, table?: string) => `
      ${table === undefined ? '' : `and t.table_name = ${literal(table)}`}
    order by t.table_name, c.ordinal_position`;
 
-/** MariaDB's JSON is a LONGTEXT with a check. */
+/** MariaDB's JSON is a LONGTEXT with a CHECK constraint. */
 const jsonQuery = (database: string) => `
   select table_name, constraint_name from information_schema.check_constraints
    where constraint_schema = ${literal(database)} and check_clause like 'json_valid(%)'`;
@@ -23,7 +24,7 @@ const jsonQuery = (database: string) => `
 export const countTables = async (session: MysqlSession, database: string): Promise<number> =>
   new Set((await session.query(columnsQuery(database))).rows.map(([table]) => table)).size;
 
-/** Of one table, where its name is given. */
+/** @param table limits the streams to one table */
 export async function discoverStreams(
   session: MysqlSession,
   database: string,
@@ -34,41 +35,21 @@ export async function discoverStreams(
   if (session.version.flavor === 'MariaDB') {
     for (const names of (await session.query(jsonQuery(database))).rows) json.add(JSON.stringify(names));
   }
-  const tables = new Map<string, Row[]>();
-  for (const row of rows) {
-    if (row[4] === 'longtext' && json.has(JSON.stringify([row[0], row[3]]))) row[4] = 'json';
-    const known = tables.get(row[0]!);
-    if (known) known.push(row);
-    else tables.set(row[0]!, [row]);
-  }
-  return Array.from(tables.values(), (columns) => streamOf(database, columns));
+  for (const row of rows) if (row[4] === 'longtext' && json.has(JSON.stringify([row[0], row[3]]))) row[4] = 'json';
+  return groupRows(rows, ([name]) => name).map((columns) => streamOf(database, columns));
 }
 
 function streamOf(database: string, rows: Row[]): StreamSchema {
   const [name, kind, comment] = rows[0]!;
   const isTable = kind !== 'VIEW' && kind !== 'SYSTEM VIEW';
-  const fields = rows.map(fieldOf);
-  const key = rows
-    .filter((row) => row[6] !== null)
-    .toSorted((a, b) => Number(a[6]) - Number(b[6]))
-    .map((row) => [row[3]!]);
-  const cursors = fields.filter((field) => field.is_cursor_candidate);
-  const usual = cursors.find(
-    (field) => DATES.has(field.type) && /^(updated|modified|last_modified|changed)_?(at|on)?$/i.test(field.path[0]!),
-  );
-  return {
+  const key = rows.filter((row) => row[6] !== null).toSorted((a, b) => Number(a[6]) - Number(b[6]));
+  return streamOfFields(rows.map(fieldOf), {
     namespace: database,
     name: name!,
     description: (isTable && comment) || null,
-    fields,
-    supported_sync_modes: ['full_refresh', 'incremental'],
-    source_defined_cursor: false,
-    default_cursor_field: usual?.path ?? null,
-    source_defined_primary_key: key.length ? key : null,
-    is_resumable: cursors.length > 0,
-    supports_date_window: cursors.some((field) => DATES.has(field.type)),
     suggested: isTable,
-  };
+    key: key.map((row) => row[3]!),
+  });
 }
 
 function fieldOf(row: Row): Field {

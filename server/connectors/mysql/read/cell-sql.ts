@@ -1,6 +1,7 @@
+import { DATES } from '../../kits/sql/streams.ts';
 import type { Field } from '../../contract/connector.ts';
 import { identifier } from '../connection/sql.ts';
-import { bareName, DATES, isSpatial, sizeOf } from '../connection/types.ts';
+import { bareName, isSpatial, sizeOf } from '../connection/types.ts';
 
 export const columnOf = (field: Field) => identifier(field.path[0]!);
 

@@ -1,21 +1,23 @@
+import { DATES } from '../../kits/sql/streams.ts';
 import type { Field, Filter } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
+import { filterValue } from '../../kits/sql/request.ts';
 import { columnOf, textSql } from './cell-sql.ts';
 import { literal } from '../connection/sql.ts';
-import { bareName, DATES, isCharacter } from '../connection/types.ts';
+import { bareName, isCharacter } from '../connection/types.ts';
 
 const OPERATORS = { eq: '=', ne: '<>', gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$/;
 
 /**
- * Texts are compared by their bytes, whatever the column's collation takes for equal: the same rows as the engine's own
- * filters would let through. NULL matches nothing but `is_null`.
+ * Texts are compared by their bytes, regardless of the column's collation, which gives the same rows as the engine's own
+ * filters. NULL matches nothing but `is_null`.
  */
 export function filterCondition({ operator, value }: Filter, field: Field): string {
   const column = columnOf(field);
   const values = Array.isArray(value) ? value : [value];
-  const first = () => need(values, 0, field);
+  const first = () => filterValue(values, 0, field);
   switch (operator) {
     case 'is_null':
     case 'is_not_null':
@@ -27,7 +29,7 @@ export function filterCondition({ operator, value }: Filter, field: Field): stri
         ? `(${values.map((one) => compare(field, '<>', one)).join(' and ')})`
         : `${column} is not null`;
     case 'between':
-      return `(${compare(field, '>=', first())} and ${compare(field, '<=', need(values, 1, field))})`;
+      return `(${compare(field, '>=', first())} and ${compare(field, '<=', filterValue(values, 1, field))})`;
     case 'contains':
     case 'starts_with':
       return `instr(cast(${textSql(field, false)} as binary), ${bytes(text(first()))}) ${operator === 'contains' ? '> 0' : '= 1'}`;
@@ -44,7 +46,7 @@ export function compare(field: Field, operator: string, value: unknown): string 
   if (field.type === 'boolean') return `${column} ${operator} ${given === 'true' || given === '1' ? 1 : 0}`;
   if (DATES.has(field.type)) return `${column} ${operator} ${literal(instant(field, given))}`;
   const exact = `cast(${textSql(field, false)} as binary) ${operator} ${bytes(given)}`;
-  // What has the same bytes is equal by every collation, and this half can use an index.
+  // Equal bytes are equal in every collation, and the first comparison can use an index.
   return operator === '=' && isCharacter(field.source_type ?? '')
     ? `(${column} = ${literal(given)} and ${exact})`
     : exact;
@@ -55,10 +57,10 @@ const text = (value: unknown) => (typeof value === 'string' ? value : JSON.strin
 const refuse = (field: Field, value: string) =>
   new ConfigurationError(
     'invalid_filter',
-    `"${value.slice(0, 100)}" is no ${field.type} to compare ${field.path[0]} with`,
+    `"${value.slice(0, 100)}" is not a valid ${field.type} to compare ${field.path[0]} with`,
   );
 
-/** As a number and not as a text: those are compared as doubles, which lose digits. */
+/** As a number: texts are compared as doubles, which lose digits. */
 function numberSql(field: Field, value: string): string {
   const number = value.trim();
   if (!NUMBER.test(number)) throw refuse(field, value);
@@ -67,7 +69,7 @@ function numberSql(field: Field, value: string): string {
   return name === 'double' && !/e/i.test(number) ? `${number}e0` : number;
 }
 
-/** ISO 8601 or a cell's own text to what the server understands: UTC, without an offset. */
+/** Turns ISO 8601, or the text of a cell, into what the server understands: UTC, without an offset. */
 function instant(field: Field, value: string): string {
   const plain = value
     .trim()
@@ -77,11 +79,4 @@ function instant(field: Field, value: string): string {
   const micros = microsOf(value.trim());
   if (Number.isNaN(micros)) throw refuse(field, value);
   return timestampText(micros).slice(0, -3);
-}
-
-function need(values: unknown[], index: number, field: Field): unknown {
-  const value = values[index];
-  if (value === undefined)
-    throw new ConfigurationError('invalid_filter', `A filter on ${field.path[0]} needs more values`);
-  return value;
 }

@@ -1,13 +1,13 @@
-import { datasetClause } from '../../kits/sql/datasets.ts';
+import { DATES } from '../../kits/sql/streams.ts';
 import type { Field, ReadColumn, ReadRequest } from '../../contract/connector.ts';
-import { ConfigurationError, SchemaChangedError } from '../../contract/errors.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { fieldByPath } from '../../kits/sql/request.ts';
 import { columnOf, isZeroDate, shownSql, textSql } from './cell-sql.ts';
 import { compare, filterCondition } from './filters.ts';
 import { FORM, type Form } from '../connection/row-text.ts';
-import { columnList, identifier, relation } from '../connection/sql.ts';
-import { DATES, formOf } from '../connection/types.ts';
+import { formOf } from '../connection/types.ts';
 
-/** What a SELECT gives, column by column. */
+/** The columns of a SELECT, and the form of each. */
 export interface Selection {
   list: string;
   forms: Form[];
@@ -31,18 +31,11 @@ function expression({ field, masking }: ReadColumn, keepZeroDates: boolean): str
     case 'hash_sha256':
       return `sha2(${textSql(field, keepZeroDates)}, 256)`;
     default:
-      throw new ConfigurationError('unsupported_masking', `MySQL does not mask by ${masking}`);
+      throw new ConfigurationError('unsupported_masking', `MySQL cannot apply the masking ${masking}`);
   }
 }
 
-export function fromClause({ stream }: ReadRequest): string {
-  if (stream.dataset_sql !== undefined) return datasetClause(stream.dataset_sql, 'q');
-  return stream.namespace === null ? identifier(stream.name) : relation(stream.namespace, stream.name);
-}
-
-export const where = (parts: string[]) => (parts.length ? ` where ${parts.join(' and ')}` : '');
-
-/** Filters and the window of days. */
+/** The filters and the window. */
 export function conditions(request: ReadRequest): string[] {
   const parts = request.filters.map((filter) => filterCondition(filter, fieldByPath(request, filter.field.split('.'))));
   const { window, cursor_field } = request;
@@ -53,24 +46,15 @@ export function conditions(request: ReadRequest): string[] {
   return parts;
 }
 
-/** Where an incremental read goes on; the rows at the very cursor come again. */
+/** Where an incremental read resumes: rows with the same cursor are read again. */
 export function resumeCondition(request: ReadRequest): string[] {
   const { state, cursor_field } = request;
   if (!cursor_field || state?.cursor == null) return [];
   return [compare(fieldByPath(request, cursor_field), '>=', state.cursor)];
 }
 
-export const orderBy = (cursor: Field, primaryKey: string[][]) =>
-  ` order by ${columnList([...new Set([cursor.path[0]!, ...primaryKey.map((path) => path[0]!)])])}`;
-
-/** Has no place in the order of the cursor: its cell is NULL. */
+/** The cell of the cursor is NULL, so the row has no place in its order. */
 export const hasNoCursor = (field: Field, keepZeroDates: boolean) =>
   DATES.has(field.type) && !keepZeroDates
     ? `(${columnOf(field)} is null or ${isZeroDate(field)})`
     : `${columnOf(field)} is null`;
-
-export function fieldByPath(request: ReadRequest, path: string[]): Field {
-  const field = request.stream.fields.find((one) => one.path.length === path.length && one.path[0] === path[0]);
-  if (!field) throw new SchemaChangedError('column_missing', `${request.stream.name} has no column ${path.join('.')}`);
-  return field;
-}

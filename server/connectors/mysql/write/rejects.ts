@@ -1,32 +1,21 @@
 import type { DataError } from '../../contract/errors.ts';
-import { REJECTED_TABLE, type RejectCount, type Rejecting, Rejects } from '../../kits/sql/rejects.ts';
+import { shortHash } from '../../kits/sql/names.ts';
+import {
+  insertRejected,
+  REJECTED_TABLE,
+  type RejectCount,
+  rejectedColumns,
+  rejectedNames,
+  type Rejecting,
+  Rejects,
+} from '../../kits/sql/rejects.ts';
+import { literal, relation } from '../connection/sql.ts';
+import type { Work } from './load.ts';
 import type { RowLoader } from './row-loader.ts';
-import type { MysqlSession } from '../connection/session.ts';
-import { literal, relation, shortHash } from '../connection/sql.ts';
-import { tableOptions } from './tables.ts';
-import type { Target } from './target.ts';
-
-const COLUMNS = 'connection_id, connection_run_id, stream_run_id, table_name, reason, `row`, rejected_at';
-const DEFINITIONS = `connection_id varchar(255) not null, connection_run_id varchar(255) not null,
-  stream_run_id varchar(255) not null, table_name varchar(255) not null, reason longtext not null,
-  \`row\` json not null, rejected_at datetime(6) not null default current_timestamp(6)`;
-
-/** Call it under `lockDefinitions`. */
-export async function ensureRejectedTable(session: MysqlSession, schema: string): Promise<void> {
-  const { rows } = await session.query(
-    `select 1 from information_schema.tables
-      where table_schema = ${literal(schema)} and table_name = ${literal(REJECTED_TABLE)}`,
-  );
-  // Not "if not exists": that asks for the right to create even when there is nothing to be created.
-  if (rows.length > 0) return;
-  await session.query(
-    `create table ${relation(schema, REJECTED_TABLE)} (${DEFINITIONS}, index (connection_run_id)) ${tableOptions(session.version)}`,
-  );
-}
 
 /**
- * Rows that were rejected wait in a temporary table for the commit that brings them to `_rejected`: what an overwrite
- * defines before that would commit them too early.
+ * Rejected rows wait in a temporary table for the commit that adds them to `_rejected`: the statements with which an
+ * overwrite defines tables would commit them too early.
  */
 export class MysqlRejects {
   readonly rejects: Rejects;
@@ -35,8 +24,8 @@ export class MysqlRejects {
   #kept = 0;
 
   constructor(
-    private readonly work: { session: MysqlSession; target: Target },
-    readonly rejected: RejectCount,
+    private readonly work: Work,
+    rejected: RejectCount,
     private readonly loader: RowLoader,
     present?: Rejecting['present'],
   ) {
@@ -48,10 +37,13 @@ export class MysqlRejects {
 
   /** Before the transaction that `add` and `commit` are called in. */
   async prepare(): Promise<void> {
-    const { session } = this.work;
-    if (this.#prepared) await session.query(`delete from ${this.#waiting}`);
-    else
-      await session.query(`create temporary table ${this.#waiting} (${DEFINITIONS}) ${tableOptions(session.version)}`);
+    const { session, dialect } = this.work;
+    const columns = rejectedColumns(this.work).join(', ');
+    await session.query(
+      this.#prepared
+        ? `delete from ${this.#waiting}`
+        : `create temporary table ${this.#waiting} (${columns}) ${dialect.tableOptions}`,
+    );
     [this.#prepared, this.#kept] = [true, 0];
   }
 
@@ -61,14 +53,17 @@ export class MysqlRejects {
 
   async commit(): Promise<void> {
     if (this.#kept === 0) return;
-    const table = relation(this.work.target.schema, REJECTED_TABLE);
-    await this.work.session.query(`insert into ${table} (${COLUMNS}) select ${COLUMNS} from ${this.#waiting}`);
+    const { session, dialect, target } = this.work;
+    const names = rejectedNames(dialect);
+    const table = relation(target.schema, REJECTED_TABLE);
+    await session.query(`insert into ${table} (${names}) select ${names} from ${this.#waiting}`);
   }
 
   readonly #keep = async (content: string, reason: string) => {
-    const { connection_id, connection_run_id, stream_run_id, table } = this.work.target;
-    const values = [connection_id, connection_run_id, stream_run_id, table, reason, content].map(literal).join(', ');
-    await this.work.session.query(`insert into ${this.#waiting} (${COLUMNS}) values (${values}, utc_timestamp(6))`);
+    const { session, dialect, target } = this.work;
+    const { connection_id, connection_run_id, stream_run_id, table } = target;
+    const values = [connection_id, connection_run_id, stream_run_id, table, reason, content].map(literal);
+    await session.query(insertRejected(dialect, this.#waiting, values));
     this.#kept += 1;
   };
 }

@@ -5,34 +5,38 @@ import { warningError } from '../connection/failures.ts';
 import { encodeInserts } from './insert-text.ts';
 import { encodeLoadText, type LoadText } from './load-text.ts';
 import type { MysqlSession } from '../connection/session.ts';
-import { columnList, identifier } from '../connection/sql.ts';
-import type { Column } from './target.ts';
+import type { MysqlColumn } from './target.ts';
 
-/** Enough for the cost of a statement not to show, little enough to be held twice. */
+export interface LoadedColumn {
+  quoted: string;
+  shape: MysqlColumn['shape'];
+}
+
+/** Large enough to hide the cost of a statement, small enough to be held twice. */
 const PIECE_BYTES = 1024 * 1024;
 const INSERT_CHARACTERS = 256 * 1024;
 
 /**
- * Brings rows into a table, in statements of about 1 MB within the open transaction, so that no statement waits for a
- * slow source: by LOAD DATA LOCAL, which measures 2.5 to 4 times as fast as INSERTs of many rows, or by those where the
- * server does not allow it.
+ * Loads rows into a table, in statements of about 1 MB within the open transaction, so that no statement waits for a
+ * slow source. LOAD DATA LOCAL measures 2.5 to 4 times as fast as INSERTs of many rows, which are used where the server
+ * does not allow it.
  *
- * LOAD DATA LOCAL never fails for a value, it warns and stores another one: every warning is an error here.
+ * LOAD DATA LOCAL never fails because of a value. It warns and stores another one, so every warning is an error here.
  */
 export class RowLoader {
   #waiting: LoadText[] = [];
   #waitingBytes = 0;
   #rows = 0;
   #bytes = 0;
-  readonly #shapes: Column['shape'][];
+  readonly #shapes: MysqlColumn['shape'][];
   readonly #columns: string;
 
   constructor(
     private readonly session: MysqlSession,
-    private readonly into: { columns: readonly Column[]; localInfile: boolean; table: string },
+    private readonly into: { columns: readonly LoadedColumn[]; localInfile: boolean; table: string },
   ) {
     this.#shapes = into.columns.map(({ shape }) => shape);
-    this.#columns = columnList(into.columns.map(({ name }) => name));
+    this.#columns = into.columns.map(({ quoted }) => quoted).join(', ');
   }
 
   /** Rows and bytes since the last `restart`. */
@@ -43,7 +47,7 @@ export class RowLoader {
     return this.#bytes;
   }
 
-  /** Counts anew, and loads into that table. */
+  /** Resets the counts and loads into another table. */
   restart(table: string): void {
     [this.into.table, this.#rows, this.#bytes] = [table, 0, 0];
   }
@@ -56,7 +60,7 @@ export class RowLoader {
     if (this.#waitingBytes >= PIECE_BYTES) await this.flush();
   }
 
-  /** Brings them in by themselves, without counting: errors name the row among these. */
+  /** Loads these rows alone, without counting them: errors number the rows within them. */
   async load(rows: readonly Cell[][]): Promise<Copied> {
     if (!this.into.localInfile) return this.#insert(rows, 0);
     const { bytes, charset } = encodeLoadText(rows, this.#shapes);
@@ -74,7 +78,7 @@ export class RowLoader {
     this.count(await this.#loadData(data, first.charset, this.#rows));
   }
 
-  /** Rows of `load` that stay. */
+  /** Adds rows of `load` that were not rolled back. */
   count({ rows, bytes }: Copied): void {
     this.#rows += rows;
     this.#bytes += bytes;
@@ -89,9 +93,9 @@ export class RowLoader {
   #fields(charset: LoadText['charset']): string {
     if (charset === 'utf8mb4' || !this.#shapes.includes('parsed')) return `(${this.#columns})`;
     const { columns } = this.into;
-    const fields = columns.map(({ name, shape }, index) => (shape === 'parsed' ? `@v${index}` : identifier(name)));
-    const parsed = columns.flatMap(({ name, shape }, index) =>
-      shape === 'parsed' ? [`${identifier(name)} = convert(@v${index} using utf8mb4)`] : [],
+    const fields = columns.map(({ quoted, shape }, index) => (shape === 'parsed' ? `@v${index}` : quoted));
+    const parsed = columns.flatMap(({ quoted, shape }, index) =>
+      shape === 'parsed' ? [`${quoted} = convert(@v${index} using utf8mb4)`] : [],
     );
     return `(${fields.join(', ')}) set ${parsed.join(', ')}`;
   }
@@ -107,7 +111,7 @@ export class RowLoader {
     return total;
   }
 
-  /** `before`: rows of the same count that came before this statement. */
+  /** `before`: rows that were loaded before this statement. */
   async #run(statement: string, data: Buffer | null, before: number): Promise<Copied> {
     const { count, warnings } = await this.session.load(statement, data).catch((error: unknown) => {
       throw placed(error, before);
@@ -115,13 +119,13 @@ export class RowLoader {
     if (warnings > 0) {
       const { rows } = await this.session.query('show warnings limit 1');
       const [[, number, message] = []] = rows;
-      throw placed(warningError(Number(number), message ?? 'a value does not fit'), before);
+      throw placed(warningError(Number(number), message ?? 'a value does not fit its column'), before);
     }
     return { rows: count, bytes: data?.length ?? statement.length };
   }
 }
 
-/** The server counts the rows of a statement, users those of the stream. */
+/** The server counts the rows of one statement; users see the row of the stream. */
 function placed(error: unknown, before: number): unknown {
   if (!(error instanceof ConnectorError) || !/ at row \d+/.test(error.message)) return error;
   const message = error.message.replace(/ at row (\d+)/, (_, row) => ` at row ${Number(row) + before}`);

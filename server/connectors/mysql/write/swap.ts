@@ -1,12 +1,13 @@
 import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
+import { shortHash } from '../../kits/sql/names.ts';
 import type { MysqlSession } from '../connection/session.ts';
-import { derivedName, literal, relation, shortHash } from '../connection/sql.ts';
+import { derivedName, literal, relation } from '../connection/sql.ts';
 import { findTable } from './tables.ts';
 
 const LOCK_SECONDS = 5;
-const LOCK_TRIES = 60;
+const MAX_LOCK_ATTEMPTS = 60;
 
-/** Where a table is, and the one that is to take its place. */
+/** A table, and the new one that replaces it. */
 export interface Swap {
   schema: string;
   table: string;
@@ -14,8 +15,8 @@ export interface Swap {
 }
 
 /**
- * Puts the new table into the place of the old one; may be repeated after a crash at any point. The rename is atomic:
- * whoever reads sees the one or the other. Grants belong to the name and stay.
+ * Replaces the old table by the new one. May be repeated after a crash at any point. The rename is atomic: readers see
+ * one table or the other. Grants belong to the name and stay.
  */
 export async function swapIn(session: MysqlSession, { schema, table, fresh }: Swap): Promise<void> {
   const old = derivedName(table, `__old_${shortHash(fresh)}`);
@@ -23,13 +24,13 @@ export async function swapIn(session: MysqlSession, { schema, table, fresh }: Sw
     const steps = [`${relation(schema, fresh)} to ${relation(schema, table)}`];
     if (await findTable(session, schema, table))
       steps.unshift(`${relation(schema, table)} to ${relation(schema, old)}`);
-    await renamePatiently(session, `rename table ${steps.join(', ')}`);
+    await renameWithRetries(session, `rename table ${steps.join(', ')}`);
   }
   await session.query(`drop table if exists ${relation(schema, old)}`, { slow: true });
 }
 
-/** In short tries, since everybody else waits behind a lock that is waited for. */
-async function renamePatiently(session: MysqlSession, statement: string): Promise<void> {
+/** In short attempts: every other session queues up behind a lock request that waits. */
+async function renameWithRetries(session: MysqlSession, statement: string): Promise<void> {
   await session.query(`set lock_wait_timeout = ${LOCK_SECONDS}`);
   for (let attempt = 1; ; attempt++) {
     try {
@@ -37,16 +38,16 @@ async function renamePatiently(session: MysqlSession, statement: string): Promis
       break;
     } catch (error) {
       const busy = error instanceof ConnectorError && error.code === 'lock_timeout';
-      if (!busy || attempt === LOCK_TRIES) throw error;
+      if (!busy || attempt === MAX_LOCK_ATTEMPTS) throw error;
     }
   }
   await session.query('set lock_wait_timeout = 60');
 }
 
 /**
- * What somebody has attached to the old table (triggers, indexes, checks, defaults, partitions and so on) would be lost
- * with it. Then it stays and gets the new rows instead.
- * @throws ConfigurationError when foreign keys of other tables point to it, which forbid both.
+ * Objects attached to the old table (triggers, indexes, checks, defaults, partitions and so on) would be lost with it.
+ * Such a table stays and receives the new rows instead.
+ * @throws ConfigurationError when foreign keys of other tables reference it, which prevents both.
  */
 export async function hasAttachments(session: MysqlSession, { schema, table }: Swap): Promise<boolean> {
   const here = `table_schema = ${literal(schema)} and table_name = ${literal(table)}`;
@@ -73,7 +74,7 @@ export async function hasAttachments(session: MysqlSession, { schema, table }: S
   if (referenced !== '0') {
     throw new ConfigurationError(
       'table_is_referenced',
-      `Foreign keys of other tables point to ${schema}.${table}: it cannot be overwritten. Drop them or write by append_dedup`,
+      `Foreign keys of other tables reference ${schema}.${table}, so it cannot be overwritten. Drop them or use append_dedup`,
     );
   }
   return attached !== '0';

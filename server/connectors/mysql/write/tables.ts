@@ -1,19 +1,12 @@
-import type { WriteTarget } from '../../contract/connector.ts';
-import { ConfigurationError, DataError } from '../../contract/errors.ts';
-import { DELETED_AT } from '../../contract/changes.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import type { Dialect } from '../../kits/sql/dialect.ts';
+import type { Stage } from '../../kits/sql/stage.ts';
+import { addUniqueKey, definitions } from '../../kits/sql/tables.ts';
+import type { ExistingTable, PlacedTarget } from '../../kits/sql/target.ts';
 import { OTHER_CHARSET } from '../connection/cell-shapes.ts';
-import { columnTypes } from './column-types.ts';
-import { exactCollation, type ServerVersion } from '../connection/server-version.ts';
 import type { MysqlSession, Row } from '../connection/session.ts';
-import { columnList, identifier, literal, relation } from '../connection/sql.ts';
-import type { Column, Target } from './target.ts';
-
-type Placed = WriteTarget & { schema: string };
-
-export interface ExistingTable {
-  /** Column, in lower case, to type, with its character set where that is not utf8mb4. */
-  types: Map<string, string>;
-}
+import { columnList, literal, relation } from '../connection/sql.ts';
+import type { MysqlTarget } from './target.ts';
 
 export async function findTable(session: MysqlSession, schema: string, table: string): Promise<ExistingTable | null> {
   const { rows } = await session.query(
@@ -25,12 +18,15 @@ export async function findTable(session: MysqlSession, schema: string, table: st
   if (!first) return null;
   const [kind, engine] = first;
   if (kind !== 'BASE TABLE') {
-    throw new ConfigurationError('not_a_table', `${schema}.${table} exists and is no table that could be written to`);
+    throw new ConfigurationError(
+      'not_a_table',
+      `${schema}.${table} is not a table. Rows can only be written to tables`,
+    );
   }
   if (!/^innodb$/i.test(engine ?? '')) {
     throw new ConfigurationError(
       'not_transactional',
-      `${schema}.${table} is of the engine ${engine}, which has no transactions: rows and state could not be kept together`,
+      `${schema}.${table} uses the engine ${engine}, which has no transactions. Convert the table to InnoDB`,
     );
   }
   const typeOf = ([, , , type, charset]: Row) =>
@@ -38,63 +34,29 @@ export async function findTable(session: MysqlSession, schema: string, table: st
   return { types: new Map(rows.map((row) => [row[2]!.toLowerCase(), typeOf(row)])) };
 }
 
-/** Adds what the target has more, nullable: rows that are there have no value for it. */
-export async function addMissingColumns(session: MysqlSession, target: Placed, table: ExistingTable) {
-  const missing = target.columns.filter(({ name }) => !table.types.has(name.toLowerCase()));
-  if (missing.length === 0) return;
-  const types = columnTypes(missing, { primaryKey: target.primary_key, version: session.version });
-  const added = missing.map(({ name }, index) => `add column ${identifier(name)} ${types[index]} null`);
-  await session.query(`alter table ${relation(target.schema, target.table)} ${added.join(', ')}`, { slow: true });
-  for (const [index, { name }] of missing.entries()) table.types.set(name.toLowerCase(), types[index]!);
-}
-
-const definitions = (columns: readonly Column[], key: readonly string[]) =>
-  columns.map(({ name, type }) => `${identifier(name)} ${type} ${key.includes(name) ? 'not null' : 'null'}`);
-
-/** Behind the columns of each table that we make. */
-export const tableOptions = (version: ServerVersion) =>
-  `engine = InnoDB row_format = dynamic default character set utf8mb4 collate ${exactCollation(version)}`;
-
-export async function createTable(session: MysqlSession, target: Target, name: string): Promise<void> {
-  const key = target.mode === 'append' ? [] : target.primary_key;
-  const parts = definitions(target.typed, key);
-  if (target.mode === 'soft_delete') parts.push(DELETION);
-  if (key.length > 0) parts.push(`primary key (${columnList(key)})`);
-  await session.query(
-    `create table ${relation(target.schema, name)} (${parts.join(', ')}) ${tableOptions(session.version)}`,
-  );
-}
-
-/** What soft_delete marks rows in, in UTC. */
-const DELETION = `${identifier(DELETED_AT)} datetime(6) null`;
-
-export async function addDeletionColumn(session: MysqlSession, target: Placed, table: ExistingTable): Promise<void> {
-  if (table.types.has(DELETED_AT)) return;
-  await session.query(`alter table ${relation(target.schema, target.table)} add column ${DELETION}`, { slow: true });
-}
-
-/** Gone with the session. `sequence` keeps the order of arrival, `change` what happened to a row. */
+/** Gone with the session. */
 export async function createStage(
-  session: MysqlSession,
-  target: Target,
-  stage: { relation: string; sequence: string; change: string },
+  { session, dialect }: { session: MysqlSession; dialect: Dialect },
+  target: MysqlTarget,
+  stage: Pick<Stage, 'relation' | 'sequence' | 'change'>,
 ): Promise<void> {
-  const parts = definitions(target.typed, target.primary_key);
-  parts.push(`${identifier(stage.change)} text null`);
-  parts.push(`${identifier(stage.sequence)} bigint not null auto_increment primary key`);
+  const parts = definitions(dialect, target, target.primary_key);
+  parts.push(`${stage.change} text null`, `${stage.sequence} bigint not null auto_increment primary key`);
   await session.query(`drop temporary table if exists ${stage.relation}`);
-  await session.query(
-    `create temporary table ${stage.relation} (${parts.join(', ')}) ${tableOptions(session.version)}`,
-  );
+  await session.query(`create temporary table ${stage.relation} (${parts.join(', ')}) ${dialect.tableOptions}`);
 }
 
 /**
- * A merge needs a unique key on exactly the key's columns; an existing table without one gets it. A second unique key
- * would make rows replace others by it.
- * @throws ConfigurationError for that, and when the rows that are there are not unique by the key.
+ * A merge needs a unique key on exactly the key's columns; an existing table without one gets it.
+ * @throws ConfigurationError when several rows have the same key, and for a second unique key: ON DUPLICATE KEY UPDATE
+ * would replace rows by that one, too.
  */
-export async function ensureUniqueKey(session: MysqlSession, target: Placed): Promise<void> {
-  const { rows } = await session.query(
+export async function ensureUniqueKey(
+  db: { session: MysqlSession; dialect: Dialect },
+  target: PlacedTarget,
+): Promise<void> {
+  if (target.mode === 'update') return;
+  const { rows } = await db.session.query(
     `select index_name, group_concat(lower(column_name) order by lower(column_name) separator '\\0'), max(sub_part)
        from information_schema.statistics where non_unique = 0
         and table_schema = ${literal(target.schema)} and table_name = ${literal(target.table)} group by index_name`,
@@ -106,18 +68,10 @@ export async function ensureUniqueKey(session: MysqlSession, target: Placed): Pr
   if (other) {
     throw new ConfigurationError(
       'other_unique_key',
-      `${target.table} has another unique key, ${other[0]}, by which rows would replace others: drop it, or merge by it`,
+      `${target.table} has another unique key, ${other[0]}, by which rows would replace others. Drop it, or use its columns as the primary key`,
     );
   }
   if (rows.length > 0) return;
-  const statement = `alter table ${relation(target.schema, target.table)} add unique key (${columnList(target.primary_key)})`;
-  try {
-    await session.query(statement, { slow: true });
-  } catch (error) {
-    if (!(error instanceof DataError)) throw error;
-    throw new ConfigurationError(
-      'key_not_unique',
-      `${target.table} has rows with the same ${target.primary_key.join(', ')}, so rows cannot be merged into it by this key`,
-    );
-  }
+  const table = relation(target.schema, target.table);
+  await addUniqueKey(db, target, `alter table ${table} add unique key (${columnList(target.primary_key)})`);
 }

@@ -1,21 +1,16 @@
-import type { WriteTarget } from '../../contract/connector.ts';
-import { digitsOf, holdsDigits, INTEGER_DIGITS, widenedColumns } from '../../kits/sql/widening.ts';
-import { columnTypes } from './column-types.ts';
-import type { MysqlSession } from '../connection/session.ts';
-import { identifier, relation } from '../connection/sql.ts';
-import type { ExistingTable } from './tables.ts';
+import { digitsOf, holdsDigits, INTEGER_DIGITS } from '../../kits/sql/widening.ts';
 import { bareName, isSpatial, isUnsigned, sizeOf } from '../connection/types.ts';
 
 const INTEGERS: Record<string, number> = { tinyint: 1, smallint: 2, mediumint: 3, int: 4, bigint: 8 };
 const TEXTS: Record<string, number> = { tinytext: 255, text: 65_535, mediumtext: 16_777_215, longtext: 4_294_967_295 };
 const BYTES: Record<string, number> = { tinyblob: 255, blob: 65_535, mediumblob: 16_777_215, longblob: 4_294_967_295 };
 
-/** Types as COLUMN_TYPE has them. */
+/** A column of the first type can become one of the second without losing a value. Types as COLUMN_TYPE has them. */
 export function widens(from: string, to: string): boolean {
   if (from === to) return true;
   const [old, now] = [bareName(from), bareName(to)];
   const [fromBytes, toBytes] = [INTEGERS[old], INTEGERS[now]];
-  // Of a flag, 1 would stay 1 where `true` comes from now on.
+  // The 1 of a flag would stay 1, while new values are `true`.
   if (from.startsWith('tinyint(1)')) return toBytes !== undefined && !isUnsigned(to);
   if (fromBytes && toBytes) {
     if (isUnsigned(from) === isUnsigned(to)) return toBytes >= fromBytes;
@@ -41,25 +36,4 @@ function byteLength(type: string, kinds: Record<string, number>, bounded: RegExp
   const name = bareName(type);
   if (bounded.test(name)) return sizeOf(type) * (kinds === TEXTS ? 4 : 1);
   return kinds[name] ?? null;
-}
-
-/** Commits what is open, as every statement that defines something does. Rows stay. */
-export async function widenColumns(
-  session: MysqlSession,
-  target: WriteTarget & { schema: string },
-  table: ExistingTable,
-): Promise<void> {
-  const primaryKey = target.mode === 'append' ? [] : target.primary_key;
-  const options = { primaryKey, version: session.version };
-  const widened = widenedColumns(target, {
-    existing: (name) => table.types.get(name.toLowerCase()),
-    wanted: (column) => columnTypes([column], options)[0]!,
-    widens,
-  });
-  if (widened.length === 0) return;
-  const changes = widened.map(({ name, type }) => {
-    return `modify column ${identifier(name)} ${type} ${primaryKey.includes(name) ? 'not null' : 'null'}`;
-  });
-  await session.query(`alter table ${relation(target.schema, target.table)} ${changes.join(', ')}`, { slow: true });
-  for (const { name, type } of widened) table.types.set(name.toLowerCase(), type);
 }

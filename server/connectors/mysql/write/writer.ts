@@ -1,152 +1,112 @@
-import type {
-  Batch,
-  Cell,
-  CommittedState,
-  ConnectorContext,
-  RowChange,
-  StreamState,
-  WriteCounts,
-  Writer,
-} from '../../contract/connector.ts';
-import { ConnectorError } from '../../contract/errors.ts';
-import { rowsToStage } from '../../kits/sql/staged-changes.ts';
+import type { Cell, ConnectorContext } from '../../contract/connector.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
-import { type Load, loadOf } from './load.ts';
-import { MysqlRejects } from './rejects.ts';
-import { RowLoader } from './row-loader.ts';
-import { MysqlSession, withSession } from '../connection/session.ts';
+import { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import { type Loaded, type RowLoad, SqlWriter } from '../../kits/sql/writer.ts';
+import { type MysqlSession, withSession } from '../connection/session.ts';
 import type { MysqlDestinationConfig } from '../connection/settings.ts';
-import type { StateRow } from './state-table.ts';
-import type { Target } from './target.ts';
+import { identifier } from '../connection/sql.ts';
+import { type Load, loadOf, type Work } from './load.ts';
+import { pendingState } from './pending-table.ts';
+import { MysqlRejects } from './rejects.ts';
+import { type LoadedColumn, RowLoader } from './row-loader.ts';
 
-/** What is left to be cleared away after an abort must not hold anybody up. */
+type Context = ConnectorContext<MysqlDestinationConfig>;
+
+/** An abort must not take longer than this to clean up. */
 const CLEAN_UP_MS = 5_000;
 
 /**
- * Each checkpoint is one transaction: the rows, what the mode makes of them, the state with its fence, COMMIT. Tables
- * are made before it and swapped after it (load.ts), since both would commit it.
+ * Each commit is one transaction: the rows, what the mode does with them, the state with its fence. Tables are created
+ * before it and swapped after it (load.ts), since both would commit it.
  */
-export class MysqlWriter implements Writer {
-  readonly committed: CommittedState | null;
+export function mysqlWriter(ctx: Context, work: Work & { localInfile: boolean }): SqlWriter {
+  const { target, state } = work;
+  const rejected = RejectCount.of(target, state.counts);
+  return new SqlWriter({ ctx, target, state, rejected, load: new MysqlLoad(ctx, { ...work, rejected }) });
+}
+
+class MysqlLoad implements RowLoad {
   readonly #load: Load;
   readonly #loader: RowLoader;
   readonly #rejects: MysqlRejects | null;
-  #counts: WriteCounts;
-  #prepared = false;
-  /** Rows that were taken without being loaded, less those loaded to be deleted. */
-  #uncopied = 0;
-  #done = false;
+  /** The table of `#load.leftover` may exist. */
+  #mayLeave = false;
 
   constructor(
-    private readonly ctx: ConnectorContext<MysqlDestinationConfig>,
-    private readonly session: MysqlSession,
-    private readonly work: { target: Target; state: StateRow; localInfile: boolean },
+    private readonly ctx: Context,
+    private readonly work: Work & { localInfile: boolean; rejected: RejectCount | null },
   ) {
-    const { target, state, localInfile } = work;
-    this.committed = state.committed;
-    this.#counts = state.counts;
-    this.#load = loadOf({ session, target, state });
-    const { change } = this.#load;
-    const columns = [...target.typed, ...(change ? [{ name: change, type: 'text', shape: 'text' as const }] : [])];
+    const { session, target, localInfile, rejected } = work;
+    this.#load = loadOf(work);
+    const columns: LoadedColumn[] = target.typed.map(({ name, shape }) => ({ quoted: identifier(name), shape }));
+    if (this.#load.stage) columns.push({ quoted: this.#load.stage.change, shape: 'text' });
     this.#loader = new RowLoader(session, { columns, localInfile, table: target.relation });
-    const count = state.counts.rows_rejected ?? 0;
-    const rejected = target.rejects ? new RejectCount(target, { ...target.rejects, count }) : null;
-    this.#rejects = rejected && new MysqlRejects({ session, target }, rejected, this.#loader, this.#load.present);
+    this.#rejects = rejected && new MysqlRejects(work, rejected, this.#loader, this.#load.present);
   }
 
-  async write(batch: Batch): Promise<void> {
-    await this.#guard(async () => {
-      if (!this.#prepared) await this.#prepare();
-      if (!this.#load.change) return this.#add(batch.rows);
-      if (batch.changes) return this.#writeChanges(batch.rows, batch.changes);
-      for (const row of batch.rows) row.push(null);
-      return this.#add(batch.rows);
-    });
+  get incremental(): boolean {
+    return this.#load.incremental;
   }
 
-  #add(rows: Cell[][]): Promise<void> {
-    return this.#rejects ? this.#rejects.add(rows) : this.#loader.add(rows);
+  async prepare(): Promise<void> {
+    this.#mayLeave = true;
+    this.#loader.restart(await this.#load.prepare());
+    await this.#rejects?.prepare();
+    await this.work.session.query('start transaction');
   }
 
-  /** A truncate takes the rows before it back. */
-  async #writeChanges(rows: Cell[][], changes: readonly RowChange[]): Promise<void> {
-    const from = changes.findLastIndex(({ operation }) => operation === 'truncate') + 1;
-    if (from > 0) {
-      await this.#loader.flush();
-      await this.#load.truncate!();
+  async add(rows: Cell[][], { marked }: { marked: boolean }): Promise<void> {
+    if (this.#load.stage && !marked) for (const row of rows) row.push(null);
+    await (this.#rejects ?? this.#loader).add(rows);
+  }
+
+  changes(): StagedChanges {
+    return (this.#load.stage!.changes ??= new StagedChanges());
+  }
+
+  async truncate(): Promise<void> {
+    await this.#loader.flush();
+    // TRUNCATE would commit.
+    await this.work.session.query(`delete from ${this.#load.stage!.relation}`, { slow: true });
+    this.changes().truncate();
+  }
+
+  async commit(record: (loaded: Loaded) => Promise<void>, prepared: boolean, finished: boolean): Promise<void> {
+    const { session } = this.work;
+    if (prepared) await this.#complete(record);
+    else {
+      await session.query('start transaction');
+      await record({ rows: 0, bytes: 0, extra: pendingState(null) });
     }
-    const { columns, primary_key } = this.work.target;
-    const key = primary_key.map((name) => columns.findIndex((column) => column.name === name));
-    const kept = rowsToStage(rows.slice(from), changes.slice(from), { key, noted: this.#load.changes!() });
-    if (kept.rows.length > 0) await this.#add(kept.rows);
-    this.#uncopied += kept.uncopied;
+    if (finished) this.#mayLeave = false;
+    await session.query('commit', { slow: true });
+    await this.#load.finish?.();
   }
 
-  async checkpoint(state: StreamState): Promise<WriteCounts> {
-    if (!this.#load.incremental) return this.#counts;
-    return this.#guard(() => this.#commit(state, false));
+  async #complete(record: (loaded: Loaded) => Promise<void>): Promise<void> {
+    await this.#loader.flush();
+    const { rows, bytes } = this.#loader;
+    const { pending = null, ...done } = await this.#load.complete(this.#rejects?.rejects ?? null);
+    await this.#rejects?.commit();
+    await record({ rows, bytes, ...done, extra: pendingState(pending) });
   }
 
-  async finish(state: StreamState | null): Promise<WriteCounts> {
-    const counts = await this.#guard(async () => {
-      // Also a stream without rows makes, or empties, its table.
-      if (!this.#prepared) await this.#prepare();
-      const committed = await this.#commit(state, true);
-      this.#rejects?.rejected.warn(this.ctx, this.work.target.schema);
-      return committed;
-    });
-    await this.session.close();
-    return counts;
+  close(): Promise<void> {
+    return this.work.session.close();
   }
 
   /** The open transaction ends with the session; what no transaction holds is dropped. */
   async abort(): Promise<void> {
-    await this.session.close();
+    await this.close();
     const { leftover } = this.#load;
-    if (!leftover || !this.#prepared || this.#done) return;
+    if (!leftover || !this.#mayLeave) return;
     const signal = AbortSignal.timeout(CLEAN_UP_MS);
     const drop = (session: MysqlSession) => session.query(`drop table if exists ${leftover}`);
-    // Whoever opens the stream next would do it, too.
+    // The next attempt to open the stream would drop it as well.
     await withSession({ ...this.ctx, signal }, { phase: 'run' }, drop).catch(() => {});
   }
 
-  async #prepare() {
-    this.#prepared = true;
-    this.#loader.restart(await this.#load.prepare());
-    await this.#rejects?.prepare();
-    await this.session.query('start transaction');
-  }
-
-  async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
-    const counts = { ...this.#counts };
-    let pending = null;
-    if (this.#prepared) {
-      await this.#loader.flush();
-      counts.rows_loaded += this.#loader.rows + this.#uncopied;
-      counts.bytes_loaded += this.#loader.bytes;
-      const completed = await this.#load.complete(this.#rejects?.rejects ?? null);
-      counts.rows_loaded -= completed.rejected ?? 0;
-      counts.rows_updated += completed.updated;
-      counts.rows_deleted += completed.deleted ?? 0;
-      pending = completed.pending;
-    } else await this.session.query('start transaction');
-    if (this.#rejects) {
-      counts.rows_rejected = this.#rejects.rejected.count;
-      if (this.#prepared) await this.#rejects.commit();
-    }
-    await this.work.state.record({ state, counts, finished, pending });
-    this.#done = finished;
-    await this.session.query('commit', { slow: true });
-    [this.#counts, this.#prepared, this.#uncopied] = [counts, false, 0];
-    await this.#load.settle();
-    return counts;
-  }
-
-  async #guard<Result>(work: () => Promise<Result>): Promise<Result> {
-    try {
-      return await work();
-    } catch (error) {
-      throw error instanceof ConnectorError ? error : this.session.translate(error);
-    }
+  translate(error: unknown): unknown {
+    return this.work.session.translate(error);
   }
 }

@@ -1,8 +1,8 @@
 import type { Cell, ConnectorContext, ReadRequest } from '../../contract/connector.ts';
-import { fromClause } from '../read/select.ts';
+import { fromClause } from '../../kits/sql/request.ts';
 import { type PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
-import { identifier, literal } from '../connection/sql.ts';
+import { identifier, literal, postgresNames } from '../connection/sql.ts';
 
 /** A row that lacks values which the log does not have, and which the destination cannot have either. */
 export interface Gap {
@@ -42,7 +42,7 @@ async function fill(session: PgSession, request: ReadRequest, gaps: Gap[]): Prom
     };
   });
   const { rows } = await session.query(
-    `select w.at, ${wanted.join(', ')} from ${fromClause(request)} t
+    `select w.at, ${wanted.join(', ')} from ${fromClause(postgresNames, request)} t
        join unnest(${keys.map(({ values }) => values).join(', ')})
             with ordinality as w(${keys.map((_, at) => `k${at}`).join(', ')}, at)
          on ${keys.map(({ isSame }) => isSame).join(' and ')}`,

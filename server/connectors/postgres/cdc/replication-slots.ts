@@ -59,7 +59,7 @@ const reader = async (session: PgSession, name: string) => (await findSlot(sessi
  */
 export async function createSlot(replication: PgSession, name: string): Promise<{ start: string; snapshot: string }> {
   const text = `CREATE_REPLICATION_SLOT ${identifier(name)} LOGICAL pgoutput EXPORT_SNAPSHOT`;
-  const { rows } = await replication.query(text, [], { slow: true });
+  const { rows } = await replication.query(text, { slow: true });
   const [[, start, snapshot] = []] = rows;
   if (!start || !snapshot) throw new Error('the server created a slot without a start position');
   return { start: fullLsn(start), snapshot };

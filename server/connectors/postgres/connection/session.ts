@@ -21,6 +21,11 @@ export interface QueryResult {
   count: number;
 }
 
+interface QueryOptions {
+  values?: (string | null)[];
+  slow?: boolean;
+}
+
 /** `database` overrides the settings' one. */
 export type SessionOptions = Partial<LoginOptions> & Pick<LoginOptions, 'phase'>;
 
@@ -62,8 +67,8 @@ export class PgSession extends DatabaseSession<Context> {
     }
   }
 
-  /** Runs one statement. `slow`: it may take as long as it likes. */
-  async query(text: string, values: (string | null)[] = [], { slow = false } = {}): Promise<QueryResult> {
+  /** Runs one statement. `slow`: it has no time limit of its own. */
+  async query(text: string, { values = [], slow = false }: QueryOptions = {}): Promise<QueryResult> {
     return this.recorded(this.start('QUERY', text), async () => {
       const query = this.client.query({ text, values: values.length ? values : undefined, rowMode: 'array' });
       const result = await (slow ? query : this.inTime(query));

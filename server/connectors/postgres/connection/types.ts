@@ -1,9 +1,9 @@
 import type { Field, LogicalType, TargetColumn } from '../../contract/connector.ts';
 
-/** Who speaks PostgreSQL's types (`Field.dialect`). */
+/** `Field.dialect` of PostgreSQL's types. */
 export const DIALECT = 'postgres';
 
-/** Types of every PostgreSQL, with the logical type of each. All have a binary form for COPY. */
+/** The types that every PostgreSQL has, each with its logical type. All have a binary form for COPY. */
 const BUILTIN: Record<string, LogicalType> = {
   smallint: 'integer',
   integer: 'integer',
@@ -74,10 +74,6 @@ export function logicalType(type: string): LogicalType {
   if (type.endsWith('[]')) return 'array';
   return BUILTIN[bareName(type)] ?? 'string';
 }
-
-const CURSORS: ReadonlySet<LogicalType> = new Set(['integer', 'number', 'date', 'timestamp', 'timestamp_tz']);
-export const DATES: ReadonlySet<LogicalType> = new Set(['date', 'timestamp', 'timestamp_tz']);
-export const isCursorType = (type: LogicalType) => CURSORS.has(type);
 
 /** The column can be copied in PostgreSQL's binary form, which has no room for conversions. */
 export const hasPortableBinary = (field: Field) =>

@@ -1,27 +1,28 @@
 import type { ConnectorContext, Field, StreamSchema } from '../../contract/connector.ts';
+import { groupRows, isOrdered, streamOfFields } from '../../kits/sql/streams.ts';
 import { changeFields } from '../cdc/fields.ts';
 import { datasetStreams } from './datasets.ts';
 import type { PgSession, Row } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
-import { DATES, DIALECT, isCursorType, logicalType } from '../connection/types.ts';
+import { DIALECT, logicalType } from '../connection/types.ts';
 
-/** Schemas that a user would want to read. */
+/** Schemas that belong to users, not to the system. */
 export const USER_SCHEMAS = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 
 const schemaCondition = (schemas: string[]) =>
   schemas.length ? `n.nspname in (${schemas.map(literal).join(', ')})` : USER_SCHEMAS;
 
 /**
- * Relations that can be read: tables, partitioned tables (as a whole), views, materialized views, foreign tables.
- * Not what belongs to an extension.
+ * Readable relations: tables, partitioned tables (as a whole), views, materialized views, foreign tables.
+ * Not those of extensions.
  */
 const READABLE = `c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
   and has_schema_privilege(n.oid, 'usage') and has_any_column_privilege(c.oid, 'select')
   and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
- * One row a column: schema, table, kind, comment, column, type, base type, not null, place in the primary key, replica
+ * One row per column: schema, table, kind, comment, column, type, base type, not null, place in the primary key, replica
  * identity, place in the index of that, generated.
  */
 const columnsQuery = (schemas: string[], table?: string) => `
@@ -54,62 +55,44 @@ export async function discoverStreams(
   session: PgSession,
   only?: { namespace: string; name: string },
 ): Promise<StreamSchema[]> {
-  // Only types of the system are then written without their schema, whatever the role's search path is.
+  // Then only types of the system are written without their schema, whatever the role's search path is.
   await session.query("begin read only; set local search_path = ''");
   const { rows } = await session.query(columnsQuery(only ? [only.namespace] : ctx.config.schemas, only?.name));
   await session.query('commit');
   const datasets = only ? [] : await datasetStreams(session, ctx.datasets ?? []);
-  const streams = new Map<string, Row[]>();
-  for (const row of rows) {
-    const key = JSON.stringify([row[0], row[1]]);
-    const known = streams.get(key);
-    if (known) known.push(row);
-    else streams.set(key, [row]);
-  }
   const logical = ctx.config.replication === 'logical';
-  const found = Array.from(streams.values(), (columns) => (logical && loggedStreamOf(columns)) || streamOf(columns));
+  const tables = groupRows(rows, ([schema, table]) => [schema, table]);
+  const found = tables.map((columns) => (logical && loggedStreamOf(columns)) || streamOf(columns));
   return [...found, ...datasets];
 }
 
 function streamOf(rows: Row[]): StreamSchema {
   const [namespace, name, kind, description] = rows[0]!;
-  const fields = rows.map(fieldOf);
-  const key = keyOf(rows, 8);
-  const cursors = fields.filter((field) => field.is_cursor_candidate);
-  const usual = cursors.find(
-    (field) => DATES.has(field.type) && /^(updated|modified|last_modified|changed)_?(at|on)?$/i.test(field.path[0]!),
-  );
-  return {
+  return streamOfFields(rows.map(fieldOf), {
     namespace: namespace!,
     name: name!,
     description: description ?? null,
-    fields,
-    supported_sync_modes: ['full_refresh', 'incremental'],
-    source_defined_cursor: false,
-    default_cursor_field: usual?.path ?? null,
-    source_defined_primary_key: key.length ? key : null,
-    is_resumable: cursors.length > 0,
-    supports_date_window: cursors.some((field) => DATES.has(field.type)),
     suggested: kind === 'r' || kind === 'p',
-  };
+    key: keyOf(rows, 8),
+  });
 }
 
 const keyOf = (rows: Row[], place: 8 | 10) =>
   rows
     .filter((row) => row[place] !== null)
     .toSorted((a, b) => Number(a[place]) - Number(b[place]))
-    .map((row) => [row[4]!]);
+    .map((row) => row[4]!);
 
 /**
- * A table whose changes can be followed; null: it is read by a cursor like others. Publishing one without a replica
- * identity would have PostgreSQL refuse every UPDATE and DELETE of its users.
+ * A table whose changes are in the log; null: it is read by a cursor. If a table without a replica identity were
+ * published, PostgreSQL would reject every UPDATE and DELETE on it.
  */
 function loggedStreamOf(rows: Row[]): StreamSchema | null {
   const [[, , kind, , , , , , , identity] = []] = rows;
   const key = keyOf(rows, identity === 'i' ? 10 : 8);
-  const told = identity === 'f' || (key.length > 0 && (identity === 'd' || identity === 'i'));
-  if (!told || (kind !== 'r' && kind !== 'p')) return null;
-  // The log does not have generated columns.
+  const isIdentified = identity === 'f' || (key.length > 0 && (identity === 'd' || identity === 'i'));
+  if (!isIdentified || (kind !== 'r' && kind !== 'p')) return null;
+  // The log does not contain generated columns.
   const stream = streamOf(rows.filter((row) => row[11] !== 't'));
   return {
     ...stream,
@@ -117,7 +100,7 @@ function loggedStreamOf(rows: Row[]): StreamSchema | null {
     change_log: true,
     source_defined_cursor: true,
     default_cursor_field: null,
-    source_defined_primary_key: key.length ? key : null,
+    source_defined_primary_key: key.length ? key.map((name) => [name]) : null,
     is_resumable: true,
     supports_date_window: false,
   };
@@ -133,6 +116,6 @@ function fieldOf(row: Row): Field {
     dialect: DIALECT,
     nullable: notNull !== 't',
     is_primary_key: keyPlace !== null,
-    is_cursor_candidate: isCursorType(logical),
+    is_cursor_candidate: isOrdered(logical),
   };
 }

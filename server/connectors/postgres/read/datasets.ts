@@ -1,12 +1,13 @@
 import { datasetClause, datasetField, datasetStream, describedFields } from '../../kits/sql/datasets.ts';
 import type { Dataset, Field, StreamSchema } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
+import { isOrdered } from '../../kits/sql/streams.ts';
 import type { PgSession } from '../connection/session.ts';
-import { DIALECT, isCursorType, logicalType } from '../connection/types.ts';
+import { DIALECT, logicalType } from '../connection/types.ts';
 
 /**
- * The fields of a query, which is not run for it. The transaction around this must be read only.
- * @throws ConfigurationError naming the dataset: it is no single query, fails, or has two columns of one name
+ * The fields of a query, without running it. The surrounding transaction must be read only.
+ * @throws ConfigurationError naming the dataset: it is not a single query, fails, or has two columns of the same name
  */
 export async function datasetFields(session: PgSession, dataset: Dataset): Promise<Field[]> {
   return describedFields(dataset, async () => {
@@ -16,7 +17,7 @@ export async function datasetFields(session: PgSession, dataset: Dataset): Promi
       `select format_type(t.oid, c.modifier), case when t.typtype = 'd' then format_type(t.typbasetype, t.typtypmod) end
          from unnest($1::oid[], $2::int[]) with ordinality as c (type, modifier, place) join pg_type t on t.oid = c.type
         order by c.place`,
-      [list(columns.map((column) => column.type)), list(columns.map((column) => column.modifier))],
+      { values: [list(columns.map((column) => column.type)), list(columns.map((column) => column.modifier))] },
     );
     return columns.map((column, at) => {
       const [source_type = null, base = null] = rows[at] ?? [];
@@ -25,16 +26,16 @@ export async function datasetFields(session: PgSession, dataset: Dataset): Promi
         type,
         source_type,
         dialect: DIALECT,
-        is_cursor_candidate: isCursorType(type),
+        is_cursor_candidate: isOrdered(type),
       });
     });
   });
 }
 
-/** What the server says of a value left open is a fault of the protocol to it, which is tried again elsewhere. */
+/** The server reports an unbound parameter as a protocol error, which would be retried. */
 function refuse(error: Error): never {
   if (!/bind message supplies 0 parameters/.test(error.message)) throw error;
-  throw new ConfigurationError('statement_refused', 'The query has a parameter where a value should be');
+  throw new ConfigurationError('statement_refused', 'The query has a parameter. Replace it by a value');
 }
 
 /** Datasets as streams without a namespace. */

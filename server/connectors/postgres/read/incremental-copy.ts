@@ -1,30 +1,32 @@
 import type { ByteStream, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
+import { NULLS_READ, warnOfNulls } from '../../kits/sql/incremental-read.ts';
+import { cursorOf } from '../../kits/sql/request.ts';
 import type { CopyOut } from './copy-out.ts';
-import { incrementOf, NULLS_READ, warnOfNulls } from './incremental-query.ts';
+import { selectsOf } from './incremental-query.ts';
 import { trackLines } from './cursor-lines.ts';
 import { begin } from './read-transaction.ts';
-import { fieldByPath, selectList } from './select.ts';
+import { selectList } from './select.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
-/** Where the cursor stands among the columns, as it is. -1: it is not selected, or masked. */
+/** The place of the unmasked cursor among the columns; -1: it is not selected, or masked. */
 const cursorIndex = ({ columns, cursor_field }: ReadRequest) =>
   columns.findIndex(({ field, masking }) => masking === 'none' && field.path[0] === cursor_field?.[0]);
 
-/** The cursor is among the columns, and of a type in which what is equal has one text only. */
+/** The cursor is among the columns, and its type has one text for equal values. */
 export function canCopyIncrement(request: ReadRequest): boolean {
   if (!request.cursor_field || cursorIndex(request) < 0) return false;
-  const { type, source_type } = fieldByPath(request, request.cursor_field);
+  const { type, source_type } = cursorOf(request);
   return (
     ['integer', 'date', 'timestamp', 'timestamp_tz'].includes(type) || source_type?.startsWith('numeric(') === true
   );
 }
 
 /**
- * An incremental read as COPY text, in chunks of whole rows, each with the state after it. The same rows and states as
- * the row lane gives, at a third of the worker's CPU: only the rows at a chunk's end are looked into.
+ * An incremental read as COPY text, in chunks of whole rows, each with the state after it. It gives the same rows and
+ * states as the row lane at a third of the worker's CPU, since only the rows at the end of a chunk are decoded.
  */
 export function copyIncrement(ctx: Context, request: ReadRequest): ByteStream {
   let rows = 0;
@@ -33,7 +35,7 @@ export function copyIncrement(ctx: Context, request: ReadRequest): ByteStream {
     const session = await PgSession.open(ctx, { phase: 'run' });
     try {
       await begin(session, request);
-      const { nulls, ordered, is_first } = incrementOf(request, selectList(request.columns, 'rows'));
+      const { nulls, ordered } = selectsOf(request, selectList(request.columns, 'rows'));
       const lines = (select: string) => wholeRows(session.copyOut(`copy (${select}) to stdout`, { binary: false }));
       if (nulls) {
         for await (const chunk of lines(nulls)) {
@@ -42,7 +44,7 @@ export function copyIncrement(ctx: Context, request: ReadRequest): ByteStream {
         }
         warnOfNulls(ctx, request, rows);
       }
-      if (is_first) state = NULLS_READ;
+      if (request.state?.cursor == null && !request.window) state = NULLS_READ;
       const tracker = trackLines({
         cursorIndex: cursorIndex(request),
         width: request.columns.length,
@@ -63,7 +65,7 @@ export function copyIncrement(ctx: Context, request: ReadRequest): ByteStream {
   return { format: 'pgcopy-text', chunks: chunks(), rows: () => rows, state: () => state };
 }
 
-/** Puts the parts of a row together that came in several pieces. */
+/** Joins rows that arrive in several pieces. */
 async function* wholeRows(copy: CopyOut): AsyncGenerator<{ bytes: Buffer; rows: number }> {
   let begun: Buffer[] = [];
   for await (const { bytes, rows_end, rows } of copy.pieces()) {

@@ -24,7 +24,7 @@ export interface Ranges {
 export async function rangesOf(session: PgSession, request: ReadRequest, readers: number): Promise<Ranges | null> {
   const { namespace, name, dataset_sql } = request.stream;
   if (readers < 2 || namespace === null || dataset_sql !== undefined || conditions(request).length > 0) return null;
-  const { rows } = await session.query(TABLE, [relation(namespace, name)]);
+  const { rows } = await session.query(TABLE, { values: [relation(namespace, name)] });
   const [suitable, bytes, pages] = rows[0] ?? [];
   if (suitable !== 't') return null;
   const worthwhile = Math.min(readers, Math.floor(Number(bytes) / BYTES_PER_READER));

@@ -1,33 +1,26 @@
-import { datasetClause } from '../../kits/sql/datasets.ts';
 import type { Field, Filter, ReadColumn, ReadRequest } from '../../contract/connector.ts';
-import { ConfigurationError, SchemaChangedError } from '../../contract/errors.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { fieldByPath, filterValue, fromClause, where } from '../../kits/sql/request.ts';
 import { changeFieldOfRow } from '../cdc/fields.ts';
-import { columnList, identifier, literal, relation } from '../connection/sql.ts';
+import { identifier, literal, postgresNames } from '../connection/sql.ts';
 import { hasPortableBinary } from '../connection/types.ts';
 
-/** `rows`: texts as a Cell has them. `binary`: values as they are. */
+/** `rows`: the texts of cells. `binary`: unconverted values. */
 export type SelectForm = 'rows' | 'binary';
 
-/** Everything of the request but where it goes on. */
+/** The columns of the request. */
 export function selectList(columns: readonly ReadColumn[], form: SelectForm): string {
   if (columns.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
   return columns.map((column) => expression(column, form)).join(', ');
 }
 
-export function fromClause({ stream }: ReadRequest): string {
-  if (stream.dataset_sql !== undefined) return datasetClause(stream.dataset_sql, 'q');
-  return stream.namespace === null ? identifier(stream.name) : relation(stream.namespace, stream.name);
-}
-
-/** The whole of a full refresh, or the part of it for which `more` holds. */
+/** A full refresh, or the part of it for which `more` holds. */
 export function fullSelect(request: ReadRequest, form: SelectForm, more: string[] = []): string {
   const parts = [...conditions(request), ...more];
-  return `select ${selectList(request.columns, form)} from ${fromClause(request)}${where(parts)}`;
+  return `select ${selectList(request.columns, form)} from ${fromClause(postgresNames, request)}${where(parts)}`;
 }
 
-export const where = (parts: string[]) => (parts.length ? ` where ${parts.join(' and ')}` : '');
-
-/** Filters and the window of days. */
+/** The filters and the window. */
 export function conditions(request: ReadRequest): string[] {
   const parts = request.filters.map((filter) => filterCondition(filter, filterField(request, filter)));
   const { window, cursor_field } = request;
@@ -39,23 +32,14 @@ export function conditions(request: ReadRequest): string[] {
   return parts;
 }
 
-/** Where an incremental read goes on; the rows at the very cursor come again. */
+/** Where an incremental read resumes: rows with the same cursor are read again. */
 export function resumeCondition({ state, cursor_field }: ReadRequest): string[] {
   if (!cursor_field || state?.cursor == null) return [];
   return [`${identifier(cursor_field[0]!)} >= ${literal(state.cursor)}`];
 }
 
-export const orderBy = (cursor: Field, primaryKey: string[][]) =>
-  ` order by ${columnList([...new Set([cursor.path[0]!, ...primaryKey.map((path) => path[0]!)])])}`;
-
 export const canBeBinary = (columns: readonly ReadColumn[]) =>
   columns.every(({ field, masking }) => masking !== 'none' || hasPortableBinary(field));
-
-export function fieldByPath(request: ReadRequest, path: string[]): Field {
-  const field = request.stream.fields.find((one) => one.path.length === path.length && one.path[0] === path[0]);
-  if (!field) throw new SchemaChangedError('column_missing', `${request.stream.name} has no column ${path.join('.')}`);
-  return field;
-}
 
 function expression({ field, masking }: ReadColumn, form: SelectForm): string {
   const column = identifier(field.path[0]!);
@@ -67,7 +51,7 @@ function expression({ field, masking }: ReadColumn, form: SelectForm): string {
     case 'hash_sha256':
       return `case when ${column} is not null then encode(sha256(convert_to(${text(field)}, 'UTF8')), 'hex') end`;
     default:
-      throw new ConfigurationError('unsupported_masking', `PostgreSQL does not mask by ${masking}`);
+      throw new ConfigurationError('unsupported_masking', `PostgreSQL cannot apply the masking ${masking}`);
   }
 }
 
@@ -79,7 +63,7 @@ const canonical = (field: Field) => {
   return field.type === 'boolean' ? `${column}::text` : column;
 };
 
-/** format() and not a cast: a cast of character(n) to text loses its trailing spaces, which COPY keeps. */
+/** format() instead of a cast: a cast of character(n) to text loses its trailing spaces, which COPY keeps. */
 const text = (field: Field) =>
   field.type === 'boolean' ? canonical(field) : `format('%s', ${identifier(field.path[0]!)})`;
 
@@ -87,11 +71,11 @@ const filterField = (request: ReadRequest, filter: Filter) => fieldByPath(reques
 
 const OPERATORS = { eq: '=', ne: '<>', gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
 
-/** Untyped literals take the type of the column that they are compared to. NULL matches nothing but `is_null`. */
+/** Untyped literals take the type of the column they are compared with. NULL matches nothing but `is_null`. */
 function filterCondition({ operator, value }: Filter, field: Field): string {
   const column = identifier(field.path[0]!);
   const values = (Array.isArray(value) ? value : [value]).map(operand);
-  const first = () => need(values, 0, field);
+  const first = () => filterValue(values, 0, field);
   switch (operator) {
     case 'is_null':
     case 'is_not_null':
@@ -101,7 +85,7 @@ function filterCondition({ operator, value }: Filter, field: Field): string {
     case 'not_in':
       return values.length ? `${column} not in (${values.join(', ')})` : `${column} is not null`;
     case 'between':
-      return `${column}${byBytes(field)} between ${first()} and ${need(values, 1, field)}`;
+      return `${column}${byBytes(field)} between ${first()} and ${filterValue(values, 1, field)}`;
     case 'contains':
       return `(${column} is not null and strpos(${text(field)}, ${first()}) > 0)`;
     case 'starts_with':
@@ -111,18 +95,11 @@ function filterCondition({ operator, value }: Filter, field: Field): string {
   }
 }
 
-/** Texts have an order of their own in every database; the engine's is that of their bytes. */
+/** Every database has its own order of texts; the engine compares bytes. */
 const byBytes = ({ source_type }: Field) =>
   /^(text|character varying|character)\b/.test(source_type ?? '') ? ' collate "C"' : '';
 
 function operand(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   return literal(typeof value === 'string' ? value : JSON.stringify(value));
-}
-
-function need(values: string[], index: number, field: Field): string {
-  const value = values[index];
-  if (value === undefined)
-    throw new ConfigurationError('invalid_filter', `A filter on ${field.path[0]} needs more values`);
-  return value;
 }

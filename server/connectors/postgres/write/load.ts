@@ -1,61 +1,53 @@
 import type { Cell } from '../../contract/connector.ts';
-import { StagedChanges, unusedPrefix } from '../../kits/sql/staged-changes.ts';
+import { shortHash } from '../../kits/sql/names.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
-import type { Stage } from './merge.ts';
+import { type Stage, stageOf } from '../../kits/sql/stage.ts';
+import { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import { createTable } from '../../kits/sql/tables.ts';
+import { isMerge } from '../../kits/sql/target.ts';
+import type { PgSession } from '../connection/session.ts';
+import { derivedName, identifier, relation } from '../connection/sql.ts';
+import { postgres } from './dialect.ts';
 import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { deleteWindow } from './replace-window.ts';
-import type { PgSession } from '../connection/session.ts';
-import { derivedName, identifier, relation, shortHash } from '../connection/sql.ts';
 import { swapIn } from './swap.ts';
-import { createStage, createTable } from './tables.ts';
-import type { Target } from './target.ts';
+import { createStage } from './tables.ts';
+import type { PgTarget } from './target.ts';
 
-/** What a mode does with the copied rows. Both steps run in the transaction that the state is committed in. */
+/** What a mode does with the copied rows. Both steps run in the transaction that commits the state. */
 export interface Load {
   /** Rows may become visible before the end of the stream. */
   readonly incremental: boolean;
-  /** Makes ready for COPY. @returns where to copy to, quoted, and the options of the COPY. */
+  /** @returns the table to copy into, quoted, and whether the COPY may freeze its rows */
   prepare(session: PgSession): Promise<{ into: string; freeze: boolean }>;
-  /** Takes changes: the column of the stage that says what happened to a row. Absent: they are rows like others. */
-  readonly change?: string;
-  /** What was noted since `prepare`; asked for by the first batch that has changes. */
-  changes?(): StagedChanges;
-  /** Forgets the rows copied since `prepare`, and has those of the table removed. */
-  truncate?(session: PgSession): Promise<void>;
-  /** A row that could not be copied is there nevertheless; absent: what was not copied stays as it is. */
-  present?(session: PgSession, row: readonly Cell[]): Promise<void>;
+  /** Set for a merge. */
+  readonly stage?: Stage;
   /**
-   * Brings the copied rows into place. `rejects`: where to put those that cannot be.
-   * @returns rows that replaced others, rows that are gone, and those of the copied ones that were rejected
+   * Brings the copied rows into place. `rejects`: takes those that cannot be.
+   * @returns rows that replaced others, rows that are gone, and copied ones that were rejected
    */
   complete(
     session: PgSession,
     rejects: Rejects | null,
   ): Promise<{ updated: number; deleted: number; rejected?: number }>;
+  /** A row that could not be copied exists at the source; absent: what was not copied stays as it is. */
+  present?(session: PgSession, row: readonly Cell[]): Promise<void>;
 }
 
-export function loadOf(target: Target): Load {
-  switch (target.mode) {
-    case 'overwrite':
-      return overwrite(target);
-    case 'append_dedup':
-    case 'soft_delete':
-    case 'update':
-      return merge(target);
-    default:
-      return append(target);
-  }
+export function loadOf(target: PgTarget): Load {
+  if (isMerge(target)) return merge(target);
+  return target.mode === 'overwrite' ? overwrite(target) : append(target);
 }
 
-function append(target: Target): Load {
+function append(target: PgTarget): Load {
   let present = target.existing !== null;
   let deleted = 0;
   return {
-    // The rows of a window go and come in one commit: after a part of them, what is still to come would be missing.
+    // The rows of a window are replaced by one commit: a commit of a part would leave the rest missing.
     incremental: !target.replace_window,
     async prepare(session) {
       const freeze = !present;
-      if (!present) await createTable(session, target, { name: target.table, primaryKey: false });
+      if (!present) await createTable({ session, dialect: postgres }, target, { name: target.table, key: [] });
       present = true;
       if (target.replace_window) deleted = await deleteWindow(session, target, target.replace_window);
       return { into: target.relation, freeze };
@@ -65,16 +57,16 @@ function append(target: Target): Load {
 }
 
 /**
- * The new table is made, filled and swapped in by one transaction: until the commit nobody sees it and the old one can
- * be read, and a crash at any point leaves nothing behind. Its index comes after the rows, which is faster.
+ * The new table is created, filled and swapped in by one transaction. Until the commit readers see the old one, and a
+ * crash at any point leaves nothing behind. The index is built after the rows are copied, which is faster.
  */
-function overwrite(target: Target): Load {
-  const suffix = `__new_${shortHash(target.connection_id, target.stream_id, target.stream_run_id, target.fence)}`;
-  const fresh = derivedName(target.table, suffix);
+function overwrite(target: PgTarget): Load {
+  const { connection_id, stream_id, stream_run_id, fence } = target;
+  const fresh = derivedName(target.table, `__new_${shortHash(connection_id, stream_id, stream_run_id, fence)}`);
   return {
     incremental: false,
     async prepare(session) {
-      await createTable(session, target, { name: fresh, primaryKey: false });
+      await createTable({ session, dialect: postgres }, target, { name: fresh, key: [] });
       return { into: relation(target.schema, fresh), freeze: true };
     },
     async complete(session) {
@@ -84,35 +76,30 @@ function overwrite(target: Target): Load {
   };
 }
 
-/** The stage is a temporary table: not logged, and gone with the session whatever happens. */
-function merge(target: Target): Load {
+/** The stage is a temporary table: not logged, and gone with the session. */
+function merge(target: PgTarget): Load {
   let present = target.existing !== null;
-  const prefix = unusedPrefix(target.columns.map(({ name }) => name));
-  const stage: Stage = {
-    name: `stage_${shortHash(target.connection_id, target.stream_id, target.stream_run_id, target.fence)}`,
-    sequence: `${prefix}seq`,
-    change: `${prefix}change`,
-    changes: null,
-    complete: target.complete === true && target.mode === 'soft_delete',
-  };
-  const changes = () => (stage.changes ??= new StagedChanges());
+  const stage = stageOf(postgres, target, identifier);
   return {
-    // A part of a complete read would have the rest marked as deleted.
+    // After a part of a complete read the rest would be marked as deleted.
     incremental: !stage.complete,
-    change: stage.change,
-    changes,
+    stage,
     async prepare(session) {
-      if (!present) await createTable(session, target, { name: target.table, primaryKey: true });
+      if (!present) {
+        const { table, primary_key } = target;
+        await createTable({ session, dialect: postgres }, target, { name: table, key: primary_key });
+      }
       present = true;
       stage.changes = null;
       await createStage(session, target, stage);
-      return { into: identifier(stage.name), freeze: false };
+      return { into: stage.relation, freeze: false };
     },
-    async truncate(session) {
-      await session.query(`truncate ${identifier(stage.name)}`);
-      changes().truncate();
-    },
-    ...(stage.complete && { present: (session, row) => stageAsItIs({ session, target, stage }, row) }),
     complete: (session, rejects) => mergeRows({ session, target, stage }, rejects),
+    ...(stage.complete && {
+      present: (session: PgSession, row: readonly Cell[]) => stageAsItIs({ session, target, stage }, row),
+    }),
   };
 }
+
+/** The changes of a stage; from the first one on it takes changes. */
+export const changesOf = (stage: Stage): StagedChanges => (stage.changes ??= new StagedChanges());

@@ -1,37 +1,37 @@
 import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
+import { adaptTable } from '../../kits/sql/tables.ts';
 import type { PgSession } from '../connection/session.ts';
 import { columnList, derivedName, identifier, literal, relation } from '../connection/sql.ts';
-import { addMissingColumns, findTable } from './tables.ts';
-import type { Target } from './target.ts';
-import { widenColumns } from './widen.ts';
+import { postgres } from './dialect.ts';
+import { findTable } from './tables.ts';
+import type { PgTarget } from './target.ts';
 
 const LOCK_SECONDS = 5;
-const LOCK_TRIES = 60;
+const MAX_LOCK_ATTEMPTS = 60;
 
 /**
- * Puts the new table in the place of the old one, in the open transaction. The old one is locked only from here to the
- * commit, and its owner and grants are kept.
+ * Replaces the old table by the new one, in the open transaction. The old one is locked only from here to the commit.
+ * Its owner and grants are kept.
  *
- * What somebody has attached to the old table (views, indexes, triggers, policies, comments and so on) would be lost or
- * would forbid the drop. Then the table stays and gets the new rows instead: written a second time, readers wait
- * meanwhile, but nothing breaks. Foreign keys of other tables forbid both.
+ * Objects attached to the old table (views, indexes, triggers, policies, comments and so on) would be lost or would
+ * prevent the drop. Such a table stays and receives the new rows instead: they are written a second time, and readers
+ * wait meanwhile. Foreign keys of other tables prevent both.
  */
-export async function swapIn(session: PgSession, target: Target, fresh: string): Promise<void> {
+export async function swapIn(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
   const freshRelation = relation(target.schema, fresh);
   if (target.primary_key.length > 0) {
     const name = identifier(derivedName(fresh, '_pkey'));
     const key = `add constraint ${name} primary key (${columnList(target.primary_key)})`;
-    await session.query(`alter table ${freshRelation} ${key}`, [], { slow: true });
+    await session.query(`alter table ${freshRelation} ${key}`, { slow: true });
   }
   const old = await findTable(session, target.schema, target.table);
   if (old) {
     await lockTable(session, target.relation);
     if ((await hasAttachments(session, target, old.oid)) || old.kind === 'p') {
-      await addMissingColumns(session, target, old);
-      await widenColumns(session, target, old);
+      await adaptTable({ session, dialect: postgres }, target, old);
       const columns = columnList(target.columns.map(({ name }) => name));
-      await session.query(`truncate ${target.relation}`, [], { slow: true });
-      await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${freshRelation}`, [], {
+      await session.query(`truncate ${target.relation}`, { slow: true });
+      await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${freshRelation}`, {
         slow: true,
       });
       await session.query(`drop table ${freshRelation}`);
@@ -44,7 +44,7 @@ export async function swapIn(session: PgSession, target: Target, fresh: string):
   await renameKey(session, target, fresh);
 }
 
-/** In short tries, since everybody else waits behind a lock that is waited for. */
+/** In short attempts: every other session queues up behind a lock request that waits. */
 async function lockTable(session: PgSession, table: string): Promise<void> {
   await session.query(`set local lock_timeout = '${LOCK_SECONDS}s'`);
   for (let attempt = 1; ; attempt++) {
@@ -54,14 +54,14 @@ async function lockTable(session: PgSession, table: string): Promise<void> {
       break;
     } catch (error) {
       const busy = error instanceof ConnectorError && error.code === 'lock_timeout';
-      if (!busy || attempt === LOCK_TRIES) throw error;
+      if (!busy || attempt === MAX_LOCK_ATTEMPTS) throw error;
       await session.query('rollback to savepoint before_lock');
     }
   }
   await session.query('set local lock_timeout = 0');
 }
 
-async function hasAttachments(session: PgSession, { schema, table }: Target, oid: string): Promise<boolean> {
+async function hasAttachments(session: PgSession, { schema, table }: PgTarget, oid: string): Promise<boolean> {
   const { rows } = await session.query(
     `select
        exists (select from pg_constraint where contype = 'f' and confrelid = c.oid and conrelid <> c.oid),
@@ -79,19 +79,19 @@ async function hasAttachments(session: PgSession, { schema, table }: Target, oid
        or c.relrowsecurity or c.reloptions is not null or c.relreplident <> 'd' or c.relpersistence <> 'p'
        or c.reloftype <> 0
        from pg_class c where c.oid = $1::oid`,
-    [oid],
+    { values: [oid] },
   );
   const [[referenced, attached] = [null, null]] = rows;
   if (referenced === 't') {
     throw new ConfigurationError(
       'table_is_referenced',
-      `Foreign keys of other tables point to ${schema}.${table}: it cannot be overwritten. Drop them or write by append_dedup`,
+      `Foreign keys of other tables reference ${schema}.${table}, so it cannot be overwritten. Drop them or use append_dedup`,
     );
   }
   return attached === 't';
 }
 
-/** The new table begins with what the schema's default privileges gave it; it gets exactly what the old one has. */
+/** The new table starts with the schema's default privileges. Afterwards it has exactly those of the old one. */
 async function copyRights(session: PgSession, oid: string, fresh: string): Promise<void> {
   const role = (column: string) =>
     `case ${column} when 0 then 'public' else quote_ident(pg_get_userbyid(${column})) end`;
@@ -105,15 +105,15 @@ async function copyRights(session: PgSession, oid: string, fresh: string): Promi
      union all
      select format('alter table %s owner to %s', ${literal(fresh)}, ${role('c.relowner')})
        from pg_class c where c.oid = $1::oid and pg_get_userbyid(c.relowner) <> current_user`,
-    [oid],
+    { values: [oid] },
   );
   for (const [statement] of rows) await session.query(statement!);
 }
 
-/** Only for the looks, so a name that somebody else has taken stays theirs. */
-async function renameKey(session: PgSession, target: Target, fresh: string): Promise<void> {
+/** Cosmetic, so a name that is already taken is left alone. */
+async function renameKey(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
   const wanted = derivedName(target.table, '_pkey');
-  const { rows } = await session.query('select to_regclass($1)', [relation(target.schema, wanted)]);
+  const { rows } = await session.query('select to_regclass($1)', { values: [relation(target.schema, wanted)] });
   if (target.primary_key.length === 0 || rows[0]?.[0] !== null) return;
   const present = identifier(derivedName(fresh, '_pkey'));
   await session.query(`alter table ${target.relation} rename constraint ${present} to ${identifier(wanted)}`);

@@ -1,14 +1,10 @@
-import type { WriteTarget } from '../../contract/connector.ts';
-import { digitsOf, holdsDigits, INTEGER_DIGITS, widenedColumns } from '../../kits/sql/widening.ts';
-import type { PgSession } from '../connection/session.ts';
-import { identifier, relation } from '../connection/sql.ts';
-import type { ExistingTable } from './tables.ts';
-import { columnType, isBuiltin } from '../connection/types.ts';
+import { digitsOf, holdsDigits, INTEGER_DIGITS } from '../../kits/sql/widening.ts';
+import { isBuiltin } from '../connection/types.ts';
 
 const INTEGERS: Record<string, number> = { smallint: 2, integer: 4, bigint: 8 };
 const TIMES = /^(timestamp|time)(\(\d\))? (with|without) time zone$/;
 
-/** Types as format_type() writes them. */
+/** A column of the first type can become one of the second without losing a value. Types as format_type() writes them. */
 export function widens(from: string, to: string): boolean {
   if (from === to) return true;
   if (to === 'text') return isBuiltin(from);
@@ -33,23 +29,3 @@ const fitsNumeric = (from: { whole: number; scale: number }, to: string) => {
 };
 const lengthOf = (type: string) => digitsOf(type)?.whole ?? null;
 const precisionOf = lengthOf;
-
-/** In the open transaction. Rows stay; the table is written anew where the two types are stored in another way. */
-export async function widenColumns(
-  session: PgSession,
-  target: WriteTarget & { schema: string },
-  table: ExistingTable,
-): Promise<void> {
-  const widened = widenedColumns(target, {
-    existing: (name) => table.types.get(name),
-    wanted: columnType,
-    widens,
-  });
-  if (widened.length === 0) return;
-  const changes = widened.map(({ name, type }) => {
-    const column = identifier(name);
-    return `alter column ${column} type ${type} using ${column}::${type}`;
-  });
-  await session.query(`alter table ${relation(target.schema, target.table)} ${changes.join(', ')}`, [], { slow: true });
-  for (const { name, type } of widened) table.types.set(name, type);
-}

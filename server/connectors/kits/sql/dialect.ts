@@ -1,0 +1,86 @@
+import type { TargetColumn } from '../../contract/connector.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import type { MergeDialect } from './merge.ts';
+
+/** Every value as text, in the canonical form of a cell. */
+export type Row = (string | null)[];
+
+/** What the kit needs of a connection. Transactions are statements: `begin`, `savepoint x`, `commit`. */
+export interface SqlSession {
+  /** Runs one statement. `slow`: it has no time limit of its own. `count`: rows that it changed. */
+  query(text: string, options?: { slow?: boolean }): Promise<{ rows: Row[]; count: number }>;
+  /** Turns what the driver threw into a ConnectorError. */
+  translate(error: unknown): unknown;
+}
+
+/** A session and the SQL it understands: what most functions of this kit take. */
+export interface Database<Session extends SqlSession = SqlSession> {
+  session: Session;
+  dialect: Dialect;
+}
+
+export interface NameRules {
+  /** What the database calls the place of a table. */
+  schema: 'schema' | 'database';
+  /** Null: names may have any length. */
+  max: { length: number; unit: 'bytes' | 'characters' } | null;
+  /** Matches the names that the database cannot store as they are. */
+  invalid: RegExp;
+}
+
+/** SQL of one database, as data and small functions. */
+export interface Dialect {
+  /** For messages, e.g. `PostgreSQL`. */
+  product: string;
+  names: NameRules;
+  identifier(name: string): string;
+  literal(text: string): string;
+  relation(schema: string, table: string): string;
+  /** Two columns are the same one if their folded names are. */
+  fold(name: string): string;
+
+  /** Column types of the tables that the kit creates for itself, and of `_deleted_at`. */
+  types: { id: string; text: string; state: string; json: string; boolean: string; instant: string };
+  /** The current time, as SQL. */
+  now: string;
+  /** Goes behind the column list of every table that is created; '' for none. */
+  tableOptions: string;
+  /** False: `_pipeline_state` has no primary key. */
+  hasKeys: boolean;
+  /** Locks the rows of a SELECT until the end of the transaction; '' where a file has one writer. */
+  forUpdate: string;
+  insertIfAbsent(row: { table: string; columns: string; values: string; key: string }): string;
+  /** A SELECT of one row: something or null for the schema, the same for the table. */
+  findNames(schema: string, table: string): string;
+  createSchema(schema: string): string;
+
+  /** The types that new columns get. `key`: names of those that belong to the primary key. */
+  columnTypes(columns: readonly TargetColumn[], key: readonly string[]): string[];
+  /** A column of the first type can become one of the second without losing a value. */
+  widens(from: string, to: string): boolean;
+  changeType(column: { name: string; type: string; isKey: boolean }): string;
+  /** Statements that apply changes to a table. */
+  alterTable(relation: string, changes: readonly string[]): string[];
+
+  merge: MergeDialect;
+}
+
+export const columnList = ({ identifier }: Pick<Dialect, 'identifier'>, names: readonly string[]): string =>
+  names.map(identifier).join(', ');
+
+export const textOrNull = ({ literal }: Pick<Dialect, 'literal'>, text: string | null): string =>
+  text === null ? 'null' : literal(text);
+
+/** @throws ConfigurationError when the database cannot store the name as it is. */
+export function checkedName({ product, names }: Dialect, kind: 'schema' | 'table' | 'column', name: string): string {
+  const called = kind === 'schema' ? names.schema : kind;
+  if (name === '' || names.invalid.test(name)) {
+    throw new ConfigurationError('invalid_name', `${product} cannot store "${name}" as the name of a ${called}`);
+  }
+  const length = names.max?.unit === 'bytes' ? Buffer.byteLength(name) : name.length;
+  if (!names.max || length <= names.max.length) return name;
+  throw new ConfigurationError(
+    'name_too_long',
+    `The ${called} name "${name}" has ${length} ${names.max.unit}; ${product} allows ${names.max.length}. Use a shorter name`,
+  );
+}

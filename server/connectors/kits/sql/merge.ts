@@ -1,0 +1,288 @@
+import type { WriteTarget } from '../../contract/connector.ts';
+import { DELETED_AT } from '../../contract/changes.ts';
+import type { Dialect, SqlSession } from './dialect.ts';
+import { latestChanges, type StagedChanges } from './staged-changes.ts';
+import type { Target } from './target.ts';
+
+/** Rows that really changed, and rows that are gone or marked as deleted. */
+export interface Merged {
+  updated: number;
+  deleted: number;
+}
+
+/** A column as the stage and the table have it, both quoted. `at`: its place in the target. */
+export interface MergeColumn {
+  staged: string;
+  own: string;
+  at: number;
+  isKey: boolean;
+}
+
+/** Rows that wait to be merged. */
+export interface StagedMerge {
+  /** A table, or a subquery with an alias. */
+  from: string;
+  /** The name, quoted, of the last change of each key: a table, or a part of a WITH. */
+  latest: string;
+  columns: readonly MergeColumn[];
+  /** Columns of `from`, quoted: the order of arrival, and what happened to the row (staged-changes.ts). */
+  sequence: string;
+  change: string;
+  /** No column's name begins with it. */
+  prefix: string;
+  /** Null: every staged row is a whole row. */
+  changes: StagedChanges | null;
+  /** Rows of the table without a staged row of their key are gone. */
+  complete: boolean;
+  /** A condition that keeps rows of the table, `t`, although no staged row has their key. */
+  spared?: string;
+}
+
+/** Compares cursors of the staged row and the row of the table. `order`: what a cursor is ordered by. */
+interface MergeCursor {
+  staged: string;
+  own: string;
+  order(column: string): string;
+}
+
+/** What a dialect makes an upsert of. */
+export interface Upsert {
+  relation: string;
+  columns: readonly MergeColumn[];
+  /** A subquery without an alias, one row per key. */
+  from: string;
+  /** Assignments beside the columns. */
+  marks: string[];
+  cursor: MergeCursor | null;
+  /** True for a row that is to be replaced: not newer than the staged one, and different from it. */
+  isReplaced(incoming: (column: MergeColumn) => string): string;
+}
+
+/** An UPDATE or DELETE of the table, `t`, joined with `from` as `s`. */
+export interface Joined {
+  relation: string;
+  from: string | null;
+  on: string;
+  where: string;
+}
+
+/** The statements that bring a stage into its table. Without `latest`, `upsert` and `update` read the stage itself. */
+export interface MergePlan {
+  /** A SELECT of the last change of each key, to be had under the dialect's name for it. */
+  latest: string | null;
+  /** Columns of the primary key in `latest`, quoted. */
+  key: readonly string[];
+  removals: string[];
+  /** Updates rows of which some columns stay as the table has them. */
+  patch: string | null;
+  put: { upsert: string } | { update: string };
+}
+
+/** How a database merges. */
+export interface MergeDialect {
+  /** Where `latest` is a table with an index, it is also worth having for a complete stage and for `update`. */
+  indexesLatest: boolean;
+  /** Condition: some of the pairs of values differ. Never called without a pair. */
+  differs(pairs: readonly (readonly [string, string])[]): string;
+  update(joined: Joined, assignments: readonly (readonly [own: string, value: string])[]): string;
+  remove(joined: Joined): string;
+  upsert(parts: Upsert): string;
+  /** A SELECT of one row per key, the first in the order; absent: by row_number(). */
+  firstOfKey?(rows: { from: string; columns: string; key: string; order: string }): string;
+}
+
+/** UPDATE … FROM, as PostgreSQL and DuckDB have it. */
+export const updateFrom: MergeDialect['update'] = ({ relation, from, on, where }, assignments) => {
+  const set = assignments.map(([own, value]) => `${own} = ${value}`).join(', ');
+  return `update ${relation} as t set ${set} ${from === null ? '' : `from ${from} as s`} where ${both(on, where)}`;
+};
+
+/** DELETE … USING, as PostgreSQL and DuckDB have it. */
+export const deleteUsing: MergeDialect['remove'] = ({ relation, from, on, where }) =>
+  `delete from ${relation} as t ${from === null ? '' : `using ${from} as s`} where ${both(on, where)}`;
+
+const both = (on: string, where: string) => (on ? `${on} and ${where}` : where);
+
+const isSoft = ({ mode }: Pick<WriteTarget, 'mode'>) => mode === 'soft_delete';
+
+/** Removes or marks rows of the table. `joined.where` is in terms of `t`, and of `s` where `from` is set. */
+export function removal(
+  { identifier, now, merge }: Dialect,
+  target: Target,
+  joined: Pick<Joined, 'where'> & Partial<Joined>,
+): string {
+  const parts = { relation: target.relation, from: null, on: '', ...joined };
+  if (!isSoft(target)) return merge.remove(parts);
+  const marked = identifier(DELETED_AT);
+  return merge.update({ ...parts, where: `t.${marked} is null and ${parts.where}` }, [[marked, now]]);
+}
+
+const onKey = (columns: readonly MergeColumn[]) =>
+  columns
+    .filter(({ isKey }) => isKey)
+    .map(({ staged, own }) => `s.${staged} = t.${own}`)
+    .join(' and ');
+
+/** Removes the rows of the table that have no row of their key in `from`. */
+export const missingRemoval = (
+  dialect: Dialect,
+  target: Target,
+  { columns, spared }: Pick<StagedMerge, 'columns' | 'spared'>,
+  from: string,
+): string => {
+  const where = `not exists (select 1 from ${from} as s where ${onKey(columns)})${spared ? ` and ${spared}` : ''}`;
+  return removal(dialect, target, { where });
+};
+
+/** Rows of the table that no staged row has the key of are gone. */
+export const removesMissing = (
+  { mode }: Pick<WriteTarget, 'mode'>,
+  { complete, changes }: Pick<StagedMerge, 'complete' | 'changes'>,
+): boolean => mode !== 'update' && (complete || changes?.truncated === true);
+
+/**
+ * How to bring a stage into the table by the primary key (contract/changes.ts). Of rows with the same key the one with
+ * the highest cursor wins, then the last to arrive. An existing row is replaced unless its cursor is higher or nothing
+ * would change. Of changes the last to arrive wins.
+ */
+export function mergePlan(
+  dialect: Dialect,
+  target: Target,
+  staged: StagedMerge,
+  order = (column: string) => column,
+): MergePlan {
+  const { merge } = dialect;
+  const { changes, columns, prefix, complete } = staged;
+  const isUpdate = target.mode === 'update';
+  const cursor = cursorOf(target, staged, order);
+  const newest = newestRows(dialect, staged, cursor);
+  const needsLatest = changes !== null || (merge.indexesLatest && (complete || isUpdate));
+  const latest = !needsLatest
+    ? null
+    : changes
+      ? latestChanges({ ...staged, ...columnNames(staged), unchanged: changes.unchanged })
+      : `select newest.*, '' as ${prefix}what from (${newest}) as newest`;
+  const removals: string[] = [];
+  if (removesMissing(target, staged)) {
+    removals.push(missingRemoval(dialect, target, staged, merge.indexesLatest ? staged.latest : staged.from));
+  }
+  const on = onKey(columns);
+  if (changes?.deletes && !isUpdate) {
+    removals.push(removal(dialect, target, { from: staged.latest, on, where: `s.${prefix}what = 'd'` }));
+  }
+  const replaced = replacement(dialect, target, { columns, on });
+  // Changes are in the order of arrival, so the cursor has no say.
+  const compared = changes ? null : cursor;
+  const whole = needsLatest ? `select * from ${staged.latest} where ${prefix}what = ''` : newest;
+  const patch = changes?.unchanged.size
+    ? replaced({
+        from: staged.latest,
+        where: `s.${prefix}what = 'u'`,
+        cursor: compared,
+        value: keptOr(changes, prefix),
+      })
+    : null;
+  const update = () => {
+    const where = needsLatest ? `s.${prefix}what = ''` : 'true';
+    return replaced({ from: needsLatest ? staged.latest : `(${newest})`, where, cursor: compared, value: stagedValue });
+  };
+  const upsert = () =>
+    merge.upsert({
+      relation: target.relation,
+      columns,
+      from: whole,
+      cursor: compared,
+      ...marksOf(dialect, target),
+      isReplaced: (incoming) => isReplaced(dialect, target, { columns, cursor: compared, incoming }),
+    });
+  const key = columnNames(staged).key;
+  return { latest, key, removals, patch, put: isUpdate ? { update: update() } : { upsert: upsert() } };
+}
+
+const columnNames = ({ columns }: StagedMerge) => ({
+  columns: columns.map(({ staged }) => staged),
+  key: columns.filter(({ isKey }) => isKey).map(({ staged }) => staged),
+});
+
+function cursorOf(target: Target, { columns }: StagedMerge, order: MergeCursor['order']): MergeCursor | null {
+  const at = target.columns.findIndex(({ name }) => name === target.cursor_column);
+  const column = columns[at];
+  return column ? { staged: column.staged, own: column.own, order } : null;
+}
+
+/** The rows of a stage without changes, one per key. */
+function newestRows({ merge }: Dialect, staged: StagedMerge, cursor: MergeCursor | null): string {
+  const { from, sequence, prefix } = staged;
+  const names = columnNames(staged);
+  const [columns, key] = [names.columns.join(', '), names.key.join(', ')];
+  const order = [...(cursor ? [`${cursor.order(cursor.staged)} desc`] : []), `${sequence} desc`];
+  if (merge.firstOfKey) return merge.firstOfKey({ from, columns, key, order: order.join(' nulls last, ') });
+  const place = `${prefix}place`;
+  return `select ${columns} from (select ${columns}, row_number() over (partition by ${key} order by ${order.join(', ')})
+    as ${place} from ${from}) as ranked where ${place} = 1`;
+}
+
+type ValueOf = (column: MergeColumn, own: string) => string;
+const stagedValue: ValueOf = ({ staged }) => `s.${staged}`;
+const keptOr =
+  ({ unchanged }: StagedChanges, prefix: string): ValueOf =>
+  ({ staged, at }, own) =>
+    unchanged.has(at) ? `case when s.${prefix}keep${at} = 1 then ${own} else s.${staged} end` : `s.${staged}`;
+
+const restOf = (columns: readonly MergeColumn[]) => columns.filter(({ isKey }) => !isKey);
+
+/** What a merge sets besides the columns: a row that is there is no longer marked as deleted. */
+const marksOf = ({ identifier }: Dialect, target: Target) => ({
+  marks: isSoft(target) ? [`${identifier(DELETED_AT)} = null`] : [],
+});
+
+function isReplaced(
+  { identifier, merge }: Dialect,
+  target: Target,
+  of: { columns: readonly MergeColumn[]; cursor: MergeCursor | null; incoming(column: MergeColumn): string },
+): string {
+  const { columns, cursor, incoming } = of;
+  const pairs = restOf(columns).map((column) => [`t.${column.own}`, incoming(column)] as const);
+  const differs = pairs.length > 0 ? [merge.differs(pairs)] : [];
+  if (isSoft(target)) differs.push(`t.${identifier(DELETED_AT)} is not null`);
+  const different = `(${differs.join(' or ') || 'false'})`;
+  if (!cursor) return different;
+  const column = columns.find(({ own }) => own === cursor.own)!;
+  const { order } = cursor;
+  return `(t.${cursor.own} is null or ${order(incoming(column))} >= ${order(`t.${cursor.own}`)}) and ${different}`;
+}
+
+/** An UPDATE of existing rows that counts those that really change. */
+const replacement =
+  (dialect: Dialect, target: Target, { columns, on }: { columns: readonly MergeColumn[]; on: string }) =>
+  (how: { from: string; where: string; cursor: MergeCursor | null; value: ValueOf }): string => {
+    const { from, where, cursor, value } = how;
+    const incoming = (column: MergeColumn) => value(column, `t.${column.own}`);
+    const assignments = restOf(columns).map((column) => [column.own, incoming(column)] as const);
+    if (isSoft(target)) assignments.push([dialect.identifier(DELETED_AT), 'null']);
+    // A table of nothing but key columns has nothing to update, and the condition is false.
+    const [key] = columns.filter(({ isKey }) => isKey);
+    if (assignments.length === 0) assignments.push([key!.own, `s.${key!.staged}`]);
+    const changed = isReplaced(dialect, target, { columns, cursor, incoming });
+    return dialect.merge.update({ relation: target.relation, from, on, where: `${where} and ${changed}` }, assignments);
+  };
+
+/**
+ * Runs a plan statement by statement.
+ * @param how.keep creates and fills the table of the last change of each key
+ * @param how.upsert runs the upsert and returns the rows that it replaced
+ */
+export async function runMerge(
+  session: SqlSession,
+  plan: MergePlan,
+  how: { keep(latest: string): Promise<void>; upsert(text: string): Promise<number>; drop(): Promise<void> },
+): Promise<Merged> {
+  const run = async (text: string) => (await session.query(text, { slow: true })).count;
+  const merged = { updated: 0, deleted: 0 };
+  if (plan.latest !== null) await how.keep(plan.latest);
+  for (const text of plan.removals) merged.deleted += await run(text);
+  if (plan.patch !== null) merged.updated += await run(plan.patch);
+  merged.updated += 'upsert' in plan.put ? await how.upsert(plan.put.upsert) : await run(plan.put.update);
+  if (plan.latest !== null) await how.drop();
+  return merged;
+}

@@ -1,0 +1,158 @@
+import type { CommittedState, StreamState, WriteCounts } from '../../contract/connector.ts';
+import { FencedError } from '../../contract/errors.ts';
+import { type Database, type Row, textOrNull } from './dialect.ts';
+import type { PlacedTarget } from './target.ts';
+
+/** Lives in the schema of the tables it describes, one row per stream, committed together with the stream's rows. */
+export const STATE_TABLE = '_pipeline_state';
+
+const NO_COUNTS: WriteCounts = { rows_loaded: 0, rows_updated: 0, rows_deleted: 0, bytes_loaded: 0 };
+
+/** Columns that one database adds to the table, by name. */
+export type ExtraState = Record<string, string | null>;
+
+export interface StateCommit {
+  /** Null: the stored state stays. */
+  state: StreamState | null;
+  counts: WriteCounts;
+  finished: boolean;
+  extra?: ExtraState;
+}
+
+/** The row of `_pipeline_state` that a writer has claimed with its fence. */
+export interface StateRow {
+  /** What the control plane does not know yet; null: nothing. */
+  committed: CommittedState | null;
+  /** Totals of this stream run that are committed. */
+  counts: WriteCounts;
+  /** The stream has committed to this schema before, in any run. */
+  known: boolean;
+  extra: ExtraState;
+  /**
+   * Records a commit in the open transaction. May be called again, in the same transaction or after a rollback.
+   * @throws FencedError when a newer attempt has claimed the stream.
+   */
+  record(commit: StateCommit): Promise<void>;
+  /** Call it after the COMMIT: the next commit counts on from the one recorded last. */
+  confirm(): void;
+  /** Stores extra columns alone, in the open transaction. @throws FencedError as above. */
+  note(extra: ExtraState): Promise<void>;
+}
+
+/** Creates a schema and a table in it where they are missing. Call it under the lock for definitions. */
+export async function ensureTable(
+  { session, dialect }: Database,
+  { schema, table, columns }: { schema: string; table: string; columns: readonly string[] },
+): Promise<'created' | 'present'> {
+  // "if not exists" would require the right to create even where there is nothing to create.
+  const { rows } = await session.query(dialect.findNames(schema, table));
+  const [[foundSchema, foundTable] = [null, null]] = rows;
+  if (foundSchema == null) await session.query(dialect.createSchema(schema));
+  if (foundTable != null) return 'present';
+  await session.query(
+    `create table ${dialect.relation(schema, table)} (${columns.join(', ')}) ${dialect.tableOptions}`,
+  );
+  return 'created';
+}
+
+/** @param extra columns of this database alone, all of them nullable texts. */
+export async function ensureStateTable(db: Database, schema: string, extra: readonly string[] = []): Promise<void> {
+  const { types, hasKeys } = db.dialect;
+  const columns = [
+    `connection_id ${types.id} not null`,
+    `stream_id ${types.id} not null`,
+    `state ${types.state} null`,
+    'state_version bigint default 0 not null',
+    'fence bigint not null',
+    `stream_run_id ${types.id} null`,
+    `finished ${types.boolean} default false not null`,
+    `counts ${types.state} null`,
+    ...extra.map((name) => `${name} ${types.text} null`),
+    `updated_at ${types.instant} not null`,
+    ...(hasKeys ? ['primary key (connection_id, stream_id)'] : []),
+  ];
+  await ensureTable(db, { schema, table: STATE_TABLE, columns });
+}
+
+/**
+ * Raises the stored fence to the target's, in the open transaction.
+ * @throws FencedError when the stored fence is higher.
+ */
+export async function claimState(
+  { session, dialect }: Database,
+  target: PlacedTarget,
+  extra: readonly string[] = [],
+): Promise<StateRow> {
+  const { literal, forUpdate, now } = dialect;
+  const table = dialect.relation(target.schema, STATE_TABLE);
+  const [connection, stream] = [literal(target.connection_id), literal(target.stream_id)];
+  const key = `connection_id = ${connection} and stream_id = ${stream}`;
+  const columns = 'connection_id, stream_id, state_version, fence, finished, updated_at';
+  const values = `${connection}, ${stream}, 0, ${target.fence}, false, ${now}`;
+  await session.query(dialect.insertIfAbsent({ table, columns, values, key }));
+  const shown = ['fence', 'state', 'state_version', 'stream_run_id', 'finished', 'counts', ...extra].join(', ');
+  const { rows } = await session.query(`select ${shown} from ${table} where ${key}${forUpdate}`);
+  const [row] = rows;
+  if (!row || BigInt(row[0]!) > BigInt(target.fence)) throw new FencedError();
+  await session.query(`update ${table} set fence = ${target.fence} where ${key}`);
+  const update = async (assignments: string[]) => {
+    const found = await session.query(`select fence from ${table} where ${key}${forUpdate}`);
+    if (found.rows[0]?.[0] !== String(target.fence)) throw new FencedError();
+    await session.query(`update ${table} set ${assignments.join(', ')}, updated_at = ${now} where ${key}`);
+  };
+  const stored = storedState(row, target);
+  const ahead = stored.same_stream_run || stored.state_version > target.state_version;
+  return {
+    committed: ahead ? stored : null,
+    counts: stored.counts,
+    known: row[3] != null,
+    extra: Object.fromEntries(extra.map((name, at) => [name, row[6 + at] ?? null])),
+    ...recorder({ dialect }, { target, stored, update }),
+  };
+}
+
+function recorder(
+  { dialect }: Pick<Database, 'dialect'>,
+  claimed: { target: PlacedTarget; stored: CommittedState; update(assignments: string[]): Promise<void> },
+): Pick<StateRow, 'record' | 'confirm' | 'note'> {
+  const { target, stored, update } = claimed;
+  // A state older than the control plane's must not return as a newer one: its cursor was reset there.
+  const isCurrent = stored.state_version >= target.state_version && stored.state !== null;
+  let current = {
+    state: isCurrent ? JSON.stringify(stored.state) : null,
+    version: Math.max(stored.state_version, target.state_version),
+  };
+  let recorded = current;
+  const extras = (extra: ExtraState) =>
+    Object.entries(extra).map(([name, value]) => `${name} = ${textOrNull(dialect, value)}`);
+  return {
+    async record({ state, counts, finished, extra = {} }) {
+      recorded = state ? { state: JSON.stringify(state), version: current.version + 1 } : current;
+      await update([
+        `state = ${textOrNull(dialect, recorded.state)}`,
+        `state_version = ${recorded.version}`,
+        `stream_run_id = ${dialect.literal(target.stream_run_id)}`,
+        `finished = ${finished}`,
+        `counts = ${dialect.literal(JSON.stringify(counts))}`,
+        ...extras(extra),
+      ]);
+    },
+    confirm() {
+      current = recorded;
+    },
+    note: (extra) => update(extras(extra)),
+  };
+}
+
+const TRUE = new Set(['t', 'true', '1']);
+
+function storedState([, state, version, streamRun, finished, counts]: Row, target: PlacedTarget): CommittedState {
+  const sameRun = streamRun === target.stream_run_id;
+  return {
+    state: state == null ? null : JSON.parse(state),
+    state_version: Number(version),
+    same_stream_run: sameRun,
+    finished: sameRun && TRUE.has(finished ?? ''),
+    counts: { ...NO_COUNTS, ...(sameRun && counts ? JSON.parse(counts) : null) },
+  };
+}

@@ -1,0 +1,40 @@
+import type { Field, LogicalType, StreamSchema } from '../../contract/connector.ts';
+
+export const DATES: ReadonlySet<LogicalType> = new Set(['date', 'timestamp', 'timestamp_tz']);
+export const isDate = (type: LogicalType): boolean => DATES.has(type);
+/** Types whose values grow in a well-defined order. */
+export const isOrdered = (type: LogicalType): boolean => isDate(type) || type === 'integer' || type === 'number';
+
+const MODIFICATION_TIME = /^(updated|modified|last_modified|changed)_?(at|on)?$/i;
+
+/** A stream that is read by a cursor or as a whole, and what follows from its fields. */
+export function streamOfFields(
+  fields: Field[],
+  about: Pick<StreamSchema, 'namespace' | 'name' | 'description' | 'suggested'> & { key?: string[] },
+): StreamSchema {
+  const { key = [], ...named } = about;
+  const cursors = fields.filter((field) => field.is_cursor_candidate);
+  const usual = cursors.find(({ path, type }) => isDate(type) && MODIFICATION_TIME.test(path[0] ?? ''));
+  return {
+    ...named,
+    fields,
+    supported_sync_modes: ['full_refresh', 'incremental'],
+    source_defined_cursor: false,
+    default_cursor_field: usual?.path ?? null,
+    source_defined_primary_key: key.length > 0 ? key.map((name) => [name]) : null,
+    is_resumable: cursors.length > 0,
+    supports_date_window: cursors.some(({ type }) => isDate(type)),
+  };
+}
+
+/** Groups rows by the values that `keyOf` gives, in the order in which the groups begin. */
+export function groupRows<Row>(rows: Iterable<Row>, keyOf: (row: Row) => unknown): Row[][] {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const key = JSON.stringify(keyOf(row));
+    const group = groups.get(key);
+    if (group) group.push(row);
+    else groups.set(key, [row]);
+  }
+  return [...groups.values()];
+}

@@ -1,0 +1,70 @@
+import { DELETED_AT } from '../../contract/changes.ts';
+import { ConfigurationError, DataError } from '../../contract/errors.ts';
+import { columnList, type Database, type Dialect } from './dialect.ts';
+import { type ExistingTable, keyOf, type PlacedTarget, type Target } from './target.ts';
+import { widenedColumns } from './widening.ts';
+
+/** Columns as CREATE TABLE takes them. "null" is not the default for every type of every database. */
+export const definitions = (
+  { identifier }: Pick<Dialect, 'identifier'>,
+  { typed }: Pick<Target, 'typed'>,
+  key: readonly string[],
+): string[] => typed.map(({ name, type }) => `${identifier(name)} ${type} ${key.includes(name) ? 'not null' : 'null'}`);
+
+const deletionColumn = ({ identifier, types }: Dialect) => `${identifier(DELETED_AT)} ${types.instant} null`;
+
+/** @param key the primary key of the new table; [] for none. */
+export async function createTable(
+  { session, dialect }: Database,
+  target: Target,
+  { name, key }: { name: string; key: readonly string[] },
+): Promise<void> {
+  const parts = definitions(dialect, target, key);
+  if (target.mode === 'soft_delete') parts.push(deletionColumn(dialect));
+  if (key.length > 0) parts.push(`primary key (${columnList(dialect, key)})`);
+  const table = dialect.relation(target.schema, name);
+  await session.query(`create table ${table} (${parts.join(', ')}) ${dialect.tableOptions}`);
+}
+
+/**
+ * Adds the columns that an existing table lacks, nullable since its rows have no value for them, and widens those
+ * whose type has changed at the source. `table.types` is updated.
+ */
+export async function adaptTable(db: Database, target: PlacedTarget, table: ExistingTable): Promise<void> {
+  const { session, dialect } = db;
+  const { fold, identifier } = dialect;
+  const widened = widenedColumns(target, {
+    existing: (name) => table.types.get(fold(name)),
+    wanted: (column) => dialect.columnTypes([column], keyOf(target))[0]!,
+    widens: dialect.widens,
+  });
+  const isKey = (name: string) => keyOf(target).includes(name);
+  const changes = widened.map(({ name, type }) => dialect.changeType({ name, type, isKey: isKey(name) }));
+  const missing = target.columns.filter(({ name }) => !table.types.has(fold(name)));
+  const types = dialect.columnTypes(missing, keyOf(target));
+  changes.push(...missing.map(({ name }, index) => `add column ${identifier(name)} ${types[index]} null`));
+  if (target.mode === 'soft_delete' && !table.types.has(DELETED_AT)) {
+    changes.push(`add column ${deletionColumn(dialect)}`);
+  }
+  if (changes.length === 0) return;
+  for (const statement of dialect.alterTable(dialect.relation(target.schema, target.table), changes)) {
+    await session.query(statement, { slow: true });
+  }
+  for (const [index, { name }] of missing.entries()) table.types.set(fold(name), types[index]!);
+  for (const { name, type } of widened) table.types.set(fold(name), type);
+}
+
+export const keyNotUnique = ({ table, primary_key }: PlacedTarget) =>
+  new ConfigurationError(
+    'key_not_unique',
+    `${table} has several rows with the same ${primary_key.join(', ')}, so rows cannot be merged into it by this key`,
+  );
+
+/** Runs the statement that gives an existing table a unique key. @throws ConfigurationError `key_not_unique` */
+export async function addUniqueKey({ session }: Database, target: PlacedTarget, statement: string): Promise<void> {
+  try {
+    await session.query(statement, { slow: true });
+  } catch (error) {
+    throw error instanceof DataError ? keyNotUnique(target) : error;
+  }
+}

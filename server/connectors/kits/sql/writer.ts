@@ -1,0 +1,159 @@
+import { ConnectorError } from '../../contract/errors.ts';
+import type {
+  Batch,
+  Cell,
+  CommittedState,
+  ConnectorContext,
+  RowChange,
+  StreamState,
+  WriteCounts,
+  Writer,
+} from '../../contract/connector.ts';
+import type { Copied, RejectCount } from './rejects.ts';
+import { rowsToStage, type StagedChanges } from './staged-changes.ts';
+import type { ExtraState, StateRow } from './state-row.ts';
+import { isMerge, type Target } from './target.ts';
+
+/** What a commit brought into place, since the one before it. */
+export interface Loaded extends Copied {
+  updated?: number;
+  deleted?: number;
+  /** Rows that were counted as copied and then rejected. */
+  rejected?: number;
+  extra?: ExtraState;
+}
+
+/** How one database loads the rows of a stream. */
+export interface RowLoad {
+  /** Rows may become visible before the end of the stream. */
+  readonly incremental: boolean;
+  /** Called before the first rows after a commit, and by a commit without rows at the end of the stream. */
+  prepare(): Promise<void>;
+  /** @param marked each row ends in one more cell that says what happened to it (staged-changes.ts) */
+  add(rows: Cell[][], batch: { marked: boolean; bytes: number }): Promise<void>;
+  /** The changes staged since `prepare`. Called only for merges, as `truncate` is. */
+  changes(): StagedChanges;
+  /** Forgets the rows staged since `prepare`, and removes those of the table. */
+  truncate(): Promise<void>;
+  /**
+   * One transaction: brings the rows into place and lets `record` store the state with its fence.
+   * @param prepared false: nothing was prepared, only the state is committed
+   * @param record may be called several times; the last call counts
+   */
+  commit(record: (loaded: Loaded) => Promise<void>, prepared: boolean, finished: boolean): Promise<void>;
+  /** Ends the session. Everything that is not committed ends with it. */
+  close(): Promise<void>;
+  /** As `close`, after which nothing uncommitted may be left. */
+  abort(): Promise<void>;
+  /** Turns what the driver threw into a ConnectorError. */
+  translate(error: unknown): unknown;
+}
+
+export interface WriterParts {
+  ctx: Pick<ConnectorContext<unknown>, 'warn' | 'signal'>;
+  target: Target;
+  state: StateRow;
+  /** Null: the first row that cannot be loaded is an error. */
+  rejected: RejectCount | null;
+  load: RowLoad;
+}
+
+/** A Writer over one database: counts, changes, checkpoints, the state and its fence. */
+export class SqlWriter implements Writer {
+  readonly committed: CommittedState | null;
+  protected prepared = false;
+  #counts: WriteCounts;
+  /** Rows that were taken without being staged, less those staged to be deleted. */
+  #unstaged = 0;
+  readonly #key: number[];
+
+  constructor(private readonly parts: WriterParts) {
+    const { state, target } = parts;
+    this.committed = state.committed;
+    this.#counts = state.counts;
+    this.#key = target.primary_key.map((name) => target.columns.findIndex((column) => column.name === name));
+  }
+
+  async write({ rows, changes, bytes }: Batch): Promise<void> {
+    await this.guard(async () => {
+      await this.prepare();
+      if (changes && isMerge(this.parts.target)) await this.#writeChanges(rows, changes, bytes);
+      else await this.parts.load.add(rows, { marked: false, bytes });
+    });
+  }
+
+  async checkpoint(state: StreamState): Promise<WriteCounts> {
+    if (!this.parts.load.incremental) return this.#counts;
+    return this.guard(() => this.#commit(state, false));
+  }
+
+  async finish(state: StreamState | null): Promise<WriteCounts> {
+    const { ctx, load, rejected, target } = this.parts;
+    const counts = await this.guard(async () => {
+      // A stream without rows still creates, or empties, its table.
+      await this.prepare();
+      return this.#commit(state, true);
+    });
+    rejected?.warn(ctx, target.schema);
+    await load.close();
+    return counts;
+  }
+
+  async abort(): Promise<void> {
+    await this.parts.load.abort();
+  }
+
+  protected async prepare(): Promise<void> {
+    if (this.prepared) return;
+    await this.parts.load.prepare();
+    this.prepared = true;
+  }
+
+  protected async guard<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.parts.ctx.signal.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      // A byte stream fails with an error of its source.
+      throw error instanceof ConnectorError ? error : await this.parts.load.translate(error);
+    }
+  }
+
+  /** Rows before a truncate are not loaded. */
+  async #writeChanges(rows: Cell[][], changes: readonly RowChange[], bytes: number): Promise<void> {
+    const { load } = this.parts;
+    const from = changes.findLastIndex(({ operation }) => operation === 'truncate') + 1;
+    if (from > 0) await load.truncate();
+    const kept = rowsToStage(rows.slice(from), changes.slice(from), { key: this.#key, noted: load.changes() });
+    if (kept.rows.length > 0) await load.add(kept.rows, { marked: true, bytes });
+    this.#unstaged += kept.unstaged;
+  }
+
+  async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
+    const { load, rejected, state: row } = this.parts;
+    let counts = this.#counts;
+    await load.commit(
+      async (loaded) => {
+        counts = this.#add(loaded);
+        if (rejected) counts.rows_rejected = rejected.count;
+        await row.record({ state, counts, finished, extra: loaded.extra });
+      },
+      this.prepared,
+      finished,
+    );
+    row.confirm();
+    [this.#counts, this.#unstaged, this.prepared] = [counts, 0, false];
+    return counts;
+  }
+
+  #add({ rows, bytes, updated = 0, deleted = 0, rejected = 0 }: Loaded): WriteCounts {
+    const before = this.#counts;
+    return {
+      ...before,
+      rows_loaded: before.rows_loaded + rows + this.#unstaged - rejected,
+      rows_updated: before.rows_updated + updated,
+      rows_deleted: before.rows_deleted + deleted,
+      bytes_loaded: before.bytes_loaded + bytes,
+    };
+  }
+}

@@ -1,0 +1,45 @@
+import type { Dialect } from '../../kits/sql/dialect.ts';
+import { exactCollation, type ServerVersion } from '../connection/server-version.ts';
+import { identifier, literal, MAX_NAME_CHARACTERS, relation } from '../connection/sql.ts';
+import { columnTypes } from './column-types.ts';
+import { mergeSql } from './merge.ts';
+import { widens } from './widen.ts';
+
+/** MySQL and MariaDB: the version decides on types and collations. */
+export const mysqlDialect = (version: ServerVersion): Dialect => ({
+  product: 'MySQL',
+  names: {
+    schema: 'database',
+    max: { length: MAX_NAME_CHARACTERS, unit: 'characters' },
+    // No characters beyond the basic plane, and trailing blanks would be cut off.
+    invalid: /[\0\ud800-\udfff]|\s$/,
+  },
+  identifier,
+  literal,
+  relation,
+  fold: (name) => name.toLowerCase(),
+  types: {
+    id: 'varchar(255)',
+    text: 'longtext',
+    // Not JSON: MySQL's keeps numbers as doubles.
+    state: 'longtext',
+    json: 'json',
+    boolean: 'tinyint(1)',
+    instant: 'datetime(6)',
+  },
+  now: 'utc_timestamp(6)',
+  tableOptions: `engine = InnoDB row_format = dynamic default character set utf8mb4 collate ${exactCollation(version)}`,
+  hasKeys: true,
+  forUpdate: ' for update',
+  insertIfAbsent: ({ table, columns, values }) => `insert ignore into ${table} (${columns}) values (${values})`,
+  findNames: (schema, table) =>
+    `select (select 1 from information_schema.schemata where schema_name = ${literal(schema)}),
+      (select 1 from information_schema.tables
+        where table_schema = ${literal(schema)} and table_name = ${literal(table)})`,
+  createSchema: (schema) => `create database ${identifier(schema)} default character set utf8mb4`,
+  columnTypes: (columns, primaryKey) => columnTypes(columns, { primaryKey, version }),
+  widens,
+  changeType: ({ name, type, isKey }) => `modify column ${identifier(name)} ${type} ${isKey ? 'not null' : 'null'}`,
+  alterTable: (table, changes) => [`alter table ${table} ${changes.join(', ')}`],
+  merge: mergeSql,
+});

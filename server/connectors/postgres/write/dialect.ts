@@ -1,0 +1,41 @@
+import type { Dialect } from '../../kits/sql/dialect.ts';
+import { identifier, literal, MAX_NAME_BYTES, relation } from '../connection/sql.ts';
+import { columnType } from '../connection/types.ts';
+import { mergeSql } from './merge.ts';
+import { widens } from './widen.ts';
+
+export const postgres: Dialect = {
+  product: 'PostgreSQL',
+  // Longer names are truncated silently, so that two of them may become one.
+  names: { schema: 'schema', max: { length: MAX_NAME_BYTES, unit: 'bytes' }, invalid: /\0/ },
+  identifier,
+  literal,
+  relation,
+  fold: (name) => name,
+  types: {
+    id: 'text',
+    text: 'text',
+    state: 'jsonb',
+    json: 'jsonb',
+    boolean: 'boolean',
+    instant: 'timestamp with time zone',
+  },
+  now: 'now()',
+  tableOptions: '',
+  hasKeys: true,
+  forUpdate: ' for update',
+  insertIfAbsent: ({ table, columns, values }) =>
+    `insert into ${table} (${columns}) values (${values}) on conflict do nothing`,
+  findNames: (schema, table) => {
+    const named = `n.nspname = ${literal(schema)}`;
+    return `select (select n.oid from pg_namespace n where ${named}),
+      (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where ${named} and c.relname = ${literal(table)})`;
+  },
+  createSchema: (schema) => `create schema ${identifier(schema)}`,
+  columnTypes: (columns) => columns.map(columnType),
+  widens,
+  changeType: ({ name, type }) => `alter column ${identifier(name)} type ${type} using ${identifier(name)}::${type}`,
+  alterTable: (table, changes) => [`alter table ${table} ${changes.join(', ')}`],
+  merge: mergeSql,
+};

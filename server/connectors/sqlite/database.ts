@@ -8,22 +8,22 @@ import type { SqliteSourceConfig } from './settings.ts';
 
 export type Context = ConnectorContext<SqliteSourceConfig>;
 
-/** Somebody's write takes no longer, or the attempt is better made later. */
+/** A lock that is held for longer fails the attempt, which is retried later. */
 const LOCK_WAIT_MS = 5_000;
 const LOCK_POLL_MS = 20;
 
 export const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-/** Where a stream's rows are, under the name `t`. */
+/** The rows of a stream, under the name `t`. */
 export const fromClause = ({ name, dataset_sql }: StreamSchema) =>
   dataset_sql === undefined ? `${identifier(name)} t` : datasetClause(dataset_sql, 't');
 
-/** The caller's turn ends: SQLite works in this thread, so others would wait for all of a scan. */
+/** Yields to other work: SQLite runs in this thread, so everything else would wait for a whole scan. */
 export const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /**
- * Runs `work` on one snapshot of the database: what it reads is of one moment, whoever writes meanwhile.
- * @throws ConnectorError by what is wrong, or the signal's reason.
+ * Runs `work` on one snapshot of the database, whatever is written meanwhile.
+ * @throws ConnectorError, or the signal's reason
  */
 export async function* withSnapshot<Item>(
   ctx: Context,
@@ -31,11 +31,11 @@ export async function* withSnapshot<Item>(
 ): AsyncGenerator<Item> {
   ctx.signal.throwIfAborted();
   const [file] = await findFiles(ctx.filesRoot, ctx.config.path);
-  if (!file) throw new ConfigurationError('file_not_found', `There is no file "${ctx.config.path}"`);
+  if (!file) throw new ConfigurationError('file_not_found', `File "${ctx.config.path}" does not exist`);
   let database: Database | undefined;
   try {
     database = new Database(file.path, { readonly: true, safeIntegers: true });
-    // A file is not trusted to call functions with side effects out of its views.
+    // Views of an untrusted file must not call functions with side effects.
     database.run('pragma trusted_schema = off; pragma query_only = on; pragma busy_timeout = 0');
     await beginRead(ctx, database);
     yield* work(database);
@@ -47,7 +47,7 @@ export async function* withSnapshot<Item>(
   }
 }
 
-/** The snapshot is taken by the first read. SQLite's own waiting for a lock would hold up the whole process. */
+/** The first read takes the snapshot. Waiting for a lock inside SQLite would block the whole process. */
 async function beginRead(ctx: Context, database: Database): Promise<void> {
   const start = performance.now();
   database.run('begin');

@@ -4,7 +4,7 @@ import { ConfigurationError, DataError, RetryableError, SchemaChangedError } fro
 export const isBusy = (error: unknown): boolean =>
   error instanceof SQLiteError && /^SQLITE_(BUSY|LOCKED)/.test(error.code ?? '');
 
-/** Makes a ConnectorError of what SQLite says about the database `name`. Anything else comes back as it is. */
+/** Turns SQLite's errors about the database `name` into ConnectorErrors. Other errors are returned unchanged. */
 export function sqliteError(error: unknown, name: string): unknown {
   if (!(error instanceof SQLiteError)) return error;
   const code = error.code ?? '';
@@ -13,10 +13,10 @@ export function sqliteError(error: unknown, name: string): unknown {
     return new RetryableError('database_locked', `"${name}" is locked by another program that writes to it`, cause);
   }
   if (code === 'SQLITE_NOTADB') {
-    return new ConfigurationError('not_a_database', `"${name}" is no SQLite database, or an encrypted one`, cause);
+    return new ConfigurationError('not_a_database', `"${name}" is not a SQLite database, or it is encrypted`, cause);
   }
   if (/^SQLITE_(CANTOPEN|READONLY|PERM|AUTH)/.test(code)) {
-    const message = `The service cannot open "${name}": it needs to read it, and to write beside it if it is in WAL mode`;
+    const message = `Cannot open "${name}". The service needs permission to read it and, in WAL mode, to write to its folder`;
     return new ConfigurationError('database_unreadable', message, cause);
   }
   if (code.startsWith('SQLITE_CORRUPT')) {

@@ -1,9 +1,9 @@
 import type { Batch, Dataset, Field, ReadRequest } from '../contract/connector.ts';
 
 /**
- * What `apart.ts` has a process of its own do with one query of a user's (`query-process.ts`): SQLite works in the thread
- * that calls it and cannot be interrupted there, and a query may take for ever. The job is a line on the process's
- * standard input, and its answers are lines on standard output. It ends with standard input, however busy it is.
+ * What `query-subprocess.ts` asks `query-process.ts` to do with one query of a user. SQLite runs in the calling thread,
+ * cannot be interrupted there, and a query may never end. The job is a line on the process's standard input, its answers
+ * are lines on standard output. The process ends when standard input closes, however busy it is.
  */
 export interface QueryJob {
   filesRoot: string;
@@ -19,5 +19,5 @@ export type QueryAnswer =
   | { error: { name: string; code: string; message: string } }
   | { done: true };
 
-/** The signal by which a process ends that took more memory than a query may. */
+/** The signal that ends a process which exceeds the memory limit of a query. */
 export const TOOK_TOO_MUCH = 'SIGTERM';

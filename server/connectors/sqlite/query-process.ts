@@ -1,12 +1,13 @@
+import { periodic } from '../../platform/periodic.ts';
 import { ConnectorError } from '../contract/errors.ts';
 import { type Context, withSnapshot } from './database.ts';
 import { datasetFields } from './datasets.ts';
 import { type QueryAnswer, type QueryJob, TOOK_TOO_MUCH } from './query-job.ts';
 import { readRows } from './read.ts';
 
-/** A query is not to cost the machine its memory. */
-const MEMORY_BYTES = 512 * 1024 * 1024;
-const LOOK_MS = 50;
+/** A query must not exhaust the memory of the machine. */
+const MAX_MEMORY_BYTES = 512 * 1024 * 1024;
+const CHECK_MS = 50;
 
 async function* answers(job: QueryJob): AsyncGenerator<QueryAnswer> {
   const warnings: QueryAnswer[] = [];
@@ -37,16 +38,17 @@ async function run(job: QueryJob): Promise<void> {
   const output = Bun.stdout.writer();
   for await (const answer of answers(job)) {
     void output.write(`${JSON.stringify(answer)}\n`);
-    // Waits for whoever reads them.
+    // Waits until the reader has taken it.
     await output.flush();
   }
 }
 
-/** In a thread of its own, which the query does not keep from looking. */
+/** Runs in a thread of its own, which the query does not block. */
 async function watch(): Promise<void> {
-  setInterval(() => {
-    if (process.memoryUsage.rss() > MEMORY_BYTES) process.kill(process.pid, TOOK_TOO_MUCH);
-  }, LOOK_MS);
+  const check = async () => {
+    if (process.memoryUsage.rss() > MAX_MEMORY_BYTES) process.kill(process.pid, TOOK_TOO_MUCH);
+  };
+  periodic(check, { every_ms: CHECK_MS, jitter: 0, onError: () => {} });
   let text = '';
   const decoder = new TextDecoder();
   for await (const piece of Bun.stdin.stream()) {

@@ -4,16 +4,16 @@ import { ConfigurationError, DataError, RetryableError, SchemaChangedError, Time
 import type { Context } from './database.ts';
 import { type QueryAnswer, type QueryJob, TOOK_TOO_MUCH } from './query-job.ts';
 
-/** As long as other databases have for the description of a query. */
+/** The limit for describing a query is the same for all databases. */
 const DESCRIBE_MS = 60_000;
 
 const ERRORS = { ConfigurationError, DataError, RetryableError, SchemaChangedError };
 
-/** The fields of a query, found in a process of its own. @throws ConfigurationError, TimeoutError naming the dataset */
+/** The fields of a query, determined in a process of its own. @throws ConfigurationError, TimeoutError naming the dataset */
 export async function describeApart(ctx: Context, dataset: Dataset, limit_ms = DESCRIBE_MS): Promise<Field[]> {
   const late = new TimeoutError(
     'query_timeout',
-    `Dataset "${dataset.name}" took more than ${limit_ms / 1000} s to give all of its rows, which are looked at for their types`,
+    `Dataset "${dataset.name}" took more than ${limit_ms / 1000} s. All rows of a query are read to determine their types`,
   );
   for await (const answer of apart(ctx, { describe: dataset }, { limit_ms, late })) {
     if ('fields' in answer) return answer.fields;
@@ -26,7 +26,7 @@ export async function* readApart(ctx: Context, request: ReadRequest): AsyncGener
   for await (const answer of apart(ctx, { read: request })) if ('batch' in answer) yield answer.batch;
 }
 
-/** Whoever leaves early, or stops, ends the process with it. */
+/** Leaving the iteration early, or a stop, ends the process. */
 async function* apart(
   ctx: Context,
   job: Pick<QueryJob, 'describe' | 'read'>,
@@ -57,7 +57,7 @@ async function* apart(
     ctx.signal.throwIfAborted();
     if (limit && isLate) throw limit.late;
     if ((await child.exited, child.signalCode) === TOOK_TOO_MUCH) {
-      throw new ConfigurationError('query_too_large', 'The query took more memory than a query may');
+      throw new ConfigurationError('query_too_large', 'The query exceeded its memory limit of 512 MB');
     }
     throw new RetryableError('query_ended', 'The process that ran the query was ended by the system');
   } finally {

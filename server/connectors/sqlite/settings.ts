@@ -5,10 +5,10 @@ export const SqliteSourceConfig = z.object({
     .string()
     .min(1)
     .max(1000)
-    .regex(/^[^*?[\]{}!\\]+$/, 'One file: a path has no wildcards')
+    .regex(/^[^*?[\]{}!\\]+$/, 'Enter the path of one file, without wildcards')
     .meta({
       label: 'Database file',
-      description: 'Below the folder for files; opened for reading only',
+      description: 'Path within the files folder. Opened read-only',
       placeholder: 'shop/orders.db',
       validates_remotely: true,
     }),

@@ -5,17 +5,17 @@ import '../../contract/parameters.ts';
 export const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 
 /** How to reach a database server. */
-export const databaseServer = (usual: { port: number; database: string; longest_database?: number }) => ({
-  // A path would be taken as a Unix socket of the worker's machine.
+export const databaseServer = (usual: { port: number; database: string; max_database_length?: number }) => ({
+  // A path would mean a Unix socket on the worker's machine.
   host: z
     .string()
-    .regex(/^[^/\\\s@]+$/, 'A host name or an address')
+    .regex(/^[^/\\\s@]+$/, 'Enter a host name or an IP address')
     .meta({ label: 'Host', placeholder: 'db.example.com' }),
   port: z.int().min(1).max(65_535).default(usual.port).meta({ label: 'Port' }),
   database: z
     .string()
     .min(1)
-    .max(usual.longest_database ?? 10_000)
+    .max(usual.max_database_length ?? 10_000)
     .meta({ label: 'Database', placeholder: usual.database, validates_remotely: true }),
   username: z.string().min(1).meta({ label: 'User name', group: 'authentication' }),
   password: z.string().default('').meta({ label: 'Password', secret: true, group: 'authentication' }),
@@ -38,31 +38,31 @@ export const databaseServer = (usual: { port: number; database: string; longest_
     .optional()
     .meta({
       label: 'CA certificate',
-      description: 'PEM. Absent: the well-known authorities',
+      description: 'In PEM format. Leave empty to trust the well-known authorities',
       placeholder: '-----BEGIN CERTIFICATE-----',
       visible_when: { parameter: 'ssl_mode', equals: ['verify-ca', 'verify-full'] },
     }),
 });
 
-/** How long it may take. `statements` says what the server does with one that takes longer. */
+/** Time limits. `statements`: what the server does with a statement that takes longer. */
 export const databaseTimeouts = (statements: string) => ({
   connect_timeout_seconds: z
     .int()
     .min(1)
     .max(300)
     .default(10)
-    .meta({ label: 'Connect timeout in seconds', group: 'advanced' }),
+    .meta({ label: 'Connect timeout (seconds)', group: 'advanced' }),
   statement_timeout_seconds: z
     .int()
     .min(0)
     .max(604_800)
     .default(0)
-    .meta({ label: 'Statement timeout in seconds', description: `${statements}; 0: no limit`, group: 'advanced' }),
+    .meta({ label: 'Statement timeout (seconds)', description: `${statements}. 0 means no limit`, group: 'advanced' }),
 });
 
 export type TlsSettings = { ssl_mode: (typeof SSL_MODES)[number]; ssl_ca?: string };
 
-/** What `ssl_mode` means for the handshake; null: without TLS. */
+/** The options of the TLS handshake for `ssl_mode`; null: no TLS. */
 export function tlsOptions({ ssl_mode, ssl_ca }: TlsSettings): ConnectionOptions | null {
   switch (ssl_mode) {
     case 'disable':

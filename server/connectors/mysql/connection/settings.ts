@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { databaseServer, databaseTimeouts } from '../../kits/sql/settings.ts';
 
-const server = databaseServer({ port: 3306, database: 'shop', longest_database: 64 });
-const timeouts = databaseTimeouts('The server ends a statement that takes longer (MySQL: only one that reads)');
+const server = databaseServer({ port: 3306, database: 'shop', max_database_length: 64 });
+const timeouts = databaseTimeouts('The server cancels statements that take longer (MySQL: only SELECT)');
 
 export const ZERO_DATES = ['null', 'keep'] as const;
 
@@ -12,9 +12,9 @@ export const MysqlSourceConfig = z.object({
     .enum(ZERO_DATES)
     .default('null')
     .meta({
-      label: 'Dates like 0000-00-00',
-      description: 'Dates without a year, a month or a day, which only MySQL and MariaDB can hold',
-      value_labels: { null: 'NULL instead, with a warning', keep: 'As they are: for MySQL as the destination' },
+      label: 'Zero dates',
+      description: 'Dates without a year, month or day, such as 0000-00-00, which only MySQL and MariaDB can store',
+      value_labels: { null: 'Read as NULL, with a warning', keep: 'Keep them, for a MySQL destination' },
       group: 'advanced',
     }),
   ...timeouts,

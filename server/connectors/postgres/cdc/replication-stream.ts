@@ -1,3 +1,4 @@
+import { type Periodic, periodic } from '../../../platform/periodic.ts';
 import type { DriverConnection } from '../read/copy-out.ts';
 import { lsnText, lsnValue } from './lsn.ts';
 
@@ -6,29 +7,29 @@ const KEEPALIVE = 0x6b;
 const XLOG_HEADER = 25;
 const STATUS_BYTES = 34;
 const POSTGRES_EPOCH_MS = 946_684_800_000;
-/** The socket pauses above so many bytes that nobody has fetched yet. */
+/** The socket pauses while more than this many bytes wait to be read. */
 const HIGH_WATER = 1024 * 1024;
-/** The server gives up on a reader that is silent for 60 s (wal_sender_timeout). */
-const SIGN_OF_LIFE_MS = 10_000;
-/** A server that has told nothing for that long is asked how far it is. */
+/** The server disconnects a consumer that is silent for 60 s (wal_sender_timeout). */
+const HEARTBEAT_MS = 10_000;
+/** After this much silence the server is asked for its position. */
 const ASK_MS = 100;
-const FAREWELL_MS = 2_000;
+const CLOSE_TIMEOUT_MS = 2_000;
 
 interface ReplicationConnection extends DriverConnection {
   sendCopyFromChunk(chunk: Buffer): void;
   endCopyFrom(): void;
 }
 
-/** What has come since the last look. `position`: the server has sent all that was committed before it; null: unknown. */
+/** What has arrived since the last call. `position`: everything committed before it has been sent; null: unknown. */
 export interface Received<Message> {
   messages: Message[];
   position: string | null;
 }
 
 /**
- * START_REPLICATION. Messages are decoded as they arrive, since the driver uses their memory again; the socket rests
- * while too many of them wait. Signs of life go out in any case, with nothing but `confirmed` in them, which is how far
- * the destination has committed: only that the server may forget.
+ * START_REPLICATION. Messages are decoded as they arrive, since the driver reuses their memory. The socket pauses while
+ * too many of them wait. Heartbeats are sent in any case. They confirm only the LSN that the destination has committed,
+ * so the server discards no log before that.
  */
 export class ReplicationStream<Message> {
   #connection: ReplicationConnection | null = null;
@@ -39,7 +40,7 @@ export class ReplicationStream<Message> {
   #finished = Promise.withResolvers<void>();
   #failed: { error: unknown } | null = null;
   #wake: (() => void) | null = null;
-  #timer: Timer | null = null;
+  #heartbeat: Periodic | null = null;
   #bytes = 0;
 
   constructor(
@@ -50,7 +51,7 @@ export class ReplicationStream<Message> {
       settled(error: unknown): void;
     },
   ) {
-    // Whoever waits next gets the error; until then it must not count as unhandled.
+    // The next caller gets the error. Until then it must not count as unhandled.
     this.#started.promise.catch(() => {});
     this.#finished.promise.catch(() => {});
   }
@@ -59,12 +60,12 @@ export class ReplicationStream<Message> {
     return this.#bytes;
   }
 
-  /** All that has come; waits until there is something. */
+  /** Waits until something has arrived and returns all of it. */
   async next(): Promise<Received<Message>> {
     await this.#started.promise;
     while (this.#waiting.length === 0 && this.#position === null) {
       this.#check();
-      const asking = setTimeout(() => this.#tell(true), ASK_MS);
+      const asking = setTimeout(() => this.#sendStatus(true), ASK_MS);
       await new Promise<void>((resolve) => (this.#wake = resolve));
       clearTimeout(asking);
     }
@@ -75,24 +76,26 @@ export class ReplicationStream<Message> {
     return received;
   }
 
-  /** Ends the stream in order, so that the slot is free and the session takes statements again. */
+  /** Ends the stream by the protocol, which frees the slot and leaves the session open for statements. */
   async end(): Promise<void> {
     await this.#started.promise;
-    this.#stopTimer();
-    // What still comes is of no use; the server ends when it has been read.
+    this.#stopHeartbeat();
+    // Further messages are discarded. The server ends once they have been read.
     this.options.decode = () => null as Message;
     this.#connection!.endCopyFrom();
     this.#connection!.stream.resume();
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => late.reject(new Error('the server did not end the stream')), FAREWELL_MS);
+    const timer = setTimeout(() => late.reject(new Error('the server did not end the stream')), CLOSE_TIMEOUT_MS);
     await Promise.race([this.#finished.promise, late.promise]).finally(() => clearTimeout(timer));
   }
 
   submit(connection: DriverConnection): void {
     this.#connection = connection as ReplicationConnection;
     (connection as unknown as NodeJS.EventEmitter).once('replicationStart', () => {
-      this.#tell(false);
-      this.#timer = setInterval(() => this.#tell(false), SIGN_OF_LIFE_MS);
+      this.#sendStatus(false);
+      const beat = async () => this.#sendStatus(false);
+      // A broken line fails through handleError.
+      this.#heartbeat = periodic(beat, { every_ms: HEARTBEAT_MS, onError: () => {} });
       this.#started.resolve();
     });
     connection.query(this.options.text);
@@ -102,7 +105,7 @@ export class ReplicationStream<Message> {
     this.#bytes += chunk.length;
     if (chunk[0] === KEEPALIVE) {
       this.#position = lsnText(chunk.readBigUInt64BE(1));
-      if (chunk[17] === 1) this.#tell(false);
+      if (chunk[17] === 1) this.#sendStatus(false);
     } else if (chunk[0] === XLOG_DATA) this.#take(chunk);
     this.#wake?.();
   }
@@ -117,14 +120,14 @@ export class ReplicationStream<Message> {
     if (this.#waitingBytes > HIGH_WATER) this.#connection!.stream.pause();
   }
 
-  #tell(askBack: boolean): void {
+  #sendStatus(askPosition: boolean): void {
     if (this.#failed) return;
     const status = Buffer.alloc(STATUS_BYTES);
     const position = lsnValue(this.options.confirmed);
     status[0] = 0x72;
     for (const at of [1, 9, 17]) status.writeBigUInt64BE(position, at);
     status.writeBigInt64BE(BigInt(Date.now() - POSTGRES_EPOCH_MS) * 1000n, 25);
-    status[33] = askBack ? 1 : 0;
+    status[33] = askPosition ? 1 : 0;
     this.#connection!.sendCopyFromChunk(status);
   }
 
@@ -132,15 +135,15 @@ export class ReplicationStream<Message> {
     if (this.#failed) throw this.#failed.error;
   }
 
-  #stopTimer(): void {
-    if (this.#timer) clearInterval(this.#timer);
-    this.#timer = null;
+  #stopHeartbeat(): void {
+    void this.#heartbeat?.stop();
+    this.#heartbeat = null;
   }
 
   handleCommandComplete(): void {}
 
   handleReadyForQuery(): void {
-    this.#stopTimer();
+    this.#stopHeartbeat();
     if (!this.#failed) this.options.settled(null);
     this.#failed ??= { error: new Error('Connection terminated: the server ended the replication') };
     this.#finished.resolve();
@@ -148,7 +151,7 @@ export class ReplicationStream<Message> {
   }
 
   handleError(error: unknown): void {
-    this.#stopTimer();
+    this.#stopHeartbeat();
     if (this.#failed) return;
     this.#failed = { error };
     this.options.settled(error);

@@ -1,4 +1,5 @@
 import type { ConnectorContext, ReadRequest } from '../../contract/connector.ts';
+import { periodic } from '../../../platform/periodic.ts';
 import type { CopyOut, Piece } from './copy-out.ts';
 import { Interleaved } from './interleave.ts';
 import { type Ranges, rangesOf } from './ranges.ts';
@@ -10,18 +11,18 @@ import { holdTable, Snapshot } from './snapshot.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
-/** Rows as COPY gives them. `rows()` is exact after the end. */
+/** The bytes of a COPY. `rows()` is exact after the end. */
 export interface RowBytes extends AsyncIterable<Buffer> {
   rows(): number;
 }
 
-/** What a copy in binary form begins and ends with. */
+/** The beginning and the end of a copy in binary form. */
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 const TRAILER = Buffer.from([0xff, 0xff]);
-/** Another connection joins when rows were waited for in so much of so long a time. */
+/** Another connection joins when this share of an interval was spent waiting for rows. */
 const WAITING = { share: 0.75, of_ms: 200 };
 
-/** A full refresh: by one connection, or by several out of one snapshot where the table is large. Leaves none open. */
+/** A full refresh, by one connection, or of a large table by several with one snapshot. Closes all of them. */
 export function copyTable(ctx: Context, request: ReadRequest, form: SelectForm): RowBytes {
   const copies: CopyOut[] = [];
   const start = (session: PgSession, more: string[], bare: boolean) => {
@@ -37,7 +38,7 @@ export function copyTable(ctx: Context, request: ReadRequest, form: SelectForm):
       const ranges = await rangesOf(session, request, ctx.config.parallel_reads);
       await begin(session, request);
       if (!ranges) return yield* start(session, [], false);
-      // Before the snapshot: nobody may truncate or rewrite the table between the two.
+      // Before the snapshot: the table must not be truncated or rewritten between the two.
       await holdTable(session, request);
       const copyRange = (own: PgSession, range: string) => start(own, [range], true);
       if (form === 'binary') yield SIGNATURE;
@@ -61,8 +62,8 @@ interface RangeRead {
 }
 
 /**
- * Each connection takes the next range when it is through with one. There is one at first, and another one joins while
- * rows are waited for: where the destination, or this machine, is what holds the rows up, more of them only cost.
+ * Each connection takes the next range when it has finished one. The read starts with one connection, and another one
+ * joins while it waits for rows: if the destination or this machine is the bottleneck, more connections only cost.
  */
 async function* readRanges(ctx: Context, { session, request, ranges, copyRange }: RangeRead): AsyncGenerator<Buffer> {
   const snapshot = await Snapshot.of(ctx, session, request);
@@ -74,21 +75,22 @@ async function* readRanges(ctx: Context, { session, request, ranges, copyRange }
     } catch (error) {
       throw own.translate(error);
     }
-    // Others may be at it for long: an idle transaction holds the server's clean-up back.
+    // The others may take long, and an idle transaction delays the server's vacuum.
     await own.close();
   }
   let seen = { waited: 0, at: performance.now() };
-  const watch = setInterval(() => {
+  const watch = async () => {
     const now = { waited: rows.waited(), at: performance.now() };
     const isWaiting = now.waited - seen.waited >= WAITING.share * (now.at - seen.at);
     seen = now;
     if (isWaiting && snapshot.readers < ranges.readers) snapshot.join((helper) => rows.add(pieces(helper)));
-  }, WAITING.of_ms);
+  };
+  const watching = periodic(watch, { every_ms: WAITING.of_ms, jitter: 0, onError: () => {} });
   try {
     rows.add(pieces(session));
     yield* rows;
   } finally {
-    clearInterval(watch);
+    await watching.stop();
     await snapshot.close();
   }
 }

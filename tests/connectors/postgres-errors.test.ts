@@ -97,9 +97,9 @@ describe('the check', () => {
 
   test('schemas that are missing, empty or closed fail the check', async () => {
     for (const [more, words] of [
-      [{ schemas: ['public', 'absent'] }, 'no schema absent'],
-      [{ schemas: ['closed'] }, 'no table or view'],
-      [limited, 'no table or view'],
+      [{ schemas: ['public', 'absent'] }, 'Schema absent does not exist'],
+      [{ schemas: ['closed'] }, 'No table or view'],
+      [limited, 'No table or view'],
     ] as const) {
       const { checks } = await check({ ...more, schemas: 'schemas' in more ? [...more.schemas] : [] });
       expect(checks.at(-1)).toMatchObject({ status: 'failed', message: expect.stringContaining(words) });

@@ -128,10 +128,10 @@ class FileLoad implements RowLoad {
     return this.close();
   }
 
-  async translate(error: unknown): Promise<unknown> {
+  async translate(thrown: unknown): Promise<unknown> {
     this.ctx.signal.throwIfAborted();
-    const misfit = isMisfit(error) ? await this.#stage.misfit().catch(() => null) : null;
-    return misfit ?? duckDbError(error, this.work.place);
+    const misfit = isMisfit(thrown) ? await this.#stage.misfit().catch(() => null) : null;
+    return misfit ?? duckDbError(thrown, this.work.place);
   }
 
   readonly #interrupt = () => {

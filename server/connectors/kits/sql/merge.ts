@@ -157,19 +157,9 @@ export function mergePlan(
   const cursor = cursorOf(target, staged, order);
   const newest = newestRows(dialect, staged, cursor);
   const needsLatest = changes !== null || (merge.indexesLatest && (complete || isUpdate));
-  const latest = !needsLatest
-    ? null
-    : changes
-      ? latestChanges({ ...staged, ...columnNames(staged), unchanged: changes.unchanged })
-      : `select newest.*, '' as ${prefix}what from (${newest}) as newest`;
-  const removals: string[] = [];
-  if (removesMissing(target, staged)) {
-    removals.push(missingRemoval(dialect, target, staged, merge.indexesLatest ? staged.latest : staged.from));
-  }
+  const latest = needsLatest ? latestRows(staged, newest) : null;
+  const removals = removalsOf(dialect, target, staged);
   const on = onKey(columns);
-  if (changes?.deletes && !isUpdate) {
-    removals.push(removal(dialect, target, { from: staged.latest, on, where: `s.${prefix}what = 'd'` }));
-  }
   const replaced = replacement(dialect, target, { columns, on });
   // Changes are in the order of arrival, so the cursor has no say.
   const compared = changes ? null : cursor;
@@ -197,6 +187,25 @@ export function mergePlan(
     });
   const key = columnNames(staged).key;
   return { latest, key, removals, patch, put: isUpdate ? { update: update() } : { upsert: upsert() } };
+}
+
+/** The last change, or row, of each key, with what happened to it. */
+function latestRows(staged: StagedMerge, newest: string): string {
+  const { changes, prefix } = staged;
+  if (!changes) return `select newest.*, '' as ${prefix}what from (${newest}) as newest`;
+  return latestChanges({ ...staged, ...columnNames(staged), unchanged: changes.unchanged });
+}
+
+function removalsOf(dialect: Dialect, target: Target, staged: StagedMerge): string[] {
+  const { changes, columns, prefix, latest, from } = staged;
+  const removals: string[] = [];
+  if (removesMissing(target, staged)) {
+    removals.push(missingRemoval(dialect, target, staged, dialect.merge.indexesLatest ? latest : from));
+  }
+  if (changes?.deletes && target.mode !== 'update') {
+    removals.push(removal(dialect, target, { from: latest, on: onKey(columns), where: `s.${prefix}what = 'd'` }));
+  }
+  return removals;
 }
 
 const columnNames = ({ columns }: StagedMerge) => ({

@@ -11,15 +11,9 @@ const WEEK_SECONDS = 604_800;
 const DAY_SECONDS = 86_400;
 
 const eventTypes = () =>
-  z
-    .array(text(1, 100).refine(matchesAnyKind, 'Unknown event kind'))
-    .min(1)
-    .max(100)
-    .nullable()
-    .meta({
-      description:
-        'Limits the trigger to these kinds of event, in addition to the rule. `connection_*` matches several.',
-    });
+  z.array(text(1, 100).refine(matchesAnyKind, 'Unknown event kind')).min(1).max(100).nullable().meta({
+    description: 'Limits the trigger to these kinds of event, in addition to the rule. `connection_*` matches several.',
+  });
 
 const Expectation = z
   .union([rule(), z.array(text(1, 100).refine(matchesAnyKind, 'Unknown event kind')).min(1).max(100), RuleCondition])

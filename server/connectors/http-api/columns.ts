@@ -1,6 +1,6 @@
 import type { LogicalType, StreamSchema } from '../contract/connector.ts';
 import { widenType } from '../cells/json-cells.ts';
-import { type ColumnType, inferredColumn, inferTypes, streamSchema } from '../kits/rest/columns.ts';
+import { type InferredColumn, inferredColumn, inferTypes, streamSchema } from '../kits/rest/columns.ts';
 import { firstRecords } from '../kits/rest/records.ts';
 import type { Api } from './api.ts';
 import type { Property, StreamDefinition } from './definition.ts';
@@ -31,10 +31,10 @@ const FORMATS: Record<NonNullable<Property['format']>, LogicalType> = {
   'unix-time-ms': 'timestamp_tz',
 };
 
-const declaredColumns = (properties: Record<string, Property>): Map<string, ColumnType> =>
+const declaredColumns = (properties: Record<string, Property>): Map<string, InferredColumn> =>
   new Map(Object.entries(properties).map(([name, property]) => [name, declaredColumn(property)]));
 
-function declaredColumn({ type, format }: Property): ColumnType {
+function declaredColumn({ type, format }: Property): InferredColumn {
   const names = [type].flat();
   const types = names.filter((name) => name !== 'null').map((name): LogicalType => (name === 'object' ? 'json' : name));
   const widest = types.reduce<LogicalType | null>((known, one) => widenType(known, one), null) ?? 'string';
@@ -45,7 +45,7 @@ function declaredColumn({ type, format }: Property): ColumnType {
   };
 }
 
-async function inferredColumns(api: Api, stream: StreamDefinition): Promise<Map<string, ColumnType>> {
+async function inferredColumns(api: Api, stream: StreamDefinition): Promise<Map<string, InferredColumn>> {
   const { incremental, infer_records } = stream;
   const cursor = incremental?.type === 'time' ? incremental.cursor_field : null;
   const types = inferTypes(await firstRecords(readAllPages(api, stream), infer_records), cursor);

@@ -1,7 +1,7 @@
 import type { LogicalType, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
-import type { Progress } from '../kits/rest/progress.ts';
+import type { ReadProgress } from '../kits/rest/progress.ts';
 import { compareText } from '../kits/rest/rows.ts';
 import type { Incremental } from './definition.ts';
 
@@ -61,7 +61,7 @@ interface SliceInput {
   scale: CursorScale;
   /** `incremental.start`, rendered. */
   first: string | null;
-  state: Progress | null;
+  state: ReadProgress | null;
   window: ReadRequest['window'];
   now: Date;
 }
@@ -94,7 +94,7 @@ export function* slicesOf(input: SliceInput): Generator<Slice> {
 }
 
 /** Applies the lookback window, but not to a read that was cut short: it has applied it already. */
-function resumeFrom(reached: string | null, state: Progress, { look_back_days }: Incremental): string | null {
+function resumeFrom(reached: string | null, state: ReadProgress, { look_back_days }: Incremental): string | null {
   if (reached === null || !state.complete || look_back_days === 0) return reached;
   return timestampText(microsOf(reached) - look_back_days * DAY);
 }

@@ -2,7 +2,7 @@ import { type CursorTracker, trackCursor, trackHighest } from '../cells/cursor.t
 import type { Batch, Cell, ReadRequest, StreamState } from '../contract/connector.ts';
 import { ConfigurationError, DataError } from '../contract/errors.ts';
 import { inBatches } from '../kits/rest/batches.ts';
-import { NO_PROGRESS, type Progress, progressOf } from '../kits/rest/progress.ts';
+import { NO_PROGRESS, type ReadProgress, progressOf } from '../kits/rest/progress.ts';
 import { readWithRequests } from '../kits/rest/read-scope.ts';
 import type { RecordPage } from '../kits/rest/records.ts';
 import {
@@ -71,7 +71,7 @@ async function* readSlices(reading: Reading): AsyncGenerator<Batch> {
 }
 
 /** The last slice may still get records: the next run reads it again and leaves out the rows that it knows. */
-function afterSlice(input: { progress: Progress; tracker: CursorTracker; slice: Slice }): Progress {
+function afterSlice(input: { progress: ReadProgress; tracker: CursorTracker; slice: Slice }): ReadProgress {
   const { progress, tracker, slice } = input;
   const { state } = tracker.next([]);
   return {
@@ -89,7 +89,7 @@ const columnSource = ({ name, schema }: StreamDefinition): ColumnSource => ({
   isDeclared: (column) => schema?.properties[column] !== undefined,
 });
 
-function earlierProgress(state: StreamState | null, scale: CursorScale): Progress | null {
+function earlierProgress(state: StreamState | null, scale: CursorScale): ReadProgress | null {
   if (!state) return null;
   const progress = progressOf(state, (text) => scale.normal(text));
   if (progress.cursor === null && state.cursor !== null) {

@@ -1,7 +1,7 @@
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
-import { type ConnectorParameter as Described, describeParameters } from '../../connectors/contract/parameters.ts';
+import { type ConnectorParameter, describeParameters } from '../../connectors/contract/parameters.ts';
 import { connectorId } from '../../api/connector-id.ts';
-import type { ConnectorParameter, ConnectorSchema } from './schema.ts';
+import type { ConnectorParameterSchema, ConnectorSchema } from './schema.ts';
 
 /** The catalogue ships with the service, so its entries are as old as the release they came with. */
 const RELEASED_AT = '2026-11-21T00:00:00.000Z';
@@ -62,7 +62,7 @@ function capabilitiesOf(connector: AnyConnector): ConnectorSchema['capabilities'
   };
 }
 
-const presentParameter = (parameter: Described): ConnectorParameter => ({
+const presentParameter = (parameter: ConnectorParameter): ConnectorParameterSchema => ({
   ...parameter,
   description: parameter.description ?? null,
   default: parameter.secret ? null : (parameter.default ?? null),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PARAMETER_TYPES } from '../../connectors/contract/parameters.ts';
 import { ConnectorType, instant } from '../../api/wire-types.ts';
 
-export const ConnectorParameter = z
+export const ConnectorParameterSchema = z
   .object({
     name: z.string(),
     label: z.string(),
@@ -26,7 +26,7 @@ export const ConnectorParameter = z
     validates_remotely: z.boolean(),
   })
   .meta({ id: 'ConnectorParameter' });
-export type ConnectorParameter = z.infer<typeof ConnectorParameter>;
+export type ConnectorParameterSchema = z.infer<typeof ConnectorParameterSchema>;
 
 const Capabilities = z
   .object({
@@ -61,7 +61,7 @@ export const ConnectorSchema = z
     capabilities: Capabilities,
     supported_sync_modes: z.array(z.enum(['full_refresh', 'incremental'])),
     supported_destination_sync_modes: z.array(z.enum(['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'])),
-    parameters: z.array(ConnectorParameter),
+    parameters: z.array(ConnectorParameterSchema),
     oauth: z.object({ authorization_url_host: z.string(), scopes: z.array(z.string()) }).nullable(),
     rate_limit_notes: z.string().nullable(),
     created_at: instant(),

@@ -1,7 +1,7 @@
 import type { ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
-import type { Progress } from '../../kits/rest/progress.ts';
+import type { ReadProgress } from '../../kits/rest/progress.ts';
 import type { DatetimeBasedCursor, DeclarativeStream, MinMaxDatetime } from '../components/stream-components.ts';
 import { parseDuration, parseTime, PyDuration, PyTime, strftime, strptime } from '../interpolation/python-time.ts';
 import type { Scope, Templates } from '../interpolation/template.ts';
@@ -73,7 +73,7 @@ export class DatetimeCursor {
   }
 
   /** @param sliced whether requests contain the interval: otherwise a read has a single one */
-  range(progress: Progress, window: ReadRequest['window'], sliced: boolean): ReadRange {
+  range(progress: ReadProgress, window: ReadRequest['window'], sliced: boolean): ReadRange {
     const first = window?.start ? day(window.start) : this.#minMaxDatetime(this.definition.start_datetime);
     const until = Math.min(this.#end(), window?.end ? day(window.end) : Infinity);
     const reached = this.#reached(progress);
@@ -89,7 +89,7 @@ export class DatetimeCursor {
   }
 
   /** Where a read continues: at its progress when it was cut short, otherwise before it by the lookback window. */
-  #reached({ cursor, read_until, complete }: Progress): number | null {
+  #reached({ cursor, read_until, complete }: ReadProgress): number | null {
     if (!complete && read_until !== null) return microsOf(read_until);
     if (cursor === null) return null;
     // A cursor ahead of the clock says nothing about records that are still to come before it.

@@ -1,18 +1,18 @@
 import type { StreamState } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
-import { NO_PROGRESS, type Progress, progressOf } from '../../kits/rest/progress.ts';
+import { NO_PROGRESS, type ReadProgress, progressOf } from '../../kits/rest/progress.ts';
 
 /** Beyond this number, partitions share one cursor. */
 const MAX_PARTITIONS = 10_000;
 
 /** How far a stream has been read, partition by partition. */
 export class ReadingState {
-  readonly #partitions = new Map<string, Progress>();
+  readonly #partitions = new Map<string, ReadProgress>();
   /** States from which the next read continues the parent streams. */
   readonly parents: Record<string, StreamState>;
   /** For partitions without progress of their own. */
-  #all: Progress;
+  #all: ReadProgress;
   #isShared: boolean;
   #highest: string | null = null;
 
@@ -30,11 +30,11 @@ export class ReadingState {
     this.#highest = typeof state?.cursor === 'string' ? normalOf(state.cursor) : null;
   }
 
-  of(key: string): Progress {
+  of(key: string): ReadProgress {
     return (this.#isShared ? null : this.#partitions.get(key)) ?? this.#all;
   }
 
-  note(key: string, progress: Progress): void {
+  note(key: string, progress: ReadProgress): void {
     if (progress.cursor !== null && (this.#highest === null || progress.cursor > this.#highest))
       this.#highest = progress.cursor;
     if (!this.options.partitioned) {
@@ -67,7 +67,7 @@ export class ReadingState {
   }
 }
 
-const storedProgress = (state: unknown): Progress => progressOf((state ?? {}) as Record<string, unknown>, normalOf);
+const storedProgress = (state: unknown): ReadProgress => progressOf((state ?? {}) as Record<string, unknown>, normalOf);
 
 /** The sortable form of a stored cursor. @throws ConfigurationError when it is not a time */
 export function normalOf(text: string): string {

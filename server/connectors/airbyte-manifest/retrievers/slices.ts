@@ -1,6 +1,6 @@
 import type { ReadRequest, StreamState } from '../../contract/connector.ts';
 import { type OpenSlice, slicesAhead } from '../../kits/rest/prefetch-pages.ts';
-import { NO_PROGRESS, type Progress } from '../../kits/rest/progress.ts';
+import { NO_PROGRESS, type ReadProgress } from '../../kits/rest/progress.ts';
 import type { ApiRecord } from '../../kits/rest/records.ts';
 import type { AnyStream, DeclarativeStream, ParentStreamConfig, Retriever } from '../components/stream-components.ts';
 import { DatetimeCursor, usesInterval } from '../incremental/datetime-cursor.ts';
@@ -101,8 +101,8 @@ async function* readParents(
 export function progressAfter(
   { cursor }: Reading,
   { interval }: StreamSlice,
-  seen: Pick<Progress, 'cursor' | 'boundary'>,
-): Progress {
+  seen: Pick<ReadProgress, 'cursor' | 'boundary'>,
+): ReadProgress {
   const read_until = interval && cursor ? cursor.textOf(interval.next) : null;
   return { ...NO_PROGRESS, ...seen, read_until, complete: interval?.is_last ?? true };
 }

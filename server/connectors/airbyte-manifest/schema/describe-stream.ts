@@ -1,6 +1,6 @@
 import { widenType } from '../../cells/json-cells.ts';
 import type { LogicalType, StreamSchema } from '../../contract/connector.ts';
-import { type ColumnType, inferredColumn, inferTypes, streamSchema } from '../../kits/rest/columns.ts';
+import { type InferredColumn, inferredColumn, inferTypes, streamSchema } from '../../kits/rest/columns.ts';
 import { firstRecords } from '../../kits/rest/records.ts';
 import type { AnyStream, DeclarativeStream } from '../components/stream-components.ts';
 import { isIncremental } from '../incremental/state-delegation.ts';
@@ -52,7 +52,7 @@ export async function describeStream(runtime: Runtime, whole: AnyStream): Promis
   });
 }
 
-const declaredTypes = (properties: Record<string, Property>): Map<string, ColumnType> =>
+const declaredTypes = (properties: Record<string, Property>): Map<string, InferredColumn> =>
   new Map(
     Object.entries(properties).map(([name, property]) => [
       name,
@@ -64,7 +64,7 @@ async function inferredTypes(
   runtime: Runtime,
   stream: DeclarativeStream,
   cursor: string | null,
-): Promise<Map<string, ColumnType>> {
+): Promise<Map<string, InferredColumn>> {
   const records = await firstRecords(allPages(readingOf(runtime, stream, null)), SAMPLE_SIZE);
   return new Map(Array.from(inferTypes(records, cursor), ([name, type]) => [name, inferredColumn(type)]));
 }

@@ -3,7 +3,7 @@ import { ConnectorError, RateLimitedError } from '../../contract/errors.ts';
 import { type HttpResponse, type HttpRequest, Exchange, type ExchangeOptions } from './send.ts';
 import { statusError } from './failures.ts';
 import { pause } from './rate-limiter.ts';
-import { type Attempt, type Failure, type Patience, type Pause, withRetries } from './retry.ts';
+import { type RequestAttempt, type Failure, type Patience, type Pause, withRetries } from './retry.ts';
 import { backoff, isExhausted, requestedWait } from './retry-after.ts';
 
 export interface ClientOptions extends ExchangeOptions, Patience {
@@ -88,7 +88,7 @@ export class HttpClient {
     await pause(this.#announce(ms), this.ctx.signal);
   }
 
-  async #try(request: HttpRequest, accept: readonly number[]): Promise<Attempt<HttpResponse, FailedSend>> {
+  async #try(request: HttpRequest, accept: readonly number[]): Promise<RequestAttempt<HttpResponse, FailedSend>> {
     const { signer } = this.options;
     await this.#awaitQuota();
     const token = await signer.current();

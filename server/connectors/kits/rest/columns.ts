@@ -3,18 +3,18 @@ import { TypeInference } from '../../cells/normalizers.ts';
 import { jsonType, widenType } from '../../cells/json-cells.ts';
 import type { ApiRecord } from './records.ts';
 
-export interface ColumnType {
+export interface InferredColumn {
   type: LogicalType;
   source_type: string | null;
   nullable: boolean;
 }
 
-export const inferredColumn = (type: LogicalType): ColumnType => ({ type, source_type: null, nullable: true });
+export const inferredColumn = (type: LogicalType): InferredColumn => ({ type, source_type: null, nullable: true });
 
 export interface StreamDescription {
   name: string;
   description: string | null;
-  columns: ReadonlyMap<string, ColumnType>;
+  columns: ReadonlyMap<string, InferredColumn>;
   /** Columns of the primary key; empty: none. */
   key: string[];
   /** The column of the incremental cursor; null: full refresh only. */

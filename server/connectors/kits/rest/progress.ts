@@ -1,7 +1,7 @@
 import type { StreamState } from '../../contract/connector.ts';
 
 /** How far a stream, or one partition of it, has been read. Cursor values are in a form that sorts. */
-export interface Progress extends StreamState {
+export interface ReadProgress extends StreamState {
   /** The highest cursor seen. */
   cursor: string | null;
   /** Hashes of the rows that have it. */
@@ -12,10 +12,10 @@ export interface Progress extends StreamState {
   complete: boolean;
 }
 
-export const NO_PROGRESS: Progress = { cursor: null, boundary: [], read_until: null, complete: false };
+export const NO_PROGRESS: ReadProgress = { cursor: null, boundary: [], read_until: null, complete: false };
 
 /** The progress in a stored state. @param normal the sortable form of a stored value */
-export function progressOf(state: Record<string, unknown>, normal: (text: string) => string | null): Progress {
+export function progressOf(state: Record<string, unknown>, normal: (text: string) => string | null): ReadProgress {
   const { cursor, boundary, read_until, complete } = state;
   return {
     cursor: typeof cursor === 'string' ? normal(cursor) : null,

@@ -19,7 +19,7 @@ export interface Failure {
   renew?: (() => boolean) | undefined;
 }
 
-export type Attempt<Result, Failed extends Failure = Failure> =
+export type RequestAttempt<Result, Failed extends Failure = Failure> =
   | { ok: true; result: Result }
   | { ok: false; failed: Failed };
 
@@ -35,7 +35,7 @@ export interface Pause {
  */
 export async function withRetries<Result, Failed extends Failure>(
   signal: AbortSignal,
-  send: () => Promise<Attempt<Result, Failed>>,
+  send: () => Promise<RequestAttempt<Result, Failed>>,
   pauseAfter: (failed: Failed, attempt: number) => Pause,
 ): Promise<Result> {
   let renewed = false;

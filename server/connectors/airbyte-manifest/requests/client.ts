@@ -1,7 +1,14 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConnectorError, RateLimitedError, RetryableError } from '../../contract/errors.ts';
 import { parseExactly } from '../../cells/json-line.ts';
-import { type RequestAttempt, BACKGROUND, type Failure, INTERACTIVE, type Pause, withRetries } from '../../kits/rest/retry.ts';
+import {
+  type RequestAttempt,
+  BACKGROUND,
+  type Failure,
+  INTERACTIVE,
+  type Pause,
+  withRetries,
+} from '../../kits/rest/retry.ts';
 import { backoff } from '../../kits/rest/retry-after.ts';
 import { Exchange, type ExchangeOptions, type HttpRequest, type HttpResponse } from '../../kits/rest/send.ts';
 import type { ErrorHandler } from '../components/request-components.ts';
@@ -79,7 +86,11 @@ export class ManifestClient {
     return { ms: Math.max(wait, 1), counts: true };
   }
 
-  async #try({ request, handler, interpolation }: ManifestRequest): Promise<RequestAttempt<SeenResponse | null, FailedSend>> {
+  async #try({
+    request,
+    handler,
+    interpolation,
+  }: ManifestRequest): Promise<RequestAttempt<SeenResponse | null, FailedSend>> {
     const { signer } = this.options;
     const token = await signer.current();
     const renew = () => signer.renew(token);

@@ -14,7 +14,7 @@ export interface SqlSession {
 }
 
 /** A session and the SQL it understands: what most functions of this kit take. */
-export interface Database<Session extends SqlSession = SqlSession> {
+export interface SqlDatabase<Session extends SqlSession = SqlSession> {
   session: Session;
   dialect: Dialect;
 }

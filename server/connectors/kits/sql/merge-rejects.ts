@@ -1,6 +1,6 @@
 import type { Cell } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
-import { columnList, type Database, type SqlSession } from './dialect.ts';
+import { columnList, type SqlDatabase, type SqlSession } from './dialect.ts';
 import { type Merged, removesMissing } from './merge.ts';
 import type { Rejects } from './rejects.ts';
 import type { Stage } from './stage.ts';
@@ -156,7 +156,7 @@ const isOfPart = (column: string, { from, to, among }: Part): string =>
   among ? `${column} in (${among.slice(from, to).join(', ')})` : `${column} >= ${from} and ${column} < ${to}`;
 
 /** How a database sets a stage aside. */
-export interface StageDivision extends Database {
+export interface StageDivision extends SqlDatabase {
   target: Target;
   stage: Stage;
   merge(stage: Stage): Promise<Merged>;
@@ -222,7 +222,7 @@ export async function divideStage(division: StageDivision): Promise<{ divided: D
  * @param equals conditions on the columns of the key, `t`, for one cell each
  */
 export async function stageExisting(
-  { session, dialect, target, stage }: Database & { target: Target; stage: Stage },
+  { session, dialect, target, stage }: SqlDatabase & { target: Target; stage: Stage },
   row: readonly Cell[],
   equals: (column: Column, cell: string) => string,
 ): Promise<void> {

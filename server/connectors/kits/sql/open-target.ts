@@ -1,12 +1,12 @@
 import { ConfigurationError } from '../../contract/errors.ts';
-import type { Database } from './dialect.ts';
+import type { SqlDatabase } from './dialect.ts';
 import { ensureRejectedTable } from './rejects.ts';
 import { claimState, ensureStateTable, type StateRow } from './state-row.ts';
 import { adaptTable, createTable } from './tables.ts';
 import { type ExistingTable, isMerge, type PlacedTarget, resolveTarget, type Target } from './target.ts';
 
 /** What opening a stream needs beside the dialect. */
-export interface TargetDatabase<Table extends ExistingTable> extends Database {
+export interface TargetDatabase<Table extends ExistingTable> extends SqlDatabase {
   /** @throws ConfigurationError when a view, or anything else that takes no rows, has the name. */
   findTable(schema: string, table: string): Promise<Table | null>;
   /** A merge needs rows that the key tells apart. @throws ConfigurationError `key_not_unique` */

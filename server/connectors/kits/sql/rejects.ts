@@ -1,13 +1,13 @@
 import type { Cell, ConnectorContext, WriteCounts, WriteTarget } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
-import type { Database, SqlSession } from './dialect.ts';
+import type { SqlDatabase, SqlSession } from './dialect.ts';
 import { ensureTable } from './state-row.ts';
 
 /** Lives in the schema of the tables it describes, one row per row that could not be loaded, committed with the others. */
 export const REJECTED_TABLE = '_rejected';
 
 /** Definitions of its columns. */
-export function rejectedColumns({ dialect }: Pick<Database, 'dialect'>): string[] {
+export function rejectedColumns({ dialect }: Pick<SqlDatabase, 'dialect'>): string[] {
   const { types, identifier } = dialect;
   return [
     ...['connection_id', 'connection_run_id', 'stream_run_id', 'table_name'].map(
@@ -20,7 +20,7 @@ export function rejectedColumns({ dialect }: Pick<Database, 'dialect'>): string[
 }
 
 /** Call it under the lock for definitions. */
-export async function ensureRejectedTable(db: Database, schema: string): Promise<void> {
+export async function ensureRejectedTable(db: SqlDatabase, schema: string): Promise<void> {
   const { dialect, session } = db;
   const table = REJECTED_TABLE;
   const done = await ensureTable(db, { schema, table, columns: rejectedColumns(db) });
@@ -31,11 +31,11 @@ export async function ensureRejectedTable(db: Database, schema: string): Promise
 }
 
 /** An INSERT of one row into a table of rejected rows. `values`: all but the time, as SQL. */
-export const insertRejected = (dialect: Database['dialect'], into: string, values: readonly string[]): string =>
+export const insertRejected = (dialect: SqlDatabase['dialect'], into: string, values: readonly string[]): string =>
   `insert into ${into} (${rejectedNames(dialect)}) values (${[...values, dialect.now].join(', ')})`;
 
 /** Names of its columns, in the order of `rejectedColumns`. */
-export const rejectedNames = ({ identifier }: Database['dialect']): string =>
+export const rejectedNames = ({ identifier }: SqlDatabase['dialect']): string =>
   `connection_id, connection_run_id, stream_run_id, table_name, reason, ${identifier('row')}, rejected_at`;
 
 export interface Copied {

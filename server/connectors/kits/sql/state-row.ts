@@ -1,6 +1,6 @@
 import type { CommittedState, StreamState, WriteCounts } from '../../contract/connector.ts';
 import { FencedError } from '../../contract/errors.ts';
-import { type Database, type Row, textOrNull } from './dialect.ts';
+import { type SqlDatabase, type Row, textOrNull } from './dialect.ts';
 import type { PlacedTarget } from './target.ts';
 
 /** Lives in the schema of the tables it describes, one row per stream, committed together with the stream's rows. */
@@ -41,7 +41,7 @@ export interface StateRow {
 
 /** Creates a schema and a table in it where they are missing. Call it under the lock for definitions. */
 export async function ensureTable(
-  { session, dialect }: Database,
+  { session, dialect }: SqlDatabase,
   { schema, table, columns }: { schema: string; table: string; columns: readonly string[] },
 ): Promise<'created' | 'present'> {
   // "if not exists" would require the right to create even where there is nothing to create.
@@ -56,7 +56,7 @@ export async function ensureTable(
 }
 
 /** @param extra columns of this database alone, all of them nullable texts. */
-export async function ensureStateTable(db: Database, schema: string, extra: readonly string[] = []): Promise<void> {
+export async function ensureStateTable(db: SqlDatabase, schema: string, extra: readonly string[] = []): Promise<void> {
   const { types, hasKeys } = db.dialect;
   const columns = [
     `connection_id ${types.id} not null`,
@@ -79,7 +79,7 @@ export async function ensureStateTable(db: Database, schema: string, extra: read
  * @throws FencedError when the stored fence is higher.
  */
 export async function claimState(
-  { session, dialect }: Database,
+  { session, dialect }: SqlDatabase,
   target: PlacedTarget,
   extra: readonly string[] = [],
 ): Promise<StateRow> {
@@ -112,7 +112,7 @@ export async function claimState(
 }
 
 function recorder(
-  { dialect }: Pick<Database, 'dialect'>,
+  { dialect }: Pick<SqlDatabase, 'dialect'>,
   claimed: { target: PlacedTarget; stored: CommittedState; update(assignments: string[]): Promise<void> },
 ): Pick<StateRow, 'record' | 'confirm' | 'note'> {
   const { target, stored, update } = claimed;

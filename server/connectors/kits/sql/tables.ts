@@ -1,6 +1,6 @@
 import { DELETED_AT } from '../../contract/changes.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
-import { columnList, type Database, type Dialect } from './dialect.ts';
+import { columnList, type SqlDatabase, type Dialect } from './dialect.ts';
 import { type ExistingTable, keyOf, type PlacedTarget, type Target } from './target.ts';
 import { widenedColumns } from './widening.ts';
 
@@ -15,7 +15,7 @@ const deletionColumn = ({ identifier, types }: Dialect) => `${identifier(DELETED
 
 /** @param key the primary key of the new table; [] for none. */
 export async function createTable(
-  { session, dialect }: Database,
+  { session, dialect }: SqlDatabase,
   target: Target,
   { name, key }: { name: string; key: readonly string[] },
 ): Promise<void> {
@@ -30,7 +30,7 @@ export async function createTable(
  * Adds the columns that an existing table lacks, nullable since its rows have no value for them, and widens those
  * whose type has changed at the source. `table.types` is updated.
  */
-export async function adaptTable(db: Database, target: PlacedTarget, table: ExistingTable): Promise<void> {
+export async function adaptTable(db: SqlDatabase, target: PlacedTarget, table: ExistingTable): Promise<void> {
   const { session, dialect } = db;
   const { fold, identifier } = dialect;
   const widened = widenedColumns(target, {
@@ -61,7 +61,7 @@ export const keyNotUnique = ({ table, primary_key }: PlacedTarget) =>
   );
 
 /** Runs the statement that gives an existing table a unique key. @throws ConfigurationError `key_not_unique` */
-export async function addUniqueKey({ session }: Database, target: PlacedTarget, statement: string): Promise<void> {
+export async function addUniqueKey({ session }: SqlDatabase, target: PlacedTarget, statement: string): Promise<void> {
   try {
     await session.query(statement, { slow: true });
   } catch (error) {

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { TRUNCATE } from '../../contract/changes.ts';
 import { followLog, openReplication } from './read-log.ts';
 import { AGAIN, assertFollowable, assertLogical, changedMeanwhile, shapeOf, type TableShape } from './table-shape.ts';
-import { isLsn } from './lsn.ts';
+import { isLsn } from '../connection/lsn.ts';
 import { batches } from '../read/read-rows.ts';
 import { createPublication, createSlot, dropSlot, setUpError, slotName } from './replication-slots.ts';
 import { fullSelect } from '../read/select.ts';

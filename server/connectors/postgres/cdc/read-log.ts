@@ -4,8 +4,8 @@ import { ConfigurationError, ConnectorError, RetryableError } from '../../contra
 import { fillGaps } from './fill-toast-values.ts';
 import { ChangeRows } from './change-rows.ts';
 import { AGAIN, changedMeanwhile, isAlike, shapeOf, type TableShape } from './table-shape.ts';
-import { fullLsn, lsnValue } from './lsn.ts';
-import type { ReplicationStream } from './replication-stream.ts';
+import { fullLsn, lsnValue } from '../connection/lsn.ts';
+import type { ReplicationStream } from '../connection/replication-stream.ts';
 import { findSlot, freeSlot, setUpError } from './replication-slots.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';

@@ -1,5 +1,5 @@
 import { ConfigurationError, ConnectorError, RetryableError } from '../../contract/errors.ts';
-import { fullLsn } from './lsn.ts';
+import { fullLsn } from '../connection/lsn.ts';
 import type { PgSession } from '../connection/session.ts';
 import { identifier, literal, relation } from '../connection/sql.ts';
 

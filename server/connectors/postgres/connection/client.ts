@@ -5,7 +5,7 @@ import { connectedSocket } from '../../contract/connect.ts';
 import type { FailurePlace } from '../../kits/sql/failures.ts';
 import { tlsOptions } from '../../kits/sql/settings.ts';
 import type { ConnectorContext } from '../../contract/connector.ts';
-import type { DriverConnection } from '../read/copy-out.ts';
+import type { DriverConnection } from './copy-out.ts';
 import { refusesTls } from './failures.ts';
 import type { ServerSettings } from './settings.ts';
 

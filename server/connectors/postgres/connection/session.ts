@@ -8,10 +8,10 @@ import {
 } from '../../kits/sql/session.ts';
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { cancelBackend, connectClient, type LoginOptions, socketOf } from './client.ts';
-import { CopyIn } from '../write/copy-in.ts';
-import { CopyOut } from '../read/copy-out.ts';
+import { CopyIn } from './copy-in.ts';
+import { CopyOut } from './copy-out.ts';
 import { connectorError } from './failures.ts';
-import { ReplicationStream } from '../cdc/replication-stream.ts';
+import { ReplicationStream } from './replication-stream.ts';
 import type { ServerSettings } from './settings.ts';
 
 export type Row = (string | null)[];

@@ -1,6 +1,6 @@
 import type { ConnectorContext, Field, StreamSchema } from '../../contract/connector.ts';
 import { groupRows, isOrdered, streamOfFields } from '../../kits/sql/streams.ts';
-import { changeFields } from '../cdc/fields.ts';
+import { changeFields } from './change-fields.ts';
 import { datasetStreams } from './datasets.ts';
 import type { PgSession, Row } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';

@@ -1,7 +1,7 @@
 import type { ByteStream, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
 import { NULLS_READ, warnOfNulls } from '../../kits/sql/incremental-read.ts';
 import { cursorOf } from '../../kits/sql/request.ts';
-import type { CopyOut } from './copy-out.ts';
+import type { CopyOut } from '../connection/copy-out.ts';
 import { selectsOf } from './incremental-query.ts';
 import { trackLines } from './cursor-lines.ts';
 import { begin } from './read-transaction.ts';

@@ -1,4 +1,4 @@
-import type { Piece } from './copy-out.ts';
+import type { Piece } from '../connection/copy-out.ts';
 
 type Reader = AsyncIterator<Piece>;
 type Arrival = { from: Reader } & ({ result: IteratorResult<Piece> } | { error: unknown });

@@ -1,7 +1,7 @@
 import type { Field, Filter, ReadColumn, ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { fieldByPath, filterValue, fromClause, where } from '../../kits/sql/request.ts';
-import { changeFieldOfRow } from '../cdc/fields.ts';
+import { changeFieldOfRow } from './change-fields.ts';
 import { identifier, literal, postgresNames } from '../connection/sql.ts';
 import { hasPortableBinary } from '../connection/types.ts';
 

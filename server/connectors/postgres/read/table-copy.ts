@@ -1,6 +1,6 @@
 import type { ConnectorContext, ReadRequest } from '../../contract/connector.ts';
 import { periodic } from '../../../platform/periodic.ts';
-import type { CopyOut, Piece } from './copy-out.ts';
+import type { CopyOut, Piece } from '../connection/copy-out.ts';
 import { Interleaved } from './interleave.ts';
 import { type Ranges, rangesOf } from './ranges.ts';
 import { begin } from './read-transaction.ts';

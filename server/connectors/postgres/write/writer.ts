@@ -7,7 +7,7 @@ import { type Loaded, type RowLoad, SqlWriter } from '../../kits/sql/writer.ts';
 import type { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { columnList } from '../connection/sql.ts';
-import type { CopyIn } from './copy-in.ts';
+import type { CopyIn } from '../connection/copy-in.ts';
 import { changesOf, type Load, loadOf } from './load.ts';
 import { rejectsOf } from './rejects.ts';
 import { acceptedFormats, type PgTarget } from './target.ts';

@@ -1,5 +1,5 @@
 import { type Periodic, periodic } from '../../../platform/periodic.ts';
-import type { DriverConnection } from '../read/copy-out.ts';
+import type { DriverConnection } from './copy-out.ts';
 import { lsnText, lsnValue } from './lsn.ts';
 
 const XLOG_DATA = 0x77;

@@ -1,4 +1,4 @@
-import type { DriverConnection } from '../read/copy-out.ts';
+import type { DriverConnection } from './copy-out.ts';
 
 const COPY_DATA = 0x64;
 const COPY_DONE = Buffer.from([0x63, 0, 0, 0, 4]);

@@ -1,9 +1,9 @@
 import { afterAll } from 'bun:test';
-import { checkExactAnswers } from '../server/api/trusted-output.ts';
+import { checkTrustedOutputs } from '../server/api/trusted-output.ts';
 import { limitHangs } from './support/hangs.ts';
 import { stopTestServer } from './support/postgres.ts';
 
-checkExactAnswers();
+checkTrustedOutputs();
 
 limitHangs();
 

@@ -10,10 +10,10 @@ import { watchTunnel } from './tunnel-check.ts';
 const CHECK_MS = 20_000;
 
 const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
-/** Checks and discoveries belong to no run, so they have no network log. */
+/** Network logs belong to runs; checks and discoveries have none. */
 const UNRECORDED: Recorder = { start: () => SILENT };
 
-/** `host_key_fingerprint`: key of an SSH server seen for the first time, which the caller stores. */
+/** `host_key_fingerprint`: host key of an SSH server seen for the first time. The caller stores it. */
 export interface TestResult {
   result: CheckResult;
   error: ConnectorError | null;
@@ -47,9 +47,9 @@ export async function possibleValues(
 ): Promise<Record<string, string>> {
   try {
     return await withConnector(deps, row, CHECK_MS, async ({ connector, ctx }) => {
-      const ask = connector.possibleValues?.[parameter];
-      if (!ask) throw new ConfigurationError('parameter_not_dynamic', `The values of ${parameter} cannot be listed`);
-      return ask(ctx);
+      const list = connector.possibleValues?.[parameter];
+      if (!list) throw new ConfigurationError('parameter_not_dynamic', `The values of ${parameter} cannot be listed`);
+      return list(ctx);
     });
   } catch (error) {
     throw presentable(deps, row, error);
@@ -76,18 +76,18 @@ async function useConnector<Result>(
   work: (opened: Opened) => Promise<Result>,
 ): Promise<Result> {
   const abort = new AbortController();
-  const late = Promise.withResolvers<never>();
+  const timeout = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     const error = new TimeoutError('check_timeout', `No response within ${ms / 1000} s`);
     abort.abort(error);
-    late.reject(error);
+    timeout.reject(error);
   }, ms);
   const cleanUps: (() => Promise<void>)[] = [];
   const cleanUp = (end: () => Promise<void>) => void cleanUps.push(end);
   const { signal } = abort;
   const hooks = { recorder, signal, cleanUp, hostKey, warn: () => {}, rateLimited: () => {} };
   try {
-    return await Promise.race([work(openConnector(deps, row, hooks)), late.promise]);
+    return await Promise.race([work(openConnector(deps, row, hooks)), timeout.promise]);
   } finally {
     clearTimeout(timer);
     abort.abort();
@@ -102,7 +102,7 @@ export function presentable(deps: Deps, row: AccountConnectorRow, thrown: unknow
     thrown.message = redactor.text(thrown.message);
     return thrown;
   }
-  deps.log.error({ err: thrown, account_connector_id: row.id }, 'connector failed unexpectedly');
+  deps.log.error({ err: thrown, account_connector_id: row.id }, 'unexpected connector error');
   const text = thrown instanceof Error ? thrown.message : String(thrown);
   return new ConnectorError('unexpected_error', redactor.text(text));
 }

@@ -5,33 +5,33 @@ const TTL_MS = 60_000;
 const MAX_ANSWERS = 1000;
 
 /**
- * Answers of connectors, kept for 60 s per service. Concurrent callers share one request, and a failure reaches only
- * the callers that waited for it.
+ * Caches answers of connectors for 60 s. Concurrent callers share one request. Failures are not cached: they reach only
+ * the callers that are already waiting.
  */
 export class AnswerCache<Answer> {
-  readonly #perService = new WeakMap<Deps, LRUCache<string, Promise<Answer>>>();
+  readonly #caches = new WeakMap<Deps, LRUCache<string, Promise<Answer>>>();
 
-  get(deps: Deps, key: string, ask: () => Promise<Answer>): Promise<Answer> {
+  get(deps: Deps, key: string, fetch: () => Promise<Answer>): Promise<Answer> {
     const answers = this.#answersOf(deps);
     const known = answers.get(key);
     if (known) return known;
-    const asked = ask();
-    answers.set(key, asked);
-    asked.catch(() => answers.peek(key) === asked && answers.delete(key));
-    return asked;
+    const pending = fetch();
+    answers.set(key, pending);
+    pending.catch(() => answers.peek(key) === pending && answers.delete(key));
+    return pending;
   }
 
   #answersOf(deps: Deps): LRUCache<string, Promise<Answer>> {
-    const known = this.#perService.get(deps);
+    const known = this.#caches.get(deps);
     if (known) return known;
     const answers = new LRUCache<string, Promise<Answer>>({
       max: MAX_ANSWERS,
       ttl: TTL_MS,
-      // The clock is read at every lookup: tests move it.
+      // Read the clock at every lookup: tests move it.
       ttlResolution: 0,
       perf: { now: () => deps.now().getTime() },
     });
-    this.#perService.set(deps, answers);
+    this.#caches.set(deps, answers);
     return answers;
   }
 }

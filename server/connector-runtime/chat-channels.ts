@@ -11,22 +11,22 @@ const TIMEOUT_MS = 30_000;
 const lists = new AnswerCache<ChatChannel[]>();
 
 /**
- * The channels of a chat connector, sorted by name. The list is fetched live and cached for 60 s, or until the
- * connector changes.
+ * Lists the channels of a chat connector, sorted by name. The list is cached for 60 s, or until the connector's
+ * settings change.
  * @throws ApiError 400 `not_a_chat_connector`, `account_connector_not_ready`, `upstream_error` with `upstream_code`
  */
 export async function chatChannels(deps: Deps, row: AccountConnectorRow): Promise<ChatChannel[]> {
-  refuseUnready(row);
+  requireReadyChat(row);
   return lists.get(deps, `${row.id} ${row.revision}`, () => listChannels(deps, row));
 }
 
-function refuseUnready(row: AccountConnectorRow): void {
+function requireReadyChat(row: AccountConnectorRow): void {
   const connector = findConnector(row.connector_type as 'destination', row.connector_name);
   if (connector?.type !== 'destination' || !connector.capabilities?.chat || !connector.channels) {
-    throw badRequest('not_a_chat_connector', `"${row.name}" has no channels`, { account_connector_id: row.id });
+    throw badRequest('not_a_chat_connector', `"${row.name}" is not a chat connector`, { account_connector_id: row.id });
   }
   if (row.status === 'active') return;
-  throw badRequest('account_connector_not_ready', `"${row.name}" is not ready`, {
+  throw badRequest('account_connector_not_ready', `"${row.name}" is not ready. Fix its settings and test it again`, {
     account_connector_id: row.id,
     status: row.status,
     status_message: row.status_message,

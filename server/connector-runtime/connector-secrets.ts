@@ -2,11 +2,11 @@ import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { Deps } from '../deps.ts';
 import { tunnelSecrets } from './tunnel-settings.ts';
 
-/** The context that an account connector's secrets are sealed under. */
+/** Encryption context of an account connector's secrets. */
 export const secretsContext = (row: { account_id: string; id: string }) =>
   `account_connector:${row.account_id}:${row.id}`;
 
-/** Parameters and decrypted secrets in one object, the input of the connector's `config`. Never leaves the process. */
+/** Merges parameters and decrypted secrets into the connector's input. The result must never leave the process. */
 export function openParameters(deps: Deps, row: AccountConnectorRow): Record<string, unknown> {
   return { ...row.parameters, ...openSecrets(deps, row) };
 }
@@ -17,7 +17,7 @@ export function openSecrets(deps: Deps, row: AccountConnectorRow): Record<string
     : {};
 }
 
-/** Every value that must not appear in a log: the secret parameters and the private key of the tunnel. */
+/** Every value that must not appear in a log: secret parameters and the tunnel's private key. */
 export const secretsOf = (deps: Deps, row: AccountConnectorRow): string[] => [
   ...stringsIn(openSecrets(deps, row)),
   ...tunnelSecrets(deps, row),

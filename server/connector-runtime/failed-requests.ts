@@ -1,23 +1,23 @@
 import { LRUCache } from 'lru-cache';
 import type { RequestRecord } from '../connectors/contract/connector.ts';
 
-const MAX_REMEMBERED = 1000;
+const MAX_REQUESTS = 1000;
 
-/** Failed requests that were not repeated yet, so that a log entry can name the request it retries. */
+/** Remembers failed requests until they are repeated, so that a log entry can name the request it retries. */
 export class FailedRequests {
-  readonly #ids = new LRUCache<string, string>({ max: MAX_REMEMBERED });
+  readonly #ids = new LRUCache<string, string>({ max: MAX_REQUESTS });
 
-  /** The id of the failed request that this one repeats, or null. */
+  /** Id of the failed request that this one repeats, or null. */
   repeatedBy(request: RequestRecord): string | null {
     return this.#ids.size === 0 ? null : (this.#ids.get(identityOf(request)) ?? null);
   }
 
-  ended(request: RequestRecord, id: string, failed: boolean): void {
+  record(request: RequestRecord, id: string, failed: boolean): void {
     if (failed) this.#ids.set(identityOf(request), id);
     else if (this.#ids.size > 0) this.#ids.delete(identityOf(request));
   }
 }
 
-// Without the headers: a retry with a refreshed token is still the same request.
+// Headers are left out: a retry with a refreshed token is still the same request.
 const identityOf = ({ method, url, query, body }: RequestRecord) =>
   Bun.hash(JSON.stringify([method, url, query ?? null, body ?? null])).toString(36);

@@ -3,11 +3,11 @@ import { accounts, networkLogSegments } from '../../db/schema/index.ts';
 import type { Deps } from '../deps.ts';
 import { PLANS } from '../pipeline/billing-plans.ts';
 
-/** Network logs are kept so long at the most, and less where the plan says so. */
+/** Upper limit; a billing plan can set a shorter retention. */
 export const RETENTION_DAYS = 14;
-const BATCH = 500;
+const BATCH_ROWS = 500;
 
-const daysOf = sql<number>`case ${accounts.plan_id} ${sql.join(
+const retentionDays = sql<number>`case ${accounts.plan_id} ${sql.join(
   PLANS.map((plan) => {
     const days = Math.min(RETENTION_DAYS, plan.limits.network_log_retention_days ?? RETENTION_DAYS);
     return sql`when ${plan.id} then ${days}::int`;
@@ -15,7 +15,7 @@ const daysOf = sql<number>`case ${accounts.plan_id} ${sql.join(
   sql` `,
 )} else ${RETENTION_DAYS}::int end`;
 
-/** Deletes network logs whose time is over: the file first, so that no file is left without a row that names it. */
+/** Deletes expired network logs. The file goes before the row: a file without a row would never be found again. */
 export async function sweepNetworkLogs({ db, objects, now }: Pick<Deps, 'db' | 'objects' | 'now'>): Promise<number> {
   const at = now().toISOString();
   for (let deleted = 0; ; ) {
@@ -23,12 +23,12 @@ export async function sweepNetworkLogs({ db, objects, now }: Pick<Deps, 'db' | '
       .select({ id: networkLogSegments.id, object_key: networkLogSegments.object_key })
       .from(networkLogSegments)
       .leftJoin(accounts, eq(accounts.id, networkLogSegments.account_id))
-      .where(lt(networkLogSegments.created_at, sql`${at}::timestamptz - make_interval(days => ${daysOf})`))
-      .limit(BATCH);
+      .where(lt(networkLogSegments.created_at, sql`${at}::timestamptz - make_interval(days => ${retentionDays})`))
+      .limit(BATCH_ROWS);
     for (const { object_key } of expired) await objects.delete(object_key);
     const ids = expired.map(({ id }) => id);
     if (ids.length > 0) await db.delete(networkLogSegments).where(inArray(networkLogSegments.id, ids));
     deleted += ids.length;
-    if (expired.length < BATCH) return deleted;
+    if (expired.length < BATCH_ROWS) return deleted;
   }
 }

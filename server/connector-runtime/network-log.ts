@@ -12,7 +12,7 @@ import type { Deps } from '../deps.ts';
 import type { Redactor } from '../platform/redact.ts';
 import { FailedRequests } from './failed-requests.ts';
 
-/** In a thread of its own: a segment takes as long as moving a few thousand rows. */
+/** Runs in the thread pool: compressing a segment takes as long as moving a few thousand rows. */
 const compress = promisify(gzip);
 
 const BODY_LIMIT = 64 * 1024;
@@ -31,8 +31,8 @@ export interface LogIdentity {
 }
 
 /**
- * The network log of one side of one attempt: entries are redacted, buffered, and stored as gzip members of about
- * 1 MB or 2 s. `close` must be awaited before the attempt ends, so that the log is there when the run has ended.
+ * Network log of one side of one attempt. Entries are redacted, buffered and stored as gzip members of about 1 MB or
+ * 2 s. Await `close` before ending the attempt: clients read the log once the run has ended.
  */
 export class NetworkLog implements Recorder {
   requests = 0;
@@ -52,14 +52,14 @@ export class NetworkLog implements Recorder {
   ) {}
 
   start(request: RequestRecord): PendingRequest {
-    const begun = performance.now();
+    const start = performance.now();
     const timestamp = this.deps.now().toISOString();
     this.requests += 1;
     const entry = (outcome: { response?: ResponseRecord; timings?: RequestTimings; error?: object }) =>
       this.#append({
         timestamp,
         request,
-        duration_ms: Math.round((performance.now() - begun) * 1000) / 1000,
+        duration_ms: Math.round((performance.now() - start) * 1000) / 1000,
         ...outcome,
       });
     return {
@@ -107,12 +107,12 @@ export class NetworkLog implements Recorder {
       rate_limited: response?.status === 429,
       error: entry.error ?? null,
     };
-    this.#failed.ended(request, line.id, entry.error !== undefined || (response?.status ?? 0) >= 400);
+    this.#failed.record(request, line.id, entry.error !== undefined || (response?.status ?? 0) >= 400);
     this.#push(JSON.stringify({ ...line, redactions: this.redactor.takeCount() }));
   }
 
   #body(part: { body?: string | null; body_bytes?: number }) {
-    // The cut comes after the redaction: a secret across the limit must not leave its first half behind.
+    // Redact before truncating: half a secret at the limit would not be recognized.
     const text = part.body == null ? null : this.redactor.text(part.body);
     const truncated = text !== null && text.length > BODY_LIMIT;
     return {
@@ -130,7 +130,7 @@ export class NetworkLog implements Recorder {
     if (this.#buffered >= SEGMENT_BYTES) this.flush();
   }
 
-  /** Called with each sign of life: stores what is older than 2 s. */
+  /** Stores entries older than 2 s. Called with each heartbeat. */
   flushOld(): void {
     if (this.#lines.length > 0 && performance.now() - this.#oldest >= SEGMENT_MS) this.flush();
   }
@@ -162,8 +162,8 @@ export class NetworkLog implements Recorder {
         bytes: bytes.length,
       });
     } catch (error) {
-      // A log that cannot be stored must not fail the run that moves the rows.
-      deps.log.error({ err: error, connection_run_id }, 'network log segment lost');
+      // A lost log must not fail the transfer.
+      deps.log.error({ err: error, connection_run_id }, 'network log segment not stored');
     }
   }
 

@@ -12,11 +12,11 @@ import { recordingFetch } from './recording-fetch.ts';
 import { rotateSecret } from './rotate-secret.ts';
 import { pinHostKey, tunnelOf } from './tunnel-settings.ts';
 
-/** What the connector's caller provides. */
+/** Provided by the code that calls the connector. */
 export interface ConnectorHooks {
   recorder: Recorder;
   signal: AbortSignal;
-  /** Registers work to run once the connector is done, whether it succeeded or failed. */
+  /** Registers work to run when the connector has finished, whether it succeeded or failed. */
   cleanUp(work: () => Promise<void>): void;
   /** Receives the host key of a server seen for the first time. Without it, the key is stored in the row. */
   hostKey?(fingerprint: string): void;
@@ -24,7 +24,7 @@ export interface ConnectorHooks {
   rateLimited(until: Date): void;
 }
 
-/** The connector of a row and the context to call it with. @throws ConfigurationError when the settings are invalid */
+/** Finds a row's connector and builds the context to call it with. @throws ConfigurationError for invalid settings */
 export function openConnector(
   deps: Deps,
   row: AccountConnectorRow,

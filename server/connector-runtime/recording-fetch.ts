@@ -5,7 +5,7 @@ import { EgressError, type EgressRules } from '../platform/net/egress-rules.ts';
 
 const BODY_LIMIT = 64 * 1024;
 
-/** A fetch that records every request, that the attempt's signal ends, and that reaches public addresses only. */
+/** A fetch that records every request, aborts with `signal` and reaches only addresses that the egress rules allow. */
 export function recordingFetch(recorder: Recorder, signal: AbortSignal, rules: EgressRules): typeof globalThis.fetch {
   const guarded = guardedFetch(rules, { keepAlive: true });
   const recorded = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
@@ -19,15 +19,15 @@ export function recordingFetch(recorder: Recorder, signal: AbortSignal, rules: E
       headers: Object.fromEntries(request.headers),
       body,
     });
-    const begun = performance.now();
+    const start = performance.now();
     try {
       const response = await guarded(request, {
         signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal,
       });
-      return watchBody(response, (seen) =>
+      return watchBody(response, (received) =>
         pending.done(
-          { status: response.status, headers: Object.fromEntries(response.headers), ...seen },
-          { wait: Math.round(performance.now() - begun) },
+          { status: response.status, headers: Object.fromEntries(response.headers), ...received },
+          { wait: Math.round(performance.now() - start) },
         ),
       );
     } catch (error) {
@@ -38,8 +38,8 @@ export function recordingFetch(recorder: Recorder, signal: AbortSignal, rules: E
   return Object.assign(recorded, { preconnect: fetch.preconnect });
 }
 
-/** Passes the body through and reports its size and beginning when it ends, also when the reader gives up early. */
-function watchBody(response: Response, report: (seen: { body: string | null; body_bytes: number }) => void): Response {
+/** Passes the body through. At its end, or when the reader cancels, reports its size and first 64 KiB. */
+function watchBody(response: Response, report: (received: { body: string | null; body_bytes: number }) => void): Response {
   if (!response.body) {
     report({ body: null, body_bytes: 0 });
     return response;

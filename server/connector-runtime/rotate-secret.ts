@@ -14,38 +14,38 @@ interface Rotating {
 }
 
 /**
- * Gives `work` exclusive access, across all processes, to one secret of an account connector, so that a single-use
- * token is used once. `work` receives the stored value, which may be newer than the one in `row`.
+ * Gives `work` exclusive access to one secret of an account connector across all processes, so that a single-use token
+ * is used only once. `work` receives the stored value, which may be newer than the one in `row`.
  */
 export async function rotateSecret<Result>(
   deps: Deps,
   { row, given, signal }: Rotating,
   work: (stored: StoredSecret) => Promise<Result>,
 ): Promise<Result> {
-  const place = given === '' ? null : placeOf(openParameters(deps, row), given);
-  if (!place) return await work({ current: null, replace: async () => false });
+  const path = given === '' ? null : pathOf(openParameters(deps, row), given);
+  if (!path) return await work({ current: null, replace: async () => false });
   return await deps.database.alone({ name: `secrets of ${row.id}`, signal }, async () => {
     const [stored] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, row.id));
-    const current = stored ? currentAt(place, openParameters(deps, row), openParameters(deps, stored)) : null;
+    const current = stored ? currentAt(path, openParameters(deps, row), openParameters(deps, stored)) : null;
     return await work({ current, replace: (used, replacement) => store(deps, row.id, { used, replacement }) });
   });
 }
 
 /** The path of a value in a tree, or null. */
-function placeOf(value: unknown, sought: string, path: Path = []): Path | null {
+function pathOf(value: unknown, sought: string, path: Path = []): Path | null {
   if (value === sought) return path;
   if (typeof value !== 'object' || value === null) return null;
   for (const [name, item] of Object.entries(value)) {
-    const found = placeOf(item, sought, [...path, Array.isArray(value) ? Number(name) : name]);
+    const found = pathOf(item, sought, [...path, Array.isArray(value) ? Number(name) : name]);
     if (found) return found;
   }
   return null;
 }
 
-/** The value now stored at `place`. Null when other settings changed too: the value may belong to a different login. */
-function currentAt(place: Path, before: unknown, now: unknown): string | null {
+/** The value now stored at `path`. Null when other settings changed too: it may belong to a different login. */
+function currentAt(path: Path, before: unknown, now: unknown): string | null {
   const read = (tree: unknown) =>
-    place.reduce<unknown>((node, part) => (node as Record<string, unknown> | null | undefined)?.[part], tree);
+    path.reduce<unknown>((node, part) => (node as Record<string, unknown> | null | undefined)?.[part], tree);
   const [used, current] = [read(before), read(now)];
   if (typeof used !== 'string' || typeof current !== 'string') return null;
   return Bun.deepEquals(replaced(before, used, current), now) ? current : null;

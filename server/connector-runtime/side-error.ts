@@ -1,14 +1,14 @@
-/** Marks which side an error came from, as it passes by. */
+/** Wraps an error to record which side of the transfer it came from. */
 export class SideError extends Error {
   constructor(
     readonly origin: 'source' | 'destination',
     override readonly cause: unknown,
   ) {
-    super('one side of the transfer failed');
+    super(`The ${origin} failed`);
   }
 }
 
-/** Runs `work` and remembers which side it belongs to, should it fail. */
+/** Runs `work`; its errors become SideErrors of `origin`. */
 export async function onSide<Result>(origin: 'source' | 'destination', work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
@@ -17,7 +17,7 @@ export async function onSide<Result>(origin: 'source' | 'destination', work: () 
   }
 }
 
-/** The same for what a source yields while it is read. */
+/** Iterates a source's items; its errors become SideErrors of the source. */
 export async function* fromSource<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item> {
   try {
     yield* items;

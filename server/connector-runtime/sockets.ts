@@ -6,10 +6,10 @@ import { guardedConnect } from '../platform/net/guarded-connect.ts';
 import { checkFarEnd, EgressError, type EgressRules } from '../platform/net/egress-rules.ts';
 import { SshTunnel, type TunnelSettings } from './ssh-tunnel.ts';
 
-/** Of the four seconds that a connector has to let go after a stop. */
-const LET_GO_MS = 2_000;
+/** A connector has four seconds to release its resources after a stop; the tunnel closes halfway through. */
+const CLOSE_AFTER_STOP_MS = 2_000;
 
-/** Connections of connectors, to addresses that the rules allow. */
+/** Connects directly, to addresses that the rules allow. */
 export function directConnect(rules: EgressRules, signal: AbortSignal): Connect {
   return async (target) => {
     try {
@@ -20,31 +20,31 @@ export function directConnect(rules: EgressRules, signal: AbortSignal): Connect 
   };
 }
 
-interface Tunnelling {
+interface TunnelContext {
   settings: TunnelSettings;
   rules: EgressRules;
   recorder: Recorder;
   signal: AbortSignal;
-  /** Called with the server's key after the first login while none is known; what it throws ends the login. */
+  /** Called after the first login to a server whose host key is not known yet. An error from it fails the login. */
   pin(fingerprint: string): Promise<void>;
 }
 
 /**
- * Connections through one SSH tunnel, which is opened with the first of them and shared by all. `close` must be called
- * in the end; after a stop it closes itself within two seconds.
+ * Connects through one SSH tunnel, which the first connection opens and all share. The caller must call `close`; after
+ * a stop the tunnel closes by itself within two seconds.
  */
-export function tunnelConnect(tunnelling: Tunnelling): { connect: Connect; close(): Promise<void> } {
-  const { rules, signal } = tunnelling;
+export function tunnelConnect(context: TunnelContext): { connect: Connect; close(): Promise<void> } {
+  const { rules, signal } = context;
   let opening: Promise<Opened> | null = null;
   let current: Opened | null = null;
   const close = async () => {
     const opened = await opening?.catch(() => null);
     await opened?.tunnel.close();
   };
-  signal.addEventListener('abort', () => setTimeout(() => void close(), LET_GO_MS).unref(), { once: true });
+  signal.addEventListener('abort', () => setTimeout(() => void close(), CLOSE_AFTER_STOP_MS).unref(), { once: true });
   const open = async (target: ConnectTarget): Promise<Opened> => {
     try {
-      current = await openTunnel(tunnelling, target);
+      current = await openTunnel(context, target);
       return current;
     } catch (error) {
       opening = null;
@@ -74,10 +74,10 @@ interface Opened {
   jump_address: string;
 }
 
-async function openTunnel(tunnelling: Tunnelling, target: ConnectTarget): Promise<Opened> {
-  const { settings, rules, recorder, pin } = tunnelling;
+async function openTunnel(context: TunnelContext, target: ConnectTarget): Promise<Opened> {
+  const { settings, rules, recorder, pin } = context;
   const { host, port } = settings;
-  const signal = target.signal ?? tunnelling.signal;
+  const signal = target.signal ?? context.signal;
   const deadline = performance.now() + target.timeout_ms;
   const pending = recorder.start({ method: 'CONNECT', url: `ssh://${host}:${port}`, body: null, body_bytes: 0 });
   try {
@@ -106,11 +106,11 @@ async function openTunnel(tunnelling: Tunnelling, target: ConnectTarget): Promis
 
 function reachError(
   error: Error & { code?: string },
-  place: { host: string; port: number; target: ConnectTarget; signal: AbortSignal },
+  attempt: { host: string; port: number; target: ConnectTarget; signal: AbortSignal },
 ): unknown {
-  if (place.signal.aborted || error instanceof ConnectorError) return error;
-  const server = `The SSH server ${place.host}:${place.port}`;
+  if (attempt.signal.aborted || error instanceof ConnectorError) return error;
+  const server = `The SSH server ${attempt.host}:${attempt.port}`;
   if (error.code === 'ETIMEDOUT') return new TimeoutError('ssh_timeout', `${server} did not answer in time`);
-  const make = place.target.phase === 'run' && error.code !== 'ENOTFOUND' ? RetryableError : ConfigurationError;
-  return new make('ssh_unreachable', `${server} cannot be reached: ${error.message}`);
+  const ErrorClass = attempt.target.phase === 'run' && error.code !== 'ENOTFOUND' ? RetryableError : ConfigurationError;
+  return new ErrorClass('ssh_unreachable', `${server} cannot be reached (${error.message}). Check the host, the port and its firewall`);
 }

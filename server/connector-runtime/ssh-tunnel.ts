@@ -15,22 +15,22 @@ export interface TunnelSettings {
   username: string;
   /** OpenSSH's format. Never leaves the process. */
   private_key: string;
-  /** `SHA256:…` of the only host key that is taken; null: any one, which is then told. */
+  /** `SHA256:…` of the only host key to accept. Null accepts any key. */
   host_key_fingerprint: string | null;
 }
 
-/** As in connectors/connecting.ts. */
+/** See ConnectTarget. */
 export interface TunnelOptions {
   phase: 'setup' | 'run';
   timeout_ms: number;
   signal: AbortSignal;
 }
 
-/** Nothing goes through until somebody says that the server's new key is right. */
+/** The server's host key is not the known one. Connections fail until a user confirms the new key. */
 export class HostKeyChangedError extends ConfigurationError {
-  /** @param shown `SHA256:…` of the key that was not taken. */
+  /** @param presented `SHA256:…` of the rejected key. */
   constructor(
-    readonly shown: string,
+    readonly presented: string,
     message: string,
   ) {
     super('ssh_host_key_changed', message);
@@ -39,25 +39,25 @@ export class HostKeyChangedError extends ConfigurationError {
 
 const KEEPALIVE_MS = 10_000;
 const KEEPALIVES_MISSED = 3;
-/** How long connections that go through have for their good-byes, and the other side for ours. */
-const GRACE_MS = 1_500;
-const FAREWELL_MS = 500;
+/** Time on close for forwarded connections to end, then for the server to acknowledge the disconnect. */
+const DRAIN_MS = 1_500;
+const DISCONNECT_MS = 500;
 /** Reasons of SSH_MSG_CHANNEL_OPEN_FAILURE, RFC 4254. */
 const PROHIBITED = 1;
 const CONNECT_FAILED = 2;
 
-/** A login at an SSH server, through which any number of connections go. */
+/** One SSH session that forwards any number of connections. */
 export class SshTunnel {
   #open = true;
   #opening = 0;
   readonly #channels = new Set<ClientChannel>();
-  #emptied: (() => void) | null = null;
+  #onIdle: (() => void) | null = null;
 
   private constructor(
     private readonly client: Client,
     private readonly socket: Duplex,
     private readonly server: string,
-    /** Of the key that the server showed. */
+    /** `SHA256:…` of the key that the server presented. */
     readonly host_key_fingerprint: string,
   ) {
     client.on('close', () => {
@@ -65,19 +65,19 @@ export class SshTunnel {
     });
   }
 
-  /** Logs in over `socket`, which is the tunnel's from here on. @throws ConnectorError, the signal's reason */
+  /** Logs in over `socket` and takes ownership of it. @throws ConnectorError, or the signal's reason */
   static async open(settings: TunnelSettings, socket: Duplex, options: TunnelOptions): Promise<SshTunnel> {
     const server = `${settings.host}:${settings.port}`;
     const { host_key_fingerprint: known } = settings;
     const client = new Client();
     const { username, private_key } = settings;
     const login: PublicKeyAuthMethod = { type: 'publickey', username, key: private_key };
-    let shown = '';
-    // Stays: an error that nobody listens to ends the process.
+    let presented = '';
+    // This listener stays: an `error` event without a listener ends the process.
     client.on('error', () => {});
     const ready = new Promise<void>((resolve, reject) => {
       client.once('ready', resolve).once('error', reject);
-      client.once('close', () => reject(new Error('the server hung up')));
+      client.once('close', () => reject(new Error('the server closed the connection')));
     });
     const abort = () => client.destroy();
     options.signal.addEventListener('abort', abort, { once: true });
@@ -87,19 +87,19 @@ export class SshTunnel {
         username,
         authHandler: [login],
         hostVerifier: (key: Buffer) => {
-          shown = fingerprintOf(key);
-          return known === null || shown === known;
+          presented = fingerprintOf(key);
+          return known === null || presented === known;
         },
         readyTimeout: Math.max(1, options.timeout_ms),
         keepaliveInterval: KEEPALIVE_MS,
         keepaliveCountMax: KEEPALIVES_MISSED,
       });
       await ready;
-      return new SshTunnel(client, socket, server, shown);
+      return new SshTunnel(client, socket, server, presented);
     } catch (error) {
       client.destroy();
       options.signal.throwIfAborted();
-      throw loginError(error as Error, { server, shown, known });
+      throw loginError(error as Error, { server, presented, known });
     } finally {
       options.signal.removeEventListener('abort', abort);
     }
@@ -109,28 +109,28 @@ export class SshTunnel {
     return this.#open;
   }
 
-  /** A connection from the SSH server to `host:port`. The caller listens to its errors. @throws ConnectorError */
+  /** Opens a connection from the SSH server to `host:port`. The caller handles its errors. @throws ConnectorError */
   async forward(to: { host: string; port: number }, options: TunnelOptions): Promise<Duplex> {
     const { phase, timeout_ms, signal } = options;
     const answered = Promise.withResolvers<ClientChannel>();
-    const late = () =>
-      answered.reject(new TimeoutError('connection_timeout', `${this.#to(to)} did not answer in time`));
+    const timedOut = () =>
+      answered.reject(new TimeoutError('connection_timeout', `${this.#route(to)} did not answer in time`));
     const aborted = () => answered.reject(signal.reason);
-    const timer = setTimeout(late, Math.max(1, timeout_ms));
+    const timer = setTimeout(timedOut, Math.max(1, timeout_ms));
     signal.addEventListener('abort', aborted, { once: true });
-    let left = false;
+    let abandoned = false;
     this.#opening++;
     try {
       this.client.forwardOut('127.0.0.1', 0, to.host, to.port, (error, channel) => {
         this.#opening--;
-        if (channel) this.#keep(channel, left);
-        if (error) answered.reject(forwardError(error, { place: this.#to(to), phase }));
+        if (channel) this.#track(channel, abandoned);
+        if (error) answered.reject(forwardError(error, { route: this.#route(to), phase }));
         else answered.resolve(channel);
-        this.#left();
+        this.#checkIdle();
       });
       return await answered.promise;
     } catch (error) {
-      left = true;
+      abandoned = true;
       throw error instanceof ConnectorError || signal.aborted ? error : this.#lost();
     } finally {
       clearTimeout(timer);
@@ -138,15 +138,15 @@ export class SshTunnel {
     }
   }
 
-  /** Waits a moment for the connections that go through to end, then ends the login and whatever is left. */
+  /** Gives forwarded connections a moment to end, then disconnects and destroys the rest. */
   async close(): Promise<void> {
     if (this.#open && (this.#channels.size > 0 || this.#opening > 0)) {
-      await withinTime(GRACE_MS, (done) => {
-        this.#emptied = done;
+      await withinTime(DRAIN_MS, (done) => {
+        this.#onIdle = done;
       });
     }
     if (this.#open) {
-      await withinTime(FAREWELL_MS, (done) => {
+      await withinTime(DISCONNECT_MS, (done) => {
         this.client.once('close', done);
         this.client.end();
       });
@@ -156,26 +156,26 @@ export class SshTunnel {
     this.socket.destroy();
   }
 
-  #keep(channel: ClientChannel, unwanted: boolean) {
+  #track(channel: ClientChannel, abandoned: boolean) {
     this.#channels.add(channel);
     channel.on('error', () => {});
-    // As sockets do: else a connection that the other side ended would stay half open.
+    // As sockets do by default: otherwise a connection that the server ends stays half open.
     channel.once('end', () => channel.end());
     channel.stderr.on('error', () => {});
     channel.once('close', () => {
       this.#channels.delete(channel);
-      this.#left();
+      this.#checkIdle();
     });
-    if (unwanted) channel.destroy();
+    if (abandoned) channel.destroy();
   }
 
-  #left() {
-    if (this.#channels.size === 0 && this.#opening === 0) this.#emptied?.();
+  #checkIdle() {
+    if (this.#channels.size === 0 && this.#opening === 0) this.#onIdle?.();
   }
 
-  #to = ({ host, port }: { host: string; port: number }) => `${host}:${port} from the SSH server ${this.server}`;
+  #route = ({ host, port }: { host: string; port: number }) => `${host}:${port} from the SSH server ${this.server}`;
 
-  #lost = () => new RetryableError('ssh_connection_lost', `The connection to the SSH server ${this.server} broke`);
+  #lost = () => new RetryableError('ssh_connection_lost', `The connection to the SSH server ${this.server} was lost`);
 }
 
 const fingerprintOf = (key: Buffer) => `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
@@ -192,17 +192,17 @@ function withinTime(ms: number, begin: (done: () => void) => void): Promise<void
 
 function loginError(
   error: Error & { level?: string },
-  { server, shown, known }: { server: string; shown: string; known: string | null },
+  { server, presented, known }: { server: string; presented: string; known: string | null },
 ): ConnectorError {
-  if (known !== null && shown !== '' && shown !== known) {
+  if (known !== null && presented !== '' && presented !== known) {
     return new HostKeyChangedError(
-      shown,
-      `The SSH server ${server} shows the host key ${shown} and not ${known}. It may be another server. ` +
-        'If the change is right, set ssh_tunnel.host_key_fingerprint to the new one, or to null to take what it shows',
+      presented,
+      `The host key of the SSH server ${server} is ${presented}, expected ${known}. It may be a different server. ` +
+        'If the change is expected, set ssh_tunnel.host_key_fingerprint to the new key, or to null to accept any key',
     );
   }
   if (error.level === 'client-authentication') {
-    return new AuthenticationError('ssh_login_refused', `The SSH server ${server} refuses the user or the key`);
+    return new AuthenticationError('ssh_login_refused', `The SSH server ${server} rejected the login. Check the username and authorize the public key on the server`);
   }
   if (error.level === 'client-timeout') {
     return new TimeoutError('ssh_timeout', `The SSH server ${server} did not answer in time`);
@@ -210,19 +210,19 @@ function loginError(
   if (error.level === 'handshake' && /no matching/i.test(error.message)) {
     return new ConfigurationError('ssh_not_compatible', `${server}: ${error.message}`);
   }
-  return new RetryableError('ssh_connection_lost', `The SSH server ${server} broke off: ${error.message}`);
+  return new RetryableError('ssh_connection_lost', `The connection to the SSH server ${server} was lost: ${error.message}`);
 }
 
 function forwardError(
   error: Error & { reason?: number | string },
-  { place, phase }: { place: string; phase: TunnelOptions['phase'] },
+  { route, phase }: { route: string; phase: TunnelOptions['phase'] },
 ): Error {
   if (error.reason === PROHIBITED) {
-    return new ConfigurationError('ssh_forward_refused', `The SSH server does not let connections through to ${place}`);
+    return new ConfigurationError('ssh_forward_refused', `Port forwarding to ${route} is not permitted. Allow TCP forwarding on the server`);
   }
   if (error.reason === CONNECT_FAILED) {
-    const refused = phase === 'run' ? RetryableError : ConfigurationError;
-    return new refused('connection_refused', `Cannot reach ${place}: ${error.message.replace(/^.*failure: /, '')}`);
+    const ErrorClass = phase === 'run' ? RetryableError : ConfigurationError;
+    return new ErrorClass('connection_refused', `Cannot reach ${route}: ${error.message.replace(/^.*failure: /, '')}`);
   }
   return error;
 }

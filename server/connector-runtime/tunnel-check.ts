@@ -7,16 +7,16 @@ const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 const TITLE = 'SSH tunnel';
 
 /**
- * The SSH tunnel as a step of its own in a test: whoever sees that it stands looks for the fault at the database.
- * `recorder` is the one to test with; it keeps no log, as tests belong to no run.
+ * Reports the SSH tunnel as a separate step of a test: when it passes, the fault is at the database. The test must use
+ * `recorder`, which keeps no log because tests belong to no run.
  */
 export function watchTunnel() {
-  let opened: string | null = null;
+  let server: string | null = null;
   const recorder: Recorder = {
     start: ({ url }) => {
       if (!url.startsWith('ssh://')) return SILENT;
       const done = () => {
-        opened = url.slice('ssh://'.length);
+        server = url.slice('ssh://'.length);
       };
       return { ...SILENT, done };
     },
@@ -26,9 +26,9 @@ export function watchTunnel() {
       const skipped = checks.map(({ title }) => ({ title, status: 'skipped' as const, message: null }));
       return [{ title: TITLE, status: 'failed', message: error.message }, ...skipped];
     }
-    return opened === null
+    return server === null
       ? checks
-      : [{ title: TITLE, status: 'passed', message: `Logged in at ${opened}` }, ...checks];
+      : [{ title: TITLE, status: 'passed', message: `Logged in to ${server}` }, ...checks];
   };
   return { recorder, steps };
 }

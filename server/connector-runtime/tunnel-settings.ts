@@ -5,20 +5,20 @@ import type { Deps } from '../deps.ts';
 import { publicKeyOf, type SshPublicKey } from '../platform/ssh-keys.ts';
 import type { TunnelSettings } from './ssh-tunnel.ts';
 
-/** A tunnel as an account connector's row has it. */
+/** The tunnel in an account connector's row. */
 export interface StoredTunnel extends Record<string, unknown> {
   enabled: boolean;
   host: string;
   port: number;
   username: string;
-  /** Of the key that logs in. */
+  /** The public half of the SSH key, and its fingerprint. */
   public_key: string;
   fingerprint: string;
-  /** Sealed for the account: `openSshKey` opens it. */
+  /** Encrypted for the account; `openSshKey` decrypts it. */
   encrypted_private_key: string;
-  /** Of the server's key; none until the first login. */
+  /** Fingerprint of the server's key; not set before the first login. */
   host_key_fingerprint?: string | null;
-  /** Of another key that the server showed at the last test. */
+  /** Fingerprint of a different key that the server presented in the last test. */
   refused_host_key_fingerprint?: string | null;
 }
 
@@ -28,19 +28,19 @@ interface TunnelledRow {
   ssh_tunnel: Record<string, unknown> | null;
 }
 
-/** What private keys are sealed for: not a row, since there is none yet when a key is made. */
+/** Encryption context of private keys. It names the account only: a key is generated before its row exists. */
 const context = (account_id: string) => `ssh_key:${account_id}`;
 
 export const sealSshKey = (deps: Deps, account_id: string, private_key: string): string =>
   deps.secrets.seal(private_key, context(account_id));
 
-/** @throws Error when it was not sealed by this service for this account */
+/** @throws Error when this service did not encrypt it for this account */
 export function openSshKey(deps: Deps, account_id: string, blob: string): SshPublicKey & { private_key: string } {
   const private_key = deps.secrets.open(blob, context(account_id));
   return { private_key, ...publicKeyOf(private_key) };
 }
 
-/** The tunnel that a row's connections go through; null: none. @throws ConfigurationError when its key does not open. */
+/** The tunnel of a row's connections, or null. @throws ConfigurationError when its key cannot be decrypted */
 export function tunnelOf(deps: Deps, row: TunnelledRow): TunnelSettings | null {
   const stored = row.ssh_tunnel as StoredTunnel | null;
   if (!stored?.enabled) return null;
@@ -53,11 +53,11 @@ function privateKeyOf(deps: Deps, account_id: string, stored: StoredTunnel): str
   try {
     return openSshKey(deps, account_id, stored.encrypted_private_key).private_key;
   } catch {
-    throw new ConfigurationError('invalid_ssh_key', 'The key of the SSH tunnel cannot be opened: set another one');
+    throw new ConfigurationError('invalid_ssh_key', 'The SSH key of the tunnel cannot be decrypted. Set a new key');
   }
 }
 
-/** The private key of a row's tunnel, whole and line by line: what no log may show. */
+/** The private key of a row's tunnel, whole and line by line, for the redaction of logs. */
 export function tunnelSecrets(deps: Deps, row: TunnelledRow): string[] {
   if (!row.ssh_tunnel) return [];
   try {
@@ -69,13 +69,13 @@ export function tunnelSecrets(deps: Deps, row: TunnelledRow): string[] {
 }
 
 /**
- * Notes the first key that the tunnel's server showed: from here on it is the only one. A row that is not stored yet,
- * or leads elsewhere by now, stays as it is.
- * @throws ConfigurationError `ssh_host_key_changed` when another one was noted meanwhile
+ * Stores the first key that the tunnel's server presented; from then on only this key is accepted. A row that is not
+ * stored yet, or whose tunnel now leads to a different server, does not change.
+ * @throws ConfigurationError `ssh_host_key_changed` when a different key was stored in the meantime
  */
 export async function pinHostKey(deps: Deps, row: TunnelledRow, fingerprint: string): Promise<void> {
   const { host, port } = row.ssh_tunnel as StoredTunnel;
-  const noted = sql<string | null>`${accountConnectors.ssh_tunnel} ->> 'host_key_fingerprint'`;
+  const stored = sql<string | null>`${accountConnectors.ssh_tunnel} ->> 'host_key_fingerprint'`;
   const same = and(
     eq(accountConnectors.id, row.id),
     sql`${accountConnectors.ssh_tunnel} @> ${JSON.stringify({ host, port })}::text::jsonb`,
@@ -84,8 +84,8 @@ export async function pinHostKey(deps: Deps, row: TunnelledRow, fingerprint: str
   await deps.db
     .update(accountConnectors)
     .set({ ssh_tunnel: sql`${accountConnectors.ssh_tunnel} || ${JSON.stringify(first)}::text::jsonb` })
-    .where(and(same, isNull(noted)));
-  const [now] = await deps.db.select({ fingerprint: noted }).from(accountConnectors).where(same);
+    .where(and(same, isNull(stored)));
+  const [now] = await deps.db.select({ fingerprint: stored }).from(accountConnectors).where(same);
   if (!now || now.fingerprint === fingerprint) return;
-  throw new ConfigurationError('ssh_host_key_changed', `The SSH server ${host}:${port} shows different host keys`);
+  throw new ConfigurationError('ssh_host_key_changed', `The SSH server ${host}:${port} presents different host keys. Check that the host is a single server`);
 }

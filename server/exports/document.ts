@@ -2,7 +2,7 @@ import type { Field, StreamSchema } from '../connectors/contract/connector.ts';
 import type { FieldOverride } from '../pipeline/overrides.ts';
 import { fieldName } from '../pipeline/transfer-plan.ts';
 
-/** What an export tells of a source: what its catalog holds, and what was asked for beside it. */
+/** An export of a source's catalog with the optional parts that the request includes. */
 export interface ExportDocument {
   exported_at: string;
   account_connector: { id: string; name: string; connector_name: string };
@@ -23,7 +23,7 @@ export interface ExportedStream {
   fields?: ExportedField[];
   /** Absent without `include_usage`. */
   usage?: StreamUsage;
-  /** Why there are no samples of the stream, where they were asked for. */
+  /** Set when samples were requested and the stream could not be read. */
   sample_error?: string;
 }
 
@@ -36,18 +36,18 @@ export interface ExportedField {
   is_cursor_candidate: boolean;
   description: string | null;
   override: FieldOverride | null;
-  /** Absent without `include_samples`, and for what users exclude. Masked as users say. */
+  /** Absent without `include_samples` and for excluded fields. Masked by the field's override. */
   samples?: string[];
 }
 
-/** What the connections of the account did with a stream in the last 30 days. */
+/** Usage of a stream by the account's connections in the last 30 days. */
 export interface StreamUsage {
   connections: number;
   rows_loaded: number;
   last_succeeded_at: string | null;
 }
 
-/** A stream in the words of the export. `schema` has the overrides of users applied. Pure. */
+/** Describes a stream for an export. `schema` has the overrides applied. Pure. */
 export function describeStream(
   schema: StreamSchema,
   about: { discovered_at: string; overrides: Record<string, FieldOverride>; include_fields: boolean },

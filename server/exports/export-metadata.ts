@@ -19,7 +19,7 @@ import { writeExport } from './tables.ts';
 import { readUsage } from './usage.ts';
 import { applyOverrides } from '../pipeline/overrides.ts';
 
-/** What a user asked for, as the task keeps it. */
+/** The request of an export, stored as the task's parameters. */
 export interface ExportRequest extends Record<string, unknown> {
   format: ExportFormat;
   stream_names: string[] | null;
@@ -29,7 +29,7 @@ export interface ExportRequest extends Record<string, unknown> {
   destination_id: string | null;
 }
 
-/** Writes the export to the object store and announces it, or why there is none. */
+/** Writes the export to the object store and emits its outcome. */
 export async function exportMetadata(deps: Deps, task: TaskRow): Promise<void> {
   const request = task.parameters as ExportRequest;
   const row = await connectorOf(deps, task.account_connector_id);
@@ -60,10 +60,10 @@ async function buildDocument(deps: Deps, row: AccountConnectorRow, request: Expo
     .from(catalogStreams)
     .where(and(eq(catalogStreams.account_connector_id, row.id), isNull(catalogStreams.removed_at)))
     .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
-  const chosen = found.filter((one) => isNamed(one, request.stream_names));
+  const selected = found.filter((one) => isNamed(one, request.stream_names));
   const usage = request.include_usage ? await readUsage(deps, row.id) : null;
   const streams = [];
-  for (const { definition, overrides, discovered_at, namespace, name } of chosen) {
+  for (const { definition, overrides, discovered_at, namespace, name } of selected) {
     const discovered = definition as unknown as StreamSchema;
     const { include_fields } = request;
     const schema = applyOverrides(discovered, overrides);
@@ -82,11 +82,11 @@ async function buildDocument(deps: Deps, row: AccountConnectorRow, request: Expo
 
 const UNUSED = { connections: 0, rows_loaded: 0, last_succeeded_at: null };
 
-/** By its name, or by namespace and name with a dot between them. Null: every stream. */
+/** Matches the name or `namespace.name`. Null matches every stream. */
 export const isNamed = (stream: { namespace: string | null; name: string }, names: string[] | null): boolean =>
   names === null || names.includes(stream.name) || names.includes(`${stream.namespace}.${stream.name}`);
 
-/** As OpenLineage names data sets: the scheme and where the server is; for what has no server, which source it is. */
+/** OpenLineage's convention for dataset namespaces: scheme and server, or the source's id when there is no server. */
 function datasetNamespace({ connector_name, parameters, id }: AccountConnectorRow): string {
   const { host, port } = parameters;
   return typeof host === 'string'
@@ -106,12 +106,12 @@ async function copyInto(
   return writeExport(deps, destination, input);
 }
 
-interface Ending {
+interface ExportTask {
   task: TaskRow;
   row: AccountConnectorRow | undefined;
 }
 
-async function finish(deps: Deps, { task, row, result }: Ending & { result: Record<string, unknown> }): Promise<void> {
+async function finish(deps: Deps, { task, row, result }: ExportTask & { result: Record<string, unknown> }): Promise<void> {
   const { url, expires_at } = signedExportUrl(deps, task.id);
   const { bytes, streams_count, table } = result;
   await deps.db.transaction(async (tx) => {
@@ -124,11 +124,11 @@ async function finish(deps: Deps, { task, row, result }: Ending & { result: Reco
   });
 }
 
-async function fail(deps: Deps, { task, row, error }: Ending & { error: unknown }): Promise<void> {
+async function fail(deps: Deps, { task, row, error }: ExportTask & { error: unknown }): Promise<void> {
   const known = error instanceof ConnectorError;
-  if (!known) deps.log.error({ err: error, task_id: task.id }, 'an export failed in an unforeseen way');
+  if (!known) deps.log.error({ err: error, task_id: task.id }, 'unexpected export error');
   const code = known ? error.code : 'internal_error';
-  const message = known ? error.message : 'The export failed';
+  const message = known ? error.message : 'The export failed because of an internal error. Try again';
   await deps.db.transaction(async (tx) => {
     await tx
       .update(tasks)
@@ -139,7 +139,7 @@ async function fail(deps: Deps, { task, row, error }: Ending & { error: unknown 
   });
 }
 
-/** Deletes the files whose links no longer hold. */
+/** Deletes the files of expired links. */
 export async function sweepExports(deps: Deps): Promise<void> {
   const expired = await deps.db
     .select({ id: tasks.id, object_key: sql<string>`${tasks.result} ->> 'object_key'` })

@@ -8,7 +8,7 @@ export const EXPORT_TYPES: Record<ExportFormat, { content_type: string; ending: 
   openlineage: { content_type: 'application/x-ndjson', ending: 'jsonl' },
 };
 
-/** The text of an export. `dataset_namespace` names the source in OpenLineage. Pure. */
+/** Formats an export. `dataset_namespace` identifies the source in OpenLineage. Pure. */
 export function formatExport(document: ExportDocument, format: ExportFormat, dataset_namespace: string): string {
   if (format === 'json') return `${JSON.stringify(document, null, 2)}\n`;
   if (format === 'csv') return table(csvRows(document));
@@ -20,7 +20,7 @@ export function formatExport(document: ExportDocument, format: ExportFormat, dat
 export type ExportValue = string | number | boolean | null | undefined;
 export type ExportRow = Record<string, ExportValue>;
 
-/** A line a field, or a line a stream where fields were not asked for. */
+/** One row per field, or one per stream when fields were not requested. */
 export function csvRows({ streams }: ExportDocument): ExportRow[] {
   return streams.flatMap((stream): ExportRow[] => {
     const about = {
@@ -57,7 +57,7 @@ export function csvRows({ streams }: ExportDocument): ExportRow[] {
   });
 }
 
-/** RFC 4180. The columns are those of all lines, since not every stream has samples. */
+/** RFC 4180. The columns are the union over all rows: not every stream has samples. */
 function table(rows: ExportRow[]): string {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
@@ -72,7 +72,7 @@ function cell(value: ExportValue): string {
 const PRODUCER = 'urn:data-pipelines';
 const FACETS = 'https://openlineage.io/spec/facets';
 
-/** A DatasetEvent of OpenLineage 2: static metadata, with no run behind it. */
+/** A DatasetEvent of OpenLineage 2: metadata that does not belong to a run. */
 function datasetEvent(document: ExportDocument, stream: ExportedStream, namespace: string) {
   const facet = (schema: string) => ({ _producer: PRODUCER, _schemaURL: `${FACETS}/${schema}` });
   return {

@@ -1,10 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Deps } from '../deps.ts';
 
-/** How long the file of an export can be fetched, and is kept. */
+/** Lifetime of an export's file and of the link to it. */
 export const EXPORT_HOURS = 24;
 
-/** Whoever has the link can fetch the file until `expires_at`, without a key. */
+/** Signs a download link. It needs no API key, so anyone with the link can fetch the file until `expires_at`. */
 export function signedExportUrl(deps: Deps, task_id: string): { url: string; expires_at: string } {
   const expires = Math.floor(deps.now().getTime() / 1000) + EXPORT_HOURS * 3600;
   const signature = sign(deps, task_id, String(expires));
@@ -14,7 +14,7 @@ export function signedExportUrl(deps: Deps, task_id: string): { url: string; exp
   };
 }
 
-/** Whether the parameters are those of a link of ours that still holds. */
+/** Whether the query carries a valid signature that has not expired. */
 export function isSignedExport(deps: Deps, task_id: string, query: URLSearchParams): boolean {
   const expires = query.get('expires') ?? '';
   if (!/^\d{1,12}$/.test(expires) || Number(expires) * 1000 <= deps.now().getTime()) return false;

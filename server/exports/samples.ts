@@ -11,8 +11,8 @@ const ROWS = 5;
 const CHARACTERS = 200;
 const STREAM_MS = 60_000;
 
-/** A stream that nobody has set up, for what a run would make of it. */
-const UNSET = {
+/** A stream with default settings: samples need no connection. */
+const DEFAULT_STREAM = {
   sync_mode: 'full_refresh',
   fields: [],
   filters: [],
@@ -22,8 +22,8 @@ const UNSET = {
 } as unknown as StreamRow;
 
 /**
- * Adds values of the first rows to the fields, as a run would load them: masked and without what users exclude. A
- * stream that cannot be read says why instead.
+ * Adds values of the first rows to the fields as a run would load them: masked, and without excluded fields. When the
+ * stream cannot be read, `sample_error` has the reason.
  */
 export async function addSamples(
   deps: Deps,
@@ -35,7 +35,7 @@ export async function addSamples(
     const samples = await withConnector(deps, row, STREAM_MS, async ({ connector, ctx }) => {
       const source = connector as AnySource;
       const schema = applyOverrides(discovered, overrides);
-      const stream = withCatalogChoices(UNSET, discovered, overrides);
+      const stream = withCatalogChoices(DEFAULT_STREAM, discovered, overrides);
       const plan = planTransfer({ source, schema, stream });
       const request = readRequest({ plan, schema, stream, state: null, window: null });
       const map = createMapper(plan, deps.secrets.maskKeys(row.account_id));

@@ -21,7 +21,7 @@ const TYPES: Record<string, LogicalType> = {
 };
 
 /**
- * Writes an export into a destination, over the one before it: one table a source. Answers with its name.
+ * Writes an export into a destination. Each source has one table, which a new export replaces. Returns its name.
  * @throws ConnectorError
  */
 export async function writeExport(
@@ -66,7 +66,7 @@ function targetOf(
     .slice(0, 40);
   return {
     schema: SCHEMA,
-    // Names of sources can differ in what a table's name cannot show.
+    // The id keeps apart sources whose names differ only in characters that a table name cannot have.
     table: `${slug}_${id.slice(-6)}`,
     columns: columns.map((column) => ({
       name: column,

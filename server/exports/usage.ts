@@ -5,7 +5,7 @@ import type { StreamUsage } from './document.ts';
 
 const DAYS = 30;
 
-/** What the connections of a source did with its streams lately, by namespace and name as JSON. */
+/** Recent usage of a source's streams, keyed by JSON of namespace and name. */
 export async function readUsage(deps: Deps, source_id: string): Promise<Map<string, StreamUsage>> {
   const since = new Date(deps.now().getTime() - DAYS * 86_400_000).toISOString();
   const rows = await deps.db

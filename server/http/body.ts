@@ -6,32 +6,32 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * The JSON of a request; undefined when there is no body.
- * @throws ApiError 413; RequestShapeError for what is no JSON.
+ * Reads a request's JSON; undefined without a body.
+ * @throws ApiError 413; RequestShapeError for invalid JSON.
  */
 export async function readJson(request: Request): Promise<unknown> {
   const bytes = await readBytes(request);
   if (bytes.byteLength === 0) return undefined;
   const type = request.headers.get('content-type');
   if (type !== null && !JSON_TYPE.test(type)) {
-    throw refuse(['header', 'content-type'], 'value_error', 'Content-Type should be application/json');
+    throw invalid(['header', 'content-type'], 'value_error', 'Content-Type must be application/json');
   }
   let text: string;
   try {
     text = strictUtf8.decode(bytes);
   } catch {
-    throw refuse(['body', 0], 'json_invalid', 'The body is not valid UTF-8');
+    throw invalid(['body', 0], 'json_invalid', 'The body is not valid UTF-8');
   }
   try {
     return JSON.parse(text);
   } catch {
-    throw refuse(['body', errorOffset(text)], 'json_invalid', 'JSON decode error');
+    throw invalid(['body', errorOffset(text)], 'json_invalid', 'The body is not valid JSON');
   }
 }
 
 /**
- * The whole body, 1 MiB at most unless told otherwise: refused unread by its announced length, and while reading when
- * none is announced.
+ * Reads the whole body, by default up to 1 MiB. A larger Content-Length is rejected before reading, a body without one
+ * while reading.
  * @throws ApiError 413 `body_too_large`.
  */
 export async function readBytes(request: Request, limit = MAX_BODY_BYTES): Promise<Uint8Array<ArrayBuffer>> {
@@ -53,9 +53,9 @@ export async function readBytes(request: Request, limit = MAX_BODY_BYTES): Promi
 const tooLarge = (limit: number) =>
   new ApiError(413, 'body_too_large', `The request body is larger than ${limit} bytes`, { limit_bytes: limit });
 
-const refuse = (loc: (string | number)[], type: string, msg: string) => new RequestShapeError([{ loc, msg, type }]);
+const invalid = (loc: (string | number)[], type: string, msg: string) => new RequestShapeError([{ loc, msg, type }]);
 
-/** JSON.parse does not say where. */
+/** JSON.parse reports no position. */
 function errorOffset(text: string): number {
   const errors: ParseError[] = [];
   parse(text, errors, { disallowComments: true });

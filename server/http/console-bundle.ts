@@ -10,7 +10,7 @@ const CONSOLE = join(ROOT, 'client/console');
 const MANIFEST = 'manifest.json';
 const QUALITY = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
 
-/** A file of the console in the forms in which browsers take it. */
+/** A file of the console in each encoding that browsers accept. */
 export interface Asset {
   type: string;
   plain: Uint8Array<ArrayBuffer>;
@@ -19,34 +19,34 @@ export interface Asset {
 }
 
 export interface ConsoleBundle {
-  /** By name; the name has a hash of the content. */
+  /** Keyed by name, which contains a hash of the content. */
   assets: Map<string, Asset>;
-  /** Names of what every page starts with. */
+  /** Names of the assets that every page loads first. */
   entry: { script: string; style: string; scheme: string };
 }
 
 type Manifest = ConsoleBundle['entry'] & { types: Record<string, string> };
 
 /**
- * The console, bundled: from `DATA_DIR/console/<fingerprint>` where this very state of its sources was bundled before,
- * else made now (about a second) and kept there. A folder that cannot be written costs that second at each start.
+ * Loads the bundled console from `DATA_DIR/console/<fingerprint>`. When its sources changed, bundles it (about a second)
+ * and stores it there. If the folder cannot be written, every start takes that second.
  */
 export async function loadConsole({ config, log }: Deps): Promise<ConsoleBundle> {
   const folder = join(config.DATA_DIR, 'console', fingerprint());
-  const kept = readKept(folder);
-  if (kept) return kept;
+  const stored = readStored(folder);
+  if (stored) return stored;
   const start = performance.now();
-  const bundle = await makeConsole();
-  log.debug({ ms: Math.round(performance.now() - start) }, 'the console was bundled');
+  const bundle = await bundleConsole();
+  log.debug({ ms: Math.round(performance.now() - start) }, 'console bundled');
   try {
-    keep(bundle, folder);
+    store(bundle, folder);
   } catch (error) {
-    log.warn({ err: error }, 'the bundled console cannot be kept in DATA_DIR');
+    log.warn({ err: error }, 'cannot store the bundled console in DATA_DIR');
   }
   return bundle;
 }
 
-/** Of the sources, of what is installed, of the bundler itself and of how it is told here. */
+/** Covers the sources, the installed packages, the bundler and its options in this file. */
 function fingerprint(): string {
   const hash = createHash('sha256').update(Bun.version);
   const files = readdirSync(join(ROOT, 'client'), { recursive: true, encoding: 'utf8' });
@@ -57,7 +57,7 @@ function fingerprint(): string {
   return hash.digest('hex').slice(0, 16);
 }
 
-async function makeConsole(): Promise<ConsoleBundle> {
+async function bundleConsole(): Promise<ConsoleBundle> {
   const { outputs } = await Bun.build({
     entrypoints: [join(CONSOLE, 'main.tsx'), join(CONSOLE, 'color-scheme.ts')],
     target: 'browser',
@@ -65,15 +65,15 @@ async function makeConsole(): Promise<ConsoleBundle> {
     minify: true,
     naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
     publicPath: '/assets/',
-    // Written so because config.ts alone may name the environment, even where only React's is meant.
+    // Joined because only config.ts may name the environment variable object, and this one is React's.
     define: { [['process', 'env', 'NODE_ENV'].join('.')]: '"production"' },
   });
-  const made = await Promise.all(outputs.map(async (output) => [nameOf(output.path), await assetOf(output)] as const));
-  const assets = new Map(made.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  const built = await Promise.all(outputs.map(async (output) => [nameOf(output.path), await assetOf(output)] as const));
+  const assets = new Map(built.toSorted(([a], [b]) => (a < b ? -1 : 1)));
   const named = (form: RegExp, kind: (typeof outputs)[number]['kind']) => {
-    // By its kind: chunks can have the name of the file that leads to them.
+    // The kind matters: chunks can have the same name as the file that imports them.
     const found = outputs.find((output) => output.kind === kind && form.test(nameOf(output.path)));
-    if (found === undefined) throw new Error(`The console was bundled without ${form.source}`);
+    if (found === undefined) throw new Error(`The console bundle has no file that matches ${form.source}`);
     return nameOf(found.path);
   };
   const entry = {
@@ -95,7 +95,7 @@ async function assetOf(output: Blob): Promise<Asset> {
   return { type: output.type, plain, br: new Uint8Array(br), gzip: new Uint8Array(zipped) };
 }
 
-function readKept(folder: string): ConsoleBundle | null {
+function readStored(folder: string): ConsoleBundle | null {
   try {
     const { types, ...entry } = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
     const read = (name: string) => new Uint8Array(readFileSync(join(folder, name)));
@@ -109,8 +109,8 @@ function readKept(folder: string): ConsoleBundle | null {
   }
 }
 
-/** Whole or not at all: another process may read, or make the same, at the same time. */
-function keep({ assets, entry }: ConsoleBundle, folder: string): void {
+/** Writes to a draft folder and renames it: other processes may read or store the same bundle at the same time. */
+function store({ assets, entry }: ConsoleBundle, folder: string): void {
   const parent = join(folder, '..');
   const draft = `${folder}.${crypto.randomUUID()}`;
   mkdirSync(draft, { recursive: true });
@@ -121,13 +121,13 @@ function keep({ assets, entry }: ConsoleBundle, folder: string): void {
   }
   const types = Object.fromEntries([...assets].map(([name, { type }]) => [name, type]));
   writeFileSync(join(draft, MANIFEST), JSON.stringify({ ...entry, types } satisfies Manifest));
-  const former = readdirSync(parent).filter((name) => join(parent, name) !== draft && !name.includes('.'));
+  const outdated = readdirSync(parent).filter((name) => join(parent, name) !== draft && !name.includes('.'));
   try {
     renameSync(draft, folder);
   } catch {
     rmSync(draft, { recursive: true, force: true });
   }
-  for (const name of former.filter((one) => join(parent, one) !== folder)) {
+  for (const name of outdated.filter((one) => join(parent, one) !== folder)) {
     rmSync(join(parent, name), { recursive: true, force: true });
   }
 }

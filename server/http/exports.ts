@@ -6,7 +6,7 @@ import { isSignedExport } from '../exports/link.ts';
 import { notFound } from '../platform/errors.ts';
 import type { Handler } from './edge.ts';
 
-/** GET of a metadata export by the link that its event carries; the signature stands for a key. */
+/** Downloads a metadata export. The signature of the link replaces the API key. */
 export const exportFile =
   (deps: Deps): Handler =>
   async ({ request, params: [id = ''] }) => {

@@ -1,7 +1,7 @@
 import type { ZodOpenApiResponseObject } from 'zod-openapi';
 import { ErrorSchema, HTTPValidationError, StructuredErrorSchema } from './error-schemas.ts';
 import { acceptsIdempotencyKey, type ServedProcedure } from './rest.ts';
-import { schemaOfAnswer } from '../api/trusted-output.ts';
+import { outputSchema } from '../api/trusted-output.ts';
 
 type HeaderDocs = Record<
   string,
@@ -64,7 +64,7 @@ function success({ procedure, endpoint }: ServedProcedure): ZodOpenApiResponseOb
   };
   if (endpoint.status === 204) return { description, headers };
   if (endpoint.produces === null) {
-    const schema = schemaOfAnswer(procedure._def.output);
+    const schema = outputSchema(procedure._def.output);
     return { description, headers, content: { 'application/json': { schema } } };
   }
   const content = Object.entries(endpoint.produces).map(([type, text]) => [

@@ -204,7 +204,7 @@ describe('ssh_tunnel of a source or destination', () => {
     expect(tunnelAfter(ofAccount, null, stored)).toBeNull();
     expect(() => tunnelAfter(ofAccount, { host: 'h', username: 'u' }, null)).toThrow('encrypted_private_key');
     const foreign = (await call('POST', GENERATE)).body.public_key;
-    expect(() => tunnelAfter(ofAccount, { public_key: foreign }, stored)).toThrow('does not belong');
+    expect(() => tunnelAfter(ofAccount, { public_key: foreign }, stored)).toThrow('does not match');
   });
 
   test('is shown without its private key', async () => {

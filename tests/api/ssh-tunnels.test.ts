@@ -112,7 +112,7 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     const { body } = await create('destination', nobody, await tunnel());
     expect(body).toMatchObject({ status: 'broken', status_reason: 'connection_refused' });
     expect(body.last_test.checks).toMatchObject([
-      { title: 'SSH tunnel', status: 'passed', message: `Logged in at ${sshd.host}:${sshd.port}` },
+      { title: 'SSH tunnel', status: 'passed', message: `Logged in to ${sshd.host}:${sshd.port}` },
       { title: 'Connection', status: 'failed' },
     ]);
     expect(body.ssh_tunnel.host_key_fingerprint).toBe(sshd.fingerprint);

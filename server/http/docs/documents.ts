@@ -41,7 +41,6 @@ const FILES: [file: string, url: string, section: Section][] = [
   ['server/connectors/kits/sql/README.md', '/docs/kits/sql', 'Inside the service'],
   ['server/connectors/kits/rest/README.md', '/docs/kits/rest', 'Inside the service'],
   ['server/connectors/kits/files/README.md', '/docs/kits/files', 'Inside the service'],
-  ['server/connectors/kits/files/README.md', '/docs/files-kit', 'Inside the service'],
   ['client/console/README.md', '/docs/console', 'Inside the service'],
 ];
 

@@ -40,7 +40,7 @@ function hostKeysAfter(
   { host_key_fingerprint, error }: Pick<TestResult, 'host_key_fingerprint' | 'error'>,
 ): Pick<TestOutcome, 'ssh_tunnel'> {
   const { refused_host_key_fingerprint: before = null, ...tunnel } = (ssh_tunnel ?? {}) as StoredTunnel;
-  const refused_host_key_fingerprint = error instanceof HostKeyChangedError ? error.shown : null;
+  const refused_host_key_fingerprint = error instanceof HostKeyChangedError ? error.presented : null;
   if (host_key_fingerprint === null && refused_host_key_fingerprint === before) return {};
   const first = host_key_fingerprint !== null && { host_key_fingerprint };
   return { ssh_tunnel: { ...tunnel, ...first, ...(refused_host_key_fingerprint && { refused_host_key_fingerprint }) } };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
-import { exactAnswer } from '../../api/trusted-output.ts';
+import { trustedOutput } from '../../api/trusted-output.ts';
 import { act, read, router, write } from '../../api/procedure.ts';
 import { rpcInput } from '../../api/rpc-input.ts';
 import { UsageRange } from '../../api/usage-range.ts';
@@ -30,11 +30,11 @@ export const connectionsRouter = router({
         query: ConnectionQuery,
       }),
     )
-    .output(exactAnswer(z.array(ConnectionSchema)))
+    .output(trustedOutput(z.array(ConnectionSchema)))
     .query(({ ctx, input }) => listConnections(ctx, input)),
   summaries: read
     .input(rpcInput(z.strictObject({})))
-    .output(exactAnswer(z.array(ConnectionSummary)))
+    .output(trustedOutput(z.array(ConnectionSummary)))
     .query(({ ctx }) => listSummaries(ctx)),
   create: act('connections.create')
     .concat(
@@ -53,7 +53,7 @@ export const connectionsRouter = router({
     .concat(
       rest('GET', '/connections/{connection_id}', { operation_id: 'get_connection', summary: 'Get a connection' }),
     )
-    .output(exactAnswer(ConnectionSchema))
+    .output(trustedOutput(ConnectionSchema))
     .query(({ ctx, input }) => getConnection(ctx, input)),
   update: write('connections.update')
     .concat(

@@ -39,7 +39,10 @@ export function recordingFetch(recorder: Recorder, signal: AbortSignal, rules: E
 }
 
 /** Passes the body through. At its end, or when the reader cancels, reports its size and first 64 KiB. */
-function watchBody(response: Response, report: (received: { body: string | null; body_bytes: number }) => void): Response {
+function watchBody(
+  response: Response,
+  report: (received: { body: string | null; body_bytes: number }) => void,
+): Response {
   if (!response.body) {
     report({ body: null, body_bytes: 0 });
     return response;

@@ -11,9 +11,13 @@ export async function requireReadyConnectors(db: Db, ids: string[]): Promise<voi
     .where(and(inArray(accountConnectors.id, ids), ne(accountConnectors.status, 'active')))
     .limit(1);
   if (!unready) return;
-  throw badRequest('account_connector_not_ready', `The ${unready.connector_type} "${unready.name}" is not ready. Fix its settings and test it again`, {
-    account_connector_id: unready.id,
-    status: unready.status,
-    status_message: unready.status_message,
-  });
+  throw badRequest(
+    'account_connector_not_ready',
+    `The ${unready.connector_type} "${unready.name}" is not ready. Fix its settings and test it again`,
+    {
+      account_connector_id: unready.id,
+      status: unready.status,
+      status_message: unready.status_message,
+    },
+  );
 }

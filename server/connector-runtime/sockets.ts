@@ -112,5 +112,8 @@ function reachError(
   const server = `The SSH server ${attempt.host}:${attempt.port}`;
   if (error.code === 'ETIMEDOUT') return new TimeoutError('ssh_timeout', `${server} did not answer in time`);
   const ErrorClass = attempt.target.phase === 'run' && error.code !== 'ENOTFOUND' ? RetryableError : ConfigurationError;
-  return new ErrorClass('ssh_unreachable', `${server} cannot be reached (${error.message}). Check the host, the port and its firewall`);
+  return new ErrorClass(
+    'ssh_unreachable',
+    `${server} cannot be reached (${error.message}). Check the host, the port and its firewall`,
+  );
 }

@@ -202,7 +202,10 @@ function loginError(
     );
   }
   if (error.level === 'client-authentication') {
-    return new AuthenticationError('ssh_login_refused', `The SSH server ${server} rejected the login. Check the username and authorize the public key on the server`);
+    return new AuthenticationError(
+      'ssh_login_refused',
+      `The SSH server ${server} rejected the login. Check the username and authorize the public key on the server`,
+    );
   }
   if (error.level === 'client-timeout') {
     return new TimeoutError('ssh_timeout', `The SSH server ${server} did not answer in time`);
@@ -210,7 +213,10 @@ function loginError(
   if (error.level === 'handshake' && /no matching/i.test(error.message)) {
     return new ConfigurationError('ssh_not_compatible', `${server}: ${error.message}`);
   }
-  return new RetryableError('ssh_connection_lost', `The connection to the SSH server ${server} was lost: ${error.message}`);
+  return new RetryableError(
+    'ssh_connection_lost',
+    `The connection to the SSH server ${server} was lost: ${error.message}`,
+  );
 }
 
 function forwardError(
@@ -218,7 +224,10 @@ function forwardError(
   { route, phase }: { route: string; phase: TunnelOptions['phase'] },
 ): Error {
   if (error.reason === PROHIBITED) {
-    return new ConfigurationError('ssh_forward_refused', `Port forwarding to ${route} is not permitted. Allow TCP forwarding on the server`);
+    return new ConfigurationError(
+      'ssh_forward_refused',
+      `Port forwarding to ${route} is not permitted. Allow TCP forwarding on the server`,
+    );
   }
   if (error.reason === CONNECT_FAILED) {
     const ErrorClass = phase === 'run' ? RetryableError : ConfigurationError;

@@ -87,5 +87,8 @@ export async function pinHostKey(deps: Deps, row: TunnelledRow, fingerprint: str
     .where(and(same, isNull(stored)));
   const [now] = await deps.db.select({ fingerprint: stored }).from(accountConnectors).where(same);
   if (!now || now.fingerprint === fingerprint) return;
-  throw new ConfigurationError('ssh_host_key_changed', `The SSH server ${host}:${port} presents different host keys. Check that the host is a single server`);
+  throw new ConfigurationError(
+    'ssh_host_key_changed',
+    `The SSH server ${host}:${port} presents different host keys. Check that the host is a single server`,
+  );
 }

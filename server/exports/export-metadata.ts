@@ -111,7 +111,10 @@ interface ExportTask {
   row: AccountConnectorRow | undefined;
 }
 
-async function finish(deps: Deps, { task, row, result }: ExportTask & { result: Record<string, unknown> }): Promise<void> {
+async function finish(
+  deps: Deps,
+  { task, row, result }: ExportTask & { result: Record<string, unknown> },
+): Promise<void> {
   const { url, expires_at } = signedExportUrl(deps, task.id);
   const { bytes, streams_count, table } = result;
   await deps.db.transaction(async (tx) => {

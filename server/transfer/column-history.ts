@@ -34,10 +34,10 @@ export function warnAboutNewColumns(attempt: Attempt, schema: StreamSchema, plan
   if (added.length === 0) return;
   const follows = givesChanges(schema, stream);
   const updated = follows ? 'they change at the source' : 'their cursor changes';
+  const otherwise = stream.destination_sync_mode === 'append' ? APPENDED : MERGED;
   attempt.warn(
     'columns_added',
-    `New columns in ${name}: ${added.join(', ')}. Rows loaded earlier have no value in them until ${updated} or ` +
-      `${follows ? RESET : stream.destination_sync_mode === 'append' ? APPENDED : MERGED}`,
+    `New columns in ${name}: ${added.join(', ')}. Rows loaded earlier have no value in them until ${updated} or ${follows ? RESET : otherwise}`,
   );
 }
 

@@ -36,7 +36,7 @@ describe('sources create', () => {
     session.type('\u007f\u007f\u007fx\r');
     await session.sees('is not a number');
     session.type('\u007f77\r');
-    for (const label of ['Streams', 'Rows of a batch', 'Bytes of padding', 'Has a primary key', 'Has a cursor']) {
+    for (const label of ['Streams', 'Rows per batch', 'Padding per row (bytes)', 'Has a primary key', 'Has a cursor']) {
       await session.sees(label);
       session.type('\r');
     }

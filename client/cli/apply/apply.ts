@@ -37,7 +37,7 @@ export async function apply(cli: Cli, flags: Applying): Promise<void> {
     if (flags.dryRun) throw new CommandError('failed', 'No changes applied (--dry-run)');
     if (flags.json && !flags.yes) throw new UsageError('--json does not prompt: add --yes or --dry-run');
     await requireConfirmation(cli, { yes: flags.yes, message: 'Apply these changes?' });
-    await applyAll(cli, { results, print, apply: (step) => applyStep(api, step, current) });
+    await applyAll(cli, { results, print, applyStep: (step) => applyStep(api, step, current) });
   } finally {
     if (flags.json) cli.print(JSON.stringify(documentOf(results, { current, unchanged, flags }), null, 2));
   }
@@ -61,11 +61,19 @@ function printPlan(cli: Cli, { steps, unchanged, file, print }: PlanSummary): vo
 
 async function applyAll(
   cli: Cli,
-  { results, print, apply }: { results: StepResult[]; print(text: string): void; apply(step: Step): Promise<void> },
+  {
+    results,
+    print,
+    applyStep,
+  }: {
+    results: StepResult[];
+    print(text: string): void;
+    applyStep(step: Step): Promise<void>;
+  },
 ): Promise<void> {
   for (const [done, one] of results.entries()) {
     try {
-      await apply(one.step);
+      await applyStep(one.step);
       one.status = 'done';
     } catch (error) {
       Object.assign(one, { status: 'failed', error });

@@ -6,12 +6,12 @@ import { requireRoom } from '../../billing/limits.ts';
 import type { CountedLimit } from '../../pipeline/billing-plans.ts';
 import { utcDay } from '../../platform/utc-days.ts';
 
-/** The caller's account with its plan, for the checks of billing/limits.ts. Read it once per request. */
+/** The caller's account with its billing plan, for the limit checks. Read it once per request. */
 export const accountPlan = (ctx: Ctx): Promise<AccountPlan> =>
   readAccountPlan(ctx.db, ctx.principal.account_id, { now: ctx.deps.now() });
 
 /**
- * Before one more of what `limit` counts is created or enabled. `range` is the one of the create operations.
+ * Checks `limit` before one more object is created or enabled. `range` is that of the create operations.
  * @throws ApiError 402, see `requireRoom`; 400 for the range.
  */
 export async function checkLimit(

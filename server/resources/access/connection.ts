@@ -16,7 +16,7 @@ export async function findConnection(ctx: Ctx, id: string): Promise<ConnectionRo
   return row;
 }
 
-/** The same, locked until the transaction ends, so that it does not change and no run of it starts. */
+/** The caller's connection, locked until the transaction ends, so that it does not change and no run of it starts. */
 export async function lockConnection(ctx: Ctx, id: string): Promise<ConnectionRow> {
   const [row] = isId(id) ? await ctx.db.select().from(connections).where(owned(ctx, id)).for('update') : [];
   if (!row) throw notFound('Connection');

@@ -1,7 +1,7 @@
 import { orderDiscovery } from '../../catalog/request-discovery.ts';
 import type { Ctx } from '../../api/procedure.ts';
 
-/** Orders the discovery of a source for the caller, in his transaction; answers with the id of the task. */
+/** Requests the discovery of a source within the caller's transaction. Returns the task's id. */
 export const discoverCatalogTask = (
   ctx: Ctx,
   target: { account_connector_id: string; connection_id: string | null },

@@ -4,9 +4,9 @@ import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 
 /**
- * Does what may take an administrator away, one transaction of the account at a time; before any other lock, so that
- * two of them wait for each other in one order. An account that had none needs none.
- * @throws ApiError 400 `last_administrator`, which undoes the work, when it leaves no active user with the role.
+ * Runs work that may remove an administrator, one transaction per account at a time. Call it before taking other locks:
+ * a different order would deadlock. An account without administrators is not checked.
+ * @throws ApiError 400 `last_administrator`, which rolls back the work, when no active user with the role remains.
  */
 export async function keepingAnAdministrator<Result>(ctx: Ctx, work: () => Promise<Result>): Promise<Result> {
   // Not `for update`: that would wait for every insert that refers to the account.

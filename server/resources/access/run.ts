@@ -8,7 +8,7 @@ export interface RunKey {
   connection_run_id: string;
   /** When given, the run must be one of this connection. */
   connection_id?: string;
-  /** Looks beyond the caller's account, which needs a permission of its own. */
+  /** Searches all accounts; needs the permission `cross_account.read`. */
   cross_account?: boolean;
 }
 

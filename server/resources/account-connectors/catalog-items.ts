@@ -6,7 +6,7 @@ import { fieldName } from '../../pipeline/transfer-plan.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import type { AccountConnectorCatalogItemSchema, CatalogField } from './catalog-schema.ts';
 
-/** The streams of a source, those that are gone too, by namespace and name. */
+/** The streams of a source, removed ones included, ordered by namespace and name. */
 export const readCatalogRows = (ctx: Ctx, account_connector_id: string): Promise<CatalogStreamRow[]> =>
   ctx.db
     .select()
@@ -16,7 +16,7 @@ export const readCatalogRows = (ctx: Ctx, account_connector_id: string): Promise
 
 export const schemaOf = (row: CatalogStreamRow): StreamSchema => row.definition as unknown as StreamSchema;
 
-/** A stream as the catalog shows it: what was discovered, and beside it what users say of it. */
+/** A stream in the catalog: the discovered definition and the users' overrides. */
 export function presentItem(row: CatalogStreamRow): AccountConnectorCatalogItemSchema {
   const { fields, ...stream } = schemaOf(row);
   return {

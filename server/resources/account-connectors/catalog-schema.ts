@@ -6,7 +6,7 @@ const fieldPath = () => z.array(text(1, 255)).min(1).max(20);
 const Masking = z.enum(['none', 'hash_sha256', 'hash_sha256_salted', 'redact', 'encrypt']);
 const SyncMode = z.enum(['full_refresh', 'incremental']);
 
-/** Override keys as answers show them: null says nothing. */
+/** Override keys in responses; null means not overridden. */
 const CatalogFieldOverride = z
   .object({
     type: z.enum(LOGICAL_TYPES).nullable(),

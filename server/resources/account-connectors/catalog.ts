@@ -16,8 +16,8 @@ import { emitAccountConnectorEvent } from './events.ts';
 import { findAccountConnector } from './query.ts';
 
 /**
- * Stores overrides for fields of a source, which all its connections use from their next run on. Returns the whole
- * catalog, by namespace and name.
+ * Stores overrides for fields of a source; all its connections use them from their next run on. Returns the whole
+ * catalog, ordered by namespace and name.
  * @throws ApiError 400 `catalog_not_ready`, `unknown_stream`, `ambiguous_stream`, `unknown_field`, and those of
  * checkOverrides and refuseExcludedKeys.
  */
@@ -46,7 +46,7 @@ export async function updateAccountConnectorCatalog(
   return after.map(presentItem);
 }
 
-/** The overrides of every stream that the request touches, by its id. */
+/** The resulting overrides of each stream in the request, keyed by stream id. */
 function overridesAfter(rows: CatalogStreamRow[], input: UpdateAccountConnectorCatalogRequest): Map<string, Overrides> {
   const replaces = input.mode === 'replace';
   const overrides = new Map<string, Overrides>(replaces ? rows.map(({ id }) => [id, {}]) : []);

@@ -12,8 +12,8 @@ export const ComparedParameters = z.strictObject({
 });
 
 /**
- * Names of the parameters that an update with these values would change, secrets included: clients that keep pipelines
- * in files cannot see those, and must not remember them. Only for who may make the update.
+ * Names of the parameters, secrets included, that an update with these values would change. Clients that keep pipelines
+ * in files cannot read secrets and must not store them. Needs the permission to update.
  * @throws ApiError 404, 403; 400 for values that the update would refuse.
  */
 export async function differingParameters(ctx: Ctx, input: z.infer<typeof ComparedParameters>): Promise<string[]> {

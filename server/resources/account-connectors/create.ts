@@ -14,8 +14,8 @@ import { testRow } from './test-outcome.ts';
 import { tunnelAfter } from './tunnel.ts';
 
 /**
- * Creates a source or destination and tests it, unless `test_connection` is false. One that fails its test is created
- * too, so that the user can fix it. Streams of a working source are discovered in the background.
+ * Creates a source or destination and tests it, unless `test_connection` is false. It is created even if the
+ * test fails, so that the user can fix it. Streams of a working source are discovered in the background.
  */
 export async function createAccountConnector(
   ctx: Ctx,

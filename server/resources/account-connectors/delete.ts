@@ -21,7 +21,7 @@ export async function deleteAccountConnector(ctx: Ctx, input: { account_connecto
     .update(accountConnectors)
     .set({
       deleted_at: ctx.deps.now().toISOString(),
-      // What it keeps for readers of its log is still to be released, after which the secrets go, too.
+      // Releasing a CDC consumer still needs the secrets; they are deleted afterwards.
       ...(!reader && { secrets: null, ssh_tunnel: null }),
     })
     .where(eq(accountConnectors.id, row.id));

@@ -8,7 +8,7 @@ import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts
 import { instant } from '../../api/wire-types.ts';
 import { findAccountConnector } from './query.ts';
 
-/** The last discovery of a source, and what is known of its streams by now. */
+/** The last discovery of a source and the streams known since. */
 export const Discovery = z.object({
   catalog_status: z.enum(['never', 'pending', 'ready', 'failed']),
   catalog_refreshed_at: instant().nullable(),

@@ -28,7 +28,7 @@ export async function emitAccountConnectorEvent(
   });
 }
 
-/** Emits the change of status, if there is one. */
+/** Emits an event when the status changed. */
 export async function emitTransition(
   ctx: Ctx,
   before: AccountConnectorRow['status'] | null,

@@ -40,7 +40,7 @@ export const ExportSourceMetadataRequest = z
 export type ExportSourceMetadataRequest = z.infer<typeof ExportSourceMetadataRequest>;
 
 /**
- * Starts an export in the background. Returns the id of the task, which ends with an event that has the link.
+ * Starts an export in the background. Returns the task's id. When it finishes, an event reports the link.
  * @throws ApiError 400 `not_a_source`, `export_not_supported`, `account_connector_not_ready`, `invalid_reference`,
  * `destination_not_writable`, `unknown_stream`; 402 `feature_not_in_plan`.
  */
@@ -106,7 +106,7 @@ async function refuseDestination(ctx: Ctx, id: string): Promise<void> {
   });
 }
 
-/** Where there is no catalog yet, the task finds out. */
+/** Without a catalog, the task itself reports unknown streams. */
 async function refuseUnknownStreams(ctx: Ctx, row: AccountConnectorRow, names: string[]): Promise<void> {
   const known = await ctx.db
     .select({ namespace: catalogStreams.namespace, name: catalogStreams.name })

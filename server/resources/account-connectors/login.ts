@@ -11,8 +11,8 @@ import { findAccountConnector } from './query.ts';
 import { testRow } from './test-outcome.ts';
 
 /**
- * Signs in to the other side with the stored credentials: the connector's real check. Answers with the state that
- * follows, `active`.
+ * Signs in to the remote system with the stored credentials by running the connector's check. Returns the new status,
+ * `active`.
  * @throws ApiError 400 `login_not_supported`, `missing_parameter`, `upstream_error` with `upstream_code`.
  */
 export async function login(ctx: Ctx, input: { account_connector_id: string }): Promise<string> {
@@ -33,7 +33,7 @@ export async function login(ctx: Ctx, input: { account_connector_id: string }): 
         ),
       )
       .returning();
-    // Changed meanwhile: what was found out is about settings that are no longer there.
+    // The row changed in the meantime: the result is about outdated settings.
     if (!changed) return;
     await emitTransition(inside, row.status, changed);
     const undiscovered = changed.catalog_status === 'never' || changed.catalog_status === 'failed';

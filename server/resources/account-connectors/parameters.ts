@@ -15,7 +15,7 @@ export interface CheckedParameters {
   lacks_credentials: boolean;
 }
 
-/** Lays `given` over the parameters in force: the mask keeps a secret, null goes back to the default. */
+/** Merges `given` into the current parameters: the mask keeps a secret, null restores the default. */
 export function overlayParameters(
   connector: AnyConnector,
   given: Record<string, unknown>,
@@ -32,7 +32,7 @@ export function overlayParameters(
 }
 
 /**
- * Lays `given` over the parameters in force and checks the whole.
+ * Merges `given` into the current parameters and validates the result.
  * @throws ApiError 400 `missing_parameter`, `invalid_parameter` or a connector's own code, with `field` and `parameter`.
  */
 export function checkParameters(
@@ -54,7 +54,7 @@ export function checkParameters(
   });
 }
 
-/** Whether a change makes a new test necessary: where it goes, or as whom. */
+/** Whether a change needs a new test: it affects the address or the credentials. */
 export function sensitiveChange(
   connector: AnyConnector,
   before: Record<string, unknown>,
@@ -66,8 +66,8 @@ export function sensitiveChange(
 }
 
 /**
- * Parts the parameters into the columns of a row: the secret ones sealed for that row alone, with the mask in their
- * place, so that reading a row for an answer opens nothing.
+ * Splits parameters into a row's columns. Secrets are encrypted for that row and replaced by the mask, so that
+ * responses need no decryption.
  */
 export function sealParameters(
   deps: Deps,

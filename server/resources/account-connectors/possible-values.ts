@@ -29,7 +29,7 @@ const answers = new AnswerCache<Values>();
  * The values that a parameter can have, by value with their labels, sorted by label and at most 5,000. They are listed
  * by the remote system and cached for 60 s, or until the settings change.
  * @throws ApiError 400 `parameter_not_dynamic`, `missing_dependency`, `upstream_auth_failed`, `upstream_timeout`,
- * `upstream_error`; 404 for what the request names.
+ * `upstream_error`; 404 for unknown references.
  */
 export async function dynamicPossibleValues(ctx: Ctx, question: Question): Promise<Values> {
   const { account_connector_id, parameter_name, connection_id, stream_id } = question;

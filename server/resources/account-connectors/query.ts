@@ -17,7 +17,7 @@ import { ConnectorType, isId, PageQuery } from '../../api/wire-types.ts';
 import type { AccountConnectorSchema } from './schema.ts';
 import { presentTunnel } from './tunnel.ts';
 
-// By one side only: where one warehouse takes all, a look at both reads every connection for every connector.
+// Compares one side only: with a single warehouse, an `or` would read every connection for each connector.
 const uses = sql<number>`case when ${accountConnectors.connector_type} = 'source'
   then (select count(*)::int from ${connections} c
     where c.deleted_at is null and c.source_id = ${accountConnectors.id})
@@ -49,7 +49,7 @@ export const AccountConnectorQuery = PageQuery.extend({
 });
 type AccountConnectorQuery = z.infer<typeof AccountConnectorQuery>;
 
-/** The account's sources and destinations, newest first; the header `X-Total-Count` says how many the filters let through. */
+/** The account's sources and destinations, newest first. `X-Total-Count` has the number of matches. */
 export async function listAccountConnectors(
   ctx: Ctx,
   { connector_type, connector_name, limit, offset }: AccountConnectorQuery,
@@ -59,7 +59,7 @@ export async function listAccountConnectors(
     connector_type && eq(accountConnectors.connector_type, connector_type),
     connector_name === undefined ? undefined : eq(accountConnectors.connector_name, connector_name),
   );
-  // The page is cut first: what is counted for each one would be counted for those that are left out, too.
+  // Limit before counting: otherwise the counts are computed for skipped rows, too.
   const ids = ctx.db
     .select({ id: accountConnectors.id })
     .from(accountConnectors)
@@ -79,7 +79,7 @@ export async function listAccountConnectors(
 
 const NEWEST = [desc(accountConnectors.created_at), desc(accountConnectors.id)];
 
-/** @throws ApiError 404, also when `connector_type` is the other one. */
+/** @throws ApiError 404, also when the row has the other `connector_type`. */
 export async function getAccountConnector(
   ctx: Ctx,
   input: { account_connector_id: string; connector_type?: ConnectorType },
@@ -98,7 +98,7 @@ export async function getAccountConnector(
   return present(record);
 }
 
-/** The caller's row, locked until the transaction ends when `lock` says so. @throws ApiError 404 */
+/** The caller's row; `lock` locks it until the transaction ends. @throws ApiError 404 */
 export async function findAccountConnector(ctx: Ctx, id: string, lock: boolean): Promise<AccountConnectorRow> {
   if (!isId(id)) throw notFound('Account connector');
   const query = ctx.db

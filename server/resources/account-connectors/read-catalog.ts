@@ -7,7 +7,7 @@ import { findAccountConnector } from './query.ts';
 
 export const CatalogQuery = z.strictObject({ account_connector_id: idInBody() });
 
-/** The streams of a source as they were last discovered, by namespace and name; none before the first discovery. */
+/** Streams from the last discovery, ordered by namespace and name; empty before the first one. */
 export async function readCatalog(
   ctx: Ctx,
   input: { account_connector_id: string },

@@ -21,7 +21,7 @@ import { updateAccountConnector } from './update.ts';
 import { validateParameter } from './validate-parameter.ts';
 import { ValidationRequest, ValidationResult } from './validation-schema.ts';
 
-// Which of the two permissions is needed depends on the object: the services check that once they know it.
+// The required permission depends on the row's type, so the services check it after loading the row.
 const create = ['sources.create', 'destinations.create'] as const;
 const update = ['sources.update', 'destinations.update'] as const;
 const remove = ['sources.delete', 'destinations.delete'] as const;

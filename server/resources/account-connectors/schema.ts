@@ -72,7 +72,7 @@ export type AccountConnectorSchema = z.infer<typeof AccountConnectorSchema>;
 
 const tunnel = {
   enabled: z.boolean(),
-  // A name or an address; what else it may be would be read as an option or a path somewhere.
+  // Only names and addresses: other characters could be read as an option or a path.
   host: text(1, 255).regex(/^[^/\\\s@]+$/, 'A host name or an address'),
   port: port(),
   username: text(1, 255),

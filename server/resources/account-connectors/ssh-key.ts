@@ -49,12 +49,12 @@ export function describeSshKey({ deps, principal }: Caller, blob: string): SshPu
   }
 }
 
-/** What a plan without tunnels does not have. @throws ApiError 402 `feature_not_in_plan` */
+/** @throws ApiError 402 `feature_not_in_plan` when the billing plan has no SSH tunnels */
 export async function checkOwnSshKey(ctx: Ctx, given: { private_key?: string } | null | undefined): Promise<void> {
   if (given?.private_key !== undefined) requireFeature(await accountPlan(ctx), 'ssh_tunnel');
 }
 
-/** Seals a key of the user's own. @throws ApiError 400 `invalid_ssh_key` */
+/** Encrypts a private key that the user provides. @throws ApiError 400 `invalid_ssh_key` */
 export function sealOwnSshKey({ deps, principal }: Caller, private_key: string): string {
   try {
     publicKeyOf(private_key);

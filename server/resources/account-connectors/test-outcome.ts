@@ -6,17 +6,17 @@ import type { StoredTunnel } from '../../connector-runtime/tunnel-settings.ts';
 import type { EventKind } from '../../events/kinds.ts';
 import type { Ctx } from '../../api/procedure.ts';
 
-/** What a test, or its absence, makes of a row. */
+/** Columns that a test, or skipping it, sets. */
 export type TestOutcome = Pick<
   AccountConnectorRow,
   'status' | 'status_reason' | 'status_message' | 'failure_streak' | 'last_test' | 'last_tested_at'
 > &
   Partial<Pick<AccountConnectorRow, 'ssh_tunnel'>>;
 
-/** Failures in a row before a working connector counts as broken: one alone may be a network that blinked. */
+/** Consecutive failures before a working connector counts as broken: a single one may be a network glitch. */
 const BROKEN_AFTER = 3;
 
-/** Runs the connector's own check, over the network: never within a transaction. */
+/** Runs the connector's check. It uses the network, so never call it within a transaction. */
 export async function testRow(
   ctx: Ctx,
   row: AccountConnectorRow,
@@ -34,7 +34,7 @@ export async function testRow(
   return { outcome, error, passed, message };
 }
 
-/** What a test tells of the SSH server's key: the first that it showed, or another one than that, which was refused. */
+/** The SSH host key after a test: the first one presented is stored, a different one is recorded as refused. */
 function hostKeysAfter(
   { ssh_tunnel }: Pick<AccountConnectorRow, 'ssh_tunnel'>,
   { host_key_fingerprint, error }: Pick<TestResult, 'host_key_fingerprint' | 'error'>,
@@ -62,7 +62,7 @@ export function statusAfter(
   return { status: 'broken', ...facts };
 }
 
-/** The event that a change of state is reported by; null when there is none to report. */
+/** The event for a change of status, or null. */
 export function transitionEvent(before: AccountConnectorRow['status'] | null, after: string): EventKind | null {
   if (before === after) return null;
   if (after === 'broken') return 'account_connector_broken';

@@ -8,8 +8,8 @@ import { describeSshKey, sealOwnSshKey } from './ssh-key.ts';
 type Caller = Pick<Ctx, 'deps' | 'principal'>;
 
 /**
- * Lays a request over the tunnel in force; null takes it away. Without a key, or with the mask for one, the key stays.
- * The server's key is forgotten with the server.
+ * Merges a request into the current tunnel; null removes it. A missing or masked key keeps the stored one. A different
+ * server resets the stored host key.
  * @throws ApiError 400 `invalid_ssh_key`, `missing_parameter`, with `field`.
  */
 export function tunnelAfter(

@@ -20,7 +20,7 @@ import { testRow } from './test-outcome.ts';
 import { tunnelAfter } from './tunnel.ts';
 
 type Changes = Partial<AccountConnectorRow>;
-/** Columns that follow from others. */
+/** Columns derived from others. */
 const UNTOLD = ['secrets', 'status', 'announced_days'];
 
 /**

@@ -68,7 +68,7 @@ function namedParameter(row: AccountConnectorRow, input: ValidationRequest) {
   return { connector, parameter };
 }
 
-/** The check depends on where the connector goes and as whom, not on how it goes about it. */
+/** The check depends on address and credentials, not on other settings. */
 const needsRemoteCheck = ({ group, validates_remotely }: ConnectorParameter) =>
   validates_remotely || group === 'connection' || group === 'authentication';
 

@@ -30,7 +30,7 @@ const select = (db: Db) =>
 
 type CaseRecord = Awaited<ReturnType<typeof select>>[number];
 
-/** The account's cases, newest first; the header `X-Total-Count` says how many there are. */
+/** The account's cases, newest first. `X-Total-Count` has the number of matches. */
 export async function listCases(ctx: Ctx, query: CaseQuery): Promise<CaseSchema[]> {
   const where = filterOf(ctx, query);
   if (where === null) {
@@ -50,7 +50,7 @@ export async function listCases(ctx: Ctx, query: CaseQuery): Promise<CaseSchema[
   return records.map((record) => present(record, { latest_events: null, timeline: null, deliveries: null }));
 }
 
-/** Null when nothing can match: ids are opaque to clients, and one that is no UUID names nothing. */
+/** Null when nothing can match: ids are opaque to clients, so any text is a valid filter. */
 function filterOf(ctx: Ctx, { status, severity, trigger_id }: CaseQuery): SQL | undefined | null {
   if (trigger_id !== undefined && !isId(trigger_id)) return null;
   return and(
@@ -102,8 +102,8 @@ const present = (
 ): CaseSchema => ({ ...row, ...joined, ...details });
 
 /**
- * Brings a case into a state; the one that it is in changes nothing.
- * @throws ApiError 404; 400 `invalid_transition` with the `status` that it is in.
+ * Sets the status of a case. The current status changes nothing.
+ * @throws ApiError 404; 400 `invalid_transition` with the current `status`.
  */
 export async function updateCase(
   ctx: Ctx,

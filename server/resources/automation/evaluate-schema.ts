@@ -4,7 +4,7 @@ import { RULE_ERROR_CODES } from '../../automation/rules/errors.ts';
 import { EventType } from './events-schema.ts';
 
 const MAX_EVENTS = 200;
-/** More than a rule may have: a rule that is too long is an answer of the tester, not a broken request. */
+/** Longer than a rule may be: the tester reports a rule that is too long, the request stays valid. */
 const MAX_TEXT = 100_000;
 
 export const EvaluateRequest = z

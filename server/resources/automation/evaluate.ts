@@ -11,7 +11,7 @@ import type { Ctx } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
 import type { EvaluateRequest, EvaluateResponse } from './evaluate-schema.ts';
 
-/** Tests a rule as the engine would run it. A bad rule is a good answer; only an unknown `event_id` is an error. */
+/** Tests a rule as the engine would run it. An invalid rule is a normal result; an unknown `event_id` is an error. */
 export async function evaluateAutomatorRule(ctx: Ctx, input: EvaluateRequest): Promise<EvaluateResponse> {
   const tested = await testedEvents(ctx, input);
   const source = input.condition ? conditionSource(input.condition) : (input.rule ?? '');
@@ -27,7 +27,7 @@ export async function evaluateAutomatorRule(ctx: Ctx, input: EvaluateRequest): P
 
 interface TestedEvent {
   event: RuleEvent;
-  /** Of a stored event. */
+  /** Id of a stored event. */
   id: string | null;
 }
 

@@ -14,7 +14,7 @@ export const presentEvent = (row: Omit<EventRow, 'evaluation_attempts'>): EventS
   payload: eventPayload(row),
 });
 
-/** The account's events, newest first; the header `X-Total-Count` says how many there are. */
+/** The account's events, newest first. `X-Total-Count` has the number of matches. */
 export async function listEvents(ctx: Ctx, query: EventQuery): Promise<EventSchema[]> {
   const where = filterOf(ctx, query);
   const [rows, total] = await Promise.all([
@@ -33,7 +33,7 @@ export async function listEvents(ctx: Ctx, query: EventQuery): Promise<EventSche
   return rows.map(presentEvent);
 }
 
-/** Null when nothing can match: ids are opaque to clients, and one that is no UUID names nothing. */
+/** Null when nothing can match: ids are opaque to clients, so any text is a valid filter. */
 function filterOf(ctx: Ctx, query: EventQuery): SQL | undefined | null {
   const { event, category, severity, connection_id } = query;
   if (connection_id !== undefined && !isId(connection_id)) return null;
@@ -46,7 +46,7 @@ function filterOf(ctx: Ctx, query: EventQuery): SQL | undefined | null {
   );
 }
 
-/** Category and severity belong to the kind, and by kind there is an index. */
+/** Category and severity follow from the kind, which has an index. */
 const kindsWith = (wanted: Pick<EventQuery, 'category' | 'severity'>): string[] =>
   Object.entries(EVENT_KINDS)
     .filter(([, kind]) => Object.entries(wanted).every(([key, value]) => kind[key as 'category'] === value))

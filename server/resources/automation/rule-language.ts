@@ -4,7 +4,7 @@ import { FUNCTIONS } from '../../automation/rules/language.ts';
 import { sampleFacts } from '../../automation/rules/sample-facts.ts';
 import { VARIABLES, VARIABLES_OF } from '../../events/variables.ts';
 
-/** What rules can be made of: for who writes one. */
+/** Reference of the rule language for editors and users. */
 export const RuleLanguage = z.object({
   functions: z.array(z.string()),
   variables: z.record(z.string(), z.string()).meta({ description: 'Type by name.' }),

@@ -25,7 +25,7 @@ type TriggerRecord = Omit<TriggerRow, 'secrets' | 'system_key' | 'consecutive_er
 const owned = (ctx: Ctx, trigger_id: string) =>
   and(eq(triggers.id, trigger_id), eq(triggers.account_id, ctx.principal.account_id), isNull(triggers.deleted_at));
 
-/** The account's triggers, newest first; those of the system only when asked for. */
+/** The account's triggers, newest first; system triggers only on request. */
 export async function listTriggers(ctx: Ctx, query: PageQuery & { include_system: boolean }): Promise<TriggerSchema[]> {
   const where = and(
     eq(triggers.account_id, ctx.principal.account_id),

@@ -10,7 +10,7 @@ import type { CreateTriggerRequest } from './triggers-schema.ts';
 
 const MIN_WAIT_SECONDS = 60;
 
-/** The rule in a request, checked. @throws ApiError 400 `invalid_rule` with `field`, `rule_error` and `position` */
+/** Validates the rule of a request. @throws ApiError 400 `invalid_rule` with `field`, `rule_error` and `position` */
 export function checkRule(source: string, field: string): CompiledRule {
   let rule: CompiledRule;
   try {
@@ -59,7 +59,7 @@ export function checkGroupBy(group_by: string[] | undefined, matched_kinds: stri
   throw badRequest('invalid_group_by', `Unknown variable ${unknown}`, { field: 'group_by' });
 }
 
-/** The rule of what a proactive trigger waits for. */
+/** The rule for the event that a proactive trigger expects. */
 export function expectColumn(expect: CreateTriggerRequest['expect']): string | null {
   if (expect === undefined || expect === null) return null;
   const source = Array.isArray(expect)

@@ -37,7 +37,7 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
     created_by: ctx.principal.user_id,
   };
   checkPosture(values);
-  // Outside of the transaction: it lists chat channels over the network.
+  // Before the transaction: it lists chat channels over the network.
   await validateActions(ctx, input.actions);
   await refuseLoops(ctx.db, input.actions, values);
   const sealed = sealActions(ctx.deps.secrets, { trigger: identity, actions: input.actions, before: null });
@@ -85,7 +85,7 @@ async function changeTrigger(ctx: Ctx, trigger_id: string, input: UpdateTriggerR
   );
 }
 
-/** What was counted so far, and errors, belong to the rule as it was. */
+/** Counters and errors belong to the previous rule. */
 const countsAnew = (input: UpdateTriggerRequest) =>
   [
     input.rule,

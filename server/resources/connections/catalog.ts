@@ -18,8 +18,8 @@ export async function readCatalog(ctx: Ctx, account_connector_id: string): Promi
 }
 
 /**
- * Discovers a source that has no catalog yet. Talks to the network, so never within a transaction.
- * @throws ApiError 400 `catalog_not_ready` with the connector's own words.
+ * Discovers a source that has no catalog yet. Uses the network, so never call it within a transaction.
+ * @throws ApiError 400 `catalog_not_ready` with the connector's message.
  */
 export async function ensureCatalog(ctx: Ctx, source: AccountConnectorRow): Promise<void> {
   if (source.catalog_status === 'ready') return;

@@ -15,8 +15,8 @@ interface Copied {
 }
 
 /**
- * The requests of a create with the field settings of another connection filled in where they say nothing. Fields
- * that this source does not have are left out.
+ * Fills unset field settings of a create request from another connection. Fields that this source does not have are
+ * left out.
  * @throws ApiError 400 `invalid_reference` when that connection is not of the same two connectors.
  */
 export async function withCopiedFields(

@@ -18,7 +18,7 @@ import { getConnection } from './service.ts';
 import { storeStreams } from './streams/store.ts';
 import { type PlannedStream, planStreams } from './streams/selection.ts';
 
-/** Makes a connection. The source is asked for its streams, when nobody has yet, before the transaction opens. */
+/** Creates a connection. A source without a catalog is discovered first, before the transaction begins. */
 export async function createConnection(
   ctx: Ctx,
   input: CreateConnectionRequest & UsageRange,

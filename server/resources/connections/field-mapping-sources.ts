@@ -35,7 +35,7 @@ const destination = alias(accountConnectors, 'destination');
 
 /**
  * Connections between the same two connectors whose field settings can be copied: those with the most streams in
- * common first, then the last changed.
+ * common first, then the most recently changed.
  * @throws ApiError 404
  */
 export async function listFieldMappingSources(
@@ -69,7 +69,7 @@ export async function listFieldMappingSources(
     );
 }
 
-/** The streams that have settings of their own, by connection: few among many, and with an index of their own. */
+/** Streams with custom settings, by connection. They are few and have a partial index. */
 async function mappedStreams(ctx: Ctx, connection: ConnectionRow): Promise<Map<string, StreamRow[]>> {
   const rows = await ctx.db
     .select()

@@ -17,7 +17,7 @@ export const ConnectionQuery = PageQuery.extend({
 });
 export type ConnectionQuery = z.infer<typeof ConnectionQuery>;
 
-/** The account's connections, newest first; the header `X-Total-Count` says how many the filters let through. */
+/** The account's connections, newest first. `X-Total-Count` has the number of matches. */
 export async function listConnections(ctx: Ctx, query: ConnectionQuery): Promise<ConnectionSchema[]> {
   const where = filterOf(ctx, query);
   const [records, total] = await Promise.all([
@@ -39,5 +39,5 @@ function filterOf(ctx: Ctx, { status, source_id, destination_id, tag }: Connecti
   );
 }
 
-/** Ids are opaque to clients: one that is no UUID names nothing. */
+/** Ids are opaque to clients: text that is not a UUID matches nothing. */
 const isNamed = (column: PgColumn, id: string) => (isId(id) ? eq(column, id) : sql`false`);

@@ -1,7 +1,7 @@
 import type { ConnectionRow } from '../../../db/schema/index.ts';
 import { nextRunAt } from '../../pipeline/schedule.ts';
 
-/** Columns of a connection whose ticks begin anew: data is not late for those that it missed before. */
+/** Columns that restart a connection's schedule: ticks missed before do not count as delay. */
 export const tickingFrom = (
   now: Date,
   { status, schedule }: Pick<ConnectionRow, 'status' | 'schedule'>,

@@ -44,7 +44,7 @@ function presentSchedule(connection: ConnectionRecord['connection']): Connection
 
 const upcomingTicks = new LRUCache<string, string[]>({ max: 2000 });
 
-/** The stored tick and the four after it. Cached: a tick takes 70 µs because of time zones, and lists ask for many. */
+/** The stored tick and the four after it. Cached: time zones make a tick cost 70 µs, and lists need many. */
 function upcoming(schedule: Schedule, next_run_at: string | null): string[] {
   if (next_run_at === null) return [];
   const key = JSON.stringify([schedule, next_run_at]);

@@ -52,7 +52,7 @@ const side = <Connector extends Columns<'id' | 'name' | 'connector_name' | 'stat
   status: connector.status as Connector['status'],
 });
 
-/** Connections with all that their answer shows, in one statement. */
+/** Selects connections with everything in a response, in one statement. */
 const select = (db: Db) =>
   db
     .select({
@@ -82,7 +82,7 @@ const recentRunsJson = sql<
     select * from connection_runs newest where newest.connection_id = ${connections.id}
     order by newest.created_at desc, newest.id desc limit 16) r)`;
 
-/** What lists of many show: no streams, but the last runs. Newest first. */
+/** Selects summaries: no streams, but the last runs. Newest first. */
 export const selectSummaries = (db: Db, where: SQL | undefined) =>
   db
     .select({
@@ -99,13 +99,12 @@ export const selectSummaries = (db: Db, where: SQL | undefined) =>
     .where(where)
     .orderBy(...NEWEST);
 
-/** Those that have not been deleted. */
 export const ofAccount = (account: unknown) =>
   and(sql`${connections.account_id} = ${account}`, isNull(connections.deleted_at));
 
 export type ConnectionRecord = Awaited<ReturnType<typeof select>>[number];
 
-/** Newest first. With an offset the page is cut first: the rest would be looked up for what is skipped, too. */
+/** Newest first. Limits before joining: otherwise skipped rows are joined, too. */
 export const selectConnections = (db: Db, where: SQL | undefined, page: { limit?: number; offset: number }) => {
   const all = select(db)
     .where(where)
@@ -131,7 +130,7 @@ const one = (db: Db) =>
 
 const sameAs = (column: PgColumn, placeholder: string) => sql`${column} = ${sql.placeholder(placeholder)}`;
 
-// To build this statement costs as much as to run it: once for the pool, anew for a transaction.
+// Building this statement takes as long as running it, so the pool's is cached; each transaction builds its own.
 const prepared = new WeakMap<Db, ReturnType<typeof one>>();
 
 export async function selectConnection(

@@ -2,7 +2,7 @@ import type { AnyDestination } from '../../connectors/contract/connector.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { UpdateConnectionRequest } from './schema.ts';
 
-/** @throws ApiError 400 `rejected_rows_unsupported` where the destination has no place to keep rows beside a table. */
+/** @throws ApiError 400 `rejected_rows_unsupported` when the destination cannot store rejected rows. */
 export function refuseUnkeptRejects(
   { rejected_rows_policy }: Pick<UpdateConnectionRequest, 'rejected_rows_policy'>,
   destination: AnyDestination,

@@ -29,11 +29,11 @@ import { connectorPair, refuseWhileRunning, VERSIONS_AHEAD } from './streams/upd
 type WaitingChange = SchemaChange & { breaking: boolean };
 
 /**
- * Ends the review of what changed at the source: `accept` takes over what can be, `ignore` leaves new things out and
- * keeps key and cursor. Streams and fields that are gone are given up either way. A connection that the changes had
- * disabled goes on.
+ * Ends the review of schema changes: `accept` applies them where possible, `ignore` leaves out new streams and fields
+ * and keeps key and cursor. Removed streams and fields are dropped in both cases. A connection that the changes
+ * disabled resumes.
  * @throws ApiError 400 `run_active`, `account_connector_not_ready`, and those of planStreams where the settings do not
- * work with the source as it is now (a filter on a field that is gone): they have to be changed first. 402.
+ * work with the source as it is now (a filter on a field that is gone): change them first. 402.
  */
 export async function reviewSchemaChanges(
   ctx: Ctx,
@@ -86,7 +86,7 @@ async function adaptStreams(
   }
 }
 
-/** A place in the old order means nothing in a new one. */
+/** A cursor is meaningless after the order of its field changed. */
 async function restartCursors(ctx: Ctx, rows: StreamRow[], changes: WaitingChange[]): Promise<void> {
   const reordered = rows.filter((row) =>
     changes.some(

@@ -8,7 +8,7 @@ export const SchedulePreview = ConnectionSchedule.pick({ description: true, next
 
 const TICKS = 5;
 
-/** A schedule in words and its next runs, before anything has it. @throws ApiError 400 `invalid_cron`. */
+/** Describes a schedule and lists its next runs without storing it. @throws ApiError 400 `invalid_cron`. */
 export function previewSchedule(
   ctx: Ctx,
   { schedule }: z.infer<typeof SchedulePreviewRequest>,

@@ -14,7 +14,7 @@ export const ReviewSchemaChanges = z.strictObject({
   }),
 });
 
-/** Something about the source of a connection that is not as the connection has it. */
+/** A difference between the source and the connection's settings. */
 export const ConnectionSchemaChange = z.object({
   stream_name: z.string(),
   namespace: z.string().nullable(),
@@ -35,7 +35,7 @@ export const ConnectionSchemaChange = z.object({
 });
 export type ConnectionSchemaChange = z.infer<typeof ConnectionSchemaChange>;
 
-/** What waits for a review, by stream. */
+/** Changes that need a review, grouped by stream. */
 export async function listSchemaChanges(ctx: Ctx, input: { connection_id: string }): Promise<ConnectionSchemaChange[]> {
   const { id } = await findConnection(ctx, input.connection_id);
   const changes = await readChanges(ctx.db, id);

@@ -6,14 +6,14 @@ import { ConnectionStream, ConnectionStreamRequest } from './streams/schema.ts';
 const uuid = () => z.string().meta({ format: 'uuid' });
 const schemaChangePolicy = () => z.enum(['ignore', 'propagate_columns', 'propagate_fully', 'disable_connection']);
 
-/** What is done with rows that the destination cannot take: the stream fails, or they are kept in a table beside it. */
+/** Handling of rows that the destination rejects: fail the stream, or store them in a separate table. */
 const rejectedRowsPolicy = () => z.enum(['fail', 'keep']);
 
 export const ConnectionStatus = z
   .enum(['active', 'paused', 'auto_disabled', 'locked'])
   .meta({ id: 'ConnectionStatus' });
 
-/** Source or destination of a connection, in short. */
+/** Reference to the source or destination of a connection. */
 export const AccountConnectorSummary = z
   .object({
     id: uuid(),

@@ -16,12 +16,12 @@ export async function getConnection(ctx: Ctx, input: { connection_id: string }):
   return presentConnection(record, ctx.deps.now());
 }
 
-/** Leaves a tombstone: runs, usage and events stay, the name is free again, what runs is stopped. */
+/** Soft-deletes: stops live runs and frees the name; runs, usage and events stay. */
 export async function deleteConnection(ctx: Ctx, input: { connection_id: string }): Promise<void> {
   const { id } = await findConnection(ctx, input.connection_id);
   await stopLiveRuns(ctx, id, 'connection_deleted');
   const connection = await lockConnection(ctx, id);
-  // A run may have started before the lock was there.
+  // A run may have started before the lock was acquired.
   await stopLiveRuns(ctx, id, 'connection_deleted');
   await ctx.db
     .update(connections)

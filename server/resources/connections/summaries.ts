@@ -17,7 +17,7 @@ const StripRun = z.object({
   duration_ms: count().nullable(),
 });
 
-/** A connection as lists of many show it: without its streams, with its last runs. */
+/** A connection in a list: without streams, with its last runs. */
 export const ConnectionSummary = z.object({
   id: shape.id,
   name: shape.name,
@@ -48,7 +48,7 @@ export async function listSummaries(ctx: Ctx): Promise<ConnectionSummary[]> {
   });
 }
 
-/** Key by key: nothing else takes away what is not in the schema. */
+/** Lists every key: this trusted output is not parsed, so extra keys would reach clients. */
 const picked = (connection: ConnectionSchema): Omit<ConnectionSummary, 'recent_runs'> => ({
   id: connection.id,
   name: connection.name,

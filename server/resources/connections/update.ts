@@ -15,7 +15,7 @@ import { getConnection } from './service.ts';
 import { tickingFrom } from './next-run.ts';
 import { connectorPair, updateStreams } from './streams/update.ts';
 
-/** The columns that a request sets as they are. */
+/** Columns that a request sets directly. */
 const PLAIN = [
   'name',
   'description',
@@ -32,7 +32,7 @@ const PLAIN = [
 ] as const;
 
 type Changes = Partial<typeof connections.$inferInsert>;
-/** Columns that follow from others. */
+/** Columns derived from others. */
 const UNTOLD = ['next_run_at', 'ticking_since', 'consecutive_failures'];
 
 /** Changes a connection. A request that changes nothing leaves revision, time stamps and events alone. */
@@ -85,7 +85,7 @@ async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateC
   return { status, status_reason: null, consecutive_failures: 0 };
 }
 
-/** `connection` is what it will be; ticks start anew when the schedule or the status changes. */
+/** `connection` is the updated row. A change of schedule or status restarts the schedule. */
 function scheduleChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConnectionRequest): Changes {
   const now = ctx.deps.now();
   const schedule = input.schedule ?? connection.schedule;

@@ -3,12 +3,12 @@ import { type ConnectorParameter, describeParameters } from '../../connectors/co
 import { connectorId } from '../../api/connector-id.ts';
 import type { ConnectorParameterSchema, ConnectorSchema } from './schema.ts';
 
-/** The catalogue ships with the service, so its entries are as old as the release they came with. */
+/** The catalog ships with the service, so its entries have the date of the release. */
 const RELEASED_AT = '2026-11-21T00:00:00.000Z';
 
 const presented = new WeakMap<AnyConnector, ConnectorSchema>();
 
-/** A connector as the catalogue shows it. */
+/** A connector in the catalog. */
 export function presentConnector(connector: AnyConnector): ConnectorSchema {
   const known = presented.get(connector);
   if (known) return known;

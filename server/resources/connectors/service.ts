@@ -4,14 +4,14 @@ import type { ConnectorType } from '../../api/wire-types.ts';
 import { presentConnector } from './present.ts';
 import type { ConnectorSchema } from './schema.ts';
 
-/** The catalogue, sources first, then by name. Connectors made for tests are not in it. */
+/** The catalog, sources first, then by name. Test connectors are hidden. */
 export const listConnectors = (): ConnectorSchema[] =>
   allConnectors()
     .filter((connector) => !connector.hidden)
     .map(presentConnector)
     .toSorted((a, b) => b.connector_type.localeCompare(a.connector_type) || a.name.localeCompare(b.name));
 
-/** @throws ApiError 404; 400 `connector_id_mismatch` when `connector_id` is another connector's. */
+/** @throws ApiError 404; 400 `connector_id_mismatch` when `connector_id` belongs to a different connector. */
 export function getConnector(input: {
   connector_type: ConnectorType;
   connector_name: string;

@@ -10,7 +10,7 @@ export interface SegmentFilter {
   connector_type?: ConnectorType;
 }
 
-/** Keys of the stored gzip members, in the order in which they were written. */
+/** Keys of the stored gzip members, in write order. */
 export async function segmentKeys(ctx: Ctx, filter: SegmentFilter): Promise<string[]> {
   const { connection_run_id, stream_run_id, connector_type } = filter;
   const rows = await ctx.db
@@ -27,7 +27,7 @@ export async function segmentKeys(ctx: Ctx, filter: SegmentFilter): Promise<stri
   return rows.map((row) => row.key);
 }
 
-/** The stored members one after the other. One that is no longer there (its retention has ended) is left out. */
+/** The stored members in order, without expired ones. */
 export async function* readMembers(objects: ObjectStore, keys: string[]): AsyncGenerator<Bytes, void, undefined> {
   for (const key of keys) {
     const member = await objects.get(key);
@@ -37,7 +37,7 @@ export async function* readMembers(objects: ObjectStore, keys: string[]): AsyncG
 
 type Bytes = ReadableStream<Uint8Array<ArrayBuffer>>;
 
-/** Members as they are: a concatenation of gzip members is a gzip file. */
+/** Streams the members unchanged: a concatenation of gzip members is a gzip file. */
 export async function* concatenate(members: AsyncIterable<Bytes>): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   for await (const member of members) yield* member;
 }
@@ -47,7 +47,7 @@ export async function* decompress(members: AsyncIterable<Bytes>): AsyncGenerator
   for await (const member of members) yield* member.pipeThrough(new DecompressionStream('gzip'));
 }
 
-/** A body that reads on only as fast as the client takes it, and lets go of its source when the client goes. */
+/** A body with backpressure that releases its source when the client disconnects. */
 export function bodyOf(chunks: AsyncGenerator<Uint8Array<ArrayBuffer>>): Bytes {
   return new ReadableStream({
     pull: async (controller) => {

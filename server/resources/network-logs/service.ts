@@ -83,7 +83,7 @@ function noLogs(
   return new ApiError(404, code, message, { detail });
 }
 
-/** Every user of the account may read logs, so the service's own log tells who did. */
+/** Every user of the account may read network logs, so each access is logged. */
 function noteReading(ctx: Ctx, run: RunRow): void {
   const { user_id, account_id } = ctx.principal;
   ctx.deps.log.info({ user_id, account_id, connection_run_id: run.id }, 'network logs were read');

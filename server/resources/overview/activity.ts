@@ -4,7 +4,7 @@ import { addDays, eachDay, utcDay } from '../../platform/utc-days.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import type { ActivityDay, RecentRun } from './schema.ts';
 
-/** Rows and runs of the last days, today last; days without any, too. */
+/** Rows and runs per day, today last, including empty days. */
 export async function readActivity(ctx: Ctx, input: { days: number }): Promise<ActivityDay[]> {
   const { account_id } = ctx.principal;
   const end = utcDay(ctx.deps.now());
@@ -42,7 +42,7 @@ const runDay = sql<string>`to_char(${connectionRuns.created_at} at time zone 'UT
 const countOf = (isMeant: ReturnType<typeof sql>) =>
   sql`count(*) filter (where ${connectionRuns.status} ${isMeant})`.mapWith(Number);
 
-/** The account's newest runs; those of deleted connections are left out, as nothing leads to them. */
+/** The account's newest runs; those of deleted connections are left out: they have no page. */
 export async function listRecentRuns(ctx: Ctx, input: { limit: number }): Promise<RecentRun[]> {
   return ctx.db
     .select({

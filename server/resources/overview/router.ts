@@ -4,7 +4,6 @@ import { rpcInput } from '../../api/rpc-input.ts';
 import { listRecentRuns, readActivity } from './activity.ts';
 import { ActivityDay, ActivityRequest, RecentRequest, RecentRun } from './schema.ts';
 
-/** What is seen of the whole account at one glance. */
 export const overviewRouter = router({
   activity: read
     .input(rpcInput(ActivityRequest))

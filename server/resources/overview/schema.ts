@@ -9,16 +9,16 @@ export const ActivityDay = z.object({
   day: day(),
   rows_loaded: count(),
   runs_succeeded: count(),
-  /** Failed, and succeeded in part. */
+  /** Failed or partially succeeded. */
   runs_failed: count(),
-  /** Stopped, skipped, or still going on. */
+  /** Stopped, skipped or in progress. */
   runs_other: count(),
 });
 export type ActivityDay = z.infer<typeof ActivityDay>;
 
 export const RecentRequest = z.strictObject({ limit: z.int().min(1).max(100).default(12) });
 
-/** A run in short, of whichever connection. */
+/** Summary of a run. */
 export const RecentRun = z.object({
   id: z.string(),
   connection_id: z.string(),

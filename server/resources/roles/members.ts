@@ -13,7 +13,7 @@ interface Membership {
 }
 
 /**
- * Gives a user a role; one who has it keeps it.
+ * Assigns a role to a user. An assigned role stays assigned.
  * @throws ApiError 404 for the role, then for the user; 400 `cannot_grant_unheld_permission`.
  */
 export async function addRoleUser(ctx: Ctx, input: Membership): Promise<RoleSchema> {
@@ -25,7 +25,7 @@ export async function addRoleUser(ctx: Ctx, input: Membership): Promise<RoleSche
   return getRole(ctx, input);
 }
 
-/** @throws ApiError 404 for the role, the user, and when he has not the role; 400 `last_administrator`. */
+/** @throws ApiError 404 for the role, the user, and when the role is not assigned; 400 `last_administrator`. */
 export const removeRoleUser = (ctx: Ctx, input: Membership): Promise<void> =>
   keepingAnAdministrator(ctx, async () => {
     const { role } = await selectRole(ctx, input.role_id);

@@ -7,7 +7,7 @@ import { visibleRoles } from '../access/memberships.ts';
 import { isId } from '../../api/wire-types.ts';
 import type { RoleSchema } from './schema.ts';
 
-// System roles have members in every account; the caller sees his own account's.
+// System roles have members in every account; only those of the caller's account are visible.
 const members = (account_id: string) => sql<string[]>`array(
   select m.user_id::text from user_roles m join users u on u.id = m.user_id
   where m.role_id = roles.id and u.account_id = ${account_id} and u.deleted_at is null order by m.user_id)`;
@@ -29,7 +29,7 @@ export async function selectRole(ctx: Ctx, id: string): Promise<RoleRecord> {
   return record;
 }
 
-/** `share` keeps a role as it is until the transaction ends, `update` is for who changes it. @throws ApiError 404 */
+/** `share` protects the role from changes until the transaction ends; `update` is for changing it. @throws ApiError 404 */
 export async function lockRole(ctx: Ctx, id: string, strength: 'share' | 'update'): Promise<RoleRow> {
   const visible = and(eq(roles.id, id), visibleRoles(ctx));
   const [row] = isId(id) ? await ctx.db.select().from(roles).where(visible).for(strength) : [];
@@ -42,11 +42,11 @@ export function refuseSystemRole(role: RoleRow): void {
   if (role.is_system) throw badRequest('system_role', `${role.name} is a system role and cannot be changed`);
 }
 
-/** Each permission once, in the order of their list. */
+/** Without duplicates, in the order of the permission list. */
 export const permissionsAmong = (given: readonly string[]) =>
   PERMISSIONS.filter((permission) => given.includes(permission));
 
-/** For the list, which leaves the members out, `user_ids` is set to null by the caller. */
+/** Lists have no members: there the caller sets `user_ids` to null. */
 export function presentRole({ role, user_ids }: RoleRecord): RoleSchema {
   return { ...role, permissions: permissionsAmong(role.permissions), users_count: user_ids.length, user_ids };
 }

@@ -37,7 +37,7 @@ export async function createRole(ctx: Ctx, input: CreateRequest): Promise<RoleSc
 }
 
 /**
- * Changes a role of the account; its members have the new permissions from their next request on. A request that
+ * Changes a role of the account; the new permissions apply from the members' next request on. A request that
  * changes nothing leaves time stamps and events alone.
  * @throws ApiError 404; 400 `system_role`, `duplicate_name`, `cannot_grant_unheld_permission`.
  */
@@ -83,7 +83,7 @@ export async function deleteRole(ctx: Ctx, { role_id }: { role_id: string }): Pr
   await emitRoleEvent(ctx, 'role_deleted', { role });
 }
 
-/** The index on names does not see that a system role has the name. */
+/** The unique index on names does not cover system roles. */
 async function requireFreeName(ctx: Ctx, name: string, except?: string): Promise<void> {
   const [other] = await ctx.db
     .select({ id: roles.id })

@@ -6,7 +6,7 @@ export const AVATAR_TYPE = 'image/webp';
 const MAX_PIXELS = 4096 * 4096;
 const DECODE_SECONDS = 10;
 
-/** How files of the accepted kinds begin; what a client says of a file counts for nothing. */
+/** Signatures of the accepted formats; the content type that the client sends is not trusted. */
 const MAGIC: readonly ((bytes: Uint8Array) => boolean)[] = [
   (bytes) => startsWith(bytes, 0, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
   (bytes) => startsWith(bytes, 0, [0xff, 0xd8, 0xff]),
@@ -18,12 +18,12 @@ const startsWith = (bytes: Uint8Array, at: number, magic: number[]) =>
 
 /**
  * The picture as a square WebP of `AVATAR_PIXELS`, cut around its centre, turned as its EXIF says, without metadata.
- * @throws ApiError 400 `unsupported_image` for what is no whole PNG, JPEG or WebP, `image_too_large`.
+ * @throws ApiError 400 `unsupported_image` for anything but a complete PNG, JPEG or WebP, `image_too_large`.
  */
 export async function toAvatar(bytes: Uint8Array): Promise<Uint8Array> {
   if (bytes.byteLength > MAX_AVATAR_BYTES) throw tooManyBytes();
   if (!MAGIC.some((matches) => matches(bytes))) throw unsupported();
-  // Loaded with the first picture: most processes never see one.
+  // Loaded on first use: most processes never need it.
   const { default: sharp } = await import('sharp');
   const { width, height } = await sharp(bytes, { limitInputPixels: false }).metadata().catch(refuse);
   if (width * height > MAX_PIXELS) throw tooManyPixels();
@@ -43,7 +43,7 @@ function refuse(): never {
 const unsupported = () =>
   badRequest('unsupported_image', 'The file is not a readable PNG, JPEG or WebP image', { field: 'file' });
 
-/** Also for whoever sees the size before he has the bytes. */
+/** Exported for callers that know the size before reading the body. */
 export const tooManyBytes = () =>
   badRequest('image_too_large', `The image is larger than ${MAX_AVATAR_BYTES} bytes`, {
     field: 'file',

@@ -10,8 +10,8 @@ import { emitUserEvent } from './events.ts';
 import { avatarUrl } from './query.ts';
 
 /**
- * Makes the file the caller's picture. Each has an address of its own that nobody can guess, since `<img>` cannot carry
- * a key, and that can be cached for ever.
+ * Sets the caller's picture. Its URL is unguessable, since `<img>` cannot send a key, and unique, so that it can be
+ * cached forever.
  * @throws ApiError 400 `unsupported_image`, `image_too_large`.
  */
 export async function uploadAvatar(ctx: Ctx, { file }: { file: File }): Promise<AvatarUploadResponse> {
@@ -43,7 +43,7 @@ async function replaceAvatar(ctx: Ctx, avatar_key: string): Promise<{ former: st
   return { former: user.avatar_key, updated_at: changed.avatar_updated_at };
 }
 
-/** A picture that no user has any more; that it stays is worth a line in the log, not an error. */
+/** Deletes an unused picture. A failure is logged only: a leftover file is harmless. */
 export async function deletePicture({ objects, log }: Deps, avatar_key: string): Promise<void> {
   await objects
     .delete(avatar_key)

@@ -12,7 +12,7 @@ import type { CreateUserRequest, UserSchema } from './schema.ts';
 import { getUser } from './service.ts';
 
 /**
- * Adds a user as invited; he becomes active by taking the invitation.
+ * Invites a user, who becomes active by accepting the invitation.
  * @throws ApiError 400 `email_taken`, `invalid_reference`, `cannot_grant_unheld_permission`; 402, see `checkLimit`.
  */
 export async function createUser(ctx: Ctx, input: CreateUserRequest & UsageRange): Promise<UserSchema> {
@@ -28,7 +28,7 @@ export async function createUser(ctx: Ctx, input: CreateUserRequest & UsageRange
   return { ...(await getUser(ctx, { user_id: user.id })), invite_link: invitation?.invite_link ?? null };
 }
 
-/** System roles do not go away: no lock. */
+/** No lock: system roles are never deleted. */
 const viewerRole = ({ db }: Ctx): Promise<RoleRow[]> =>
   db
     .select()
@@ -71,7 +71,7 @@ async function insertUser(
     if (!user) throw new Error('an insert gave no row');
     return user;
   } catch (error) {
-    // Somebody added the address between the look and the insert.
+    // A concurrent request added the address after the check.
     if (isUniqueViolation(error)) throw emailTaken();
     throw error;
   }

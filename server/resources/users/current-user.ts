@@ -11,7 +11,7 @@ import type { ExpandedUserSchema } from './schema.ts';
 
 const DAY_MS = 86_400_000;
 
-/** The caller, with his account and the key that he calls with. */
+/** The caller with the account and the API key of the request. */
 export async function getMe(ctx: Ctx): Promise<ExpandedUserSchema> {
   const { db, deps, principal } = ctx;
   const record = await selectUser(ctx, { id: principal.user_id, account_id: principal.account_id });

@@ -12,7 +12,7 @@ export const causedBy = ({ db, principal }: Ctx): Cause => ({ db, actor: actorOf
 
 type UserChange = { user: UserRow; role_names?: string[]; changed_fields?: string[]; before?: object; after?: object };
 
-/** Emits an event about a change of a user by the caller. `role_names` is needed once the user has no roles any more. */
+/** Emits an event about a change of a user by the caller. `role_names` is required when the user's roles are already removed. */
 export const emitUserEvent = (ctx: Ctx, event: UserEventKind, change: UserChange): Promise<void> =>
   emitUserEventAs(causedBy(ctx), event, change);
 
@@ -23,7 +23,7 @@ export async function emitUserEventAs(cause: Cause, event: UserEventKind, change
 
 const DAY_MS = 86_400_000;
 
-/** Whole days, started ones included. */
+/** Rounded up to whole days. */
 const daysLeft = ({ expires_at }: Pick<ApiKeyRow, 'expires_at'>) =>
   Math.max(0, Math.ceil((Date.parse(expires_at) - Date.now()) / DAY_MS));
 

@@ -12,10 +12,10 @@ import { presentUser, selectUser } from './query.ts';
 
 const INVITATION_DAYS = 7;
 
-/** In the fragment, which browsers send to no server: the token is in no log. */
+/** The token is in the fragment: browsers do not send it to servers, so it appears in no log. */
 const linkWith = (token: string) => `/invitation#token=${token}`;
 
-/** A new link and the columns that know it again; they do not give the token away. */
+/** A new link and the columns that verify it. They hold a hash, not the token. */
 export function makeInvitation({ secrets }: Ctx['deps']) {
   const token = randomBytes(32).toString('base64url');
   return {
@@ -28,8 +28,8 @@ export function makeInvitation({ secrets }: Ctx['deps']) {
 }
 
 /**
- * A new link for somebody who lost his or lost his key; the former link ends. Whoever has the link can do all that the
- * user can, so the caller must hold as much.
+ * Creates a new link for a user who lost the link or the key; the previous link ends. The link gives access to all that
+ * the user can do, so the caller must hold the same permissions.
  * @throws ApiError 404; 400 `user_disabled`, `cannot_grant_unheld_permission`.
  */
 export async function inviteUser(ctx: Ctx, { user_id }: { user_id: string }): Promise<Invitation> {
@@ -47,7 +47,7 @@ export async function inviteUser(ctx: Ctx, { user_id }: { user_id: string }): Pr
 }
 
 /**
- * Takes an invitation, once: the user becomes active and gets an API key, shown only here.
+ * Accepts an invitation, once: the user becomes active and gets an API key, returned only here.
  * @throws ApiError 400 `invalid_invitation`.
  */
 export async function acceptInvitation(
@@ -61,7 +61,7 @@ export async function acceptInvitation(
     isNull(users.deleted_at),
   );
   return deps.db.transaction(async (db) => {
-    // Whoever comes second waits for the row, and then it fits no longer.
+    // A concurrent request waits for the lock and then no longer matches.
     const [before] = await db.select().from(users).where(invited).for('update');
     if (!before) throw badRequest('invalid_invitation', 'The invitation is invalid, already used or expired');
     const user = { ...before, status: 'active' as const, invitation_hash: null, invitation_expires_at: null };

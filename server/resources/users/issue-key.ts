@@ -7,15 +7,15 @@ import type { Secrets } from '../../platform/secrets.ts';
 import { emitKeyEvent } from './events.ts';
 import type { NewApiKey } from './key-schema.ts';
 
-/** While one key replaces another, both live; never more. */
+/** Two, so that a key and its replacement overlap during a rotation. */
 const MAX_LIVE_KEYS = 2;
 
-/** Neither revoked nor at its end. */
+/** Neither revoked nor expired. */
 export const isLive = () => and(isNull(apiKeys.revoked_at), gt(apiKeys.expires_at, sql`now()`));
 
 /**
- * Makes a key of a user whose row the transaction has locked. Of his other live keys only one stays: the newest, or
- * `keep`, if it still lives.
+ * Creates a key for a user whose row the transaction has locked. Of the user's other live keys only one stays: `keep`
+ * if it is live, otherwise the newest.
  */
 export async function issueKey(
   cause: { db: Db; actor: Actor },

@@ -7,7 +7,7 @@ export const ApiKeySchema = z.object({
   user_id: z.string(),
   prefix: z.string(),
   status: z.enum(['live', 'expired', 'revoked']),
-  /** The key of this call. */
+  /** Whether this key authenticates the request. */
   is_current: z.boolean(),
   created_at: instant(),
   expires_at: instant(),
@@ -16,7 +16,7 @@ export const ApiKeySchema = z.object({
 });
 export type ApiKeySchema = z.infer<typeof ApiKeySchema>;
 
-/** A key in plain: this is the only time that it is shown. */
+/** The key in plain text, returned only once. */
 export const NewApiKey = z.object({
   id: z.string(),
   api_key: z.string(),
@@ -27,7 +27,7 @@ export const NewApiKey = z.object({
 export type NewApiKey = z.infer<typeof NewApiKey>;
 
 export const RotateKeyRequest = z.strictObject({
-  /** How long the former key still works; never beyond its own end. */
+  /** How long the previous key still works, at most until its own expiry. */
   grace_hours: z.int().min(0).max(168).default(24),
 });
 
@@ -36,7 +36,7 @@ export const RotatedKey = NewApiKey.extend({
 });
 export type RotatedKey = z.infer<typeof RotatedKey>;
 
-/** Without `user_id` the caller's own keys. */
+/** Default: the caller's own keys. */
 export const ListKeysRequest = z.strictObject({ user_id: idInBody().optional() });
 
 export const RevokeKeyRequest = z.strictObject({ key_id: idInBody() });

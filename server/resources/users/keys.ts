@@ -8,12 +8,12 @@ import { isLive, issueKey } from './issue-key.ts';
 import type { ApiKeySchema, RotatedKey } from './key-schema.ts';
 import { selectUser } from './query.ts';
 
-/** Everything that is announced of a key's end; its owner has been told by the event of the rotation. */
+/** Marks all expiry warnings as sent: the rotation event has already announced the end. */
 const ALL_ANNOUNCED = [14, 7, 1, 0];
 
 /**
- * A new key for the caller, shown only here. The one that he calls with works for `grace_hours` more, at most to its own
- * end; every other one ends at once.
+ * Creates a new key for the caller, returned only here. The key of the request works for `grace_hours` more, at most
+ * until its own expiry; all other keys end immediately.
  */
 export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number }): Promise<RotatedKey> {
   const user = await lockUser(ctx, ctx.principal.user_id);
@@ -25,7 +25,7 @@ export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number
     })
     .where(and(eq(apiKeys.id, ctx.principal.api_key_id), isLive()))
     .returning();
-  // Another rotation, which the lock made this one wait for, has ended the key.
+  // A concurrent rotation ended the key while this one waited for the lock.
   if (!previous) throw badRequest('key_not_live', 'The API key of this call was replaced or revoked in the meantime');
   const made = await issueKey(causedBy(ctx), {
     user,
@@ -37,7 +37,7 @@ export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number
   return { ...made, previous };
 }
 
-/** Keys of the caller, or of another user for whom he may manage; newest first. The keys themselves cannot be shown. */
+/** Keys of the caller, or of a user whom the caller may manage; newest first. Without the secret part. */
 export async function listKeys(ctx: Ctx, { user_id }: { user_id?: string }): Promise<ApiKeySchema[]> {
   const of = user_id ?? ctx.principal.user_id;
   if (of !== ctx.principal.user_id) {
@@ -57,8 +57,8 @@ export async function listKeys(ctx: Ctx, { user_id }: { user_id?: string }): Pro
 }
 
 /**
- * Ends a key at once: one of the caller's, or of a user whom he may manage. The key of the call itself is replaced by
- * a rotation without grace, so that nobody locks himself out.
+ * Revokes a key of the caller, or of a user whom the caller may manage. To end the key of the request itself, callers
+ * rotate it without grace, so that they cannot lock themselves out.
  * @throws ApiError 404; 403; 400 `key_in_use`.
  */
 export async function revokeKey(ctx: Ctx, { key_id }: { key_id: string }): Promise<void> {

@@ -5,7 +5,7 @@ import { lockUser } from '../access/user.ts';
 import { emitUserEvent } from './events.ts';
 import { ONBOARDING_STEPS, type OnboardingStateResponse, type OnboardingStateSchema } from './schema.ts';
 
-/** Replaces the caller's whole state. The moment of completion is kept until a step is undone. */
+/** Replaces the caller's whole state. The time of completion stays until a step is undone. */
 export async function putOnboardingState(ctx: Ctx, input: OnboardingStateSchema): Promise<OnboardingStateResponse> {
   const user = await lockUser(ctx, ctx.principal.user_id);
   const before = presentOnboarding(user);
@@ -24,7 +24,7 @@ export async function putOnboardingState(ctx: Ctx, input: OnboardingStateSchema)
   return presentOnboarding({ ...user, onboarding_state });
 }
 
-/** What is stored, with what follows from it; of somebody who has none, the beginning. */
+/** The stored state with derived values; the initial state when none is stored. */
 export function presentOnboarding(user: Pick<UserRow, 'onboarding_state' | 'created_at'>): OnboardingStateResponse {
   const stored = user.onboarding_state as Partial<OnboardingStateResponse>;
   const completed_steps = stepsAmong(stored.completed_steps ?? []);
@@ -42,6 +42,6 @@ export function presentOnboarding(user: Pick<UserRow, 'onboarding_state' | 'crea
 
 type Step = (typeof ONBOARDING_STEPS)[number];
 
-/** Each once, in the order in which they are offered. */
+/** Without duplicates, in display order. */
 const stepsAmong = (steps: readonly Step[]) => ONBOARDING_STEPS.filter((step) => steps.includes(step));
 const isComplete = (steps: readonly Step[]) => steps.length === ONBOARDING_STEPS.length;

@@ -6,7 +6,7 @@ import type { Ctx } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
 import type { UserSchema } from './schema.ts';
 
-// The builder leaves the table's name out where there is only one: inside the subquery `id` would be another table's.
+// Spelled out: the query builder omits the table name, and in the subquery `id` would mean another table's.
 const rolesJson = sql<UserSchema['roles']>`(
   select coalesce(json_agg(json_build_object('id', r.id, 'name', r.name) order by r.name collate "C", r.id), '[]')
   from user_roles m join roles r on r.id = m.role_id where m.user_id = users.id)`;

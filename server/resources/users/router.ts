@@ -119,7 +119,7 @@ export const usersRouter = router({
     .mutation(({ ctx, input }) => revokeKey(ctx, input)),
 });
 
-/** By REST alone: a file is no value of tRPC. */
+/** REST only: tRPC cannot carry files. */
 export const avatarRouter = router({
   uploadAvatar: act(null)
     .concat(

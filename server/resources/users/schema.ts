@@ -4,7 +4,7 @@ import { day, idInBody, instant, name, text, timeZone } from '../../api/wire-typ
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 
-/** Steps of the introduction, in the order in which they are offered. */
+/** Onboarding steps in display order. */
 export const ONBOARDING_STEPS = [
   'profile',
   'add_source',

@@ -21,7 +21,7 @@ export async function getUser(ctx: Ctx, { user_id }: { user_id: string }): Promi
 }
 
 /**
- * Leaves a tombstone without keys, roles and picture; the address is free again, what the user did keeps his name.
+ * Soft-deletes: removes keys, roles and picture and frees the address. Past actions keep the user's name.
  * @throws ApiError 400 `cannot_delete_self`, `last_administrator`.
  */
 export async function deleteUser(ctx: Ctx, { user_id }: { user_id: string }): Promise<void> {
@@ -29,7 +29,7 @@ export async function deleteUser(ctx: Ctx, { user_id }: { user_id: string }): Pr
     const inside = { ...ctx, db };
     return keepingAnAdministrator(inside, () => removeUser(inside, user_id));
   });
-  // After the commit: a picture without a user is harmless, a user without his picture is not.
+  // After the commit: a picture without a user is harmless, a user with a missing picture is not.
   if (avatar_key !== null) await deletePicture(ctx.deps, avatar_key);
 }
 

@@ -7,11 +7,11 @@ import { emitUserEvent } from '../../events/user-events.ts';
 import { actorOf } from '../../api/procedure.ts';
 import { rolesOf } from '../access/memberships.ts';
 
-/** How long a sign-in lasts at the most. It ends earlier with the key that it stands on. */
+/** Maximum lifetime of a session. It ends earlier when its API key ends. */
 export const SESSION_DAYS = 30;
 
 /**
- * Signs in to the web console with an API key. The token is shown only here; the database has its hash.
+ * Signs in to the web console with an API key. The token is returned only here; the database stores its hash.
  * @throws ApiError 401 as `authenticate`.
  */
 export async function openSession(deps: Deps, api_key: string): Promise<{ token: string }> {
@@ -38,7 +38,7 @@ export async function openSession(deps: Deps, api_key: string): Promise<{ token:
   return { token };
 }
 
-/** Ends a sign-in; of an unknown one nothing is said. */
+/** Ends a session. Unknown sessions are not an error. */
 export async function endSession(deps: Deps, token: string): Promise<void> {
   await deps.db.delete(sessions).where(eq(sessions.hash, deps.secrets.hmac('session', token)));
 }

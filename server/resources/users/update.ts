@@ -10,7 +10,7 @@ import { emitUserEvent } from './events.ts';
 import type { UpdateUserRequest, UserSchema } from './schema.ts';
 import { getUser } from './service.ts';
 
-/** What users may change of themselves. */
+/** Fields that users may change in their own profile. */
 const PROFILE = ['full_name', 'timezone', 'locale'] as const;
 
 type Input = UpdateUserRequest & { user_id: string };
@@ -58,7 +58,7 @@ async function setRoles(ctx: Ctx, user: UserRow, wanted: string[]): Promise<void
   await unassignRoles(ctx, user, without(present, roles));
 }
 
-/** To enable somebody whose invitation is still open leaves him invited. */
+/** Enabling a user with an open invitation sets the status back to invited. */
 async function setActive(ctx: Ctx, user: UserRow, is_active: boolean): Promise<void> {
   if (is_active === (user.status !== 'disabled')) return;
   if (is_active) await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_users' });
@@ -68,7 +68,7 @@ async function setActive(ctx: Ctx, user: UserRow, is_active: boolean): Promise<v
   await emitUserEvent(ctx, is_active ? 'user_enabled' : 'user_disabled', { user: changed });
 }
 
-/** Whoever was once active has or had a key. */
+/** Every user who was ever active has or had a key. */
 async function statusWhenEnabled({ db }: Ctx, user: UserRow): Promise<'active' | 'invited'> {
   const [key] = await db.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.user_id, user.id)).limit(1);
   return key ? 'active' : 'invited';

@@ -50,7 +50,7 @@ function checkMapping(mapping: NonNullable<StreamSettings['mapping']>, stream: S
   }
 }
 
-/** What the destination needs must arrive there, and each column once. */
+/** Required columns of the destination must be mapped, and no column twice. */
 function checkSelection(settings: StreamSettings, stream: StreamSchema, refuse: Refuse): void {
   const choiceOf = (path: string[]) => settings.fields.find((choice) => same(choice.path, path));
   const arriving = stream.fields.filter((one) => choiceOf(one.path)?.selected !== false);

@@ -5,7 +5,7 @@ import { findConnector } from '../../../connectors/registry.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import type { Ctx } from '../../../api/procedure.ts';
 
-/** Both sides of a connection: the account's rows and their connectors. */
+/** Source and destination of a connection: rows and connectors. */
 export interface Sides {
   source: AccountConnectorRow;
   destination: AccountConnectorRow;
@@ -16,7 +16,7 @@ export interface Sides {
 const APPLICATIONS: ConnectorDescription['category'][] = ['saas', 'ads', 'crm', 'chat', 'http'];
 const SQL: ConnectorDescription['category'][] = ['database', 'warehouse'];
 
-/** What a pair of connectors makes: out of a database into a business application is the other way round. */
+/** From a database to a business application is reverse ETL; every other pair is ETL. */
 export const kindOf = (pair: {
   source_connector: AnySource;
   destination_connector: AnyDestination;
@@ -26,7 +26,7 @@ export const kindOf = (pair: {
     : 'elt';
 
 /**
- * Source and destination of a connection to be. `lock` keeps them from being deleted before the transaction ends.
+ * Source and destination of a new connection. `lock` keeps them from being deleted before the transaction ends.
  * @throws ApiError 400 `same_account_connector`, `invalid_reference` with `field`, `connector_pair_unsupported`.
  */
 export async function resolveSides(
@@ -61,7 +61,7 @@ function pick(rows: AccountConnectorRow[], type: 'source' | 'destination', id: s
   throw badRequest('invalid_reference', `${field} is not a ${type} of this account`, { field });
 }
 
-/** @throws ApiError 400 `connector_pair_unsupported` when one is gone or the destination takes no rows. */
+/** @throws ApiError 400 `connector_pair_unsupported` when one no longer exists or the destination accepts no rows. */
 export function connectorsOf(source: AccountConnectorRow, destination: AccountConnectorRow) {
   const source_connector = findConnector('source', source.connector_name);
   const destination_connector = findConnector('destination', destination.connector_name);

@@ -5,7 +5,7 @@ import type { StreamSettings } from './settings.ts';
 
 export type Decision = 'accept' | 'ignore';
 
-/** The settings of a stream after the decision. */
+/** Settings of a stream after the review. */
 export function reviewedSettings(
   settings: StreamSettings,
   about: { changes: SchemaChange[]; decision: Decision; schema: StreamSchema | undefined },
@@ -42,6 +42,6 @@ export function reviewedSettings(
   return result;
 }
 
-/** A field that is not to be seen as it is must not come back in the clear. */
+/** Keeps masked and excluded fields: if such a field returns, it must not be loaded in plain text. */
 const remembered = (choice: StreamSettings['fields'][number]) =>
   choice.masking === 'none' && choice.selected ? [] : [{ ...choice, selected: false }];

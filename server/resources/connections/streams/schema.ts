@@ -58,7 +58,7 @@ export const FieldMapping = z
   })
   .meta({ id: 'FieldMapping' });
 
-/** What a request says about one stream. All but the name can be left out. */
+/** Settings of one stream in a request. Only the name is required. */
 export const ConnectionStreamRequest = z
   .strictObject({
     name: text(1, 255),

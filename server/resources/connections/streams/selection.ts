@@ -4,7 +4,7 @@ import { badRequest } from '../../../platform/errors.ts';
 import type { ConnectionStreamRequest } from './schema.ts';
 import { checkSettings, mergeSettings, type StreamSettings } from './settings.ts';
 
-/** A stream of the source with what the connection does with it. */
+/** A stream of the source and its settings in the connection. */
 export interface PlannedStream {
   name: string;
   namespace: string | null;
@@ -18,11 +18,11 @@ export interface SelectionInput {
   /** The connection goes from a database into an application. */
   reverse_etl: boolean;
   table_prefix: string;
-  /** Null: nobody says anything, all streams are taken. */
+  /** Null selects all streams. */
   requests: ConnectionStreamRequest[] | null;
-  /** The settings in force, by `streamKey`. */
+  /** Current settings, keyed by `streamKey`. */
   current: ReadonlyMap<string, StreamSettings>;
-  /** What to do with a stream that `requests` does not name. */
+  /** Handling of streams that `requests` does not name. */
   unnamed: 'keep' | 'deselect';
 }
 
@@ -45,11 +45,11 @@ export function planStreams(input: SelectionInput): PlannedStream[] {
     const field = request ? `streams.${request.index}` : 'streams';
     const place = { stream, source, destination, reverse_etl, stored, field };
     const fresh: StreamSettings = defaultSettings(stream, input.destination);
-    // The table's name is fixed here and now: worked out later, it would change when a stream of the same name comes.
+    // Store the table name now: derived later, it would change when another stream of this name appears.
     if ((names.get(stream.name) ?? 0) > 1) fresh.destination_table = `${stream.namespace ?? ''}_${stream.name}`;
-    const anew = { ...fresh, selected: input.requests === null || request !== undefined };
-    // `deselect` goes with a list that replaces the old one: what it names starts from the defaults again.
-    const base = request && input.unnamed === 'deselect' ? anew : (stored ?? anew);
+    const initial = { ...fresh, selected: input.requests === null || request !== undefined };
+    // `deselect` means that the list replaces the old one: its streams start from the defaults again.
+    const base = request && input.unnamed === 'deselect' ? initial : (stored ?? initial);
     const settings = mergeSettings(base, request?.stream ?? null, place);
     if (!request && input.requests !== null && input.unnamed === 'deselect') settings.selected = false;
     if (request || !stored) checkSettings(settings, place);

@@ -11,12 +11,12 @@ import { badRequest } from '../../../platform/errors.ts';
 import { checkFields } from './fields.ts';
 import type { ConnectionField, ConnectionStreamRequest, StreamFilter } from './schema.ts';
 
-/** What a user decides about a stream. */
+/** Settings of a stream that users can change. */
 export type StreamSettings = Required<Omit<ConnectionStreamRequest, 'name' | 'namespace'>>;
 
-/** The pairs that mean something; what of them works depends on both sides. */
+/** Meaningful pairs. Source and destination limit them further. */
 const PAIRS: Record<SyncMode, DestinationSyncMode[]> = {
-  // With soft_delete a complete read marks the rows that it no longer has.
+  // With soft_delete, a full read marks the rows that it no longer contains.
   full_refresh: ['append', 'overwrite', 'soft_delete'],
   incremental: ['append', 'append_dedup', 'update', 'soft_delete'],
 };
@@ -28,15 +28,15 @@ export interface RequestedStreamField {
   destination: AnyDestination;
   /** The connection goes from a database into an application. */
   reverse_etl: boolean;
-  /** The settings in force, which may leave out fields that the source has no more. */
+  /** Current settings, which may exclude fields that the source no longer has. */
   stored?: StreamSettings;
-  /** Where the request speaks of the stream, for `field` of an error: `streams.0`. */
+  /** Path of the stream in the request, for `field` of errors: `streams.0`. */
   field: string;
 }
 
 /**
- * Lays a request over the settings in force (the stream's own, or the defaults). One half of the mode pair given
- * alone brings the other half along when the two do not go together.
+ * Merges a request into the current settings (the stream's own, or the defaults). When the request sets one of the two
+ * modes and the other does not fit it, the other changes, too.
  */
 export function mergeSettings(
   base: StreamSettings,
@@ -62,7 +62,7 @@ export function mergeSettings(
 }
 
 /**
- * Checks settings against what the source has and the destination can.
+ * Checks settings against the source's catalog and the destination's capabilities.
  * @throws ApiError 400 `unsupported_sync_mode`, `cursor_required`, `primary_key_required`, `unknown_field`,
  * `changes_unsupported`, `duplicate_destination_column`, `reverse_etl_only`, `datasets_unsupported`, each with `field`.
  */

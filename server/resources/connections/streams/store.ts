@@ -8,8 +8,8 @@ import { settingsOf } from './settings.ts';
 const ROWS_AT_ONCE = 2000;
 
 /**
- * Writes the streams of a connection: new ones and changed ones. None is ever deleted, since the runs of the past
- * refer to them. Answers whether anything changed.
+ * Writes the streams of a connection: new ones and changed ones. None is ever deleted: past runs refer to
+ * them. Returns whether anything changed.
  */
 export async function storeStreams(
   ctx: Ctx,

@@ -16,12 +16,12 @@ import { readStreams, storeStreams } from './store.ts';
 import { planStreams, refuseSharedTables, streamKey } from './selection.ts';
 import { settingsOf } from './settings.ts';
 
-/** How far the destination may be ahead of us after a crash, and one more: our state then counts as the newer one. */
+/** After a crash the destination can be one version ahead. One more makes the control database's state the newer one. */
 export const VERSIONS_AHEAD = 2;
 
 /**
- * Does what an update says about streams: settings, cursors, and the tables that a new prefix leads to. Answers with
- * the fields that changed.
+ * Applies an update to streams: settings, cursors, and table names after a change of prefix. Returns the changed
+ * fields.
  * @throws ApiError 400 `run_active` with `connection_run_id`, `catalog_not_ready`, and those of planStreams.
  */
 export async function updateStreams(
@@ -80,7 +80,7 @@ async function replan(
     current: new Map(before.map((row) => [streamKey(row), settingsOf(row)])),
     unnamed: replaces ? 'deselect' : 'keep',
   });
-  // What the source no longer has can still be left out.
+  // Streams that the source no longer has can still be deselected.
   const deselected = gone.filter((row) => replaces || dropped.some((one) => names(one, row)));
   return [...planned, ...deselected.map((row) => ({ ...row, settings: { ...settingsOf(row), selected: false } }))];
 }
@@ -126,7 +126,7 @@ async function resetCursors(
   return true;
 }
 
-/** A cursor that its field cannot hold would only fail in the next run. */
+/** An invalid cursor would otherwise fail the next run. */
 function refuseForeignValue(value: string, place: { row: StreamRow; stream: StreamSchema; field: string }): void {
   const path = place.row.cursor_field ?? place.stream.default_cursor_field;
   const type = place.stream.fields.find((one) => Bun.deepEquals(one.path, path))?.type;

@@ -13,17 +13,12 @@ import { emitSchemaChanged } from '../events/catalog-events.ts';
 import { disableConnection } from './disable-connection.ts';
 import { type Adaptation, planAdaptation, type StreamDrift } from '../pipeline/schema-adaptation.ts';
 import type { SchemaChange } from '../pipeline/schema-diff.ts';
-import { summarize } from '../pipeline/schema-summary.ts';
+import { reviewText, summarize } from '../pipeline/schema-summary.ts';
 import { defaultSettings } from '../pipeline/stream-defaults.ts';
 
-const BECAUSE = {
-  breaking_schema_change: 'its source has changed in a way that must be reviewed',
-  schema_change_policy: 'its source has changed, and its policy says so',
-} as const;
-
 /**
- * Brings every connection of a source to terms with what changed there, in the transaction that stores the catalog:
- * what its policy takes over is taken over, the rest waits for a review. @returns whether one of them is broken by it.
+ * Applies changes of a source to each of its connections, in the transaction that stores the catalog: the policy of the
+ * connection accepts some changes, the others wait for a review. @returns whether a connection breaks.
  */
 export async function applyDrift(db: Db, source: AccountConnectorRow, drifts: StreamDrift[]): Promise<boolean> {
   if (drifts.length === 0) return false;
@@ -57,7 +52,7 @@ async function planFor(db: Db, connection: ConnectionRow, drifts: StreamDrift[])
   return planAdaptation({ connection, rows, waiting, drifts });
 }
 
-/** What waits for a review, by stream and field. */
+/** The changes that wait for a review, by stream and field. */
 export async function readChanges(db: Db, connection_id: string) {
   const rows = await db
     .select()
@@ -84,7 +79,7 @@ async function store(db: Db, connection: ConnectionRow, plan: Adaptation): Promi
   for (const [stream_id, fields] of plan.fields) {
     await db.update(connectionStreams).set({ fields }).where(eq(connectionStreams.id, stream_id));
   }
-  await takeStreams(db, connection, plan.new_streams);
+  await addStreams(db, connection, plan.new_streams);
   const edited = plan.fields.size + plan.new_streams.length > 0;
   const breaking = plan.pending.some((change) => change.breaking);
   await db
@@ -96,10 +91,10 @@ async function store(db: Db, connection: ConnectionRow, plan: Adaptation): Promi
     .where(eq(connections.id, id));
 }
 
-/** Parameters of one statement are limited to 65,535. */
+/** PostgreSQL allows 65,535 parameters per statement. */
 const ROWS_AT_ONCE = 2000;
 
-async function takeStreams(db: Db, connection: ConnectionRow, streams: Adaptation['new_streams']): Promise<void> {
+async function addStreams(db: Db, connection: ConnectionRow, streams: Adaptation['new_streams']): Promise<void> {
   if (streams.length === 0) return;
   const [row] = await db
     .select({ name: accountConnectors.connector_name })
@@ -122,20 +117,25 @@ async function takeStreams(db: Db, connection: ConnectionRow, streams: Adaptatio
   }
 }
 
-/** What of new fields does not arrive by itself. */
+/** The values of new fields that are not loaded without a further step. */
 function missingText({ schema_change_policy }: ConnectionRow, { missing }: Adaptation): string {
-  const taken = '. Rows loaded before have no value in what was added until they change or are read again';
-  // A connection that stops leaves nothing behind.
+  const taken = '. Rows loaded earlier have no value in new fields until they change or are read again';
+  // A disabled connection loads no rows without the field.
   const left = schema_change_policy === 'disable_connection' ? '' : LEFT_OUT;
   return `${missing.taken ? taken : ''}${missing.left_out ? left : ''}`;
 }
 
 const LEFT_OUT =
-  '. Fields that wait for a review are left out: what comes in them until then is loaded only if it is read again';
+  '. Fields that wait for a review are not loaded. Rows loaded until then get their values only when read again';
 
 async function disableBy(db: Db, { id, schema_change_policy }: ConnectionRow, plan: Adaptation): Promise<void> {
   const by_policy = schema_change_policy === 'disable_connection' && plan.pending.length > 0;
-  const status_reason = plan.breaking ? 'breaking_schema_change' : by_policy ? 'schema_change_policy' : null;
-  if (!status_reason) return;
-  await disableConnection(db, eq(connections.id, id), { status_reason, because: () => BECAUSE[status_reason] });
+  const disable = (status_reason: string, cause: string) =>
+    disableConnection(db, eq(connections.id, id), { status_reason, because: () => cause });
+  if (plan.breaking) {
+    const breaking = plan.pending.filter((change) => change.breaking);
+    return disable('breaking_schema_change', reviewText(breaking));
+  }
+  const policy = 'its schema change policy requires a review';
+  if (by_policy) await disable('schema_change_policy', `${policy}: ${reviewText(plan.pending)}`);
 }

@@ -12,12 +12,12 @@ import type { Deps } from '../deps.ts';
 import { isInCatalog, storeStream } from './store.ts';
 import { onSide, SideError } from '../connector-runtime/side-error.ts';
 import { applyOverrides, type Overrides, withCatalogChoices } from '../pipeline/overrides.ts';
-import { changeName, diffStream, factText, type SchemaChange } from '../pipeline/schema-diff.ts';
+import { changeName, diffStream, type SchemaChange } from '../pipeline/schema-diff.ts';
 import { readChanges } from './apply-schema-changes.ts';
 import { judge } from '../pipeline/schema-policy.ts';
-import { fieldName } from '../pipeline/transfer-plan.ts';
+import { reviewText } from '../pipeline/schema-summary.ts';
 
-/** What a stream is read with: the claim of an attempt has these, among others. */
+/** The part of a claim that reading a stream needs. */
 export interface StreamInUse {
   connection: ConnectionRow;
   stream: StreamRow;
@@ -28,11 +28,11 @@ type InUse = { deps: Deps; claim: StreamInUse };
 type Loaded = { schema: StreamSchema; stream: StreamRow };
 
 /**
- * The claimed stream as `loadStream` gives it, brought up to date with the source before anything is read: what is new
- * there goes the way of the connection's policy first, so that no value is passed over by a cursor or an
- * acknowledgement before its column is taken over.
- * @throws SideError of the source with a SchemaChangedError that names what the stream cannot do without, or what has to
- * be reviewed first (`schema_change_unreviewed`): the stream stays where it is.
+ * The claimed stream as `loadStream` returns it, brought up to date with the source before any row is read. The policy
+ * of the connection is applied to new fields first: once a cursor or a confirmed log position has passed a row, the
+ * values in its new columns are lost.
+ * @throws SideError of the source with a SchemaChangedError that names a missing field or key, or a change that waits for
+ * a review (`schema_change_unreviewed`). The cursor stays where it is.
  */
 export async function loadCurrentStream(
   attempt: InUse,
@@ -59,7 +59,7 @@ async function upToDate(
   const changes = diffStream(schema, live);
   if (changes.length === 0) return { schema, stream };
   const broken = changes.filter((change) => judge(change, stream) === 'breaking');
-  if (broken.length > 0 || !found) throw new SideError('source', asError(schema, broken));
+  if (broken.length > 0 || !found) throw new SideError('source', asError(broken));
   await deps.db.transaction((tx) => storeStream(tx, claim.source, found));
   const [row] = await deps.db
     .select({ fields: connectionStreams.fields })
@@ -68,7 +68,7 @@ async function upToDate(
   return loadStream(deps, { source: claim.source, stream: { ...claim.stream, ...row } });
 }
 
-/** Changes that a user has yet to decide about: a run that went on would leave behind what he may want. */
+/** Refuses to read past changes that wait for a review: a user may still accept fields that this run would skip. */
 async function refuseUnreviewed({ deps, claim }: InUse, { schema, stream }: Loaded): Promise<void> {
   const any = claim.connection.schema_change_policy === 'disable_connection';
   const waiting = (await readChanges(deps.db, claim.connection.id)).filter(
@@ -77,7 +77,7 @@ async function refuseUnreviewed({ deps, claim }: InUse, { schema, stream }: Load
       change.namespace === schema.namespace &&
       (any || judge(change, stream) === 'breaking'),
   );
-  if (waiting.length > 0) throw asError(schema, waiting, 'schema_change_unreviewed');
+  if (waiting.length > 0) throw asError(waiting, 'schema_change_unreviewed');
 }
 
 const CODES: Partial<Record<ReturnType<typeof changeName>, string>> = {
@@ -85,33 +85,16 @@ const CODES: Partial<Record<ReturnType<typeof changeName>, string>> = {
   field_removed: 'field_missing',
 };
 
-function asError({ name }: StreamSchema, changes: SchemaChange[], code = codeOf(changes)): SchemaChangedError {
-  return new SchemaChangedError(
-    code,
-    `${name} has changed at the source: ${changes.map(sentence).join('; ')}. Review the changes of the connection`,
-  );
+function asError(changes: SchemaChange[], code = codeOf(changes)): SchemaChangedError {
+  const text = reviewText(changes);
+  return new SchemaChangedError(code, text.slice(0, 1).toUpperCase() + text.slice(1));
 }
 
 const codeOf = ([first]: SchemaChange[]) => (first && CODES[changeName(first)]) ?? 'incompatible_change';
 
-function sentence({ subject, field_path, before, after }: SchemaChange): string {
-  const [old, now] = [factText(before), factText(after)];
-  switch (subject) {
-    case 'stream':
-      return 'it is gone';
-    case 'field': {
-      const name = fieldName(field_path ?? []);
-      if (before === null) return `the field ${name} is new`;
-      return after === null ? `the field ${name} is gone` : `the field ${name} is ${now} and was ${old}`;
-    }
-    default:
-      return `its ${subject === 'cursor' ? 'cursor' : 'primary key'} is ${now ?? 'gone'} and was ${old ?? 'none'}`;
-  }
-}
-
 /**
- * The claimed stream as the source's catalog has it, with the overrides of its users, and the connection's settings
- * with what the catalog chooses for them.
+ * The claimed stream as in the catalog of the source, with overrides applied, and the stream settings of the connection
+ * with the defaults that the catalog sets.
  * @throws ConfigurationError `unknown_stream`
  */
 export async function loadStream(
@@ -124,7 +107,7 @@ export async function loadStream(
     .where(isInCatalog(source.id, stream));
   if (!row) throw new ConfigurationError('unknown_stream', `The source's catalog has no stream ${stream.name}`);
   const catalogued = row.definition as unknown as StreamSchema;
-  // A connection may read a query of its own in the stream's place.
+  // A connection may replace the stream by its own query.
   const discovered = stream.dataset_sql === null ? catalogued : { ...catalogued, dataset_sql: stream.dataset_sql };
   return {
     schema: applyOverrides(discovered, row.overrides),

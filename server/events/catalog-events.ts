@@ -23,7 +23,7 @@ export async function emitCatalogRefreshed(
   });
 }
 
-/** Emits that the source of a connection has changed; if that breaks the connection, an event of its own says so. */
+/** Emits that the source of a connection has changed, and a second event if that breaks the connection. */
 export async function emitSchemaChanged(
   db: Db,
   changed: {
@@ -31,7 +31,7 @@ export async function emitSchemaChanged(
     source: AccountConnectorRow;
     changes: ChangeSummary;
     breaking: boolean;
-    /** Appended to the summary: what of the change is not loaded by itself. */
+    /** Appended to the summary: the values that are not loaded without a further step. */
     notice: string;
   },
 ): Promise<void> {

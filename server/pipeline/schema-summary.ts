@@ -1,7 +1,7 @@
-import { changeName, type SchemaChange } from './schema-diff.ts';
+import { changeName, factText, type SchemaChange } from './schema-diff.ts';
 import { fieldName } from './transfer-plan.ts';
 
-/** Names of what changed, as events have them: `orders`, `shop.orders`, `shop.orders.total`. At most 100 of each. */
+/** The names of changed streams and fields, as events show them: `orders`, `shop.orders.total`. At most 100 of each. */
 export interface ChangeSummary {
   streams_added: string[];
   streams_removed: string[];
@@ -13,21 +13,22 @@ export interface ChangeSummary {
 
 const LISTED = 100;
 
+const qualifiedName = ({ namespace, stream_name }: SchemaChange) =>
+  namespace ? `${namespace}.${stream_name}` : stream_name;
+
 export function summarize(changes: readonly SchemaChange[]): ChangeSummary {
-  const stream = ({ namespace, stream_name }: SchemaChange) =>
-    namespace ? `${namespace}.${stream_name}` : stream_name;
   const names = (wanted: (change: SchemaChange) => boolean, name: (change: SchemaChange) => string) =>
     [...new Set(changes.filter(wanted).map(name))].slice(0, LISTED);
-  const streams = (wanted: string) => names((change) => changeName(change) === wanted, stream);
+  const streams = (wanted: string) => names((change) => changeName(change) === wanted, qualifiedName);
   const fields = (wanted: string) =>
     names(
       (change) => changeName(change) === wanted,
-      (change) => `${stream(change)}.${fieldName(change.field_path ?? [])}`,
+      (change) => `${qualifiedName(change)}.${fieldName(change.field_path ?? [])}`,
     );
   return {
     streams_added: streams('stream_added'),
     streams_removed: streams('stream_removed'),
-    streams_updated: names(({ subject }) => subject !== 'stream', stream),
+    streams_updated: names(({ subject }) => subject !== 'stream', qualifiedName),
     fields_added: fields('field_added'),
     fields_removed: fields('field_removed'),
     fields_updated: fields('field_type_changed'),
@@ -44,4 +45,31 @@ export function summaryText(summary: ChangeSummary): string {
       return `${length}${more} ${length === 1 ? noun.slice(0, -1) : noun} ${verb === 'updated' ? 'changed' : verb}`;
     });
   return parts.length === 0 ? '' : `: ${parts.join(', ')}`;
+}
+
+const EXPLAINED = 3;
+
+/** What changed at the source and what to do, as the end of a sentence. Names the first three of the changes. */
+export function reviewText(changes: readonly SchemaChange[]): string {
+  const texts = changes.slice(0, EXPLAINED).map(changeText);
+  const more = changes.length - texts.length;
+  if (more > 0) texts.push(`${more} more`);
+  return `${texts.join('; ')}. Review the schema ${changes.length === 1 ? 'change' : 'changes'} to resume`;
+}
+
+function changeText(change: SchemaChange): string {
+  const { namespace, subject, field_path, before, after } = change;
+  const stream = qualifiedName(change);
+  const [old, now] = [factText(before), factText(after)];
+  const named = {
+    // Of the sources, only databases have namespaces.
+    stream: `${namespace === null ? 'stream' : 'table'} ${stream}`,
+    field: `field ${fieldName(field_path ?? [])} of ${stream}`,
+    primary_key: `the primary key of ${stream}`,
+    cursor: `the cursor of ${stream}`,
+  }[subject];
+  if (subject === 'primary_key' || subject === 'cursor')
+    return `${named} changed from ${old ?? 'none'} to ${now ?? 'none'}`;
+  if (before === null) return `${named} is new in the source`;
+  return after === null ? `${named} no longer exists in the source` : `${named} changed from ${old} to ${now}`;
 }

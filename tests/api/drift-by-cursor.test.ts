@@ -188,9 +188,9 @@ test.each(kinds)('%s: values of a column that came between two runs are not pass
     const { body } = await call('GET', `/automation/events?connection_id=${id}&limit=200`);
     return body.filter((one: Json) => one.event === 'schema_changed').map((one: Json) => one.summary);
   };
-  expect(await told(taking)).toEqual([expect.stringContaining('1 field added. Rows loaded before have no value in')]);
+  expect(await told(taking)).toEqual([expect.stringContaining('1 field added. Rows loaded earlier have no value in')]);
   expect(await told(ignoring)).toEqual([
-    expect.stringContaining('1 field added. Fields that wait for a review are left'),
+    expect.stringContaining('1 field added. Fields that wait for a review are not loaded'),
   ]);
   expect(await told(waiting)).toEqual([expect.stringMatching(/1 field added$/)]);
 

@@ -1,9 +1,11 @@
 import { eq, sql } from 'drizzle-orm';
 import { type ConnectionRow, connections } from '../../../db/schema/index.ts';
 import { checkSchedule } from '../../pipeline/schedule.ts';
+import { reviewText } from '../../pipeline/schema-summary.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
+import { readChanges } from '../../catalog/apply-schema-changes.ts';
 import { connectionLocked, requireActivation, requireSchedule } from '../../billing/limits.ts';
 import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
 import { accountPlan } from '../access/account-plan.ts';
@@ -78,7 +80,8 @@ async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateC
   if (status === 'paused') return { status, status_reason: null };
   await requireReadyConnectors(ctx.db, [connection.source_id, connection.destination_id]);
   if (connection.schema_change_status === 'breaking') {
-    throw badRequest('breaking_change_unreviewed', 'The source has a breaking change. Review the schema changes first');
+    const breaking = (await readChanges(ctx.db, connection.id)).filter((change) => change.breaking);
+    throw badRequest('breaking_change_unreviewed', `The connection cannot run because ${reviewText(breaking)}`);
   }
   const activated = { connection_id: connection.id, now: ctx.deps.now() };
   await requireActivation(ctx.db, await accountPlan(ctx), activated);

@@ -51,7 +51,7 @@ const t = initTRPC
     errorFormatter: ({ error, shape, ctx }) => {
       const request_id = ctx?.request_id ?? '';
       const { status, body } = describeError(error, request_id);
-      const message = typeof body.detail === 'string' ? body.detail : 'The request does not have the documented shape';
+      const message = typeof body.detail === 'string' ? body.detail : 'The request does not match the documented shape';
       const code = TRPC_ERROR_CODES_BY_KEY[NAMES[status] ?? 'INTERNAL_SERVER_ERROR'];
       return { ...shape, code, message, data: { ...body, request_id, httpStatus: status, path: shape.data.path } };
     },

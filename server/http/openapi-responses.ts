@@ -81,7 +81,7 @@ const PROBLEMS: Record<number, string> = {
   403: 'The permission in `required_permission` is missing',
   404: 'The object does not exist in this account',
   413: 'The body is larger than 1 MiB',
-  422: 'The request does not have the documented shape',
+  422: 'The request does not match the documented shape',
   500: 'Internal server error',
 };
 

@@ -21,7 +21,7 @@ export interface ValidationIssue {
 /** 422: the request does not have the documented shape. */
 export class RequestShapeError extends Error {
   constructor(readonly issues: ValidationIssue[]) {
-    super('The request has not the documented shape');
+    super('The request does not match the documented shape');
     this.name = 'RequestShapeError';
   }
 }

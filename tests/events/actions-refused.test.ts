@@ -111,7 +111,7 @@ test('mail without a mail server fails at once, for all to see: at the case, and
     ],
   });
   const { case_id } = await failed(made, { connection_id: connectionId() });
-  const error = 'mail_not_configured: The service has no mail server (SMTP_URL)';
+  const error = 'mail_not_configured: No mail server is configured. Set SMTP_URL';
   expect(await settled(made)).toMatchObject([{ status: 'failed', attempts: 1, error }]);
   const { body } = await call('GET', `/automation/cases/${case_id}`);
   expect(body.deliveries).toMatchObject([{ type: 'send_email', status: 'failed', error }]);

@@ -76,7 +76,7 @@ export async function releaseKey(db: Db, request: KeyedRequest): Promise<void> {
 }
 
 /** Deletes expired keys. */
-export async function sweepIdempotencyKeys({ db }: { db: Db }): Promise<void> {
+export async function deleteOldIdempotencyKeys({ db }: { db: Db }): Promise<void> {
   await db
     .delete(idempotencyKeys)
     .where(sql`${idempotencyKeys.created_at} < clock_timestamp() - make_interval(hours => ${RETENTION_HOURS})`);

@@ -8,17 +8,17 @@ import { type AccountPlan, creditsCeiling, isUnpaid, readAccountPlan } from './a
 import { creditsUsed } from './credits.ts';
 import { nextRunAt } from '../pipeline/schedule.ts';
 
-/** Why the plan locks a connection. */
+/** Why the billing plan locks a connection. */
 export type LockReason = 'payment_overdue' | 'credits_exhausted' | 'plan_limit';
 
-/** So many connections change in one transaction. */
+/** Connections changed per transaction. */
 const BATCH = 100;
 
 const UNLIMITED = PLANS.filter((plan) => plan.limits.max_connections === null && creditsCeiling(plan) === null);
 
-/** Locks and unlocks what the plans of all accounts ask for; any number of workers may do it at once. */
-export async function settleAllPlanLocks({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
-  const concerned = await db.execute<{ id: string }>(sql`
+/** Locks and unlocks connections as the billing plan of each account requires. Any number of workers may run it at once. */
+export async function applyAllPlanLocks({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  const affected = await db.execute<{ id: string }>(sql`
     select a.id from ${accounts} a
     where a.payment_status in ('overdue', 'ended')
       or not (${inArray(
@@ -26,17 +26,17 @@ export async function settleAllPlanLocks({ db, now }: Pick<Deps, 'db' | 'now'>):
         UNLIMITED.map(({ id }) => id),
       )})
       or exists (select from connections c where c.account_id = a.id and c.status = 'locked' and c.deleted_at is null)`);
-  for (const { id } of concerned) {
-    while ((await db.transaction((tx) => settlePlanLocks(tx, id, now()))) === BATCH) continue;
+  for (const { id } of affected) {
+    while ((await db.transaction((tx) => applyPlanLocks(tx, id, now()))) === BATCH) continue;
   }
 }
 
 /**
- * Locks connections that the plan of an account no longer allows, the newest first, and gives those back that it allows
- * again the state that they had. In the caller's transaction, which holds the account from here on. A connection that
- * somebody else is changing is left to the next look. Answers with how many changed, 100 at most.
+ * Locks the connections that the plan of an account no longer allows, newest first, and restores the earlier state of
+ * those that it allows again. Runs in the caller's transaction and locks the account in it. A connection that another
+ * transaction has locked is left to the next call. Returns how many changed, at most 100.
  */
-export async function settlePlanLocks(db: Db, account_id: string, now: Date): Promise<number> {
+export async function applyPlanLocks(db: Db, account_id: string, now: Date): Promise<number> {
   const known = await readAccountPlan(db, account_id, { now, lock: true });
   const reason = await accountReason(db, known);
   const beyond = reason ? null : await beyondLimit(db, known);
@@ -56,13 +56,13 @@ export async function settlePlanLocks(db: Db, account_id: string, now: Date): Pr
     .where(and(inArray(connections.id, ids), isNull(connections.deleted_at)))
     .orderBy(desc(connections.created_at), desc(connections.id))
     .for('update', { skipLocked: true });
-  for (const row of rows) await move(db, { row, reason: wanted(row.id), now });
+  for (const row of rows) await applyLock(db, { row, reason: wanted(row.id), now });
   return rows.length;
 }
 
 const ofAccount = (account_id: string) => and(eq(connections.account_id, account_id), isNull(connections.deleted_at));
 
-/** What locks all connections of the account. */
+/** The reason to lock every connection of the account, or null. */
 async function accountReason(db: Db, known: AccountPlan): Promise<LockReason | null> {
   if (isUnpaid(known.account)) return 'payment_overdue';
   const ceiling = creditsCeiling(known.plan);
@@ -70,7 +70,7 @@ async function accountReason(db: Db, known: AccountPlan): Promise<LockReason | n
   return (await creditsUsed(db, known.account.id, known.period)) >= ceiling ? 'credits_exhausted' : null;
 }
 
-/** The newest connections, as many as there are too many of. */
+/** The newest connections, beyond the number that the plan allows. */
 async function beyondLimit(db: Db, { account, plan }: AccountPlan): Promise<Set<string>> {
   const { max_connections } = plan.limits;
   if (max_connections === null) return new Set();
@@ -84,12 +84,12 @@ async function beyondLimit(db: Db, { account, plan }: AccountPlan): Promise<Set<
 }
 
 const SENTENCES: Record<LockReason, string> = {
-  payment_overdue: 'was locked: a payment is missing',
-  credits_exhausted: 'was locked: the credits of the plan are used up',
+  payment_overdue: 'was locked: payment is overdue',
+  credits_exhausted: 'was locked: the credits of this billing period are used up',
   plan_limit: 'was locked: the plan allows fewer connections',
 };
 
-async function move(db: Db, change: { row: ConnectionRow; reason: LockReason | null; now: Date }): Promise<void> {
+async function applyLock(db: Db, change: { row: ConnectionRow; reason: LockReason | null; now: Date }): Promise<void> {
   const { row, reason, now } = change;
   if (reason === null) {
     if (row.status === 'locked') await unlock(db, row, now);
@@ -98,20 +98,24 @@ async function move(db: Db, change: { row: ConnectionRow; reason: LockReason | n
   if (row.status === 'locked') {
     if (row.status_reason === reason) return;
     await store(db, row, { status_reason: reason });
-    const told = {
+    return emitConnectionChange(db, {
+      connection: row,
       event: 'connection_updated',
       sentence: SENTENCES[reason],
       changed_fields: ['status_reason'],
-    } as const;
-    return emitConnectionChange(db, { connection: row, ...told });
+    });
   }
   const locked_from = { status: row.status, reason: row.status_reason };
   await store(db, row, { status: 'locked', status_reason: reason, locked_from });
-  const told = { event: 'connection_locked', sentence: SENTENCES[reason], changed_fields: ['status'] } as const;
-  await emitConnectionChange(db, { connection: row, ...told });
+  await emitConnectionChange(db, {
+    connection: row,
+    event: 'connection_locked',
+    sentence: SENTENCES[reason],
+    changed_fields: ['status'],
+  });
 }
 
-/** Its ticks go on from now: those that the lock skipped are not made up for. */
+/** The schedule continues from now: ticks missed while locked are not made up. */
 async function unlock(db: Db, row: ConnectionRow, now: Date): Promise<void> {
   const { status, reason } = row.locked_from ?? { status: 'active' as const, reason: null };
   const anchor = row.next_run_at === null ? now : new Date(row.next_run_at);
@@ -122,8 +126,12 @@ async function unlock(db: Db, row: ConnectionRow, now: Date): Promise<void> {
     next_run_at: status === 'active' ? nextRunAt(row.schedule, { anchor, after: now }) : null,
     ticking_since: now.toISOString(),
   });
-  const told = { event: 'connection_unlocked', sentence: 'was unlocked', changed_fields: ['status'] } as const;
-  await emitConnectionChange(db, { connection: row, ...told });
+  await emitConnectionChange(db, {
+    connection: row,
+    event: 'connection_unlocked',
+    sentence: 'was unlocked',
+    changed_fields: ['status'],
+  });
 }
 
 async function store(db: Db, row: ConnectionRow, changes: Partial<ConnectionRow>): Promise<void> {

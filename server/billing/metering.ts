@@ -16,19 +16,19 @@ import { noticeLimit } from './limit-notices.ts';
 const FREE_DAYS = 30;
 
 /**
- * Enters into the ledger what a stream run has committed since its last entry, and adds it to the run's credits. In the
- * transaction that ends an attempt, with the run locked. A worker that died left no entry: its rows come with the next
- * one, or when the run ends.
+ * Records in the usage ledger what a stream run has committed since its last entry, and adds the credits to the run. Runs
+ * in the transaction that ends an attempt, with the run locked. A worker that died wrote no entry: its rows are part of
+ * the next entry, or of the one at the end of the run.
  */
 export async function meterStreamRun(db: Db, stream: StreamRunRow): Promise<void> {
-  const [sofar] = await db
+  const [metered] = await db
     .select({
       rows: sql<string>`coalesce(sum(${usageLedger.rows_free} + ${usageLedger.rows_paid}), 0)`,
       bytes: sql<string>`coalesce(sum(${usageLedger.bytes_loaded}), 0)`,
     })
     .from(usageLedger)
     .where(eq(usageLedger.stream_run_id, stream.id));
-  const rows = stream.rows_loaded - Number(sofar?.rows ?? 0);
+  const rows = stream.rows_loaded - Number(metered?.rows ?? 0);
   if (rows <= 0) return;
   const terms = await termsOf(db, stream.connection_run_id);
   const credits = rows * CREDIT_RATES[terms.kind];
@@ -47,7 +47,7 @@ export async function meterStreamRun(db: Db, stream: StreamRunRow): Promise<void
       rows_paid: terms.free ? 0 : rows,
       credits_used: terms.free ? 0 : credits,
       credits_free: terms.free ? credits : 0,
-      bytes_loaded: Math.max(0, stream.bytes_loaded - Number(sofar?.bytes ?? 0)),
+      bytes_loaded: Math.max(0, stream.bytes_loaded - Number(metered?.bytes ?? 0)),
     })
     .onConflictDoNothing()
     .returning();
@@ -62,7 +62,7 @@ export async function meterStreamRun(db: Db, stream: StreamRunRow): Promise<void
   if (entry.credits_used > 0) await noticeCredits(db, stream.account_id);
 }
 
-/** Rows are free until the free period of the source has passed, which begins with its first success. */
+/** Rows are free during the free period of their source, which begins with its first successful run. */
 async function termsOf(db: Db, connection_run_id: string): Promise<{ kind: keyof typeof CREDIT_RATES; free: boolean }> {
   const [terms] = await db
     .select({
@@ -86,8 +86,8 @@ async function noticeCredits(db: Db, account_id: string): Promise<void> {
 }
 
 /**
- * What is left to do when a run has ended: entries for streams that were ended without their worker, and the free
- * period of a source that has just had its first success. The run must be locked.
+ * Completes the metering of a run that has ended: writes entries for streams whose worker died, and starts the free
+ * period of a source after its first success. The run must be locked.
  */
 export async function meterEndedRun(
   db: Db,

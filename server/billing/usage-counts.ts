@@ -4,7 +4,7 @@ import { accountConnectors, connections, triggers, users } from '../../db/schema
 import type { Db } from '../../db/types.ts';
 import type { CountedLimit } from '../pipeline/billing-plans.ts';
 
-/** What each limit counts: live objects, whatever window is asked for. */
+/** What each limit counts: objects that exist now. */
 const COUNTED: Record<CountedLimit, { noun: string; from: PgTable; where(account_id: string): SQL | undefined }> = {
   max_connections: {
     noun: 'connections',
@@ -32,10 +32,10 @@ const connectorsOf = (account_id: string, type: 'source' | 'destination') =>
     isNull(accountConnectors.deleted_at),
   );
 
-/** What a limit counts, in words: `connections`. */
+/** The noun for what a limit counts, such as `connections`. */
 export const nounOf = (limit: CountedLimit): string => COUNTED[limit].noun;
 
-/** How many there are of what a limit counts; of those that `also` holds for. */
+/** The number of objects that a limit counts, only those that match `also` if it is given. */
 export async function countOf(db: Db, account_id: string, limit: CountedLimit, also?: SQL): Promise<number> {
   const { from, where } = COUNTED[limit];
   const [row] = await db

@@ -11,19 +11,19 @@ import type { Deps } from '../deps.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeTask } from '../queue/jobs.ts';
 
-/** A catalog older than that is discovered anew beside a scheduled run. */
+/** A scheduled run requests a discovery if the catalog is older than this. */
 const AGED_HOURS = 24;
 
 /**
  * Requests the discovery of a source in the caller's transaction and returns the id of its task. A queued task is
  * reused. A running one is not: it may have read the source before the change that this request is about.
  */
-export async function orderDiscovery(
+export async function requestDiscovery(
   db: Db,
   queue: Queue,
-  order: { account_id: string; account_connector_id: string; connection_id: string | null; created_by: string | null },
+  request: { account_id: string; account_connector_id: string; connection_id: string | null; created_by: string | null },
 ): Promise<string> {
-  const { account_connector_id } = order;
+  const { account_connector_id } = request;
   // Locks the row, so that concurrent requests see one another.
   await db
     .update(accountConnectors)
@@ -43,14 +43,14 @@ export async function orderDiscovery(
   if (queued) return queued.id;
   const [task] = await db
     .insert(tasks)
-    .values({ kind: 'discover_catalog', ...order })
+    .values({ kind: 'discover_catalog', ...request })
     .returning({ id: tasks.id });
-  if (!task) throw new Error('an insert gave no row');
-  await queue.send(db, executeTask, { task_id: task.id }, { account_id: order.account_id });
+  if (!task) throw new Error('the task was not stored');
+  await queue.send(db, executeTask, { task_id: task.id }, { account_id: request.account_id });
   return task.id;
 }
 
-/** After a stream has failed: when that was for a change of the source, the catalog has to hear of it. */
+/** After a stream failed because its source has changed: requests a discovery, which updates the catalog. */
 export async function rediscoverChanged(
   db: Db,
   queue: Queue,
@@ -58,7 +58,7 @@ export async function rediscoverChanged(
 ): Promise<void> {
   if (error.type !== 'schema_changed' || error.origin !== 'source') return;
   const { source, connection } = claim;
-  await orderDiscovery(db, queue, {
+  await requestDiscovery(db, queue, {
     account_id: connection.account_id,
     account_connector_id: source.id,
     connection_id: connection.id,
@@ -66,7 +66,7 @@ export async function rediscoverChanged(
   });
 }
 
-/** Beside a scheduled run: new streams are seen by a discovery alone. */
+/** Beside a scheduled run: only a discovery finds new streams. */
 export async function rediscoverAged(
   db: Db,
   { queue }: Deps,
@@ -86,5 +86,5 @@ export async function rediscoverAged(
     );
   if (!aged) return;
   const { account_id, id: connection_id } = connection;
-  await orderDiscovery(db, queue, { account_id, connection_id, account_connector_id: aged.id, created_by: null });
+  await requestDiscovery(db, queue, { account_id, connection_id, account_connector_id: aged.id, created_by: null });
 }

@@ -143,7 +143,7 @@ async function fail(deps: Deps, { task, row, error }: ExportTask & { error: unkn
 }
 
 /** Deletes the files of expired links. */
-export async function sweepExports(deps: Deps): Promise<void> {
+export async function deleteOldExports(deps: Deps): Promise<void> {
   const expired = await deps.db
     .select({ id: tasks.id, object_key: sql<string>`${tasks.result} ->> 'object_key'` })
     .from(tasks)

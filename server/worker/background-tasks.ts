@@ -6,7 +6,7 @@ import { emitCatalogRefreshed } from '../events/catalog-events.ts';
 import { refreshCatalog } from '../catalog/discover.ts';
 import { exportMetadata } from '../exports/export-metadata.ts';
 
-/** Handler of the job `execute_task`. A task delivered twice does its work twice, which changes nothing. */
+/** Handler of the job `execute_task`. The work is idempotent: a task that is delivered twice runs twice. */
 export async function executeTaskJob(deps: Deps, task_id: string): Promise<void> {
   const [task] = await deps.db
     .update(tasks)

@@ -8,10 +8,10 @@ import { nextTicks, type Schedule } from '../pipeline/schedule.ts';
 const MINUTE = 60_000;
 const PAGE = 500;
 
-/** Since when no data has come: the last success, or the instant at which the schedule began to tick. */
+/** The last time at which data was on time: the last success, or the instant at which the schedule began to tick. */
 const since = sql<string>`greatest(${connections.last_succeeded_at}, ${connections.ticking_since})`;
 
-/** Connections of which the interval may have passed twice; of a cron schedule the caller has to look closer. */
+/** Connections that may have missed two ticks. For cron schedules this is only a first filter. */
 const suspect = (now: string) =>
   and(
     eq(connections.status, 'active'),
@@ -24,9 +24,12 @@ const suspect = (now: string) =>
     end`,
   );
 
-/** Writes `data_delayed` for each connection without success for twice its interval: once a delay, however many look. */
-export async function tellDelays({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<number> {
-  let told = 0;
+/**
+ * Emits `data_delayed` for each connection without success for twice its interval. Once per delay, with any number of
+ * workers. Returns the number of events.
+ */
+export async function announceDelays({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<number> {
+  let announced = 0;
   for (let after: string | null = null; ; ) {
     const page: { id: string }[] = await db
       .select({ id: connections.id })
@@ -35,14 +38,14 @@ export async function tellDelays({ db, now }: Pick<Deps, 'db' | 'now'>): Promise
       .orderBy(connections.id)
       .limit(PAGE);
     for (const { id } of page) {
-      if (await db.transaction((tx) => tellDelay(tx, id, now()))) told += 1;
+      if (await db.transaction((tx) => announceDelay(tx, id, now()))) announced += 1;
     }
-    if (page.length < PAGE) return told;
+    if (page.length < PAGE) return announced;
     after = page.at(-1)!.id;
   }
 }
 
-async function tellDelay(db: Db, id: string, now: Date): Promise<boolean> {
+async function announceDelay(db: Db, id: string, now: Date): Promise<boolean> {
   const [connection] = await db
     .select()
     .from(connections)
@@ -65,8 +68,8 @@ async function tellDelay(db: Db, id: string, now: Date): Promise<boolean> {
 }
 
 /**
- * Whole minutes since data was due, for a connection without success since `from`; null while it has not missed two
- * ticks, or for less than twice its interval. Pure.
+ * Whole minutes since data was due, for a connection without success since `from`. Null until it has missed two ticks and
+ * twice its interval has passed. Pure.
  */
 export function minutesLate(schedule: Schedule, { from, now }: { from: Date; now: Date }): number | null {
   const [due, second] = nextTicks(schedule, { anchor: from, after: from }, 2).map((tick) => tick.getTime());

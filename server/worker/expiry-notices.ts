@@ -5,32 +5,32 @@ import { emitConnectorEvent, type ReportedConnector } from '../events/account-co
 import type { EventKind } from '../events/kinds.ts';
 import { PLANS } from '../pipeline/billing-plans.ts';
 
-/** Days before the end of credentials at which people are told; 0 is the end itself. */
+/** Days before credentials expire; 0 is the expiry itself. */
 const ANNOUNCED_AT = [14, 7, 1, 0];
 const FREE_DAYS = 30;
-/** Days before the end of a free period at which people are told. */
+/** Days before the end of a free period. */
 const FREE_DAYS_LEFT = 7;
 const BATCH = 100;
 
 /**
- * Writes `credentials_expiring` 14, 7 and 1 days before the credentials of a source or destination end; after it, one
- * that was in use needs new ones. Each is written once, however many workers look; of days missed while nobody looked
- * the last is told. Resolves to the number of events.
+ * Emits `credentials_expiring` 14, 7 and 1 days before the credentials of a source or destination expire. When they
+ * expire, an active source or destination needs new ones. Each event is emitted once, with any number of workers; after
+ * a downtime only the latest one is emitted. Returns the number of events.
  */
-export const sweepCredentials = (deps: Pick<Deps, 'db'>) => inBatches(deps, tellCredentials);
+export const announceExpiringCredentials = (deps: Pick<Deps, 'db'>) => inBatches(deps, announceCredentialBatch);
 
-/** Writes `free_period_ending` a week before rows of a source begin to cost credits, where the plan counts them. */
-export const sweepFreePeriods = (deps: Pick<Deps, 'db'>) => inBatches(deps, tellFreePeriods);
+/** Emits `free_period_ending` a week before rows of a source begin to cost credits, for plans that include credits. */
+export const announceEndingFreePeriods = (deps: Pick<Deps, 'db'>) => inBatches(deps, announceFreePeriodBatch);
 
-async function inBatches({ db }: Pick<Deps, 'db'>, tell: (tx: Db) => Promise<number>): Promise<number> {
-  for (let told = 0; ; ) {
-    const batch = await db.transaction(tell);
-    told += batch;
-    if (batch < BATCH) return told;
+async function inBatches({ db }: Pick<Deps, 'db'>, announceBatch: (tx: Db) => Promise<number>): Promise<number> {
+  for (let announced = 0; ; ) {
+    const batch = await db.transaction(announceBatch);
+    announced += batch;
+    if (batch < BATCH) return announced;
   }
 }
 
-async function tellCredentials(tx: Db): Promise<number> {
+async function announceCredentialBatch(tx: Db): Promise<number> {
   const days = sql.raw(`array[${ANNOUNCED_AT.join(', ')}]`);
   const reached = sql`array(select day from unnest(${days}) as day where c.credentials_expire_at <= now() + make_interval(days => day))`;
   const due = (await tx.execute(sql`
@@ -43,7 +43,7 @@ async function tellCredentials(tx: Db): Promise<number> {
     update account_connectors c set announced_days = due.reached,
       status = case when 0 = any(due.reached) and c.status = 'active' then 'needs_reauth' else c.status end,
       status_reason = case when 0 = any(due.reached) and c.status = 'active' then 'credentials_expired' else c.status_reason end,
-      status_message = case when 0 = any(due.reached) and c.status = 'active' then 'The credentials have ended' else c.status_message end
+      status_message = case when 0 = any(due.reached) and c.status = 'active' then 'The credentials have expired' else c.status_message end
     from due where c.id = due.id
     returning c.id, c.account_id, c.name, c.connector_type, c.connector_name, c.status, c.status_reason, due.before,
       greatest(0, ceil(extract(epoch from c.credentials_expire_at - now()) / 86400))::int as days_remaining
@@ -51,20 +51,20 @@ async function tellCredentials(tx: Db): Promise<number> {
   for (const { before, days_remaining, ...row } of due) {
     const left = `${days_remaining} ${days_remaining === 1 ? 'day' : 'days'}`;
     if (days_remaining > 0) {
-      await report(tx, row, {
+      await emitNotice(tx, row, {
         event: 'credentials_expiring',
-        summary: `end within ${left}`,
+        summary: `expire within ${left}`,
         extra: { days_remaining },
       });
     } else if (row.status !== before) {
       const extra = { days_remaining };
-      await report(tx, row, { event: 'account_connector_reauth_required', summary: 'have ended', extra });
+      await emitNotice(tx, row, { event: 'account_connector_reauth_required', summary: 'have expired', extra });
     }
   }
   return due.length;
 }
 
-async function tellFreePeriods(tx: Db): Promise<number> {
+async function announceFreePeriodBatch(tx: Db): Promise<number> {
   const counting = PLANS.filter((plan) => plan.credits_included !== null);
   const due = (await tx.execute(sql`
     with due as (
@@ -83,9 +83,9 @@ async function tellFreePeriods(tx: Db): Promise<number> {
   `)) as unknown as (ReportedConnector & { plan_id: string; days_remaining: number })[];
   for (const { plan_id, days_remaining, ...row } of due) {
     const used = FREE_DAYS - days_remaining;
-    await report(tx, row, {
+    await emitNotice(tx, row, {
       event: 'free_period_ending',
-      summary: `end their free period within ${days_remaining} days`,
+      summary: `are free for ${days_remaining} more days`,
       extra: {
         limit: 'free_period_days',
         used,
@@ -99,16 +99,16 @@ async function tellFreePeriods(tx: Db): Promise<number> {
   return due.length;
 }
 
-async function report(
+async function emitNotice(
   tx: Db,
   row: ReportedConnector,
-  told: { event: EventKind; summary: string; extra: Record<string, unknown> },
+  report: { event: EventKind; summary: string; extra: Record<string, unknown> },
 ): Promise<void> {
-  const subject = told.event === 'free_period_ending' ? 'Rows' : 'Credentials';
+  const subject = report.event === 'free_period_ending' ? 'Rows' : 'Credentials';
   await emitConnectorEvent(tx, {
     row,
-    event: told.event,
-    sentence: (named) => `${subject} of the ${named} ${told.summary}`,
-    extra: told.extra,
+    event: report.event,
+    sentence: (named) => `${subject} of the ${named} ${report.summary}`,
+    extra: report.extra,
   });
 }

@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
 import { emitKeyEvent } from '../events/user-events.ts';
 
-/** Days before a key's end at which its user is told; 0 is the end itself. */
+/** Days before a key expires; 0 is the expiry itself. */
 const ANNOUNCED_AT = [14, 7, 1, 0];
 const BATCH = 100;
 
@@ -20,28 +20,28 @@ interface Due {
 }
 
 /**
- * Writes `api_key_expiring` 14, 7 and 1 days before a live key of an active user ends, and `api_key_expired` after it.
- * Each is written once, however many workers look; days missed while nobody looked are not made up for: the last
- * one due is told. Resolves to the number of events.
+ * Emits `api_key_expiring` 14, 7 and 1 days before a live key of an active user expires, and `api_key_expired` when it
+ * does. Each event is emitted once, with any number of workers; after a downtime only the latest one is emitted.
+ * Returns the number of events.
  */
-export async function sweepKeys(deps: Pick<Deps, 'db'>): Promise<number> {
-  for (let told = 0; ; ) {
-    const batch = await deps.db.transaction(tellBatch);
-    told += batch;
-    if (batch < BATCH) return told;
+export async function announceExpiringKeys(deps: Pick<Deps, 'db'>): Promise<number> {
+  for (let announced = 0; ; ) {
+    const batch = await deps.db.transaction(announceBatch);
+    announced += batch;
+    if (batch < BATCH) return announced;
   }
 }
 
-async function tellBatch(tx: Db): Promise<number> {
+async function announceBatch(tx: Db): Promise<number> {
   const due = await takeDue(tx);
   for (const key of due) await report(tx, key);
   return due.length;
 }
 
-/** The clock is the database's, by which keys end. Keys that another worker is telling of are left to it. */
+/** By the clock of the database, which decides when keys expire. Skips keys that another worker has locked. */
 async function takeDue(tx: Db): Promise<Due[]> {
   const days = sql.raw(`array[${ANNOUNCED_AT.join(', ')}]`);
-  // All announcements whose time has come, the latest of which is the one that is told.
+  // All announcements that are due. Only the latest one is emitted.
   const reached = sql`array(select day from unnest(${days}) as day where k.expires_at <= now() + make_interval(days => day))`;
   return (await tx.execute(sql`
     with due as (

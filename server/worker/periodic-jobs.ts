@@ -1,22 +1,22 @@
 import type { Deps } from '../deps.ts';
-import { sweepIdempotencyKeys } from '../api/idempotency-keys.ts';
+import { deleteOldIdempotencyKeys } from '../api/idempotency-keys.ts';
 import { resendLostDeliveries } from '../automation/delivery/queue-deliveries.ts';
 import { periodic } from '../platform/periodic.ts';
 import { recoverStuckRuns } from '../runs/recover-stuck-runs.ts';
 import { disableBroken } from '../runs/disable-connections.ts';
-import { tellDelays } from './data-delays.ts';
-import { sweepCredentials, sweepFreePeriods } from './expiry-notices.ts';
-import { sweepExports } from '../exports/export-metadata.ts';
-import { sweepKeys } from './key-expiry.ts';
-import { sweepNetworkLogs } from '../connector-runtime/network-log-retention.ts';
+import { announceDelays } from './data-delays.ts';
+import { announceExpiringCredentials, announceEndingFreePeriods } from './expiry-notices.ts';
+import { deleteOldExports } from '../exports/export-metadata.ts';
+import { announceExpiringKeys } from './key-expiry.ts';
+import { deleteOldNetworkLogs } from '../connector-runtime/network-log-retention.ts';
 import { clearPlanNotices } from '../billing/clear-notices.ts';
-import { settleAllPlanLocks } from '../billing/lock-connections.ts';
+import { applyAllPlanLocks } from '../billing/lock-connections.ts';
 
 interface PeriodicJob {
   name: string;
   every_ms: number;
   work: (deps: Deps) => Promise<unknown>;
-  /** Also once when the worker starts. */
+  /** Also run once when the worker starts. */
   immediately: boolean;
 }
 
@@ -33,19 +33,19 @@ const job = (name: string, every_ms: number, work: PeriodicJob['work'], immediat
 const JOBS: readonly PeriodicJob[] = [
   job('recover stuck runs', 2000, recoverStuckRuns, false),
   job('resend lost deliveries', 2000, ({ db, queue }) => resendLostDeliveries(db, queue), false),
-  // One after the other: both lock accounts.
+  // In sequence: both lock accounts.
   job('apply plan limits', 10_000, async (deps) => {
-    await settleAllPlanLocks(deps);
+    await applyAllPlanLocks(deps);
     await clearPlanNotices(deps);
   }),
-  job('announce delays', MINUTE_MS, tellDelays),
-  job('expire API keys', 15 * MINUTE_MS, sweepKeys),
-  job('announce expiring credentials', 15 * MINUTE_MS, sweepCredentials),
-  job('announce ending free periods', 15 * MINUTE_MS, sweepFreePeriods),
+  job('announce delays', MINUTE_MS, announceDelays),
+  job('announce expiring API keys', 15 * MINUTE_MS, announceExpiringKeys),
+  job('announce expiring credentials', 15 * MINUTE_MS, announceExpiringCredentials),
+  job('announce ending free periods', 15 * MINUTE_MS, announceEndingFreePeriods),
   job('disable connections of broken connectors', 15 * MINUTE_MS, disableBroken),
-  job('delete old idempotency keys', 15 * MINUTE_MS, sweepIdempotencyKeys),
-  job('delete old exports', 15 * MINUTE_MS, sweepExports),
-  job('delete old network logs', 15 * MINUTE_MS, sweepNetworkLogs),
+  job('delete old idempotency keys', 15 * MINUTE_MS, deleteOldIdempotencyKeys),
+  job('delete old exports', 15 * MINUTE_MS, deleteOldExports),
+  job('delete old network logs', 15 * MINUTE_MS, deleteOldNetworkLogs),
 ];
 
 export function startPeriodicJobs(deps: Deps): { stop(): Promise<void> } {

@@ -9,7 +9,7 @@ import { startScheduler } from '../runs/schedule-tick.ts';
 import { executeTaskJob } from './background-tasks.ts';
 import { watchCdcConsumers } from '../transfer/watch-cdc-consumers.ts';
 
-/** Makes this process a worker: it takes jobs, listens for stops, and looks after runs that nobody brings to an end. */
+/** Turns this process into a worker: it executes jobs, listens for stop requests, and runs the periodic jobs. */
 export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }> {
   const listening = await deps.database.listen(STOP_CHANNEL, checkForStop);
   const concurrency = deps.config.WORKER_CONCURRENCY;

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { and, eq, inArray, sql as query } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors, accounts, events, tasks } from '../../db/schema/index.ts';
-import { sweepExports } from '../../server/exports/export-metadata.ts';
+import { deleteOldExports } from '../../server/exports/export-metadata.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
@@ -292,7 +292,7 @@ describe('GET /exports/{task_id}', () => {
     try {
       deps.now = () => new Date(Date.parse(event.payload.url_expires_at) + 1000);
       expect((await anonymous('GET', path)).status).toBe(404);
-      await sweepExports(deps);
+      await deleteOldExports(deps);
     } finally {
       deps.now = clock;
     }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import { accountConnectors, connectionRuns, idempotencyKeys } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
-import { sweepIdempotencyKeys } from '../../server/api/idempotency-keys.ts';
+import { deleteOldIdempotencyKeys } from '../../server/api/idempotency-keys.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf, uniqueName } from '../support/resources.ts';
@@ -138,7 +138,7 @@ describe('a POST with Idempotency-Key', () => {
     await db.update(idempotencyKeys).set({ created_at: age }).where(eq(idempotencyKeys.key, key));
     expect(await post('/account_connectors', { key, body: source() })).toMatchObject({ status: 201, replayed: null });
     await db.update(idempotencyKeys).set({ created_at: age }).where(eq(idempotencyKeys.key, key));
-    await sweepIdempotencyKeys(service.deps);
+    await deleteOldIdempotencyKeys(service.deps);
     const left = (await db.select().from(idempotencyKeys)).map((row) => row.key);
     expect(left).toContain(young);
     expect(left).not.toContain(key);

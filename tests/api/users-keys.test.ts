@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import { apiKeys, events, users } from '../../db/schema/index.ts';
 import { bootstrap } from '../../server/process/bootstrap.ts';
-import { sweepKeys } from '../../server/worker/key-expiry.ts';
+import { announceExpiringKeys } from '../../server/worker/key-expiry.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { rpc, rpcQuery } from '../support/rpc.ts';
@@ -141,8 +141,8 @@ describe('the end of a key', () => {
     const ends = ['15 days', '13.5 days', '6.5 days', '20 hours', '-1 minute'];
     for (const end of ends) {
       await setEnd(id, end);
-      await Promise.all(Array.from({ length: 4 }, () => sweepKeys(t.deps)));
-      await sweepKeys(t.deps);
+      await Promise.all(Array.from({ length: 4 }, () => announceExpiringKeys(t.deps)));
+      await announceExpiringKeys(t.deps);
     }
     expect(await told(id)).toEqual([
       ['api_key_expiring', 14],
@@ -154,7 +154,7 @@ describe('the end of a key', () => {
   test('is told once when nobody looked for long', async () => {
     const { id } = await member();
     await setEnd(id, '12 hours');
-    await sweepKeys(t.deps);
+    await announceExpiringKeys(t.deps);
     expect(await told(id)).toEqual([['api_key_expiring', 1]]);
   });
   test('is not told of revoked keys, rotated keys, and users who are not active', async () => {
@@ -164,7 +164,7 @@ describe('the end of a key', () => {
     await rpc(rotated.call, 'users.rotateKey');
     await setEnd(disabled.id, '3 days');
     await db.update(users).set({ status: 'disabled' }).where(eq(users.id, disabled.id));
-    await sweepKeys(t.deps);
+    await announceExpiringKeys(t.deps);
     const ids = [revoked.id, rotated.id, disabled.id];
     const found = await db
       .select({ id: events.id })
@@ -175,11 +175,11 @@ describe('the end of a key', () => {
   test('is announced anew of a key that the operator gave a new term', async () => {
     const { secrets, config } = t.deps;
     await setEnd(t.user_id, '-1 minute');
-    await sweepKeys(t.deps);
+    await announceExpiringKeys(t.deps);
     await bootstrap(db, { secrets, config });
     expect((await api.call('GET', '/users/me')).body.api_key.days_remaining).toBeGreaterThan(88);
     await setEnd(t.user_id, '5.5 days');
-    await sweepKeys(t.deps);
+    await announceExpiringKeys(t.deps);
     expect((await told(t.user_id)).slice(-2)).toEqual([
       ['api_key_expired', 0],
       ['api_key_expiring', 6],
@@ -194,9 +194,9 @@ describe('the end of a key', () => {
       expires_at: new Date(Date.now() + 86_400_000 * 3).toISOString(),
     }));
     await db.insert(apiKeys).values(rows);
-    const counts = await Promise.all([sweepKeys(t.deps), sweepKeys(t.deps)]);
-    const rest = await sweepKeys(t.deps);
+    const counts = await Promise.all([announceExpiringKeys(t.deps), announceExpiringKeys(t.deps)]);
+    const rest = await announceExpiringKeys(t.deps);
     expect(counts[0] + counts[1] + rest).toBe(230);
-    expect(await sweepKeys(t.deps)).toBe(0);
+    expect(await announceExpiringKeys(t.deps)).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import { connections, events } from '../../db/schema/index.ts';
-import { minutesLate, tellDelays } from '../../server/worker/data-delays.ts';
+import { minutesLate, announceDelays } from '../../server/worker/data-delays.ts';
 import { evaluatePending } from '../../server/automation/evaluation/evaluation-loop.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -53,8 +53,8 @@ describe('data_delayed', () => {
   test('is written once a delay, however many look, with its variables; and again for the next one', async () => {
     const { id, name } = await hourly();
     await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(150) });
-    await Promise.all([tellDelays(deps), tellDelays(deps), tellDelays(deps)]);
-    await tellDelays(deps);
+    await Promise.all([announceDelays(deps), announceDelays(deps), announceDelays(deps)]);
+    await announceDelays(deps);
     const told = await delays(id);
     expect(told).toHaveLength(1);
     expect(told[0]).toMatchObject({
@@ -64,10 +64,10 @@ describe('data_delayed', () => {
       payload: { connection_id: id, connection_name: name, minutes_late: 90, tags: ['prod'], status: 'active' },
     });
     await change(id, { last_succeeded_at: ago(1) });
-    expect(await tellDelays(deps)).toBe(0);
+    expect(await announceDelays(deps)).toBe(0);
     // The delay that was told of lies before the last success, which is long ago by now.
     await change(id, { last_succeeded_at: ago(130), delay_told_at: ago(140) });
-    await tellDelays(deps);
+    await announceDelays(deps);
     expect(await delays(id)).toHaveLength(2);
   });
 
@@ -79,7 +79,7 @@ describe('data_delayed', () => {
   ])('is not written of a connection that %s', async (_what, set) => {
     const { id } = await hourly();
     await change(id, { ticking_since: ago(10_000), last_succeeded_at: null, ...set });
-    await tellDelays(deps);
+    await announceDelays(deps);
     expect(await delays(id)).toEqual([]);
   });
 
@@ -87,17 +87,17 @@ describe('data_delayed', () => {
     const { id } = await hourly({ status: 'paused' });
     await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(9000) });
     expect((await call('POST', `/connections/${id}`, { status: 'active' })).status).toBe(200);
-    await tellDelays(deps);
+    await announceDelays(deps);
     expect(await delays(id)).toEqual([]);
   });
 
   test('of a cron schedule is written when a tick brought no success', async () => {
     const { id } = await make.connection({ schedule: { type: 'cron', cron_expression: '* * * * *' } });
     await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(30) });
-    await tellDelays(deps);
+    await announceDelays(deps);
     expect(await delays(id)).toEqual([]);
     await call('POST', `/connections/${id}/run`);
-    await tellDelays(deps);
+    await announceDelays(deps);
     expect((await delays(id)).map(({ payload }) => payload.minutes_late)).toEqual([expect.any(Number)]);
   });
 
@@ -106,7 +106,7 @@ describe('data_delayed', () => {
     const made = await trigger({ rule: 'event == "data_delayed" && minutes_late >= 60' });
     const { id } = await hourly();
     await change(id, { ticking_since: ago(500) });
-    await tellDelays(deps);
+    await announceDelays(deps);
     await evaluatePending(deps);
     expect(await casesOf(made)).toMatchObject([{ status: 'open', connection_id: id }]);
     await emitEvent('connection_succeeded', { connection_id: id });

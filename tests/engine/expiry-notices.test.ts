@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import { accountConnectors, accounts, events } from '../../db/schema/index.ts';
-import { sweepCredentials, sweepFreePeriods } from '../../server/worker/expiry-notices.ts';
+import { announceExpiringCredentials, announceEndingFreePeriods } from '../../server/worker/expiry-notices.ts';
 import type { EventKind } from '../../server/events/kinds.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -23,7 +23,7 @@ const told = async (id: string, event: EventKind) =>
 const row = async (id: string) => (await db.select().from(accountConnectors).where(eq(accountConnectors.id, id)))[0]!;
 const ends = (id: string, credentials_expire_at: string) =>
   db.update(accountConnectors).set({ credentials_expire_at }).where(eq(accountConnectors.id, id));
-const look = () => Promise.all([sweepCredentials(deps), sweepCredentials(deps), sweepCredentials(deps)]);
+const look = () => Promise.all([announceExpiringCredentials(deps), announceExpiringCredentials(deps), announceExpiringCredentials(deps)]);
 
 describe('credentials_expiring', () => {
   test('is written 14, 7 and 1 days before the end that was given, once each; then new ones are needed', async () => {
@@ -92,7 +92,7 @@ describe('free_period_ending', () => {
       .set({ free_until: inDays(days) })
       .where(eq(accountConnectors.id, id));
   const setPlan = (plan_id: string) => db.update(accounts).set({ plan_id }).where(eq(accounts.id, account_id));
-  const lookFree = () => Promise.all([sweepFreePeriods(deps), sweepFreePeriods(deps)]);
+  const lookFree = () => Promise.all([announceEndingFreePeriods(deps), announceEndingFreePeriods(deps)]);
 
   test('is written once, a week before rows cost credits, where the plan counts them', async () => {
     const source = await make.source();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { accounts, networkLogSegments } from '../../db/schema/index.ts';
-import { sweepNetworkLogs } from '../../server/connector-runtime/network-log-retention.ts';
+import { deleteOldNetworkLogs } from '../../server/connector-runtime/network-log-retention.ts';
 import { testDeps } from '../support/database.ts';
 import { makePipeline } from '../support/pipeline.ts';
 
@@ -33,7 +33,7 @@ describe('network logs', () => {
   ])('on the plan %s are deleted after %d days, file and row, and not before', async (plan_id, days) => {
     await db.update(accounts).set({ plan_id }).where(eq(accounts.id, account_id));
     const [old, young] = [await logOf(days), await logOf(days - 1)];
-    await Promise.all([sweepNetworkLogs(deps), sweepNetworkLogs(deps)]);
+    await Promise.all([deleteOldNetworkLogs(deps), deleteOldNetworkLogs(deps)]);
     expect(await kept()).toEqual([young]);
     expect(await objects.get(old)).toBeNull();
     expect(await objects.get(young)).not.toBeNull();

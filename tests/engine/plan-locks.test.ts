@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'bun:test';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { accounts, connections, events, planLimitNotices, usageLedger } from '../../db/schema/index.ts';
 import { clearPlanNotices } from '../../server/billing/clear-notices.ts';
-import { settleAllPlanLocks } from '../../server/billing/lock-connections.ts';
+import { applyAllPlanLocks } from '../../server/billing/lock-connections.ts';
 import { fireDue } from '../../server/runs/schedule-tick.ts';
 import { evaluatePending } from '../../server/automation/evaluation/evaluation-loop.ts';
 import { testApi } from '../support/api.ts';
@@ -28,7 +28,7 @@ const statesOf = async (made: { id: string }[]) => {
 };
 const told = async (...kinds: string[]) =>
   db.select().from(events).where(inArray(events.event, kinds)).orderBy(events.id);
-const settle = () => settleAllPlanLocks(deps);
+const settle = () => applyAllPlanLocks(deps);
 
 beforeEach(async () => {
   await setAccount({ plan_id: 'self_hosted', payment_status: 'active' });

@@ -3,7 +3,7 @@ import { accounts } from '../../../db/schema/index.ts';
 import { readAccountPlan } from '../../billing/account-plan.ts';
 import { clearAccountNotices } from '../../billing/clear-notices.ts';
 import { countOf } from '../../billing/usage-counts.ts';
-import { settlePlanLocks } from '../../billing/lock-connections.ts';
+import { applyPlanLocks } from '../../billing/lock-connections.ts';
 import { noticeLimit } from '../../billing/limit-notices.ts';
 import { emitPlanChanged } from '../../events/billing-events.ts';
 import { COUNTED_LIMITS, CREDIT_RATES, type Plan, PLANS, planOf } from '../../pipeline/billing-plans.ts';
@@ -46,6 +46,6 @@ export async function changePlan(ctx: Ctx, input: ChangePlan): Promise<PlanSchem
     await noticeLimit(ctx.db, after, { limit, used: await countOf(ctx.db, account_id, limit), limit_value });
   }
   await clearAccountNotices(ctx.db, account_id, now);
-  await settlePlanLocks(ctx.db, account_id, now);
+  await applyPlanLocks(ctx.db, account_id, now);
   return presentPlan(planOf(input.plan_id), input.plan_id);
 }

@@ -21,7 +21,12 @@ const AGED_HOURS = 24;
 export async function requestDiscovery(
   db: Db,
   queue: Queue,
-  request: { account_id: string; account_connector_id: string; connection_id: string | null; created_by: string | null },
+  request: {
+    account_id: string;
+    account_connector_id: string;
+    connection_id: string | null;
+    created_by: string | null;
+  },
 ): Promise<string> {
   const { account_connector_id } = request;
   // Locks the row, so that concurrent requests see one another.

@@ -1,8 +1,8 @@
-/** What a plan can allow or withhold besides numbers. */
+/** Features that a billing plan includes or not. */
 export const PLAN_FEATURES = ['reverse_etl', 'custom_runs', 'ssh_tunnel', 'metadata_export', 'custom_roles'] as const;
 export type PlanFeature = (typeof PLAN_FEATURES)[number];
 
-/** Objects that a plan counts, by the key of the limit. */
+/** The limits on numbers of objects. */
 export const COUNTED_LIMITS = [
   'max_connections',
   'max_sources',
@@ -24,9 +24,9 @@ export interface Plan {
   description: string;
   /** Null: by agreement. */
   price_monthly_cents: number | null;
-  /** A billing period's worth; null: rows cost no credits at all. */
+  /** Per billing period; null: rows cost no credits. */
   credits_included: number | null;
-  /** Whether data moves on when the credits are used up. */
+  /** Whether runs continue when the credits are used up. */
   overage_allowed: boolean;
   overage_price_per_million_cents: number | null;
   limits: PlanLimits;
@@ -51,12 +51,12 @@ function limits(...values: [number, number, number, number, number, number, numb
 
 const MILLION = 1_000_000;
 
-/** Every plan, from the one that accounts have unless told otherwise to the largest. */
+/** Every plan: the default of new accounts, then the others in ascending order. */
 export const PLANS: readonly Plan[] = [
   {
     id: 'self_hosted',
     name: 'Self-hosted',
-    description: 'Your own installation: no limits, no credits',
+    description: 'Your own installation, without limits or credits',
     price_monthly_cents: 0,
     credits_included: null,
     overage_allowed: true,
@@ -67,7 +67,7 @@ export const PLANS: readonly Plan[] = [
   {
     id: 'free',
     name: 'Free',
-    description: 'To try it out',
+    description: 'For a first try',
     price_monthly_cents: 0,
     credits_included: MILLION,
     overage_allowed: false,
@@ -100,7 +100,7 @@ export const PLANS: readonly Plan[] = [
   {
     id: 'enterprise',
     name: 'Enterprise',
-    description: 'Without limits, by agreement',
+    description: 'Without limits. Price by agreement',
     price_monthly_cents: null,
     credits_included: 1_000 * MILLION,
     overage_allowed: true,
@@ -110,12 +110,12 @@ export const PLANS: readonly Plan[] = [
   },
 ];
 
-/** Credits that a loaded row costs, by the kind of its connection. */
+/** Credits per loaded row, by the kind of the connection. */
 export const CREDIT_RATES = { elt: 1, reverse_etl: 4 } as const;
 
-/** @throws Error for a plan that this version of the service does not have. */
+/** @throws Error if this version of the service does not have the plan. */
 export function planOf(plan_id: string): Plan {
   const plan = PLANS.find((one) => one.id === plan_id);
-  if (!plan) throw new Error(`there is no plan "${plan_id}"`);
+  if (!plan) throw new Error(`plan "${plan_id}" does not exist`);
   return plan;
 }

@@ -2,13 +2,13 @@ import type { Cell, Field, LogicalType, StreamSchema, TargetColumn } from '../co
 import { DataError, SchemaChangedError } from '../connectors/contract/errors.ts';
 import { microsOf, timestampText } from '../connectors/cells/timestamp-text.ts';
 
-/** A field of the destination and what goes into it (FieldMapping of the interface). */
+/** A field of the destination and the value that is written to it: FieldMapping of the API. */
 export interface FieldMapping {
   source_field: string;
   destination_field: string;
   is_match_key: boolean;
   transform: 'none' | 'lowercase' | 'uppercase' | 'trim' | 'sha256' | 'date_iso' | 'number';
-  /** Set: the field has this value in every row. */
+  /** If set, the field has this value in every row. */
   constant_value: string | null;
 }
 
@@ -21,12 +21,12 @@ export interface MappedField {
 export function mappedFields(schema: StreamSchema, mappings: readonly FieldMapping[]): MappedField[] {
   return mappings.map((mapping) => {
     const named = schema.fields.find(({ path }) => path.join('.') === mapping.source_field);
-    // A constant needs nothing of the source but a place in its rows.
+    // A constant needs no field of its own: it takes the position of any field of the row.
     const field = named ?? (mapping.constant_value === null ? undefined : schema.fields[0]);
     if (field) return { field, mapping };
     throw new SchemaChangedError(
       'field_missing',
-      `The source's ${schema.name} has no field ${mapping.source_field} any more`,
+      `Field ${mapping.source_field} of ${schema.name} no longer exists in the source. Change the field mapping`,
     );
   });
 }
@@ -48,13 +48,13 @@ const mappedType = ({ transform, constant_value }: FieldMapping): LogicalType =>
 const DATE = /^\d{4}-\d\d-\d\d$/;
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 
-/** What a mapping does to each value; null: nothing. NULL stays NULL. Errors name the field. */
+/** The transformation of a value, or null if the mapping has none. NULL stays NULL. Errors name the field. */
 export function fieldChange(mapping: FieldMapping): ((cell: Cell) => Cell) | null {
   const { transform, constant_value, source_field } = mapping;
   if (constant_value !== null) return () => constant_value;
   const known = (change: (cell: string) => string) => (cell: Cell) => (cell === null ? null : change(cell));
   const refuse = (what: string) =>
-    new DataError('value_does_not_fit', `A value of ${source_field} is no ${what}, which the mapping wants`);
+    new DataError('value_does_not_fit', `The mapping of ${source_field} requires a ${what}, and a value is not one`);
   switch (transform) {
     case 'none':
       return null;
@@ -83,7 +83,7 @@ export function fieldChange(mapping: FieldMapping): ((cell: Cell) => Cell) | nul
   }
 }
 
-/** With all its digits: `+.5` is `0.5`, `007.` is `7`. */
+/** Keeps every digit: `+.5` becomes `0.5`, `007.` becomes `7`. */
 function canonicalNumber(text: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = ''] =
     /^([+-]?)0*(\d*)\.?(\d*)((?:[eE].*)?)$/.exec(text) ?? [];

@@ -1,7 +1,7 @@
 import type { Cell, Filter, LogicalType } from '../connectors/contract/connector.ts';
 import { microsOf } from '../connectors/cells/timestamp-text.ts';
 
-/** Null never matches, as in SQL, but for `is_null`. */
+/** As in SQL, null matches only `is_null`. */
 export function filterTest(filter: Filter, type: LogicalType): (cell: Cell) => boolean {
   const operand = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
   const compare = comparison(type);
@@ -40,7 +40,7 @@ export function filterTest(filter: Filter, type: LogicalType): (cell: Cell) => b
 
 type Compare = (a: string, b: string) => number;
 
-/** As SQL sources compare: numbers by value, moments by the instant, texts by their bytes. */
+/** Compares as SQL sources do: numbers by value, timestamps by instant, texts by bytes. */
 function comparison(type: LogicalType): Compare {
   switch (type) {
     case 'integer':
@@ -57,7 +57,7 @@ function comparison(type: LogicalType): Compare {
 
 const compareTexts: Compare = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
 
-/** UTC where no zone is said. */
+/** Values without a time zone are in UTC. */
 function compareMoments(a: string, b: string): number {
   const difference = microsOf(a) - microsOf(b);
   return Number.isNaN(difference) ? compareTexts(a, b) : difference;
@@ -65,7 +65,7 @@ function compareMoments(a: string, b: string): number {
 
 const DECIMAL = /^([+-]?)(\d*)\.?(\d*)$/;
 
-/** Exact but for exponents, NaN and the infinities, which are compared as doubles. */
+/** Exact, except for exponents, NaN and the infinities, which are compared as doubles. */
 function compareNumbers(a: string, b: string): number {
   const [x, y] = [DECIMAL.exec(a), DECIMAL.exec(b)];
   if (!x || !y) return Number(a) - Number(b);

@@ -2,7 +2,7 @@ import type { StreamRow } from '../../db/schema/index.ts';
 import type { Field, LogicalType, Masking, StreamSchema } from '../connectors/contract/connector.ts';
 import { type FieldChoice, fieldName } from './transfer-plan.ts';
 
-/** What a user says about a field in the catalog of a source, for every connection of it. Absent keys say nothing. */
+/** A user's changes to a field in the catalog of a source, for all of its connections. Absent keys change nothing. */
 export type FieldOverride = {
   /** Type of the column in the destination. */
   type?: LogicalType;
@@ -15,18 +15,18 @@ export type FieldOverride = {
   nullable?: boolean;
 };
 
-/** By name of the field: its path joined by dots. */
+/** By field name: the path joined by dots. */
 export type Overrides = Record<string, FieldOverride>;
 
 /**
- * A stream as users have it: key, cursor and nullability as overridden. What concerns the way into a destination
- * (names, types, masks, exclusions) is `withCatalogChoices`. Overrides of fields that are gone have no effect. Pure.
+ * Applies overridden keys, cursors and nullability to a stream. `withCatalogChoices` applies the overrides that concern
+ * the destination: names, types, masks, exclusions. Overrides of removed fields have no effect. Pure.
  */
 export function applyOverrides(schema: StreamSchema, overrides: Overrides): StreamSchema {
   if (Object.keys(overrides).length === 0) return schema;
   const of = (field: Field) => overrides[fieldName(field.path)] ?? {};
   const cursor = schema.fields.find((field) => of(field).is_cursor === true);
-  const renounced = schema.fields.some(
+  const withoutDefault = schema.fields.some(
     (field) => of(field).is_cursor === false && fieldName(field.path) === nameOf(schema.default_cursor_field),
   );
   return {
@@ -37,7 +37,7 @@ export function applyOverrides(schema: StreamSchema, overrides: Overrides): Stre
       is_primary_key: of(field).is_primary_key ?? field.is_primary_key,
       is_cursor_candidate: of(field).is_cursor ?? field.is_cursor_candidate,
     })),
-    default_cursor_field: cursor?.path ?? (renounced ? null : schema.default_cursor_field),
+    default_cursor_field: cursor?.path ?? (withoutDefault ? null : schema.default_cursor_field),
     source_defined_primary_key: overriddenKey(schema, overrides),
   };
 }
@@ -55,10 +55,10 @@ function overriddenKey(schema: StreamSchema, overrides: Overrides): string[][] |
 }
 
 /**
- * The settings of a connection's stream with the catalog's choices where it has none of its own. A field setting that
- * is still at its default (selected, no name, no type, no mask) is no choice, so what the catalog excludes or masks
- * stays so when a connection merely lists the field. A stored key or cursor equal to the discovered one is none either;
- * but a cursor that has a state is kept, since the state is about it. Pure.
+ * The settings of a connection's stream, with the overrides of the catalog wherever the connection sets nothing itself.
+ * A field setting at its default (selected, no name, no type, no mask) sets nothing, so an exclusion or mask of the
+ * catalog holds when a connection merely lists the field. Neither does a stored key or cursor that equals the discovered
+ * one, but a cursor with a state is kept, since the state belongs to it. Pure.
  */
 export function withCatalogChoices(stream: StreamRow, discovered: StreamSchema, overrides: Overrides): StreamRow {
   if (Object.keys(overrides).length === 0) return stream;
@@ -93,7 +93,7 @@ const mergeChoice = (choice: FieldChoice, override: FieldOverride): FieldChoice 
   masking: choice.masking === 'none' ? (override.masking ?? 'none') : choice.masking,
 });
 
-/** Types into which every value of a type can be written; text may hold any of those listed, and rows that do not fail. */
+/** Types that a value of each type can be written as. For text, rows whose value does not fit fail. */
 const CONVERTIBLE: Record<LogicalType, readonly LogicalType[]> = {
   string: ['integer', 'number', 'date', 'time', 'timestamp', 'timestamp_tz'],
   integer: ['number', 'string'],
@@ -111,14 +111,14 @@ const CONVERTIBLE: Record<LogicalType, readonly LogicalType[]> = {
 const SORTED: readonly LogicalType[] = ['string', 'integer', 'number', 'date', 'timestamp', 'timestamp_tz'];
 const WITHOUT_KEYS: readonly LogicalType[] = ['json', 'array'];
 
-/** Why an override does not go with what the field holds; null: it does. Pure. */
+/** Why an override does not fit the field, or null if it does. Pure. */
 export function incompatibility(field: Field, override: FieldOverride): string | null {
   const { type, is_cursor, is_primary_key } = override;
   if (type && type !== field.type && !CONVERTIBLE[field.type].includes(type)) {
     return `${field.type} cannot be written as ${type}`;
   }
   if (is_cursor && !field.is_cursor_candidate && !SORTED.includes(field.type)) {
-    return `${field.type} has no order to read by`;
+    return `${field.type} cannot be a cursor: its values have no order`;
   }
   return is_primary_key && WITHOUT_KEYS.includes(field.type) ? `${field.type} cannot be part of a key` : null;
 }

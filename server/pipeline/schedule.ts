@@ -2,7 +2,7 @@ import cronstrue from 'cronstrue';
 import { badRequest } from '../platform/errors.ts';
 import { cronTicks, parseCron } from './cron-ticks.ts';
 
-/** A schedule as the connection's row keeps it. */
+/** A schedule as stored with the connection. */
 export interface Schedule {
   type: 'manual' | 'interval' | 'cron';
   interval_minutes: number | null;
@@ -24,7 +24,7 @@ const MINUTE = 60_000;
 const FIVE_FIELDS = /^[\dA-Za-z*,/-]+( +[\dA-Za-z*,/-]+){4}$/;
 const QUARTZ_LETTERS = /(?:^|[\s,\d])[LW](?:$|[\s,\d])/i;
 
-/** Daily at a time of day is cron too: one rule for the clock's changes. */
+/** Daily at a time of day is cron too, so that both handle clock changes alike. */
 function cronOf(schedule: Schedule): string | null {
   if (schedule.type === 'cron') return schedule.cron_expression;
   if (schedule.type !== 'interval' || schedule.time_of_day === null) return null;
@@ -33,7 +33,7 @@ function cronOf(schedule: Schedule): string | null {
 }
 
 /**
- * Refuses a cron expression that is no 5-field Unix cron, or that never fires.
+ * Refuses a cron expression that is not 5-field Unix cron, or that never fires.
  * @throws ApiError 400 `invalid_cron` with `field`.
  */
 export function checkSchedule(schedule: Schedule, now: Date): void {
@@ -41,7 +41,7 @@ export function checkSchedule(schedule: Schedule, now: Date): void {
   const refuse = (message: string) => badRequest('invalid_cron', message, { field: 'schedule.cron_expression' });
   const expression = schedule.cron_expression ?? '';
   if (!FIVE_FIELDS.test(expression) || QUARTZ_LETTERS.test(expression)) {
-    throw refuse('A schedule is a Unix cron expression of five fields: minute, hour, day, month, weekday');
+    throw refuse('A cron expression has five fields: minute, hour, day, month, weekday');
   }
   let first: Date | null;
   try {
@@ -53,9 +53,9 @@ export function checkSchedule(schedule: Schedule, now: Date): void {
 }
 
 /**
- * The next `count` ticks after `after`, ascending; none for a manual schedule. Interval ticks stand on the grid
- * `anchor + n × interval`, so neither a late tick nor a manual run shifts them; pass the last known tick as `anchor`,
- * or the instant at which the schedule was set.
+ * The next `count` ticks after `after`, ascending; none for a manual schedule. Interval ticks lie on the grid
+ * `anchor + n × interval`, so neither a late tick nor a manual run shifts them. `anchor` is the last known tick, or the
+ * instant at which the schedule was set.
  */
 export function nextTicks(schedule: Schedule, from: { anchor: Date; after: Date }, count: number): Date[] {
   const expression = cronOf(schedule);
@@ -69,7 +69,7 @@ export function nextTicks(schedule: Schedule, from: { anchor: Date; after: Date 
 
 const TICKS_LOOKED_AT = 200;
 
-/** The least time between two ticks, in minutes; null for a manual schedule. Cron: among the next 200 ticks. */
+/** The shortest time between two ticks, in minutes; null for a manual schedule. For cron, among the next 200 ticks. */
 export function shortestGapMinutes(schedule: Schedule, now: Date): number | null {
   if (schedule.type === 'manual') return null;
   if (schedule.type === 'interval') return schedule.interval_minutes;
@@ -78,12 +78,12 @@ export function shortestGapMinutes(schedule: Schedule, now: Date): number | null
   return gaps.length === 0 ? null : Math.min(...gaps);
 }
 
-/** When the schedule fires next, ISO; null for a manual schedule. */
+/** The next tick, ISO; null for a manual schedule. */
 export function nextRunAt(schedule: Schedule, from: { anchor: Date; after: Date }): string | null {
   return nextTicks(schedule, from, 1)[0]?.toISOString() ?? null;
 }
 
-/** The schedule in words, e.g. "Every 15 minutes". */
+/** The schedule in words, such as "Every 15 minutes". */
 export function describeSchedule(schedule: Schedule): string {
   if (schedule.type === 'manual') return 'Manual: runs only on request';
   const zone = ` (${schedule.timezone})`;

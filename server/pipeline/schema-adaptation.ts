@@ -5,25 +5,25 @@ import { composeChanges, type SchemaChange, sameThing } from './schema-diff.ts';
 import { isLeftOut, judge, leftOut, takesOver, type Verdict } from './schema-policy.ts';
 import { type FieldChoice, tableName } from './transfer-plan.ts';
 
-/** What discovery found different about one stream. `schema`: as it is now, or was before it went. */
+/** The changes of one stream that discovery found. `schema`: the current one, or the last one of a removed stream. */
 export interface StreamDrift {
   schema: StreamSchema;
   overrides: Overrides;
   changes: SchemaChange[];
 }
 
-/** What a connection makes of the changes of its source. */
+/** How a connection adapts to changes of its source. */
 export interface Adaptation {
-  /** What concerns it and was not known before. */
+  /** Changes that affect the connection and were not known before. */
   news: SchemaChange[];
-  /** All that waits for a review from now on. */
+  /** All changes that wait for a review from now on. */
   pending: (SchemaChange & { breaking: boolean })[];
   new_streams: StreamSchema[];
-  /** Field settings that change, by id of the stream's row. */
+  /** Changed field settings, by id of the connection's stream. */
   fields: Map<string, FieldChoice[]>;
-  /** The news break it. */
+  /** One of the news breaks the connection. */
   breaking: boolean;
-  /** Values that the rows loaded so far do not have, or those loaded from now on will not. */
+  /** New fields whose values are missing in rows loaded before (`taken`), or from now on (`left_out`). */
   missing: { taken: boolean; left_out: boolean };
 }
 
@@ -64,22 +64,22 @@ export function planAdaptation(given: Given): Adaptation {
 const isOf = (change: SchemaChange, stream: { namespace: string | null; name: string }) =>
   change.namespace === stream.namespace && change.stream_name === stream.name;
 
-/** Rows with what the catalog chooses for their fields. */
+/** Finds the settings of a stream, with the overrides of the catalog. */
 function finder(rows: StreamRow[], drifts: StreamDrift[]) {
-  const chosen = rows.map((row) => {
+  const withOverrides = rows.map((row) => {
     const drift = drifts.find(({ schema }) => schema.namespace === row.namespace && schema.name === row.name);
     return drift ? withCatalogChoices(row, drift.schema, drift.overrides) : row;
   });
-  return (change: SchemaChange) => chosen.find((row) => isOf(change, row));
+  return (change: SchemaChange) => withOverrides.find((row) => isOf(change, row));
 }
 
-/** A field that was left out before it went stays so when it comes back. */
+/** A field that was excluded before it was removed stays excluded when it comes back. */
 const isDeclined = ({ field_path, before }: SchemaChange, row: StreamRow | undefined) =>
   before === null &&
   field_path !== null &&
   (row?.fields as FieldChoice[] | undefined)?.some((one) => !one.selected && Bun.deepEquals(one.path, field_path));
 
-/** A new stream needs a table of its own; and an application is not sent tables that nobody asked for. */
+/** A new stream needs its own table, and reverse ETL never adds streams to an application by itself. */
 function mayTake({ connection, rows, drifts }: Given, change: SchemaChange): boolean {
   if (!takesOver(connection.schema_change_policy, change)) return false;
   if (change.subject !== 'stream') return true;
@@ -97,10 +97,10 @@ const streamsOf = (taken: SchemaChange[], drifts: StreamDrift[]) =>
 
 const isAddition = ({ subject, before }: SchemaChange) => subject === 'field' && before === null;
 
-/** Its next read goes on behind rows that were read without a field. */
+/** The next read continues after rows that were read without the new field. */
 const isUnderWay = (row: StreamRow | undefined) => row?.sync_mode === 'incremental' && row.state !== null;
 
-/** Fields that wait are left out; those that do so no more are free again. */
+/** Excludes fields while they wait for a review, and removes that setting afterwards. */
 function changedFields(
   rows: StreamRow[],
   { waiting, pending }: { waiting: SchemaChange[]; pending: SchemaChange[] },

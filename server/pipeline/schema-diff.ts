@@ -3,14 +3,14 @@ import { fieldName } from './transfer-plan.ts';
 
 export type ChangeSubject = 'stream' | 'field' | 'primary_key' | 'cursor';
 
-/** What was or is there: `true` for a stream, type of a field, paths of a key, path of a cursor. Null: nothing. */
+/** The state before or after a change: `true` for a stream, else the field, key or cursor. Null: it does not exist. */
 export type Fact = true | FieldFact | string[] | string[][] | null;
 export interface FieldFact {
   type: LogicalType;
   source_type: string | null;
 }
 
-/** One thing about a stream that is not as it was. */
+/** One change of a stream. */
 export interface SchemaChange {
   namespace: string | null;
   stream_name: string;
@@ -30,7 +30,7 @@ const NAMES = {
 export const changeName = ({ subject, before, after }: Pick<SchemaChange, 'subject' | 'before' | 'after'>) =>
   NAMES[subject][before === null ? 0 : after === null ? 1 : 2];
 
-/** Null: the stream is not there. Of a stream that comes or goes the fields are not told one by one. Pure. */
+/** Null: the stream does not exist. The fields of an added or removed stream are not listed. Pure. */
 export function diffStream(before: StreamSchema | null, after: StreamSchema | null): SchemaChange[] {
   const stream = after ?? before;
   if (!stream) return [];
@@ -50,7 +50,7 @@ export function diffStream(before: StreamSchema | null, after: StreamSchema | nu
   return changes;
 }
 
-/** Where the source only proposes a cursor, another proposal changes nothing. */
+/** Null if the source only proposes a cursor: another proposal changes nothing. */
 const ownCursor = (stream: StreamSchema) => (stream.source_defined_cursor ? stream.default_cursor_field : null);
 
 function diffFields(before: Field[], after: Field[]) {
@@ -70,12 +70,12 @@ const factOf = ({ type, source_type }: Field): FieldFact => ({ type, source_type
 const keyOf = ({ namespace, stream_name, subject, field_path }: SchemaChange) =>
   JSON.stringify([namespace, stream_name, subject, field_path]);
 
-/** Both are about the same thing. */
+/** Whether both concern the same stream, field, key or cursor. */
 export const sameThing = (one: SchemaChange, other: SchemaChange) => keyOf(one) === keyOf(other);
 
 /**
- * Changes that waited and the ones that came after them, as changes from the first state to the last: what was taken
- * back is gone. Pure.
+ * Merges waiting changes with later ones into changes from the first state to the last. A change that was reverted
+ * disappears. Pure.
  */
 export function composeChanges(earlier: readonly SchemaChange[], later: readonly SchemaChange[]): SchemaChange[] {
   const composed = new Map<string, SchemaChange>(earlier.map((change) => [keyOf(change), change]));
@@ -86,7 +86,7 @@ export function composeChanges(earlier: readonly SchemaChange[], later: readonly
   return Array.from(composed.values()).filter((change) => !Bun.deepEquals(change.before, change.after));
 }
 
-/** Types that hold every value of a type, in the same order where it is the order that counts. */
+/** Types that hold every value of a type. */
 const WIDER: Record<LogicalType, readonly LogicalType[]> = {
   string: [],
   integer: ['number', 'string'],
@@ -101,7 +101,7 @@ const WIDER: Record<LogicalType, readonly LogicalType[]> = {
   binary: ['string'],
 };
 
-/** A column of the first type can be made one of the second, and no value is lost. */
+/** Whether a column can change from the first type to the second without losing values. */
 export const widens = (before: LogicalType, after: LogicalType) => before === after || WIDER[before].includes(after);
 
 /** A fact in words, as users see it. */

@@ -5,12 +5,12 @@ import { type FieldChoice, fieldName } from './transfer-plan.ts';
 
 type Policy = ConnectionRow['schema_change_policy'];
 
-/** What a change means for a connection: nothing, something that it may take or leave, or that it cannot go on. */
+/** Whether a change concerns a connection, and whether the connection can run without a review. */
 export type Verdict = 'none' | 'non_breaking' | 'breaking';
 
 const KEYED: readonly StreamRow['destination_sync_mode'][] = ['append_dedup', 'update', 'soft_delete'];
 
-/** `stream`: the connection's settings with the catalog's choices; undefined when it has none yet. Pure. */
+/** `stream`: the settings, with the overrides of the catalog; undefined for a stream without settings. Pure. */
 export function judge(change: SchemaChange, stream: StreamRow | undefined): Verdict {
   const { subject, before, after } = change;
   if (subject === 'stream' && before === null) return stream ? 'none' : 'non_breaking';
@@ -37,7 +37,7 @@ function judgeField({ field_path, before, after }: SchemaChange, stream: StreamR
   if (!uses(stream, path)) return 'none';
   if (after === null) return 'breaking';
   const [old, now] = [(before as FieldFact).type, (after as FieldFact).type];
-  // Rows already read were told apart by an order that texts do not have.
+  // The stored cursor was compared in an order that texts do not have.
   if (isCursor(stream, path) && now === 'string' && old !== now) return 'breaking';
   const masked = (choiceOf(stream, path)?.masking ?? 'none') !== 'none';
   return masked || widens(old, now) ? 'non_breaking' : 'breaking';
@@ -49,7 +49,7 @@ const choiceOf = (stream: StreamRow, path: string[]) =>
 export const isCursor = (stream: Pick<StreamRow, 'sync_mode' | 'cursor_field'>, path: string[]) =>
   stream.sync_mode === 'incremental' && Bun.deepEquals(stream.cursor_field, path);
 
-/** Whether the stream cannot be moved as it is set without the field. Pure. */
+/** Whether the settings of the stream require the field. Pure. */
 export function uses(stream: StreamRow, path: string[]): boolean {
   const name = fieldName(path);
   if ((stream.filters as { field: string }[]).some(({ field }) => field === name)) return true;
@@ -59,11 +59,11 @@ export function uses(stream: StreamRow, path: string[]): boolean {
   return choiceOf(stream, path)?.selected !== false;
 }
 
-/** Whether a change that breaks nothing is taken over at once. Pure. */
+/** Whether the policy accepts a non-breaking change at once. Pure. */
 export const takesOver = (policy: Policy, { subject }: Pick<SchemaChange, 'subject'>) =>
   policy === 'propagate_fully' || (policy === 'propagate_columns' && subject !== 'stream');
 
-/** A field that the connection leaves alone until somebody decides otherwise. */
+/** The setting of a field that is not loaded until a user selects it. */
 export const leftOut = (path: string[]): FieldChoice => ({
   path,
   selected: false,

@@ -14,33 +14,33 @@ import { SchemaChangedError } from '../connectors/contract/errors.ts';
 import { type FieldMapping, mappedFields, mappedTarget } from './field-mapping.ts';
 import { givesChanges } from './stream-defaults.ts';
 
-/** A column from source to destination, and what of its transformation the engine has to do itself. */
+/** A column from source to destination, and the transformations that the engine performs. */
 export interface PlannedColumn {
   field: Field;
   target: TargetColumn;
-  /** Done by the source in its query. */
+  /** Applied by the source in its query. */
   pushed: Masking;
-  /** Done by the engine, row by row. */
+  /** Applied by the engine, row by row. */
   masking: Masking;
-  /** Done by the engine before the masking; null: the connection maps no fields. */
+  /** Applied by the engine before the masking; null: the connection maps no fields. */
   mapping: FieldMapping | null;
 }
 
 export interface TransferPlan {
   columns: PlannedColumn[];
-  /** Filters that the source does. */
+  /** Filters that the source applies. */
   pushed_filters: Filter[];
-  /** Filters that the engine does; `index` is the column, which may be one read only for this. */
+  /** Filters that the engine applies; `index` is the column, which may be an extra one. */
   filters: { index: number; type: LogicalType; filter: Filter }[];
-  /** Columns read only to filter by; they stand after `columns` and are cut off. */
+  /** Columns read only for filters. They follow `columns` and are dropped before the write. */
   extra: Field[];
-  /** The bytes may pass through untouched as far as the engine is concerned. */
+  /** The engine changes no value, so bytes may pass through. */
   untouched: boolean;
   primary_key: string[];
   cursor_column: string | null;
 }
 
-/** A field as a connection configures it (ConnectionField of the interface). */
+/** A field as a connection configures it: ConnectionField of the API. */
 export interface FieldChoice {
   path: string[];
   selected: boolean;
@@ -55,8 +55,9 @@ const samePath = (a: string[], b: string[]) => a.length === b.length && a.every(
 const NO_PUSHDOWN: AnySource['pushdown'] = { masking: ['none'], filters: false };
 
 /**
- * Decides which columns move, under which names and types, and who transforms them. Pure.
- * @throws SchemaChangedError when a chosen field, key or cursor is no longer in the source.
+ * Decides which columns are loaded, under which names and types, and whether the source or the engine transforms them.
+ * Pure.
+ * @throws SchemaChangedError if a selected field or a key no longer exists in the source.
  */
 export function planTransfer(input: { source: AnySource; schema: StreamSchema; stream: StreamRow }): TransferPlan {
   const { schema, stream } = input;
@@ -98,7 +99,7 @@ const selectedColumns = ({ source, schema, stream }: PlanInput): PlannedColumn[]
     .filter(({ choice }) => choice?.selected !== false)
     .map(({ field, choice }) => planColumn(source, field, choice));
 
-/** The mapping alone says which columns there are; a field that is masked stays so under any name. */
+/** The mapping alone defines the columns. A masked field stays masked under any name. */
 const mappedColumns = ({ source, schema, stream }: PlanInput, mappings: FieldMapping[]): PlannedColumn[] =>
   mappedFields(schema, mappings).map((mapped) => {
     const column = planColumn(source, mapped.field, choiceOf(stream, mapped.field));
@@ -107,11 +108,11 @@ const mappedColumns = ({ source, schema, stream }: PlanInput, mappings: FieldMap
     return { ...column, mapping: mapped.mapping, target: masked ? { ...column.target, name: target.name } : target };
   });
 
-/** The key in force: the connection's own, else the source's. */
+/** The effective key: that of the connection, else that of the source. */
 export const keyPaths = (schema: StreamSchema, stream: StreamRow): string[][] =>
   stream.primary_key?.length ? stream.primary_key : (schema.source_defined_primary_key ?? []);
 
-/** A log has its own order, also where the stream was read by a cursor before. */
+/** Null for CDC: a log has its own order, even if the stream was read by a cursor before. */
 export const cursorPath = (schema: StreamSchema, stream: StreamRow): string[] | null =>
   givesChanges(schema, stream) ? null : (stream.cursor_field ?? schema.default_cursor_field);
 
@@ -120,7 +121,7 @@ function planColumn(source: AnySource, field: Field, choice: FieldChoice | undef
   const pushed = source.pushdown.masking.includes(masking) ? masking : 'none';
   const masked = masking !== 'none';
   const retyped = (choice?.destination_type ?? null) as LogicalType | null;
-  // A mask that the source makes is its own text, which keeps its column fit for the binary lane.
+  // A value that the source masks is a text of the source, so its column can still be copied as bytes.
   const native = masked && pushed === masking ? 'text' : masked || retyped ? null : field.source_type;
   return {
     field,
@@ -142,7 +143,7 @@ function requireField(schema: StreamSchema, path: string[]): Field {
   if (!field) {
     throw new SchemaChangedError(
       'field_missing',
-      `The source's ${schema.name} has no field ${fieldName(path)} any more`,
+      `Field ${fieldName(path)} of ${schema.name} no longer exists in the source. Review the schema change`,
     );
   }
   return field;
@@ -151,7 +152,7 @@ function requireField(schema: StreamSchema, path: string[]): Field {
 function placeFilter(input: { schema: StreamSchema; columns: PlannedColumn[]; extra: Field[]; filter: Filter }) {
   const { schema, columns, extra, filter } = input;
   const field = requireField(schema, filter.field.split('.'));
-  // A masked column is compared by what the source says, so it is read a second time beside its masked self.
+  // Filters compare unmasked values, so a column that the source masks is read a second time without the mask.
   const shown = columns.findIndex((column) => column.field === field && column.pushed === 'none');
   if (shown >= 0) return { index: shown, type: field.type, filter };
   extra.push(field);
@@ -166,13 +167,13 @@ function targetName(columns: PlannedColumn[], schema: StreamSchema, path: string
   if (name === null) {
     throw new SchemaChangedError(
       'key_not_selected',
-      `The key ${fieldName(path)} of ${schema.name} is not among its fields`,
+      `Field ${fieldName(path)} of ${schema.name} is part of its key and must be selected`,
     );
   }
   return name;
 }
 
-/** What the source is asked for. */
+/** The request to the source. */
 export function readRequest(input: {
   plan: TransferPlan;
   schema: StreamSchema;
@@ -197,7 +198,7 @@ export function readRequest(input: {
   };
 }
 
-/** The table a stream is written to, within the destination's schema. */
+/** The destination table of a stream, within the schema of the destination. */
 export const tableName = (
   connection: Pick<ConnectionRow, 'table_prefix'>,
   stream: Pick<StreamRow, 'destination_table' | 'name'>,

@@ -49,11 +49,10 @@ async function announceCredentialBatch(tx: Db): Promise<number> {
       greatest(0, ceil(extract(epoch from c.credentials_expire_at - now()) / 86400))::int as days_remaining
   `)) as unknown as (ReportedConnector & { before: string; days_remaining: number })[];
   for (const { before, days_remaining, ...row } of due) {
-    const left = `${days_remaining} ${days_remaining === 1 ? 'day' : 'days'}`;
     if (days_remaining > 0) {
       await emitNotice(tx, row, {
         event: 'credentials_expiring',
-        summary: `expire within ${left}`,
+        summary: `expire within ${daysText(days_remaining)}`,
         extra: { days_remaining },
       });
     } else if (row.status !== before) {
@@ -85,7 +84,7 @@ async function announceFreePeriodBatch(tx: Db): Promise<number> {
     const used = FREE_DAYS - days_remaining;
     await emitNotice(tx, row, {
       event: 'free_period_ending',
-      summary: `are free for ${days_remaining} more days`,
+      summary: `are free for ${daysText(days_remaining)} more`,
       extra: {
         limit: 'free_period_days',
         used,
@@ -98,6 +97,8 @@ async function announceFreePeriodBatch(tx: Db): Promise<number> {
   }
   return due.length;
 }
+
+const daysText = (days: number) => `${days} ${days === 1 ? 'day' : 'days'}`;
 
 async function emitNotice(
   tx: Db,

@@ -23,7 +23,12 @@ const told = async (id: string, event: EventKind) =>
 const row = async (id: string) => (await db.select().from(accountConnectors).where(eq(accountConnectors.id, id)))[0]!;
 const ends = (id: string, credentials_expire_at: string) =>
   db.update(accountConnectors).set({ credentials_expire_at }).where(eq(accountConnectors.id, id));
-const look = () => Promise.all([announceExpiringCredentials(deps), announceExpiringCredentials(deps), announceExpiringCredentials(deps)]);
+const look = () =>
+  Promise.all([
+    announceExpiringCredentials(deps),
+    announceExpiringCredentials(deps),
+    announceExpiringCredentials(deps),
+  ]);
 
 describe('credentials_expiring', () => {
   test('is written 14, 7 and 1 days before the end that was given, once each; then new ones are needed', async () => {

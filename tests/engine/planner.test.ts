@@ -210,13 +210,13 @@ describe('a plan', () => {
 
 describe('a stream', () => {
   test.each([
-    ['The source has this stream no longer', { schema: null }],
-    ['The source cannot limit this stream to days', { schema: schema({ supports_date_window: false }) }],
+    ['The stream no longer exists in the source', { schema: null }],
+    ['The source cannot limit this stream to a date window', { schema: schema({ supports_date_window: false }) }],
     [
       'The stream has no cursor field',
       { stream: row('a', { cursor_field: null }), schema: schema({ default_cursor_field: null }) },
     ],
-    ['The cursor id is no date or timestamp', { stream: row('a', { cursor_field: ['id'] }) }],
+    ['The cursor id is not a date or timestamp', { stream: row('a', { cursor_field: ['id'] }) }],
   ])('is named as one without a window: %s', (reason, more) => {
     const made = stream(more);
     expect(made).toMatchObject({ supports_date_window: false, reason, warnings: [{ code: 'window_unsupported' }] });

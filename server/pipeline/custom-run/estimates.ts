@@ -1,11 +1,11 @@
 import { type DaySpan, daysIn } from '../../platform/utc-days.ts';
 
-/** A run that succeeded, as the estimates see it. */
+/** A successful run, as input of the estimates. */
 export interface PastRun {
   rows_loaded: number;
   duration_ms: number;
   finished_at: string;
-  /** Days that it loaded, inclusive; null: it went on from where the one before had ended. */
+  /** The days that it loaded, inclusive; null: it continued from the cursor. */
   window: DaySpan | null;
 }
 
@@ -22,7 +22,7 @@ export interface Estimate {
 
 const DAY_MS = 86_400_000;
 
-/** What past runs, newest first, say of the source's rows per day of data and of their speed. Pure. */
+/** Rows per day of data and time per row, from past runs, newest first. Pure. */
 export function paceOf(runs: readonly PastRun[]): Pace {
   const windowed = runs.filter((run) => run.window !== null);
   const spans =
@@ -39,7 +39,7 @@ export function paceOf(runs: readonly PastRun[]): Pace {
 
 const windowedSpan = (run: PastRun) => ({ rows: run.rows_loaded, days: daysIn(run.window!) });
 
-/** A run by the cursor loads what has come since the one before. */
+/** A run by cursor loads the rows since the run before it. */
 const between = (run: PastRun, before: PastRun) => ({
   rows: run.rows_loaded,
   days: Math.max(0, Date.parse(run.finished_at) - Date.parse(before.finished_at)) / DAY_MS,
@@ -47,7 +47,7 @@ const between = (run: PastRun, before: PastRun) => ({
 
 const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
 
-/** For so many days of data. Pure. */
+/** The estimate for a number of days of data. Pure. */
 export function estimateDays(pace: Pace, days: number | null, credits_per_row: number): Estimate {
   if (pace.rows_per_day === null || days === null) {
     return { estimated_rows: null, estimated_credits: null, estimated_duration_ms: null };

@@ -6,8 +6,8 @@ import { MAX_RANGE_DAYS, type RunParameters } from './plan.ts';
 type Absent<T> = { [Key in keyof T]?: T[Key] | null };
 
 /**
- * Fills in what a custom run leaves out, and checks its window. Pure. `today` in the connection's time zone;
- * `earliest`: the connection's own start date, where a split begins that names none.
+ * Fills in the defaults of a custom run, and checks its window. Pure. `today` is in the time zone of the connection;
+ * `earliest` is the start date of the connection, the default for a split without one.
  * @throws ApiError 400 `invalid_window`, `future_window`, `range_too_long` with `field`.
  */
 export function completeParameters(
@@ -38,23 +38,23 @@ export function completeParameters(
 function checkWindow({ start_date, end_date, split, mode }: RunParameters, today: string): void {
   const refuse = (code: string, field: string, message: string) => badRequest(code, message, { field });
   if (mode === 'full_refresh' && end_date !== null) {
-    throw refuse('invalid_window', 'start_date', 'A full refresh reads everything and takes no dates');
+    throw refuse('invalid_window', 'start_date', 'A full refresh reads all rows: remove the dates');
   }
   if (split.unit !== 'none' && start_date === null) {
-    throw refuse('invalid_window', 'start_date', 'A split needs the day that it begins with');
+    throw refuse('invalid_window', 'start_date', 'A split needs a start date');
   }
   if (end_date !== null && end_date > addDays(today, MAX_RANGE_DAYS)) {
-    throw refuse('future_window', 'end_date', `${end_date} lies too far in the future`);
+    throw refuse('future_window', 'end_date', `${end_date} is too far in the future`);
   }
   if (start_date === null || end_date === null) return;
-  if (start_date > today) throw refuse('future_window', 'start_date', `${start_date} lies in the future`);
-  if (start_date > end_date) throw refuse('invalid_window', 'end_date', `${end_date} lies before ${start_date}`);
+  if (start_date > today) throw refuse('future_window', 'start_date', `${start_date} is in the future`);
+  if (start_date > end_date) throw refuse('invalid_window', 'end_date', `${end_date} is before ${start_date}`);
   if (daysIn({ start: start_date, end: end_date }) > MAX_RANGE_DAYS) {
     throw refuse('range_too_long', 'end_date', `The window is longer than ${MAX_RANGE_DAYS} days`);
   }
 }
 
-/** What a plan was made of, as 64 hexadecimal digits: equal for equal parameters of one revision of a connection. */
+/** A SHA-256 of the parameters and the revision of the connection, so that a launch can name the previewed plan. */
 export function planHash(parameters: RunParameters, connection: { id: string; revision: number }): string {
   const sorted = Object.entries(parameters).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return createHash('sha256')

@@ -24,12 +24,12 @@ export interface RunParameters {
   reason: string | null;
 }
 
-/** What an earlier custom run did to a stream in its days. */
+/** A stream of an earlier custom run, with its window and outcome. */
 export interface PastChunk {
   stream_id: string;
   window: DaySpan;
   outcome: 'succeeded' | 'failed' | 'live';
-  /** Of its run: of two, the higher one counts. */
+  /** The number of its run. Of two runs, the later one counts. */
   number: number;
 }
 
@@ -46,7 +46,7 @@ export interface PlannedChunk extends Estimate {
 
 export interface PlannerInput {
   parameters: RunParameters;
-  /** The chosen streams, in the order of the answer. */
+  /** The streams of the run, in the order of the response. */
   streams: readonly StreamPlan[];
   history: readonly PastChunk[];
   pace: Pace;
@@ -54,9 +54,9 @@ export interface PlannerInput {
   credits_remaining: number | null;
   /** In the connection's time zone. */
   today: string;
-  /** Chunks that the account's plan allows. */
+  /** The limit of the billing plan. */
   max_chunks: number | null;
-  /** Found by the caller, such as what the destination cannot do. */
+  /** Found by the caller, such as a missing capability of the destination. */
   blockers: readonly PlanNotice[];
 }
 
@@ -80,7 +80,7 @@ export function planCustomRun(input: PlannerInput): CustomRunPlan {
   const runnable = chunks.filter((chunk) => chunk.action === 'run');
   const estimate = sumEstimates(runnable);
   const blockers = [...input.blockers, ...blockersOf(input, { chunks: chunks.length, moved: moved.length })];
-  const dear = credits_remaining !== null && (estimate.estimated_credits ?? 0) > credits_remaining / 2;
+  const expensive = credits_remaining !== null && (estimate.estimated_credits ?? 0) > credits_remaining / 2;
   return {
     decision: decide(blockers.length, runnable.length),
     chunks,
@@ -90,7 +90,7 @@ export function planCustomRun(input: PlannerInput): CustomRunPlan {
     ...estimate,
     warnings: streams.flatMap((one) => one.warnings),
     blockers,
-    requires_confirmation: parameters.clear_destination || runnable.length > CONFIRM_ABOVE_CHUNKS || dear,
+    requires_confirmation: parameters.clear_destination || runnable.length > CONFIRM_ABOVE_CHUNKS || expensive,
   };
 }
 
@@ -103,7 +103,7 @@ function decide(blockers: number, runnable: number): CustomRunPlan['decision'] {
   return runnable === 1 ? 'single_run' : 'split_runs';
 }
 
-/** In the order in which they are to run. */
+/** The windows of the chunks, in the order in which they run. */
 function spansOf({ start_date, end_date, split, order }: RunParameters): OpenSpan[] {
   if (start_date === null || end_date === null) return [{ start: start_date, end: end_date }];
   const spans = splitDays({ start: start_date, end: end_date }, split);
@@ -147,7 +147,7 @@ const isLoaded = (past: PastChunk[], span: DaySpan) =>
     span,
   );
 
-/** A failure that no later success has made good. */
+/** Whether days of the window failed without a later success. */
 const lastFailed = (past: PastChunk[], span: DaySpan) =>
   past.some((failed) => {
     if (failed.outcome !== 'failed') return false;
@@ -168,15 +168,21 @@ function blockersOf(input: PlannerInput, planned: { chunks: number; moved: numbe
   const blockers: PlanNotice[] = [];
   if (streams.length === 0) blockers.push(blocker('no_streams_selected', 'No stream is selected'));
   else if (planned.moved === 0) {
-    blockers.push(blocker('window_unsupported', 'None of these streams can be limited to a window of days'));
+    blockers.push(blocker('window_unsupported', 'None of these streams can be limited to a date window'));
   }
   if (planned.chunks > MAX_CHUNKS) {
     blockers.push(
-      blocker('too_many_chunks', `${planned.chunks} chunks are more than the ${MAX_CHUNKS} that a run may have`),
+      blocker(
+        'too_many_chunks',
+        `${planned.chunks} chunks exceed the limit of ${MAX_CHUNKS} per run. Choose larger chunks`,
+      ),
     );
   } else if (max_chunks !== null && planned.chunks > max_chunks) {
     blockers.push(
-      blocker('max_custom_run_chunks', `${planned.chunks} chunks are more than the ${max_chunks} of the plan`),
+      blocker(
+        'max_custom_run_chunks',
+        `${planned.chunks} chunks exceed the ${max_chunks} of the billing plan. Choose larger chunks`,
+      ),
     );
   }
   return blockers;

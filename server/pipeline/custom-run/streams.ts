@@ -12,7 +12,7 @@ export interface PlanNotice {
 export interface StreamPlan {
   stream: StreamRow;
   supports_date_window: boolean;
-  /** Why it cannot be limited to days. */
+  /** Why the stream does not support a date window; null: it does. */
   reason: string | null;
   sync_mode: SyncMode;
   destination_sync_mode: DestinationSyncMode;
@@ -21,18 +21,18 @@ export interface StreamPlan {
 
 export interface StreamPlanInput {
   stream: StreamRow;
-  /** What the source's catalog says of it; null when it is gone from there. */
+  /** From the catalog of the source; null if the stream was removed there. */
   schema: StreamSchema | null;
-  /** What the destination can do. */
+  /** The sync modes of the destination. */
   supported: readonly DestinationSyncMode[];
-  /** The destination can tell the stream's rows of a window, and replaces them. */
+  /** Whether the destination can replace the rows of a window. */
   replaceable: boolean;
   windowed: boolean;
   mode: 'backfill' | 'incremental' | 'full_refresh';
   clear_destination: boolean;
 }
 
-/** Types of a cursor that a window of days can be laid over. */
+/** Cursor types that support a date window. */
 export const DATED: readonly string[] = ['date', 'timestamp', 'timestamp_tz'];
 
 /** Decides how a stream is read and written by a custom run. Pure. */
@@ -50,32 +50,32 @@ export function planStream(input: StreamPlanInput): StreamPlan {
 }
 
 function whyNoWindow({ stream, schema }: StreamPlanInput): string | null {
-  if (!schema) return 'The source has this stream no longer';
-  if (!schema.supports_date_window) return 'The source cannot limit this stream to days';
+  if (!schema) return 'The stream no longer exists in the source';
+  if (!schema.supports_date_window) return 'The source cannot limit this stream to a date window';
   const path = cursorPath(schema, stream);
   if (!path) return 'The stream has no cursor field';
   const type = schema.fields.find((field) => fieldName(field.path) === fieldName(path))?.type;
-  return type && DATED.includes(type) ? null : `The cursor ${fieldName(path)} is no date or timestamp`;
+  return type && DATED.includes(type) ? null : `The cursor ${fieldName(path)} is not a date or timestamp`;
 }
 
-/** The type that decides how a window is written: for a date, days; else instants. */
+/** Whether the window of a stream is given in days; otherwise it is given in instants. */
 export function hasDateCursor(schema: StreamSchema, stream: StreamRow): boolean {
   const path = cursorPath(schema, stream);
   return path !== null && schema.fields.find((field) => fieldName(field.path) === fieldName(path))?.type === 'date';
 }
 
-/** What was loaded before may come again: it must not be there twice, and what is outside the window must stay. */
+/** Rows may be loaded a second time: they must not be duplicated, and rows outside the window must stay. */
 function writing(input: StreamPlanInput): Pick<StreamPlan, 'destination_sync_mode' | 'warnings'> {
   const { stream, schema, supported, windowed, clear_destination } = input;
   const own = stream.destination_sync_mode;
   if (clear_destination) return { destination_sync_mode: 'overwrite', warnings: [] };
   if (own !== 'append' && !(own === 'overwrite' && windowed)) return { destination_sync_mode: own, warnings: [] };
-  // Not so for append: a merge leaves a unique key behind, at which later appends of changed rows would fail.
+  // Not for append: a merge creates a unique key, and later appends of changed rows would violate it.
   const keyed = schema !== null && keyPaths(schema, stream).length > 0;
   if (own === 'overwrite' && keyed && supported.includes('append_dedup')) {
     return { destination_sync_mode: 'append_dedup', warnings: [] };
   }
-  // From the live cursor on only a part of the window is read.
+  // An incremental run reads only the part of the window after the live cursor.
   const replaced = windowed && input.replaceable && input.mode !== 'incremental';
   return { destination_sync_mode: 'append', warnings: [replaced ? replaces(stream) : duplicates(stream)] };
 }
@@ -87,18 +87,14 @@ const notice = (code: string, stream: StreamRow, message: string): PlanNotice =>
 });
 
 const skipped = (stream: StreamRow, reason: string) =>
-  notice('window_unsupported', stream, `${stream.name} is left out: ${reason}`);
+  notice('window_unsupported', stream, `${stream.name} is skipped: ${reason}`);
 
 const replaces = (stream: StreamRow) =>
   notice(
     'replaces_window',
     stream,
-    `${stream.name}: the rows of the window that the destination has are replaced by those that the source has now`,
+    `${stream.name}: rows of the window in the destination are replaced by the current rows of the source`,
   );
 
 const duplicates = (stream: StreamRow) =>
-  notice(
-    'may_duplicate_rows',
-    stream,
-    `${stream.name} is appended to: rows that are there already are loaded once more`,
-  );
+  notice('may_duplicate_rows', stream, `${stream.name} is appended to: rows that were loaded before are duplicated`);

@@ -73,7 +73,7 @@ async function termsOf(db: Db, connection_run_id: string): Promise<{ kind: keyof
     .innerJoin(connections, eq(connections.id, connectionRuns.connection_id))
     .innerJoin(accountConnectors, eq(accountConnectors.id, connections.source_id))
     .where(eq(connectionRuns.id, connection_run_id));
-  if (!terms) throw new Error(`connection or source of run ${connection_run_id} is gone`);
+  if (!terms) throw new Error(`connection or source of run ${connection_run_id} does not exist`);
   return terms;
 }
 

@@ -9,9 +9,9 @@ import { type CatalogDiff, lockSource, storeCatalog } from './store.ts';
 const DISCOVER_MS = 10 * 60_000;
 
 /**
- * Discovers and stores the catalog of a source; `report` belongs to the same transaction. When another discovery was
- * stored meanwhile, the source is read again: the other one may have seen a later state.
- * @throws ConnectorError; `catalog_status` is then `failed`.
+ * Discovers and stores the catalog of a source, with `report` in the same transaction. If another discovery was stored in
+ * the meantime, the source is read again: the other one may have seen a later state.
+ * @throws ConnectorError, after `catalog_status` was set to `failed`.
  */
 export async function refreshCatalog(
   deps: Deps,

@@ -14,14 +14,13 @@ import { diffStream } from '../pipeline/schema-diff.ts';
 import { type ChangeSummary, summarize } from '../pipeline/schema-summary.ts';
 import { applyDrift } from './apply-schema-changes.ts';
 
-/** What a discovery found different, and whether a connection is broken by it. */
+/** The changes that a discovery found, and whether they break a connection. */
 export type CatalogDiff = ChangeSummary & { breaking: boolean };
 
 const keyOf = (stream: { namespace: string | null; name: string }) => JSON.stringify([stream.namespace, stream.name]);
 
 /**
- * Stores what discovery found beside what was known, and has every connection of the source deal with the difference,
- * in one transaction of the caller.
+ * Stores a discovered catalog and applies its changes to every connection of the source, in the caller's transaction.
  */
 export async function storeCatalog(db: Db, row: AccountConnectorRow, found: StreamSchema[]): Promise<CatalogDiff> {
   await lockSource(db, row);
@@ -44,7 +43,7 @@ export async function storeCatalog(db: Db, row: AccountConnectorRow, found: Stre
   return { ...summarize(drifts.flatMap(({ changes }) => changes)), breaking };
 }
 
-/** The same for one stream, which a run has met as it is now; nothing is said of the others. */
+/** Stores one stream that a run has found changed, and applies the change. Other streams stay as they are. */
 export async function storeStream(db: Db, row: AccountConnectorRow, stream: StreamSchema): Promise<void> {
   await lockSource(db, row);
   const [before] = await db.select().from(catalogStreams).where(isInCatalog(row.id, stream));
@@ -54,7 +53,7 @@ export async function storeStream(db: Db, row: AccountConnectorRow, stream: Stre
   await applyDrift(db, row, [drift]);
 }
 
-/** Makes transactions that store streams of one source run one after the other. Returns the source as it is now. */
+/** Serializes transactions that store streams of a source. Returns the current row of the source. */
 export async function lockSource(db: Db, row: AccountConnectorRow): Promise<AccountConnectorRow> {
   const [latest] = await db.select().from(accountConnectors).where(eq(accountConnectors.id, row.id)).for('update');
   return latest ?? row;
@@ -62,13 +61,13 @@ export async function lockSource(db: Db, row: AccountConnectorRow): Promise<Acco
 
 type Change = CatalogStreamRow['change_status'];
 
-/** Null: the stream is as it was. */
+/** Null if the stream has not changed. */
 function driftOf(before: CatalogStreamRow | undefined, after: StreamSchema | null): StreamDrift | null {
   const overrides = before?.overrides ?? {};
   const old = before && before.removed_at === null ? (before.definition as unknown as StreamSchema) : null;
   const schema = after ?? old;
-  const seen = (stream: StreamSchema | null) => stream && applyOverrides(stream, overrides);
-  const changes = diffStream(seen(old), seen(after));
+  const overridden = (stream: StreamSchema | null) => stream && applyOverrides(stream, overrides);
+  const changes = diffStream(overridden(old), overridden(after));
   return schema && changes.length > 0 ? { schema, overrides, changes } : null;
 }
 
@@ -126,7 +125,7 @@ interface Named {
   namespace: string | null | SQLWrapper;
 }
 
-/** SQL: the catalog's row is the stream of that name at that source. */
+/** SQL condition for the catalog row of a stream. */
 export const isInCatalog = (source_id: string | SQLWrapper, { name, namespace }: Named): SQL | undefined =>
   and(
     eq(catalogStreams.account_connector_id, source_id),

@@ -2,13 +2,13 @@ import { sql } from 'drizzle-orm';
 import type { Db } from '../../db/types.ts';
 
 const LAST_RUNS = 30;
-/** Fewer say nothing about what is usual. */
+/** Fewer runs do not show what is usual. */
 const RUNS_FOR_ZSCORE = 5;
-/** A deviation below 1 % of the mean, or below one row or millisecond, is none: steady values would make any change huge. */
-const LEAST_SHARE = 0.01;
-const LEAST_DEVIATION = 1;
+/** The deviation counts as at least 1 % of the mean and one row or millisecond: else any change of a steady value is huge. */
+const MIN_SHARE = 0.01;
+const MIN_DEVIATION = 1;
 
-/** Mean, sample standard deviation and the distance from the mean in deviations; null where there are too few runs. */
+/** Mean, sample standard deviation, and distance from the mean in deviations; null with too few runs. */
 export interface RunStatistics {
   duration_ms_mean: number | null;
   duration_ms_std: number | null;
@@ -26,7 +26,7 @@ type Sums = {
   rows_std: number | null;
 };
 
-/** How a run compares to the last 30 successful plain runs of its connection, itself left out. One statement. */
+/** Compares a run with the last 30 successful plain runs of its connection, without itself. One statement. */
 export async function runStatistics(
   db: Db,
   run: { id: string; connection_id: string; duration_ms: number | null; rows_loaded: number },
@@ -43,7 +43,7 @@ export async function runStatistics(
         and r.status = 'succeeded' and r.run_type = 'plain'
       order by r.created_at desc, r.id desc limit ${LAST_RUNS}
     ) last`);
-  if (!sums) throw new Error('an aggregate gave no row');
+  if (!sums) throw new Error('the aggregate returned no row');
   return {
     duration_ms_mean: sums.duration_mean,
     duration_ms_std: sums.duration_std,
@@ -74,5 +74,5 @@ export async function streamRowsZscore(
 
 function zscore(value: number | null, of: { runs: number; mean: number | null; std: number | null }): number | null {
   if (value === null || of.mean === null || of.std === null || of.runs < RUNS_FOR_ZSCORE) return null;
-  return (value - of.mean) / Math.max(of.std, Math.abs(of.mean) * LEAST_SHARE, LEAST_DEVIATION);
+  return (value - of.mean) / Math.max(of.std, Math.abs(of.mean) * MIN_SHARE, MIN_DEVIATION);
 }

@@ -45,10 +45,10 @@ export const VARIABLES: Readonly<Record<string, VariableType>> = {
   ...typed('string', 'trigger_id', 'trigger_name', 'action_type', 'case_id'),
 };
 
-/** Null until the connection has enough runs: that a rule fails on it says nothing against the rule. */
+/** Null until the connection has enough runs: a rule that fails on it is not necessarily wrong. */
 export const isStatistic = (name: string) => /_(mean|std|zscore)$/.test(name);
 
-/** Words, for lists that would be a page long with one a line. */
+/** Splits words: with one name per line the lists would be a page long. */
 const names = (words: string) => words.split(' ');
 
 const BASE = ['event', 'category', 'severity', 'occurred_at', 'account_id', 'actor_type', 'actor_id', 'actor_name'];
@@ -103,7 +103,7 @@ const TRIGGER = [
   'changed_fields',
 ];
 
-/** By the start of the kind's name; the first that fits. */
+/** By the prefix of the event kind; the first match counts. */
 const FAMILIES: [prefix: RegExp, names: readonly string[]][] = [
   [/^connection_(succeeded|failed|partially_failed|run_stopped)$/, ENDED_RUN],
   [/^connection_run_/, [...RUN, ...ERROR]],
@@ -134,10 +134,10 @@ export const VARIABLES_OF: Readonly<Record<EventKind, ReadonlySet<string>>> = Ob
 
 export const isEventKind = (name: string): name is EventKind => Object.hasOwn(EVENT_KINDS, name);
 
-type ToldEvent = Omit<EventRow, 'payload' | 'evaluation_attempts'> & { payload: Record<string, unknown> };
+type EventWithPayload = Omit<EventRow, 'payload' | 'evaluation_attempts'> & { payload: Record<string, unknown> };
 
-/** An event's variables as JSON: what templates, groups and the tester show. */
-export function eventFacts(event: ToldEvent): Record<string, unknown> {
+/** The variables of an event as JSON, for templates, groups and the rule tester. */
+export function eventFacts(event: EventWithPayload): Record<string, unknown> {
   const { connection_id, connection_run_id, stream_run_id, account_connector_id, user_id } = event;
   const references = { connection_id, connection_run_id, stream_run_id, account_connector_id, user_id };
   const { event: kind, category, severity, occurred_at, account_id, actor } = event;
@@ -155,8 +155,8 @@ export function eventFacts(event: ToldEvent): Record<string, unknown> {
   };
 }
 
-/** What `payload` shows: every variable of the event's kind, null where it has none, and what else was written. */
-export function eventPayload(event: ToldEvent): Record<string, unknown> {
+/** The `payload` of the API: every variable of the event kind, null if absent, and any other stored key. */
+export function eventPayload(event: EventWithPayload): Record<string, unknown> {
   const facts = eventFacts(event);
   const carried = isEventKind(event.event) ? [...VARIABLES_OF[event.event]] : [];
   return { ...Object.fromEntries(carried.map((name) => [name, facts[name] ?? null])), ...event.payload };

@@ -10,7 +10,7 @@ import { countRuns, type DayUsage, usageByDay } from './ledger.ts';
 import type { AggregatedUsageSchema, LimitUsage } from './schema.ts';
 import { granularityOf, seriesOf, total } from './sums.ts';
 
-/** The account's usage on the days of a range, and how it stands against its plan now. */
+/** The usage of the account in a date range, and its current usage of the plan limits. */
 export async function aggregatedUsage(ctx: Ctx, input: UsageRange): Promise<AggregatedUsageSchema> {
   const { account_id } = ctx.principal;
   const now = ctx.deps.now();
@@ -57,7 +57,7 @@ async function countAll(ctx: Ctx): Promise<Record<CountedLimit, number>> {
   return Object.fromEntries(await Promise.all(counting));
 }
 
-/** Each billing period that the days touch has its own credits. */
+/** Each billing period within the days has its own included credits. */
 function overageOf({ account, plan }: AccountPlan, ledger: DayUsage[]): number {
   const { credits_included } = plan;
   if (credits_included === null) return 0;
@@ -85,7 +85,7 @@ function limitsOf({ plan }: AccountPlan, usage: { counts: Record<CountedLimit, n
   });
 }
 
-/** As if the rest of the period went like the days so far, today counted whole. */
+/** Extrapolates the average of the days so far, with today as a whole day. */
 function projectionOf({ plan, period }: AccountPlan, { used, today }: { used: number; today: string }) {
   const passed = daysIn({ start: period.start, end: today });
   const credits_at_period_end = Math.round((used / passed) * daysIn(period));

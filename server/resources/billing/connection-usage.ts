@@ -8,8 +8,8 @@ import type { ConnectionUsageSchema, UsageDays } from './schema.ts';
 import { round, seriesOf, total } from './sums.ts';
 
 /**
- * Usage of every connection that had rows or runs on these days, deleted ones too: most rows first, then by name and id.
- * The header `X-Total-Count` says how many there are.
+ * The usage of every connection with rows or runs on these days, deleted ones too: most rows first, then by name and id.
+ * The header `X-Total-Count` is their number.
  */
 export async function connectionUsage(
   ctx: Ctx,
@@ -21,7 +21,7 @@ export async function connectionUsage(
   const ranked = await rankConnections(ctx.db, { account_id, days }, { limit, offset });
   ctx.setHeader('X-Total-Count', String(ranked[0]?.count ?? (await countRanked(ctx, days, offset))));
   const ids = ranked.map((row) => row.connection_id);
-  // A page is looked up by its ids; of everything a list of ids would only be long.
+  // Only a page is filtered by ids: for all connections, the list would be long and exclude nothing.
   const scope = { account_id, days, ...(limit !== undefined && { ids }) };
   const [byDay, byStream, before, facts] = await Promise.all([
     usageByConnectionDay(ctx.db, scope),
@@ -54,14 +54,14 @@ export async function connectionUsage(
   });
 }
 
-/** Beyond the last page no row says how many there are. */
+/** The total count when the page is empty: beyond the last page no row carries it. */
 async function countRanked(ctx: Ctx, days: DaySpan, offset: number): Promise<number> {
   if (offset === 0) return 0;
   const scope = { account_id: ctx.principal.account_id, days };
   return (await rankConnections(ctx.db, scope, { limit: 1, offset: 0 }))[0]?.count ?? 0;
 }
 
-/** As many days, ending on the day before. */
+/** The same number of days, ending on the day before. */
 const daysBefore = (days: DaySpan): DaySpan => ({
   start: addDays(days.start, -daysIn(days)),
   end: addDays(days.start, -1),

@@ -3,7 +3,7 @@ import { connectionRuns, connections, usageLedger } from '../../../db/schema/ind
 import type { Db } from '../../../db/types.ts';
 import { addDays, type DaySpan } from '../../platform/utc-days.ts';
 
-/** Whose usage, on which days. */
+/** The account and days of a usage query. */
 export interface Scope {
   account_id: string;
   days: DaySpan;
@@ -65,7 +65,7 @@ export const rowsByConnection = (db: Db, scope: Scope) =>
     .where(within(scope))
     .groupBy(usageLedger.connection_id);
 
-const madeWithin = ({ account_id, days, ids }: Scope) =>
+const createdWithin = ({ account_id, days, ids }: Scope) =>
   and(
     eq(connectionRuns.account_id, account_id),
     gte(connectionRuns.created_at, `${days.start}T00:00:00.000Z`),
@@ -73,7 +73,7 @@ const madeWithin = ({ account_id, days, ids }: Scope) =>
     ids && inArray(connectionRuns.connection_id, ids),
   );
 
-/** Runs that were made on these days, those of deleted connections too. */
+/** The runs created on these days, with those of deleted connections. */
 export async function countRuns(db: Db, scope: Scope) {
   const [counts] = await db
     .select({
@@ -82,13 +82,13 @@ export async function countRuns(db: Db, scope: Scope) {
       failed_runs: sql`count(*) filter (where ${connectionRuns.status} = 'failed')`.mapWith(Number),
     })
     .from(connectionRuns)
-    .where(madeWithin(scope));
+    .where(createdWithin(scope));
   return counts ?? { runs: 0, succeeded_runs: 0, failed_runs: 0 };
 }
 
 /**
- * Connections that had rows or runs on these days, deleted ones too: most rows first, then by name and id. With how many
- * there are, and their rows together.
+ * Connections with rows or runs on these days, deleted ones too: most rows first, then by name and id. Each row has the
+ * number of all such connections and the sum of their rows.
  */
 export async function rankConnections(db: Db, scope: Scope, page: { limit?: number; offset: number }) {
   const used = db.$with('used').as(
@@ -105,7 +105,7 @@ export async function rankConnections(db: Db, scope: Scope, page: { limit?: numb
     db
       .select({ connection_id: connectionRuns.connection_id, runs: sql<string>`count(*)`.as('runs') })
       .from(connectionRuns)
-      .where(madeWithin(scope))
+      .where(createdWithin(scope))
       .groupBy(connectionRuns.connection_id),
   );
   const ranked = db

@@ -10,7 +10,7 @@ import { COUNTED_LIMITS, CREDIT_RATES, type Plan, PLANS, planOf } from '../../pi
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import type { ChangePlan, PlanSchema } from './schema.ts';
 
-/** Every plan, the smallest after the one of one's own installation first. */
+/** All plans, in the order of `PLANS`. */
 export async function listPlans(ctx: Ctx): Promise<PlanSchema[]> {
   const { plan } = await readAccountPlan(ctx.db, ctx.principal.account_id, { now: ctx.deps.now() });
   return PLANS.map((one) => presentPlan(one, plan.id));
@@ -28,8 +28,8 @@ const presentPlan = (plan: Plan, current: string): PlanSchema => ({
 });
 
 /**
- * Puts the account on a plan, tells of every limit of it that is reached or near already, and of those that no longer
- * are. Connections that it does not allow are locked with it, the first hundred at once.
+ * Changes the plan of the account. Emits an event for each limit that is now reached or almost reached, and for each that
+ * no longer is. Locks connections that the plan does not allow: up to 100 at once, the others follow within seconds.
  */
 export async function changePlan(ctx: Ctx, input: ChangePlan): Promise<PlanSchema> {
   requirePermission(ctx, 'users.manage');

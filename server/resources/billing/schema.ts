@@ -15,7 +15,7 @@ export const PlanSchema = z
     is_current: z.boolean(),
     price_monthly_cents: count().nullable().meta({ description: 'Null: by agreement.' }),
     currency: z.string(),
-    credits_included: count().nullable().meta({ description: 'Of a billing period; null: rows cost no credits.' }),
+    credits_included: count().nullable().meta({ description: 'Per billing period; null: rows cost no credits.' }),
     overage_allowed: z.boolean(),
     overage_price_per_million_cents: count().nullable(),
     limits: z.object({
@@ -31,7 +31,7 @@ export const PlanSchema = z
     features: z.array(z.enum(PLAN_FEATURES)),
     credit_rates: z
       .object({ elt: z.number(), reverse_etl: z.number() })
-      .meta({ description: 'Credits of a loaded row.' }),
+      .meta({ description: 'Credits per loaded row.' }),
     available_from: date().nullable(),
     deprecated_at: date().nullable(),
   })
@@ -42,8 +42,8 @@ const usage = {
   rows_total: count().meta({ description: 'rows_free + rows_paid.' }),
   rows_free: count().meta({ description: 'Loaded within the free period of their source.' }),
   rows_paid: count(),
-  credits_used: count().meta({ description: 'Of rows_paid.' }),
-  credits_free: count().meta({ description: 'What rows_free would have cost.' }),
+  credits_used: count().meta({ description: 'Cost of rows_paid.' }),
+  credits_free: count().meta({ description: 'Waived cost of rows_free.' }),
   bytes_loaded: count(),
 };
 export const Usage = z.object(usage).meta({ id: 'Usage' });
@@ -51,7 +51,7 @@ export type Usage = z.infer<typeof Usage>;
 
 const UsagePoint = z
   .object({ date: date(), rows_free: count(), rows_paid: count(), credits_used: count() })
-  .meta({ id: 'UsagePoint', description: 'A day, or a month by its first day.' });
+  .meta({ id: 'UsagePoint', description: 'A day, or a month with the date of its first day.' });
 export type UsagePoint = z.infer<typeof UsagePoint>;
 
 const LimitUsage = z
@@ -70,13 +70,15 @@ export const AggregatedUsageSchema = z
     date_range: AggregateUsageDateRange,
     start_date: date(),
     end_date: date().meta({ description: 'Inclusive, UTC.' }),
-    billing_period: z.object({ start: date(), end: date() }).meta({ description: 'The current one.' }),
-    granularity: z.enum(['day', 'month']).meta({ description: 'Of the series: month beyond 92 days.' }),
+    billing_period: z.object({ start: date(), end: date() }).meta({ description: 'The current billing period.' }),
+    granularity: z.enum(['day', 'month']).meta({ description: 'Of `series`: month for more than 92 days.' }),
     totals: z.object({
       ...usage,
-      credits_included: count().nullable().meta({ description: 'Of each billing period; null: unlimited.' }),
+      credits_included: count().nullable().meta({ description: 'Per billing period; null: unlimited.' }),
       credits_remaining: count().nullable().meta({ description: 'In the current billing period; null: unlimited.' }),
-      overage_credits: count().meta({ description: 'Used in the window beyond what its billing periods include.' }),
+      overage_credits: count().meta({
+        description: 'Used in the date range beyond the included credits of its billing periods.',
+      }),
       connections: count(),
       sources: count(),
       destinations: count(),
@@ -86,7 +88,7 @@ export const AggregatedUsageSchema = z
       failed_runs: count(),
     }),
     limits: z.array(LimitUsage),
-    series: z.array(UsagePoint).meta({ description: 'Every day or month of the window, in order.' }),
+    series: z.array(UsagePoint).meta({ description: 'Every day or month of the date range, in order.' }),
     by_kind: z.object({ elt: Usage, reverse_etl: Usage }),
     projection: z
       .object({ credits_at_period_end: count(), will_exceed: z.boolean() })
@@ -113,11 +115,15 @@ export const ConnectionUsageSchema = z
     destination_connector_name: z.string(),
     ...usage,
     runs: count(),
-    percent_of_total: z.number().meta({ description: 'Of all rows of the account in the window, two decimals.' }),
+    percent_of_total: z
+      .number()
+      .meta({ description: 'Share of all rows of the account in the date range, two decimals.' }),
     previous_period_change_percent: z.number().nullable().meta({
-      description: 'Rows against as many days before the window, one decimal; null when there were none.',
+      description: 'Change of rows against the same number of days before, one decimal; null without rows before.',
     }),
-    series: z.array(UsagePoint).meta({ description: 'Every day of the window, in order; every month beyond 92 days.' }),
+    series: z
+      .array(UsagePoint)
+      .meta({ description: 'Every day of the date range, in order; every month for more than 92 days.' }),
     streams: z
       .array(z.object({ stream_name: z.string(), rows: count(), credits: count() }))
       .meta({ description: 'Most rows first.' }),
@@ -128,6 +134,6 @@ export type ConnectionUsageSchema = z.infer<typeof ConnectionUsageSchema>;
 export const ChangePlan = z.strictObject({
   plan_id: z.enum(PLANS.map((plan) => plan.id)),
   payment_status: z.enum(['active', 'trial', 'grace', 'ended', 'overdue']).optional(),
-  billing_anchor: day().optional().meta({ description: 'Billing periods begin on its day of the month.' }),
+  billing_anchor: day().optional().meta({ description: 'Billing periods begin on this day of the month.' }),
 });
 export type ChangePlan = z.infer<typeof ChangePlan>;

@@ -8,7 +8,7 @@ const MAX_DAY_POINTS = 92;
 
 export const granularityOf = (days: DaySpan): Granularity => (daysIn(days) > MAX_DAY_POINTS ? 'month' : 'day');
 
-/** All amounts added up. */
+/** The sum of all amounts. */
 export function total(amounts: readonly Amounts[]): Usage {
   const usage = { rows_total: 0, rows_free: 0, rows_paid: 0, credits_used: 0, credits_free: 0, bytes_loaded: 0 };
   for (const one of amounts) {
@@ -22,7 +22,7 @@ export function total(amounts: readonly Amounts[]): Usage {
   return usage;
 }
 
-/** One point a day, or a month where there are many days; those without usage too. */
+/** One point per day, or per month for many days, with those without usage. */
 export function seriesOf(days: DaySpan, amounts: readonly (Amounts & { day: string })[]): UsagePoint[] {
   const pointOf = granularityOf(days) === 'month' ? monthOf : (day: string) => day;
   const points = new Map<string, UsagePoint>();

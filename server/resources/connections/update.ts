@@ -17,7 +17,7 @@ import { getConnection } from './service.ts';
 import { tickingFrom } from './next-run.ts';
 import { connectorPair, updateStreams } from './streams/update.ts';
 
-/** Columns that a request sets directly. */
+/** Columns that take the value of the request unchanged. */
 const PLAIN = [
   'name',
   'description',
@@ -34,10 +34,10 @@ const PLAIN = [
 ] as const;
 
 type Changes = Partial<typeof connections.$inferInsert>;
-/** Columns derived from others. */
-const UNTOLD = ['next_run_at', 'ticking_since', 'consecutive_failures'];
+/** Columns derived from others. Events do not list them as changed. */
+const DERIVED = ['next_run_at', 'ticking_since', 'consecutive_failures'];
 
-/** Changes a connection. A request that changes nothing leaves revision, time stamps and events alone. */
+/** Updates a connection. A request that changes nothing creates no revision, timestamp or event. */
 export async function updateConnection(
   ctx: Ctx,
   input: UpdateConnectionRequest & { connection_id: string },
@@ -52,7 +52,7 @@ export async function updateConnection(
   const changes: Changes = { ...plainChanges(connection, input), ...(await statusChanges(ctx, connection, input)) };
   Object.assign(changes, scheduleChanges(ctx, { ...connection, ...changes }, input));
   if (changes.schedule) requireSchedule(await accountPlan(ctx), changes.schedule, ctx.deps.now());
-  const changed_fields = Object.keys(changes).filter((key) => !UNTOLD.includes(key));
+  const changed_fields = Object.keys(changes).filter((key) => !DERIVED.includes(key));
   changed_fields.push(...(await updateStreams(ctx, connection, input)));
   if (changed_fields.length > 0) await store(ctx, connection, { changes, changed_fields });
   return getConnection(ctx, { connection_id: id });
@@ -60,7 +60,9 @@ export async function updateConnection(
 
 function refuseStaleOrImmutable(connection: ConnectionRow, input: UpdateConnectionRequest): void {
   if (input.revision !== undefined && input.revision !== connection.revision) {
-    throw badRequest('stale_revision', 'The connection was changed in the meantime', { revision: connection.revision });
+    throw badRequest('stale_revision', 'The connection has changed since this revision. Reload it and try again', {
+      revision: connection.revision,
+    });
   }
   for (const field of ['source_id', 'destination_id'] as const) {
     if (input[field] === undefined || input[field] === connection[field]) continue;
@@ -88,7 +90,7 @@ async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateC
   return { status, status_reason: null, consecutive_failures: 0 };
 }
 
-/** `connection` is the updated row. A change of schedule or status restarts the schedule. */
+/** `connection` has the changes applied. Ticks restart when the schedule or the status changes. */
 function scheduleChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConnectionRequest): Changes {
   const now = ctx.deps.now();
   const schedule = input.schedule ?? connection.schedule;
@@ -111,7 +113,7 @@ async function store(
     .where(eq(connections.id, connection.id))
     .returning();
   const [changed] = await refuseDuplicateName('connection', storing);
-  if (!changed) throw new Error(`connection ${connection.id} is gone`);
+  if (!changed) throw new Error(`connection ${connection.id} does not exist`);
   const before = Object.fromEntries(changed_fields.map((key) => [key, connection[key as keyof ConnectionRow] ?? null]));
   const after = Object.fromEntries(changed_fields.map((key) => [key, changed[key as keyof ConnectionRow] ?? null]));
   const change = { connection: changed, changed_fields, before, after };

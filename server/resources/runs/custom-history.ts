@@ -5,9 +5,9 @@ import type { PastChunk, RunParameters } from '../../pipeline/custom-run/plan.ts
 import type { PastRun } from '../../pipeline/custom-run/estimates.ts';
 import { LIVE_STREAM } from '../../pipeline/run-states.ts';
 
-const RUNS_LOOKED_AT = 30;
+const MAX_PAST_RUNS = 30;
 
-/** What custom runs did to these streams in days of the window; nothing without one. */
+/** Earlier custom runs of these streams within the window, and how they ended. Empty without a window. */
 export async function pastChunks(
   db: Db,
   { connection_id, stream_ids, start_date, end_date }: Scope & Pick<RunParameters, 'start_date' | 'end_date'>,
@@ -34,7 +34,7 @@ export async function pastChunks(
     );
   return rows.flatMap(({ start, end, status, mode, ...row }) => {
     const outcome = LIVE_STREAM.includes(status) ? 'live' : OUTCOMES[status];
-    // What a run by the cursor loaded of its days depends on where the cursor was.
+    // How many of its days an incremental run loaded depends on the cursor that it started from.
     if (start === null || end === null || !outcome || (outcome !== 'live' && mode !== 'backfill')) return [];
     return { ...row, window: { start, end }, outcome };
   });
@@ -51,7 +51,7 @@ interface Scope {
   stream_ids: string[];
 }
 
-/** The last runs that succeeded and tell how much data a day has: windows, and increments by the cursor. Newest first. */
+/** The latest successful runs that show how much data a day has: windowed and incremental ones. Newest first. */
 export async function pastRuns(db: Db, { connection_id, stream_ids }: Scope): Promise<PastRun[]> {
   if (stream_ids.length === 0) return [];
   const rows = await db
@@ -76,7 +76,7 @@ export async function pastRuns(db: Db, { connection_id, stream_ids }: Scope): Pr
     )
     .groupBy(connectionRuns.id)
     .orderBy(sql`${connectionRuns.number} desc`)
-    .limit(RUNS_LOOKED_AT);
+    .limit(MAX_PAST_RUNS);
   return rows.flatMap(({ rows_loaded, started_at, finished_at, start, end }) => {
     if (started_at === null || finished_at === null || (start === null && end !== null)) return [];
     const duration_ms = Math.max(0, Date.parse(finished_at) - Date.parse(started_at));

@@ -10,7 +10,7 @@ export const REPROCESS = ['all', 'missing', 'failed'] as const;
 export const MAX_PARALLEL_RUNS = 10;
 export const MAX_SPLIT_SIZE = 365;
 
-/** The body of a custom run. All absent: a plain run. */
+/** The body of a custom run. Without any parameter, a plain run. */
 export const CustomRunParameters = z
   .strictObject({
     start_date: day().nullish().meta({ description: "First day, in the connection's time zone" }),

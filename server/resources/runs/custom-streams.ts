@@ -17,7 +17,7 @@ interface ResolvedStreams {
 }
 
 /**
- * The streams of a custom run, by namespace and name, and how it treats each of them.
+ * The streams of a custom run, by namespace and name, with the way in which each is read and written.
  * @throws ApiError 400 `unknown_stream` with the ids and names that match no selected stream of the connection.
  */
 export async function resolveStreams(
@@ -55,7 +55,7 @@ function namedStreams(selected: StreamRow[], { stream_ids, stream_names }: RunPa
   };
   const all = [...unknown.stream_ids, ...unknown.stream_names];
   if (all.length > 0) {
-    throw badRequest('unknown_stream', `Not among the selected streams of this connection: ${all.join(', ')}`, unknown);
+    throw badRequest('unknown_stream', `No selected stream of this connection matches ${all.join(', ')}`, unknown);
   }
   return selected.filter(
     (stream) => stream_ids?.includes(stream.id) || stream_names?.some((name) => hasName(stream, name)),
@@ -66,7 +66,7 @@ const keyOf = (stream: { namespace: string | null; name: string }) => JSON.strin
 
 interface CatalogEntry {
   schema: StreamSchema;
-  /** Of the stream with what the catalog chooses for it. */
+  /** Takes the overrides of the catalog into account. */
   windowColumn(stream: StreamRow): string | null;
 }
 
@@ -95,6 +95,6 @@ async function destinationOf(ctx: Ctx, connection: ConnectionRow) {
 
 const cannotClear = (connection: ConnectionRow): PlanNotice => ({
   code: 'unsupported_sync_mode',
-  message: `The destination of "${connection.name}" cannot be cleared`,
+  message: `The destination of "${connection.name}" does not support clearing`,
   stream_name: null,
 });

@@ -21,7 +21,7 @@ import type { CustomRunParameters, CustomRunPlanLaunchRequest, CustomRunPlanLaun
 import { resolveStreams } from './custom-streams.ts';
 
 /**
- * Starts the runs of a stored plan once. A second launch gets the same response and starts nothing.
+ * Starts the runs of a stored plan once. A second launch returns the same response and starts nothing.
  * @throws ApiError 400 `plan_of_other_connection`, `plan_hash_mismatch`, `plan_expired`, `plan_stale`, `plan_blocked`,
  * `confirmation_required`, `unknown_chunk`, `run_already_active`, `account_connector_not_ready`; 402; 404.
  */
@@ -48,7 +48,7 @@ export async function launchPlan(
 
 /**
  * Plans and launches in one request. Returns the id of the first run, or null if every chunk is skipped.
- * @throws ApiError 400 as preview and launch, and a blocker's own code; 402.
+ * @throws ApiError 400 as preview and launch, and with the code of a blocker; 402.
  */
 export async function runCustom(
   ctx: Ctx,
@@ -61,7 +61,7 @@ export async function runCustom(
   const blocker = blockers.find(({ code }) => code !== 'max_custom_run_chunks');
   if (blocker) throw badRequest(blocker.code, blocker.message);
   if (parametersOf(plan).clear_destination)
-    throw needsConfirmation('Clearing the destination needs a previewed plan and confirmation');
+    throw needsConfirmation('To clear the destination, preview the run and launch its plan with confirm');
   requireFeature(account, 'custom_runs');
   requireChunks(account, total_chunks);
   return (await launch(ctx, { connection, account, plan, chunk_indexes: null })).first_connection_run_id;
@@ -103,13 +103,14 @@ const needsConfirmation = (message: string) => badRequest('confirmation_required
 function refuseUnfit(plan: CustomRunPlanRow, now: { revision: number; now: Date; confirm: boolean }): void {
   const { blockers, requires_confirmation } = decisionOf(plan);
   if (Date.parse(plan.expires_at) <= now.now.getTime()) {
-    throw badRequest('plan_expired', 'The plan has expired', { expires_at: plan.expires_at });
+    throw badRequest('plan_expired', 'The plan has expired. Preview the run again', { expires_at: plan.expires_at });
   }
   if (plan.connection_revision !== now.revision) {
-    throw badRequest('plan_stale', 'The connection has changed since the plan was created');
+    throw badRequest('plan_stale', 'The connection has changed since the plan was created. Preview the run again');
   }
   if (blockers.length > 0) throw badRequest('plan_blocked', blockers[0]!.message, { blockers });
-  if (requires_confirmation && !now.confirm) throw needsConfirmation('This plan needs confirmation');
+  if (requires_confirmation && !now.confirm)
+    throw needsConfirmation('This plan needs confirmation: set confirm to true');
 }
 
 interface Launch {
@@ -165,7 +166,7 @@ async function launch(
 }
 
 type Chunks = Pick<ChunkStart, 'connection' | 'account' | 'plan' | 'chunks' | 'rerun_of_run_id'> & {
-  /** Names the streams. */
+  /** Selects the streams. */
   parameters: RunParameters;
 };
 

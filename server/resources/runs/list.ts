@@ -29,7 +29,7 @@ export const viewing = (ctx: Ctx): Viewing => ({
   internal: ctx.principal.permissions.has('roles.manage'),
 });
 
-/** A connection's runs, newest first; the header `X-Total-Count` says how many the filters let through. */
+/** The runs of a connection, newest first. The header `X-Total-Count` is the number that matches the filters. */
 export async function listRuns(ctx: Ctx, input: { connection_id: string } & RunQuery): Promise<ConnectionRunSchema[]> {
   const { id } = await findConnection(ctx, input.connection_id);
   const where = and(
@@ -46,7 +46,7 @@ export async function listRuns(ctx: Ctx, input: { connection_id: string } & RunQ
   return records.map((record) => presentRun(record, viewing(ctx)));
 }
 
-/** A run's stream runs, by namespace and name, and their number as above. */
+/** The stream runs of a run, by namespace and name, with the header `X-Total-Count`. */
 export async function listStreamRuns(ctx: Ctx, input: RunKey & StreamRunQuery): Promise<StreamRunSchema[]> {
   const { id } = await findRun(ctx, input);
   const where = and(eq(streamRuns.connection_run_id, id), input.status && inArray(streamRuns.status, input.status));

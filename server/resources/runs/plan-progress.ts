@@ -16,10 +16,10 @@ export const PlanById = z.strictObject({ plan_id: z.string() });
 export const PlanProgress = z.object({
   plan: CustomRunPlannerDecision,
   is_launched: z.boolean(),
-  runs: z.array(ConnectionRunSchema).meta({ description: 'Of all of its chunks, reruns included, newest first.' }),
+  runs: z.array(ConnectionRunSchema).meta({ description: 'The runs of all chunks, with reruns, newest first.' }),
 });
 
-/** A plan, and the runs that were made of it. @throws ApiError 404. */
+/** A plan and its runs. @throws ApiError 404. */
 export async function readPlan(ctx: Ctx, { plan_id }: z.infer<typeof PlanById>): Promise<z.infer<typeof PlanProgress>> {
   const mine = eq(customRunPlans.account_id, ctx.principal.account_id);
   const [plan] = isId(plan_id)
@@ -29,7 +29,7 @@ export async function readPlan(ctx: Ctx, { plan_id }: z.infer<typeof PlanById>):
         .where(and(mine, eq(customRunPlans.id, plan_id)))
     : [];
   if (!plan) throw notFound('Plan');
-  // By the connection as well: its runs have an index.
+  // The condition on the connection allows an index scan.
   const ofPlan = and(
     eq(connectionRuns.connection_id, plan.connection_id),
     eq(connectionRuns.custom_run_plan_id, plan.id),

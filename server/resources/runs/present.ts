@@ -3,10 +3,10 @@ import { MAX_ATTEMPTS_WITHOUT_PROGRESS } from '../../pipeline/run-states.ts';
 import type { RunRecord, StreamRunRecord } from './query.ts';
 import type { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 
-/** What depends on the reader and the hour. */
+/** What a response depends on besides the run. */
 export interface Viewing {
   now: Date;
-  /** Administrators see the inner words of an error. */
+  /** Administrators see the internal message of an error. */
   internal: boolean;
 }
 
@@ -43,14 +43,14 @@ export function presentStreamRun(record: StreamRunRecord, viewing: Viewing): Str
   };
 }
 
-/** Until now for what is still going on. */
+/** Up to now for a run that has not ended. */
 function durationOf(work: { started_at: string | null; finished_at: string | null }, now: Date): number | null {
   if (work.started_at === null) return null;
   const end = work.finished_at === null ? now.getTime() : Date.parse(work.finished_at);
   return Math.max(0, end - Date.parse(work.started_at));
 }
 
-/** An estimate may be too low: only the end is 100. */
+/** At most 99 until the end, since the estimate may be too low. */
 function progressOf(stream: Omit<StreamRunRecord['stream'], 'state_after'>): number | null {
   if (stream.status === 'succeeded') return 100;
   if (!stream.estimated_rows) return null;

@@ -7,8 +7,8 @@ import { decisionOf, storePlan } from './custom-plan.ts';
 import type { CustomRunParameters, CustomRunPlannerDecision } from './custom-schema.ts';
 
 /**
- * Plans a custom run. The plan is kept for an hour, so that it can be launched as it was shown.
- * @throws ApiError 400 for the window and the streams; 402 `feature_not_in_plan`.
+ * Plans a custom run. The plan can be launched for an hour.
+ * @throws ApiError 400 for an invalid window or unknown streams; 402 `feature_not_in_plan`.
  */
 export async function previewCustomRun(
   ctx: Ctx,

@@ -19,9 +19,9 @@ export const RunById = z.strictObject({ connection_run_id: z.string() });
 export const RunProgress = z.object({ run: ConnectionRunSchema, stream_runs: z.array(StreamRunSchema) });
 export type RunProgress = z.infer<typeof RunProgress>;
 
-/** Half of the second that a viewer may be behind: the rest is for the statements and the way. */
+/** A client sees a change within a second. The other half is for queries and the network. */
 const EVERY_MS = 500;
-/** A key that was revoked is noticed after this time at the latest. */
+/** A revoked key ends the subscription within this time. */
 const CHECK_KEY_EVERY_MS = 5_000;
 const MAX_FOLLOWERS = 100;
 const MAX_FOLLOWERS_OF_A_USER = 20;
@@ -30,13 +30,13 @@ const ALL = { offset: 0 };
 /** By user, in this process. */
 const followers = new Map<string, number>();
 
-/** How many follow a run in this process; for tests, which look that nobody stays behind. */
+/** The number of subscriptions in this process. Tests check that none is left behind. */
 export const followersNow = () => [...followers.values()].reduce((sum, count) => sum + count, 0);
 
 /**
- * Yields the run and its streams: at once, then after each change, at most a second behind it, and ends after the run's
- * final state. Ends as well when `signal` is aborted.
- * @throws ApiError 404; 401 within 5 s after the key has come to its end; 400 `too_many_followers`.
+ * Yields the run and its streams at once and then within a second of each change. Ends after the final state of the run,
+ * or when `signal` is aborted.
+ * @throws ApiError 404; 401 within 5 s of the end of the key; 400 `too_many_followers`.
  */
 export async function* followRun(
   ctx: Ctx & Credentials,
@@ -44,7 +44,7 @@ export async function* followRun(
   signal: AbortSignal,
 ): AsyncGenerator<RunProgress, void> {
   const { id } = await findRun(ctx, key);
-  using _place = takePlace(ctx.principal.user_id);
+  using _slot = takeSlot(ctx.principal.user_id);
   let last = '';
   let checked = performance.now();
   while (!signal.aborted) {
@@ -61,13 +61,13 @@ export async function* followRun(
   }
 }
 
-/** The same once, of a run by its id alone. @throws ApiError 404. */
+/** Reads a run and its streams once. @throws ApiError 404. */
 export async function readRun(ctx: Ctx, key: z.infer<typeof RunById>): Promise<RunProgress> {
   return readProgress(ctx, (await findRun(ctx, key)).id);
 }
 
 async function readProgress(ctx: Ctx, run_id: string): Promise<RunProgress> {
-  // The run first: when it has ended, so have the streams that are read after it.
+  // The run first: if it has ended, the streams read after it have ended too.
   const [run] = await selectRuns(ctx.db, eq(connectionRuns.id, run_id), ALL);
   if (!run) throw notFound('Connection run');
   const streams = await selectStreamRuns(ctx.db, eq(streamRuns.connection_run_id, run_id), ALL);
@@ -75,24 +75,21 @@ async function readProgress(ctx: Ctx, run_id: string): Promise<RunProgress> {
   return { run: presentRun(run, view), stream_runs: streams.map((stream) => presentStreamRun(stream, view)) };
 }
 
-/** Without what only says that time went by. */
+/** Leaves out fields that change without progress. */
 const comparable = (progress: RunProgress) =>
   JSON.stringify(progress, (name, value) => (name === 'duration_ms' || name === 'updated_at' ? undefined : value));
 
-/** False: the listener has gone. */
+/** False if the client has disconnected. */
 const waited = (signal: AbortSignal): Promise<boolean> =>
   pause(EVERY_MS, undefined, { signal }).then(
     () => true,
     () => false,
   );
 
-function takePlace(user_id: string): Disposable {
+function takeSlot(user_id: string): Disposable {
   const own = followers.get(user_id) ?? 0;
   if (own >= MAX_FOLLOWERS_OF_A_USER || followersNow() >= MAX_FOLLOWERS) {
-    throw badRequest(
-      'too_many_followers',
-      'Too many runs are being followed; close some, or read the run now and then',
-    );
+    throw badRequest('too_many_followers', 'Too many open run subscriptions. Close some, or poll the run instead');
   }
   followers.set(user_id, own + 1);
   return {

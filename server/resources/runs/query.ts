@@ -27,7 +27,7 @@ const totals = sql<StreamTotals>`(
     'streams_failed', count(*) filter (where s.status = 'failed'))
   from ${streamRuns} s where s.connection_run_id = ${connectionRuns.id})`;
 
-// Not `exists`: the planner may turn that into a read of all segments.
+// Not `exists`: PostgreSQL may plan that as a scan of all segments.
 const hasLogs = sql<boolean>`coalesce((
   select true from ${networkLogSegments} l where l.connection_run_id = ${connectionRuns.id} limit 1), false)`;
 
@@ -49,8 +49,8 @@ export type RunRecord = Awaited<ReturnType<typeof runsQuery>>[number];
 const NEWEST = [desc(connectionRuns.created_at), desc(connectionRuns.id)];
 
 /**
- * Runs with their sums, newest first, in one statement. With an offset the page is cut first: the sums would be made for
- * what is skipped, too.
+ * Runs with their totals, newest first, in one statement. With an offset, the ids of the page are selected first:
+ * otherwise the totals of skipped runs would be computed too.
  */
 export const selectRuns = (db: Db, where: SQL | undefined, page: PageQuery): Promise<RunRecord[]> => {
   const all = runsQuery(db)
@@ -64,9 +64,9 @@ export const selectRuns = (db: Db, where: SQL | undefined, page: PageQuery): Pro
     .where(where)
     .orderBy(...NEWEST)
     .$dynamic();
-  const cut = page.limit === undefined ? ids.offset(page.offset) : ids.limit(page.limit).offset(page.offset);
+  const pageIds = page.limit === undefined ? ids.offset(page.offset) : ids.limit(page.limit).offset(page.offset);
   return runsQuery(db)
-    .where(inArray(connectionRuns.id, cut))
+    .where(inArray(connectionRuns.id, pageIds))
     .orderBy(...NEWEST);
 };
 

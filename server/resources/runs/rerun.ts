@@ -8,9 +8,9 @@ import { findRun } from '../access/run.ts';
 import { rerunChunk } from './launch.ts';
 
 /**
- * Starts a new run with the streams of one that has ended; a chunk of a custom run keeps its window. Returns the id of
+ * Starts a new run with the streams of a run that has ended. A chunk of a custom run keeps its window. Returns the id of
  * the new run.
- * @throws ApiError 400 `run_not_terminal`, `stream_removed`, and those of a start.
+ * @throws ApiError 400 `run_not_terminal`, `stream_removed`, and as `startRun`.
  */
 export async function rerunRun(ctx: Ctx, input: { connection_run_id: string }): Promise<string> {
   const run = await findRun(ctx, input);

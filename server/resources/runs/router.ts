@@ -20,7 +20,7 @@ import { runConnection, stopRun } from './service.ts';
 import { readSplitOptions } from './split-options.ts';
 
 const CrossAccount = z.object({
-  cross_account: z.boolean().default(false).meta({ description: 'Beyond the own account; needs cross_account.read.' }),
+  cross_account: z.boolean().default(false).meta({ description: 'Include other accounts; needs cross_account.read.' }),
 });
 
 export const runsRouter = router({
@@ -59,7 +59,8 @@ export const runsRouter = router({
       rest('POST', '/connections/{connection_id}/run', {
         operation_id: 'run_connection',
         summary: 'Start a plain or custom run; returns the id of the first run',
-        description: 'Without a body, with `null` or `{}` a plain run. Null: every chunk of the custom run is skipped.',
+        description:
+          'Without a body, or with `null` or `{}`, starts a plain run. Returns null if every chunk of the custom run is skipped.',
         body: CustomRunParameters.nullable(),
         body_key: 'parameters',
         errors: [400, 402],

@@ -16,7 +16,7 @@ export const RunError = z
     }),
     retryable: z.boolean(),
     stream_name: z.string().nullable(),
-    internal_message: z.string().nullable().meta({ description: 'For administrators; null for everybody else.' }),
+    internal_message: z.string().nullable().meta({ description: 'Only for administrators; null for other users.' }),
     occurred_at: instant(),
   })
   .meta({ id: 'RunError' });

@@ -25,7 +25,7 @@ const UNITS = [
   unit('year', 'Year', 365),
 ];
 
-/** What the form of a custom run can offer in this account. */
+/** The options of a custom run in this account. */
 export async function readSplitOptions(ctx: Ctx): Promise<CustomRunSplitOptions> {
   const { account, plan } = await accountPlan(ctx);
   const max_chunks = Math.min(MAX_CHUNKS, plan.limits.max_custom_run_chunks ?? MAX_CHUNKS);

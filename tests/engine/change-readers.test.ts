@@ -113,6 +113,20 @@ describe('a stream that follows a log', () => {
     expect(second.stream.log_lag_bytes).toBeGreaterThanOrEqual(0);
   });
 
+  test('confirms nothing that the destination did not commit', async () => {
+    await source.unsafe(`create table refused (id int primary key); insert into refused values (1)`);
+    const pipeline = await follow('refused');
+    await run(pipeline);
+    const before = await slotOf(pipeline);
+    await destination`alter table refused add constraint small check (id < 100)`;
+    await source`insert into refused values (100)`;
+    expect((await run(pipeline)).status).toBe('failed');
+    expect(await slotOf(pipeline)).toEqual(before);
+    await destination`alter table refused drop constraint small`;
+    expect((await run(pipeline)).status).toBe('succeeded');
+    expect([...(await destination`select id from refused order by id`)]).toEqual([{ id: 1 }, { id: 100 }]);
+  });
+
   test('masks and filters hold for changes: a row that no longer fits is deleted', async () => {
     await source.unsafe(`create table filtered (id int primary key, name text, region text);
       insert into filtered values (1, 'a', 'eu'), (2, 'b', 'us'), (3, 'c', 'eu')`);

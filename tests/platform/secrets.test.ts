@@ -69,3 +69,16 @@ test('a hash depends on value, purpose and master key, and on nothing else', () 
   const different = [secrets.hmac('api_key', 'Value'), secrets.hmac('salt', 'value'), others.hmac('api_key', 'value')];
   expect(new Set([hash, ...different]).size).toBe(4);
 });
+
+test('the salted mask depends on value, account and master key, and on nothing else', () => {
+  const mask = secrets.maskKeys('account').salted('value');
+  expect(mask).toMatch(/^[0-9a-f]{64}$/);
+  expect(secrets.maskKeys('account').salted(Buffer.from('value'))).toBe(mask);
+  const different = [
+    secrets.maskKeys('account').salted('Value'),
+    secrets.maskKeys('another account').salted('value'),
+    others.maskKeys('account').salted('value'),
+    secrets.hmac('account', 'value'),
+  ];
+  expect(new Set([mask, ...different]).size).toBe(5);
+});

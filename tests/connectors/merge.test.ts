@@ -49,6 +49,24 @@ for (const place of targetPlaces()) {
       ]);
     });
 
+    test('a row that changed without a higher cursor replaces what is there', async () => {
+      const how = { mode, cursor_column: 'at' };
+      await load(how, batchOf([row(1, 'before', at('2024-01-01'))]));
+      const same = batchOf([row(1, 'after', at('2024-01-01'))]);
+      expect(await load({ ...how, fence: 2, stream_run_id: 'second' }, same)).toMatchObject({ rows_updated: 1 });
+      expect(await content()).toEqual([['1', 'after']]);
+    });
+
+    test('a value that appears, or goes, is a change', async () => {
+      await load({ mode }, batchOf([row(1, null), row(2, 'goes')]));
+      const second = batchOf([row(1, 'appears'), row(2, null)]);
+      expect(await load({ mode, fence: 2, stream_run_id: 'second' }, second)).toMatchObject({ rows_updated: 2 });
+      expect(await content()).toEqual([
+        ['1', 'appears'],
+        ['2', null],
+      ]);
+    });
+
     test('each checkpoint merges; counts are totals of the stream run, over attempts', async () => {
       const writer = await open({ mode });
       await writer.write(batchOf([row(1, 'a'), row(2, 'a')]));

@@ -86,3 +86,18 @@ test('the next attempt removes uncommitted files of a killed one', async () => {
   await next.abort();
   await killed.abort();
 });
+
+test('a commit that is not recorded publishes and removes nothing', async () => {
+  const first = await writerAt('unrecorded', { fence: 1 });
+  await first.write({ rows: [['1']], bytes: 1 });
+  await first.finish({ cursor: '1' });
+  const late = await writerAt('unrecorded', { fence: 2, stream_run_id: 'run2', mode: 'overwrite' });
+  await late.write({ rows: [['2']], bytes: 1 });
+  // Another attempt has committed, and has not come to removing the files of this one.
+  const log = await CommitLog.open(join(root, 'unrecorded/_pipeline_state'), 'c-s');
+  await log.append(recordOf(3));
+  await expect(late.finish(null)).rejects.toBeInstanceOf(FencedError);
+  const shown = readdirSync(join(root, 'unrecorded/t')).filter((name) => !name.startsWith('.'));
+  expect(shown).toEqual(['run-00000.jsonl']);
+  await late.abort();
+});

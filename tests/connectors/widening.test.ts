@@ -73,10 +73,14 @@ const PLACES: Place[] = [
   },
 ];
 
-const typed = (type: TargetColumn['type'], source_type: string | null): TargetColumn => ({
+const typed = (
+  type: TargetColumn['type'],
+  source_type: string | null,
+  dialect: TargetColumn['dialect'] = 'postgres',
+): TargetColumn => ({
   ...column('value', type),
   source_type,
-  dialect: source_type && 'postgres',
+  dialect: source_type && dialect,
 });
 
 /** From, a value, to, a value, and what both are afterwards. */
@@ -85,6 +89,12 @@ const WIDER: [what: string, from: [TargetColumn, string], to: [TargetColumn, str
     'small to big integers',
     [typed('integer', 'smallint'), '7'],
     [typed('integer', 'bigint'), '5000000000'],
+    ['7', '5000000000'],
+  ],
+  [
+    'small to big integers of MySQL',
+    [typed('integer', 'smallint', 'mysql'), '7'],
+    [typed('integer', 'bigint', 'mysql'), '5000000000'],
     ['7', '5000000000'],
   ],
   [

@@ -114,17 +114,17 @@ describe('a stream that follows a log', () => {
   });
 
   test('confirms nothing that the destination did not commit', async () => {
-    await source.unsafe(`create table refused (id int primary key); insert into refused values (1)`);
-    const pipeline = await follow('refused');
+    await source.unsafe(`create table uncommitted (id int primary key); insert into uncommitted values (1)`);
+    const pipeline = await follow('uncommitted');
     await run(pipeline);
     const before = await slotOf(pipeline);
-    await destination`alter table refused add constraint small check (id < 100)`;
-    await source`insert into refused values (100)`;
+    await destination`alter table uncommitted add constraint small check (id < 100)`;
+    await source`insert into uncommitted values (100)`;
     expect((await run(pipeline)).status).toBe('failed');
     expect(await slotOf(pipeline)).toEqual(before);
-    await destination`alter table refused drop constraint small`;
+    await destination`alter table uncommitted drop constraint small`;
     expect((await run(pipeline)).status).toBe('succeeded');
-    expect([...(await destination`select id from refused order by id`)]).toEqual([{ id: 1 }, { id: 100 }]);
+    expect([...(await destination`select id from uncommitted order by id`)]).toEqual([{ id: 1 }, { id: 100 }]);
   });
 
   test('masks and filters hold for changes: a row that no longer fits is deleted', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import { accountConnectors, connectionRuns, idempotencyKeys } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
-import { deleteOldIdempotencyKeys } from '../../server/api/idempotency-keys.ts';
+import { claimKey, deleteOldIdempotencyKeys, keepAnswer } from '../../server/api/idempotency-keys.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf, uniqueName } from '../support/resources.ts';
@@ -152,6 +152,20 @@ describe('a POST with Idempotency-Key', () => {
     const age = sql`now() - interval '61 seconds'`;
     await db.update(idempotencyKeys).set({ status: null, created_at: age }).where(eq(idempotencyKeys.key, key));
     expect(await post('/account_connectors', { key, body })).toMatchObject({ status: 201, replayed: null });
+  });
+
+  test('that has lost its claim keeps no answer over that of the request after it', async () => {
+    const request = { user_id: service.user_id, key: newKey(), request_hash: 'hash' };
+    const { secrets } = service.deps;
+    expect(await claimKey(db, secrets, request)).toEqual({ kind: 'claimed' });
+    await db
+      .update(idempotencyKeys)
+      .set({ created_at: sql`now() - interval '61 seconds'` })
+      .where(eq(idempotencyKeys.key, request.key));
+    expect(await claimKey(db, secrets, request)).toEqual({ kind: 'claimed' });
+    expect(await keepAnswer(db, secrets, { request, status: 201, body: 'second' })).toBe(true);
+    expect(await keepAnswer(db, secrets, { request, status: 201, body: 'first' })).toBe(false);
+    expect(await claimKey(db, secrets, request)).toEqual({ kind: 'answered', status: 201, body: 'second' });
   });
 
   test('waits for the first request, however long that is at it', async () => {

@@ -214,6 +214,24 @@ describe('an incremental stream', () => {
     expect(streams[0]?.rows_read).toBeLessThan(1000);
     expect(await count(made.table)).toEqual({ n: 1000, ids: 1000 });
   });
+
+  test.each(['checkpoint', 'after_checkpoint', 'after_finish'])(
+    'into a destination that fails at %s goes on from what the destination has committed',
+    async (fault_at) => {
+      // 40 MB, so that a checkpoint is due (32 MB) before the end.
+      const name = Bun.randomUUIDv7();
+      const made = await makePipeline(service, {
+        source: { name: 'sample', parameters: { rows: 800, value_bytes: 50_000, batch_rows: 20 } },
+        destination: {
+          name: 'sample',
+          parameters: { folder: name, counter: name, fault: 'retryable', fault_at, faulty_attempts: 1 },
+        },
+        stream: incremental,
+      });
+      const { streams } = await run(made);
+      expect(streams).toMatchObject([{ status: 'succeeded', attempt: 2, rows_loaded: 800 }]);
+    },
+  );
 });
 
 describe('the network log', () => {

@@ -129,3 +129,28 @@ describe('filters', () => {
     expect(kept({ field: 'email', operator, value }, [...cells])).toEqual([...expected]);
   });
 });
+
+test.each([false, true])('a delete beside a filter carries nothing but its key (history: %p)', (history) => {
+  const filters: Filter[] = [{ field: 'age', operator: 'gte', value: 18 }];
+  const upsert = { operation: 'upsert' } as const;
+  const mapped = createMapper(
+    plan({ filters, primary_key: [['id']] }),
+    { salted: salt, encrypted: salt },
+    history,
+  )({
+    rows: [
+      ['1', 'a@b.c', '30'],
+      ['2', 'b@c.d', '3'],
+      ['3', 'c@d.e', '40'],
+    ],
+    changes: [upsert, upsert, { operation: 'delete' }],
+    bytes: 0,
+  });
+  const noLongerFits = history ? [] : [['2', null, null]];
+  expect(mapped.rows).toEqual([['1', 'a@b.c', '30'], ...noLongerFits, ['3', null, null]]);
+  expect(mapped.changes?.map(({ operation }) => operation)).toEqual([
+    'upsert',
+    ...noLongerFits.map(() => 'delete' as const),
+    'delete',
+  ]);
+});

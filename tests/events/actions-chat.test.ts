@@ -102,7 +102,7 @@ describe('send_chat_message', () => {
     await failed(made);
     const [delivery] = await settled(made);
     expect(delivery).toMatchObject({ status: 'failed', attempts: 1 });
-    expect(delivery?.error).toBe('not_in_channel: The app is not in the channel: invite it first');
+    expect(delivery?.error).toBe('not_in_channel: The app is not in the channel. Invite it first.');
   });
 
   test('gives a summary instead of more than five messages in ten minutes', async () => {

@@ -14,7 +14,7 @@ import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { discoverStreams, readableSchemas } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { datasetStreams } from './read/datasets.ts';
-import { acknowledge } from './cdc/read-log.ts';
+import { confirmLsn } from './cdc/read-log.ts';
 import { readChanges } from './cdc/read-changes.ts';
 import { assertLogical, identityMissing } from './cdc/table-shape.ts';
 import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
@@ -64,7 +64,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
       return found ?? goneOrRefused(session.query(`select 1 from ${table} limit 0`));
     }),
   read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
-  acknowledge: async (ctx, request, state) => lagOf(ctx, await acknowledge(ctx, slotName(request.reader_id!), state)),
+  acknowledge: async (ctx, request, state) => lagOf(ctx, await confirmLsn(ctx, slotName(request.reader_id!), state)),
   lag: (ctx, reader_id) =>
     withSession(ctx, { phase: 'run' }, async (session) => {
       const slot = await findSlot(session, slotName(reader_id));

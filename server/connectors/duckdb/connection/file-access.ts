@@ -6,17 +6,17 @@ import { fileError, findFiles, folderBelow } from '../../kits/files/stores/local
 import { Engine } from './engine.ts';
 import { isLocked, type Place } from './failures.ts';
 
-/** What the two sides have in common. */
+/** The part of the context that source and destination share. */
 export type FileContext = Pick<ConnectorContext<{ path: string }>, 'config' | 'filesRoot' | 'signal'>;
 
-/** Another process may be at a commit; whoever takes longer has the file open for good. */
+/** Covers a commit of another process. A lock held longer is unlikely to be released soon. */
 const LOCK_WAIT_MS = 30_000;
 const LOCK_POLL_MS = 25;
 
 /**
- * Who has which file open in this process. The system's locks tell processes apart and not their parts, and closing a
- * file anywhere in a process gives up the locks that the process has on it. So here a file is open for one writer, or
- * once for all of its readers.
+ * How this process uses a file. The operating system locks files per process, and closing a file anywhere in a process
+ * releases all of its locks on that file. So within this process a file is open for one writer, or once for all
+ * readers.
  */
 interface Use {
   readers: number;
@@ -25,14 +25,14 @@ interface Use {
 }
 const uses = new Map<string, Use>();
 
-/** @throws ConfigurationError unless it is a file below the root. */
+/** @throws ConfigurationError unless the path is a file below the root. */
 export async function existingFile(ctx: FileContext): Promise<Place> {
   const [file] = await findFiles(ctx.filesRoot, ctx.config.path);
-  if (!file) throw new ConfigurationError('file_not_found', `There is no file "${ctx.config.path}"`);
+  if (!file) throw new ConfigurationError('file_not_found', `File "${ctx.config.path}" does not exist`);
   return { path: file.path, name: ctx.config.path };
 }
 
-/** The same, but it may be missing; its folder is made. */
+/** Like `existingFile`, but the file may be missing. Creates its folder. */
 export async function fileToWrite(ctx: FileContext): Promise<Place & { exists: boolean }> {
   const name = ctx.config.path;
   try {
@@ -49,13 +49,13 @@ export async function fileToWrite(ctx: FileContext): Promise<Place & { exists: b
   }
 }
 
-/** Runs `work` on a connection of its own to the file, opened for reading. */
+/** Runs `work` on a separate read-only connection to the file. */
 export async function* reading<Item>(
   ctx: FileContext,
   { path, name }: Place,
   work: (connection: DuckDBConnection) => AsyncGenerator<Item>,
 ): AsyncGenerator<Item> {
-  const engine = await turn(ctx, name, () => startReading(path));
+  const engine = await whenFree(ctx, name, () => startReading(path));
   const connection = await engine.connect();
   const stop = () => connection.interrupt();
   ctx.signal.addEventListener('abort', stop, { once: true });
@@ -64,20 +64,20 @@ export async function* reading<Item>(
     yield* work(connection);
   } finally {
     ctx.signal.removeEventListener('abort', stop);
-    // A result that was not read to its end keeps the file open until another statement takes its place.
+    // An unfinished result keeps the file open until another statement replaces it.
     await connection.run('SELECT 1').catch(() => {});
     connection.closeSync();
     await stopReading(path);
   }
 }
 
-/** Runs `work` while the file is attached to the engine for writing; nobody else has it open meanwhile. */
+/** Runs `work` while the file is attached to the engine for exclusive writing. */
 export async function writing<Result>(
   ctx: FileContext,
   { engine, path, name }: Place & { engine: Engine },
   work: () => Promise<Result>,
 ): Promise<Result> {
-  await turn(ctx, name, () => startWriting(path, engine));
+  await whenFree(ctx, name, () => startWriting(path, engine));
   try {
     return await work();
   } finally {
@@ -85,7 +85,7 @@ export async function writing<Result>(
   }
 }
 
-/** Null: in use in this process. */
+/** Null: the file is being written in this process. */
 async function startReading(path: string): Promise<Engine | null> {
   const use = uses.get(path) ?? { readers: 0, reading: null, writing: false };
   if (use.writing) return null;
@@ -117,11 +117,11 @@ async function stopReading(path: string): Promise<void> {
   if (!use) return;
   use.readers -= 1;
   if (use.readers > 0) return;
-  // Closed before anybody can have it again.
+  // Blocks other uses until the file is closed.
   use.writing = true;
   try {
     const engine = await use.reading;
-    // Closing alone would wait for results that JavaScript has not collected yet.
+    // Closing without detaching would wait for results that are not garbage-collected yet.
     await engine?.detach();
     await engine?.close();
   } finally {
@@ -141,8 +141,8 @@ async function startWriting(path: string, engine: Engine): Promise<true | null> 
   }
 }
 
-/** Tries until it is our turn. Writers of this process are waited for as long as they take: each holds one commit. */
-async function turn<Result>(ctx: FileContext, name: string, take: () => Promise<Result | null>): Promise<Result> {
+/** Retries `take` until the file is free or the timeout expires. */
+async function whenFree<Result>(ctx: FileContext, name: string, take: () => Promise<Result | null>): Promise<Result> {
   const start = performance.now();
   while (true) {
     ctx.signal.throwIfAborted();

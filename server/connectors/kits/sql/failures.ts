@@ -1,10 +1,10 @@
 import { ConfigurationError, type ConnectorError, RetryableError, TimeoutError } from '../../contract/errors.ts';
 
-/** What is known about the place of an error; decides how much of it may pass by itself. */
+/** Where an error occurred. Decides whether it may be temporary. */
 export interface FailurePlace {
   /** `host:port`, for messages. */
   server: string;
-  /** In a run the settings were right before, so a server that refuses is one that restarts; in a set-up they are wrong. */
+  /** In a run, the settings worked before, so a refused connection may be a restart. During setup, they are wrong. */
   phase: 'setup' | 'run';
 }
 
@@ -16,16 +16,16 @@ export const placeOf = (
   phase,
 });
 
-/** What becomes of an error whose message is known. */
-export type Make = (message: string) => ConnectorError;
+/** Creates the error for a message. */
+export type ToError = (message: string) => ConnectorError;
 
 export const as =
-  (type: new (code: string, message: string) => ConnectorError, code: string): Make =>
+  (type: new (code: string, message: string) => ConnectorError, code: string): ToError =>
   (message) =>
     new type(code, message);
 
-/** By error code of the operating system or the resolver. The second one holds in a run. */
-const BY_SOCKET: Record<string, [Make, Make?]> = {
+/** By error code of the operating system or the resolver: during setup, and in a run if that differs. */
+const BY_SOCKET: Record<string, [ToError, ToError?]> = {
   ENOTFOUND: [as(ConfigurationError, 'host_not_found')],
   EAI_AGAIN: [as(ConfigurationError, 'host_not_found'), as(RetryableError, 'host_not_found')],
   ECONNREFUSED: [as(ConfigurationError, 'connection_refused'), as(RetryableError, 'connection_refused')],
@@ -35,7 +35,7 @@ const BY_SOCKET: Record<string, [Make, Make?]> = {
 
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|ERR_TLS|ERR_SSL|HANDSHAKE_SSL_ERROR/i;
 
-/** Why a server is not reached or not trusted, as far as every driver tells it alike; null: it is something else. */
+/** Why a server is unreachable or not trusted, for errors that all drivers share; null for other errors. */
 export function reachFailure(error: Error & { code?: string }, { server, phase }: FailurePlace): ConnectorError | null {
   const code = error.code ?? '';
   const [inSetup, inRun] = BY_SOCKET[code] ?? [];
@@ -49,4 +49,4 @@ export function reachFailure(error: Error & { code?: string }, { server, phase }
 }
 
 export const tlsMissing = ({ server }: FailurePlace): ConnectorError =>
-  new ConfigurationError('tls_not_supported', `${server} does not offer TLS, which ssl_mode asks for`);
+  new ConfigurationError('tls_not_supported', `${server} does not support TLS, which ssl_mode requires`);

@@ -11,10 +11,10 @@ interface TypedTarget {
 }
 
 /**
- * The column by which rows are in the window or not, and its type in the table.
- * @param typeOf what a table of ours would have for the column
- * @throws ConfigurationError when the table keeps other values than the source has, since its rows could be of another
- * window; and when the window has no limits: that would be all rows, and is overwrite's to do.
+ * The column that decides whether a row is in the window, and its type in the table.
+ * @param typeOf the type that a newly created table would have
+ * @throws ConfigurationError if the table stores the column with a type that changes values, since rows could then fall
+ * into another window; and if the window has no limits, since that is an overwrite.
  */
 export function windowColumn(
   { table, columns, typed }: TypedTarget,
@@ -23,14 +23,14 @@ export function windowColumn(
 ): { column: TargetColumn; type: string } {
   const index = columns.findIndex((one) => one.name === name);
   const [column, found] = [columns[index], typed[index]];
-  if (!column || !found) throw new ConfigurationError('invalid_window', `${table} is not written a column "${name}"`);
+  if (!column || !found) throw new ConfigurationError('invalid_window', `Column "${name}" is not written to ${table}`);
   if (start === null && end === null) {
-    throw new ConfigurationError('invalid_window', `No window of ${table} is named`);
+    throw new ConfigurationError('invalid_window', `The window of ${table} has neither start nor end`);
   }
   const exact = [typeOf(column), typeOf({ ...column, source_type: null })];
   if (exact.includes(found.type)) return { column, type: found.type };
   throw new ConfigurationError(
     'window_not_replaceable',
-    `The column "${name}" of ${table} has the type ${found.type} instead of ${exact[0]}, so the rows of a window of days cannot be identified by it`,
+    `Column "${name}" of ${table} has the type ${found.type} instead of ${exact[0]}, so it cannot identify the rows of a date window`,
   );
 }

@@ -2,17 +2,17 @@ import { type FailurePlace, placeOf } from './failures.ts';
 import type { ConnectorContext, PendingRequest } from '../../contract/connector.ts';
 import { TimeoutError } from '../../contract/errors.ts';
 
-/** Statements that only ask or define end in that time, or the line is dead (a half-open link gives no error). */
-const QUICK_MS = 60_000;
+/** A short statement that takes longer is taken for a dead connection: a half-open one raises no error. */
+const QUERY_TIMEOUT_MS = 60_000;
 
 type Context = ConnectorContext<{ host: string; port: number }>;
 
-/** What is the same for all that a session does. */
+/** Constant for the lifetime of a session. */
 export interface SessionFacts {
   place: FailurePlace;
   /** For the network log. */
   url: string;
-  /** Makes of what the driver threw the error that the engine understands. */
+  /** Converts what the driver threw into a ConnectorError. */
   failure(error: unknown, place: FailurePlace): Error;
 }
 
@@ -28,7 +28,7 @@ export function sessionFacts(
   };
 }
 
-/** Runs what connects, and records it. @throws ConnectorError, the signal's reason */
+/** Runs and records `connect`. @throws ConnectorError, the signal's reason */
 export async function recordedConnect<Client>(
   ctx: Context,
   { place, url, failure }: SessionFacts,
@@ -50,8 +50,8 @@ export async function recordedConnect<Client>(
 const codeOf = (error: Error & { code?: string }) => error.code ?? 'error';
 
 /**
- * One connection to a server. Everything it sends is recorded; every error comes out as a ConnectorError, or as the
- * signal's reason once the context's signal is aborted, which also ends what the server is doing for us.
+ * A connection to a server. Records every request. Throws ConnectorErrors, or the signal's reason once the context's
+ * signal is aborted. An abort also ends the statement on the server.
  */
 export abstract class DatabaseSession<Ctx extends Context> {
   #open = true;
@@ -65,19 +65,19 @@ export abstract class DatabaseSession<Ctx extends Context> {
     ctx.signal.addEventListener('abort', this.abort, { once: true });
   }
 
-  /** Drops the line at once; `busy`: ends what the server is doing for it, too. Must not fail. */
+  /** Closes the socket at once. `busy`: also ends the statement on the server. Must not fail. */
   protected abstract drop(busy: boolean): Promise<void>;
 
-  /** Says good-bye on a line that is idle. Must not fail. */
+  /** Closes an idle connection by the protocol. Must not fail. */
   protected abstract leave(): Promise<void>;
 
-  /** What the driver threw, as the engine understands it. */
+  /** Converts what the driver threw into the error to throw. */
   translate(error: unknown): unknown {
     if (this.ctx.signal.aborted) return this.ctx.signal.reason;
     return this.facts.failure(error, this.facts.place);
   }
 
-  /** Lets go. What the server is still doing for this session is ended, its open transaction is rolled back. */
+  /** Ends a running statement and rolls back an open transaction. */
   async close(): Promise<void> {
     this.ctx.signal.removeEventListener('abort', this.abort);
     if (this.#busy > 0) this.abort();
@@ -100,7 +100,7 @@ export abstract class DatabaseSession<Ctx extends Context> {
     return this.ctx.recorder.start({ method, url: this.facts.url, body, body_bytes });
   }
 
-  protected settle(pending: PendingRequest, error: unknown, bytes: number): void {
+  protected finish(pending: PendingRequest, error: unknown, bytes: number): void {
     this.#busy--;
     if (!error) return pending.done({ status: 200, body_bytes: bytes });
     const known = this.facts.failure(error, this.facts.place);
@@ -110,10 +110,10 @@ export abstract class DatabaseSession<Ctx extends Context> {
   protected async recorded<Result>(pending: PendingRequest, work: () => Promise<Result>): Promise<Result> {
     try {
       const result = await work();
-      this.settle(pending, null, 0);
+      this.finish(pending, null, 0);
       return result;
     } catch (error) {
-      this.settle(pending, error, 0);
+      this.finish(pending, error, 0);
       throw this.translate(error);
     }
   }
@@ -124,7 +124,7 @@ export abstract class DatabaseSession<Ctx extends Context> {
       timer = setTimeout(() => {
         reject(new TimeoutError('query_timeout', `${this.facts.place.server} did not answer a query in time`));
         this.abort();
-      }, QUICK_MS);
+      }, QUERY_TIMEOUT_MS);
     });
     try {
       return await Promise.race([work, late]);
@@ -134,7 +134,7 @@ export abstract class DatabaseSession<Ctx extends Context> {
   }
 }
 
-/** Runs `work` on a session of its own. */
+/** Runs `work` on the session, then closes it. */
 export async function onSession<Session extends { close(): Promise<void> }, Result>(
   opening: Promise<Session>,
   work: (session: Session) => Promise<Result>,

@@ -2,20 +2,20 @@ import type { Cell } from '../../contract/connector.ts';
 import { type RowChange, UPSERT } from '../../contract/changes.ts';
 
 /**
- * How a stage keeps what happened to a row, in one column of text: null or '' for a whole upsert, `d` for a delete,
- * `u,3,7,` for an upsert that left the columns 3 and 7 as they are.
+ * A row's change as a stage stores it in one text column: null or '' for a complete upsert, `d` for a delete, `u,3,7,`
+ * for an upsert that leaves the columns 3 and 7 unchanged.
  */
 export function changeCell(change: RowChange): string | null {
   if (change.operation === 'delete') return 'd';
   return change.operation === 'upsert' && change.unchanged?.length ? `u,${change.unchanged.join(',')},` : null;
 }
 
-/** What a stage has seen since it was made; decides what a merge has to look at. */
+/** The kinds of changes in a stage, which decide what a merge has to handle. */
 export class StagedChanges {
-  /** Everything from before the first staged row is gone. */
+  /** The table is emptied before the staged rows are merged. */
   truncated = false;
   deletes = false;
-  /** Columns that some staged row leaves unchanged. */
+  /** Columns that at least one staged row leaves unchanged. */
   readonly unchanged = new Set<number>();
 
   note(change: RowChange): void {
@@ -23,7 +23,7 @@ export class StagedChanges {
     else if (change.operation === 'upsert') for (const index of change.unchanged ?? []) this.unchanged.add(index);
   }
 
-  /** Rows staged so far are gone; so is all that was before them. */
+  /** Discards the rows staged so far and all rows of the table. */
   truncate(): void {
     this.truncated = true;
     this.unchanged.clear();
@@ -31,8 +31,8 @@ export class StagedChanges {
 }
 
 /**
- * Leaves out rows that a later one of the same key makes meaningless, so that they need not be staged. Rows before one
- * that leaves columns unchanged stay: it needs their values.
+ * Drops rows that a later row of the same key overwrites, so that they need not be staged. Rows before one that leaves
+ * columns unchanged are kept, because it needs their values.
  */
 export function withoutOverwritten(
   rows: readonly Cell[][],
@@ -55,8 +55,8 @@ export function withoutOverwritten(
 }
 
 /**
- * The rows of a batch as a stage takes them: noted, with what happened behind the cells, without the overwritten ones.
- * `unstaged`: rows that were taken without being staged, less those staged to be deleted.
+ * Prepares a batch for the stage: drops overwritten rows, notes the changes, and appends the change cell to each row.
+ * `unstaged`: upserts that need no staging, minus staged deletes.
  */
 export function rowsToStage(
   rows: readonly Cell[][],
@@ -76,22 +76,22 @@ export function rowsToStage(
 export interface StagedRows {
   /** A table or a subquery with an alias. */
   from: string;
-  /** All names quoted. `columns` in the order of the target's, `key` some of them. */
+  /** Quoted names. `columns` in the order of the target, `key` a subset of them. */
   columns: readonly string[];
   key: readonly string[];
   /** The column of `changeCell`. */
   change: string;
-  /** Grows with the order of arrival. */
+  /** Column that increases in order of arrival. */
   sequence: string;
   unchanged: Iterable<number>;
-  /** No column's name begins with it. */
+  /** Not the beginning of any column name. */
   prefix: string;
 }
 
 /**
- * A SELECT of the last change of each key, in SQL that PostgreSQL, MySQL and DuckDB understand: the columns, and
- * `<prefix>what`: `d`, `u` or '' for a whole row. Columns left unchanged get their value out of the earlier changes of
- * the same key; where those have none either, `<prefix>keep<index>` is 1 and the row is an `u`.
+ * A SELECT of the last change of each key, in SQL that PostgreSQL, MySQL and DuckDB accept: the columns, and
+ * `<prefix>what`: `d`, `u` or '' for a complete row. Unchanged columns get their value from earlier changes of the same
+ * key. If those have none, `<prefix>keep<index>` is 1 and the row is a `u`.
  */
 export function latestChanges({ from, columns, key, change, sequence, unchanged, prefix }: StagedRows): string {
   const indexes = Array.from(unchanged).toSorted((a, b) => a - b);
@@ -120,7 +120,7 @@ export function latestChanges({ from, columns, key, change, sequence, unchanged,
   return `select ${shown.join(', ')} from (select ${ranked.join(', ')} from ${from}) as ranked where ${prefix}place = 1`;
 }
 
-/** Underscores that no name begins with. */
+/** Underscores that are not the beginning of any name. */
 export function unusedPrefix(names: readonly string[]): string {
   let prefix = '_';
   while (names.some((name) => name.toLowerCase().startsWith(prefix))) prefix += '_';

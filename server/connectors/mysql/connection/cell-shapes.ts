@@ -3,21 +3,21 @@ import { DataError } from '../../contract/errors.ts';
 import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
 import { bareName, isCharacter } from './types.ts';
 
-/** Behind the type of a column whose texts are not utf8mb4. */
+/** Suffix of the type of a column whose text is not utf8mb4. */
 export const OTHER_CHARSET = ' character set ';
 
 /**
- * What has to be made of a cell for the column that takes it. `parsed`: text that the server has to convert; `label`: one
- * of an ENUM or SET that has no numbers among them.
+ * How a cell is converted for its column. `parsed`: text that the server converts; `label`: a value of an ENUM or SET
+ * without numeric labels.
  */
 export type Shape = 'text' | 'parsed' | 'whole' | 'label' | 'flag' | 'bits' | 'instant' | 'bytes';
 
-/** `type`: of the destination's column, as COLUMN_TYPE has it. Columns of text take cells as they are. */
+/** `type`: COLUMN_TYPE of the destination's column. Text columns accept cells unchanged. */
 export function shapeOf(column: Pick<TargetColumn, 'type'>, type: string): Shape {
   if (type.includes(OTHER_CHARSET)) return 'parsed';
   if (isCharacter(type) || type.startsWith('json')) return 'text';
   if (/^(enum|set)/.test(type)) return /'\d+'/.test(type) ? 'text' : 'label';
-  // Of these the server takes bytes for the value itself and not for its text.
+  // For these types the server reads bytes as the value, not as its text.
   if (/^(uuid|inet4|inet6)$/.test(type)) return 'parsed';
   if (bareName(type) === 'bit') return 'bits';
   if (column.type === 'boolean') return 'flag';
@@ -26,15 +26,16 @@ export function shapeOf(column: Pick<TargetColumn, 'type'>, type: string): Shape
   return column.type === 'binary' ? 'bytes' : 'text';
 }
 
-/** What the server would round without a word. @throws DataError */
+/** Rejects what the server would round silently. @throws DataError */
 export function wholeText(cell: string): string {
-  if (/[.eE]/.test(cell)) throw new DataError('invalid_value', `"${cell.slice(0, 100)}" is no whole number`);
+  if (/[.eE]/.test(cell)) throw new DataError('invalid_value', `"${cell.slice(0, 100)}" is not an integer`);
   return cell;
 }
 
-/** What the server would take for the place of a label, or for several at once. @throws DataError */
+/** Rejects what the server would read as the index of a label or as a bitmap of labels. @throws DataError */
 export function labelText(cell: string): string {
-  if (/^\s*\d+\s*$/.test(cell)) throw new DataError('invalid_value', `"${cell.slice(0, 100)}" is none of the labels`);
+  if (/^\s*\d+\s*$/.test(cell))
+    throw new DataError('invalid_value', `"${cell.slice(0, 100)}" is not one of the labels`);
   return cell;
 }
 
@@ -50,18 +51,18 @@ export function instantText(cell: string): string {
 /** `true`, `false` or binary digits to binary digits. */
 export const bitsText = (cell: string) => flagText(cell);
 
-/** What a text holds of bytes: `\\x…`, or else its UTF-8. @throws DataError */
+/** Decodes `\\x…`; other text becomes its UTF-8 bytes. @throws DataError */
 export function bytesOfCell(cell: string): Buffer {
   if (!cell.startsWith('\\x')) return Buffer.from(cell, 'utf8');
   const bytes = Buffer.from(cell.slice(2), 'hex');
-  // What is no hexadecimal digit ends it without a word.
+  // Buffer.from stops silently at a character that is not hexadecimal.
   if (bytes.length * 2 === cell.length - 2) return bytes;
-  throw new DataError('invalid_value', `"${cell.slice(0, 100)}" is no hexadecimal form of bytes`);
+  throw new DataError('invalid_value', `"${cell.slice(0, 100)}" is not valid hexadecimal`);
 }
 
-/** Binary digits as bytes, highest first. Anything else the server would take for the bytes. @throws DataError */
+/** Binary digits as bytes, highest first. The server would store any other text as raw bytes. @throws DataError */
 export function packBits(digits: string): Buffer {
-  if (!/^[01]+$/.test(digits)) throw new DataError('invalid_value', `"${digits.slice(0, 100)}" is no row of bits`);
+  if (!/^[01]+$/.test(digits)) throw new DataError('invalid_value', `"${digits.slice(0, 100)}" is not a bit string`);
   const padded = digits.padStart(Math.ceil(digits.length / 8) * 8, '0');
   return Buffer.from(padded.match(/.{8}/g)!.map((byte) => Number.parseInt(byte, 2)));
 }

@@ -3,20 +3,20 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { type MysqlSession, withSession } from './session.ts';
 import type { ServerSettings } from './settings.ts';
 
-/** Older ones lack what the statements here rely on (window functions, CAST to FLOAT, exact collations). */
+/** Older servers lack features that the statements rely on (window functions, CAST to FLOAT, exact collations). */
 const OLDEST = { MySQL: [800, '8.0'], MariaDB: [1005, '10.5'] } as const;
 
-/** Being here means that host, database and password are right. */
+/** An open session proves that host, database and password are correct. */
 export function serverCheck({ version }: MysqlSession): CheckResult['checks'] {
   const { flavor, text } = version;
   const [oldest, name] = OLDEST[flavor];
   if (version.number < oldest) {
-    throw new ConfigurationError('server_too_old', `${flavor} ${text} is too old: ${name} is the oldest that works`);
+    throw new ConfigurationError('server_too_old', `${flavor} ${text} is too old. ${name} or later is required`);
   }
   return [{ title: 'Connection', status: 'passed', message: `${flavor} ${text}` }];
 }
 
-/** The databases that the user may see. */
+/** Lists the databases that are visible to the user. */
 export async function databases(ctx: ConnectorContext<ServerSettings>): Promise<Record<string, string>> {
   return withSession(ctx, { phase: 'setup', database: null }, async (session) => {
     const { rows } = await session.query(

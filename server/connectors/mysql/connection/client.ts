@@ -10,20 +10,20 @@ import type { DriverConnection } from './row-stream.ts';
 import type { ServerSettings } from './settings.ts';
 
 const KILL_MS = 1_000;
-/** A server that does not answer a farewell is left without one. */
-const FAREWELL_MS = 1_000;
+/** Time for the server to close the connection before the socket is destroyed. */
+const CLOSE_TIMEOUT_MS = 1_000;
 
 type Context = ConnectorContext<ServerSettings>;
 
 export interface LoginOptions {
-  /** Null: none. */
+  /** Null: no database. */
   database: string | null;
   phase: FailurePlace['phase'];
-  /** Connect though the context's signal is aborted, until this one is. */
+  /** Replaces the context's signal, which may already be aborted. */
   signal?: AbortSignal;
 }
 
-/** Connects and logs in. `ssl_mode` `prefer` does so in the clear where the server has no TLS. Throws as the driver does. */
+/** Connects and logs in. `ssl_mode` `prefer` falls back to plain text if the server has no TLS. Throws the driver's errors. */
 export async function connectClient(ctx: Context, options: LoginOptions): Promise<Connection> {
   const { ssl_mode, connect_timeout_seconds } = ctx.config;
   const deadline = performance.now() + connect_timeout_seconds * 1000;
@@ -65,7 +65,7 @@ type ClientOptions = Login & { socket: Duplex; timeout_ms: number };
 
 function newClient(config: ServerSettings, { database, tls, socket, timeout_ms }: ClientOptions): Connection {
   const options: ConnectionOptions = {
-    // For the name in the certificate.
+    // Checked against the name in the certificate.
     host: config.host,
     port: config.port,
     database: database ?? undefined,
@@ -86,24 +86,24 @@ function newClient(config: ServerSettings, { database, tls, socket, timeout_ms }
     connectAttributes: { program_name: 'data-pipelines' },
   };
   const client = createConnection(options);
-  // Whoever waits for a statement is told; without a listener the process would end.
+  // A pending statement rejects with the error. Without a listener the process would exit.
   client.on('error', () => {});
   return client;
 }
 
-/** The driver checks the name by a switch of its own. */
+/** The driver has a separate option for checking the host name. */
 const sslOptions = (mode: ServerSettings['ssl_mode'], { rejectUnauthorized, ca }: TlsOptions): SslOptions => ({
   rejectUnauthorized,
   ca: ca as string | undefined,
   verifyIdentity: mode === 'verify-full',
 });
 
-/** Says good-bye; resolves when the server has closed the line, so that nobody finds the connection still there. */
-export async function farewell(client: Connection): Promise<void> {
+/** Closes the connection and resolves once the server has closed it, so that no session is left behind. */
+export async function closeClient(client: Connection): Promise<void> {
   const { stream } = driverOf(client);
   if (!stream.destroyed) {
     await new Promise<void>((resolve) => {
-      const late = setTimeout(resolve, FAREWELL_MS);
+      const late = setTimeout(resolve, CLOSE_TIMEOUT_MS);
       stream.once('close', () => {
         clearTimeout(late);
         resolve();
@@ -114,13 +114,12 @@ export async function farewell(client: Connection): Promise<void> {
   client.destroy();
 }
 
-/** The driver's connection as streams of rows need it. */
+/** The driver's internal connection, which row streams need. */
 export const driverOf = (client: Connection) => client as unknown as DriverConnection;
 
 /**
- * Ends, over a connection of its own, what the server is doing for the one with the number `id`, and that one too;
- * resolves within a second, come what may. A closed socket is noticed only when the server writes to it; a sort or a
- * lock it waits for has to be ended.
+ * Kills the connection `id` and its statement, over a separate connection. Always resolves within a second. The server
+ * notices a closed socket only when it writes to it, so a sort or a wait for a lock has to be killed.
  */
 export async function killConnection(id: string, ctx: Context): Promise<void> {
   const signal = AbortSignal.timeout(KILL_MS);
@@ -129,7 +128,7 @@ export async function killConnection(id: string, ctx: Context): Promise<void> {
   await new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true });
     client.on('error', () => resolve());
-    // It may have ended by itself; then there is nothing to be said either.
+    // An error means that the connection has already ended.
     client.query(`kill ${id}`, () => resolve());
   });
   client.destroy();

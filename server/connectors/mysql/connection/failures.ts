@@ -1,4 +1,4 @@
-import { as, type FailurePlace, type Make, reachFailure, tlsMissing } from '../../kits/sql/failures.ts';
+import { as, type FailurePlace, type ToError, reachFailure, tlsMissing } from '../../kits/sql/failures.ts';
 import {
   AuthenticationError,
   ConfigurationError,
@@ -11,7 +11,7 @@ import {
 
 interface DriverError extends Error {
   code?: string;
-  /** The server's error number, or a negative one of the operating system. */
+  /** The server's error number, or a negative number of the operating system. */
   errno?: number;
   sqlState?: string;
 }
@@ -25,8 +25,8 @@ const changed = as(SchemaChangedError, 'table_missing');
 const unreferenced = as(DataError, 'foreign_key_violation');
 const broken = as(DataError, 'constraint_violation');
 
-/** By the server's error number; those from 1900 to 1999 and from 4000 on are MariaDB's own, the 3000s MySQL's. */
-const BY_NUMBER: Record<number, Make> = {
+/** By the server's error number. 1900 to 1999 and 4000 upwards are MariaDB's own, the 3000s MySQL's. */
+const BY_NUMBER: Record<number, ToError> = {
   1021: exhausted,
   1037: exhausted,
   1038: exhausted,
@@ -78,7 +78,7 @@ const BY_NUMBER: Record<number, Make> = {
   1451: unreferenced,
   1452: unreferenced,
   1524: as(AuthenticationError, 'login_refused'),
-  // What a trigger raises.
+  // Raised by triggers.
   1644: broken,
   1698: as(AuthenticationError, 'password_wrong'),
   1792: readOnly,
@@ -96,8 +96,8 @@ const BY_NUMBER: Record<number, Make> = {
   4151: as(AuthenticationError, 'login_refused'),
 };
 
-/** By the first two characters of the SQLSTATE, for what has no line above. */
-const BY_CLASS: Record<string, Make> = {
+/** By the first two characters of the SQLSTATE, for numbers not listed above. */
+const BY_CLASS: Record<string, ToError> = {
   '08': lost,
   '22': invalid,
   '23': broken,
@@ -107,26 +107,26 @@ const BY_CLASS: Record<string, Make> = {
   '70': as(RetryableError, 'query_cancelled'),
 };
 
-/** Makes of what the driver threw the error that the engine understands. */
+/** Converts what the driver threw into a ConnectorError. */
 export function connectorError(thrown: unknown, place: FailurePlace): Error {
   if (thrown instanceof ConnectorError) return thrown;
-  if (!(thrown instanceof Error)) return lost(`The connection to ${place.server} broke`);
+  if (!(thrown instanceof Error)) return lost(`The connection to ${place.server} was lost`);
   const error: DriverError = thrown;
   if (error.sqlState === undefined && !(error.errno! >= 1000)) return socketError(error, place);
   return serverError(error.errno!, error.message, error.sqlState);
 }
 
-/** Values are cut: they may be whole documents. */
+/** Truncated, because messages quote values that may be whole documents. */
 const describe = (message: string) => `MySQL: ${message.slice(0, 500)}`;
 
 function serverError(number: number, message: string, state = ''): ConnectorError {
-  // Below 1000 are the troubles that the server has with its own files.
+  // Numbers below 1000 are problems with the server's own files.
   const own = number < 1000 ? as(RetryableError, 'server_system_error') : undefined;
   const make = BY_NUMBER[number] ?? own ?? BY_CLASS[state.slice(0, 2)];
   return make?.(describe(message)) ?? new ConnectorError('server_error', `${describe(message)} (${number})`);
 }
 
-/** A warning about a value that was changed to fit. */
+/** The error for a warning about a value that the server adjusted. */
 export const warningError = (number: number, message: string) => (BY_NUMBER[number] ?? invalid)(describe(message));
 
 export const refusesTls = (error: Error) => (error as DriverError).code === 'HANDSHAKE_NO_SSL_SUPPORT';
@@ -138,10 +138,13 @@ function socketError(error: DriverError, place: FailurePlace): Error {
   const unreached = reachFailure(error, place);
   if (unreached) return unreached;
   if (/^AUTH_SWITCH|auth.*plugin/i.test(`${code} ${error.message}`)) {
-    return new AuthenticationError('login_refused', `${server} asks for a way to log in that is not supported`);
+    return new AuthenticationError(
+      'login_refused',
+      `${server} requires an authentication method that is not supported`,
+    );
   }
   if (/^(E[A-Z]+|PROTOCOL_.*)$/.test(code) || /closed state|closed the connection|out of order/i.test(error.message)) {
-    return lost(`The connection to ${server} broke: ${error.message}`);
+    return lost(`The connection to ${server} was lost: ${error.message}`);
   }
   return error;
 }

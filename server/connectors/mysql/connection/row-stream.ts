@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { RowText } from './row-text.ts';
 
-/** The part of the driver's connection that a stream of rows works on. */
+/** The part of the driver's connection that row streams use. */
 export interface DriverConnection {
   stream: Duplex;
   packetParser: { execute(chunk: Buffer): void };
@@ -10,7 +10,7 @@ export interface DriverConnection {
   destroy(): void;
 }
 
-/** A packet as the driver hands it to its current command. */
+/** A packet as the driver passes it to the current command. */
 interface DriverPacket {
   isError(): boolean;
   asError(encoding: string): Error;
@@ -20,16 +20,16 @@ const HEADER = 4;
 const QUERY = 0x03;
 const END_OF_FILE = 0xfe;
 const ERROR = 0xff;
-/** A payload of this size goes on in the next packet. */
+/** A payload of this size continues in the next packet. */
 const FULL = 0xffffff;
-/** Lines are handed on in pieces of about this size, and at the end of what the socket gave. */
+/** Lines are passed on in pieces of about this size, and at the end of each chunk from the socket. */
 const PIECE = 256 * 1024;
-/** The socket pauses above so many bytes that nobody has fetched yet. */
+/** The socket pauses while more than this many bytes wait to be read. */
 const HIGH_WATER = 1024 * 1024;
 
 /**
- * One SELECT, its rows as lines of COPY text, in pieces of whole lines. A command of the driver that takes over its
- * socket while rows come: the driver's own makes an object and a string of every cell.
+ * A SELECT whose rows are yielded as COPY text, in pieces of whole lines. A driver command that takes over the socket
+ * while rows arrive: the driver's own command creates an object per row and a string per cell.
  */
 export class RowStream implements AsyncIterable<Buffer> {
   readonly #queue: Buffer[] = [];
@@ -41,29 +41,29 @@ export class RowStream implements AsyncIterable<Buffer> {
   #connection: DriverConnection | null = null;
   #driver: DriverConnection['packetParser'] | null = null;
   #state: 'header' | 'columns' | 'rows' = 'header';
-  /** Bytes that are no whole packet yet, and how many there must be before it is worth looking again. */
+  /** Bytes of an incomplete packet, and how many are needed before parsing is worthwhile. */
   #rest: Buffer[] = [];
   #restBytes = 0;
   #needed = HEADER;
-  /** Payloads of a row that goes over several packets. */
+  /** Payloads of a row that spans several packets. */
   #parts: Buffer[] = [];
 
   constructor(
     private readonly text: string,
     private readonly rows: RowText,
-    private readonly options: { settled(error: Error | null): void; abandon(): void },
+    private readonly options: { onEnd(error: Error | null): void; abandon(): void },
   ) {}
 
   bytes(): number {
     return this.#bytes;
   }
 
-  /** Called by the driver: first to begin, later with the packet that ends the rows. @returns whether that was all. */
+  /** Called by the driver: first to start, later with the packet that ends the rows. @returns whether the command is done. */
   execute(packet: DriverPacket | undefined, connection: DriverConnection): boolean {
     if (packet) {
       const refused = packet.isError() ? packet.asError('utf8') : null;
-      // Anything but rows, such as a request for a file of ours, must not pass for a table without rows.
-      this.#settle(refused ?? (this.#state === 'rows' ? null : new Error('the server answered without rows')));
+      // Anything else, such as a request for a local file, must not be mistaken for an empty table.
+      this.#finish(refused ?? (this.#state === 'rows' ? null : new Error('the server answered without rows')));
       return true;
     }
     this.#connection = connection;
@@ -83,7 +83,7 @@ export class RowStream implements AsyncIterable<Buffer> {
 
   /** Called by the driver when the connection breaks. */
   onResult(error: Error): void {
-    this.#settle(error);
+    this.#finish(error);
   }
 
   readonly #receive = (chunk: Buffer) => {
@@ -112,7 +112,7 @@ export class RowStream implements AsyncIterable<Buffer> {
     this.#hand();
   };
 
-  /** The packet that the driver is to see: an error, the end of the rows, or anything that is no result with rows. */
+  /** Whether the packet is for the driver: an error, the end of the rows, or any result without rows. */
   #isLast(bytes: Buffer, at: number, size: number): boolean {
     const first = bytes[at + HEADER];
     if (this.#parts.length > 0) return false;
@@ -125,7 +125,7 @@ export class RowStream implements AsyncIterable<Buffer> {
   }
 
   #row(bytes: Buffer, start: number, { end, size }: { end: number; size: number }) {
-    // The end of the column definitions, which made this the state of the rows.
+    // The end of the column definitions, after which rows follow.
     if (size <= 8 && bytes[start] === END_OF_FILE && this.#parts.length === 0) return;
     if (size === FULL || this.#parts.length > 0) {
       this.#parts.push(Buffer.from(bytes.subarray(start, end)));
@@ -137,7 +137,7 @@ export class RowStream implements AsyncIterable<Buffer> {
     if (this.rows.length >= PIECE) this.#hand();
   }
 
-  /** The driver parses the last packet and tells us by `execute` what it is. */
+  /** Returns the socket to the driver, which parses the last packet and passes it to `execute`. */
   #giveBack(last: Buffer) {
     this.#hand();
     const connection = this.#connection!;
@@ -157,11 +157,11 @@ export class RowStream implements AsyncIterable<Buffer> {
     this.#wake?.();
   }
 
-  #settle(error: Error | null) {
+  #finish(error: Error | null) {
     if (this.#ended) return;
     this.#ended = true;
     this.#error = error;
-    this.options.settled(error);
+    this.options.onEnd(error);
     this.#wake?.();
   }
 

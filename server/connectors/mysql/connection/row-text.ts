@@ -1,13 +1,13 @@
-/** How the bytes of a column become those of a cell in PostgreSQL's COPY text. */
+/** How the bytes of a column are converted to a cell of PostgreSQL's COPY text. */
 export const FORM = {
-  /** Digits, dates and the like: nothing to be escaped. */
+  /** Digits, dates and the like, which need no escaping. */
   plain: 0,
   text: 1,
   /** DATE and DATETIME; one without a year, month or day becomes NULL. */
   date: 2,
-  /** TIMESTAMP, given in UTC: as `date`, with the offset behind it. */
+  /** TIMESTAMP in UTC: like `date`, followed by the offset. */
   instant: 3,
-  /** TIMESTAMP, with the offset behind it, whatever it is. */
+  /** TIMESTAMP, followed by the offset, zero dates included. */
   any_instant: 4,
   /** Bytes, as hexadecimal. */
   binary: 5,
@@ -21,7 +21,7 @@ const ZERO = 0x30;
 const NULL_CELL = 0xfb;
 const HEX = Buffer.from('0123456789abcdef', 'latin1');
 
-/** By byte: what stands after the backslash; 0: the byte stands for itself. */
+/** By byte: the character after the backslash; 0: the byte is not escaped. */
 const ESCAPES = new Uint8Array(256);
 ESCAPES[BACKSLASH] = BACKSLASH;
 ESCAPES[LINE_FEED] = 0x6e;
@@ -29,9 +29,8 @@ ESCAPES[0x0d] = 0x72;
 ESCAPES[TAB] = 0x74;
 
 /**
- * Makes lines of COPY text of row packets (text protocol), byte by byte and without a string in between: on 1M rows of
- * ten columns a third of the time that strings of all the cells would take. Values come through as the server wrote
- * them.
+ * Converts row packets (text protocol) to lines of COPY text, byte by byte and without intermediate strings. On 1M rows
+ * of ten columns this takes a third of the time. Values stay as the server sent them.
  */
 export class RowText {
   #out: Buffer;
@@ -40,7 +39,7 @@ export class RowText {
   #zeroDates = 0;
   #nuls = 0;
 
-  /** `keepNul`: leave NUL characters in, which PostgreSQL's COPY does not take. */
+  /** `keepNul`: keep NUL characters, which PostgreSQL's COPY rejects. */
   constructor(
     private readonly forms: readonly Form[],
     private readonly options: { keepNul: boolean; size: number },
@@ -48,7 +47,7 @@ export class RowText {
     this.#out = Buffer.allocUnsafe(options.size);
   }
 
-  /** Bytes that wait to be taken. */
+  /** Bytes ready to be taken. */
   get length(): number {
     return this.#length;
   }
@@ -59,12 +58,12 @@ export class RowText {
   get zeroDates(): number {
     return this.#zeroDates;
   }
-  /** NUL characters left out. */
+  /** NUL characters removed. */
   get nuls(): number {
     return this.#nuls;
   }
 
-  /** Whole lines; whoever takes them owns them. */
+  /** Returns whole lines, which then belong to the caller. */
   take(): Buffer {
     const taken = this.#out.subarray(0, this.#length);
     this.#out = Buffer.allocUnsafe(this.options.size);
@@ -75,7 +74,7 @@ export class RowText {
   /** `bytes` from `start` to `end`: the payload of one row packet. */
   add(bytes: Uint8Array, start: number, end: number): void {
     const { forms } = this;
-    // Enough for escapes and hexadecimal of all of it, NULLs and separators.
+    // Enough if every byte is escaped or hexadecimal, plus NULLs and separators.
     this.#reserve((end - start) * 2 + forms.length * 8);
     const out = this.#out;
     let to = this.#length;
@@ -154,7 +153,7 @@ export class RowText {
   }
 }
 
-/** A length of the protocol: little-endian. */
+/** Decodes a little-endian length of the protocol. */
 function lengthAt(bytes: Uint8Array, at: number, width: number): number {
   let length = 0;
   for (let index = width - 1; index >= 0; index--) length = length * 256 + bytes[at + index]!;

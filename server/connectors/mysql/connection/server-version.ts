@@ -1,29 +1,29 @@
 import type { ServerSettings } from './settings.ts';
 
-/** What kind of server it is; the two kinds differ in a few words. */
+/** MySQL and MariaDB differ in a few statements. */
 export interface ServerVersion {
   flavor: 'MySQL' | 'MariaDB';
-  /** As the server says it. */
+  /** As reported by the server. */
   text: string;
   /** 10.11 is 1011. */
   number: number;
 }
 
-/** `8.0.36`, `10.11.6-MariaDB-1` or, behind old replication tricks, `5.5.5-10.11.6-MariaDB`. */
+/** `8.0.36`, `10.11.6-MariaDB-1` or, with the prefix of an old replication workaround, `5.5.5-10.11.6-MariaDB`. */
 export function versionOf(text: string): ServerVersion {
   const flavor = /mariadb/i.test(text) ? 'MariaDB' : 'MySQL';
   const [, major = '0', minor = '0'] = /^(?:5\.5\.5-(?=1\d\.))?(\d+)\.(\d+)/.exec(text) ?? [];
   return { flavor, text, number: Number(major) * 100 + Number(minor) };
 }
 
-/** Blanks at the end count, upper and lower case differ: no two texts are taken for one. */
+/** Compares trailing blanks and case, so that different texts are never equal. */
 export const exactCollation = ({ flavor }: ServerVersion) =>
   flavor === 'MariaDB' ? 'utf8mb4_nopad_bin' : 'utf8mb4_0900_bin';
 
 /**
- * Same text for the same value on every server, whatever its defaults are. Strict, so that nothing is cut without a
- * word, and yet taking zero dates, which a source may have kept. The server waits as long for us as a slow other side
- * may take, but not for ever: a worker that froze must not hold its locks until somebody looks.
+ * A value has the same text on every server, whatever its defaults are. Strict mode prevents silent truncation, but zero
+ * dates are allowed, since a source may contain them. Timeouts leave time for a slow counterpart, but are finite: a
+ * frozen worker must not hold its locks forever.
  */
 export function sessionSettings({ flavor }: ServerVersion, config: ServerSettings): string[] {
   const seconds = config.statement_timeout_seconds;

@@ -10,7 +10,7 @@ import {
 } from '../../kits/sql/session.ts';
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
-import { connectClient, driverOf, farewell, killConnection } from './client.ts';
+import { connectClient, driverOf, closeClient, killConnection } from './client.ts';
 import { connectorError } from './failures.ts';
 import type { ResultColumn } from '../read/result-types.ts';
 import { RowStream } from './row-stream.ts';
@@ -21,25 +21,25 @@ import type { ServerSettings } from './settings.ts';
 export type Row = (string | null)[];
 export interface QueryResult {
   rows: Row[];
-  /** Rows that the statement changed. */
+  /** Number of rows changed. */
   count: number;
-  /** `Records: 3  Duplicates: 1  Warnings: 0` after statements that tell so. */
+  /** `Records: 3  Duplicates: 1  Warnings: 0` after statements that report it. */
   info: string;
   warnings: number;
 }
 
 export interface SessionOptions {
   phase: FailurePlace['phase'];
-  /** Overrides the settings' one; null: none. */
+  /** Overrides the configured database; null: no database. */
   database?: string | null;
 }
 
 type Context = ConnectorContext<ServerSettings>;
 
-/** What of a statement that carries rows goes into the network log. */
-const SHOWN_CHARACTERS = 2_000;
+/** Statements that carry rows are truncated to this length in the network log. */
+const MAX_LOGGED_LENGTH = 2_000;
 
-/** One connection to a server, with the same settings on every one. */
+/** A connection to a server, with the same session settings everywhere. */
 export class MysqlSession extends DatabaseSession<Context> {
   #id: string | null = null;
   #version: ServerVersion | null = null;
@@ -75,28 +75,28 @@ export class MysqlSession extends DatabaseSession<Context> {
     return this.#version;
   }
 
-  /** Runs one statement. `slow`: it may take as long as it likes. */
+  /** Runs one statement. `slow`: without a timeout. */
   async query(text: string, { slow = false } = {}): Promise<QueryResult> {
     return this.recorded(this.start('QUERY', text), () => (slow ? this.#run(text) : this.inTime(this.#run(text))));
   }
 
-  /** The columns of a SELECT, which is not run. @throws ConfigurationError when values are left open in it. */
+  /** The columns of a SELECT, without running it. @throws ConfigurationError if it contains placeholders. */
   async describe(text: string): Promise<ResultColumn[]> {
     return this.recorded(this.start('PREPARE', text), () => this.inTime(this.#prepare(text)));
   }
 
-  /** Runs one that carries rows: `data` is what LOAD DATA LOCAL asks for. */
+  /** Runs a statement that carries rows. `data`: the content for LOAD DATA LOCAL. */
   async load(text: string, data: Buffer | null): Promise<QueryResult> {
     const bytes = (data?.length ?? 0) + text.length;
-    const pending = this.start('LOAD', text.slice(0, SHOWN_CHARACTERS), bytes);
+    const pending = this.start('LOAD', text.slice(0, MAX_LOGGED_LENGTH), bytes);
     return this.recorded(pending, () => this.#run(text, data ?? undefined));
   }
 
-  /** A SELECT whose rows come as lines of COPY text. Leaving the iteration early closes the session. */
+  /** A SELECT whose rows are yielded as COPY text. Leaving the iteration early closes the session. */
   stream(text: string, rows: RowText): RowStream {
     const pending = this.start('QUERY', text);
     const stream: RowStream = new RowStream(text, rows, {
-      settled: (error) => this.settle(pending, error, stream.bytes()),
+      onEnd: (error) => this.finish(pending, error, stream.bytes()),
       abandon: () => this.abort(),
     });
     driverOf(this.client).addCommand(stream);
@@ -109,7 +109,7 @@ export class MysqlSession extends DatabaseSession<Context> {
   }
 
   protected override leave(): Promise<void> {
-    return farewell(this.client);
+    return closeClient(this.client);
   }
 
   #prepare(sql: string): Promise<ResultColumn[]> {
@@ -117,10 +117,12 @@ export class MysqlSession extends DatabaseSession<Context> {
       this.client.prepare(sql, (error, statement) => {
         if (error) return reject(error);
         const { columns, parameters } = statement as unknown as { columns: ResultColumn[]; parameters: unknown[] };
-        // The driver would keep it for ever.
+        // Otherwise the driver keeps the statement forever.
         this.client.unprepare(sql);
         if (parameters.length === 0) return resolve(columns);
-        reject(new ConfigurationError('statement_refused', 'The query has a question mark where a value should be'));
+        reject(
+          new ConfigurationError('statement_refused', 'The query contains a placeholder (?). Replace it with a value'),
+        );
       });
     });
   }
@@ -138,7 +140,7 @@ export class MysqlSession extends DatabaseSession<Context> {
   }
 }
 
-/** The driver makes one packet of each piece, which has room for 16 MB. */
+/** The driver sends each piece as one packet, which holds at most 16 MB. */
 function* pieces(data: Buffer): Generator<Buffer> {
   for (let at = 0; at < data.length; at += 1024 * 1024) yield data.subarray(at, at + 1024 * 1024);
 }

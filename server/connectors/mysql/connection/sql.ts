@@ -1,4 +1,4 @@
-/** The server refuses longer names. */
+/** Longer names are rejected by the server. */
 export const MAX_NAME_CHARACTERS = 64;
 
 export const identifier = (name: string) => `\`${name.replaceAll('`', '``')}\``;

@@ -25,12 +25,12 @@ export const isSpatial = (type: string) => SPATIAL.test(bareName(type));
 export const isUnsigned = (type: string) => /\bunsigned\b/i.test(type);
 /** The number in the parentheses: digits, characters, bytes or bits. */
 export const sizeOf = (type: string) => Number(/\((\d+)/.exec(type)?.[1] ?? 1);
-/** Holds text that a collation applies to. */
+/** Whether a collation applies to the type. */
 export const isCharacter = (type: string) => /^(char|varchar|tinytext|text|mediumtext|longtext)$/.test(bareName(type));
 
 /**
- * Logical type of a type as COLUMN_TYPE has it. A TIME may be longer than a day and negative, so it is no time of day;
- * an unsigned BIGINT has more than 63 bits, so it is a number; a TINYINT(1) may be 2, so it is an integer.
+ * Logical type of a COLUMN_TYPE. A TIME may be negative or longer than a day, so it is not a time of day. An unsigned
+ * BIGINT exceeds 63 bits, so it is a number. A TINYINT(1) may be 2, so it is an integer.
  */
 export function logicalType(type: string): LogicalType {
   const name = bareName(type);
@@ -39,10 +39,10 @@ export function logicalType(type: string): LogicalType {
   return BY_NAME.get(name) ?? 'string';
 }
 
-/** Not FLOAT: it shows fewer digits than it compares by. */
+/** Not FLOAT, which compares by more digits than it displays. */
 export const isCursorType = (type: string) => isOrdered(logicalType(type)) && bareName(type) !== 'float';
 
-/** How the bytes of an unmasked column become a cell. */
+/** How the bytes of an unmasked column are converted to a cell. */
 export function formOf(type: LogicalType, keepZeroDates: boolean): Form {
   switch (type) {
     case 'binary':

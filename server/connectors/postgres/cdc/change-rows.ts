@@ -4,9 +4,9 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { DELETE, TRUNCATE, UPSERT } from '../../contract/changes.ts';
 import { type ChangeFacts, factName } from '../read/change-fields.ts';
 import { cellOf, type Gap } from './fill-toast-values.ts';
-import { AGAIN } from './table-shape.ts';
+import { RESET_CURSOR_HINT } from './table-shape.ts';
 
-/** Values of a row by column, as texts; undefined: the log does not have it. */
+/** Values of a row by column, as text; undefined: missing from the log. */
 type Values = Record<string, string | null | undefined>;
 
 interface Column {
@@ -25,9 +25,9 @@ export class ChangeRows {
   readonly #columns: Column[];
   readonly #key: string[];
   #committed: Pick<ChangeFacts, '_cdc_committed_at' | '_cdc_lsn'> = { _cdc_committed_at: null, _cdc_lsn: null };
-  /** Of what the log tells at the moment: indexes of the columns that it does not have at all. */
-  #absent: readonly number[] = [];
-  #untold: readonly string[] = [];
+  /** Indexes of the columns that the current relation message lacks. */
+  #missingColumns: readonly number[] = [];
+  #missingKey: readonly string[] = [];
 
   constructor(private readonly request: ReadRequest) {
     const { columns, primary_key } = request;
@@ -40,11 +40,13 @@ export class ChangeRows {
     }));
   }
 
-  /** What follows is told of in these words: the table as it was when it was changed, which may be another by now. */
-  tellBy({ columns, keyColumns }: Pick<Pgoutput.MessageRelation, 'columns' | 'keyColumns'>): void {
+  /** Decodes the changes that follow by this relation. It describes the table at the time of the change, not today. */
+  useRelation({ columns, keyColumns }: Pick<Pgoutput.MessageRelation, 'columns' | 'keyColumns'>): void {
     const names = new Set(columns.map(({ name }) => name));
-    this.#absent = this.#columns.flatMap(({ name, fact }, index) => (fact === null && !names.has(name) ? [index] : []));
-    this.#untold = this.#key.filter((name) => !keyColumns.includes(name));
+    this.#missingColumns = this.#columns.flatMap(({ name, fact }, index) =>
+      fact === null && !names.has(name) ? [index] : [],
+    );
+    this.#missingKey = this.#key.filter((name) => !keyColumns.includes(name));
   }
 
   begin({ commitLsn, commitTime }: Pgoutput.MessageBegin): void {
@@ -53,12 +55,12 @@ export class ChangeRows {
 
   insert(message: Pgoutput.MessageInsert): void {
     this.#push(message.new, 'insert', UPSERT);
-    this.#ask(message.new, this.#absent);
+    this.#recordGap(message.new, this.#missingColumns);
   }
 
-  /** A changed key is the end of one row and the beginning of another. */
+  /** A changed key deletes the old row and inserts a new one. */
   update(message: Pgoutput.MessageUpdate): void {
-    this.#assertTold();
+    this.#assertKeyLogged();
     const old: Values | null = message.key ?? message.old;
     const values: Values = message.new;
     const moved = old !== null && this.#key.some((name) => old[name] !== undefined && old[name] !== values[name]);
@@ -66,14 +68,14 @@ export class ChangeRows {
     const lacking = this.#columns.flatMap(({ name, fact }, index) =>
       fact === null && values[name] === undefined ? [index] : [],
     );
-    // What the destination has under the same key stays as it is there.
-    const unchanged = moved ? [] : lacking.filter((index) => !this.#absent.includes(index));
+    // With the same key, the destination keeps its own values.
+    const unchanged = moved ? [] : lacking.filter((index) => !this.#missingColumns.includes(index));
     this.#push(values, 'update', unchanged.length === 0 ? UPSERT : { operation: 'upsert', unchanged });
-    this.#ask(values, moved ? lacking : this.#absent);
+    this.#recordGap(values, moved ? lacking : this.#missingColumns);
   }
 
   delete({ key, old }: Pgoutput.MessageDelete): void {
-    this.#assertTold();
+    this.#assertKeyLogged();
     this.#push(key ?? old ?? {}, 'delete', DELETE);
   }
 
@@ -81,30 +83,30 @@ export class ChangeRows {
     this.#push({}, 'truncate', TRUNCATE);
   }
 
-  /** What has been collected; starts anew. */
+  /** Returns what has been collected and empties the buffers. */
   take(): { rows: Cell[][]; changes: RowChange[]; bytes: number } {
     const { rows, changes, bytes } = this;
     [this.rows, this.changes, this.gaps, this.bytes] = [[], [], [], 0];
     return { rows, changes, bytes };
   }
 
-  /** The row that was pushed last lacks values. Without a key nobody could say which row that is. */
-  #ask(values: Values, columns: readonly number[]): void {
+  /** Records the values that the last row lacks. Without a key they cannot be looked up. */
+  #recordGap(values: Values, columns: readonly number[]): void {
     if (columns.length === 0 || this.#key.length === 0) return;
-    const untold = this.#key.filter((name) => values[name] === undefined);
-    if (untold.length > 0) this.#fail(untold);
+    const missing = this.#key.filter((name) => values[name] === undefined);
+    if (missing.length > 0) this.#fail(missing);
     const key = this.#key.flatMap((name) => values[name] ?? []);
     if (key.length === this.#key.length) this.gaps.push({ row: this.rows.at(-1)!, columns: [...columns], key });
   }
 
-  #assertTold(): void {
-    if (this.#untold.length > 0) this.#fail(this.#untold);
+  #assertKeyLogged(): void {
+    if (this.#missingKey.length > 0) this.#fail(this.#missingKey);
   }
 
-  #fail(untold: readonly string[]): never {
+  #fail(missing: readonly string[]): never {
     throw new ConfigurationError(
       'replica_identity_insufficient',
-      `${this.request.stream.name} had a different key or replica identity for a while: the log lacks ${untold.join(', ')} of rows that were changed then. ${AGAIN}`,
+      `${this.request.stream.name} had a different key or replica identity for some time. The log lacks ${missing.join(', ')} of the rows changed in that time. ${RESET_CURSOR_HINT}`,
     );
   }
 
@@ -117,7 +119,7 @@ export class ChangeRows {
   }
 }
 
-/** Microseconds since 1970, as PostgreSQL writes them in UTC. */
+/** Formats microseconds since 1970 the way PostgreSQL prints a UTC timestamp. */
 function instantText(micros: bigint): string {
   const text = new Date(Number(micros / 1000n)).toISOString();
   return `${text.slice(0, 10)} ${text.slice(11, 23)}${String(micros % 1000n).padStart(3, '0')}+00`;

@@ -4,7 +4,7 @@ import { type PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { identifier, literal, postgresNames } from '../connection/sql.ts';
 
-/** A row that lacks values which the log does not have, and which the destination cannot have either. */
+/** A row with values that neither the log nor the destination has. */
 export interface Gap {
   row: Cell[];
   /** Indexes of the columns. */
@@ -13,9 +13,9 @@ export interface Gap {
   key: string[];
 }
 
-const AT_ONCE = 1_000;
+const MAX_ROWS_PER_QUERY = 1_000;
 
-/** Asks the table for what is missing, as it is there now: what became of it since comes later in the log. */
+/** Reads missing values from the table as it is now. Changes made since then follow later in the log. */
 export async function fillGaps(
   ctx: ConnectorContext<PostgresSourceConfig>,
   request: ReadRequest,
@@ -25,7 +25,8 @@ export async function fillGaps(
   const alike = Map.groupBy(gaps, ({ columns }) => columns.join());
   await withSession(ctx, { phase: 'run' }, async (session) => {
     for (const some of alike.values()) {
-      for (let at = 0; at < some.length; at += AT_ONCE) await fill(session, request, some.slice(at, at + AT_ONCE));
+      for (let at = 0; at < some.length; at += MAX_ROWS_PER_QUERY)
+        await fill(session, request, some.slice(at, at + MAX_ROWS_PER_QUERY));
     }
   });
 }

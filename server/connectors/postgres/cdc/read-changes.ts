@@ -2,7 +2,14 @@ import type { Batch, Cell, ConnectorContext, ReadRequest } from '../../contract/
 import { ConfigurationError } from '../../contract/errors.ts';
 import { TRUNCATE } from '../../contract/changes.ts';
 import { followLog, openReplication } from './read-log.ts';
-import { AGAIN, assertFollowable, assertLogical, changedMeanwhile, shapeOf, type TableShape } from './table-shape.ts';
+import {
+  RESET_CURSOR_HINT,
+  assertFollowable,
+  assertLogical,
+  changedDuringRead,
+  shapeOf,
+  type TableShape,
+} from './table-shape.ts';
 import { isLsn } from '../connection/lsn.ts';
 import { batches } from '../read/read-rows.ts';
 import { createPublication, createSlot, dropSlot, setUpError, slotName } from './replication-slots.ts';
@@ -14,13 +21,13 @@ import { literal } from '../connection/sql.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
-/** A slot waits for the transactions that are open: after so long the user is told what the run waits for. */
-const PATIENCE_MS = 10_000;
+/** Creating a slot waits for open transactions. After this long, a warning names what the run waits for. */
+const WARN_AFTER_MS = 10_000;
 
 /**
- * Reads a table by its changes: without a state all of it, out of a snapshot that a new slot begins with; from then on
- * what the log has, up to where it was when the read began. State: `cursor` is the position up to which everything that
- * was committed has been read.
+ * Reads a table by change data capture. Without a state, it reads the whole table from the snapshot of a new slot. With
+ * one, it reads the log up to its end at the start of the read. State: `cursor` is the LSN before which every commit has
+ * been read.
  */
 export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
   const from = request.state?.cursor ?? null;
@@ -34,7 +41,7 @@ export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGen
     else
       throw new ConfigurationError(
         'invalid_cursor',
-        `"${from}" is no position in the log, such as 00000000/0195F1A8. ${AGAIN}`,
+        `"${from}" is not an LSN such as 00000000/0195F1A8. ${RESET_CURSOR_HINT}`,
       );
   } catch (error) {
     throw session.translate(error);
@@ -46,7 +53,7 @@ export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGen
 interface Reading {
   session: PgSession;
   request: ReadRequest;
-  /** The table when the read began. */
+  /** The table at the start of the read. */
   shape: TableShape;
   name: string;
 }
@@ -56,32 +63,36 @@ async function* readSnapshot(ctx: Context, reading: Reading): AsyncGenerator<Bat
   const start = await beginSnapshot(ctx, reading).catch((error) => {
     throw setUpError(error);
   });
-  // Rows that are there from before and are not in the snapshot are gone, whatever became of the log in between.
+  // Rows of earlier reads that are not in the snapshot were deleted, so the destination starts empty.
   yield { rows: [request.columns.map((): Cell => null)], changes: [TRUNCATE], bytes: 0 };
   yield* batches(session, fullSelect(request, 'rows'));
   yield { rows: [], bytes: 0, state: { cursor: start } };
 }
 
-/** Slot and publication of an attempt that did not get to its end are made anew: its snapshot is gone. */
+/** Recreates slot and publication after an unfinished attempt, whose snapshot is gone. */
 async function beginSnapshot(ctx: Context, { session, request, shape, name }: Reading): Promise<string> {
   const { namespace, name: table } = request.stream;
   await dropSlot(session, name);
-  // Before the slot: the log is decoded by the publications of its own time.
+  // Before the slot: the log is decoded by the publications that existed when it was written.
   await createPublication(session, name, { namespace: namespace ?? 'public', name: table });
   const replication = await openReplication(ctx);
   const waiting = setTimeout(
-    () => ctx.warn('waiting_for_transactions', `${table} is read once the transactions open in the source have ended`),
-    PATIENCE_MS,
+    () =>
+      ctx.warn(
+        'waiting_for_transactions',
+        `${table} will be read when the transactions that are open in the source have ended`,
+      ),
+    WARN_AFTER_MS,
   );
   try {
     const { start, snapshot } = await createSlot(replication, name);
     await session.query('begin isolation level repeatable read read only');
     await session.query(`set transaction snapshot ${literal(snapshot)}`);
     await holdTable(session, request);
-    // Not by the session, which sees the past: a table written anew since looks empty there, and a new column's values
-    // are neither in the columns that are read nor in the log that begins here.
+    // Not on the session, which sees the snapshot: a table rewritten since looks empty there, and the values of a new
+    // column are neither in the columns read nor in the log that begins here.
     const now = await shapeOf(replication, request);
-    if (now.fingerprint !== shape.fingerprint) throw changedMeanwhile(table);
+    if (now.fingerprint !== shape.fingerprint) throw changedDuringRead(table);
     return start;
   } finally {
     clearTimeout(waiting);

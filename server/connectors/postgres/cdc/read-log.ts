@@ -3,7 +3,7 @@ import type { Batch, ConnectorContext, ReadRequest, StreamState } from '../../co
 import { ConfigurationError, ConnectorError, RetryableError } from '../../contract/errors.ts';
 import { fillGaps } from './fill-toast-values.ts';
 import { ChangeRows } from './change-rows.ts';
-import { AGAIN, changedMeanwhile, isAlike, shapeOf, type TableShape } from './table-shape.ts';
+import { RESET_CURSOR_HINT, changedDuringRead, sameColumns, shapeOf, type TableShape } from './table-shape.ts';
 import { fullLsn, lsnValue } from '../connection/lsn.ts';
 import type { ReplicationStream } from '../connection/replication-stream.ts';
 import { findSlot, freeSlot, setUpError } from './replication-slots.ts';
@@ -14,29 +14,29 @@ import { identifier, literal } from '../connection/sql.ts';
 type Context = ConnectorContext<PostgresSourceConfig>;
 type Message = Pgoutput.Message & { bytes: number };
 
-/** A batch ends with the first commit after so much, or in the midst of a transaction after so many times as much. */
+/** A batch ends at the first commit past these limits, or inside a transaction at OVERSIZE times the limits. */
 const BATCH_ROWS = 10_000;
 const BATCH_BYTES = 1024 * 1024;
 const OVERSIZE = 2;
 
 interface Reading {
-  /** For statements; closed before the log comes, which may take hours. */
+  /** For statements; closed before the log is streamed, which may take hours. */
   session: PgSession;
   request: ReadRequest;
-  /** The table when the read began. */
+  /** The table at the start of the read. */
   shape: TableShape;
   name: string;
   from: string;
 }
 
 /**
- * The changes after `from`, up to where the log is now. Batches that end with a commit carry the state after it. The log
- * comes by a session that has never looked at the table: what a server knows of it for a statement stays with the
- * session, and older rows would be decoded as if they were of the table's form of today.
+ * Reads the changes after `from`, up to the current end of the log. Batches that end with a commit carry the state after
+ * it. The log is streamed on a session that has never queried the table: the server caches a table's definition per
+ * session, and would decode older rows by today's definition.
  */
 export async function* followLog(ctx: Context, reading: Reading): AsyncGenerator<Batch> {
   const { session, name, from } = reading;
-  await assertKept(reading);
+  await assertLogAvailable(reading);
   const target = await endOfLog(session);
   await freeSlot(session, name);
   await session.close();
@@ -53,8 +53,8 @@ export async function* followLog(ctx: Context, reading: Reading): AsyncGenerator
 }
 
 /**
- * Where the log is now. Only what is on the disk is sent, and commits need not have waited for that (synchronous_commit
- * off): a small one of our own that does brings all before it there.
+ * The current end of the log. The server sends only what it has flushed, and commits may not have waited for the flush
+ * (synchronous_commit = off). A small commit that does wait flushes everything before it.
  */
 async function endOfLog(session: PgSession): Promise<bigint> {
   await session.query(
@@ -70,7 +70,7 @@ export const openReplication = (ctx: Context) =>
     throw setUpError(error);
   });
 
-/** Values stay the texts that they come as. */
+/** Values stay as the text that the server sends. */
 function startReplication(name: string, from: string) {
   const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [name] });
   const decode = (buffer: Buffer): Message => {
@@ -82,12 +82,12 @@ function startReplication(name: string, from: string) {
   return { text: `START_REPLICATION SLOT ${identifier(name)} LOGICAL ${from} (${options})`, confirmed: from, decode };
 }
 
-/** Acknowledges what the destination has committed. @returns bytes of log behind the slot. */
-export async function acknowledge(ctx: Context, name: string, { cursor }: StreamState): Promise<number> {
+/** Confirms the LSN that the destination has committed. @returns how many bytes the slot lags behind. */
+export async function confirmLsn(ctx: Context, name: string, { cursor }: StreamState): Promise<number> {
   if (cursor === null) return 0;
   const replication = await openReplication(ctx);
   try {
-    // The first sign of life that goes out says it.
+    // The first heartbeat carries the LSN.
     await replication.replicate(startReplication(name, cursor)).end();
     return (await findSlot(replication, name))?.lag_bytes ?? 0;
   } finally {
@@ -107,7 +107,7 @@ async function* untilTarget(
   };
   const isFull = (times: number) =>
     collected.rows.length >= BATCH_ROWS * times || collected.bytes >= BATCH_BYTES * times;
-  let told: Pgoutput.MessageRelation | null = null;
+  let relation: Pgoutput.MessageRelation | null = null;
   let open = false;
   for (;;) {
     const { messages, position } = await stream.next();
@@ -121,14 +121,14 @@ async function* untilTarget(
         if (done || isFull(1)) yield await take({ cursor });
         if (done) return;
       } else if (isFull(OVERSIZE)) yield await take();
-      // Partitions are told of as well, but changes in the words of the table that they are of.
-      if ('relation' in message && message.relation !== told) {
-        // The same words come again whenever the server has looked a table up anew.
+      // Partitions are announced too, but their changes refer to the partitioned table.
+      if ('relation' in message && message.relation !== relation) {
+        // The server repeats an unchanged relation whenever it reloads the table's definition.
         const known = reading.shape.columns;
-        const isNews = !isAlike(message.relation.columns, told?.columns ?? known);
-        told = message.relation;
-        if (isNews && !isAlike(told.columns, known)) await assertOlder(ctx, reading);
-        collected.tellBy(told);
+        const isChanged = !sameColumns(message.relation.columns, relation?.columns ?? known);
+        relation = message.relation;
+        if (isChanged && !sameColumns(relation.columns, known)) await assertUnchanged(ctx, reading);
+        collected.useRelation(relation);
       }
       collect(collected, message);
     }
@@ -156,29 +156,29 @@ function collect(collected: ChangeRows, message: Message): void {
 }
 
 /**
- * The log tells of the table as it was with each change. Older than what this read knows it by: then what is lacking is
- * asked for. But where the table is not what it was when the read began, what comes may be of its new form.
+ * Each change in the log describes the table at that time. An older definition is fine: missing values are read from the
+ * table. But if the table has changed since the start of the read, the log may contain its new definition.
  * @throws RetryableError `table_changed`
  */
-async function assertOlder(ctx: Context, { request, shape }: Reading): Promise<void> {
+async function assertUnchanged(ctx: Context, { request, shape }: Reading): Promise<void> {
   const now = await withSession(ctx, { phase: 'run' }, (session) => shapeOf(session, request));
-  if (now.fingerprint !== shape.fingerprint) throw changedMeanwhile(request.stream.name);
+  if (now.fingerprint !== shape.fingerprint) throw changedDuringRead(request.stream.name);
 }
 
-/** @throws ConfigurationError when the log no longer has what comes after `from`. */
-async function assertKept({ session, request, name, from }: Reading): Promise<void> {
+/** @throws ConfigurationError if the log no longer has the changes after `from`. */
+async function assertLogAvailable({ session, request, name, from }: Reading): Promise<void> {
   const slot = await findSlot(session, name);
   if (!slot) {
     throw new ConfigurationError(
       'replication_slot_missing',
-      `The server has no replication slot ${name} any more. ${AGAIN}`,
+      `Replication slot ${name} no longer exists on the server. ${RESET_CURSOR_HINT}`,
     );
   }
   if (slot.lost) throw slotLost(name);
   if (lsnValue(slot.confirmed) > lsnValue(from)) {
     throw new ConfigurationError(
       'replication_slot_ahead',
-      `The replication slot ${name} was moved on to ${slot.confirmed}: the changes after ${fullLsn(from)} are gone. ${AGAIN}`,
+      `Replication slot ${name} was advanced to ${slot.confirmed}, so the changes after ${fullLsn(from)} are lost. ${RESET_CURSOR_HINT}`,
     );
   }
   const { rows } = await session.query(
@@ -188,24 +188,24 @@ async function assertKept({ session, request, name, from }: Reading): Promise<vo
   if (rows.some(([schema, published]) => schema === namespace && published === table)) return;
   throw new ConfigurationError(
     'publication_missing',
-    `The publication ${name} no longer contains the table ${namespace}.${table}: it was recreated or removed. ${AGAIN}`,
+    `Publication ${name} no longer contains table ${namespace}.${table}, which was recreated or removed. ${RESET_CURSOR_HINT}`,
   );
 }
 
 const slotLost = (name: string) =>
   new ConfigurationError(
     'replication_slot_lost',
-    `The server has thrown away what the replication slot ${name} was to keep (max_slot_wal_keep_size). ${AGAIN}`,
+    `The server removed log that replication slot ${name} needs (max_slot_wal_keep_size). ${RESET_CURSOR_HINT}`,
   );
 
 function lostError(error: unknown, { name }: Reading): unknown {
   if (!(error instanceof ConnectorError)) return error;
   if (/can no longer (get changes from|access) replication slot/.test(error.message)) return slotLost(name);
   if (/is active for PID/.test(error.message)) {
-    return new RetryableError('replication_slot_in_use', `Another process reads the replication slot ${name}`);
+    return new RetryableError('replication_slot_in_use', `Replication slot ${name} is in use by another process`);
   }
   if (/publication .* does not exist/.test(error.message)) {
-    return new ConfigurationError('publication_missing', `The publication ${name} is missing. ${AGAIN}`);
+    return new ConfigurationError('publication_missing', `Publication ${name} does not exist. ${RESET_CURSOR_HINT}`);
   }
   return error;
 }

@@ -3,20 +3,20 @@ import { fullLsn } from '../connection/lsn.ts';
 import type { PgSession } from '../connection/session.ts';
 import { identifier, literal, relation } from '../connection/sql.ts';
 
-/** How long a reader that was taken for dead has to be gone. */
-const LEAVING_MS = 10_000;
-const LOOK_MS = 50;
+/** Time for a terminated reader to release the slot. */
+const RELEASE_TIMEOUT_MS = 10_000;
+const POLL_MS = 50;
 
-/** Slot and publication of a reader have one name: letters, digits and underscores alone are allowed. */
+/** Name of a CDC consumer's slot and publication. PostgreSQL allows only letters, digits and underscores. */
 export const slotName = (reader_id: string) => `pipeline_${reader_id.toLowerCase().replaceAll(/[^a-z0-9]/g, '')}`;
 
 export interface Slot {
   active_pid: string | null;
-  /** The server has thrown away what the slot was to keep. */
+  /** The server has removed log that the slot needs. */
   lost: boolean;
-  /** What comes before was acknowledged and is not sent any more. */
+  /** Everything before this LSN is confirmed and no longer sent. */
   confirmed: string;
-  /** How much log there is behind it, in bytes. */
+  /** How far the slot is behind the log, in bytes. */
   lag_bytes: number;
 }
 
@@ -38,23 +38,23 @@ export async function findSlot(session: PgSession, name: string): Promise<Slot |
   };
 }
 
-/** Ends whoever still reads the slot: only the newest attempt asks for it. @throws RetryableError when he does not go. */
+/** Terminates the reader of an older attempt. @throws RetryableError if the reader keeps the slot. */
 export async function freeSlot(session: PgSession, name: string): Promise<void> {
-  const deadline = performance.now() + LEAVING_MS;
+  const deadline = performance.now() + RELEASE_TIMEOUT_MS;
   for (let pid = await reader(session, name); pid !== null; pid = await reader(session, name)) {
     await session.query(`select pg_terminate_backend(${Number(pid)})`);
     if (performance.now() > deadline) {
-      throw new RetryableError('replication_slot_in_use', `Another process reads the replication slot ${name}`);
+      throw new RetryableError('replication_slot_in_use', `Replication slot ${name} is in use by another process`);
     }
-    await Bun.sleep(LOOK_MS);
+    await Bun.sleep(POLL_MS);
   }
 }
 
 const reader = async (session: PgSession, name: string) => (await findSlot(session, name))?.active_pid ?? null;
 
 /**
- * Makes the slot, with a snapshot of all that is committed before its first change. The snapshot can be used until the
- * session gets another statement. Waits for the transactions that are open in the source.
+ * Creates the slot, with a snapshot of everything committed before its first change. The snapshot is valid until the
+ * session runs another statement. Waits for open transactions in the source.
  * @param replication a session opened for replication.
  */
 export async function createSlot(replication: PgSession, name: string): Promise<{ start: string; snapshot: string }> {
@@ -77,7 +77,7 @@ export async function createPublication(
   table: { namespace: string; name: string },
 ): Promise<void> {
   await session.query(`drop publication if exists ${identifier(name)}`);
-  // Rows of partitions come as rows of the table that they are of.
+  // Publishes rows of partitions as rows of the partitioned table.
   await session.query(
     `create publication ${identifier(name)} for table ${relation(table.namespace, table.name)} with (publish_via_partition_root = true)`,
   );
@@ -87,20 +87,20 @@ export async function dropPublication(session: PgSession, name: string): Promise
   await session.query(`drop publication if exists ${identifier(name)}`);
 }
 
-/** The error of a step that needs rights or room on the server, in the words of who has to give them. */
+/** Rewrites an error of the set-up so that it names the missing privilege or setting. */
 export function setUpError(error: unknown): unknown {
   if (!(error instanceof ConnectorError)) return error;
   const { message } = error;
   if (/replication slots are in use/.test(message)) {
     return new ConfigurationError(
       'no_replication_slot_free',
-      `The server has no replication slot free: raise max_replication_slots, or drop unused slots. ${message}`,
+      `The server has no free replication slot. Raise max_replication_slots or drop unused slots. ${message}`,
     );
   }
   if (error.code === 'permission_denied' || /replication role|walsender|WAL sender/i.test(message)) {
     return new ConfigurationError(
       'replication_not_permitted',
-      `This user may not replicate: it needs the attribute REPLICATION, to own the table, and CREATE on the database. ${message}`,
+      `The user cannot replicate. It needs the REPLICATION attribute, ownership of the table, and CREATE on the database. ${message}`,
     );
   }
   return error;

@@ -4,28 +4,28 @@ import { factName } from '../read/change-fields.ts';
 import type { PgSession } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 
-/** What helps when the log does not lead on from the state. */
-export const AGAIN = "Reset the stream's cursor: the next run then reads the whole table again";
+/** Remedy when the log no longer continues from the state. */
+export const RESET_CURSOR_HINT = "Reset the stream's cursor so that the next run reads the whole table again";
 
-/** @throws ConfigurationError for a server whose log has not what is needed. */
+/** @throws ConfigurationError unless the server writes a logical log. */
 export async function assertLogical(session: PgSession): Promise<void> {
   const { rows } = await session.query("select current_setting('wal_level'), pg_is_in_recovery()");
   const [[level, standby] = []] = rows;
   if (level !== 'logical') {
     throw new ConfigurationError(
       'wal_level_not_logical',
-      `The server's wal_level is ${level}: changes can be followed once it is set to logical and the server was restarted`,
+      `The server's wal_level is ${level}. Set it to logical and restart the server to use CDC`,
     );
   }
   if (standby === 't') {
     throw new ConfigurationError(
       'read_only_server',
-      'The server is a read-only standby: changes are followed on the primary',
+      'The server is a read-only standby. Connect to the primary to use CDC',
     );
   }
 }
 
-/** A column as the log tells of it. */
+/** A column as the log describes it. */
 export interface LoggedColumn {
   name: string;
   typeOid: number;
@@ -34,57 +34,57 @@ export interface LoggedColumn {
 
 /** A table as it is at one moment. */
 export interface TableShape {
-  /** Those that the log has, in its order. */
+  /** The columns in the log, in its order. */
   columns: LoggedColumn[];
-  /** Differs whenever the table is not what it was: other columns, another identity, another table of its name. */
+  /** Changes with the columns, the replica identity, and when the table is recreated. */
   fingerprint: string;
 }
 
 interface Found extends LoggedColumn {
   type: string;
-  /** The log tells it of rows that are deleted. */
-  told: boolean;
+  /** The log contains its value for deleted rows. */
+  in_identity: boolean;
   readable: boolean;
 }
 
 /**
- * Looks whether the table is still what the catalog says, and tells of each deleted row which one it was.
- * @throws SchemaChangedError, RetryableError `table_changed` where the catalog has to be brought up to date first,
+ * Checks that the table still matches the catalog and that its log identifies deleted rows.
+ * @throws SchemaChangedError, RetryableError `table_changed` if the catalog has to be refreshed first,
  * ConfigurationError `replica_identity_missing`.
  */
 export async function assertFollowable(session: PgSession, request: ReadRequest): Promise<TableShape> {
   const { name } = request.stream;
-  const { found, shape } = await lookAt(session, request);
+  const { found, shape } = await readShape(session, request);
   const columns = new Map(found.map((column) => [column.name, column]));
   for (const { field } of request.columns) {
     if (factName(field)) continue;
     const column = field.path[0]!;
     const type = columns.get(column)?.type;
-    if (type === undefined) throw new SchemaChangedError('column_missing', `${name} has no column ${column} any more`);
+    if (type === undefined) throw new SchemaChangedError('column_missing', `${name} no longer has a column ${column}`);
     if (type !== field.source_type) {
       throw new SchemaChangedError(
         'column_type_changed',
-        `${name}.${column} is ${type} now and was ${field.source_type}`,
+        `The type of ${name}.${column} changed from ${field.source_type} to ${type}`,
       );
     }
   }
   const known = new Set(request.stream.fields.map(({ path }) => path[0]));
-  if (found.some((column) => column.readable && !known.has(column.name))) throw changedMeanwhile(name);
-  assertIdentity(request, new Set(found.filter(({ told }) => told).map((column) => column.name)));
+  if (found.some((column) => column.readable && !known.has(column.name))) throw changedDuringRead(name);
+  assertIdentity(request, new Set(found.filter(({ in_identity }) => in_identity).map((column) => column.name)));
   return shape;
 }
 
-/** The table as it is now, whatever the session's transaction sees. */
+/** The current table, whatever snapshot the session's transaction has. */
 export const shapeOf = async (session: PgSession, request: ReadRequest): Promise<TableShape> =>
-  (await lookAt(session, request)).shape;
+  (await readShape(session, request)).shape;
 
-/** Another attempt takes the table as it is by then, by the connection's policy; nothing of this one is kept. */
-export const changedMeanwhile = (table: string) =>
-  new RetryableError('table_changed', `${table} was changed while it was read: it is looked at again`);
+/** The next attempt handles the change by the connection's policy. Nothing of this attempt is kept. */
+export const changedDuringRead = (table: string) =>
+  new RetryableError('table_changed', `${table} changed during the read. The next attempt reads its new schema`);
 
-async function lookAt(session: PgSession, request: ReadRequest): Promise<{ found: Found[]; shape: TableShape }> {
+async function readShape(session: PgSession, request: ReadRequest): Promise<{ found: Found[]; shape: TableShape }> {
   const { namespace, name } = request.stream;
-  // Only types of the system are then written without their schema, as in the catalog.
+  // Then only built-in types are printed without a schema, as in the catalog.
   await session.query("begin read only; set local search_path = ''");
   const { rows } = await session.query(
     `select a.attname, a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
@@ -99,43 +99,42 @@ async function lookAt(session: PgSession, request: ReadRequest): Promise<{ found
       order by a.attnum`,
   );
   await session.query('commit');
-  if (rows.length === 0)
-    throw new SchemaChangedError('table_missing', `There is no table ${namespace}.${name} any more`);
-  const found = rows.map(([column, oid, modifier, type, told, readable]) => ({
+  if (rows.length === 0) throw new SchemaChangedError('table_missing', `Table ${namespace}.${name} no longer exists`);
+  const found = rows.map(([column, oid, modifier, type, identity, readable]) => ({
     name: column!,
     typeOid: Number(oid),
     typeMod: Number(modifier),
     type: type!,
-    told: told === 't',
+    in_identity: identity === 't',
     readable: readable === 't',
   }));
   return { found, shape: { columns: found, fingerprint: JSON.stringify(rows) } };
 }
 
-/** Both tell of a table in the same words. */
-export const isAlike = (some: readonly LoggedColumn[], others: readonly LoggedColumn[]): boolean =>
+/** Whether both lists describe the same columns. */
+export const sameColumns = (some: readonly LoggedColumn[], others: readonly LoggedColumn[]): boolean =>
   some.length === others.length &&
   some.every((one, at) => {
     const other = others[at]!;
-    // The driver reads numbers of types with a sign.
+    // The driver reads type OIDs as signed integers.
     return one.name === other.name && one.typeOid >>> 0 === other.typeOid >>> 0 && one.typeMod === other.typeMod;
   });
 
 export const identityMissing = (table: string) =>
   new ConfigurationError(
     'replica_identity_missing',
-    `${table} has no primary key, or REPLICA IDENTITY NOTHING: the log does not identify deleted rows. ` +
-      'Give it a primary key, or run ALTER TABLE … REPLICA IDENTITY FULL',
+    `${table} has no primary key, or REPLICA IDENTITY NOTHING, so the log does not identify deleted rows. ` +
+      'Add a primary key, or run ALTER TABLE … REPLICA IDENTITY FULL',
   );
 
-/** What the log tells of a row that is deleted or changed. */
-function assertIdentity({ stream, primary_key }: ReadRequest, told: ReadonlySet<string>): void {
-  if (told.size === 0) throw identityMissing(stream.name);
-  const untold = primary_key.map((path) => path[0]!).filter((column) => !told.has(column));
-  if (untold.length > 0) {
+/** Checks that the log identifies deleted and changed rows by the key. */
+function assertIdentity({ stream, primary_key }: ReadRequest, logged: ReadonlySet<string>): void {
+  if (logged.size === 0) throw identityMissing(stream.name);
+  const missing = primary_key.map((path) => path[0]!).filter((column) => !logged.has(column));
+  if (missing.length > 0) {
     throw new ConfigurationError(
       'replica_identity_insufficient',
-      `The log lacks ${untold.join(', ')} of deleted rows of ${stream.name}: use ${[...told].join(', ')} as the key, ` +
+      `The log lacks ${missing.join(', ')} of deleted rows of ${stream.name}. Use ${[...logged].join(', ')} as the key, ` +
         'or run ALTER TABLE … REPLICA IDENTITY FULL',
     );
   }

@@ -18,11 +18,11 @@ type Context = ConnectorContext<ServerSettings>;
 export interface LoginOptions {
   database: string;
   phase: FailurePlace['phase'];
-  /** A line that speaks the replication protocol beside SQL. */
+  /** Opens a connection that speaks the replication protocol as well as SQL. */
   replication?: 'database';
 }
 
-/** Connects and logs in. `ssl_mode` `prefer` does so in the clear where the server has no TLS. Throws as the driver does. */
+/** Connects and logs in. `ssl_mode` `prefer` falls back to plain text if the server has no TLS. Throws the driver's errors. */
 export async function connectClient(ctx: Context, options: LoginOptions): Promise<pg.Client> {
   const { ssl_mode, connect_timeout_seconds } = ctx.config;
   const deadline = performance.now() + connect_timeout_seconds * 1000;
@@ -44,19 +44,19 @@ async function logIn(
   const left = () => Math.max(1, deadline - performance.now());
   const socket = await ctx.connect({ host, port, database, phase, timeout_ms: left() });
   const client = newClient(ctx.config, { ...options, socket, timeout_ms: left() });
-  const letGo = () => {
+  const destroySockets = () => {
     socketOf(client).destroy();
     socket.destroy();
   };
-  ctx.signal.addEventListener('abort', letGo, { once: true });
+  ctx.signal.addEventListener('abort', destroySockets, { once: true });
   try {
     await client.connect();
     return client;
   } catch (error) {
-    letGo();
+    destroySockets();
     throw error;
   } finally {
-    ctx.signal.removeEventListener('abort', letGo);
+    ctx.signal.removeEventListener('abort', destroySockets);
   }
 }
 
@@ -68,12 +68,12 @@ interface ClientOptions extends LoginOptions {
 
 function newClient(config: ServerSettings, options: ClientOptions): pg.Client {
   const client = new pg.Client({
-    // For the name in the certificate.
+    // Checked against the name in the certificate.
     host: config.host,
     port: config.port,
     database: options.database,
     user: config.username,
-    // A function, since an empty string would make the driver look into PGPASSWORD of this process.
+    // A function, because for an empty string the driver falls back to PGPASSWORD of this process.
     password: () => config.password,
     ssl: options.tls,
     stream: () => connectedSocket(options.socket, config.host),
@@ -83,18 +83,18 @@ function newClient(config: ServerSettings, options: ClientOptions): pg.Client {
     types: TYPES,
     ...(options.replication && { replication: options.replication }),
   });
-  // Whoever waits for a statement is told; without a listener the process would end.
+  // A pending statement rejects with the error. Without a listener the process would exit.
   client.on('error', () => {});
   return client;
 }
 
-/** The socket of the driver's client: plain, or TLS once that is up. */
+/** The socket of the driver's client: plain, or TLS once it is established. */
 export const socketOf = (client: pg.Client) =>
   (client as unknown as { connection: DriverConnection }).connection.stream;
 
 /**
- * Ends what the server is doing for the client; resolves within a second, come what may.
- * A closed socket is noticed only when the server writes to it; a sort or a lock it waits for has to be cancelled.
+ * Cancels the client's statement on the server. Always resolves within a second.
+ * The server notices a closed socket only when it writes to it, so a sort or a wait for a lock has to be cancelled.
  */
 export async function cancelBackend(client: pg.Client, { config, connect }: Context): Promise<void> {
   const { processID, secretKey, ssl } = client as unknown as {
@@ -112,7 +112,7 @@ export async function cancelBackend(client: pg.Client, { config, connect }: Cont
   await new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true });
     line.on('error', resolve);
-    // The server closes the line when it has sent the signal.
+    // The server closes the connection once it has sent the signal.
     line.on('end', resolve);
     line.on('connect', () => (ssl ? line.requestSsl() : line.cancel(processID, secretKey)));
     line.on('sslconnect', () => line.cancel(processID, secretKey));

@@ -3,7 +3,7 @@ import type { DriverConnection } from './copy-out.ts';
 const COPY_DATA = 0x64;
 const COPY_DONE = Buffer.from([0x63, 0, 0, 0, 4]);
 
-/** COPY … FROM STDIN. Each piece becomes one message, whatever rows it begins and ends in. */
+/** COPY … FROM STDIN. Each piece becomes one message. It may begin and end inside a row. */
 export class CopyIn {
   #connection: DriverConnection | null = null;
   #started = Promise.withResolvers<void>();
@@ -15,9 +15,9 @@ export class CopyIn {
 
   constructor(
     private readonly text: string,
-    private readonly settled: (error: unknown) => void,
+    private readonly onEnd: (error: unknown) => void,
   ) {
-    // Whoever writes next gets the error; until then it must not count as unhandled.
+    // The next write gets the error. Until then it must not count as unhandled.
     this.#started.promise.catch(() => {});
     this.#finished.promise.catch(() => {});
   }
@@ -26,7 +26,7 @@ export class CopyIn {
     return this.#bytes;
   }
 
-  /** Resolves when the server can take more. Throws the server's error as soon as there is one. */
+  /** Resolves when the server accepts more data. Throws the server's error once there is one. */
   async write(piece: Uint8Array): Promise<void> {
     if (!this.#connection) await this.#started.promise;
     this.#check();
@@ -49,7 +49,7 @@ export class CopyIn {
     if (this.#failed) throw this.#failed.error;
   }
 
-  /** Ends the COPY. @returns rows that the server took. */
+  /** Ends the COPY. @returns the number of rows copied. */
   async end(): Promise<number> {
     await this.#started.promise;
     this.#check();
@@ -74,14 +74,14 @@ export class CopyIn {
 
   handleReadyForQuery(): void {
     if (this.#failed) return;
-    this.settled(null);
+    this.onEnd(null);
     this.#finished.resolve();
   }
 
   handleError(error: unknown): void {
     if (this.#failed) return;
     this.#failed = { error };
-    this.settled(error);
+    this.onEnd(error);
     this.#started.reject(error);
     this.#finished.reject(error);
     this.#drained?.();

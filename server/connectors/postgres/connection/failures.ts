@@ -1,4 +1,4 @@
-import { as, type FailurePlace, type Make, reachFailure, tlsMissing } from '../../kits/sql/failures.ts';
+import { as, type FailurePlace, type ToError, reachFailure, tlsMissing } from '../../kits/sql/failures.ts';
 import {
   AuthenticationError,
   ConfigurationError,
@@ -17,14 +17,14 @@ interface DriverError extends Error {
   detail?: string;
 }
 
-const config = (code: string): Make => as(ConfigurationError, code);
-const retry = (code: string): Make => as(RetryableError, code);
-const data = (code: string): Make => as(DataError, code);
-const changed = (code: string): Make => as(SchemaChangedError, code);
-const denied = (code: string): Make => as(AuthenticationError, code);
+const config = (code: string): ToError => as(ConfigurationError, code);
+const retry = (code: string): ToError => as(RetryableError, code);
+const data = (code: string): ToError => as(DataError, code);
+const changed = (code: string): ToError => as(SchemaChangedError, code);
+const denied = (code: string): ToError => as(AuthenticationError, code);
 
 /** By SQLSTATE, else by its class (the first two characters). */
-const BY_STATE: Record<string, Make> = {
+const BY_STATE: Record<string, ToError> = {
   '28P01': denied('password_wrong'),
   '28000': denied('login_refused'),
   '3D000': config('database_not_found'),
@@ -47,7 +47,7 @@ const BY_STATE: Record<string, Make> = {
   '23502': data('null_value'),
   '23503': data('foreign_key_violation'),
   '23505': data('duplicate_key'),
-  // What a trigger raises.
+  // Raised by triggers.
   P0001: data('constraint_violation'),
   '08': retry('connection_lost'),
   '40': retry('transaction_rolled_back'),
@@ -61,11 +61,11 @@ const BY_STATE: Record<string, Make> = {
   '2B': config('objects_depend'),
 };
 
-/** Makes of what the driver threw the error that the engine understands. */
+/** Converts what the driver threw into a ConnectorError. */
 export function connectorError(thrown: unknown, place: FailurePlace): Error {
   if (thrown instanceof ConnectorError) return thrown;
   if (!(thrown instanceof Error))
-    return new RetryableError('connection_lost', `The connection to ${place.server} broke`);
+    return new RetryableError('connection_lost', `The connection to ${place.server} was lost`);
   const error: DriverError = thrown;
   const state = /^[0-9A-Z]{5}$/.test(error.code ?? '') && 'severity' in error ? error.code! : null;
   return state ? serverError(error, state) : socketError(error, place);
@@ -80,12 +80,12 @@ function serverError(error: DriverError, state: string): ConnectorError {
   return known;
 }
 
-/** Not in the errors themselves, which are shown and logged: they repeat whole rows. */
+/** Kept apart from the errors, which are shown and logged: details repeat whole rows. */
 const details = new WeakMap<ConnectorError, string>();
 
 /**
- * `id = 3` where the server told of the row that it refused what its key is, else an empty text.
- * @param table `columns`: all that it has, in its order
+ * The key of the rejected row, such as `id = 3`; empty if the server did not report it.
+ * @param table `columns`: all columns of the table, in its order
  */
 export function refusedKey(
   error: ConnectorError,
@@ -95,12 +95,12 @@ export function refusedKey(
   const [, names, keyed] = /^Key \((.+?)\)=\((.*?)\)/s.exec(detail) ?? [];
   if (names === key.join(', ')) return key.length === 1 ? `${names} = ${keyed}` : `(${names}) = (${keyed})`;
   const values = /^Failing row contains \((?!.*\) = \()(.*)\)\.$/s.exec(detail)?.[1]?.split(', ');
-  // Otherwise some value has a comma itself, and nobody can tell which.
+  // Otherwise a value contains a comma, and the values cannot be told apart.
   if (values?.length !== columns.length) return '';
   return key.map((name) => `${name} = ${values[columns.indexOf(name)]}`).join(', ');
 }
 
-/** The server's `detail` and the values in its `where` are left out: they repeat whole rows. */
+/** Omits the server's `detail` and the values in its `where`, which repeat whole rows. */
 function describe(error: DriverError): string {
   const place = /^COPY [^\n]*?, line (\d+)(?:, column ([^:\n]+))?/.exec(error.where ?? '');
   const column = place?.[2] ?? error.column;
@@ -124,7 +124,7 @@ function socketError(error: DriverError, place: FailurePlace): Error {
   if (unreached) return unreached;
   if (error.message.startsWith('SASL')) return new AuthenticationError('login_refused', error.message);
   if (/^E[A-Z]+$/.test(error.code ?? '') || /terminated|not queryable|SSL connection|closed/i.test(error.message)) {
-    return new RetryableError('connection_lost', `The connection to ${server} broke: ${error.message}`);
+    return new RetryableError('connection_lost', `The connection to ${server} was lost: ${error.message}`);
   }
   return error;
 }

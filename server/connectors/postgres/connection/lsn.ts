@@ -1,4 +1,4 @@
-/** Text of a position in the log, at its full width, so that texts sort as positions do; PostgreSQL reads it as well. */
+/** Text of an LSN at full width, so that it sorts as text. PostgreSQL accepts this form. */
 export function lsnText(value: bigint): string {
   const digits = value.toString(16).toUpperCase().padStart(16, '0');
   return `${digits.slice(0, 8)}/${digits.slice(8)}`;
@@ -8,12 +8,12 @@ const LSN = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i;
 
 export const isLsn = (text: string) => LSN.test(text);
 
-/** @throws Error when the text is no position: ask `isLsn` first. */
+/** @throws Error if the text is not an LSN. Check with `isLsn` first. */
 export function lsnValue(text: string): bigint {
   const [, high, low] = LSN.exec(text) ?? [];
-  if (high === undefined || low === undefined) throw new Error(`"${text}" is no position in the log`);
+  if (high === undefined || low === undefined) throw new Error(`"${text}" is not an LSN`);
   return (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
 }
 
-/** At its full width, however the server writes it. */
+/** Pads an LSN as the server prints it to full width. */
 export const fullLsn = (text: string) => lsnText(lsnValue(text));

@@ -48,7 +48,7 @@ export class ReplicationStream<Message> {
       text: string;
       confirmed: string;
       decode(message: Buffer): Message;
-      settled(error: unknown): void;
+      onEnd(error: unknown): void;
     },
   ) {
     // The next caller gets the error. Until then it must not count as unhandled.
@@ -93,9 +93,9 @@ export class ReplicationStream<Message> {
     this.#connection = connection as ReplicationConnection;
     (connection as unknown as NodeJS.EventEmitter).once('replicationStart', () => {
       this.#sendStatus(false);
-      const beat = async () => this.#sendStatus(false);
-      // A broken line fails through handleError.
-      this.#heartbeat = periodic(beat, { every_ms: HEARTBEAT_MS, onError: () => {} });
+      const sendHeartbeat = async () => this.#sendStatus(false);
+      // A lost connection fails through handleError.
+      this.#heartbeat = periodic(sendHeartbeat, { every_ms: HEARTBEAT_MS, onError: () => {} });
       this.#started.resolve();
     });
     connection.query(this.options.text);
@@ -144,7 +144,7 @@ export class ReplicationStream<Message> {
 
   handleReadyForQuery(): void {
     this.#stopHeartbeat();
-    if (!this.#failed) this.options.settled(null);
+    if (!this.#failed) this.options.onEnd(null);
     this.#failed ??= { error: new Error('Connection terminated: the server ended the replication') };
     this.#finished.resolve();
     this.#wake?.();
@@ -154,7 +154,7 @@ export class ReplicationStream<Message> {
     this.#stopHeartbeat();
     if (this.#failed) return;
     this.#failed = { error };
-    this.options.settled(error);
+    this.options.onEnd(error);
     this.#started.reject(error);
     this.#finished.reject(error);
     this.#wake?.();

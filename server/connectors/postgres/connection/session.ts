@@ -17,7 +17,7 @@ import type { ServerSettings } from './settings.ts';
 export type Row = (string | null)[];
 export interface QueryResult {
   rows: Row[];
-  /** Rows that the statement touched. */
+  /** Number of rows affected. */
   count: number;
 }
 
@@ -26,24 +26,24 @@ interface QueryOptions {
   slow?: boolean;
 }
 
-/** `database` overrides the settings' one. */
+/** `database` overrides the configured one. */
 export type SessionOptions = Partial<LoginOptions> & Pick<LoginOptions, 'phase'>;
 
 type Context = ConnectorContext<ServerSettings>;
 
-/** Same text for the same value on every server, whatever its and the role's defaults are. */
+/** A value has the same text on every server, whatever the defaults of server and role are. */
 const SETTINGS =
   "set client_encoding = 'UTF8'; set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set intervalstyle = 'iso_8601'; " +
   "set extra_float_digits = 3; set bytea_output = 'hex'; set lc_monetary = 'C'; set xmloption = 'content'; " +
   'set standard_conforming_strings = on; set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; ' +
   'set tcp_keepalives_count = 3; ' +
-  // A server that sends to a machine which the network has lost waits for a quarter of an hour otherwise. From 12 on.
+  // Otherwise the server waits 15 minutes for a client that has dropped off the network. Available from version 12.
   "select set_config(name, '20000', false) from pg_catalog.pg_settings where name = 'tcp_user_timeout'";
 
-/** A server that does not answer a farewell is left without one. */
-const FAREWELL_MS = 1_000;
+/** Time for the server to close the connection before the socket is destroyed. */
+const CLOSE_TIMEOUT_MS = 1_000;
 
-/** One connection to a server, with the same settings on every one. */
+/** A connection to a server, with the same session settings everywhere. */
 export class PgSession extends DatabaseSession<Context> {
   private constructor(
     ctx: Context,
@@ -67,7 +67,7 @@ export class PgSession extends DatabaseSession<Context> {
     }
   }
 
-  /** Runs one statement. `slow`: it has no time limit of its own. */
+  /** Runs one statement. `slow`: without a timeout. */
   async query(text: string, { values = [], slow = false }: QueryOptions = {}): Promise<QueryResult> {
     return this.recorded(this.start('QUERY', text), async () => {
       const query = this.client.query({ text, values: values.length ? values : undefined, rowMode: 'array' });
@@ -76,10 +76,10 @@ export class PgSession extends DatabaseSession<Context> {
     });
   }
 
-  /** The columns that a statement gives, with their types' numbers. A text of several statements is refused. */
+  /** The columns that a statement returns, with their type OIDs. Several statements are rejected. */
   async describe(text: string): Promise<{ name: string; type: number; modifier: number }[]> {
     return this.recorded(this.start('DESCRIBE', text), async () => {
-      // The extended protocol takes one statement and no more.
+      // The extended protocol accepts a single statement.
       const config = { text, rowMode: 'array', queryMode: 'extended' } as pg.QueryArrayConfig;
       const { fields } = await this.inTime(this.client.query(config));
       return fields.map(({ name, dataTypeID, dataTypeModifier }) => ({
@@ -90,12 +90,12 @@ export class PgSession extends DatabaseSession<Context> {
     });
   }
 
-  /** The statement's bytes as they come. Leaving the iteration early closes the session. */
+  /** The bytes of a COPY as they arrive. Leaving the iteration early closes the session. */
   copyOut(text: string, options: { binary: boolean; bare?: boolean }): CopyOut {
     const pending = this.start('COPY', text);
     const copy: CopyOut = new CopyOut(text, {
       ...options,
-      settled: (error) => this.settle(pending, error, copy.bytes()),
+      onEnd: (error) => this.finish(pending, error, copy.bytes()),
       abandon: () => this.abort(),
     });
     this.client.query(copy as unknown as pg.Submittable);
@@ -104,17 +104,17 @@ export class PgSession extends DatabaseSession<Context> {
 
   copyIn(text: string): CopyIn {
     const pending = this.start('COPY', text);
-    const copy: CopyIn = new CopyIn(text, (error) => this.settle(pending, error, copy.bytes()));
+    const copy: CopyIn = new CopyIn(text, (error) => this.finish(pending, error, copy.bytes()));
     this.client.query(copy as unknown as pg.Submittable);
     return copy;
   }
 
-  /** START_REPLICATION, on a session that was opened for it. Until its `end` the session takes nothing else. */
+  /** START_REPLICATION, on a session opened for it. The session accepts nothing else until the stream's `end`. */
   replicate<Message>(options: { text: string; confirmed: string; decode(message: Buffer): Message }) {
     const pending = this.start('REPLICATE', options.text);
     const stream: ReplicationStream<Message> = new ReplicationStream({
       ...options,
-      settled: (error) => this.settle(pending, error, stream.bytes()),
+      onEnd: (error) => this.finish(pending, error, stream.bytes()),
     });
     this.client.query(stream as unknown as pg.Submittable);
     return stream;
@@ -127,7 +127,7 @@ export class PgSession extends DatabaseSession<Context> {
 
   protected override async leave(): Promise<void> {
     const ended = this.client.end().catch(() => {});
-    const late = setTimeout(() => socketOf(this.client).destroy(), FAREWELL_MS);
+    const late = setTimeout(() => socketOf(this.client).destroy(), CLOSE_TIMEOUT_MS);
     await ended;
     clearTimeout(late);
   }

@@ -8,7 +8,7 @@ export const PostgresSourceConfig = z.object({
   ...server,
   schemas: z.array(z.string().min(1)).default([]).meta({
     label: 'Schemas',
-    description: 'Empty: all but those of the system',
+    description: 'Leave empty for all schemas',
     validates_remotely: true,
   }),
   replication: z
@@ -16,10 +16,11 @@ export const PostgresSourceConfig = z.object({
     .default('cursor')
     .meta({
       label: 'Incremental reads',
-      description: 'Logical replication needs wal_level = logical, a user who may replicate, and tables with a key',
+      description:
+        'Logical replication needs wal_level = logical, a user with the REPLICATION attribute, and tables with a key',
       value_labels: {
-        cursor: 'By a column that grows',
-        logical: 'By the changes in the log, deletes included (CDC)',
+        cursor: 'Cursor column',
+        logical: 'Change data capture (CDC), including deletes',
       },
     }),
   slot_lag_warning_mb: z
@@ -28,15 +29,15 @@ export const PostgresSourceConfig = z.object({
     .max(10_000_000)
     .default(1024)
     .meta({
-      label: 'Warn about a slot behind by MB',
-      description: 'The server keeps the log that a replication slot has not read',
+      label: 'Slot lag warning (MB)',
+      description: 'The server keeps all log that a replication slot has not read yet',
       group: 'advanced',
       visible_when: { parameter: 'replication', equals: ['logical'] },
     }),
   parallel_reads: z.int().min(1).max(16).default(2).meta({
-    label: 'Connections that read one table',
+    label: 'Parallel reads per table',
     description:
-      'So many read a large table side by side, out of one snapshot; smaller ones, filtered ones and views are read by one',
+      'Connections that read a large table in parallel from one snapshot. Small tables, filtered tables and views use one',
     group: 'advanced',
   }),
   ...timeouts,

@@ -3,7 +3,7 @@ import type { Field, LogicalType, TargetColumn } from '../../contract/connector.
 /** `Field.dialect` of PostgreSQL's types. */
 export const DIALECT = 'postgres';
 
-/** The types that every PostgreSQL has, each with its logical type. All have a binary form for COPY. */
+/** Types built into every PostgreSQL, with their logical type. All have a binary form for COPY. */
 const BUILTIN: Record<string, LogicalType> = {
   smallint: 'integer',
   integer: 'integer',
@@ -66,16 +66,16 @@ const bareName = (type: string) =>
     .replace(/^interval .*/, 'interval')
     .trim();
 
-/** Whether a server without any extension or definition of its own has the type. `type` as format_type() writes it. */
+/** Whether a server without extensions or custom types has the type. `type` as format_type() prints it. */
 export const isBuiltin = (type: string) => Object.hasOwn(BUILTIN, bareName(type));
 
-/** Logical type of a type as format_type() writes it; of a domain, give its base type. */
+/** Logical type of a type as format_type() prints it. For a domain, pass its base type. */
 export function logicalType(type: string): LogicalType {
   if (type.endsWith('[]')) return 'array';
   return BUILTIN[bareName(type)] ?? 'string';
 }
 
-/** The column can be copied in PostgreSQL's binary form, which has no room for conversions. */
+/** Whether the column can be copied in PostgreSQL's binary form, which allows no conversion. */
 export const hasPortableBinary = (field: Field) =>
   field.dialect === DIALECT && field.source_type !== null && isBuiltin(field.source_type);
 
@@ -93,10 +93,10 @@ const BY_LOGICAL: Record<LogicalType, string> = {
   binary: 'bytea',
 };
 
-/** The type a destination's column is created with, as format_type() would write it. */
+/** The type a destination's column is created with, as format_type() would print it. */
 export function columnType({ type, source_type, dialect }: TargetColumn): string {
   if (dialect !== DIALECT || source_type === null) return BY_LOGICAL[type];
   if (isBuiltin(source_type)) return source_type;
-  // An array of a type that is unknown here comes as `{…}`, which is no JSON.
+  // An array of an unknown type arrives as `{…}`, which is not JSON.
   return type === 'array' ? 'text' : BY_LOGICAL[type];
 }

@@ -11,17 +11,17 @@ interface Lines {
 const LINE_FEED = 0x0a;
 
 /**
- * What trackCursor is for rows, for lines of COPY text in the order of the cursor, none of which is without one: it
- * looks into those that an earlier read may have had, at the beginning, and into the last ones of each chunk.
+ * The equivalent of trackCursor for lines of COPY text, sorted by a cursor that is never NULL. Decodes only the first
+ * lines, which an earlier read may have returned, and the last lines of each chunk.
  */
 export function trackLines(options: { cursorIndex: number; width: number; state: StreamState | null }) {
   const { cursorIndex, width, state } = options;
   const tracker = trackCursor({ cursorIndex: width, keyIndexes: [], state });
   let resumed = Array.isArray(state?.boundary) && state.boundary.length > 0 ? state.cursor : null;
-  // The row lane has the cursor once more at the end: the hashes of a state are the same in both lanes.
+  // The row lane repeats the cursor as the last cell. Both lanes must produce the same hashes.
   const tracked = (row: Cell[]) => [...row, row[cursorIndex] ?? null];
 
-  /** The rows at the end that share their cursor. */
+  /** The last rows, all with the same cursor. */
   function lastRows(bytes: Buffer): Cell[][] {
     const found: Cell[][] = [];
     for (let end = bytes.length; end > 0; ) {
@@ -43,12 +43,12 @@ export function trackLines(options: { cursorIndex: number; width: number; state:
   }
 
   return {
-    /** Leaves out rows that an earlier read had. */
+    /** Drops rows that an earlier read returned. */
     next(lines: Lines): Lines & { state: CursorState | null } {
       if (resumed !== null) {
         const rows = decodeCopyText(lines.bytes.toString('utf8'));
         if (rows[0]?.[cursorIndex] === resumed) return withoutSeen(lines, rows);
-        // The rows come in order: from here on all are behind where the state stands.
+        // Rows are sorted, so all that follow are beyond the state.
         resumed = null;
       }
       return { ...lines, state: tracker.next(lastRows(lines.bytes).map(tracked)).state };

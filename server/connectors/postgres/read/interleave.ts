@@ -4,9 +4,9 @@ type Reader = AsyncIterator<Piece>;
 type Arrival = { from: Reader } & ({ result: IteratorResult<Piece> } | { error: unknown });
 
 /**
- * One stream of rows out of several, taking from whichever has some, and never beginning a row within another. Memory
- * is bounded by what the streams hold back themselves and the beginning of one row of each. Throws the first error;
- * whoever leaves early, or gets an error, has to end the streams.
+ * Merges several streams of rows into one, in order of arrival, without splitting a row. Memory is bounded by the
+ * buffers of the streams and one partial row of each. Throws the first error. After an error or an early exit, the
+ * caller has to end the streams.
  */
 export class Interleaved implements AsyncIterable<Buffer> {
   readonly #arrived: Arrival[] = [];
@@ -15,21 +15,21 @@ export class Interleaved implements AsyncIterable<Buffer> {
   #waited = 0;
   #waitingSince: number | null = null;
 
-  /** Also while it is read, as long as another one has not ended. */
+  /** Also allowed during iteration, while another stream is still open. */
   add(stream: AsyncIterable<Piece>): void {
     this.#open += 1;
-    this.#ask(stream[Symbol.asyncIterator]());
+    this.#request(stream[Symbol.asyncIterator]());
   }
 
-  /** How long rows have been waited for, in milliseconds; the rest of the time they waited to be taken. */
+  /** Milliseconds spent waiting for rows. The rest of the time, rows waited for the consumer. */
   waited(): number {
     return this.#waited + (this.#waitingSince === null ? 0 : performance.now() - this.#waitingSince);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    /** Of each reader, the beginning of a row whose end has not come. */
+    /** The partial row of each reader. */
     const begun = new Map<Reader, Buffer>();
-    /** Part of its row has been given, so the rest comes next. */
+    /** The reader whose row has been yielded in part, so that the rest has to follow. */
     let within: Reader | null = null;
     while (this.#open > 0) {
       const { from, result } = await this.#next(within);
@@ -37,11 +37,11 @@ export class Interleaved implements AsyncIterable<Buffer> {
         this.#open -= 1;
         continue;
       }
-      this.#ask(from);
+      this.#request(from);
       const { bytes, rows_end } = result.value;
       const start = begun.get(from);
       begun.delete(from);
-      // Alone there is nobody to make room for; a row as large as a piece is not kept until it is whole.
+      // The last reader need not wait for whole rows. A row larger than a piece is not buffered.
       const end: number = this.#open === 1 || rows_end === 0 ? bytes.length : rows_end;
       within = end === rows_end ? null : from;
       if (end < bytes.length) begun.set(from, bytes.subarray(end));
@@ -50,8 +50,8 @@ export class Interleaved implements AsyncIterable<Buffer> {
     }
   }
 
-  /** Not Promise.race over all of them: it would pile up reactions on a slow reader. */
-  #ask(from: Reader): void {
+  /** Not Promise.race over all readers, which would pile up reactions on a slow one. */
+  #request(from: Reader): void {
     const arrive = (arrival: Arrival) => {
       this.#arrived.push(arrival);
       this.#wake();
@@ -62,7 +62,7 @@ export class Interleaved implements AsyncIterable<Buffer> {
     );
   }
 
-  /** What came first, of `only` that reader where there is one; an error of any of them at once. */
+  /** The first arrival, only from `only` if given. Throws the error of any reader at once. */
   async #next(only: Reader | null): Promise<{ from: Reader; result: IteratorResult<Piece> }> {
     for (;;) {
       const at = this.#arrived.findIndex((one) => 'error' in one || only === null || one.from === only);

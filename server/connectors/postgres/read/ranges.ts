@@ -3,23 +3,23 @@ import { conditions } from './select.ts';
 import type { PgSession } from '../connection/session.ts';
 import { relation } from '../connection/sql.ts';
 
-/** A connection more has to be worth its while. */
+/** Smallest share of a table that is worth another connection. */
 const BYTES_PER_READER = 16 * 1024 * 1024;
-/** The smallest range of a table is one of so many for each reader. */
-const FINEST = 16;
+/** Bounds the size of the smallest range. */
+const MAX_RANGES_PER_READER = 16;
 
 export interface Ranges {
-  /** Connections that are worth it, two at least. */
+  /** Useful number of connections, at least two. */
   readers: number;
-  /** Conditions, in SQL. Every row fulfils exactly one of them. */
+  /** Conditions in SQL. Every row matches exactly one. */
   conditions: string[];
 }
 
 /**
- * Cuts a table into ranges of its pages. Unlike ranges of a key they need no key, come evenly out of two numbers of the
- * catalog, and each is one sequential piece of the file (a TID range scan, from PostgreSQL 14 on). Of a partitioned
- * table every partition is cut at the same pages. Null: to be read as a whole, since it is small, no table of pages,
- * or filtered (each range would do the filter's index scan anew).
+ * Splits a table into ranges of pages. Unlike key ranges, they need no key, are even by two numbers of the catalog, and
+ * each is one sequential part of the file (a TID range scan, from PostgreSQL 14). All partitions of a partitioned table
+ * are split at the same pages. Null: read as a whole, because the table is small, has no pages, or is filtered (each
+ * range would repeat the filter's index scan).
  */
 export async function rangesOf(session: PgSession, request: ReadRequest, readers: number): Promise<Ranges | null> {
   const { namespace, name, dataset_sql } = request.stream;
@@ -32,12 +32,12 @@ export async function rangesOf(session: PgSession, request: ReadRequest, readers
 }
 
 /**
- * Large ranges first, ever smaller ones after them, each half of a reader's share of what is left: few statements, and
- * all readers end at about the same time though they begin at different ones and pages are filled unevenly. The last
- * range has no end: the table may have grown since its pages were counted.
+ * Starts with large ranges and halves a reader's share of the rest each time. This takes few statements, and all readers
+ * finish at about the same time although they start at different times and pages are filled unevenly. The last range has
+ * no end, because the table may have grown since its pages were counted.
  */
 export function pageRanges(pages: number, readers: number): string[] {
-  const smallest = Math.max(1, Math.ceil(pages / (readers * FINEST)));
+  const smallest = Math.max(1, Math.ceil(pages / (readers * MAX_RANGES_PER_READER)));
   const starts = [0];
   for (let start = 0, left = pages; left > smallest; starts.push(start)) {
     const size = Math.max(smallest, Math.ceil(left / (2 * readers)));

@@ -8,16 +8,16 @@ type Context = ConnectorContext<PostgresSourceConfig>;
 
 const lock = ({ stream }: ReadRequest) => `lock table ${relation(stream.namespace!, stream.name)} in access share mode`;
 
-/** Until the end of the transaction nobody can truncate, rewrite or drop the table. */
+/** Prevents TRUNCATE, rewrites and DROP of the table until the end of the transaction. */
 export const holdTable = (session: PgSession, request: ReadRequest) => session.query(lock(request));
 
 /**
- * What a transaction sees, for more connections to see the same. It lasts until that transaction ends. Who has joined
- * keeps it. Each holds the table itself before it reads: one that waited behind an ALTER TABLE until the others are
- * through would find a table without the rows of its snapshot.
+ * The snapshot of a transaction, shared with more connections. Connections can join until that transaction ends, and
+ * then keep the snapshot. Each locks the table before it reads: a connection that waited behind an ALTER TABLE until the
+ * others finish would find a table without the rows of its snapshot.
  */
 export class Snapshot {
-  /** Connections that read, or are about to. */
+  /** Connections that read or are joining. */
   readers = 1;
   readonly #helpers = new Set<PgSession>();
   #joining = false;
@@ -29,15 +29,15 @@ export class Snapshot {
     private readonly id: string,
   ) {}
 
-  /** `session` is in its transaction, of isolation level repeatable read. */
+  /** `session` must be in a transaction of isolation level repeatable read. */
   static async of(ctx: Context, session: PgSession, request: ReadRequest): Promise<Snapshot> {
     const { rows } = await session.query('select pg_export_snapshot()');
     return new Snapshot(ctx, request, rows[0]?.[0] ?? '');
   }
 
   /**
-   * Opens one more connection, one at a time, and hands it over. If that fails (none to be had, another server behind a
-   * balancer, an ALTER TABLE that waits) the read goes on without, and none is asked for again.
+   * Opens one more connection, one at a time, and hands it over. If that fails (connection limit, another server behind
+   * a load balancer, a waiting ALTER TABLE), the read continues without it and opens no further ones.
    */
   join(use: (session: PgSession) => void): void {
     if (this.#joining) return;
@@ -47,14 +47,14 @@ export class Snapshot {
       (session) => this.#handOver(session, use),
       (error: unknown) => {
         if (!this.#closed && !this.ctx.signal.aborted)
-          this.ctx.log.warn('a table is read by fewer connections', { reason: String(error) });
+          this.ctx.log.warn('reading the table with fewer connections', { reason: String(error) });
       },
     );
   }
 
   async #handOver(session: PgSession, use: (session: PgSession) => void): Promise<void> {
     this.#joining = false;
-    // The read ended in the meantime.
+    // The read has ended in the meantime.
     if (this.#closed) return session.close();
     this.#helpers.add(session);
     use(session);

@@ -26,7 +26,7 @@ await sql`create table other.orders (number int)`;
 afterAll(() => sql.end());
 const destination = await make.destination();
 
-/** A PostgreSQL source whose catalog is there. */
+/** A PostgreSQL source with a discovered catalog. */
 async function shop() {
   const source = await make.connector('source', 'postgres', postgresParameters(database.url));
   await make.connection({
@@ -40,14 +40,14 @@ const source = await shop();
 const update = (items: object[], mode?: string, id = source.id) =>
   call('POST', `/account_connectors/${id}/catalog`, { items, ...(mode && { mode }) });
 const users = (...field_overrides: object[]) => ({ name: 'users', field_overrides });
-// oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+// oxlint-disable-next-line typescript/no-explicit-any -- tests read responses of any shape
 const overrideOf = (catalog: any[], name: string, field: string) =>
   catalog
     .find((one) => one.name === name && one.namespace === 'public')
     .fields.find((one: { name: string }) => one.name === field).override;
 
 describe('POST /account_connectors/{account_connector_id}/catalog', () => {
-  test('200: the whole catalog in a stable order, what was discovered beside what users say', async () => {
+  test('200: lists the whole catalog in a stable order, discovered values beside overrides', async () => {
     const { status, body } = await update([users({ path: ['email'], masking: 'redact', destination_name: 'mail' })]);
     expect(status).toBe(200);
     expect(body.map((one: { namespace: string; name: string }) => `${one.namespace}.${one.name}`)).toEqual([
@@ -86,7 +86,7 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
     expect(stream.fields[0].override).toBeNull();
   });
 
-  test('200: merge adds to what was said, null takes a key back, clear forgets the field', async () => {
+  test('200: merge adds to the overrides, null removes a key, clear removes those of the field', async () => {
     await update([users({ path: ['email'], clear: true }, { path: ['created'], excluded: true })]);
     const added = await update([
       users({ path: ['email'], masking: 'redact' }, { path: ['email'], description: 'who' }),
@@ -101,7 +101,7 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
     expect(overrideOf(renewed.body, 'users', 'created')).toMatchObject({ excluded: null, nullable: false });
   });
 
-  test('200: replace leaves nothing but what it names', async () => {
+  test('200: replace keeps only the overrides in the request', async () => {
     await update([
       users({ path: ['email'], masking: 'redact' }),
       { name: 'orders', namespace: 'public', field_overrides: [{ path: ['note'], excluded: true }] },
@@ -112,7 +112,7 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
     expect(overrideOf(body, 'users', 'active')).toMatchObject({ destination_name: 'is_active' });
   });
 
-  test('200: a stream by its id; what changes nothing leaves no event', async () => {
+  test('200: selects a stream by its id; a request that changes nothing emits no event', async () => {
     const fresh = await shop();
     const { body } = await update([{ name: 'users', field_overrides: [] }], 'merge', fresh.id);
     const { stream_id } = body.find((one: { name: string }) => one.name === 'users');
@@ -124,7 +124,7 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
     expect(changes.map((one) => one.payload)).toMatchObject([{ changed_fields: ['catalog'] }]);
   });
 
-  test('200: overrides outlive a new discovery', async () => {
+  test('200: overrides survive a new discovery', async () => {
     await update([users({ path: ['email'], description: 'kept' })]);
     const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, source.id));
     await refreshCatalog(deps, row!);
@@ -132,7 +132,7 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
     expect(overrideOf(body, 'users', 'email')).toMatchObject({ description: 'kept' });
   });
 
-  test('200: new connections begin with the key and cursor that users say', async () => {
+  test('200: new connections start with the overridden key and cursor', async () => {
     const fresh = await shop();
     const said = [{ path: ['number'], is_primary_key: true, is_cursor: true }];
     await update([{ name: 'orders', namespace: 'other', field_overrides: said }], 'merge', fresh.id);
@@ -180,7 +180,7 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
     expect(body).toMatchObject({ code: 'field_in_use', connection_ids: [id] });
   });
 
-  test('400: source_defined_cursor where the source decides', async () => {
+  test('400: source_defined_cursor where the source defines the cursor', async () => {
     const demo = await make.source();
     await make.connection({ source_id: demo.id });
     const item = { name: 'stream_1', field_overrides: [{ path: ['id'], is_cursor: true }] };
@@ -200,7 +200,7 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
 
   test('403: without the permission for its kind', async () => {
     const body = { items: [{ name: 'x', field_overrides: [] }] };
-    const { status } = await sourcesOnly('POST', `/account_connectors/${destination.id}/catalog`, body);
+    const { status } = await sourcesOnly('403: without the permission for the connector type', `/account_connectors/${destination.id}/catalog`, body);
     expect(status).toBe(403);
   });
 

@@ -47,9 +47,9 @@ await call('POST', `/account_connectors/${source.id}/catalog`, {
 const order = (id: string, body?: unknown, caller = call) =>
   caller('POST', `/account_connectors/${id}/source_tasks/export_metadata`, body);
 
-/** The event that an export ends with, as the interface lists it. */
+/** The event that ends an export, as the API lists it. */
 async function ending(task_id: string) {
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read responses of any shape
   let found: any;
   await until(async () => {
     const [row] = await deps.db
@@ -67,7 +67,7 @@ async function ending(task_id: string) {
   return found;
 }
 
-/** Orders an export and fetches its file as anybody with the link can. */
+/** Requests an export and downloads its file, as any holder of the link can. */
 async function fetched(body?: unknown, id = source.id) {
   const { status, body: task_id } = await order(id, body);
   expect(status).toBe(200);
@@ -106,7 +106,7 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
     },
   );
 
-  test('200: the chosen streams, as CSV and for OpenLineage', async () => {
+  test('200: exports only the selected streams, as CSV and as OpenLineage', async () => {
     const csv = await fetched({ format: 'csv', stream_names: ['public.users'] });
     expect(csv.file.headers.get('content-type')).toStartWith('text/csv');
     expect(csv.text.split('\r\n').map((line) => line.split(',')[4])).toEqual([
@@ -126,14 +126,14 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
     expect(JSON.parse((await fetched({ include_fields: false })).text).streams[1]).not.toHaveProperty('fields');
   });
 
-  test('200: samples are masked and left out as users say', async () => {
+  test('200: samples follow the masks and exclusions of the catalog overrides', async () => {
     const { text } = await fetched({ include_samples: true });
     const users = JSON.parse(text).streams[1];
     expect(users.fields.map((one: { samples?: string[] }) => one.samples)).toEqual([['1', '2'], ['***'], undefined]);
     expect(text).not.toContain('a@b.c');
   });
 
-  test('200: usage counts what connections loaded', async () => {
+  test('200: usage counts the rows that connections loaded', async () => {
     const shop = await make.connector('source', 'demo', { rows: 20 });
     const { id } = await make.connection({ source_id: shop.id, run_immediately: true });
     await until(async () => (await call('GET', `/connections/${id}`)).body.active_run_id === null);
@@ -142,7 +142,7 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
     expect(found.usage).toEqual({ connections: 1, rows_loaded: 20, last_succeeded_at: expect.any(String) });
   });
 
-  test('200: a table of a destination, replaced by the next export', async () => {
+  test('200: writes a destination table, which the next export replaces', async () => {
     const { event } = await fetched({ destination_id: destination.id });
     const [schema, table] = event.payload.table.split('.');
     expect(schema).toBe('_metadata');
@@ -159,7 +159,7 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
     expect(Array.from(await rows(), (row) => row.field)).toEqual(['number']);
   });
 
-  test('a failed export ends with an event that says why', async () => {
+  test('a failed export ends with an event that carries the reason', async () => {
     const gone = await make.source({ check: 'passes' });
     await until(
       async () => (await call('GET', `/account_connectors/source/${gone.id}`)).body.catalog_status === 'ready',
@@ -190,14 +190,14 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
     expect((await order(destination.id)).body.code).toBe('not_a_source');
   });
 
-  test('400: export_not_supported by a connector that is no more', async () => {
+  test('400: export_not_supported for a connector that no longer exists', async () => {
     const { id } = await make.source();
     await deps.db.update(accountConnectors).set({ connector_name: 'gone' }).where(eq(accountConnectors.id, id));
     const { status, body } = await order(id);
     expect([status, body.code]).toEqual([400, 'export_not_supported']);
   });
 
-  test('400: account_connector_not_ready, the source or the destination', async () => {
+  test('400: account_connector_not_ready for the source or the destination', async () => {
     const [broken, target] = [await make.source(), await make.destination()];
     await deps.db
       .update(accountConnectors)
@@ -262,7 +262,7 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
 });
 
 describe('GET /exports/{task_id}', () => {
-  test('needs no key but the whole link, unchanged', async () => {
+  test('needs no key, but the complete and unmodified link', async () => {
     const { path, task_id } = await fetched();
     const get = (url: string) => anonymous('GET', url);
     expect((await get(path)).status).toBe(200);
@@ -286,7 +286,7 @@ describe('GET /exports/{task_id}', () => {
     }
   });
 
-  test('ends when the link says, and the file goes too', async () => {
+  test('expires at the time in the link, and the file is deleted too', async () => {
     const { path, task_id, event } = await fetched();
     const clock = deps.now;
     try {

@@ -28,7 +28,7 @@ const source = await make.connector('source', 'postgres', settings);
 const destination = await make.connector('destination', 'postgres', settings);
 const connection = await make.connection({ source_id: source.id, destination_id: destination.id });
 
-/** A PostgreSQL source with other settings, as if it had been changed behind the interface. */
+/** A PostgreSQL source with other settings, changed directly in the database. */
 async function changed(parameters: Record<string, unknown>, password = settings.password) {
   const { body } = await call('POST', '/account_connectors', {
     name: uniqueName('postgres'),
@@ -43,7 +43,7 @@ async function changed(parameters: Record<string, unknown>, password = settings.
   return body.id as string;
 }
 
-/** A server that takes connections and says nothing, until `stop`. */
+/** A server that accepts connections and never responds, until `stop`. */
 function silentServer() {
   const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {}, open() {} } });
   return { port: server.port, stop: () => server.stop(true) };
@@ -53,7 +53,7 @@ describe('GET /account_connectors/{account_connector_id}/dynamic_possible_values
   const values = (id: string, parameter: string, query = '') =>
     call('GET', `/account_connectors/${id}/dynamic_possible_values/${parameter}${query}`);
 
-  test('200: live values, text to text, alphabetic by label', async () => {
+  test('200: live values as text, ordered by label', async () => {
     const { status, body } = await values(source.id, 'schemas');
     expect(status).toBe(200);
     expect(body).toEqual({ Apple: 'Apple', public: 'public', zebra: 'zebra' });
@@ -62,13 +62,13 @@ describe('GET /account_connectors/{account_connector_id}/dynamic_possible_values
     expect((await values(source.id, 'database')).body).toHaveProperty(String(settings.database));
   });
 
-  test('200: with a connection and a stream of it', async () => {
+  test('200: accepts a connection and one of its streams', async () => {
     const query = `?connection_id=${connection.id}&stream_id=${connection.streams[0].id}`;
     expect((await values(source.id, 'schemas', query)).status).toBe(200);
     expect((await values(source.id, 'schemas', `?stream_id=${connection.streams[0].id}`)).status).toBe(200);
   });
 
-  test('200: kept for a minute, unless the settings change', async () => {
+  test('200: cached for a minute, unless the settings change', async () => {
     const { id } = await make.connector('source', 'postgres', settings);
     const before = (await values(id, 'schemas')).body;
     await sql`create schema fresh`;
@@ -83,21 +83,21 @@ describe('GET /account_connectors/{account_connector_id}/dynamic_possible_values
     expect([status, body.code]).toEqual([400, 'parameter_not_dynamic']);
   });
 
-  test('400: missing_dependency names what is to be filled in first', async () => {
+  test('400: missing_dependency names the parameter to fill in first', async () => {
     const id = await changed({ host: null });
     const { status, body } = await values(id, 'schemas');
     expect(status).toBe(400);
     expect(body).toMatchObject({ code: 'missing_dependency', missing_parameters: ['host'] });
   });
 
-  test('400: upstream_auth_failed for rejected credentials, which are not shown', async () => {
+  test('400: upstream_auth_failed for rejected credentials, without showing them', async () => {
     const id = await changed({}, 'a-wrong-password');
     const { status, body } = await values(id, 'schemas');
     expect([status, body.code]).toEqual([400, 'upstream_auth_failed']);
     expect(JSON.stringify(body)).not.toContain('a-wrong-password');
   });
 
-  test('400: upstream_error when nobody is there, and it is asked anew the next time', async () => {
+  test('400: upstream_error when no server listens; the next request tries again', async () => {
     const { port, stop } = silentServer();
     stop();
     const id = await changed({ port });
@@ -109,7 +109,7 @@ describe('GET /account_connectors/{account_connector_id}/dynamic_possible_values
     expect((await values(id, 'schemas')).status).toBe(200);
   });
 
-  test('400: upstream_timeout when nobody answers', async () => {
+  test('400: upstream_timeout when the server does not respond', async () => {
     const { port, stop } = silentServer();
     const id = await changed({ port, connect_timeout_seconds: 1 });
     const { status, body } = await values(id, 'schemas');
@@ -133,7 +133,7 @@ describe('GET /account_connectors/{account_connector_id}/dynamic_possible_values
     expect(await detail('schemas', `?stream_id=${elsewhere.streams[0].id}`)).toBe('Stream not found');
   });
 
-  test('422: a stream_id that is no uuid', async () => {
+  test('422: a stream_id that is not a UUID', async () => {
     const { status, body } = await values(source.id, 'schemas', '?stream_id=banana');
     expect(status).toBe(422);
     expect(body.detail).toMatchObject([{ loc: ['query', 'stream_id'], type: 'uuid_parsing' }]);
@@ -148,7 +148,7 @@ describe('POST /account_connectors/{account_connector_id}/validate_parameter', (
     return body;
   };
 
-  test('200: the other side is asked with the value in place', async () => {
+  test('200: tests the value against the external system', async () => {
     expect(await ask('database', settings.database)).toMatchObject({
       is_valid: true,
       parameter_name: 'database',
@@ -166,7 +166,7 @@ describe('POST /account_connectors/{account_connector_id}/validate_parameter', (
     expect((await ask('password', 'a-wrong-password')).is_valid).toBeFalse();
   });
 
-  test('200: a value against the rules is invalid without asking anybody', async () => {
+  test('200: a value that breaks the rules is invalid without a connection', async () => {
     for (const [name, value] of [
       ['port', 'many'],
       ['port', 70_000],
@@ -180,7 +180,7 @@ describe('POST /account_connectors/{account_connector_id}/validate_parameter', (
     expect((await ask('host', null)).errors).toMatchObject([{ code: 'missing_parameter' }]);
   });
 
-  test('200: how a connector goes about it needs no question; null is the default', async () => {
+  test('200: settings of the connector itself need no connection; null means the default', async () => {
     expect(await ask('connect_timeout_seconds', 5)).toMatchObject({
       is_valid: true,
       checked_remotely: false,
@@ -189,7 +189,7 @@ describe('POST /account_connectors/{account_connector_id}/validate_parameter', (
     expect(await ask('connect_timeout_seconds', null)).toMatchObject({ is_valid: true, normalized_value: 10 });
   });
 
-  test('200: the mask stands for the stored secret, and no secret comes back', async () => {
+  test('200: the mask stands for the stored secret, and no secret is returned', async () => {
     expect(await ask('password', '**********')).toMatchObject({
       is_valid: true,
       checked_remotely: true,
@@ -200,7 +200,7 @@ describe('POST /account_connectors/{account_connector_id}/validate_parameter', (
     expect(JSON.stringify(await ask('password', 'a-wrong-password'))).not.toContain('a-wrong-password');
   });
 
-  test('200: with the other fields of the form, whose own troubles are warnings', async () => {
+  test('200: takes the other form fields into account; their problems are warnings', async () => {
     expect((await ask('schemas', ['zebra'], { parameters: { database: 'no_such_database' } })).is_valid).toBeFalse();
     const answer = await ask('port', 5432, { parameters: { host: null } });
     expect(answer).toMatchObject({
@@ -210,7 +210,7 @@ describe('POST /account_connectors/{account_connector_id}/validate_parameter', (
     });
   });
 
-  test('200: nothing is stored', async () => {
+  test('200: stores nothing', async () => {
     const read = async () =>
       (await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, source.id)))[0]!;
     const before = await read();
@@ -220,7 +220,7 @@ describe('POST /account_connectors/{account_connector_id}/validate_parameter', (
     expect(openParameters(deps, before).password).toBe(settings.password);
   });
 
-  test('200: files and made-up data are asked too', async () => {
+  test('200: tests file and sample connectors too', async () => {
     const files = await make.connector('destination', 'file', { path: 'out' });
     expect(await ask('path', 'elsewhere', {}, files.id)).toMatchObject({ is_valid: true, checked_remotely: true });
     expect((await ask('path', '../outside', {}, files.id)).is_valid).toBeFalse();
@@ -229,7 +229,7 @@ describe('POST /account_connectors/{account_connector_id}/validate_parameter', (
     expect((await ask('end_date', '2020-01-01', {}, demo.id)).errors).toMatchObject([{ code: 'invalid_parameter' }]);
   });
 
-  test('400: unknown_parameter, also among the other fields', async () => {
+  test('400: unknown_parameter, also in the other fields', async () => {
     const one = await validate(source.id, { parameter_name: 'nothing', value: 1 });
     expect([one.status, one.body.code, one.body.field]).toEqual([400, 'unknown_parameter', 'parameter_name']);
     const two = await validate(source.id, { parameter_name: 'port', value: 1, parameters: { nothing: 1 } });
@@ -252,7 +252,7 @@ describe('POST /account_connectors/{account_connector_id}/validate_parameter', (
     expect((await anonymous('POST', `/account_connectors/${UNKNOWN}/validate_parameter`, {})).status).toBe(401);
   });
 
-  test('403: without the permission for its kind', async () => {
+  test('403: without the permission for the connector type', async () => {
     const question = [
       'POST',
       `/account_connectors/${destination.id}/validate_parameter`,

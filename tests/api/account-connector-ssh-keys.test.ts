@@ -35,7 +35,7 @@ async function onPlan(plan_id: string, work: () => Promise<void>) {
 }
 
 describe('POST /account_connectors/generate_ssh_key', () => {
-  test('200: an ed25519 pair whose private half is in the sealed blob alone', async () => {
+  test('200: an ed25519 key pair whose private half exists only in the sealed blob', async () => {
     const { status, body } = await call('POST', GENERATE);
     expect(status).toBe(200);
     expect(Object.keys(body).toSorted()).toEqual([
@@ -56,7 +56,7 @@ describe('POST /account_connectors/generate_ssh_key', () => {
     expect(told.verify('words', own.sign('words'))).toBeTrue();
   });
 
-  test('200: each time another one', async () => {
+  test('200: each request generates a different pair', async () => {
     const [one, two] = [await call('POST', GENERATE), await call('POST', GENERATE)];
     expect(one.body.public_key).not.toBe(two.body.public_key);
   });
@@ -84,13 +84,13 @@ describe('POST /account_connectors/generate_ssh_key', () => {
     });
   });
 
-  test('403: without any of them', async () => {
+  test('403: without any of the four permissions', async () => {
     const { status, body } = await api.as(await api.keyWith(['sources.delete']))('POST', GENERATE);
     expect(status).toBe(403);
     expect(body.required_permission).toHaveLength(4);
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     expect((await call('POST', `${GENERATE}?type=rsa`)).status).toBe(422);
   });
 });
@@ -106,7 +106,7 @@ describe('ssh_tunnel of a source or destination', () => {
       test_connection,
     });
 
-  test('400: invalid_ssh_key for a blob that was changed, made up, or made for another account', async () => {
+  test('400: invalid_ssh_key for a blob that is modified, forged, or sealed for another account', async () => {
     const mine = (await call('POST', GENERATE)).body.encrypted_private_key;
     const theirs = (await other.call('POST', GENERATE)).body.encrypted_private_key;
     const changed = `${mine.slice(0, -5)}${mine.at(-5) === 'A' ? 'B' : 'A'}${mine.slice(-4)}`;
@@ -118,7 +118,7 @@ describe('ssh_tunnel of a source or destination', () => {
     }
   });
 
-  test('400: invalid_parameter where the connector has no tunnel, in a create and in an update', async () => {
+  test('400: invalid_parameter on create and update where the connector has no tunnel', async () => {
     const key = (await call('POST', GENERATE)).body.encrypted_private_key;
     const made = await call('POST', '/account_connectors', {
       name: uniqueName('sample'),
@@ -132,7 +132,7 @@ describe('ssh_tunnel of a source or destination', () => {
     expect([status, body.code, body.field]).toEqual([400, 'invalid_parameter', 'ssh_tunnel']);
   });
 
-  test("takes a key of the user's own, and shows nothing of it", async () => {
+  test('takes a private key that the user provides, and never shows it', async () => {
     const { private_key, public_key, fingerprint } = generateSshKey('own');
     const own = { host: 'jump.example.test', username: 'tunnel', private_key };
     const { status, body } = await create(own, false);
@@ -146,7 +146,7 @@ describe('ssh_tunnel of a source or destination', () => {
     );
   });
 
-  test('400: invalid_ssh_key for a private key that cannot be read, or two keys; 402 on a plan without tunnels', async () => {
+  test('400: invalid_ssh_key for an unreadable private key or two keys; 402 on a plan without tunnels', async () => {
     const { private_key } = generateSshKey('own');
     const { encrypted_private_key } = (await call('POST', GENERATE)).body;
     const locked = utils.generateKeyPairSync('ed25519', { passphrase: 'p', cipher: 'aes256-ctr', rounds: 1 }).private;
@@ -160,14 +160,14 @@ describe('ssh_tunnel of a source or destination', () => {
     });
   });
 
-  test('422: a host with a path, a fingerprint that is none', async () => {
+  test('422: a host with a path, a malformed fingerprint', async () => {
     const { encrypted_private_key } = (await call('POST', GENERATE)).body;
     expect((await create({ ...tunnel(encrypted_private_key), host: '/tmp/socket' }, false)).status).toBe(422);
     const pinned = { ...tunnel(encrypted_private_key), host_key_fingerprint: 'MD5:00' };
     expect((await create(pinned, false)).status).toBe(422);
   });
 
-  test('the key of its server is forgotten with the server, or when told so', async () => {
+  test('forgets the host key when the server changes or on request', async () => {
     const { encrypted_private_key } = (await call('POST', GENERATE)).body;
     const host_key_fingerprint = `SHA256:${'A'.repeat(43)}`;
     const known = tunnelAfter(ofAccount, { ...tunnel(encrypted_private_key), host_key_fingerprint }, null)!;
@@ -181,7 +181,7 @@ describe('ssh_tunnel of a source or destination', () => {
     expect(after({ port: 2222, host_key_fingerprint: replaced })).toBe(replaced);
   });
 
-  test('is stored with what is shown of it, and silence or the mask keeps its key', async () => {
+  test('is stored with its visible settings; omitting the key or sending the mask keeps it', async () => {
     const { encrypted_private_key, public_key, fingerprint } = (await call('POST', GENERATE)).body;
     const stored = tunnelAfter(ofAccount, tunnel(encrypted_private_key), null)!;
     expect(stored).toEqual({

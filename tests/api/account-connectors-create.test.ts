@@ -22,7 +22,7 @@ const TOKEN = 'a-very-secret-token';
 const { create, rowOf, eventsOf } = accountConnectorsOf(service, call);
 
 describe('POST /account_connectors', () => {
-  test('201: a source that passes its test is active, and its discovery is ordered', async () => {
+  test('201: a source that passes its test is active, and its discovery is queued', async () => {
     const { status, body } = await create({ parameters: { rows: 7 } });
     expect(status).toBe(201);
     expect(body).toMatchObject({ status: 'active', catalog_status: 'pending', revision: 1, connections_count: 0 });
@@ -33,13 +33,13 @@ describe('POST /account_connectors', () => {
     expect(await eventsOf(body.id)).toEqual(['account_connector_created']);
   });
 
-  test('201: a real database is reached with the given credentials', async () => {
+  test('201: connects to a real database with the given credentials', async () => {
     const body = await make.connector('destination', 'postgres', postgresParameters(warehouse.url));
     expect(body).toMatchObject({ status: 'active', last_test: { status: 'passed' } });
     expect(body.parameters.password).toBe('**********');
   });
 
-  test('201: one that fails its test is made too, as broken, with what is wrong', async () => {
+  test('201: a connector that fails its test is created as broken, with the reason', async () => {
     const parameters = { ...postgresParameters(warehouse.url), database: 'not_there' };
     const body = await make.connector('destination', 'postgres', parameters);
     expect(body).toMatchObject({ status: 'broken', last_test: { status: 'failed' } });
@@ -47,7 +47,7 @@ describe('POST /account_connectors', () => {
     expect(await eventsOf(body.id)).toEqual(['account_connector_created', 'account_connector_broken']);
   });
 
-  test('201: test_connection=false leaves the test for later', async () => {
+  test('201: test_connection=false skips the test', async () => {
     const { status, body } = await create({ test_connection: false, parameters: { check: 'fails' } });
     expect(status).toBe(201);
     expect(body).toMatchObject({ status: 'pending_test', last_test: { status: 'skipped' }, catalog_status: 'never' });
@@ -91,7 +91,7 @@ describe('POST /account_connectors', () => {
     ['missing_dates', '?date_range=custom&start_date=2026-01-01'],
     ['inverted_range', '?date_range=custom&start_date=2026-01-02&end_date=2026-01-01'],
     ['range_too_long', '?date_range=custom&start_date=2024-01-01&end_date=2026-01-01'],
-  ])('400: %s for a usage window that makes no sense', async (code, query) => {
+  ])('400: %s for an invalid usage window', async (code, query) => {
     const answer = await create({}, query);
     expect(answer.status).toBe(400);
     expect(answer.body.code).toBe(code);
@@ -101,7 +101,7 @@ describe('POST /account_connectors', () => {
     expect((await anonymous('POST', '/account_connectors', {})).status).toBe(401);
   });
 
-  test('403: without the permission for its kind', async () => {
+  test('403: without the permission for the connector type', async () => {
     const body = { name: uniqueName('x'), connector_type: 'destination', connector_name: 'sample' };
     const answer = await sourcesOnly('POST', '/account_connectors', body);
     expect(answer.status).toBe(403);
@@ -111,7 +111,7 @@ describe('POST /account_connectors', () => {
     expect((await viewer('POST', '/account_connectors', source)).status).toBe(403);
   });
 
-  test('422: a name is needed, other keys are refused, dates are dates', async () => {
+  test('422: requires a name, refuses unknown keys, validates dates', async () => {
     const { status, body } = await call('POST', '/account_connectors?end_date=tomorrow', {
       connector_type: 'source',
       connector_name: 'sample',

@@ -25,7 +25,7 @@ const { create, rowOf, eventsOf } = accountConnectorsOf(service, call);
 describe('POST /account_connectors/{account_connector_id}', () => {
   const update = (id: string, body: object) => call('POST', `/account_connectors/${id}`, body);
 
-  test('200: a new name alone brings no new test', async () => {
+  test('200: a new name alone does not trigger a new test', async () => {
     const { id, last_tested_at } = await make.source();
     const name = uniqueName('renamed');
     const { status, body } = await update(id, { name });
@@ -41,7 +41,7 @@ describe('POST /account_connectors/{account_connector_id}', () => {
     });
   });
 
-  test('200: what changes nothing leaves revision and events alone', async () => {
+  test('200: an update that changes nothing leaves the revision and emits no event', async () => {
     const before = await make.source({ token: TOKEN });
     const { status, body } = await update(before.id, { name: before.name, parameters: before.parameters });
     expect(status).toBe(200);
@@ -49,7 +49,7 @@ describe('POST /account_connectors/{account_connector_id}', () => {
     expect(await eventsOf(before.id)).toEqual(['account_connector_created']);
   });
 
-  test('200: the mask and silence both keep a secret, a new value replaces it', async () => {
+  test('200: omitting a secret or sending its mask keeps it, a new value replaces it', async () => {
     const { id } = await make.source({ token: TOKEN });
     await update(id, { parameters: { token: '**********', rows: 5 } });
     expect(openParameters(deps, await rowOf(id))).toMatchObject({ token: TOKEN, rows: 5 });
@@ -61,7 +61,7 @@ describe('POST /account_connectors/{account_connector_id}', () => {
     expect(openParameters(deps, await rowOf(id)).token).toBeUndefined();
   });
 
-  test('200: other credentials are tested at once, or marked as untested', async () => {
+  test('200: new credentials are tested at once, or marked as untested', async () => {
     const { id } = await make.connector('destination', 'postgres', postgresParameters(warehouse.url));
     const untested = await update(id, { parameters: { password: 'wrong' }, test_connection: false });
     expect(untested.body).toMatchObject({ status: 'pending_test' });
@@ -83,7 +83,7 @@ describe('POST /account_connectors/{account_connector_id}', () => {
     expect(answer.body).toMatchObject({ code, field });
   });
 
-  test('400: stale_revision tells the revision there is', async () => {
+  test('400: stale_revision returns the current revision', async () => {
     const { id } = await make.source();
     const { status, body } = await update(id, { name: uniqueName('x'), revision: 7 });
     expect(status).toBe(400);
@@ -97,7 +97,7 @@ describe('POST /account_connectors/{account_connector_id}', () => {
     expect(body.code).toBe('duplicate_name');
   });
 
-  test('400: run_active while a run uses the old settings', async () => {
+  test('400: run_active while a run uses the current settings', async () => {
     const { id, source_id } = await make.connection();
     const run = await call('POST', `/connections/${id}/run`);
     const { status, body } = await update(source_id, { parameters: { rows: 5 } });
@@ -109,7 +109,7 @@ describe('POST /account_connectors/{account_connector_id}', () => {
     expect((await anonymous('POST', `/account_connectors/${UNKNOWN}`, {})).status).toBe(401);
   });
 
-  test('403: without the permission for its kind', async () => {
+  test('403: without the permission for the connector type', async () => {
     const { id } = await make.destination();
     const { status, body } = await sourcesOnly('POST', `/account_connectors/${id}`, { name: 'x' });
     expect(status).toBe(403);
@@ -120,7 +120,7 @@ describe('POST /account_connectors/{account_connector_id}', () => {
     for (const id of [UNKNOWN, 'nonsense', foreign.id]) expect((await update(id, { name: 'x' })).status).toBe(404);
   });
 
-  test('422: a change needs at least one field', async () => {
+  test('422: an update needs at least one field', async () => {
     const { status, body } = await update(UNKNOWN, {});
     expect(status).toBe(422);
     expect(body.detail).toMatchObject([{ loc: ['body'], type: 'value_error' }]);
@@ -130,7 +130,7 @@ describe('POST /account_connectors/{account_connector_id}', () => {
 describe('POST /account_connectors/{account_connector_id}/login', () => {
   const login = (id: string) => call('POST', `/account_connectors/${id}/login`);
 
-  test('200: the real check passes, and the connector is active from then on', async () => {
+  test('200: a passed test activates the connector', async () => {
     const { body } = await create({ test_connection: false });
     expect(await login(body.id)).toMatchObject({ status: 200, body: 'active' });
     const row = await rowOf(body.id);
@@ -138,7 +138,7 @@ describe('POST /account_connectors/{account_connector_id}/login', () => {
     expect(await eventsOf(body.id)).toContain('account_connector_authenticated');
   });
 
-  test('400: upstream_error with what the other side said; the state remembers it', async () => {
+  test('400: upstream_error with the message of the external system, which the state keeps', async () => {
     const parameters = { ...postgresParameters(warehouse.url), password: 'wrong' };
     const { body } = await create({ connector_name: 'postgres', parameters, test_connection: false });
     const answer = await login(body.id);
@@ -148,7 +148,7 @@ describe('POST /account_connectors/{account_connector_id}/login', () => {
     expect(await rowOf(body.id)).toMatchObject({ status: 'broken', last_test: { status: 'failed' } });
   });
 
-  test('400: upstream_error does not break a working connector at the first failure', async () => {
+  test('400: the first upstream_error does not mark a working connector as broken', async () => {
     const { id } = await make.source();
     await deps.db
       .update(accountConnectors)
@@ -159,7 +159,7 @@ describe('POST /account_connectors/{account_connector_id}/login', () => {
     expect(states).toEqual(['active', 'active', 'broken']);
   });
 
-  test('400: login_not_supported by a connector that is no more', async () => {
+  test('400: login_not_supported for a connector that no longer exists', async () => {
     const { id } = await make.source();
     await deps.db.update(accountConnectors).set({ connector_name: 'gone' }).where(eq(accountConnectors.id, id));
     const { status, body } = await login(id);
@@ -171,7 +171,7 @@ describe('POST /account_connectors/{account_connector_id}/login', () => {
     expect((await anonymous('POST', `/account_connectors/${UNKNOWN}/login`)).status).toBe(401);
   });
 
-  test('403: without the permission for its kind', async () => {
+  test('403: without the permission for the connector type', async () => {
     const { id } = await make.destination();
     expect((await sourcesOnly('POST', `/account_connectors/${id}/login`)).status).toBe(403);
   });
@@ -180,7 +180,7 @@ describe('POST /account_connectors/{account_connector_id}/login', () => {
     for (const id of [UNKNOWN, 'nonsense', foreign.id]) expect((await login(id)).status).toBe(404);
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     expect((await call('POST', `/account_connectors/${UNKNOWN}/login?x=1`)).status).toBe(422);
   });
 });

@@ -18,7 +18,7 @@ const TOKEN = 'a-very-secret-token';
 const { create, rowOf, eventsOf } = accountConnectorsOf(service, call);
 
 describe('GET /account_connectors', () => {
-  test('200: newest first, and only what the filters ask for', async () => {
+  test('200: newest first, with only what the filters match', async () => {
     const source = await make.source();
     const destination = await make.destination();
     const ids = async (query: string) =>
@@ -33,13 +33,13 @@ describe('GET /account_connectors', () => {
     expect((await anonymous('GET', '/account_connectors')).status).toBe(401);
   });
 
-  test('422: a connector_type that there is not', async () => {
+  test('422: an unknown connector_type', async () => {
     expect((await call('GET', '/account_connectors?connector_type=chat')).status).toBe(422);
   });
 });
 
 describe('GET /account_connectors/{connector_type}/{account_connector_id}', () => {
-  test('200: how many connections use it', async () => {
+  test('200: counts the connections that use it', async () => {
     const { source_id } = await make.connection();
     const { status, body } = await call('GET', `/account_connectors/source/${source_id}`);
     expect(status).toBe(200);
@@ -58,13 +58,13 @@ describe('GET /account_connectors/{connector_type}/{account_connector_id}', () =
     }
   });
 
-  test('422: a type that there is not', async () => {
+  test('422: an unknown type', async () => {
     expect((await call('GET', `/account_connectors/chat/${UNKNOWN}`)).status).toBe(422);
   });
 });
 
 describe('DELETE /account_connectors/{account_connector_id}', () => {
-  test('204: it is gone, its secrets are wiped, its name is free', async () => {
+  test('204: deletes it, wipes its secrets and frees its name', async () => {
     const { id, name } = await make.source({ token: TOKEN });
     expect(await call('DELETE', `/account_connectors/${id}`)).toMatchObject({ status: 204, body: null });
     expect((await call('GET', `/account_connectors/source/${id}`)).status).toBe(404);
@@ -86,7 +86,7 @@ describe('DELETE /account_connectors/{account_connector_id}', () => {
     expect((await anonymous('DELETE', `/account_connectors/${UNKNOWN}`)).status).toBe(401);
   });
 
-  test('403: without the permission for its kind', async () => {
+  test('403: without the permission for the connector type', async () => {
     const { id } = await make.destination();
     expect((await sourcesOnly('DELETE', `/account_connectors/${id}`)).status).toBe(403);
     expect((await viewer('DELETE', `/account_connectors/${id}`)).status).toBe(403);
@@ -99,7 +99,7 @@ describe('DELETE /account_connectors/{account_connector_id}', () => {
     expect((await other.call('GET', `/account_connectors/source/${foreign.id}`)).status).toBe(200);
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     expect((await call('DELETE', `/account_connectors/${UNKNOWN}?force=true`)).status).toBe(422);
   });
 });

@@ -32,7 +32,7 @@ const eventsAbout = async (id: string) =>
     .filter((kind) => kind.startsWith('case_'));
 
 describe('GET /automation/cases', () => {
-  test('200: newest first, by pages, with the whole number', async () => {
+  test('200: newest first, in pages, with the total count', async () => {
     const ids = [await open(), await open(), await open()];
     const all = await call('GET', PATH);
     expect(all.status).toBe(200);
@@ -49,7 +49,7 @@ describe('GET /automation/cases', () => {
     expect(page.headers.get('x-total-count')).toBe(String(all.body.length));
   });
 
-  test('200: all of them where no limit is given, however many', async () => {
+  test('200: all cases without a limit', async () => {
     const made = await trigger();
     for (let n = 0; n < 101; n += 1) await open(made);
     const all = await call('GET', `${PATH}?trigger_id=${made.id}`);
@@ -70,7 +70,7 @@ describe('GET /automation/cases', () => {
     expect(await idsOf('trigger_id=nonsense')).toEqual([]);
   });
 
-  test('200: nothing of another account', async () => {
+  test('200: never cases of another account', async () => {
     await open();
     expect(await other.call('GET', PATH)).toMatchObject({ status: 200, body: [] });
   });
@@ -79,7 +79,7 @@ describe('GET /automation/cases', () => {
     expect((await anonymous('GET', PATH)).status).toBe(401);
   });
 
-  test('422: a state, severity or limit that there is not', async () => {
+  test('422: an unknown state or severity, an invalid limit', async () => {
     for (const query of ['status=closed', 'severity=loud', 'limit=1001', 'limit=0', 'offset=-1', 'page=1']) {
       expect((await call('GET', `${PATH}?${query}`)).status).toBe(422);
     }
@@ -128,7 +128,7 @@ describe('GET /automation/cases/{case_id}', () => {
 });
 
 describe('POST /automation/cases/{case_id}', () => {
-  test('200: acknowledged, with who and when', async () => {
+  test('200: acknowledged, with the user and the time', async () => {
     const id = await open();
     const { status, body } = await move(id, 'acknowledged');
     expect(status).toBe(200);
@@ -137,7 +137,7 @@ describe('POST /automation/cases/{case_id}', () => {
     expect(body.timeline.at(-1)).toMatchObject({ type: 'acknowledged', actor: { type: 'user', id: service.user_id } });
   });
 
-  test('200: each way round that is allowed, each with its event', async () => {
+  test('200: every allowed transition, each with its event', async () => {
     const id = await open();
     const ways = [
       'acknowledged',
@@ -159,7 +159,7 @@ describe('POST /automation/cases/{case_id}', () => {
     ]);
   });
 
-  test('200: the state that it is in changes nothing', async () => {
+  test('200: setting the current state changes nothing', async () => {
     const id = await open();
     const first = await move(id, 'acknowledged');
     expect((await move(id, 'acknowledged')).body).toEqual(first.body);
@@ -196,7 +196,7 @@ describe('POST /automation/cases/{case_id}', () => {
     expect((await move(id, 'resolved', other.call)).status).toBe(404);
   });
 
-  test('422: no state, or one that there is not', async () => {
+  test('422: no state, or an unknown one', async () => {
     const id = await open();
     expect((await call('POST', `${PATH}/${id}`)).body.detail).toMatchObject([
       { loc: ['query', 'status'], type: 'missing' },

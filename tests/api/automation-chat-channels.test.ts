@@ -24,7 +24,7 @@ const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 const lists = () => slack.calls.filter((method) => method === 'conversations.list').length;
 
 describe('GET /automation/chat_channels/{account_connector_id}', () => {
-  test('200: all pages, by name', async () => {
+  test('200: channels of all pages, by name', async () => {
     const { id, status } = await connector();
     expect(status).toBe('active');
     const answer = await channels(id);
@@ -47,7 +47,7 @@ describe('GET /automation/chat_channels/{account_connector_id}', () => {
     });
   });
 
-  test('200: kept for 60 s, also while many ask at once', async () => {
+  test('200: cached for 60 s, with one upstream request for parallel calls', async () => {
     const { id } = await connector();
     const before = lists();
     const answers = await Promise.all(Array.from({ length: 10 }, () => channels(id)));
@@ -61,7 +61,7 @@ describe('GET /automation/chat_channels/{account_connector_id}', () => {
     expect(lists() - before).toBe(4);
   });
 
-  test('200: asked for anew once the connector was changed', async () => {
+  test('200: an update of the connector clears the cache', async () => {
     const { id } = await connector();
     await channels(id);
     const before = lists();
@@ -70,7 +70,7 @@ describe('GET /automation/chat_channels/{account_connector_id}', () => {
     expect(lists() - before).toBe(2);
   });
 
-  test('200: a 429 is waited out once', async () => {
+  test('200: waits once after a 429', async () => {
     const { id } = await connector();
     slack.next('conversations.list', rateLimited(1));
     expect((await channels(id)).status).toBe(200);
@@ -88,7 +88,7 @@ describe('GET /automation/chat_channels/{account_connector_id}', () => {
     expect(await channels(id)).toMatchObject({ status: 400, body: { code: 'account_connector_not_ready', status } });
   });
 
-  test('400: upstream_error, which is not kept, and names no secret', async () => {
+  test('400: upstream_error is not cached and contains no secret', async () => {
     const { id } = await connector();
     slack.next('conversations.list', refused('token_revoked'));
     const answer = await channels(id);
@@ -97,7 +97,7 @@ describe('GET /automation/chat_channels/{account_connector_id}', () => {
     expect((await channels(id)).status).toBe(200);
   });
 
-  test('400: upstream_error at a second 429', async () => {
+  test('400: upstream_error after a second 429', async () => {
     const { id } = await connector();
     slack.next('conversations.list', rateLimited(1), rateLimited(60));
     expect(await channels(id)).toMatchObject({

@@ -9,7 +9,7 @@ const PATH = '/automation/evaluate_automator_rule';
 const evaluate = async (body: object) => (await api.call('POST', PATH, body)).body;
 
 describe('POST /automation/evaluate_automator_rule', () => {
-  test('200: holds a rule against the variables of an event', async () => {
+  test('200: evaluates a rule against the variables of an event', async () => {
     const rule = 'event == "connection_failed" && retry_count >= 3 && !str::regex_matches(error_message, "^timeout")';
     const event = { event: 'connection_failed', retry_count: 3, error_message: 'refused' };
     const answer = await api.call('POST', PATH, { rule, event });
@@ -31,13 +31,13 @@ describe('POST /automation/evaluate_automator_rule', () => {
     expect((await evaluate({ rule, event: { ...event, retry_count: 2 } })).result).toBe(false);
   });
 
-  test('200: takes a condition in place of a rule', async () => {
+  test('200: accepts a condition in place of a rule', async () => {
     const condition = { all: [{ variable: 'event', operator: 'eq', value: 'user_added' }] };
     const answer = await evaluate({ condition, event: { event: 'user_added' } });
     expect([answer.is_valid, answer.result, answer.normalized_rule]).toEqual([true, true, 'event == "user_added"']);
   });
 
-  test('200: takes the sample of a kind', async () => {
+  test('200: uses the sample of an event kind', async () => {
     const answer = await evaluate({
       rule: 'event == "plan_limit_warning" && percent >= 90',
       event_type: 'plan_limit_warning',
@@ -45,7 +45,7 @@ describe('POST /automation/evaluate_automator_rule', () => {
     expect([answer.result, answer.evaluated_count]).toEqual([true, 1]);
   });
 
-  test('200: without an event the rule is checked alone', async () => {
+  test('200: without an event, only checks the rule', async () => {
     const answer = await evaluate({ rule: 'retry_count > 3' });
     expect([answer.is_valid, answer.result, answer.evaluated_count]).toEqual([true, null, 0]);
     expect(answer.warnings.length).toBe(1);
@@ -66,12 +66,12 @@ describe('POST /automation/evaluate_automator_rule', () => {
     expect(answer.body.error.position).toEqual(position);
   });
 
-  test('200: names all unknown variables, and the type of a result that is not boolean', async () => {
+  test('200: lists all unknown variables, and the type of a result that is not boolean', async () => {
     expect((await evaluate({ rule: 'foo == 1 && bar == 2' })).unknown_variables).toEqual(['foo', 'bar']);
     expect((await evaluate({ rule: 'retry_count + 1' })).result_type).toBe('int');
   });
 
-  test('200: an evaluation that fails is told with its place, and is no result', async () => {
+  test('200: a failed evaluation reports its position and has no result', async () => {
     const answer = await evaluate({
       rule: 'event == "connection_succeeded" && rows_loaded_zscore < -3.0',
       event: { event: 'connection_succeeded' },
@@ -80,7 +80,7 @@ describe('POST /automation/evaluate_automator_rule', () => {
     expect(answer.error.position).toEqual({ line: 1, column: 36, offset: 35 });
   });
 
-  test('200: a hostile pattern is over in no time', async () => {
+  test('200: a hostile pattern ends quickly', async () => {
     const event = { event: 'x', email: `${'a'.repeat(5000)}!` };
     const times = [];
     for (let at = 0; at < 4; at += 1) {
@@ -91,7 +91,7 @@ describe('POST /automation/evaluate_automator_rule', () => {
     expect(Math.min(...times)).toBeLessThan(5);
   });
 
-  test('200: stored events, one by its id or the newest of them', async () => {
+  test('200: evaluates stored events, one by its id or the newest', async () => {
     const rule = 'event == "role_created" && role_name == "tested"';
     for (const role_name of ['tested', 'other', 'tested']) {
       await server.deps.db.transaction((tx) =>

@@ -25,7 +25,7 @@ await happen('connection_succeeded', { connection_id: CONNECTION });
 await happen('plan_limit_reached');
 
 describe('GET /automation/events', () => {
-  test('200: newest first, with everything that the interface shows', async () => {
+  test('200: newest first, with every documented field', async () => {
     const answer = await api.call('GET', '/automation/events');
     expect(answer.status).toBe(200);
     expect(answer.body.slice(0, 3).map((event: { event: string }) => event.event)).toEqual([
@@ -57,7 +57,7 @@ describe('GET /automation/events', () => {
     });
   });
 
-  test('200: the payload has every variable that a rule may name, null where the event has none', async () => {
+  test('200: the payload has every variable that rules can use, null where the event has none', async () => {
     const [, , failed] = (await api.call('GET', '/automation/events')).body;
     expect(new Set(Object.keys(failed.payload))).toEqual(new Set(VARIABLES_OF.connection_failed));
     expect(failed.payload).toMatchObject({
@@ -77,7 +77,7 @@ describe('GET /automation/events', () => {
     expect(again.body).toMatchObject({ is_valid: true, result: true, unknown_variables: [] });
   });
 
-  test('200: pages, the total stays', async () => {
+  test('200: pages keep the total', async () => {
     const all = await api.call('GET', '/automation/events');
     const page = await api.call('GET', '/automation/events?limit=1&offset=1');
     expect(page.body).toEqual([all.body[1]]);
@@ -98,12 +98,12 @@ describe('GET /automation/events', () => {
     expect(answer.headers.get('x-total-count')).toBe(String(kinds.length));
   });
 
-  test('200: of the own account alone', async () => {
+  test('200: only events of the account', async () => {
     const { call } = await api.otherAccount();
     expect((await call('GET', '/automation/events')).body).toEqual([]);
   });
 
-  test('a hundred of them unless told otherwise', async () => {
+  test('200: one hundred by default', async () => {
     for (let at = 0; at < 101; at += 1) await happen('user_logged_in');
     const answer = await api.call('GET', '/automation/events');
     expect(answer.body.length).toBe(100);

@@ -39,7 +39,7 @@ const systemTrigger = async () => {
 };
 
 describe('POST /automation/triggers', () => {
-  test('201: with the defaults, and an event', async () => {
+  test('201: fills in the defaults and emits an event', async () => {
     const name = uniqueName('trigger');
     const answer = await call('POST', PATH, body({ name, rule: 'event == "user_added" && str::trim(email) == "a"' }));
     expect(answer.status).toBe(201);
@@ -85,7 +85,7 @@ describe('POST /automation/triggers', () => {
     expect((await call('GET', `${PATH}/${id}`)).body).toEqual(answer.body);
   });
 
-  test('201: a condition in place of a rule, and kinds by a wildcard', async () => {
+  test('201: accepts a condition in place of a rule, and event kinds by wildcard', async () => {
     const condition = { variable: 'retry_count', operator: 'gte', value: 3 };
     const made = await make({ rule: undefined, condition, event_types: ['connection_f*'] });
     expect([made.rule, made.condition, made.normalized_rule]).toEqual([null, condition, 'retry_count >= 3']);
@@ -160,14 +160,14 @@ describe('POST /automation/triggers', () => {
     expect([answer.status, answer.body.code, answer.body.field]).toEqual([400, code, field]);
   });
 
-  test('400 duplicate_name, but the name of a system trigger is free', async () => {
+  test('400 duplicate_name, although names of system triggers are free', async () => {
     const { name } = await make();
     const answer = await call('POST', PATH, body({ name: name.toUpperCase() }));
     expect([answer.status, answer.body.code]).toEqual([400, 'duplicate_name']);
     expect((await make({ name: 'Connection failed' })).is_system).toBe(false);
   });
 
-  test('402 at the limit of the plan, which system triggers do not count for', async () => {
+  test('402 at the limit of the plan, which ignores system triggers', async () => {
     const other = await api.otherAccount();
     await db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, other.account_id));
     for (let at = 0; at < 3; at += 1) expect((await other.call('POST', PATH, body())).status).toBe(201);
@@ -207,7 +207,7 @@ describe('POST /automation/triggers', () => {
 });
 
 describe('GET /automation/triggers', () => {
-  test('200: newest first, those of the system only when asked for', async () => {
+  test('200: newest first, system triggers only on request', async () => {
     const made = await make();
     const { body: own } = await call('GET', PATH);
     expect(own[0].id).toBe(made.id);
@@ -225,7 +225,7 @@ describe('GET /automation/triggers', () => {
     expect((await call('GET', `${PATH}?limit=1`)).body).toEqual([own[0]]);
   });
 
-  test('200: without any permission; 401 without a key; 422 for what is no boolean', async () => {
+  test('200: without any permission; 401 without a key; 422 for an invalid boolean', async () => {
     expect((await api.as(await api.keyWith([]))('GET', PATH)).status).toBe(200);
     expect((await api.anonymous('GET', PATH)).status).toBe(401);
     expect((await call('GET', `${PATH}?include_system=maybe`)).status).toBe(422);
@@ -233,7 +233,7 @@ describe('GET /automation/triggers', () => {
 });
 
 describe('GET /automation/triggers/{trigger_id}', () => {
-  test('200: the trigger as its making answered', async () => {
+  test('200: returns the trigger as its creation did', async () => {
     const made = await make();
     const answer = await call('GET', `${PATH}/${made.id}`);
     expect([answer.status, answer.body]).toEqual([200, made]);
@@ -251,7 +251,7 @@ describe('GET /automation/triggers/{trigger_id}', () => {
 });
 
 describe('POST /automation/triggers/{trigger_id}', () => {
-  test('200: changes what is named and nothing else', async () => {
+  test('200: changes only the given fields', async () => {
     const made = await make({ threshold: 3, within_seconds: 600, case: { reopen_window_seconds: 60 } });
     const answer = await call('POST', `${PATH}/${made.id}`, { enabled: false, case: { auto_resolve: false } });
     expect(answer.status).toBe(200);
@@ -262,7 +262,7 @@ describe('POST /automation/triggers/{trigger_id}', () => {
     expect(await kindsOf(made.id)).toEqual(['trigger_created', 'trigger_updated']);
   });
 
-  test('200: a new rule starts anew, also after it was disabled for its errors', async () => {
+  test('200: a new rule resets the counters, also of a trigger disabled for its errors', async () => {
     const made = await make();
     await db
       .update(triggers)
@@ -278,7 +278,7 @@ describe('POST /automation/triggers/{trigger_id}', () => {
     ]);
   });
 
-  test('200: the mask of a secret leaves it as it is, also in another place', async () => {
+  test('200: the mask of a secret keeps it, also when actions change their order', async () => {
     const made = await make({ actions: [PAUSE, HOOK] });
     const masked = made.actions[1];
     await call('POST', `${PATH}/${made.id}`, { actions: [masked, PAUSE] });
@@ -286,7 +286,7 @@ describe('POST /automation/triggers/{trigger_id}', () => {
     expect(openActionSecrets(secrets, row!)).toEqual({ 0: HOOK.secret });
   });
 
-  test('200: of a system trigger actions and enabled; 400 system_trigger_field for the rest', async () => {
+  test('200: a system trigger accepts actions and enabled; 400 system_trigger_field for other fields', async () => {
     const { id } = await systemTrigger();
     const changed = await call('POST', `${PATH}/${id}`, { enabled: false, actions: [PAUSE] });
     expect([changed.status, changed.body.enabled, changed.body.actions]).toEqual([200, false, [PAUSE]]);
@@ -331,7 +331,7 @@ describe('POST /automation/triggers/{trigger_id}', () => {
 });
 
 describe('DELETE /automation/triggers/{trigger_id}', () => {
-  test('204: resolves its cases, cancels what is still to be sent, frees the name', async () => {
+  test('204: resolves its cases, cancels pending deliveries, frees the name', async () => {
     const made = await make({ rule: 'event == "role_created"', actions: [HOOK] });
     await db.transaction((tx) =>
       emit(tx, {

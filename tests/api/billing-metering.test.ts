@@ -54,7 +54,7 @@ const rowsOf = (entries: { rows_free: number; rows_paid: number }[]) =>
   entries.reduce((sum, entry) => sum + entry.rows_free + entry.rows_paid, 0);
 
 describe('the ledger', () => {
-  test('has one entry a stream run, and its sums are the run’s', async () => {
+  test('has one entry per stream run, and they add up to the run', async () => {
     const made = await pipeline({ rows: 120, streams: 3 });
     await payFor(made);
     const { ended, entries } = await run(made);
@@ -72,7 +72,7 @@ describe('the ledger', () => {
     expect(entries[0]?.bytes_loaded).toBeGreaterThan(0);
   });
 
-  test('counts no row twice when attempts fail on the way, and none that was not committed', async () => {
+  test('counts each row once when attempts fail, and never an uncommitted row', async () => {
     const made = await pipeline({ rows: 100, fault: 'retryable', fault_at_row: 50, faulty_attempts: 3 });
     await payFor(made);
     const { ended, entries } = await run(made);
@@ -82,8 +82,8 @@ describe('the ledger', () => {
     expect(ended.credits_used).toBe(100);
   });
 
-  test('has an entry for each attempt that committed, and together they are what was loaded', async () => {
-    // 40 MB before the fault, so that the first attempt has made at least one checkpoint (32 MB).
+  test('has an entry for each attempt that committed, and they add up to the loaded rows', async () => {
+    // 40 MB before the fault, so that the first attempt commits at least one checkpoint (32 MB).
     const made = await pipeline({
       rows: 1000,
       value_bytes: 50_000,
@@ -100,7 +100,7 @@ describe('the ledger', () => {
     expect(ended.credits_used).toBe(1000);
   });
 
-  test('bills what a stream that failed for good had committed, and nothing when it had not', async () => {
+  test('bills the committed rows of a stream that failed permanently, and nothing without a commit', async () => {
     const nothing = await pipeline({ rows: 100, fault: 'config', fault_at_row: 50 });
     expect((await run(nothing)).entries).toEqual([]);
     const some = await pipeline({
@@ -118,7 +118,7 @@ describe('the ledger', () => {
     expect(rowsOf(entries)).toBe(stream!.rows_loaded);
   });
 
-  test('gets the rows of a worker that never came back when the run is ended by force', async () => {
+  test('gets the committed rows of a lost worker when the run is force-ended', async () => {
     const made = await pipeline({ rows: 10, fault: 'stall' });
     await payFor(made);
     const id = await made.start();
@@ -131,7 +131,7 @@ describe('the ledger', () => {
     expect(await ledgerOf(id)).toMatchObject([{ attempt: 1, rows_paid: 7, bytes_loaded: 70 }]);
   });
 
-  test('bills reruns again, four credits a row into applications', async () => {
+  test('bills reruns again, at four credits a row for applications', async () => {
     const made = await pipeline(
       { rows: 30 },
       { connection: { kind: 'reverse_etl' }, stream: { sync_mode: 'full_refresh', destination_sync_mode: 'append' } },
@@ -142,7 +142,7 @@ describe('the ledger', () => {
 });
 
 describe('the free period', () => {
-  test('begins with the first success of a source and lasts thirty days; the run that begins it is free', async () => {
+  test('starts with the first success of a source and lasts thirty days; the run that starts it is free', async () => {
     const made = await pipeline({ rows: 40, fault: 'config', faulty_attempts: 1 });
     await run(made);
     expect(await freeUntil(made)).toBeNull();
@@ -158,7 +158,7 @@ describe('the free period', () => {
 });
 
 describe('credits', () => {
-  test('of a limited plan are told of at 80 % and when they are used up, once each', async () => {
+  test('of a limited plan emit one event at 80 % and one when they are used up', async () => {
     await db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, service.account_id));
     const made = await pipeline(
       { rows: 10 },

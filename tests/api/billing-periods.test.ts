@@ -25,7 +25,7 @@ describe('billing periods', () => {
     expect(billingPeriod(anchor, day)).toEqual({ start, end });
   });
 
-  test('follow one another without gap or overlap, 28 to 31 days long, whatever the anchor', () => {
+  test('follow one another without gap or overlap, 28 to 31 days long, for every anchor', () => {
     const day = fc.integer({ min: 0, max: 20_000 }).map((offset) => utcDay(new Date(offset * 86_400_000)));
     fc.assert(
       fc.property(day, day, (anchor, of) => {
@@ -40,7 +40,7 @@ describe('billing periods', () => {
     );
   });
 
-  test('months end where they are shorter', () => {
+  test('end on the last day of a shorter month', () => {
     expect([1, 2, 12, -1, -11].map((count) => addMonths('2026-01-31', count))).toEqual([
       '2026-02-28',
       '2026-03-31',
@@ -51,7 +51,7 @@ describe('billing periods', () => {
   });
 });
 
-describe('the least time between two ticks', () => {
+describe('the shortest time between two ticks', () => {
   const cron = (cron_expression: string) => ({ ...MANUAL, type: 'cron' as const, cron_expression });
   test.each([
     ['* * * * *', 1],
@@ -66,13 +66,13 @@ describe('the least time between two ticks', () => {
     expect(shortestGapMinutes(cron(expression), new Date('2026-01-05T12:34:00Z'))).toBe(minutes);
   });
 
-  test('of an interval is the interval, of a manual schedule there is none', () => {
+  test('of an interval is the interval; a manual schedule has none', () => {
     expect(shortestGapMinutes({ ...MANUAL, type: 'interval', interval_minutes: 30 }, new Date())).toBe(30);
     expect(shortestGapMinutes(MANUAL, new Date())).toBeNull();
   });
 });
 
-test('a larger plan allows at least what a smaller one does', () => {
+test('a larger plan allows at least as much as a smaller one', () => {
   const [, ...limited] = PLANS;
   for (const [index, plan] of limited.entries()) {
     const larger = limited[index + 1];

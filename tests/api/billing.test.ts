@@ -48,17 +48,17 @@ beforeEach(async () => {
 });
 
 const refusals = (path: string) => {
-  test('without a key is 401', async () => {
+  test('without a key responds 401', async () => {
     expect((await api.anonymous('GET', path)).status).toBe(401);
   });
-  test('without billing.read is 403', async () => {
+  test('without billing.read responds 403', async () => {
     const answer = await api.as(await api.keyWith(['users.manage', 'connections.create']))('GET', path);
     expect(answer).toMatchObject({
       status: 403,
       body: { code: 'permission_denied', required_permission: 'billing.read' },
     });
   });
-  test('with nothing but billing.read is 200', async () => {
+  test('with billing.read alone responds 200', async () => {
     expect((await api.as(await api.keyWith(['billing.read']))('GET', path)).status).toBe(200);
   });
 };
@@ -66,7 +66,7 @@ const refusals = (path: string) => {
 describe('GET /billing/plans', () => {
   refusals('/billing/plans');
 
-  test('200: every plan, the current one marked; null is unlimited', async () => {
+  test('200: every plan with the current one marked; null means unlimited', async () => {
     await setAccount({ plan_id: 'free' });
     const { status, body } = await api.call('GET', '/billing/plans');
     expect(status).toBe(200);
@@ -94,7 +94,7 @@ describe('GET /billing/plans', () => {
     });
   });
 
-  test('with a query that is not declared is 422', async () => {
+  test('with an undeclared query parameter responds 422', async () => {
     expect((await api.call('GET', '/billing/plans?all=1')).status).toBe(422);
   });
 });
@@ -113,7 +113,7 @@ describe('GET /billing/usage/aggregated', () => {
     expect(await api.call('GET', `${AGGREGATED}?${query}`)).toMatchObject({ status: 400, body: { code, field } });
   });
 
-  test('200: 400 days are not too long', async () => {
+  test('200: allows 400 days', async () => {
     expect((await api.call('GET', custom('2025-01-01', '2026-02-04'))).status).toBe(200);
   });
 
@@ -153,7 +153,7 @@ describe('GET /billing/usage/aggregated', () => {
     expect(body.series.map((point: { date: string }) => point.date)).toEqual(dates);
   });
 
-  test('counts both ends of the window and nothing beyond', async () => {
+  test('includes both ends of the window and nothing beyond', async () => {
     await enter({ day: '2026-02-28', rows_paid: 1 }, { day: '2026-03-01', rows_paid: 10 });
     await enter({ day: '2026-03-02', rows_paid: 100 }, { day: '2026-03-03', rows_paid: 1000 });
     const { body } = await api.call('GET', custom('2026-03-01', '2026-03-02'));
@@ -161,7 +161,7 @@ describe('GET /billing/usage/aggregated', () => {
     expect(body.projection).toBeNull();
   });
 
-  test('tells used, remaining, overage and projection of the current period', async () => {
+  test('reports used, remaining, overage and projected credits of the current period', async () => {
     await setAccount({ plan_id: 'free' });
     await enter({ day: '2026-03-12', rows_paid: 600_000, credits_used: 600_000 });
     await enter({ day: '2026-03-09', rows_paid: 5, credits_used: 5 });
@@ -183,7 +183,7 @@ describe('GET /billing/usage/aggregated', () => {
     expect(over.totals).toMatchObject({ credits_remaining: 0, overage_credits: 100_000 });
   });
 
-  test('is unlimited on the plan of one’s own installation', async () => {
+  test('is unlimited on the self-hosted plan', async () => {
     const { body } = await api.call('GET', AGGREGATED);
     expect(body.totals).toMatchObject({ credits_included: null, credits_remaining: null, overage_credits: 0 });
     expect(
@@ -191,7 +191,7 @@ describe('GET /billing/usage/aggregated', () => {
     ).toBe(true);
   });
 
-  test('counts runs made in the window, those of deleted connections too, none of another account', async () => {
+  test('counts runs created in the window, also of deleted connections, never of another account', async () => {
     const made = { account_id, run_type: 'plain', trigger_type: 'api', queued_at: '2026-03-02T00:00:00.000Z' } as const;
     const run = (number: number, status: 'succeeded' | 'failed' | 'stopped', created_at: string) =>
       db.insert(connectionRuns).values({ ...made, connection_id: second.id, number, status, created_at });
@@ -208,7 +208,7 @@ describe('GET /billing/usage/aggregated', () => {
     expect(theirs.totals).toMatchObject({ runs: 0, rows_total: 0, connections: 0 });
   });
 
-  test('whatever the ledger holds: series, kinds, connections and streams add up to the totals', async () => {
+  test('series, kinds, connections and streams always add up to the totals', async () => {
     const day = fc.integer({ min: 0, max: 150 }).map((offset) => utcDay(new Date(Date.UTC(2025, 10, 1 + offset))));
     const row = fc.record({
       day,
@@ -276,7 +276,7 @@ describe('GET /billing/usage/connection-usage', () => {
     expect(answer.body.detail).toMatchObject(names.map((name) => ({ loc: ['query', name], type })));
   });
 
-  test('200: rows, share, streams and change, most rows first, deleted connections too', async () => {
+  test('200: rows, share, streams and change, most rows first, also of deleted connections', async () => {
     const gone = await make.connection();
     await api.call('DELETE', `/connections/${gone.id}`);
     await enter({ rows_paid: 50, credits_used: 50, stream_name: 'users' });
@@ -301,7 +301,7 @@ describe('GET /billing/usage/connection-usage', () => {
       rows_total: 80,
       rows_free: 20,
       percent_of_total: 40,
-      // 41 rows on the two days before.
+      // 41 rows on the two preceding days.
       previous_period_change_percent: 95.1,
       streams: [
         { stream_name: 'users', rows: 50, credits: 50 },
@@ -311,7 +311,7 @@ describe('GET /billing/usage/connection-usage', () => {
     expect(body[1].series.map((point: { date: string }) => point.date)).toEqual(['2026-03-14', '2026-03-15']);
   });
 
-  test('200: pages are cut from the same order, and the whole number stands in the header', async () => {
+  test('200: pages follow the same order, with the total count in the header', async () => {
     const made = [];
     for (const name of ['page a', 'page b', 'page c']) made.push(await make.connection({ name }));
     for (const [at, { id }] of made.entries()) await enter({ connection_id: id, rows_paid: at < 2 ? 5 : 90 });
@@ -326,7 +326,7 @@ describe('GET /billing/usage/connection-usage', () => {
     expect((await api.call('GET', `${window}&limit=0`)).status).toBe(422);
   });
 
-  test('shows nothing of another account', async () => {
+  test('never shows usage of another account', async () => {
     await enter({ rows_paid: 1 });
     const other = await api.otherAccount();
     expect((await other.call('GET', between('2026-03-01', '2026-03-31'))).body).toEqual([]);

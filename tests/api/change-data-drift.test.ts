@@ -15,7 +15,7 @@ const source = postgres(from.url, { max: 2, onnotice: () => {} });
 const target = postgres(to.url, { max: 2, onnotice: () => {} });
 const { logSource, follow, run, reset } = followedTables(service, { call, from: from.url, to: to.url });
 
-// A server has ten, for all tests that run on it.
+// A server has ten replication slots for all tests that run on it.
 afterEach(async () => {
   const slots = await source`select slot_name from pg_replication_slots where database = current_database()`;
   for (const { slot_name } of slots) await source`select pg_drop_replication_slot(${slot_name})`;
@@ -26,7 +26,7 @@ afterAll(async () => {
   await Promise.all([from.drop(), to.drop()]);
 });
 
-// oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
+// oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
 type Json = any;
 const sql = (text: string) => source.unsafe(text);
 const get = async ({ id }: Json): Promise<Json> => (await call('GET', `/connections/${id}`)).body;
@@ -50,7 +50,7 @@ const slotOf = async (connection: Json) => {
 const codes = ({ stream }: Json) => stream.warnings.map(({ code }: Json) => code);
 
 let counter = 0;
-/** A table of three rows, followed and loaded once. */
+/** A table of three rows, followed by CDC and loaded once. */
 async function shop(more: { stream?: object; connection?: object; columns?: string } = {}) {
   const schema = `shop_${++counter}`;
   const table = `${schema}.orders`;
@@ -65,8 +65,8 @@ async function shop(more: { stream?: object; connection?: object; columns?: stri
   return { connection, table };
 }
 
-describe('a column that is added, with the first value in it', () => {
-  test.each(['propagate_columns', 'propagate_fully'])('arrives with %s', async (schema_change_policy) => {
+describe('an added column with its first value', () => {
+  test.each(['propagate_columns', 'propagate_fully'])('is loaded with %s', async (schema_change_policy) => {
     const { connection, table } = await shop({ connection: { schema_change_policy } });
     await sql(`update ${table} set note = 'before' where id = 2; alter table ${table} add column extra int;
       update ${table} set extra = 8 where id = 3`);
@@ -88,7 +88,7 @@ describe('a column that is added, with the first value in it', () => {
     expect((await rows(table, 'id, extra')).at(-1)).toEqual([4, 9]);
   });
 
-  test('is left out with ignore, and nothing stops; accepted later, it comes from then on', async () => {
+  test('is left out with ignore while runs continue; once accepted, it is loaded from then on', async () => {
     const { connection, table } = await shop({ connection: { schema_change_policy: 'ignore' } });
     await sql(`alter table ${table} add column extra int; update ${table} set extra = 8, note = 'x' where id = 3`);
     const second = await run(connection);
@@ -111,7 +111,7 @@ describe('a column that is added, with the first value in it', () => {
     expect((await rows(table, 'extra'))[1]).toEqual([8]);
   });
 
-  test('waits in the log with disable_connection until somebody decides', async () => {
+  test('stays in the log with disable_connection until the change is reviewed', async () => {
     const { connection, table } = await shop({ connection: { schema_change_policy: 'disable_connection' } });
     const before = await slotOf(connection);
     await sql(`alter table ${table} add column extra int; update ${table} set extra = 8 where id = 3`);
@@ -138,8 +138,8 @@ describe('a column that is added, with the first value in it', () => {
   });
 });
 
-describe('what a stream cannot do without', () => {
-  /** A run that fails without having moved the log on, as often as it is tried. */
+describe('a change to what a stream depends on', () => {
+  /** A run that fails without moving the log position, on every attempt. */
   async function refused({ connection }: { connection: Json }, code: string) {
     const before = await slotOf(connection);
     const failed = await run(connection);
@@ -153,7 +153,7 @@ describe('what a stream cannot do without', () => {
   const accept = async (connection: Json) =>
     expect((await review(connection, 'accept')).result).toMatchObject({ status: 'active' });
 
-  test('a column is renamed: what was changed under both names arrives under the new one', async () => {
+  test('renamed column: changes under both names arrive under the new one', async () => {
     const made = await shop();
     const { connection, table } = made;
     await sql(`update ${table} set note = 'old name' where id = 1; alter table ${table} rename column note to remark;
@@ -169,7 +169,7 @@ describe('what a stream cannot do without', () => {
     ]);
   });
 
-  test('a column goes: after the review the changes from before and after arrive without it', async () => {
+  test('removed column: after the review, changes from before and after arrive without it', async () => {
     const made = await shop();
     const { connection, table } = made;
     await sql(`update ${table} set total = 11, note = 'x' where id = 1; alter table ${table} drop column note;
@@ -183,7 +183,7 @@ describe('what a stream cannot do without', () => {
     ]);
   });
 
-  test('a wider type is taken over in place; a narrower one waits for a review', async () => {
+  test('type change: a wider type is applied in place; a narrower one waits for a review', async () => {
     const made = await shop();
     const { connection, table } = made;
     await sql(`update ${table} set total = 11 where id = 1; alter table ${table} alter column total type bigint;
@@ -206,7 +206,7 @@ describe('what a stream cannot do without', () => {
     ]);
   });
 
-  test('another primary key: refused before anything is merged by the wrong one', async () => {
+  test('other primary key: refused before any row is merged by the wrong key', async () => {
     const made = await shop({ columns: 'id int primary key, total int not null, note text' });
     await sql(`update ${made.table} set note = 'x' where id = 1;
       alter table ${made.table} drop constraint orders_pkey; alter table ${made.table} add primary key (total)`);
@@ -228,7 +228,7 @@ describe('what a stream cannot do without', () => {
     ]);
   });
 
-  test('a table that was made anew under its name: said, and read again after a reset', async () => {
+  test('table recreated under its name: reported, and read again after a reset', async () => {
     const { connection, table } = await shop();
     await sql(`update ${table} set note = 'lost with it' where id = 1; drop table ${table};
       create table ${table} (id int primary key, total int, note text, extra int); insert into ${table} values (7, 70, 'n7', 1)`);
@@ -240,7 +240,7 @@ describe('what a stream cannot do without', () => {
     expect(await rows(table, 'id, note, extra')).toEqual([[7, 'n7', 1]]);
   });
 
-  test('the replica identity is taken away and given back: nothing is lost', async () => {
+  test('replica identity removed and restored: no change is lost', async () => {
     const { connection, table } = await shop();
     await sql(`update ${table} set note = 'x' where id = 1; alter table ${table} replica identity nothing;
       insert into ${table} values (4, 40, 'n4')`);

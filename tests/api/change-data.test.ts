@@ -34,7 +34,7 @@ afterAll(async () => {
   await Promise.all([from.drop(), to.drop(), ...clusters.map((cluster) => cluster.stop())]);
 });
 
-// oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
+// oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
 type Json = any;
 const slotName = (stream: Json) => `pipeline_${stream.id.replaceAll('-', '')}`;
 const kept = async (stream: Json, server = source) => {
@@ -54,7 +54,7 @@ describe('a destination that cannot apply changes', () => {
   const httpDestination = async (): Promise<string> =>
     (await make.connector('destination', 'http', { url: 'http://127.0.0.1:1/{{ table }}', check_method: 'none' })).id;
 
-  test('400: changes_unsupported when the connection is made, and when it is updated', async () => {
+  test('400: changes_unsupported on create and on update', async () => {
     await source`create table pairs (id int primary key)`;
     const ends = { source_id: await logSource(), destination_id: await httpDestination() };
     const create = (stream: object) =>
@@ -78,7 +78,7 @@ describe('a destination that cannot apply changes', () => {
     expect((await streamOf(made.body)).destination_sync_mode).toBe('append');
   });
 
-  test('is given rows of a cursor as ever', async () => {
+  test('accepts rows that are read by cursor', async () => {
     await source`create table plain_pairs (id int primary key, at timestamptz not null)`;
     const { id } = await make.connector('source', 'postgres', postgresParameters(from.url));
     await until(async () => (await show('source', id)).catalog_status === 'ready');
@@ -92,8 +92,8 @@ describe('a destination that cannot apply changes', () => {
   });
 });
 
-describe('custom runs of a stream that follows the log', () => {
-  test('read the table as it is and leave the slot alone; days cannot be chosen', async () => {
+describe('a custom run of a CDC stream', () => {
+  test('reads the table as it is and leaves the slot alone; it cannot be limited to days', async () => {
     await source`create table customs (id int primary key, at timestamptz not null default now())`;
     await source`insert into customs values (1), (2)`;
     const connection = await follow('customs', { stream: { cursor_field: ['at'] } });
@@ -119,8 +119,8 @@ describe('custom runs of a stream that follows the log', () => {
   });
 });
 
-describe('where the log does not lead on', () => {
-  test('a cursor reset to null reads the table again, and what it no longer has goes', async () => {
+describe('when the log cannot be continued', () => {
+  test('a cursor reset to null reads the table again and removes rows that are gone', async () => {
     await source`create table resets (id int primary key)`;
     await source`insert into resets values (1), (2)`;
     const connection = await follow('resets');
@@ -136,7 +136,7 @@ describe('where the log does not lead on', () => {
     expect(await idsOf('resets')).toEqual([2, 3, 4]);
   });
 
-  test('a slot dropped by hand is named, and a reset helps', async () => {
+  test('a manually dropped slot is reported, and a reset recovers from it', async () => {
     await source`create table dropped (id int primary key)`;
     const connection = await follow('dropped');
     await run(connection);
@@ -152,7 +152,7 @@ describe('where the log does not lead on', () => {
     expect(await idsOf('dropped')).toEqual([1]);
   });
 
-  test('a slot whose log the server threw away is told so; after a reset nothing is missing or left', async () => {
+  test('a slot whose log the server discarded is reported; a reset leaves no missing or extra row', async () => {
     const settings = ['wal_level=logical', 'max_slot_wal_keep_size=16MB', 'max_wal_size=32MB', 'min_wal_size=32MB'];
     const cluster = await startCluster(settings);
     clusters.push(cluster);
@@ -173,7 +173,7 @@ describe('where the log does not lead on', () => {
     expect((failed.stream.error as Json).message).toContain('max_slot_wal_keep_size');
     expect((failed.stream.error as Json).message).toContain("Reset the stream's cursor");
     expect(await idsOf('overrun')).toEqual([1, 2]);
-    // What a full refresh reads does not make the slot whole.
+    // A full refresh does not repair the slot.
     expect((await run(connection, { mode: 'full_refresh' })).status).toBe('succeeded');
     expect((await run(connection)).stream.error).toMatchObject({ code: 'replication_slot_lost' });
     await reset(connection);
@@ -189,7 +189,7 @@ describe('where the log does not lead on', () => {
 });
 
 describe('slot and publication', () => {
-  test('go when the stream is deselected, and with the connection', async () => {
+  test('are removed when the stream is deselected, and with the connection', async () => {
     await source`create table leaving (id int primary key)`;
     const source_id = await logSource();
     const [one, two] = [
@@ -213,7 +213,7 @@ describe('slot and publication', () => {
 });
 
 describe.skipIf(sshdMissing !== null)('a log behind an SSH tunnel', () => {
-  test('is followed and let go of through it', async () => {
+  test('is followed and released through the tunnel', async () => {
     await source`create table tunnelled (id int primary key, note text)`;
     await source`insert into tunnelled select g, md5(g::text) from generate_series(1, 5000) g`;
     const { encrypted_private_key, public_key } = (await call('POST', '/account_connectors/generate_ssh_key')).body;
@@ -230,7 +230,7 @@ describe.skipIf(sshdMissing !== null)('a log behind an SSH tunnel', () => {
     expect({ ...sum }).toEqual({ n: 4000, changed: 3000 });
     await until(() => sshd.logins() === 0);
     const stream = await streamOf(connection);
-    // Without its tunnel the source cannot be reached: that the slot goes shows that it goes through it.
+    // The source is unreachable without its tunnel, so removing the slot proves that the tunnel is used.
     await sshd.kill();
     await call('DELETE', `/connections/${connection.id}`);
     const failures = async () =>

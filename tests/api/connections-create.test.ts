@@ -15,7 +15,7 @@ const database = await createPlainDatabase();
 
 const KEYLESS = { streams: 2, primary_key: false, cursor: false };
 
-/** A source of these settings into a PostgreSQL destination, which knows every mode. */
+/** A source with these settings into a PostgreSQL destination, which supports every mode. */
 async function sides(source: object = {}) {
   return {
     source_id: (await make.source(source)).id,
@@ -26,7 +26,7 @@ const create = (body: object, query = '') =>
   call('POST', `/connections${query}`, { name: uniqueName('connection'), ...body });
 
 describe('POST /connections', () => {
-  test('201: without streams it takes all of the source, with the best modes that both sides have', async () => {
+  test('201: without streams, selects all of the source with the best modes that both sides support', async () => {
     const { status, body } = await create({ ...(await sides({ streams: 2 })) });
     expect(status).toBe(201);
     expect(body).toMatchObject({
@@ -53,7 +53,7 @@ describe('POST /connections', () => {
     expect((await call('GET', `/connections/${body.id}`)).body).toEqual(body);
   });
 
-  test('201: a stream without key and cursor is loaded whole', async () => {
+  test('201: a stream without key and cursor gets a full refresh', async () => {
     const { body } = await create(await sides(KEYLESS));
     expect(body.streams[0]).toMatchObject({
       sync_mode: 'full_refresh',
@@ -63,7 +63,7 @@ describe('POST /connections', () => {
     });
   });
 
-  test('201: only named streams are selected, and keep what the request says of them', async () => {
+  test('201: selects only the named streams, with the settings of the request', async () => {
     const stream = {
       name: 'stream_2',
       sync_mode: 'incremental',
@@ -87,7 +87,7 @@ describe('POST /connections', () => {
     });
   });
 
-  test('201: one half of the mode pair brings the other along', async () => {
+  test('201: one mode of the pair implies the other', async () => {
     const ends = await sides();
     const modes = async (stream: object) => {
       const { body } = await create({ ...ends, streams: [{ name: 'stream_1', ...stream }] });
@@ -98,7 +98,7 @@ describe('POST /connections', () => {
     expect(await modes({ destination_sync_mode: 'append' })).toEqual(['incremental', 'append']);
   });
 
-  test('201: streams of one name in two namespaces get tables of their own', async () => {
+  test('201: streams of the same name in two namespaces get separate tables', async () => {
     const sql = postgres(database.url, { max: 1, onnotice: () => {} });
     await sql.unsafe('create schema if not exists eu; create schema if not exists us');
     await sql.unsafe('create table eu.orders (id int primary key); create table us.orders (id int primary key)');
@@ -117,7 +117,7 @@ describe('POST /connections', () => {
     ]);
   });
 
-  test('201: a schedule tells when it fires and in words', async () => {
+  test('201: returns the next tick of the schedule and its description', async () => {
     const schedule = { type: 'cron', cron_expression: '30 6 * * 1-5', timezone: 'Europe/Berlin' };
     const spaced = { ...schedule, cron_expression: `  ${schedule.cron_expression} ` };
     const { body } = await create({ ...(await sides()), schedule: spaced });
@@ -138,14 +138,14 @@ describe('POST /connections', () => {
     expect(body).toMatchObject({ health: 'running', last_run: { id: body.active_run_id, status: 'queued' } });
   });
 
-  test('201: field settings of another connection can be copied', async () => {
+  test('201: copies field settings of another connection', async () => {
     const fields = [{ path: ['name'], masking: 'redact' }];
     const { body: model } = await create({ ...(await sides()), streams: [{ name: 'stream_1', fields }] });
     const copied = await create({ ...(await sides()), copy_field_mapping_from_connection_id: model.id });
     expect(copied.body.streams[0].fields).toEqual(model.streams[0].fields);
   });
 
-  test('201: reports itself as an event of the caller', async () => {
+  test('201: emits an event with the caller as the actor', async () => {
     const { body } = await create(await sides());
     const [event] = await deps.db
       .select()

@@ -17,11 +17,11 @@ const foreign = await makerOf(other.call).connection();
 const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 const deleted = await make.connection();
 await call('DELETE', `/connections/${deleted.id}`);
-/** None of them is a connection of this account. */
+/** Ids that match no connection of this account. */
 const NOT_THERE = [UNKNOWN, 'nonsense', foreign.id, deleted.id];
 
 describe('GET /connections', () => {
-  test('200: newest first, cut by limit and offset, counted in a header', async () => {
+  test('200: newest first, with limit and offset and the total in a header', async () => {
     const made = [await make.connection(), await make.connection(), await make.connection()];
     const ids = made.map((one) => one.id).toReversed();
     const all = await call('GET', '/connections');
@@ -33,7 +33,7 @@ describe('GET /connections', () => {
     expect(page.headers.get('x-total-count')).toBe(String(all.body.length));
   });
 
-  test('200: nothing deleted and nothing of another account; any user may read', async () => {
+  test('200: neither deleted connections nor those of another account; every user can read', async () => {
     const { status, body } = await viewer('GET', '/connections');
     expect(status).toBe(200);
     const ids = body.map((one: { id: string }) => one.id);
@@ -59,7 +59,7 @@ describe('GET /connections/{connection_id}', () => {
   };
   const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
 
-  test('200: health follows from state, failures, age of the data and runs', async () => {
+  test('200: health follows from state, failures, data age and runs', async () => {
     expect(await healthAfter({ consecutive_failures: 0 })).toBe('pending');
     expect(await healthAfter({ status: 'locked' })).toBe('failing');
     expect(await healthAfter({ status: 'auto_disabled' })).toBe('failing');
@@ -80,13 +80,13 @@ describe('GET /connections/{connection_id}', () => {
     }
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     expect((await call('GET', `/connections/${UNKNOWN}?expand=all`)).status).toBe(422);
   });
 });
 
 describe('DELETE /connections/{connection_id}', () => {
-  test('204: it is gone, its name is free, its run stops', async () => {
+  test('204: deletes it, frees its name and stops its run', async () => {
     const { id, name } = await make.connection({ run_immediately: true });
     const run = (await call('GET', `/connections/${id}`)).body.active_run_id;
     expect(await call('DELETE', `/connections/${id}`)).toMatchObject({ status: 204, body: null });
@@ -117,13 +117,13 @@ describe('DELETE /connections/{connection_id}', () => {
     expect((await other.call('GET', `/connections/${foreign.id}`)).status).toBe(200);
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     expect((await call('DELETE', `/connections/${UNKNOWN}?force=true`)).status).toBe(422);
   });
 });
 
 describe('POST /connections/{connection_id}/update_catalog', () => {
-  test('200: queues one discovery however often it is requested, and one more beside a running one', async () => {
+  test('200: repeated requests queue one discovery, plus one beside a running one', async () => {
     const { id, source_id } = await make.connection();
     await deps.db.update(tasks).set({ status: 'succeeded' }).where(eq(tasks.account_connector_id, source_id));
     const first = await call('POST', `/connections/${id}/update_catalog`);
@@ -160,7 +160,7 @@ describe('POST /connections/{connection_id}/update_catalog', () => {
     for (const id of NOT_THERE) expect((await call('POST', `/connections/${id}/update_catalog`)).status).toBe(404);
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     expect((await call('POST', `/connections/${UNKNOWN}/update_catalog?x=1`)).status).toBe(422);
   });
 });

@@ -18,7 +18,7 @@ const database = await createPlainDatabase();
 const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 const KEYLESS = { streams: 2, primary_key: false, cursor: false };
 
-/** A source of these settings into a PostgreSQL destination, which knows every mode. */
+/** A source with these settings into a PostgreSQL destination, which supports every mode. */
 async function sides(source: object = {}) {
   return {
     source_id: (await make.source(source)).id,
@@ -29,7 +29,7 @@ const create = (body: object, query = '') =>
   call('POST', `/connections${query}`, { name: uniqueName('connection'), ...body });
 
 describe('POST /connections refused', () => {
-  test('400: duplicate_name, without regard to case, and nothing is left behind', async () => {
+  test('400: duplicate_name, ignoring case, and nothing is stored', async () => {
     const { body } = await create(await sides());
     const again = await create({ ...(await sides()), name: body.name.toUpperCase() });
     expect(again.status).toBe(400);
@@ -39,7 +39,7 @@ describe('POST /connections refused', () => {
     expect(rows).toHaveLength(ids.length);
   });
 
-  test('400: twenty creates of one name at once make one connection', async () => {
+  test('400: twenty parallel creates of one name create one connection', async () => {
     const ends = await sides();
     const name = uniqueName('race');
     const answers = await Promise.all(Array.from({ length: 20 }, () => create({ ...ends, name })));
@@ -69,7 +69,7 @@ describe('POST /connections refused', () => {
     expect(body.code).toBe('same_account_connector');
   });
 
-  test('400: connector_pair_unsupported when a connector is no more', async () => {
+  test('400: connector_pair_unsupported when a connector no longer exists', async () => {
     const ends = await sides();
     await deps.db
       .update(accountConnectors)
@@ -80,7 +80,7 @@ describe('POST /connections refused', () => {
     expect(body.code).toBe('connector_pair_unsupported');
   });
 
-  test("400: catalog_not_ready with the source's own words", async () => {
+  test('400: catalog_not_ready with the error of the source', async () => {
     const source = await make.connector('source', 'postgres', {
       ...postgresParameters(database.url),
       database: 'gone',
@@ -91,7 +91,7 @@ describe('POST /connections refused', () => {
     expect(body.detail).toContain('gone');
   });
 
-  test('400: account_connector_not_ready, but only when it is to run at once', async () => {
+  test('400: account_connector_not_ready, but only with run_immediately', async () => {
     const ends = await sides();
     await deps.db
       .update(accountConnectors)
@@ -160,7 +160,7 @@ describe('POST /connections refused', () => {
     expect(body).toMatchObject({ code, field });
   });
 
-  test('400: cursor_required of a source that names no cursor itself', async () => {
+  test('400: cursor_required for a source without a default cursor', async () => {
     const sql = postgres(database.url, { max: 1, onnotice: () => {} });
     await sql.unsafe('create schema if not exists plain; create table plain.t (id int primary key, at timestamptz)');
     await sql.end();
@@ -185,14 +185,14 @@ describe('POST /connections refused', () => {
     expect((await anonymous('POST', '/connections', {})).status).toBe(401);
   });
 
-  test('403: without connections.create, before the body is looked at', async () => {
+  test('403: without connections.create, before the body is parsed', async () => {
     const runner = api.as(await api.keyWith(['connections.run']));
     const { status, body } = await runner('POST', '/connections', { nonsense: true });
     expect(status).toBe(403);
     expect(body.required_permission).toBe('connections.create');
   });
 
-  test('422: every problem of the shape at once', async () => {
+  test('422: reports every problem of the body at once', async () => {
     const { status, body } = await call('POST', '/connections', {
       name: ' ',
       source_id: 'x',

@@ -26,7 +26,7 @@ const selected = (body: { streams: { name: string; selected: boolean }[] }) =>
   body.streams.filter((stream) => stream.selected).map((stream) => stream.name);
 
 describe('POST /connections/{connection_id}', () => {
-  test('200: changes what is given and nothing else, and says who and what', async () => {
+  test('200: changes only the given fields; the event names the user and the fields', async () => {
     const before = await make.connection();
     const change = { description: 'new words', tags: ['prod'], backfill_days: 3, start_date: '2026-01-01' };
     const { status, body } = await update(before.id, change);
@@ -40,7 +40,7 @@ describe('POST /connections/{connection_id}', () => {
     expect(event?.payload).toMatchObject({ before: { backfill_days: 0 }, after: { backfill_days: 3 } });
   });
 
-  test('200: what changes nothing leaves revision, time and events alone', async () => {
+  test('200: an update that changes nothing leaves revision and time, and emits no event', async () => {
     const before = await make.connection();
     const same = {
       name: before.name,
@@ -55,7 +55,7 @@ describe('POST /connections/{connection_id}', () => {
     expect(await eventsOf(before.id)).toEqual(['connection_created']);
   });
 
-  test('200: a schedule begins when it is set; pausing ends it, resuming begins it anew', async () => {
+  test('200: a schedule starts when it is set, ends on pause and restarts on resume', async () => {
     const { id } = await make.connection();
     const from = Date.now();
     const set = await update(id, { schedule: { type: 'interval', interval_minutes: 15 } });
@@ -71,7 +71,7 @@ describe('POST /connections/{connection_id}', () => {
     expect(await eventsOf(id)).toEqual(expect.arrayContaining(['connection_paused', 'connection_resumed']));
   });
 
-  test('200: resuming forgets the failures', async () => {
+  test('200: resume resets the failure count', async () => {
     const { id } = await make.connection();
     await deps.db
       .update(connections)
@@ -81,7 +81,7 @@ describe('POST /connections/{connection_id}', () => {
     expect(body).toMatchObject({ status: 'active', consecutive_failures: 0, health: 'pending' });
   });
 
-  test('200: pausing lets a run go on, unless stop_active_run says otherwise', async () => {
+  test('200: pause lets an active run finish, unless stop_active_run is set', async () => {
     const { id } = await make.connection();
     const { body: run } = await call('POST', `/connections/${id}/run`);
     expect((await update(id, { status: 'paused' })).body.active_run_id).toBe(run);
@@ -91,7 +91,7 @@ describe('POST /connections/{connection_id}', () => {
     expect(body).toMatchObject({ status: 'paused', active_run_id: null, last_run: { id: run, status: 'stopped' } });
   });
 
-  test('200: merge touches the named streams only, replace deselects the others', async () => {
+  test('200: merge changes only the named streams, replace deselects the others', async () => {
     const { id, streams } = await withStreams(3);
     const merged = await update(id, { streams: [{ name: 'stream_2', selected: false }] });
     expect(selected(merged.body)).toEqual(['stream_1', 'stream_3']);
@@ -106,7 +106,7 @@ describe('POST /connections/{connection_id}', () => {
     );
   });
 
-  test('200: reset_cursor moves a cursor, and null sends it back to the start', async () => {
+  test('200: reset_cursor moves a cursor, and null resets it to the start', async () => {
     const { id, streams } = await make.connection();
     const stream_id = streams[0].id;
     const moved = await update(id, { reset_cursor: [{ stream_id, value: '2026-01-01 00:00:00+00' }] });
@@ -118,14 +118,14 @@ describe('POST /connections/{connection_id}', () => {
     expect(start.body.streams[0].cursor_value).toBeNull();
   });
 
-  test('400: stale_revision tells the revision there is', async () => {
+  test('400: stale_revision returns the current revision', async () => {
     const { id } = await make.connection();
     const { status, body } = await update(id, { description: 'x', revision: 9 });
     expect(status).toBe(400);
     expect(body).toMatchObject({ code: 'stale_revision', revision: 1 });
   });
 
-  test('400: of ten changes of one revision at once, one is made', async () => {
+  test('400: of ten parallel updates of one revision, one succeeds', async () => {
     const { id } = await make.connection();
     const changes = Array.from({ length: 10 }, (_, n) => update(id, { description: `n ${n}`, revision: 1 }));
     const answers = await Promise.all(changes);
@@ -146,7 +146,7 @@ describe('POST /connections/{connection_id}', () => {
     expect(await codeOf({ schedule })).toEqual([400, 'invalid_cron', 'schedule.cron_expression']);
   });
 
-  test('400: run_active names the run when streams or cursors change under it', async () => {
+  test('400: run_active names the run when streams or cursors would change under it', async () => {
     const { id, streams } = await make.connection({ run_immediately: true });
     const { active_run_id } = (await call('GET', `/connections/${id}`)).body;
     for (const body of [
@@ -161,7 +161,7 @@ describe('POST /connections/{connection_id}', () => {
     expect((await update(id, { description: 'may change' })).status).toBe(200);
   });
 
-  test('400: account_connector_not_ready and breaking_change_unreviewed keep it from resuming', async () => {
+  test('400: account_connector_not_ready and breaking_change_unreviewed block a resume', async () => {
     const { id, destination_id } = await make.connection({ status: 'paused' });
     const setStatus = (status: 'broken' | 'active') =>
       deps.db.update(accountConnectors).set({ status }).where(eq(accountConnectors.id, destination_id));
@@ -188,7 +188,7 @@ describe('POST /connections/{connection_id}', () => {
     expect([answer.status, answer.body.code]).toEqual([400, code]);
   });
 
-  test('400: invalid_cursor for a value that its field cannot hold', async () => {
+  test('400: invalid_cursor for a value outside the type of its field', async () => {
     const { id, streams } = await make.connection({ streams: [{ name: 'stream_1', sync_mode: 'incremental' }] });
     const { status, body } = await update(id, { reset_cursor: [{ stream_id: streams[0].id, value: 'yesterday' }] });
     expect([status, body.code, body.field]).toEqual([400, 'invalid_cursor', 'reset_cursor.0.value']);
@@ -198,7 +198,7 @@ describe('POST /connections/{connection_id}', () => {
     expect((await anonymous('POST', `/connections/${UNKNOWN}`, {})).status).toBe(401);
   });
 
-  test('402: a connection that billing has locked', async () => {
+  test('402: a connection locked by billing', async () => {
     const { id } = await make.connection();
     await deps.db
       .update(connections)

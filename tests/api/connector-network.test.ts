@@ -23,7 +23,7 @@ describe('the control database', () => {
   const own = postgresParameters(service.url);
 
   test.each(['127.0.0.1', 'localhost', 'LOCALHOST.', '127.1', '2130706433', '0x7f.0.0.1', '127.0.0.2'])(
-    'is no destination, as %s',
+    'cannot be a destination, as %s',
     async (spelled) => {
       const made = await make('postgres', { ...own, host: spelled });
       expect(made).toMatchObject(refused);
@@ -31,22 +31,22 @@ describe('the control database', () => {
     },
   );
 
-  test('is none for another connector at its port either', async () => {
+  test('cannot be the destination of another connector on its port either', async () => {
     const { port, database, username, password } = own as Record<string, string>;
     expect(await make('mysql', { host: '127.0.0.1', port, database, username, password })).toMatchObject(refused);
   });
 
-  test('leaves the other databases of its server to users', async () => {
+  test('leaves the other databases of its server usable', async () => {
     expect(await make('postgres', postgresParameters(warehouse.url))).toMatchObject({ status: 'active' });
   });
 
-  test('is not reached by a default of the driver', async () => {
+  test('is not reached through a default of the driver', async () => {
     const absent = await make('postgres', { ...own, database: `${own.database as string} ` });
     expect(absent).toMatchObject({ status: 'broken', status_reason: 'database_not_found' });
   });
 });
 
-test('a metadata service is never reached, by a name or an address', async () => {
+test('a metadata service is never reached, by name or address', async () => {
   for (const there of ['169.254.169.254', '2852039166', 'metadata.google.internal', '100.100.100.200']) {
     const made = await make('postgres', { ...postgresParameters(warehouse.url), host: there });
     expect(made).toMatchObject(refused);
@@ -54,13 +54,13 @@ test('a metadata service is never reached, by a name or an address', async () =>
 });
 
 describe('CONNECTOR_NETWORK=public_only', () => {
-  test('refuses private addresses, and says so', async () => {
+  test('refuses private addresses with a message', async () => {
     const made = await making(testApi(closed))('postgres', postgresParameters(warehouse.url));
     expect(made).toMatchObject(refused);
     expect(made.status_message).toContain(`${host} is not a public address`);
   });
 
-  test('but not those that EGRESS_ALLOW names', async () => {
+  test('allows those in EGRESS_ALLOW', async () => {
     const made = await making(testApi(opened))('postgres', postgresParameters(warehouse.url));
     expect(made).toMatchObject({ status: 'active' });
   });

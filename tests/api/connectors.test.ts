@@ -6,7 +6,7 @@ import { testDeps } from '../support/database.ts';
 const { call, anonymous } = testApi(await testDeps());
 
 describe('GET /connectors', () => {
-  test('200: the catalogue, without the connectors made for tests, in a stable order', async () => {
+  test('200: the connector list in a stable order, without test connectors', async () => {
     const { status, body } = await call('GET', '/connectors');
     expect(status).toBe(200);
     const names = body.map((one: { connector_type: string; name: string }) => `${one.connector_type} ${one.name}`);
@@ -22,7 +22,7 @@ describe('GET /connectors', () => {
     expect((await anonymous('GET', '/connectors')).status).toBe(401);
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     const { status, body } = await call('GET', '/connectors?page=1');
     expect(status).toBe(422);
     expect(body.detail).toMatchObject([{ loc: ['query', 'page'], type: 'extra_forbidden' }]);
@@ -30,7 +30,7 @@ describe('GET /connectors', () => {
 });
 
 describe('GET /connectors/{connector_type}/{connector_name}', () => {
-  test('200: tells how to fill in its parameters', async () => {
+  test('200: describes its parameters', async () => {
     const { status, body } = await call('GET', '/connectors/destination/postgres');
     expect(status).toBe(200);
     expect(body).toMatchObject({ connector_type: 'destination', name: 'postgres', category: 'database' });
@@ -41,7 +41,7 @@ describe('GET /connectors/{connector_type}/{connector_name}', () => {
     expect(Object.keys(mode.possible_values)).toContain('verify-full');
   });
 
-  test('200: with its own id as connector_id', async () => {
+  test('200: accepts its own id as connector_id', async () => {
     const { body } = await call('GET', '/connectors/source/demo');
     const again = await call('GET', `/connectors/source/demo?connector_id=${body.id}`);
     expect(again.status).toBe(200);
@@ -65,7 +65,7 @@ describe('GET /connectors/{connector_type}/{connector_name}', () => {
     expect(body.detail).toBe('Connector not found');
   });
 
-  test('422: a type that there is not', async () => {
+  test('422: an unknown type', async () => {
     const { status, body } = await call('GET', '/connectors/chat/demo');
     expect(status).toBe(422);
     expect(body.detail).toMatchObject([{ loc: ['path', 'connector_type'], type: 'enum' }]);

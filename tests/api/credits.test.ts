@@ -27,7 +27,7 @@ const runAll = () => Promise.all(made.map((_, at) => run(at)));
 const count = (answers: { status: number }[], status: number) =>
   answers.filter((answer) => answer.status === status).length;
 
-/** As if the connection had loaded so many rows the last time. */
+/** Records this many rows as loaded by the connection's last run. */
 async function usually(at: number, rows: number): Promise<void> {
   const { body: id } = await run(at);
   await db
@@ -44,8 +44,8 @@ beforeEach(async () => {
   await setFree('2020-01-01T00:00:00.000Z');
 });
 
-describe('launches at once', () => {
-  test('with one credit left are one launch', async () => {
+describe('parallel run starts', () => {
+  test('with one credit left start one run', async () => {
     await use(INCLUDED - 1);
     const answers = await runAll();
     expect([count(answers, 200), count(answers, 402)]).toEqual([1, 7]);
@@ -59,17 +59,17 @@ describe('launches at once', () => {
     });
   });
 
-  test('together start no more than what is left pays for, by what their connections usually load', async () => {
+  test('start no more than the remaining credits cover, by the usual rows of each connection', async () => {
     for (let at = 0; at < made.length; at += 1) await usually(at, 300);
     await use(INCLUDED - 1000);
     const answers = await runAll();
-    // 300 + 300 + 300, and a fourth one that there are 100 left for.
+    // Three runs of 300, and a fourth that the remaining 100 allow.
     expect([count(answers, 200), count(answers, 402)]).toEqual([4, 4]);
     const live = await db.select().from(connectionRuns).where(inArray(connectionRuns.status, LIVE_RUN));
     expect(live.reduce((sum, { credits_reserved }) => sum + credits_reserved, 0)).toBe(1000);
   });
 
-  test('of connections that never ran go one after the other, and what a run held is free after it', async () => {
+  test('of connections without history run one at a time, and an ended run releases its reservation', async () => {
     await use(INCLUDED - 5000);
     const answers = await runAll();
     expect([count(answers, 200), count(answers, 402)]).toEqual([1, 7]);
@@ -78,7 +78,7 @@ describe('launches at once', () => {
     expect(count(await runAll(), 200)).toBe(1);
   });
 
-  test('reserve nothing while rows are free, or the plan cannot run out', async () => {
+  test('reserve nothing while rows are free or overage is allowed', async () => {
     await use(INCLUDED - 1);
     await setFree(null);
     expect(count(await runAll(), 200)).toBe(8);
@@ -91,7 +91,7 @@ describe('launches at once', () => {
   });
 });
 
-test('what a run has used is no longer held: it is in the ledger', async () => {
+test('replace the reservation by the credits in the ledger', async () => {
   await usually(0, 600);
   await usually(1, 600);
   await use(INCLUDED - 1000);

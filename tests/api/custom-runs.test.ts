@@ -26,7 +26,7 @@ const foreign = await makerOf(other.call).connection();
 const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 const WEEK = { start_date: '2026-01-05', end_date: '2026-01-11', split: { unit: 'day', size: 1 } };
 
-// oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
+// oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
 type Json = any;
 const run = (id: string, body?: unknown) => call('POST', `/connections/${id}/run`, body);
 const preview = (id: string, body: unknown = WEEK) => call('POST', `/connections/${id}/run/preview`, body);
@@ -38,7 +38,7 @@ const eventsOf = (connection_id: string, event: string) =>
     .select()
     .from(events)
     .where(and(eq(events.connection_id, connection_id), eq(events.event, event)));
-/** A connection whose source has no cursor to limit days by. */
+/** A connection whose source has no date cursor. */
 const undated = async () => make.connection({ source_id: (await make.source({ cursor: false })).id });
 async function inPlan(plan_id: string, work: () => Promise<void>) {
   await deps.db.update(accounts).set({ plan_id }).where(eq(accounts.id, service.account_id));
@@ -52,7 +52,7 @@ async function inPlan(plan_id: string, work: () => Promise<void>) {
 describe('GET /connections/custom-run/split-options', () => {
   const path = '/connections/custom-run/split-options';
 
-  test('200: what the form can offer, also to who may do nothing', async () => {
+  test('200: the options of the form, for any user of the account', async () => {
     const { status, body } = await viewer('GET', path);
     expect(status).toBe(200);
     expect(body).toMatchObject({
@@ -77,7 +77,7 @@ describe('GET /connections/custom-run/split-options', () => {
 });
 
 describe('POST /connections/{connection_id}/run with parameters', () => {
-  test('200: the id of the first of its runs, of which one at a time has its turn', async () => {
+  test('200: the id of the first run; its runs take turns', async () => {
     const { id } = await make.connection();
     const { status, body } = await run(id, WEEK);
     expect(status).toBe(200);
@@ -144,7 +144,7 @@ describe('POST /connections/{connection_id}/run with parameters', () => {
     expect((await run(ready.id, WEEK)).body.code).toBe('account_connector_not_ready');
   });
 
-  test('400: run_already_active with the id, of a plain run in the way of a custom one and the other way round', async () => {
+  test('400: run_already_active with the id, for a plain run that blocks a custom run and the reverse', async () => {
     const first = await make.connection();
     const plain = (await run(first.id)).body;
     expect((await run(first.id, WEEK)).body).toMatchObject({ code: 'run_already_active', connection_run_id: plain });
@@ -152,19 +152,19 @@ describe('POST /connections/{connection_id}/run with parameters', () => {
     const custom = (await run(second.id, { start_date: '2026-01-05', end_date: '2026-01-11' })).body;
     expect((await run(second.id)).body).toMatchObject({ code: 'run_already_active', connection_run_id: custom });
     expect((await run(second.id, { mode: 'full_refresh' })).body).toMatchObject({ connection_run_id: custom });
-    // Other days of the same stream are not in the way; the same days are under way already.
+    // Other days of the same stream do not conflict; the same days are already active.
     expect((await run(second.id, { start_date: '2026-01-12', end_date: '2026-01-13' })).status).toBe(200);
     expect((await run(second.id, { start_date: '2026-01-11', end_date: '2026-01-11' })).body).toBeNull();
   });
 
-  test('200: other streams of a connection run side by side with a custom run', async () => {
+  test('200: other streams of a connection run in parallel with a custom run', async () => {
     const { id } = await make.connection({ source_id: (await make.source({ streams: 2 })).id });
     expect((await run(id, { stream_names: ['stream_1'] })).status).toBe(200);
     expect((await run(id, { stream_names: ['stream_2'] })).status).toBe(200);
     expect((await run(id, { stream_names: ['stream_2'] })).body.code).toBe('run_already_active');
   });
 
-  test('402: a locked connection, more chunks than the plan has', async () => {
+  test('402: a locked connection, more chunks than the plan allows', async () => {
     const { id } = await make.connection();
     await inPlan('free', async () => {
       const { status, body } = await run(id, { ...WEEK, start_date: '2025-12-01' });
@@ -175,7 +175,7 @@ describe('POST /connections/{connection_id}/run with parameters', () => {
     expect((await run(id, WEEK)).status).toBe(402);
   });
 
-  test('422: shapes', async () => {
+  test('422: bodies with invalid fields', async () => {
     const { id } = await make.connection();
     for (const body of [
       { start_date: '2026-02-30' },
@@ -194,7 +194,7 @@ describe('POST /connections/{connection_id}/run with parameters', () => {
 });
 
 describe('POST /connections/{connection_id}/run/preview', () => {
-  test('200: the plan, stored for an hour; nothing runs', async () => {
+  test('200: stores the plan for an hour and starts nothing', async () => {
     const { id, revision, streams } = await make.connection();
     const { status, body } = await preview(id, { ...WEEK, reason: 'late data' });
     expect(status).toBe(200);
@@ -221,7 +221,7 @@ describe('POST /connections/{connection_id}/run/preview', () => {
     ]);
   });
 
-  test('200: the same request has the same hash under another plan', async () => {
+  test('200: the same request has the same hash in another plan', async () => {
     const { id } = await make.connection();
     const [one, two] = [await planned(id), await planned(id)];
     expect(one.plan_hash).toBe(two.plan_hash);
@@ -229,7 +229,7 @@ describe('POST /connections/{connection_id}/run/preview', () => {
     expect((await planned(id, { ...WEEK, order: 'reverse_chronological' })).plan_hash).not.toBe(one.plan_hash);
   });
 
-  test('200: what stands in the way is in the decision', async () => {
+  test('200: the decision names each blocker', async () => {
     const { id } = await undated();
     expect(await planned(id)).toMatchObject({
       decision: 'blocked',
@@ -253,7 +253,7 @@ describe('POST /connections/{connection_id}/run/preview', () => {
     });
   });
 
-  test('200: estimates come from the runs before', async () => {
+  test('200: estimates come from earlier runs', async () => {
     const { id, source_id } = await make.connection();
     const first = (await run(id, { start_date: '2026-01-01', end_date: '2026-01-04' })).body;
     const ended = {
@@ -300,7 +300,7 @@ describe('POST /connections/{connection_id}/run/preview', () => {
     expect((await call('POST', path)).status).toBe(422);
   });
 
-  test('402: a plan without custom runs', async () => {
+  test('402: a billing plan without custom runs', async () => {
     const { PLANS } = await import('../../server/pipeline/billing-plans.ts');
     const free = PLANS.find((plan) => plan.id === 'free')!;
     const features = free.features as string[];
@@ -318,9 +318,9 @@ describe('POST /connections/{connection_id}/run/preview', () => {
 });
 
 describe('POST /connections/{connection_id}/run/launch-plan', () => {
-  test('200: runs of its chunks, in order; a second launch answers the same and starts nothing', async () => {
+  test('200: creates the runs of its chunks in order; a second launch responds the same and starts nothing', async () => {
     const { id } = await make.connection();
-    // Of a stream that was never loaded the first chunk goes alone, whatever is allowed.
+    // The first chunk of a stream that was never loaded runs alone, whatever max_parallel_runs allows.
     await deps.db
       .update(connectionStreams)
       .set({ row_count_last_run: 1 })
@@ -350,7 +350,7 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
     expect(await runsOf(id)).toHaveLength(7);
   });
 
-  test('200: twenty launches at once make one set of runs', async () => {
+  test('200: twenty parallel launches create one set of runs', async () => {
     const { id } = await make.connection();
     const { plan_id } = await planned(id);
     const answers = await Promise.all(Array.from({ length: 20 }, () => launch(id, { plan_id })));
@@ -359,7 +359,7 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
     expect(await runsOf(id)).toHaveLength(7);
   });
 
-  test('200: only the chosen chunks, and the reason for each of the rest', async () => {
+  test('200: runs only the selected chunks and reports why each other chunk is skipped', async () => {
     const { id } = await make.connection();
     await run(id, { start_date: '2026-01-06', end_date: '2026-01-06' });
     const { plan_id } = await planned(id);
@@ -388,7 +388,7 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
     });
   });
 
-  test('400: each reason not to', async () => {
+  test('400: every reason to refuse a launch', async () => {
     const one = await make.connection();
     const two = await make.connection();
     const codeOf = async (id: string, body: object) => (await launch(id, body)).body.code;
@@ -413,7 +413,7 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
     expect(await codeOf(two.id, { plan_id: stale.plan_id })).toBe('plan_stale');
   });
 
-  test('200: what needs confirmation, confirmed: the destination is overwritten', async () => {
+  test('200: a confirmed plan overwrites the destination', async () => {
     const { id } = await make.connection();
     const { plan_id, requires_confirmation } = await planned(id, { mode: 'full_refresh', clear_destination: true });
     expect(requires_confirmation).toBe(true);
@@ -422,7 +422,7 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
     expect(part).toMatchObject({ sync_mode: 'full_refresh', destination_sync_mode: 'overwrite' });
   });
 
-  test('400: run_already_active when another plan of the same days was launched meanwhile', async () => {
+  test('400: run_already_active when another plan for the same days was launched in between', async () => {
     const { id } = await make.connection();
     const [first, second] = [await planned(id), await planned(id)];
     const launched = (await launch(id, { plan_id: first.plan_id })).body;
@@ -452,7 +452,7 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
     }
   });
 
-  test('402: credits are used up, the connection is locked', async () => {
+  test('402: credits exhausted, connection locked', async () => {
     const { id } = await make.connection();
     const { plan_id } = await planned(id);
     await deps.db.update(accounts).set({ payment_status: 'overdue' }).where(eq(accounts.id, service.account_id));
@@ -466,7 +466,7 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
 describe('the runs of a custom run', () => {
   const stop = (id: string) => call('POST', `/connections/${id}/stop`);
 
-  test('each stop by themselves: the next gets its turn, and the last one completes the plan', async () => {
+  test('stop one by one: the next run starts, and the last one completes the plan', async () => {
     const { id } = await make.connection();
     const first = (await run(id, { ...WEEK, end_date: '2026-01-06' })).body;
     const second = (await runsOf(id))[0].id;
@@ -485,7 +485,7 @@ describe('the runs of a custom run', () => {
     ]);
   });
 
-  test('rerun by themselves, with their days; while that lasts not twice', async () => {
+  test('rerun one by one with their days, but not twice at the same time', async () => {
     const { id } = await make.connection();
     const { plan_id } = await planned(id, { ...WEEK, end_date: '2026-01-06' });
     const [first] = (await launch(id, { plan_id })).body.connection_run_ids;
@@ -522,7 +522,7 @@ describe('the runs of a custom run', () => {
     );
   });
 
-  test('leave out streams without a date cursor, and say so', async () => {
+  test('leave out streams without a date cursor, with a warning', async () => {
     const { id, streams } = await make.connection({ source_id: (await make.source({ streams: 2 })).id });
     await call('POST', `/connections/${id}`, {
       streams: [{ name: 'stream_2', sync_mode: 'full_refresh', cursor_field: ['id'] }],

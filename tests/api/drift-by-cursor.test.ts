@@ -31,13 +31,13 @@ afterAll(async () => {
   await Promise.all([from.drop(), to.drop()]);
 });
 
-// oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
+// oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
 type Json = any;
 interface World {
   connector: string;
   parameters: object;
   stream: object;
-  /** Two rows, then a third with a value in a column that is new. */
+  /** Two rows, then a third with a value in a new column. */
   grow(): Promise<unknown>;
 }
 
@@ -56,7 +56,7 @@ const byCursor = {
 };
 const byFile = { name: 'items', sync_mode: 'incremental', destination_sync_mode: 'append_dedup' };
 
-/** Files are told apart by the time of their last change. */
+/** The modification time orders the files. */
 async function put(path: string, text: string, day: number) {
   await Bun.write(join(files, path), text);
   await utimes(join(files, path), new Date(), new Date(Date.UTC(2026, 0, day)));
@@ -135,7 +135,7 @@ async function run(connection: Json) {
 
 const POLICIES = ['propagate_columns', 'ignore', 'disable_connection'] as const;
 const kinds = Object.keys(WORLDS).filter((kind) => kind !== 'mysql' || !mariaDbMissing);
-test.each(kinds)('%s: values of a column that came between two runs are not passed over', async (kind) => {
+test.each(kinds)('%s: values of a column added between two runs are not skipped', async (kind) => {
   const { connector, parameters, stream, grow } = await WORLDS[kind]!();
   const { id: source_id } = await make.connector('source', connector, parameters);
   const { id: destination_id } = await make.connector('destination', 'postgres', postgresParameters(to.url));

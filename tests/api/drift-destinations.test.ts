@@ -29,7 +29,7 @@ interface Place {
   connector: string;
   parameters: object;
   schema: string | null;
-  /** Rows of the table, and the types of its columns by name. */
+  /** Rows of the table, and its column types by name. */
   rows(columns: string, table: string): Promise<unknown[][]>;
   types(table: string): Promise<Record<string, string>>;
 }
@@ -95,7 +95,7 @@ const WIDE: Record<string, Record<string, string>> = {
 
 let counter = 0;
 describe.each(Object.keys(PLACES).filter((kind) => kind !== 'mysql' || !mariaDbMissing))('into %s', (kind) => {
-  test.each(['append', 'append_dedup'])('by %s: columns are added and made wider in place', async (mode) => {
+  test.each(['append', 'append_dedup'])('by %s: columns are added and widened in place', async (mode) => {
     const name = `wide_${++counter}`;
     await sql.unsafe(`create schema ${name};
       create table ${name}.orders (id int primary key, total int, share real, day date, code int, at timestamptz not null);

@@ -15,7 +15,7 @@ const renamed = { path: ['amount'], destination_name: 'sum' };
 const mapped = (name: string, ...fields: object[]) => ({ name, fields });
 const sources = async (id: string, caller = call) => caller('GET', `/connections/${id}/field_mapping_sources`);
 
-// Each with its own source of three streams, but for `near`, which shares that of `mine`.
+// Each has its own source of three streams, except `near`, which shares the source of `mine`.
 const three = async () => (await make.source({ streams: 3 })).id;
 const shared = await three();
 const mine = await make.connection({ source_id: shared, streams: [{ name: 'stream_1', fields: [redacted] }] });
@@ -34,7 +34,7 @@ const elsewhere = await make.connection({
 await makerOf(other.call).connection({ streams: [mapped('stream_1', redacted)] });
 
 describe('GET /connections/{connection_id}/field_mapping_sources', () => {
-  test('200: the most streams in common first, then the last changed; told in full', async () => {
+  test('200: most streams in common first, then the last updated, with all settings', async () => {
     const { status, body } = await sources(mine.id);
     expect(status).toBe(200);
     expect(body.map((each: { connection_id: string }) => each.connection_id)).toEqual([two.id, later.id, one.id]);
@@ -53,7 +53,7 @@ describe('GET /connections/{connection_id}/field_mapping_sources', () => {
     expect(body[2]).toMatchObject({ mapped_stream_count: 1, mapped_field_count: 2, is_same_source: false });
   });
 
-  test('200: not itself, none without settings, none of other connectors, deleted or of another account', async () => {
+  test('200: excludes itself and connections without settings, with other connectors, deleted or of another account', async () => {
     const ids = (await sources(unmapped.id)).body.map((each: { connection_id: string }) => each.connection_id);
     expect(ids.toSorted()).toEqual([mine.id, one.id, two.id, later.id].toSorted());
     expect((await sources(elsewhere.id)).body).toEqual([]);
@@ -63,7 +63,7 @@ describe('GET /connections/{connection_id}/field_mapping_sources', () => {
     expect((await sources(mine.id)).body).toHaveLength(3);
   });
 
-  test('200: what is listed can be copied by a create', async () => {
+  test('200: a create can copy from each listed connection', async () => {
     const [best] = (await sources(mine.id)).body;
     const copy = await make.connection({
       source_id: await three(),
@@ -85,7 +85,7 @@ describe('GET /connections/{connection_id}/field_mapping_sources', () => {
     expect((await sources(mine.id, other.call)).status).toBe(404);
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     expect((await call('GET', `/connections/${mine.id}/field_mapping_sources?limit=1`)).status).toBe(422);
   });
 });

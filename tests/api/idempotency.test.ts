@@ -39,7 +39,7 @@ const named = async (name: string) =>
 const newKey = () => Bun.randomUUIDv7();
 
 describe('a POST with Idempotency-Key', () => {
-  test('is done once: the same request again has the same status and body', async () => {
+  test('runs once: repeating the request returns the same status and body', async () => {
     const key = newKey();
     const body = source();
     const first = await post('/account_connectors', { key, body });
@@ -49,7 +49,7 @@ describe('a POST with Idempotency-Key', () => {
     expect(await named(body.name)).toBe(1);
   });
 
-  test('of twenty twins at once is done once, and all hear the one answer', async () => {
+  test('runs once among twenty parallel requests, and all receive the same response', async () => {
     const key = newKey();
     const body = source();
     const answers = await Promise.all(Array.from({ length: 20 }, () => post('/account_connectors', { key, body })));
@@ -58,7 +58,7 @@ describe('a POST with Idempotency-Key', () => {
     expect(await named(body.name)).toBe(1);
   });
 
-  test('of twenty twins at once starts one run', async () => {
+  test('starts one run for twenty parallel requests', async () => {
     const { id } = await make.connection();
     const key = newKey();
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(`/connections/${id}/run`, { key })));
@@ -67,7 +67,7 @@ describe('a POST with Idempotency-Key', () => {
     expect(await db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, id))).toHaveLength(1);
   });
 
-  test('and another body, query or path is 400 idempotency_key_reused', async () => {
+  test('responds 400 idempotency_key_reused to another body, query or path', async () => {
     const key = newKey();
     const body = source();
     await post('/account_connectors', { key, body });
@@ -77,7 +77,7 @@ describe('a POST with Idempotency-Key', () => {
     expect(await post('/connections', { key, body })).toMatchObject(reused);
   });
 
-  test('of another user is another key', async () => {
+  test('does not share its key with other users', async () => {
     const key = newKey();
     const other = await api.keyWith(['sources.create']);
     const first = await post('/account_connectors', { key, body: source() });
@@ -102,13 +102,13 @@ describe('a POST with Idempotency-Key', () => {
     expect((await post('/account_connectors', { key, body: source() })).status).toBe(201);
   });
 
-  test('and no valid API key is 401, and takes no key', async () => {
+  test('responds 401 without a valid API key, and stores no key', async () => {
     const key = newKey();
     expect((await post('/account_connectors', { key, body: source(), api_key: 'wrong' })).status).toBe(401);
     expect((await post('/account_connectors', { key, body: source() })).status).toBe(201);
   });
 
-  test('that was refused with 400 or 404 hears the refusal again, though things have changed', async () => {
+  test('repeats a 400 or 404 even after the cause is fixed', async () => {
     const body = source();
     const taken = await post('/account_connectors', { body });
     const key = newKey();
@@ -120,7 +120,7 @@ describe('a POST with Idempotency-Key', () => {
     expect((await post(`/connections/${newKey()}/run`, { key: missing })).status).toBe(404);
   });
 
-  test('that was refused with 422 or 403 leaves the key free for the request put right', async () => {
+  test('keeps the key free after a 422 or 403, for the corrected request', async () => {
     const key = newKey();
     expect((await post('/account_connectors', { key, body: { name: 1 } })).status).toBe(422);
     expect((await post('/account_connectors', { key, text: '{' })).status).toBe(422);
@@ -129,7 +129,7 @@ describe('a POST with Idempotency-Key', () => {
     expect((await post('/account_connectors', { key: newKey(), body: source(), api_key: nobody })).status).toBe(403);
   });
 
-  test('counts for 24 hours; older keys are forgotten and swept', async () => {
+  test('is remembered for 24 hours, then its key is deleted', async () => {
     const key = newKey();
     const young = newKey();
     await post('/account_connectors', { key, body: source() });
@@ -144,7 +144,7 @@ describe('a POST with Idempotency-Key', () => {
     expect(left).not.toContain(key);
   });
 
-  test('whose first request died with its process is done by the next one', async () => {
+  test('runs again when the first request died with its process', async () => {
     const key = newKey();
     const body = source();
     await post('/account_connectors', { key, body });
@@ -154,7 +154,7 @@ describe('a POST with Idempotency-Key', () => {
     expect(await post('/account_connectors', { key, body })).toMatchObject({ status: 201, replayed: null });
   });
 
-  test('that has lost its claim keeps no answer over that of the request after it', async () => {
+  test('stores no response over that of a later request after losing its claim', async () => {
     const request = { user_id: service.user_id, key: newKey(), request_hash: 'hash' };
     const { secrets } = service.deps;
     expect(await claimKey(db, secrets, request)).toEqual({ kind: 'claimed' });
@@ -168,7 +168,7 @@ describe('a POST with Idempotency-Key', () => {
     expect(await claimKey(db, secrets, request)).toEqual({ kind: 'answered', status: 201, body: 'second' });
   });
 
-  test('waits for the first request, however long that is at it', async () => {
+  test('waits for the first request, however long it takes', async () => {
     const key = newKey();
     const body = source();
     const first = await post('/account_connectors', { key, body });
@@ -176,7 +176,7 @@ describe('a POST with Idempotency-Key', () => {
     await db.update(idempotencyKeys).set({ status: null }).where(eq(idempotencyKeys.key, key));
     let ended = false;
     const twin = post('/account_connectors', { key, body }).finally(() => (ended = true));
-    // Others go on meanwhile, and take as long as the twin would, did it not wait.
+    // Meanwhile, other requests take as long as the twin would without waiting.
     for (let other = 0; other < 3; other++) await post('/account_connectors', { key: newKey(), body: source() });
     expect(ended).toBe(false);
     await db.update(idempotencyKeys).set({ status: row!.status }).where(eq(idempotencyKeys.key, key));
@@ -184,7 +184,7 @@ describe('a POST with Idempotency-Key', () => {
     expect(await twin).toEqual({ ...first, replayed: 'true' });
   });
 
-  test('keeps no answer in plain: what is shown once stays so', async () => {
+  test('stores no response in plain text: a secret shown once stays shown once', async () => {
     const key = newKey();
     const body = source();
     await post('/account_connectors', { key, body });

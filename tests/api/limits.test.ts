@@ -56,7 +56,7 @@ beforeEach(async () => {
   await db.delete(events);
 });
 
-describe('twenty creates at once at limit − 1 give exactly one 201', () => {
+describe('of twenty parallel creates at limit − 1, exactly one responds 201', () => {
   const race = async (path: string, body: () => object) => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => api.call('POST', path, body())));
     const refused = answers.filter((answer) => answer.status === 402);
@@ -65,7 +65,7 @@ describe('twenty creates at once at limit − 1 give exactly one 201', () => {
     return refused[0]?.body;
   };
 
-  test('POST /connections, the others 402', async () => {
+  test('POST /connections, the others respond 402', async () => {
     await setAccount({ plan_id: 'free' });
     await api.call('POST', '/connections', connection());
     await api.call('POST', '/connections', connection());
@@ -79,7 +79,7 @@ describe('twenty creates at once at limit − 1 give exactly one 201', () => {
     });
   });
 
-  test.each(['source', 'destination'])('POST /account_connectors, the others 402: %ss', async (connector_type) => {
+  test.each(['source', 'destination'])('POST /account_connectors, the others respond 402: %ss', async (connector_type) => {
     await setAccount({ plan_id: 'free' });
     const body = () => ({ name: uniqueName('c'), connector_type, connector_name: 'sample', test_connection: false });
     const refused = await race('/account_connectors', body);
@@ -96,7 +96,7 @@ describe('twenty creates at once at limit − 1 give exactly one 201', () => {
     expect(await db.select().from(accountConnectors).where(mine)).toHaveLength(2);
   });
 
-  test('POST /users, the others 402', async () => {
+  test('POST /users, the others respond 402', async () => {
     await db
       .update(users)
       .set({ status: 'disabled' })
@@ -112,10 +112,10 @@ describe('twenty creates at once at limit − 1 give exactly one 201', () => {
   });
 });
 
-describe('the window of a create', () => {
+describe('the usage window of a create', () => {
   const create = (query: string) => api.call('POST', `/connections?${query}`, connection());
 
-  test('is checked as everywhere', async () => {
+  test('is validated as on every other endpoint', async () => {
     expect(await create('date_range=custom')).toMatchObject({ status: 400, body: { code: 'missing_dates' } });
     expect(await create('start_date=2026-01-01')).toMatchObject({ status: 400, body: { code: 'date_range_conflict' } });
     expect((await create('date_range=never')).status).toBe(422);
@@ -123,14 +123,14 @@ describe('the window of a create', () => {
     expect((await create('date_range=today')).status).toBe(201);
   });
 
-  test('does not help past a count, however empty it is', async () => {
+  test('does not lift the limit on a count, even when the window is empty', async () => {
     await setAccount({ plan_id: 'free' });
     for (let made = 0; made < 3; made++) expect((await create('date_range=today')).status).toBe(201);
     const empty = await create('date_range=custom&start_date=2001-01-01&end_date=2001-01-01');
     expect(empty).toMatchObject({ status: 402, body: { code: 'plan_limit_reached', current_value: 3 } });
   });
 
-  test('does not help past the credits of the current period', async () => {
+  test('does not lift the credit limit of the current period', async () => {
     await setAccount({ plan_id: 'free' });
     await useCredits(1_000_000);
     for (const query of ['', 'date_range=custom&start_date=2001-01-01&end_date=2001-01-01']) {
@@ -147,7 +147,7 @@ describe('the window of a create', () => {
     }
   });
 
-  test('is compared too: the stricter wins', async () => {
+  test('is checked too: the stricter limit applies', async () => {
     await setAccount({ plan_id: 'free', billing_anchor: '2026-01-01' });
     await useCredits(1_000_000, '2001-01-01');
     expect((await create('')).status).toBe(201);
@@ -155,8 +155,8 @@ describe('the window of a create', () => {
   });
 });
 
-describe('402 beyond counts', () => {
-  test('POST /connections/{connection_id}: a paused connection does not become active over the limit', async () => {
+describe('402 beyond creates', () => {
+  test('POST /connections/{connection_id}: a paused connection cannot resume over the limit', async () => {
     const made = [];
     for (let n = 0; n < 4; n++) made.push((await api.call('POST', '/connections', connection())).body);
     await api.call('POST', `/connections/${made[0].id}`, { status: 'paused' });
@@ -191,7 +191,7 @@ describe('402 beyond counts', () => {
     expect((await api.call('POST', `/connections/${made.id}`, { schedule: { type: 'manual' } })).status).toBe(200);
   });
 
-  test('a disabled user is not enabled over the limit', async () => {
+  test('a disabled user cannot be enabled over the limit', async () => {
     const someone = { email: `${Bun.randomUUIDv7()}@example.test`, full_name: 'Somebody', send_invitation: false };
     const { body: user } = await api.call('POST', '/users', someone);
     await api.call('POST', `/users/${user.id}`, { is_active: false });
@@ -201,7 +201,7 @@ describe('402 beyond counts', () => {
     expect(refused).toMatchObject({ status: 402, body: { limit: 'max_users' } });
   });
 
-  test('run and rerun stop when the credits are used up, unless the plan allows overage', async () => {
+  test('run and rerun are refused without credits, unless the plan allows overage', async () => {
     const { body: made } = await api.call('POST', '/connections', connection());
     const { body: run_id } = await api.call('POST', `/connections/${made.id}/run`);
     await api.call('POST', `/connections/${run_id}/stop`);
@@ -221,7 +221,7 @@ describe('402 beyond counts', () => {
     expect((await api.call('POST', `/connections/${made.id}/run`)).status).toBe(200);
   });
 
-  test('a plan of a custom run with too many chunks is not launched after a downgrade', async () => {
+  test('a custom-run plan with too many chunks cannot be launched after a downgrade', async () => {
     const { body: made } = await api.call('POST', '/connections', connection());
     const days = { start_date: '2026-01-01', end_date: '2026-02-15', split: { unit: 'day' } };
     const preview = await api.call('POST', `/connections/${made.id}/run/preview`, days);
@@ -261,8 +261,8 @@ describe('402 beyond counts', () => {
   });
 });
 
-describe('events of limits', () => {
-  test('a warning from 80 %, one at 100 %, each once a billing period', async () => {
+describe('limit events', () => {
+  test('a warning at 80 % and one event at 100 %, each once per billing period', async () => {
     await setAccount({ plan_id: 'starter' });
     for (let n = 0; n < 20; n++) {
       const answer = await api.call('POST', '/connections', connection());
@@ -285,7 +285,7 @@ describe('events of limits', () => {
 });
 
 describe('billing.changePlan', () => {
-  test('changes the plan, says so, and tells of limits that are reached', async () => {
+  test('changes the plan, emits an event, and reports limits already reached', async () => {
     for (let n = 0; n < 3; n++) await api.call('POST', '/connections', connection());
     const changed = await rpc(api.call, 'billing.changePlan', { plan_id: 'free' });
     expect(changed.result).toMatchObject({ id: 'free', is_current: true });
@@ -302,7 +302,7 @@ describe('billing.changePlan', () => {
     }
   });
 
-  test('refuses a plan that there is not', async () => {
+  test('refuses an unknown plan', async () => {
     expect((await rpc(api.call, 'billing.changePlan', { plan_id: 'gold' })).status).toBe(422);
   });
 });

@@ -11,7 +11,7 @@ const { db } = service.deps;
 const { call } = testApi(service);
 const make = makerOf(call);
 
-/** Ids of the answer, in its order, and the whole number from its header. */
+/** Ids in response order, and the total from the header. */
 async function listed(path: string) {
   const { status, body, headers } = await call('GET', path);
   expect(status).toBe(200);
@@ -39,7 +39,7 @@ describe('GET /connections', () => {
     expect(await listed(`/connections?${query}`)).toEqual({ ids, total: ids.length });
   });
 
-  test('200: limit and offset cut what the filters let through', async () => {
+  test('200: limit and offset apply after the filters', async () => {
     expect(await listed('/connections?tag=sales&limit=1&offset=1')).toEqual({ ids: [paused.id], total: 2 });
     const all = await listed('/connections');
     expect(all.total).toBe(all.ids.length);
@@ -53,7 +53,7 @@ describe('GET /connections', () => {
 });
 
 describe('GET /account_connectors', () => {
-  test('200: limit and offset cut what the filters let through, newest first', async () => {
+  test('200: limit and offset apply after the filters, newest first', async () => {
     const all = await listed('/account_connectors?connector_type=source');
     expect(all.total).toBe(all.ids.length);
     expect(all.ids.length).toBeGreaterThan(2);
@@ -105,7 +105,7 @@ describe('GET /connections/{connection_id}/runs', () => {
   });
 });
 
-test('200: a run has the warnings of its streams', async () => {
+test('200: a run includes the warnings of its streams', async () => {
   const run_id = (await call('POST', `/connections/${id}/run`)).body;
   const warning = { code: 'rows_masked', message: 'Something to know', stream_name: 'stream_1' };
   await db
@@ -123,7 +123,7 @@ describe('X-Total-Count', () => {
       select gen_random_uuid(), ${service.account_id}, 'connection_created', 'connection', 'info', '{}', '{}', 'x'
       from generate_series(1, ${rows})`);
 
-  test('200: is exact up to ten thousand, and near enough beyond', async () => {
+  test('200: is exact up to ten thousand, and approximate beyond', async () => {
     const count = () => countRows(db, events, eq(events.event, 'connection_created'));
     const before = await count();
     await fill(10_000 - before);

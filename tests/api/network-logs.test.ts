@@ -21,7 +21,7 @@ const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 interface Logged {
   id: string;
   run: string;
-  /** Ids of the stream runs, by name. */
+  /** Stream run ids by name. */
   streams: string[];
 }
 
@@ -71,7 +71,7 @@ describe.each([
       ? `/connections/${connection}/runs/${run}/network_logs${query}`
       : `/connection_runs/${run}/network_logs${query}`;
 
-  test('200: all members of both sides, in order, as a gzip file that is no encoding', async () => {
+  test('200: all members of both sides in order, as a gzip file without Content-Encoding', async () => {
     const { id, run, streams } = await aRun(2);
     const written = [
       await log(run, streams[0]!, 'source'),
@@ -86,7 +86,7 @@ describe.each([
     expect(linesOf(await unzip(answer))).toEqual(written.map((one) => one.id));
   });
 
-  test('200: connector_type keeps to one side', async () => {
+  test('200: connector_type limits the file to one side', async () => {
     const { id, run, streams } = await aRun();
     const source = await log(run, streams[0]!, 'source');
     const destination = await log(run, streams[0]!, 'destination');
@@ -94,7 +94,7 @@ describe.each([
     expect(linesOf(await unzip(await raw(path(id, run, '?connector_type=destination'))))).toEqual([destination.id]);
   });
 
-  test('200: without any log an empty gzip member', async () => {
+  test('200: an empty gzip member without any log', async () => {
     const { id, run } = await aRun();
     const answer = await raw(path(id, run));
     expect(answer.status).toBe(200);
@@ -103,7 +103,7 @@ describe.each([
     expect(gunzipSync(bytes).length).toBe(0);
   });
 
-  test('200: with cross_account.read beyond the own account', async () => {
+  test('200: with cross_account.read, logs of another account', async () => {
     expect((await raw(path(foreign.id, foreignRun, '?cross_account=true'), staff)).status).toBe(200);
     expect((await raw(path(foreign.id, foreignRun), staff)).status).toBe(404);
   });
@@ -119,12 +119,12 @@ describe.each([
     );
   });
 
-  test('404: a run that is not there or of another account', async () => {
+  test('404: a run that does not exist or belongs to another account', async () => {
     const { id } = await aRun();
     for (const run of [UNKNOWN, 'nonsense', foreignRun]) expect((await call('GET', path(id, run))).status).toBe(404);
   });
 
-  test('422: a connector_type that there is not', async () => {
+  test('422: an unknown connector_type', async () => {
     expect((await call('GET', path(UNKNOWN, UNKNOWN, '?connector_type=chat'))).status).toBe(422);
   });
 });
@@ -143,7 +143,7 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('application/x-ndjson');
     expect(answer.headers.get('content-encoding')).toBe('gzip');
-    // The one place where it is right that Bun reads the first member only: there must be no second one.
+    // Bun reads only the first member, so this also proves that there is no second one.
     expect(linesOf(new TextDecoder().decode(Bun.gunzipSync(await answer.arrayBuffer())))).toEqual(ids);
   });
 
@@ -156,7 +156,7 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
     expect((await call('GET', path(await aRun(), '?connector_type=source&cross_account=true'))).status).toBe(403);
   });
 
-  test('404: without a log, with an object that says why', async () => {
+  test('404: without a log, with the reason in the body', async () => {
     const made = await aRun();
     await log(made.run, made.streams[0]!, 'destination');
     const { status, body } = await call('GET', path(made));
@@ -172,7 +172,7 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
     });
   });
 
-  test('404: a log whose time is over has expired, a started run without one has not recorded', async () => {
+  test('404: an old log has expired, and a started run without a log did not record one', async () => {
     const made = await aRun();
     const started_at = new Date().toISOString();
     await deps.db.update(streamRuns).set({ started_at }).where(eq(streamRuns.connection_run_id, made.run));
@@ -186,7 +186,7 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
     expect((await call('GET', path(made))).body.detail.reason).toBe('expired');
   });
 
-  test('404: connection, run or stream run that is not there, of another run or account', async () => {
+  test('404: a connection, run or stream run that does not exist or belongs to another run or account', async () => {
     const [one, two] = [await aRun(), await aRun()];
     expect((await call('GET', path({ ...one, id: UNKNOWN }))).body.detail).toBe('Connection not found');
     expect((await call('GET', path({ ...one, run: two.run }))).body.detail).toBe('Connection run not found');
@@ -194,7 +194,7 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
     expect((await call('GET', path({ id: foreign.id, run: foreignRun, streams: [UNKNOWN] }))).status).toBe(404);
   });
 
-  test('422: connector_type is needed, stream_run_id is a uuid', async () => {
+  test('422: connector_type is required, stream_run_id is a UUID', async () => {
     const made = await aRun();
     const { status, body } = await call('GET', path(made, ''));
     expect(status).toBe(422);

@@ -58,7 +58,7 @@ beforeAll(async () => {
   ]);
 });
 
-test('the activity has every day, with its rows and what became of its runs', async () => {
+test('the activity has every day, with its rows and runs by result', async () => {
   const { status, result } = await rpcQuery(api.call, 'overview.activity', { days: 5 });
   expect(status).toBe(200);
   const none = { rows_loaded: 0, runs_succeeded: 0, runs_failed: 0, runs_other: 0 };
@@ -71,7 +71,7 @@ test('the activity has every day, with its rows and what became of its runs', as
   ]);
 });
 
-test('the newest runs come with the name of their connection', async () => {
+test('the newest runs include the name of their connection', async () => {
   const { result } = await rpcQuery(api.call, 'overview.recentRuns', { limit: 2 });
   expect(result).toMatchObject([
     { number: 20, status: 'stopped', connection_name: pipeline.connection.name, rows_loaded: 0 },
@@ -79,7 +79,7 @@ test('the newest runs come with the name of their connection', async () => {
   ]);
 });
 
-test('a summary shows the last 16 runs, the newest last, and no streams', async () => {
+test('a summary shows the last 16 runs, oldest first, without streams', async () => {
   const { status, result } = await rpcQuery(api.call, 'connections.summaries');
   expect(status).toBe(200);
   expect(result).toHaveLength(1);
@@ -96,7 +96,7 @@ test('a summary shows the last 16 runs, the newest last, and no streams', async 
   });
 });
 
-test('the catalog of a source can be read without a change of it', async () => {
+test('the catalog of a source can be read without an update', async () => {
   const account_connector_id = pipeline.source.id;
   const { status, result } = await rpcQuery(api.call, 'account_connectors.catalog', { account_connector_id });
   expect(status).toBe(200);
@@ -105,7 +105,7 @@ test('the catalog of a source can be read without a change of it', async () => {
   expect((await rpcQuery(stranger.call, 'account_connectors.catalog', { account_connector_id })).status).toBe(404);
 });
 
-test('nothing of it is of another account', async () => {
+test('the overview never shows data of another account', async () => {
   const other = await api.otherAccount();
   expect((await rpcQuery(other.call, 'overview.recentRuns')).result).toEqual([]);
   expect((await rpcQuery(other.call, 'connections.summaries')).result).toEqual([]);

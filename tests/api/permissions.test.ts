@@ -13,10 +13,10 @@ const api = testApi(t);
 const make = makerOf(api.call);
 const UNKNOWN = '01890000-0000-7000-8000-000000000000';
 
-/** Any of these permissions is enough; none: any user of the account. */
+/** Any one of these permissions is enough; an empty list means any user of the account. */
 type Needed = readonly Permission[];
 
-/** Every operation of the interface. Those that depend on the object are in BY_KIND. */
+/** Every API operation. BY_KIND has those whose permission depends on the object. */
 const NEEDED: Record<string, Needed> = {
   'GET /connections': [],
   'POST /connections': ['connections.create'],
@@ -76,7 +76,7 @@ const NEEDED: Record<string, Needed> = {
   'GET /billing/usage/connection-usage': ['billing.read'],
 };
 
-/** What needs `sources.…` for a source and `destinations.…` for a destination; deletion last. */
+/** Operations that need `sources.…` for a source and `destinations.…` for a destination; deletion last. */
 const BY_KIND: Record<string, { verb: 'create' | 'update' | 'delete'; body?: (kind: Kind) => object }> = {
   'POST /account_connectors': {
     verb: 'create',
@@ -100,7 +100,7 @@ type Kind = (typeof KINDS)[number];
 const served = proceduresOf([appRouter, restRouter]).map(({ endpoint }) => `${endpoint.method} ${endpoint.path}`);
 const isNetworkLog = (operation: string) => operation.includes('/network_logs');
 
-/** Shapes that the permission stands behind: nobody but who needs it is sent a body. */
+/** Bodies for operations whose permission depends on the body. */
 const BODIES: Record<string, object> = { 'POST /users/{user_id}': { full_name: 'X' } };
 
 const FILLED: Record<string, string> = { connector_type: 'source', connector_name: 'sample', parameter_name: 'rows' };
@@ -115,7 +115,7 @@ function send(call: Call, operation: string, options: { id?: string; body?: obje
   );
 }
 
-/** A user with one of the system's roles, as the administrator makes him. */
+/** A user with a system role, created by the administrator. */
 async function withRole(name: string): Promise<Call> {
   const call = api.as(await api.keyWith([]));
   const { id } = (await call('GET', '/users/me')).body;
@@ -149,13 +149,13 @@ const callers: [name: string, held: readonly Permission[], () => Promise<Call>][
   ),
 ];
 
-describe('who may do what', () => {
-  test('every served operation is in the table', () => {
+describe('permissions', () => {
+  test('the table has every served operation', () => {
     const known = [...Object.keys(NEEDED), ...Object.keys(BY_KIND)];
     expect(served.filter((operation) => !known.includes(operation) && !isNetworkLog(operation))).toEqual([]);
   });
 
-  test('the system roles hold what the interface says', async () => {
+  test('the system roles hold the documented permissions', async () => {
     const found = await t.deps.db.select().from(roles).where(isNull(roles.account_id));
     for (const role of found) expect(role.permissions.toSorted()).toEqual(BUNDLES[role.name]!.toSorted());
     expect(found).toHaveLength(4);
@@ -169,7 +169,7 @@ describe('who may do what', () => {
     }
   });
 
-  test.each(callers)('%s: 403 where a permission is missing, nowhere else', async (_, held, make_call) => {
+  test.each(callers)('%s: 403 only where a permission is missing', async (_, held, make_call) => {
     const call = await make_call();
     const wrong: string[] = [];
     for (const operation of served.filter((one) => one in NEEDED || isNetworkLog(one))) {
@@ -187,7 +187,7 @@ describe('who may do what', () => {
     expect(wrong).toEqual([]);
   });
 
-  test.each(callers)('%s: sources and destinations each have their own permissions', async (_, held, make_call) => {
+  test.each(callers)('%s: sources and destinations have separate permissions', async (_, held, make_call) => {
     const call = await make_call();
     const wrong: string[] = [];
     for (const kind of KINDS) {
@@ -202,7 +202,7 @@ describe('who may do what', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('an object that is not there is 404 where the permission depends on its kind', async () => {
+  test('a missing object is 404 where the permission depends on its kind', async () => {
     const call = api.as(await api.keyWith(['destinations.update', 'destinations.delete']));
     for (const operation of Object.keys(BY_KIND).filter((one) => one.includes('{') && served.includes(one))) {
       const answer = await send(call, operation, { body: BY_KIND[operation]!.body?.('source') });
@@ -210,7 +210,7 @@ describe('who may do what', () => {
     }
   });
 
-  test('cross_account=true is for cross_account.read alone', async () => {
+  test('cross_account=true needs cross_account.read', async () => {
     const staff = api.as(await api.keyWith(['cross_account.read']));
     const administrator = await withRole('Administrator');
     const reads = served

@@ -28,7 +28,7 @@ const ended = async (id: string) => {
   return run;
 };
 
-test('a pipeline made over the interface moves its rows, and everything tells the same of it', async () => {
+test('a pipeline created through the API moves its rows, and every resource reports the same figures', async () => {
   const source = await make.connector('source', 'demo', { rows: 500 });
   const destination = await make.connector('destination', 'postgres', postgresParameters(target.url));
   const { id } = await make.connection({
@@ -71,7 +71,7 @@ test('a pipeline made over the interface moves its rows, and everything tells th
   expect(entries.every((entry) => entry.connection_run_id === run_id)).toBe(true);
 });
 
-test('the discovery that update_catalog orders finds the new streams of the source', async () => {
+test('a discovery queued by update_catalog finds new streams of the source', async () => {
   const source = await make.source({ streams: 1 });
   const { id } = await make.connection({ source_id: source.id });
   const catalog = async () => (await call('GET', `/account_connectors/source/${source.id}`)).body;

@@ -20,7 +20,7 @@ afterAll(async () => {
 await sql.unsafe(`create schema shop; create table shop.orders (id int primary key, total text, email text);
   insert into shop.orders select i, case when i % 10 = 0 then 'n/a' else i::text end, i || '@example.com' from generate_series(1, 50) i`);
 
-/** Numbers that somebody has kept as texts, into a column of numbers; the addresses are masked. */
+/** Numbers stored as text, into a numeric column; the addresses are masked. */
 const STREAMS = [
   {
     name: 'orders',
@@ -49,7 +49,7 @@ async function run(id: string) {
   return { ended, stream };
 }
 
-test('rows that cannot be loaded are kept, counted, and told of in run and stream', async () => {
+test('rows that cannot be loaded are kept, counted, and reported by run and stream', async () => {
   const id = await connection({ destination_schema: 'kept', rejected_rows_policy: 'keep', max_rejected_rows: 5 });
   const { ended, stream } = await run(id);
   expect(ended).toMatchObject({ status: 'succeeded', rows_read: 50, rows_loaded: 45, rows_rejected: 5 });
@@ -62,7 +62,7 @@ test('rows that cannot be loaded are kept, counted, and told of in run and strea
   expect(rows[0]!.reason).toContain('invalid input syntax for type bigint');
 });
 
-test('one more than the limit fails the stream, and leaves nothing of it', async () => {
+test('one row over the limit fails the stream, and keeps none of its rows', async () => {
   const id = await connection({ destination_schema: 'limited', rejected_rows_policy: 'keep', max_rejected_rows: 4 });
   const { ended } = await run(id);
   expect(ended).toMatchObject({ status: 'failed', rows_loaded: 0, error: { code: 'too_many_rejected_rows' } });
@@ -70,7 +70,7 @@ test('one more than the limit fails the stream, and leaves nothing of it', async
   expect(await sql`select from limited._rejected`).toHaveLength(0);
 });
 
-test('by default the first one fails the stream', async () => {
+test('by default the first rejected row fails the stream', async () => {
   const id = await connection({ destination_schema: 'strict' });
   expect((await call('GET', `/connections/${id}`)).body).toMatchObject({
     rejected_rows_policy: 'fail',
@@ -79,7 +79,7 @@ test('by default the first one fails the stream', async () => {
   expect((await run(id)).ended).toMatchObject({ status: 'failed', rows_rejected: 0, error: { code: 'invalid_value' } });
 });
 
-test('400 where the destination has no place for them; 422 for a limit that is none', async () => {
+test('400 for a destination without rejected rows; 422 for an invalid limit', async () => {
   const body = { name: 'x', source_id: (await make.source()).id, destination_id: (await make.destination()).id };
   const refused = await call('POST', '/connections', { ...body, rejected_rows_policy: 'keep' });
   expect([refused.status, refused.body.code]).toEqual([400, 'rejected_rows_unsupported']);

@@ -71,7 +71,7 @@ async function ends(datasets: object[] = [DATASET]) {
   return { made, source_id: made.body.id as string, destination_id: destination.id as string };
 }
 
-test('a query goes into an application under mapped names, each batch once under its key', async () => {
+test('a query feeds an application under mapped names, each batch once under its key', async () => {
   server.on('/crm/contacts', ({ body }) => {
     const failed = JSON.parse(body).filter(({ external_id }: { external_id: number }) => external_id === 7);
     return Response.json({ failed: failed.map(() => ({ message: 'no such person' })) });
@@ -113,7 +113,7 @@ test('a query goes into an application under mapped names, each batch once under
   expect(asked[0]?.body).toContain('"score":1.50');
 });
 
-test('datasets are read back, and a create copies the mapping of another connection as far as its source has the fields', async () => {
+test('datasets are readable, and a create copies the mapping of another connection where its source has the fields', async () => {
   const [model, narrow] = [
     await ends(),
     await ends([{ name: 'paying', sql: 'select id, email, joined from users where id <= 20' }]),
@@ -135,7 +135,7 @@ test('datasets are read back, and a create copies the mapping of another connect
   expect(kept).toHaveLength(MAPPING.length - 1);
 });
 
-test('a connection may read a query of its own in the place of a table', async () => {
+test('a connection can read its own query in place of a table', async () => {
   server.on('/crm/users', json({}));
   server.seen.length = 0;
   const { source_id, destination_id } = await ends([]);
@@ -157,7 +157,7 @@ test('a connection may read a query of its own in the place of a table', async (
   ]);
 });
 
-test('a query that writes, or is more than one, is refused and changes nothing', async () => {
+test('a query that writes, or has several statements, is refused and changes nothing', async () => {
   const texts = [
     'delete from users returning id',
     'select 1 as a) q; delete from users; select * from (select 1 as a',
@@ -179,7 +179,7 @@ test('a query that writes, or is more than one, is refused and changes nothing',
   expect(left).toEqual({ users: 25, n: 1, called: false });
 });
 
-test('what cannot be mapped is refused when the connection is made', async () => {
+test('an invalid mapping is refused on create', async () => {
   const { source_id, destination_id } = await ends();
   const attempt = async (stream: object, more: object = {}) =>
     (
@@ -221,7 +221,7 @@ test('what cannot be mapped is refused when the connection is made', async () =>
   expect(refused.body).toMatchObject({ code: 'invalid_parameter', field: 'datasets' });
 });
 
-test('an incremental run sends only what is new, and the counts of an earlier attempt stay', async () => {
+test('an incremental run sends only new rows, and the counts of an earlier attempt stay', async () => {
   server.on('/crm/users', json({}));
   const { source_id, destination_id } = await ends([]);
   const connection = await make.connection({
@@ -233,7 +233,7 @@ test('an incremental run sends only what is new, and the counts of an earlier at
   expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_loaded: 0 });
 });
 
-test('a REST API is loaded into tables, incrementally, and its secrets stay out of the network log', async () => {
+test('a REST API is loaded into tables incrementally, and its secrets stay out of the network log', async () => {
   const items = makeItems(500);
   server.on('/api/items', ({ headers, query }) => {
     if (headers.authorization !== 'Bearer the-secret-token') return Response.json({}, { status: 401 });

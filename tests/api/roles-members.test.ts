@@ -19,7 +19,7 @@ const member = async (permissions: Permission[] = []) => {
 const newRole = async (permissions: Permission[]) =>
   (await api.call('POST', '/roles', { name: `Role ${Bun.randomUUIDv7()}`, permissions })).body.id as string;
 
-/** Somebody with the role Administrator itself, in the first account. */
+/** A user with the Administrator role in the first account. */
 async function newAdministrator(status: 'active' | 'disabled' | 'invited' = 'active') {
   const email = `${Bun.randomUUIDv7()}@example.test`;
   const account = { account_id: t.account_id };
@@ -51,7 +51,7 @@ async function activeAdministrators(): Promise<number> {
 }
 
 describe('POST /roles/{role_id}/users/{user_id}', () => {
-  test('200: the role holds from the next request on; a second time changes nothing', async () => {
+  test('200: the role applies from the next request on; a second request changes nothing', async () => {
     const role_id = await newRole(['billing.read']);
     const { call, id } = await member();
     for (const _ of [1, 2]) {
@@ -62,7 +62,7 @@ describe('POST /roles/{role_id}/users/{user_id}', () => {
     const told = await db.select().from(events).where(eq(events.user_id, id));
     expect(told).toMatchObject([{ event: 'role_assigned', payload: { role_id, user_id: id } }]);
   });
-  test('400 cannot_grant_unheld_permission, to others and to himself', async () => {
+  test('400 cannot_grant_unheld_permission, for other users and for the caller', async () => {
     const { call, id } = await member(['roles.manage']);
     const role_id = await idOfRole('Administrator');
     for (const user of [id, (await member()).id]) {
@@ -70,7 +70,7 @@ describe('POST /roles/{role_id}/users/{user_id}', () => {
       expect(answer).toMatchObject({ status: 400, body: { code: 'cannot_grant_unheld_permission' } });
     }
   });
-  test('404 for the role and for the user, of other accounts too', async () => {
+  test('404 for the role and for the user, also of other accounts', async () => {
     const other = await api.otherAccount();
     const role = await newRole(['cases.update']);
     const foreign = (await other.call('GET', '/users/me')).body.id;
@@ -91,7 +91,7 @@ describe('POST /roles/{role_id}/users/{user_id}', () => {
     expect((await api.anonymous('POST', `/roles/${UNKNOWN}/users/${UNKNOWN}`)).status).toBe(401);
     expect((await api.call('POST', `/roles/${UNKNOWN}/users/${UNKNOWN}?x=1`)).status).toBe(422);
   });
-  test('a role that is deleted at the same moment is either deleted or given', async () => {
+  test('a role deleted in parallel is either deleted or granted', async () => {
     for (let round = 0; round < 5; round += 1) {
       const role_id = await newRole(['cases.update']);
       const { id } = await member();
@@ -117,13 +117,13 @@ describe('DELETE /roles/{role_id}/users/{user_id}', () => {
     const told = await db.select().from(events).where(eq(events.user_id, id)).orderBy(events.occurred_at);
     expect(told.map((event) => event.event)).toEqual(['role_assigned', 'role_unassigned']);
   });
-  test('404 for the role, the user, and one who has not the role', async () => {
+  test('404 for the role, the user, and a user without the role', async () => {
     const role = await newRole(['cases.update']);
     for (const path of [`${UNKNOWN}/users/${t.user_id}`, `${role}/users/${UNKNOWN}`, `${role}/users/${t.user_id}`]) {
       expect((await api.call('DELETE', `/roles/${path}`)).status).toBe(404);
     }
   });
-  test('400 last_administrator; disabled, invited and deleted ones do not count', async () => {
+  test('400 last_administrator; disabled, invited and deleted users do not count', async () => {
     await newAdministrator('disabled');
     await newAdministrator('invited');
     const gone = await newAdministrator();
@@ -141,7 +141,7 @@ describe('DELETE /roles/{role_id}/users/{user_id}', () => {
 
 const administrator = await idOfRole('Administrator');
 
-describe('an administrator stays, whatever two of them do to each other at the same moment', () => {
+describe('an account keeps an administrator when two remove each other in parallel', () => {
   test.each<[string, (call: typeof api.call, other: string) => ReturnType<typeof api.call>]>([
     ['take the role away', (call, other) => call('DELETE', `/roles/${administrator}/users/${other}`)],
     ['set other roles', (call, other) => call('POST', `/users/${other}`, { role_ids: [] })],

@@ -26,7 +26,7 @@ const roleEvents = async (role_id: string) =>
   );
 
 describe('GET /roles', () => {
-  test('200: system roles first, then by name; of the own account only', async () => {
+  test('200: system roles first, then by name; only those of the account', async () => {
     const fresh = await api.otherAccount();
     for (const name of ['beta', 'Alpha']) await fresh.call('POST', '/roles', { name, permissions: ['billing.read'] });
     const { status, body } = await fresh.call('GET', '/roles');
@@ -39,7 +39,7 @@ describe('GET /roles', () => {
 });
 
 describe('POST /roles', () => {
-  test('201: each permission once', async () => {
+  test('201: stores each permission once', async () => {
     const role = await newRole({
       description: 'Runs',
       permissions: ['connections.run', 'cases.update', 'connections.run'],
@@ -54,7 +54,7 @@ describe('POST /roles', () => {
     });
     expect(await roleEvents(role.id)).toMatchObject([{ event: 'role_created', payload: { role_name: role.name } }]);
   });
-  test('400 duplicate_name, whatever the case, and for the names of system roles', async () => {
+  test('400 duplicate_name, ignoring case, also for the names of system roles', async () => {
     const role = await newRole();
     for (const name of [role.name.toUpperCase(), 'administrator']) {
       const answer = await api.call('POST', '/roles', { name, permissions: ['cases.update'] });
@@ -63,13 +63,13 @@ describe('POST /roles', () => {
     const other = await api.otherAccount();
     expect((await other.call('POST', '/roles', { name: role.name, permissions: ['cases.update'] })).status).toBe(201);
   });
-  test('one of parallel creates of a name wins', async () => {
+  test('one of several parallel creates of a name succeeds', async () => {
     const answers = await Promise.all(
       Array.from({ length: 6 }, () => api.call('POST', '/roles', { name: 'Race', permissions: ['cases.update'] })),
     );
     expect(answers.map((answer) => answer.status).toSorted()).toEqual([201, 400, 400, 400, 400, 400]);
   });
-  test('400 cannot_grant_unheld_permission; nobody at all can grant cross_account.read', async () => {
+  test('400 cannot_grant_unheld_permission; no user can grant cross_account.read', async () => {
     const { call } = await member(['roles.manage', 'cases.update']);
     const wide = await call('POST', '/roles', { name: 'Wide', permissions: ['cases.update', 'users.manage'] });
     expect(wide).toMatchObject({
@@ -79,7 +79,7 @@ describe('POST /roles', () => {
     const staff = await api.call('POST', '/roles', { name: 'Staff', permissions: ['cross_account.read'] });
     expect(staff).toMatchObject({ status: 400, body: { code: 'cannot_grant_unheld_permission' } });
   });
-  test('402 when the plan has no roles of its own', async () => {
+  test('402 when the plan has no custom roles', async () => {
     const other = await api.otherAccount();
     await db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, other.account_id));
     const answer = await other.call('POST', '/roles', { name: 'X', permissions: ['cases.update'] });
@@ -108,7 +108,7 @@ describe('POST /roles', () => {
 });
 
 describe('GET /roles/{role_id}', () => {
-  test("200: with its members, the own account's only", async () => {
+  test('200: with the members of the account only', async () => {
     const role = await newRole();
     const [one, two] = [await member(), await member()];
     for (const { id } of [one, two]) await api.call('POST', `/roles/${role.id}/users/${id}`);
@@ -131,7 +131,7 @@ describe('GET /roles/{role_id}', () => {
 });
 
 describe('POST /roles/{role_id}', () => {
-  test('200: its members have the new permissions from their next request on', async () => {
+  test('200: members have the new permissions from their next request on', async () => {
     const role = await newRole();
     const { call, id } = await member();
     await api.call('POST', `/roles/${role.id}/users/${id}`);
@@ -144,7 +144,7 @@ describe('POST /roles/{role_id}', () => {
       payload: { changed_fields: ['permissions'], before: { permissions: ['cases.update'] } },
     });
   });
-  test('200: what changes nothing leaves time stamp and events alone; its own name is no duplicate', async () => {
+  test('200: an update that changes nothing leaves the timestamp and emits no event; its own name is no duplicate', async () => {
     const role = await newRole();
     const again = await api.call('POST', `/roles/${role.id}`, { name: role.name, permissions: role.permissions });
     expect(again).toMatchObject({ status: 200, body: { updated_at: role.updated_at } });
@@ -167,7 +167,7 @@ describe('POST /roles/{role_id}', () => {
       expect(answer).toMatchObject({ status: 400, body: { code: 'duplicate_name' } });
     }
   });
-  test('400 cannot_grant_unheld_permission for what is added; what was there may stay', async () => {
+  test('400 cannot_grant_unheld_permission for added permissions; existing ones can stay', async () => {
     const role = await newRole({ permissions: ['users.manage', 'cases.update'] });
     const { call } = await member(['roles.manage', 'billing.read']);
     const more = await call('POST', `/roles/${role.id}`, { permissions: ['users.manage', 'connections.run'] });
@@ -199,7 +199,7 @@ describe('DELETE /roles/{role_id}', () => {
     const { id } = await systemRole('Billing');
     expect(await api.call('DELETE', `/roles/${id}`)).toMatchObject({ status: 400, body: { code: 'system_role' } });
   });
-  test('400 role_in_use until the last member is gone, be it by deletion', async () => {
+  test('400 role_in_use until the last member is removed or deleted', async () => {
     const role = await newRole();
     const { id } = await member();
     await api.call('POST', `/roles/${role.id}/users/${id}`);

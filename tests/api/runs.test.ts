@@ -37,12 +37,12 @@ describe('POST /connections/{connection_id}/run', () => {
     expect(run).toMatchObject({ id: answer.body, number: 1, status: 'queued', run_type: 'plain', trigger_type: 'api' });
   });
 
-  test('200: a paused connection can be run by hand', async () => {
+  test('200: starts a run of a paused connection', async () => {
     const { id } = await make.connection({ status: 'paused' });
     expect((await call('POST', `/connections/${id}/run`)).status).toBe(200);
   });
 
-  test('400: run_already_active with the id of that run, also when twenty start at once', async () => {
+  test('400: run_already_active with the id of that run, also for twenty parallel starts', async () => {
     const { id } = await make.connection();
     const answers = await Promise.all(Array.from({ length: 20 }, () => call('POST', `/connections/${id}/run`)));
     const [won, ...more] = answers.filter((one) => one.status === 200);
@@ -54,7 +54,7 @@ describe('POST /connections/{connection_id}/run', () => {
     expect((await call('GET', `/connections/${id}/runs`)).body).toHaveLength(1);
   });
 
-  test('400: run_already_active while a worker is just ending that run: neither waits for the other', async () => {
+  test('400: run_already_active while a worker is ending that run; neither waits for the other', async () => {
     const { id, run } = await running();
     await deps.db.transaction(async (worker) => {
       await worker.update(connectionRuns).set({ status: 'succeeded' }).where(eq(connectionRuns.id, run));
@@ -103,7 +103,7 @@ describe('POST /connections/{connection_id}/run', () => {
     }
   });
 
-  test('422: parameters of another shape', async () => {
+  test('422: bodies with invalid fields', async () => {
     const { status, body } = await call('POST', `/connections/${UNKNOWN}/run`, { start_date: 'May', colour: 'red' });
     expect(status).toBe(422);
     expect(body.detail).toHaveLength(2);
@@ -111,7 +111,7 @@ describe('POST /connections/{connection_id}/run', () => {
 });
 
 describe('GET /connections/{connection_id}/runs', () => {
-  test('200: newest first with sums over their streams, cut and counted', async () => {
+  test('200: newest first with totals of their streams, in pages with the total count', async () => {
     const { id, run } = await stopped({ source_id: (await make.source({ streams: 2 })).id });
     await deps.db
       .update(streamRuns)
@@ -145,7 +145,7 @@ describe('GET /connections/{connection_id}/runs', () => {
     expect(page.headers.get('x-total-count')).toBe('2');
   });
 
-  test('200: the inner words of an error are for administrators', async () => {
+  test('200: only administrators see the internal message of an error', async () => {
     const { id, run } = await stopped();
     const error = {
       code: 'x',
@@ -173,7 +173,7 @@ describe('GET /connections/{connection_id}/runs', () => {
     }
   });
 
-  test('422: a limit out of bounds', async () => {
+  test('422: a limit out of range', async () => {
     expect((await call('GET', `/connections/${UNKNOWN}/runs?limit=1001`)).status).toBe(422);
   });
 });

@@ -24,7 +24,7 @@ afterAll(async () => {
 
 let counter = 0;
 
-/** A schema of its own with two tables, and a connection from it into another schema. */
+/** A new schema with two tables, and a connection that copies it into another schema. */
 async function shop(body: Record<string, unknown> = {}) {
   const name = `shop_${++counter}`;
   await sql.unsafe(`create schema ${name};
@@ -55,7 +55,7 @@ const eventsOf = async (id: string, ...kinds: string[]) =>
     kinds.includes(one.event),
   );
 
-/** Changes the tables and has the source discovered anew. */
+/** Changes the tables and refreshes the schema of the source. */
 async function change({ id, name }: Pick<Shop, 'id' | 'name'>, statements: string) {
   await sql.unsafe(`set search_path = ${name}; ${statements}; reset search_path`);
   await refresh(id);
@@ -88,8 +88,8 @@ async function run(id: string) {
 
 const told = (what: string, more: object) => ({ namespace: expect.any(String), change: what, ...more });
 
-describe('what breaks nothing', () => {
-  test('propagate_columns takes new columns, and leaves new tables to the user', async () => {
+describe('a non-breaking change', () => {
+  test('propagate_columns selects new columns, and leaves new tables to the user', async () => {
     const made = await shop();
     await change(made, 'alter table orders add column paid boolean; create table returns (id int primary key)');
     expect(await pending(made.id)).toEqual([
@@ -119,7 +119,7 @@ describe('what breaks nothing', () => {
     expect(await pending(made.id)).toEqual([]);
   });
 
-  test('propagate_fully takes new tables, too', async () => {
+  test('propagate_fully selects new tables too', async () => {
     const made = await shop({ schema_change_policy: 'propagate_fully' });
     await change(made, 'create table returns (id int primary key)');
     expect(await pending(made.id)).toEqual([]);
@@ -151,7 +151,7 @@ describe('what breaks nothing', () => {
     expect(await columns()).toContain('paid');
   });
 
-  test('what was ignored stays out, and is not told again', async () => {
+  test('an ignored change stays out, and is not reported again', async () => {
     const made = await shop({ schema_change_policy: 'ignore' });
     await change(made, 'alter table orders add column paid boolean');
     expect((await review(made.id, 'ignore')).result.schema_change_status).toBe('no_change');
@@ -161,7 +161,7 @@ describe('what breaks nothing', () => {
     expect(await eventsOf(made.id, 'schema_changed')).toHaveLength(1);
   });
 
-  test('disable_connection takes the connection off its schedule, whatever the change; a review brings it back', async () => {
+  test('disable_connection disables the connection on any change; a review resumes it', async () => {
     const made = await shop({
       schema_change_policy: 'disable_connection',
       schedule: { type: 'interval', interval_minutes: 60 },
@@ -179,7 +179,7 @@ describe('what breaks nothing', () => {
     expect(await eventsOf(made.id, 'connection_resumed')).toHaveLength(1);
   });
 
-  test('a wider type is taken over, in the destination as well', async () => {
+  test('a wider type is applied, in the destination as well', async () => {
     const made = await shop();
     await run(made.id);
     await change(
@@ -196,7 +196,7 @@ describe('what breaks nothing', () => {
     });
   });
 
-  test('a discovery that finds nothing new says so, and nothing else', async () => {
+  test('a discovery without changes leaves the connection as it is and emits no schema_changed', async () => {
     const made = await shop();
     const { updated_at, revision } = await get(made.id);
     expect(await refresh(made.id)).toMatchObject({ streams_added: [], fields_added: [], breaking: false });
@@ -205,8 +205,8 @@ describe('what breaks nothing', () => {
   });
 });
 
-describe('what breaks a connection', () => {
-  test('a column in use is gone: the connection waits for a review, which lets it go on without', async () => {
+describe('a breaking change', () => {
+  test('a used column is removed: the connection waits for a review, which drops the column', async () => {
     const made = await shop();
     await run(made.id);
     await change(made, 'alter table orders drop column note');
@@ -241,12 +241,12 @@ describe('what breaks a connection', () => {
       status: 'active',
       schema_change_status: 'no_change',
     });
-    // What it missed while it was disabled is not late.
+    // Ticks missed while the connection is disabled do not make its data late.
     expect(await ticksOf()).toBeGreaterThan(before);
     expect(await run(made.id)).toMatchObject({ status: 'succeeded', streams_succeeded: 2 });
   });
 
-  test('a column that nobody loads may go', async () => {
+  test('a removed column that no connection loads does not break', async () => {
     const made = await shop({ streams: [{ name: 'orders', fields: [{ path: ['note'], selected: false }] }] });
     await change(made, 'alter table orders drop column note');
     expect(await get(made.id)).toMatchObject({ schema_change_status: 'no_change', status: 'active' });
@@ -257,7 +257,7 @@ describe('what breaks a connection', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('what comes back in time breaks nothing any more', async () => {
+  test('a column that returns before the review is no longer breaking', async () => {
     const made = await shop({ status: 'paused' });
     await change(made, 'alter table orders drop column note');
     expect(await get(made.id)).toMatchObject({ schema_change_status: 'breaking', status: 'paused' });
@@ -290,7 +290,7 @@ describe('what breaks a connection', () => {
     expect(await get(made.id)).toMatchObject({ schema_change_status: 'breaking', status: 'auto_disabled' });
   });
 
-  test('without its key a merge cannot be accepted; the settings have to be changed first', async () => {
+  test('a merge without its key cannot be accepted until its settings change', async () => {
     const merged = { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', cursor_field: ['id'] };
     const made = await shop({ streams: [{ name: 'lines', ...merged }] });
     await change(made, 'alter table lines drop constraint lines_pkey');
@@ -304,7 +304,7 @@ describe('what breaks a connection', () => {
     expect(await stream(made.id, 'lines')).toMatchObject({ primary_key: [['id']] });
   });
 
-  test('a masked column that comes back later does not come in the clear', async () => {
+  test('a masked column that returns later is still masked', async () => {
     const made = await shop({ streams: [{ name: 'orders', fields: [{ path: ['note'], masking: 'redact' }] }] });
     await change(made, 'alter table orders drop column note');
     await review(made.id, 'accept');
@@ -315,8 +315,8 @@ describe('what breaks a connection', () => {
   });
 });
 
-describe('a run that meets the change first', () => {
-  test('names the column that is gone, and has the connection reviewed', async () => {
+describe('a run that finds the change before a discovery', () => {
+  test('names the removed column, and puts the connection under review', async () => {
     const made = await shop();
     await sql.unsafe(`alter table ${made.name}.orders drop column note`);
     const ended = await run(made.id);
@@ -336,7 +336,7 @@ describe('a run that meets the change first', () => {
     expect(await pending(made.id)).toHaveLength(1);
   });
 
-  test('takes a new column over before it reads, and tells of it as a discovery would', async () => {
+  test('selects a new column before it reads, and emits the event of a discovery', async () => {
     const made = await shop();
     await sql.unsafe(`alter table ${made.name}.orders add column paid boolean default true`);
     expect(await run(made.id)).toMatchObject({ status: 'succeeded' });
@@ -349,7 +349,7 @@ describe('a run that meets the change first', () => {
     expect(await eventsOf(made.id, 'schema_changed')).toHaveLength(1);
   });
 
-  test('is the last one where any change stops the connection, and loads nothing', async () => {
+  test('disables the connection under disable_connection, and loads nothing', async () => {
     const made = await shop({ schema_change_policy: 'disable_connection', streams: [{ name: 'orders' }] });
     await sql.unsafe(`alter table ${made.name}.orders add column paid boolean`);
     const ended = await run(made.id);
@@ -364,7 +364,7 @@ describe('a run that meets the change first', () => {
     expect(columns.map(({ name }) => name)).not.toContain('paid');
   });
 
-  test('widens what it appends to, at once', async () => {
+  test('widens an appended column at once', async () => {
     const made = await shop({
       streams: [{ name: 'orders', sync_mode: 'full_refresh', destination_sync_mode: 'append' }],
     });
@@ -375,7 +375,7 @@ describe('a run that meets the change first', () => {
     expect(rows.map(({ total }) => total)).toEqual(['1', '2', '3', 'No. 1', 'No. 2', 'No. 3']);
   });
 
-  test('fails where a table is gone, and leaves what was loaded', async () => {
+  test('fails for a removed table, and keeps the loaded rows', async () => {
     const made = await shop();
     await run(made.id);
     await sql.unsafe(`drop table ${made.name}.lines`);
@@ -385,7 +385,7 @@ describe('a run that meets the change first', () => {
   });
 });
 
-test('beside a scheduled run, a catalog of yesterday is discovered anew', async () => {
+test('a scheduled run refreshes a catalog older than a day', async () => {
   const made = await shop({
     schedule: { type: 'interval', interval_minutes: 60 },
     schema_change_policy: 'propagate_fully',
@@ -407,7 +407,7 @@ test('beside a scheduled run, a catalog of yesterday is discovered anew', async 
 });
 
 describe('a review', () => {
-  test('is for those who may change connections, in their own account', async () => {
+  test('needs the permission to update connections, in the same account', async () => {
     const made = await shop();
     const viewer = api.as(await api.keyWith([]));
     const decision = { connection_id: made.id, decision: 'accept' };
@@ -418,7 +418,7 @@ describe('a review', () => {
     expect((await rpc(call, 'connections.reviewSchemaChanges', { ...decision, decision: 'maybe' })).status).toBe(422);
   });
 
-  test('of nothing changes nothing', async () => {
+  test('without changes changes nothing', async () => {
     const made = await shop();
     expect((await review(made.id, 'accept')).result.revision).toBe(1);
   });

@@ -26,7 +26,7 @@ function send(path: string, { method = 'GET', body, headers = {} }: Sent = {}) {
 const signIn = (api_key: unknown, headers: Record<string, string> = CONSOLE) =>
   send('/console/session', { method: 'POST', body: { api_key }, headers });
 
-/** A user of his own with a key, and the cookie of his session. */
+/** A new user with a key, and the cookie of its session. */
 async function session() {
   const key = await api.keyWith([]);
   const answer = await signIn(key);
@@ -46,7 +46,7 @@ const codeOf = async (answer: Response) => {
 };
 
 describe('signing in', () => {
-  test('sets a cookie that scripts and other sites do not get, and stores no more than its hash', async () => {
+  test('sets a cookie hidden from scripts and other sites, and stores only its hash', async () => {
     const answer = await signIn(context.api_key);
     expect(answer.status).toBe(204);
     const cookie = answer.headers.get('set-cookie')!;
@@ -63,7 +63,7 @@ describe('signing in', () => {
     expect(told.at(-1)).toMatchObject({ user_id: context.user_id, payload: { role_names: ['Administrator'] } });
   });
 
-  test('behind TLS the cookie is bound to host and TLS', async () => {
+  test('binds the cookie to host and TLS behind TLS', async () => {
     const config = { ...deps.config, PUBLIC_URL: 'https://pipelines.example.org' };
     const secure = createApp({ ...deps, config });
     const answer = await secure.handle(
@@ -87,7 +87,7 @@ describe('signing in', () => {
     if (code) expect(await codeOf(answer)).toBe(code);
   });
 
-  test('an expired key is told as such', async () => {
+  test('reports an expired key as expired', async () => {
     const key = await api.keyWith([]);
     const hash = deps.secrets.hmac('api_key', key);
     await deps.db.update(apiKeys).set({ expires_at: sql`now()` }).where(eq(apiKeys.hash, hash));
@@ -105,7 +105,7 @@ describe('signing in', () => {
     expect(await codeOf(answer)).toBe('cross_site_request');
   });
 
-  test('who fails again and again has to wait; a right key does not help him meanwhile', async () => {
+  test('is delayed after repeated failures; a valid key does not shorten the delay', async () => {
     const strict = createApp(deps);
     const attempt = (api_key: string) =>
       strict.handle(
@@ -124,14 +124,14 @@ describe('signing in', () => {
 });
 
 describe('a session', () => {
-  test('stands for its key on the tRPC face', async () => {
+  test('replaces its key on the tRPC API', async () => {
     const { cookie, row } = await session();
     const answer = await me(cookie);
     expect(answer.status).toBe(200);
     expect(((await answer.json()) as any).result.data.id).toBe(row.user_id);
   });
 
-  test('counts for nothing on REST', async () => {
+  test('is not accepted by the REST API', async () => {
     const { cookie } = await session();
     for (const path of ['/users/me', '/connections', '/billing/plans']) {
       expect((await send(path, { headers: { ...CONSOLE, cookie } })).status).toBe(401);
@@ -162,7 +162,7 @@ describe('a session', () => {
     expect(await codeOf(answer)).toBe('not_authenticated');
   });
 
-  test('changes what its user may with the header', async () => {
+  test('can change what its user can change, with the header', async () => {
     const { cookie, row } = await session();
     const answer = await send(`/trpc/users.update`, {
       method: 'POST',
@@ -172,7 +172,7 @@ describe('a session', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('ends when its key is revoked, has expired, or its user is disabled', async () => {
+  test('ends when its key is revoked or expires, or its user is disabled', async () => {
     const revoked = await session();
     await deps.db.update(apiKeys).set({ revoked_at: sql`now()` }).where(eq(apiKeys.id, revoked.row.id));
     expect(await codeOf(await me(revoked.cookie))).toBe('invalid_token');
@@ -184,7 +184,7 @@ describe('a session', () => {
     expect(await codeOf(await me(disabled.cookie))).toBe('invalid_token');
   });
 
-  test('ends by itself, and its row goes with the next sign-in', async () => {
+  test('expires, and the next sign-in deletes its row', async () => {
     const { cookie, row } = await session();
     await deps.db
       .update(sessions)
@@ -195,7 +195,7 @@ describe('a session', () => {
     expect(await deps.db.select().from(sessions).where(eq(sessions.api_key_id, row.id))).toEqual([]);
   });
 
-  test('ends by signing out, from the console alone', async () => {
+  test('ends on sign-out, which only the console can request', async () => {
     const { cookie } = await session();
     const elsewhere = await send('/console/session', {
       method: 'DELETE',
@@ -209,7 +209,7 @@ describe('a session', () => {
     expect(await codeOf(await me(cookie))).toBe('session_ended');
   });
 
-  test('a key in the header comes before it', async () => {
+  test('yields to a key in the header', async () => {
     const { cookie } = await session();
     const answer = await me(cookie, { ...CONSOLE, authorization: `Bearer ${context.api_key}` });
     expect(((await answer.json()) as any).result.data.id).toBe(context.user_id);

@@ -56,7 +56,7 @@ describe('POST /connections/{connection_run_id}/stop', () => {
     expect(untouched.status).toBe('queued');
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     expect((await call('POST', `/connections/${UNKNOWN}/stop?now=true`)).status).toBe(422);
   });
 });
@@ -93,7 +93,7 @@ describe('POST /connections/{connection_run_id}/rerun', () => {
     expect(body).toMatchObject({ code: 'run_already_active', connection_run_id: live });
   });
 
-  test('400: stream_removed when a stream is deselected or gone from the source', async () => {
+  test('400: stream_removed when a stream is deselected or removed from the source', async () => {
     const { id, run, connection } = await stopped({ source_id: (await make.source({ streams: 2 })).id });
     await call('POST', `/connections/${id}`, { streams: [{ name: 'stream_1', selected: false }] });
     const deselected = await rerun(run);
@@ -111,7 +111,7 @@ describe('POST /connections/{connection_run_id}/rerun', () => {
     expect((await anonymous('POST', `/connections/${UNKNOWN}/rerun`)).status).toBe(401);
   });
 
-  test('402: a connection that billing has locked', async () => {
+  test('402: a connection locked by billing', async () => {
     const { id, run } = await stopped();
     await deps.db.update(connections).set({ status: 'locked' }).where(eq(connections.id, id));
     expect((await rerun(run)).status).toBe(402);
@@ -126,7 +126,7 @@ describe('POST /connections/{connection_run_id}/rerun', () => {
     for (const run of [UNKNOWN, 'nonsense', foreignRun]) expect((await rerun(run)).status).toBe(404);
   });
 
-  test('422: a query parameter that is not known', async () => {
+  test('422: an unknown query parameter', async () => {
     expect((await call('POST', `/connections/${UNKNOWN}/rerun?x=1`)).status).toBe(422);
   });
 });

@@ -43,7 +43,7 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs'
     expect((await call('GET', path(id, run, '?limit=2'))).body).toHaveLength(2);
   });
 
-  test('200: with cross_account.read beyond the own account, with nothing but that flag', async () => {
+  test('200: with cross_account.read, stream runs of another account, but only with the parameter', async () => {
     expect((await staff('GET', path(foreign.id, foreignRun, '?cross_account=true'))).status).toBe(200);
     expect((await staff('GET', path(foreign.id, foreignRun))).status).toBe(404);
   });
@@ -52,7 +52,7 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs'
     expect((await anonymous('GET', path(UNKNOWN, UNKNOWN))).status).toBe(401);
   });
 
-  test('403: cross_account=true without cross_account.read; false is no such request', async () => {
+  test('403: cross_account=true without cross_account.read; false needs no permission', async () => {
     const { id, run } = await running();
     const { status, body } = await call('GET', path(id, run, '?cross_account=true'));
     expect([status, body.required_permission]).toEqual([403, 'cross_account.read']);

@@ -19,7 +19,7 @@ const accept = (token: string) => rpc(api.anonymous, 'users.acceptInvitation', {
 const REFUSED = { status: 400, error: { code: 'invalid_invitation' } };
 
 describe('users.acceptInvitation', () => {
-  test('makes the user active and gives him a first key, without a key of his own', async () => {
+  test('activates the user and returns a first key, without needing a key', async () => {
     const { id, token } = await invited();
     const { status, result } = await accept(token);
     expect(status).toBe(200);
@@ -30,26 +30,26 @@ describe('users.acceptInvitation', () => {
     expect(rows.at(-1)!.actor).toMatchObject({ type: 'user', id });
     expect(JSON.stringify(rows)).not.toContain(result.api_key);
   });
-  test('works once, for one of many at the same moment', async () => {
+  test('works once, also for parallel requests', async () => {
     const { token } = await invited();
     const answers = await Promise.all(Array.from({ length: 8 }, () => accept(token)));
     expect(answers.filter((answer) => answer.status === 200)).toHaveLength(1);
     expect(await accept(token)).toMatchObject(REFUSED);
   });
-  test('ends after 7 days', async () => {
+  test('expires after 7 days', async () => {
     const { id, token } = await invited();
     const [row] = await db.select().from(users).where(eq(users.id, id));
     expect((Date.parse(row!.invitation_expires_at!) - Date.now()) / 86_400_000).toBeCloseTo(7, 2);
     await db.update(users).set({ invitation_expires_at: sql`now()` }).where(eq(users.id, id));
     expect(await accept(token)).toMatchObject(REFUSED);
   });
-  test('does not let in whoever was disabled or removed meanwhile', async () => {
+  test('is refused when the user was disabled or deleted in the meantime', async () => {
     const [disabled, removed] = [await invited(), await invited()];
     await api.call('POST', `/users/${disabled.id}`, { is_active: false });
     await api.call('DELETE', `/users/${removed.id}`);
     for (const { token } of [disabled, removed]) expect(await accept(token)).toMatchObject(REFUSED);
   });
-  test('refuses what is no token', async () => {
+  test('refuses an invalid token', async () => {
     expect(await accept('nobody-made-this')).toMatchObject(REFUSED);
     for (const input of [{}, { token: 5 }, { token: '' }, { token: 'a', x: 1 }]) {
       expect((await rpc(api.anonymous, 'users.acceptInvitation', input)).status).toBe(422);
@@ -58,13 +58,13 @@ describe('users.acceptInvitation', () => {
 });
 
 describe('users.invite', () => {
-  test('a new link takes the place of the former one', async () => {
+  test('a new link replaces the previous one', async () => {
     const { id, token } = await invited();
     const { result } = await rpc(api.call, 'users.invite', { user_id: id });
     expect(await accept(token)).toMatchObject(REFUSED);
     expect((await accept(tokenOf(result.invite_link))).status).toBe(200);
   });
-  test('lets in again whoever lost his key, with two live keys at most', async () => {
+  test('lets a user with a lost key sign in again, with at most two live keys', async () => {
     const { id, token } = await invited();
     const keys = [(await accept(token)).result.api_key];
     for (const _ of [1, 2]) {
@@ -74,7 +74,7 @@ describe('users.invite', () => {
     const statuses = await Promise.all(keys.map(async (key) => (await api.as(key)('GET', '/users/me')).status));
     expect(statuses).toEqual([401, 200, 200]);
   });
-  test('is refused for users who may more than the caller: the link would be their access', async () => {
+  test('is refused for users with more permissions than the caller, whom the link would impersonate', async () => {
     const manager = api.as(await api.keyWith(['users.manage']));
     const answer = await rpc(manager, 'users.invite', { user_id: t.user_id });
     expect(answer).toMatchObject({ status: 400, error: { code: 'cannot_grant_unheld_permission' } });

@@ -30,7 +30,7 @@ const eventsOf = (user_id: string) =>
   db.select().from(events).where(eq(events.user_id, user_id)).orderBy(events.occurred_at, events.id);
 
 describe('users.rotateKey', () => {
-  test('gives a key for 90 days; the former one ends after the grace', async () => {
+  test('returns a key for 90 days; the previous one ends after the grace period', async () => {
     const { key, call, id } = await member();
     await setEnd(id, '30 days');
     const { status, result } = await rpc(call, 'users.rotateKey', { grace_hours: 2 });
@@ -43,7 +43,7 @@ describe('users.rotateKey', () => {
     const stored = JSON.stringify([await db.select().from(apiKeys), await db.select().from(events)]);
     expect(stored).not.toContain(result.api_key);
   });
-  test('the grace is 24 hours by default and never makes a key live longer', async () => {
+  test('has a grace period of 24 hours by default, which never extends the life of a key', async () => {
     const { call, id } = await member();
     await setEnd(id, '30 days');
     expect(hoursUntil((await rpc(call, 'users.rotateKey')).result.previous.expires_at)).toBeCloseTo(24, 1);
@@ -51,13 +51,13 @@ describe('users.rotateKey', () => {
     const again = await rpc(call, 'users.rotateKey', { grace_hours: 168 });
     expect(hoursUntil(again.result.previous.expires_at)).toBeCloseTo(1.5, 1);
   });
-  test('without grace the former key is 401 at once', async () => {
+  test('without grace, the previous key responds 401 at once', async () => {
     const { key, call } = await member();
     const { result } = await rpc(call, 'users.rotateKey', { grace_hours: 0 });
     expect((await api.as(key)('GET', '/users/me')).status).toBe(401);
     expect((await api.as(result.api_key)('GET', '/users/me')).status).toBe(200);
   });
-  test('never more than two keys live: the one of the call and the new one', async () => {
+  test('keeps at most two live keys: the key of the call and the new one', async () => {
     const { key, call, id } = await member();
     const second = (await rpc(call, 'users.rotateKey')).result;
     const third = (await rpc(call, 'users.rotateKey')).result;
@@ -66,7 +66,7 @@ describe('users.rotateKey', () => {
     );
     expect((await api.as(second.api_key)('GET', '/users/me')).status).toBe(401);
   });
-  test('parallel rotations, by both live keys, leave two', async () => {
+  test('leaves two keys after parallel rotations with both live keys', async () => {
     const { call, id } = await member();
     const second = api.as((await rpc(call, 'users.rotateKey')).result.api_key);
     const answers = await Promise.all([call, second, call, second].map((one) => rpc(one, 'users.rotateKey')));
@@ -79,14 +79,14 @@ describe('users.rotateKey', () => {
     expect(status).toBe(422);
     expect(error.code).toBe('validation_error');
   });
-  test('is not on REST; 401 without a key', async () => {
+  test('does not exist on REST; 401 without a key', async () => {
     expect((await api.call('POST', '/users/me/rotate_key')).status).toBe(404);
     expect((await rpc(api.anonymous, 'users.rotateKey')).status).toBe(401);
   });
 });
 
 describe('users.listKeys', () => {
-  test("the caller's, newest first, never the keys themselves", async () => {
+  test('lists the keys of the caller, newest first, never the keys themselves', async () => {
     const { call } = await member();
     const { result } = await rpc(call, 'users.rotateKey');
     const listed = (await rpcQuery(call, 'users.listKeys')).result;
@@ -95,7 +95,7 @@ describe('users.listKeys', () => {
     expect(listed[1].is_current).toBeTrue();
     expect(Object.keys(listed[0])).not.toContain('hash');
   });
-  test('of others only for whoever manages users', async () => {
+  test('lists keys of other users only for user managers', async () => {
     const { call, id } = await member();
     expect((await rpcQuery(api.call, 'users.listKeys', { user_id: id })).result).toHaveLength(1);
     expect((await rpcQuery(call, 'users.listKeys', { user_id: t.user_id })).status).toBe(403);
@@ -105,7 +105,7 @@ describe('users.listKeys', () => {
 });
 
 describe('users.revokeKey', () => {
-  test('ends a key at once, once', async () => {
+  test('ends a key at once, and only once', async () => {
     const { call, id } = await member();
     const { result } = await rpc(call, 'users.rotateKey');
     for (const _ of [1, 2]) expect((await rpc(call, 'users.revokeKey', { key_id: result.id })).status).toBe(200);
@@ -120,7 +120,7 @@ describe('users.revokeKey', () => {
       error: { code: 'key_in_use' },
     });
   });
-  test('403 for keys of others, 404 for those of other accounts', async () => {
+  test('403 for keys of other users, 404 for those of other accounts', async () => {
     const { call, id } = await member();
     const [theirs] = (await rpcQuery(api.call, 'users.listKeys')).result;
     expect((await rpc(call, 'users.revokeKey', { key_id: theirs.id })).status).toBe(403);
@@ -132,11 +132,11 @@ describe('users.revokeKey', () => {
   });
 });
 
-describe('the end of a key', () => {
+describe('the expiry of a key', () => {
   const told = async (id: string) =>
     (await eventsOf(id)).map(({ event, payload }) => [event, (payload as { days_remaining: number }).days_remaining]);
 
-  test('is announced 14, 7 and 1 days before and when it has come, each once, by however many workers', async () => {
+  test('is announced 14, 7 and 1 days before and on expiry, each once, by any number of workers', async () => {
     const { id } = await member();
     const ends = ['15 days', '13.5 days', '6.5 days', '20 hours', '-1 minute'];
     for (const end of ends) {
@@ -151,13 +151,13 @@ describe('the end of a key', () => {
       ['api_key_expired', 0],
     ]);
   });
-  test('is told once when nobody looked for long', async () => {
+  test('is announced once when the job did not run for a long time', async () => {
     const { id } = await member();
     await setEnd(id, '12 hours');
     await announceExpiringKeys(t.deps);
     expect(await told(id)).toEqual([['api_key_expiring', 1]]);
   });
-  test('is not told of revoked keys, rotated keys, and users who are not active', async () => {
+  test('is not announced for revoked keys, rotated keys, and inactive users', async () => {
     const [revoked, rotated, disabled] = [await member(), await member(), await member()];
     await setEnd(revoked.id, '3 days');
     await db.update(apiKeys).set({ revoked_at: sql`now()` }).where(eq(apiKeys.user_id, revoked.id));
@@ -172,7 +172,7 @@ describe('the end of a key', () => {
       .where(and(inArray(events.user_id, ids), inArray(events.event, ['api_key_expiring', 'api_key_expired'])));
     expect(found).toEqual([]);
   });
-  test('is announced anew of a key that the operator gave a new term', async () => {
+  test('is announced again after the operator extends the key', async () => {
     const { secrets, config } = t.deps;
     await setEnd(t.user_id, '-1 minute');
     await announceExpiringKeys(t.deps);
@@ -185,7 +185,7 @@ describe('the end of a key', () => {
       ['api_key_expiring', 6],
     ]);
   });
-  test('more keys than one look takes are all told of', async () => {
+  test('is announced for every key, also when there are more than one batch holds', async () => {
     const rows = Array.from({ length: 230 }, (_, n) => ({
       account_id: t.account_id,
       user_id: t.user_id,

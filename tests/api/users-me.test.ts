@@ -6,7 +6,7 @@ import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 
-// oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+// oxlint-disable-next-line typescript/no-explicit-any -- tests read responses of any shape
 type Json = any;
 
 const t = await testDeps();
@@ -27,7 +27,7 @@ const STEPS = [
 describe('PUT /users/me/onboarding-state', () => {
   const put = (body: unknown) => api.call('PUT', '/users/me/onboarding-state', body);
 
-  test('200: the whole state is replaced; GET /users/me shows it', async () => {
+  test('200: replaces the whole state, which GET /users/me shows', async () => {
     const full = {
       completed_steps: ['add_source', 'profile', 'profile'],
       current_step: 'first_run',
@@ -53,7 +53,7 @@ describe('PUT /users/me/onboarding-state', () => {
       progress_percent: 0,
     });
   });
-  test('200: completion keeps its moment until a step is undone', async () => {
+  test('200: completion keeps its time until a step is undone', async () => {
     const first = (await put({ completed_steps: STEPS })).body;
     expect(first).toMatchObject({ is_complete: true, progress_percent: 100 });
     expect(first.completed_at).toBe(first.updated_at);
@@ -94,7 +94,7 @@ describe('POST /users/me/avatar', () => {
   const get = (path: string) => app.handle(new Request(`http://localhost${path}`));
 
   test.each(['png', 'jpeg', 'webp'] as const)(
-    '200: %s by its content, made 256 × 256 without metadata',
+    '200: detects %s by its content, resizes to 256 × 256 and strips metadata',
     async (format) => {
       const exif = { IFD0: { Copyright: 'a secret place', Artist: 'somebody' } };
       const made = await picture().withExif(exif)[format]().toBuffer();
@@ -119,7 +119,7 @@ describe('POST /users/me/avatar', () => {
       expect((await api.call('GET', '/users/me')).body.avatar_url).toBe(body.avatar_url);
     },
   );
-  test('200: a picture is turned as its EXIF says', async () => {
+  test('200: rotates the picture as its EXIF orientation says', async () => {
     const half = await sharp({ create: { width: 100, height: 200, channels: 3, background: 'white' } })
       .png()
       .toBuffer();
@@ -136,7 +136,7 @@ describe('POST /users/me/avatar', () => {
     expect(green(20)).toBeLessThan(100);
     expect(green(235)).toBeGreaterThan(200);
   });
-  test('200: the former picture is gone', async () => {
+  test('200: deletes the previous picture', async () => {
     const png = bytesOf(await picture().png().toBuffer());
     const first = (await upload(formWith(png))).body.avatar_url;
     const [before] = await db.select().from(users).where(eq(users.id, t.user_id));
@@ -167,7 +167,7 @@ describe('POST /users/me/avatar', () => {
     const answer = await upload(formWith(bomb));
     expect(answer).toMatchObject({ status: 400, body: { code: 'image_too_large', limit_pixels: 4096 * 4096 } });
   });
-  test('400 image_too_large: by its bytes, just over and far over the limit', async () => {
+  test('400 image_too_large: by its bytes, slightly and far over the limit', async () => {
     const limit = 2 * 1024 * 1024;
     const png = await picture().png().toBuffer();
     const padded = (size: number) => bytesOf(Buffer.concat([png, Buffer.alloc(size - png.byteLength)]));
@@ -199,11 +199,11 @@ describe('POST /users/me/avatar', () => {
       expect(await upload(form)).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', 'file'] }] } });
     expect((await upload('broken', { 'content-type': 'multipart/form-data; boundary=x' })).status).toBe(422);
   });
-  test('401, before the body is looked at', async () => {
+  test('401, before the body is parsed', async () => {
     const answer = await app.handle(new Request('http://localhost/users/me/avatar', { method: 'POST', body: 'x' }));
     expect(answer.status).toBe(401);
   });
-  test('a removed user has no picture left', async () => {
+  test('deleting a user deletes the picture', async () => {
     const key = await api.keyWith([]);
     const { body: me } = await api.as(key)('GET', '/users/me');
     const form = formWith(bytesOf(await picture().png().toBuffer()));
@@ -214,7 +214,7 @@ describe('POST /users/me/avatar', () => {
 });
 
 describe('GET /avatars/{id}', () => {
-  test('404 for what no upload made', async () => {
+  test('404 for a URL that no upload created', async () => {
     for (const id of ['x', '0'.repeat(32), '..%2F..%2Fsecret.key', '..%2f', '']) {
       expect((await app.handle(new Request(`http://localhost/avatars/${id}`))).status).toBe(404);
     }

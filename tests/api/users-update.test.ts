@@ -20,7 +20,7 @@ const eventsOf = async (user_id: string) => {
 const idOfRole = async (name: string) => (await db.select().from(roles).where(eq(roles.name, name)))[0]!.id;
 
 describe('POST /users/{user_id}', () => {
-  test('200: everybody changes his own profile; null clears', async () => {
+  test('200: each user can change the own profile; null clears a field', async () => {
     const { call, id } = await member();
     const changed = await call('POST', `/users/${id}`, {
       full_name: ' Grace ',
@@ -38,7 +38,7 @@ describe('POST /users/{user_id}', () => {
       payload: { changed_fields: ['full_name', 'timezone', 'locale'], after: { full_name: 'Grace' } },
     });
   });
-  test('200: what changes nothing leaves time stamp and events alone', async () => {
+  test('200: an update that changes nothing leaves the timestamp and emits no event', async () => {
     const { id } = await member();
     const { body: before } = await api.call('GET', `/users/${id}`);
     const again = await api.call('POST', `/users/${id}`, {
@@ -50,7 +50,7 @@ describe('POST /users/{user_id}', () => {
     expect(again.body.updated_at).toBe(before.updated_at);
     expect(await eventsOf(id)).toEqual([]);
   });
-  test('200: a disabled user hears 401 from his next request on, and works again when enabled', async () => {
+  test('200: a disabled user gets 401 from the next request on, and can work again when enabled', async () => {
     const { call, id } = await member();
     expect((await api.call('POST', `/users/${id}`, { is_active: false })).body).toMatchObject({
       status: 'disabled',
@@ -61,12 +61,12 @@ describe('POST /users/{user_id}', () => {
     expect((await call('GET', '/users/me')).status).toBe(200);
     expect(await eventsOf(id)).toEqual(['user_disabled', 'user_enabled']);
   });
-  test('200: whoever never took his invitation is invited again when enabled', async () => {
+  test('200: enabling a user with an unaccepted invitation restores the invited state', async () => {
     const { body: user } = await api.call('POST', '/users', { email: 'open@example.org', full_name: 'Open' });
     await api.call('POST', `/users/${user.id}`, { is_active: false });
     expect((await api.call('POST', `/users/${user.id}`, { is_active: true })).body.status).toBe('invited');
   });
-  test('200: role_ids are all his roles, from his next request on', async () => {
+  test('200: role_ids replaces all roles, from the next request on', async () => {
     const { call, id } = await member(['cases.update']);
     const changed = await api.call('POST', `/users/${id}`, { role_ids: [await idOfRole('Billing')] });
     expect(changed.body.roles.map((role: { name: string }) => role.name)).toEqual(['Billing']);
@@ -74,7 +74,7 @@ describe('POST /users/{user_id}', () => {
     expect(await eventsOf(id)).toEqual(['role_assigned', 'role_unassigned']);
     expect((await api.call('POST', `/users/${id}`, { role_ids: [] })).body.roles).toEqual([]);
   });
-  test('400 immutable_field for another e-mail address', async () => {
+  test('400 immutable_field for another email address', async () => {
     const { id } = await member();
     const answer = await api.call('POST', `/users/${id}`, { email: 'new@example.org' });
     expect(answer).toMatchObject({ status: 400, body: { code: 'immutable_field', field: 'email' } });
@@ -83,7 +83,7 @@ describe('POST /users/{user_id}', () => {
     const answer = await api.call('POST', `/users/${t.user_id}`, { is_active: false });
     expect(answer).toMatchObject({ status: 400, body: { code: 'cannot_disable_self' } });
   });
-  test('400 last_administrator: neither by himself nor by another', async () => {
+  test('400 last_administrator, for the caller and for other users', async () => {
     const manager = await member(['users.manage']);
     for (const [call, body] of [
       [api.call, { role_ids: [] }],
@@ -97,7 +97,7 @@ describe('POST /users/{user_id}', () => {
     }
     expect((await api.call('GET', '/users/me')).body.roles).toMatchObject([{ name: 'Administrator' }]);
   });
-  test('400 cannot_grant_unheld_permission, to himself too', async () => {
+  test('400 cannot_grant_unheld_permission, also for the caller', async () => {
     const { call, id } = await member(['users.manage']);
     const answer = await call('POST', `/users/${id}`, { role_ids: [await idOfRole('Administrator')] });
     expect(answer).toMatchObject({ status: 400, body: { code: 'cannot_grant_unheld_permission' } });
@@ -107,7 +107,7 @@ describe('POST /users/{user_id}', () => {
     const answer = await api.call('POST', `/users/${t.user_id}`, { role_ids: [UNKNOWN] });
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_reference', role_ids: [UNKNOWN] } });
   });
-  test('402: enabling beyond the limit of the plan', async () => {
+  test('402: enabling over the limit of the plan', async () => {
     const other = await api.otherAccount();
     const disabled = (await other.call('POST', '/users', { email: 'd@example.org', full_name: 'D' })).body.id;
     await other.call('POST', `/users/${disabled}`, { is_active: false });
@@ -149,7 +149,7 @@ describe('POST /users/{user_id}', () => {
 });
 
 describe('DELETE /users/{user_id}', () => {
-  test('204: his keys end at once, the address is free, his name stays in the event', async () => {
+  test('204: the keys of the user end at once, the address is free, the event keeps the name', async () => {
     const { call, id } = await member(['cases.update']);
     const { email } = (await call('GET', '/users/me')).body;
     expect(await api.call('DELETE', `/users/${id}`)).toMatchObject({ status: 204, body: null });
@@ -170,7 +170,7 @@ describe('DELETE /users/{user_id}', () => {
       body: { code: 'cannot_delete_self' },
     });
   });
-  test('400 last_administrator, and nothing has happened', async () => {
+  test('400 last_administrator, and nothing changes', async () => {
     const { call } = await member(['users.manage']);
     expect(await call('DELETE', `/users/${t.user_id}`)).toMatchObject({
       status: 400,

@@ -27,7 +27,7 @@ const eventsOf = async (user_id: string) => {
 const roleNamed = async (name: string) => (await db.select().from(roles).where(eq(roles.name, name)))[0]!;
 
 describe('GET /users', () => {
-  test('200: the newest first, the caller marked', async () => {
+  test('200: newest first, with the caller marked', async () => {
     const user = await newUser();
     const { status, body } = await api.call('GET', '/users');
     expect(status).toBe(200);
@@ -35,7 +35,7 @@ describe('GET /users', () => {
     expect(body.find((one: { is_me: boolean }) => one.is_me).id).toBe(t.user_id);
     expect(Object.keys(body[0])).not.toContain('invitation_hash');
   });
-  test('200: nobody of another account', async () => {
+  test('200: never users of another account', async () => {
     const other = await api.otherAccount();
     const { body } = await other.call('GET', '/users');
     expect(body).toHaveLength(1);
@@ -46,7 +46,7 @@ describe('GET /users', () => {
 });
 
 describe('POST /users', () => {
-  test('201: invited, as Viewer, with a link that is shown only here', async () => {
+  test('201: invited as Viewer, with a link that only this response shows', async () => {
     const user = await newUser({ email: 'Ada@Example.org', timezone: 'Europe/Berlin' });
     expect(user).toMatchObject({
       email: 'ada@example.org',
@@ -62,24 +62,24 @@ describe('POST /users', () => {
     expect(JSON.stringify(row)).not.toContain(user.invite_link.split('=')[1]);
     expect(await eventsOf(user.id)).toEqual(['user_added', 'role_assigned']);
   });
-  test('201 with the roles that are named, and without a link when none is wanted', async () => {
+  test('201 with the given roles, and without a link when none is requested', async () => {
     const role = await roleNamed('Creator');
     const user = await newUser({ role_ids: [role.id, role.id.toUpperCase()], send_invitation: false });
     expect(user.roles).toEqual([{ id: role.id, name: 'Creator' }]);
     expect(user.invite_link).toBeNull();
   });
-  test('400 email_taken, whatever the case', async () => {
+  test('400 email_taken, ignoring case', async () => {
     const user = await newUser();
     const answer = await api.call('POST', '/users', { email: user.email.toUpperCase(), full_name: 'Other' });
     expect(answer).toMatchObject({ status: 400, body: { code: 'email_taken', field: 'email', user_id: user.id } });
   });
-  test('one of parallel creates with one address wins, the others are 400', async () => {
+  test('one of several parallel creates of an address succeeds, the others respond 400', async () => {
     const answers = await Promise.all(
       Array.from({ length: 6 }, () => api.call('POST', '/users', { email: 'race@example.org', full_name: 'Race' })),
     );
     expect(answers.map((answer) => answer.status).toSorted()).toEqual([201, 400, 400, 400, 400, 400]);
   });
-  test('400 invalid_reference for an unknown role and for one of another account', async () => {
+  test('400 invalid_reference for an unknown role and for a role of another account', async () => {
     const other = await api.otherAccount();
     const foreign = await other.call('POST', '/roles', { name: 'Foreign', permissions: ['cases.update'] });
     for (const id of [UNKNOWN, foreign.body.id]) {
@@ -102,11 +102,11 @@ describe('POST /users', () => {
       (await manager('POST', '/users', { email: 'b@example.org', full_name: 'B', role_ids: billing })).status,
     ).toBe(201);
   });
-  test('400 for dates that do not go with the range', async () => {
+  test('400 for dates that do not match the range', async () => {
     const answer = await api.call('POST', '/users?start_date=2026-01-01', { email: 'no@example.org', full_name: 'No' });
     expect(answer).toMatchObject({ status: 400, body: { code: 'date_range_conflict' } });
   });
-  test('402 at the limit of the plan: of parallel creates at limit − 1 one is made', async () => {
+  test('402 at the limit of the plan: of parallel creates at limit − 1, one succeeds', async () => {
     const other = await api.otherAccount();
     await db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, other.account_id));
     const answers = await Promise.all(
@@ -151,7 +151,7 @@ describe('GET /users/{user_id}', () => {
     expect(status).toBe(200);
     expect(body).toEqual({ ...user, invite_link: null });
   });
-  test('404 for an unknown, a malformed, a deleted and a foreign id', async () => {
+  test('404 for an unknown, malformed, deleted or foreign id', async () => {
     const other = await api.otherAccount();
     const foreign = (await other.call('GET', '/users/me')).body.id;
     const gone = await newUser();
@@ -164,7 +164,7 @@ describe('GET /users/{user_id}', () => {
 });
 
 describe('/users/me is not a user id', () => {
-  test('GET is the caller, other methods than its own are 405', async () => {
+  test('GET returns the caller, unsupported methods respond 405', async () => {
     const { status, body } = await api.call('GET', '/users/me');
     expect(status).toBe(200);
     expect(body).toMatchObject({ id: t.user_id, is_me: true, account: { id: t.account_id } });
@@ -177,7 +177,7 @@ describe('/users/me is not a user id', () => {
     expect(JSON.stringify(body)).not.toContain(t.api_key);
     expect(body.api_key.days_remaining).toBeWithin(88, 91);
   });
-  test('to use a key is noted, and is no change of the user', async () => {
+  test('using a key stores the time, and is no change of the user', async () => {
     const own = eq(users.id, t.user_id);
     const [before] = await db.update(users).set({ last_api_request_at: null }).where(own).returning();
     await db.update(apiKeys).set({ last_used_at: null }).where(eq(apiKeys.user_id, t.user_id));

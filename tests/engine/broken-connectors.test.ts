@@ -11,7 +11,7 @@ const { db } = service.deps;
 const { call } = testApi(service);
 const make = makerOf(call);
 
-/** A source that fails its check: it is made as broken, with its event, so many days ago. */
+/** A source that fails its check, created as broken this many days ago. */
 async function brokenFor(days: number) {
   const source = await make.source({ check: 'fails' });
   await db
@@ -22,7 +22,7 @@ async function brokenFor(days: number) {
   return source;
 }
 
-/** A connection of a source that broke later. */
+/** A connection whose source broke later. */
 async function connectionOf(source: { id: string }, status = 'active') {
   const set = (now: 'active' | 'broken') =>
     db
@@ -39,7 +39,7 @@ async function connectionOf(source: { id: string }, status = 'active') {
   return made;
 }
 
-test('connections of what has been broken for a week are taken off their schedule, once, with an event', async () => {
+test('connections of a connector broken for a week are disabled once, with an event', async () => {
   const [old, young, mended] = [await brokenFor(8), await brokenFor(6), await brokenFor(8)];
   const [hopeless, paused] = [await connectionOf(old), await connectionOf(old, 'paused')];
   const [waiting, well] = [await connectionOf(young), await connectionOf(mended)];

@@ -87,8 +87,8 @@ const lookNow = async (pipeline: Pipeline) => {
   await checkCdcConsumers(service.deps);
 };
 
-describe('a stream that follows a log', () => {
-  test('goes on from run to run; the slot is told what is committed, and no more', async () => {
+describe('a CDC stream', () => {
+  test('resumes from run to run; the slot confirms committed changes only', async () => {
     await source.unsafe(
       `create table followed (id int primary key, name text); insert into followed values (1, 'a'), (2, 'b')`,
     );
@@ -127,7 +127,7 @@ describe('a stream that follows a log', () => {
     expect([...(await destination`select id from uncommitted order by id`)]).toEqual([{ id: 1 }, { id: 100 }]);
   });
 
-  test('masks and filters hold for changes: a row that no longer fits is deleted', async () => {
+  test('applies masks and filters to changes: a row that no longer matches is deleted', async () => {
     await source.unsafe(`create table filtered (id int primary key, name text, region text);
       insert into filtered values (1, 'a', 'eu'), (2, 'b', 'us'), (3, 'c', 'eu')`);
     const pipeline = await follow('filtered', {
@@ -149,7 +149,7 @@ describe('a stream that follows a log', () => {
     ]);
   });
 
-  test('a history has no row that a filter holds back', async () => {
+  test('keeps rows that a filter excludes out of a history', async () => {
     await source.unsafe(
       `create table told (id int primary key, name text, region text); insert into told values (1, 'a', 'eu')`,
     );
@@ -169,7 +169,7 @@ describe('a stream that follows a log', () => {
     ]);
   });
 
-  test('a full refresh reads the table without the log and keeps nothing at the source', async () => {
+  test('reads the table without the log on a full refresh and keeps nothing at the source', async () => {
     await source.unsafe(`create table plainly (id int primary key, name text); insert into plainly values (1, 'a')`);
     const pipeline = await follow('plainly', {
       stream: { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite' },
@@ -179,15 +179,15 @@ describe('a stream that follows a log', () => {
     expect(await readerRow(pipeline)).toBeUndefined();
   });
 
-  test('a destination that cannot apply deletes is refused', async () => {
+  test('is refused for a destination that cannot apply deletes', async () => {
     await source.unsafe('create table refused (id int primary key)');
     const pipeline = await follow('refused', { destination: { name: 'sample', parameters: {} } });
     expect((await run(pipeline)).stream.error).toMatchObject({ code: 'changes_unsupported', type: 'config_error' });
   });
 });
 
-describe('what the source keeps', () => {
-  test('is released with the connection, and when the stream is left out, which then begins anew', async () => {
+describe('the slot at the source', () => {
+  test('is dropped with the connection and when the stream is deselected; selecting it again starts over', async () => {
     await source.unsafe(`create table released (id int primary key); insert into released values (1), (2)`);
     const pipeline = await follow('released');
     await run(pipeline);
@@ -211,7 +211,7 @@ describe('what the source keeps', () => {
     expect(await slotOf(pipeline)).toEqual({ slot: undefined, publication: undefined });
   });
 
-  test('that cannot be released is tried again, and users are told once', async () => {
+  test('is dropped on a later try after a failure, which is reported once', async () => {
     await source.unsafe('create table kept (id int primary key)');
     const pipeline = await follow('kept');
     await run(pipeline);
@@ -241,7 +241,7 @@ describe('what the source keeps', () => {
     expect((await slotOf(pipeline)).slot).toBeUndefined();
   });
 
-  test('and grows beyond the limit while nobody reads is told once, until it is read again', async () => {
+  test('is reported once when it grows beyond the limit unread, until it is read again', async () => {
     await source.unsafe('create table lagging (id int primary key, filler text)');
     const pipeline = await follow('lagging');
     await run(pipeline);

@@ -53,10 +53,10 @@ function planOf(maskings: string[], filters: TransferPlan['filters'] = [], extra
   };
 }
 
-/** What the row lane makes of the same rows. */
+/** The result of the row lane for the same rows. */
 const byRows = (plan: TransferPlan) => createMapper(plan, KEYS)({ rows: rows(), bytes: 0 }).rows;
 
-/** Through COPY text, in pieces of `size` bytes. */
+/** The result of COPY text, in pieces of `size` bytes. */
 function byText(plan: TransferPlan, size: number): Cell[][] {
   const mapper = createCopyTextMapper(plan, KEYS);
   const bytes = Buffer.from(encodeCopyText(rows(), () => {}));
@@ -65,7 +65,7 @@ function byText(plan: TransferPlan, size: number): Cell[][] {
   return decodeCopyText(Buffer.concat(mapped).toString('utf8'));
 }
 
-describe('mapping on lines of COPY text gives the same as mapping on cells', () => {
+describe('mapping lines of COPY text gives the same result as mapping cells', () => {
   const numeric = { index: 2, type: 'integer', filter: { field: 'x', operator: 'gte', value: 20 } } as const;
   const text = { index: 3, type: 'string', filter: { field: 'x', operator: 'contains', value: '\\' } } as const;
   test.each([

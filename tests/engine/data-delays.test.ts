@@ -27,10 +27,10 @@ describe('data is late', () => {
     ['after twice the interval', interval(60), 121, 61],
     ['not before', interval(60), 120, null],
     ['of a manual schedule never', { ...interval(60), type: 'manual', interval_minutes: null } as const, 100_000, null],
-    // Monday 9:00 and a success at 9:00: due at 10:00, late after 11:00.
+    // A success on Monday at 9:00: due at 10:00, late after 11:00.
     ['of an hourly cron', cron('0 * * * *'), 121, 61],
     ['of an hourly cron not before', cron('0 * * * *'), 119, null],
-    // A success on Monday at 9:00: the ticks are Tuesday and Wednesday, 8:00.
+    // A success on Monday at 9:00: the ticks are Tuesday and Wednesday at 8:00.
     ['of a cron on workdays', cron('0 8 * * 1-5'), 2 * 1440 + 1, 1441 + 60],
     ['only when two of its ticks have passed', cron('0 8 * * 1-5'), 1440 + 30, null],
   ])('%s', (_what, schedule, minutes, late) => {
@@ -50,7 +50,7 @@ const hourly = (rest: object = {}) =>
   make.connection({ schedule: { type: 'interval', interval_minutes: 60 }, tags: ['prod'], ...rest });
 
 describe('data_delayed', () => {
-  test('is written once a delay, however many look, with its variables; and again for the next one', async () => {
+  test('is emitted once per delay by any number of workers, with its variables, and again for the next delay', async () => {
     const { id, name } = await hourly();
     await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(150) });
     await Promise.all([announceDelays(deps), announceDelays(deps), announceDelays(deps)]);
@@ -65,7 +65,7 @@ describe('data_delayed', () => {
     });
     await change(id, { last_succeeded_at: ago(1) });
     expect(await announceDelays(deps)).toBe(0);
-    // The delay that was told of lies before the last success, which is long ago by now.
+    // The reported delay lies before the last success, which is long ago by now.
     await change(id, { last_succeeded_at: ago(130), delay_told_at: ago(140) });
     await announceDelays(deps);
     expect(await delays(id)).toHaveLength(2);
@@ -83,7 +83,7 @@ describe('data_delayed', () => {
     expect(await delays(id)).toEqual([]);
   });
 
-  test('is not written of a schedule that was switched on just now, however old the last success', async () => {
+  test('is not emitted for a schedule that was just enabled, however old the last success', async () => {
     const { id } = await hourly({ status: 'paused' });
     await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(9000) });
     expect((await call('POST', `/connections/${id}`, { status: 'active' })).status).toBe(200);
@@ -91,7 +91,7 @@ describe('data_delayed', () => {
     expect(await delays(id)).toEqual([]);
   });
 
-  test('of a cron schedule is written when a tick brought no success', async () => {
+  test('is emitted for a cron schedule when a tick brought no success', async () => {
     const { id } = await make.connection({ schedule: { type: 'cron', cron_expression: '* * * * *' } });
     await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(30) });
     await announceDelays(deps);

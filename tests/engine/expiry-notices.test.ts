@@ -31,7 +31,7 @@ const look = () =>
   ]);
 
 describe('credentials_expiring', () => {
-  test('is written 14, 7 and 1 days before the end that was given, once each; then new ones are needed', async () => {
+  test('is emitted 14, 7 and 1 days before the configured expiry, once each; after it the connector needs new credentials', async () => {
     const source = await make.source();
     const path = `/account_connectors/${source.id}`;
     const set = await call('POST', path, { credentials_expire_at: inDays(15.5) });
@@ -64,7 +64,7 @@ describe('credentials_expiring', () => {
     ]);
   });
 
-  test('begins anew with another end; null ends it', async () => {
+  test('starts over with a new expiry; null ends it', async () => {
     const source = await make.connector('source', 'sample');
     const path = `/account_connectors/${source.id}`;
     for (const days of [6, 5]) {
@@ -77,7 +77,7 @@ describe('credentials_expiring', () => {
     expect(await told(source.id, 'credentials_expiring')).toHaveLength(2);
   });
 
-  test('is not written of what was deleted; a connector that was not in use keeps its state', async () => {
+  test('is not emitted for deleted connectors; an inactive connector keeps its state', async () => {
     const [gone, broken] = [await make.source(), await make.source()];
     await call('DELETE', `/account_connectors/${gone.id}`);
     await ends(gone.id, inDays(3));
@@ -99,7 +99,7 @@ describe('free_period_ending', () => {
   const setPlan = (plan_id: string) => db.update(accounts).set({ plan_id }).where(eq(accounts.id, account_id));
   const lookFree = () => Promise.all([announceEndingFreePeriods(deps), announceEndingFreePeriods(deps)]);
 
-  test('is written once, a week before rows cost credits, where the plan counts them', async () => {
+  test('is emitted once, a week before rows cost credits, on plans that count credits', async () => {
     const source = await make.source();
     await free(source.id, 7);
     await lookFree();

@@ -32,12 +32,12 @@ const document = (...streams: ExportedStream[]): ExportDocument => ({
 });
 
 describe('an export', () => {
-  test('as JSON is the document', () => {
+  test('as JSON is the document itself', () => {
     const one = document(stream({ fields: [field('id')] }));
     expect(JSON.parse(formatExport(one, 'json', 'x://y'))).toEqual(one);
   });
 
-  test('as CSV has a line a field, quoted where it must be', () => {
+  test('as CSV has one line per field, quoted where needed', () => {
     const override = { masking: 'redact' as const, destination_name: 'a,b' };
     const text = formatExport(
       document(
@@ -59,14 +59,14 @@ describe('an export', () => {
     );
   });
 
-  test('as CSV without fields has a line a stream', () => {
+  test('as CSV without fields has one line per stream', () => {
     const usage = { connections: 2, rows_loaded: 7, last_succeeded_at: null };
     const lines = formatExport(document(stream({ usage })), 'csv', 'x://y').split('\r\n');
     expect(lines[0]).toEndWith('primary_key,cursor_field,connections,rows_loaded,last_succeeded_at');
     expect(lines[1]).toEndWith('id,at,2,7,');
   });
 
-  test('as OpenLineage has a DatasetEvent a line', () => {
+  test('as OpenLineage has one DatasetEvent per line', () => {
     const text = formatExport(
       document(
         stream({ fields: [field('id', { description: 'the key' })] }),

@@ -54,7 +54,7 @@ describe('a mapping changes values', () => {
   });
 });
 
-test('a mapping alone says which fields there are; an untouched one keeps the type of the source', () => {
+test('the mapping alone decides which fields exist; an untransformed field keeps its source type', () => {
   const mapped = mappedFields(schema, [
     mapping({}),
     mapping({ source_field: 'at', transform: 'date_iso' }),
@@ -68,7 +68,7 @@ test('a mapping alone says which fields there are; an untouched one keeps the ty
   expect(() => mappedFields(schema, [mapping({ source_field: 'gone' })])).toThrow(/Field gone of .* no longer exists/);
 });
 
-test('filters see the values of the source, masks hide what is mapped, constants are the same in every row', () => {
+test('filters see source values, masks apply after the mapping, constants are the same in every row', () => {
   const stream = {
     fields: [{ path: ['email'], selected: true, destination_name: null, destination_type: null, masking: 'redact' }],
     filters: [{ field: 'email', operator: 'starts_with', value: 'A' }],

@@ -23,7 +23,7 @@ const eventsOf = async (id: string) =>
   (await db.select().from(events).where(eq(events.account_connector_id, id))).map((event) => event.event);
 
 describe('a source', () => {
-  test('is broken after three configuration errors in a row, not before', async () => {
+  test('is broken after three consecutive configuration errors, not before', async () => {
     const made = await pipeline({ fault: 'config' });
     await failed(made);
     await failed(made);
@@ -34,14 +34,14 @@ describe('a source', () => {
     expect(await statusOf(made.destination.id)).toBe('active');
   });
 
-  test('needs new credentials after the first refusal', async () => {
+  test('needs new credentials after the first authentication failure', async () => {
     const made = await pipeline({ fault: 'auth' });
     await failed(made);
     expect(await statusOf(made.source.id)).toBe('needs_reauth');
     expect(await eventsOf(made.source.id)).toContain('account_connector_reauth_required');
   });
 
-  test('that was broken works again after a run that succeeds', async () => {
+  test('is active again after a successful run', async () => {
     const made = await pipeline({});
     const run_id = await made.start((tx) =>
       tx.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, made.source.id)),
@@ -65,7 +65,7 @@ describe('a connection', () => {
       .where(and(eq(connections.id, made.connection.id)));
     return { status: row?.status, status_reason: row?.status_reason };
   };
-  test('that has only failed, 30 times and for 7 days, is disabled', async () => {
+  test('without a success for 30 runs and 7 days is disabled', async () => {
     expect(await afterOneMoreFailure(30, 8)).toEqual({ status: 'auto_disabled', status_reason: 'too_many_failures' });
   });
   test.each([

@@ -100,7 +100,7 @@ const copied = async (made: Made) =>
     .map(([id, note]) => `${String(id)} ${String(note)}`)
     .toSorted((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10) || (a < b ? -1 : 1));
 
-/** One row within three days of the cursor and one before change, and one comes late; the cursor of none of them grows. */
+/** Changes one row within three days of the cursor and one before, and adds a late one; none of them moves the cursor. */
 const late = ({ table }: Made) =>
   sql.unsafe(`update ${table} set note = 'second' where id in (2, 7);
     insert into ${table} values (99, 'late', '2026-03-08')`);
@@ -108,18 +108,18 @@ const WITH_LATE = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((id) => `${id} ${id === 7 ?
 
 const MODES = (['append', 'append_dedup'] as const).flatMap((mode) => DESTINATIONS.map((one) => [mode, one] as const));
 describe.each(MODES)('%s into %s', (destination_sync_mode, destination) => {
-  test('reads the last days again, takes in what came late, and doubles nothing', async () => {
+  test('reads the last days again, loads late rows, and duplicates nothing', async () => {
     const made = await pipeline({ destination_sync_mode }, { destination });
     await run(made);
     await late(made);
-    // Days 6 to 9 and the late one.
+    // Days 6 to 9 and the late row.
     expect((await run(made)).rows_read).toBe(5);
     expect(await copied(made)).toEqual([...WITH_LATE, '99 late']);
     expect((await run(made)).rows_read).toBe(5);
     expect(await copied(made)).toEqual([...WITH_LATE, '99 late']);
   });
 
-  test('never moves its cursor back, though the last days are empty now', async () => {
+  test('never moves its cursor back, even when the last days are empty', async () => {
     const made = await pipeline({ destination_sync_mode }, { destination });
     await run(made);
     const cursor = await cursorOf(made);
@@ -130,7 +130,7 @@ describe.each(MODES)('%s into %s', (destination_sync_mode, destination) => {
     expect((await run(made)).rows_read).toBe(2);
   });
 
-  test('a date as the cursor', async () => {
+  test('works with a date cursor', async () => {
     const made = await pipeline({ destination_sync_mode }, { destination, type: 'date' });
     await run(made);
     await late(made);
@@ -138,7 +138,7 @@ describe.each(MODES)('%s into %s', (destination_sync_mode, destination) => {
     expect(await copied(made)).toEqual([...WITH_LATE, '99 late']);
   });
 
-  test('days of the stream go before those of the connection', async () => {
+  test('prefers the days of the stream over those of the connection', async () => {
     const made = await pipeline({ destination_sync_mode, backfill_days: 0 }, { destination });
     await run(made);
     await late(made);
@@ -146,7 +146,7 @@ describe.each(MODES)('%s into %s', (destination_sync_mode, destination) => {
   });
 });
 
-test('where rows would be appended twice, the run says that it does not look back', async () => {
+test('a run that would append rows twice warns that it has no lookback window', async () => {
   const made = await pipeline({ destination_sync_mode: 'append' }, { destination: 'file' });
   await run(made);
   await late(made);
@@ -155,7 +155,7 @@ test('where rows would be appended twice, the run says that it does not look bac
   expect(stream.warnings).toMatchObject([{ code: 'look_back_skipped' }]);
 });
 
-test('a cursor that is no date is read on from as it is', async () => {
+test('a cursor that is not a date has no lookback window', async () => {
   const made = await pipeline({ destination_sync_mode: 'append_dedup', cursor_field: ['id'] });
   await run(made);
   expect((await run(made)).rows_read).toBe(0);

@@ -50,8 +50,8 @@ const choice = (name: string, rest: object) => ({
   ...rest,
 });
 
-describe('what becomes of a row', () => {
-  test('masks hide the value and keep null apart from it', () => {
+describe('mapping a row', () => {
+  test('masks hide the value but keep null', () => {
     const rows = () =>
       [
         ['1', 'a@b.c', '30'],
@@ -63,19 +63,19 @@ describe('what becomes of a row', () => {
     expect(masked('hash_sha256_salted')).toEqual(['salted:a@b.c', null]);
   });
 
-  test('a masked column is text, whatever it was', () => {
+  test('a masked column is text, whatever its type was', () => {
     const [, , age] = plan({ fields: [choice('age', { masking: 'redact' })] }).columns;
     expect(age?.target).toMatchObject({ name: 'age', type: 'string', source_type: null });
   });
 
-  test('a deselected field does not move, a renamed one moves under its new name', () => {
+  test('a deselected field is not loaded, a renamed one is loaded under its new name', () => {
     const { columns } = plan({
       fields: [choice('age', { selected: false }), choice('email', { destination_name: 'mail' })],
     });
     expect(columns.map((column) => column.target.name)).toEqual(['id', 'mail']);
   });
 
-  test('a filter on a field that does not move is read for it and cut off', () => {
+  test('a filter on an unloaded field reads the field and drops it', () => {
     const stream = {
       fields: [choice('age', { selected: false })],
       filters: [{ field: 'age', operator: 'gte', value: 30 }],
@@ -90,12 +90,12 @@ describe('what becomes of a row', () => {
     ).toEqual([['2', 'y']]);
   });
 
-  test('nothing to do leaves the bytes untouched', () => {
+  test('without anything to do, the bytes stay untouched', () => {
     expect(plan({}).untouched).toBe(true);
     expect(plan({ fields: [choice('email', { masking: 'hash_sha256_salted' })] }).untouched).toBe(false);
   });
 
-  test('a chosen field, or a key, that is gone from the source is a changed schema', () => {
+  test('a selected field or a key that is missing from the source is a schema change', () => {
     expect(() => plan({ fields: [choice('gone', {})] })).toThrow(SchemaChangedError);
     expect(() => plan({ primary_key: [['gone']] })).toThrow(SchemaChangedError);
   });

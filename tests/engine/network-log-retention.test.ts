@@ -12,7 +12,7 @@ const sample = { name: 'sample', parameters: {} };
 const pipeline = await makePipeline(service, { source: sample, destination: sample });
 const connection_run_id = await pipeline.start();
 
-/** A log of so many days ago; answers with its key. */
+/** Stores a log of this age and returns its object key. */
 async function logOf(days: number): Promise<string> {
   const object_key = `network_logs/${Bun.randomUUIDv7()}`;
   await objects.put(object_key, new Uint8Array([1]));

@@ -21,7 +21,7 @@ const page = (number: number) => ({
   headers: { authorization: `Bearer ${Bun.randomUUIDv7()}` },
 });
 
-/** The entries that the requests leave, as they are stored; a text stands for a request without an answer. */
+/** The stored entries of these requests; a string stands for a request without a response. */
 async function entriesOf(requests: [ReturnType<typeof page>, number | string][]) {
   await deps.db.delete(networkLogSegments);
   const identity = { account_id, connection_run_id, stream_run_id: stream!.id, stream_name: 'items', attempt: 1 };
@@ -41,8 +41,8 @@ async function entriesOf(requests: [ReturnType<typeof page>, number | string][])
     .map((line) => JSON.parse(line));
 }
 
-describe('an entry says which failed request it repeats', () => {
-  test('the last one that was the same, until it succeeds', async () => {
+describe('a network log entry links to the failed request it retries', () => {
+  test('it is the last equal request, until one succeeds', async () => {
     const entries = await entriesOf([
       [page(1), 200],
       [page(2), 429],
@@ -54,7 +54,7 @@ describe('an entry says which failed request it repeats', () => {
     expect(entries.map((entry) => entry.retry_of)).toEqual([null, null, limited.id, broken.id, null]);
   });
 
-  test('not another request that came after it', async () => {
+  test('it is never a different request in between', async () => {
     const other = { ...page(2), method: 'POST' };
     const entries = await entriesOf([
       [page(2), 503],

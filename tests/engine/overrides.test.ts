@@ -53,7 +53,7 @@ const choice = (name: string, rest: object = {}) => ({
 });
 
 describe('a stream with overrides', () => {
-  test('has the key, cursor and nullability that users say', () => {
+  test('has the overridden key, cursor and nullability', () => {
     const said = {
       email: { is_primary_key: true, nullable: false },
       id: { is_primary_key: false },
@@ -66,7 +66,7 @@ describe('a stream with overrides', () => {
     expect(schema.source_defined_primary_key).toEqual([['id']]);
   });
 
-  test('is written with the nullability that users say', () => {
+  test('is written with the overridden nullability', () => {
     const plan = planTransfer({
       source: findConnector('source', 'sample')!,
       schema: applyOverrides(schema, { email: { nullable: false } }),
@@ -75,7 +75,7 @@ describe('a stream with overrides', () => {
     expect(plan.columns.map(({ target }) => target.nullable)).toEqual([true, false, true, true]);
   });
 
-  test('keeps the order of the source in a key that grows, and can lose key and cursor', () => {
+  test('keeps the source order in an extended key, and can lose its key and cursor', () => {
     expect(applyOverrides(schema, { email: { is_primary_key: true } }).source_defined_primary_key).toEqual([
       ['id'],
       ['email'],
@@ -84,7 +84,7 @@ describe('a stream with overrides', () => {
     expect([none.source_defined_primary_key, none.default_cursor_field]).toEqual([null, null]);
   });
 
-  test('is untouched without any, and by those of fields that are gone', () => {
+  test('is unchanged without overrides, and by those of removed fields', () => {
     expect(applyOverrides(schema, {})).toBe(schema);
     expect(applyOverrides(schema, { gone: { is_primary_key: true, is_cursor: true, nullable: false } })).toEqual(
       schema,
@@ -93,10 +93,10 @@ describe('a stream with overrides', () => {
   });
 });
 
-describe("a connection's own choice", () => {
+describe('settings of a connection', () => {
   const said = { email: { destination_name: 'mail', type: 'integer' as const, masking: 'redact' as const } };
 
-  test('wins for the same key, and the catalog decides the others', () => {
+  test('override the same setting of the catalog, which decides the others', () => {
     const merged = withCatalogChoices(
       stream({ fields: [choice('email', { destination_name: 'address' })] }),
       schema,
@@ -111,14 +111,14 @@ describe("a connection's own choice", () => {
     ]);
   });
 
-  test('to list a field undoes no exclusion and no mask', () => {
+  test('keep exclusions and masks of the catalog for a listed field', () => {
     const merged = withCatalogChoices(stream({ fields: [choice('email')] }), schema, {
       email: { excluded: true, masking: 'redact' },
     });
     expect(merged.fields).toEqual([choice('email', { selected: false, masking: 'redact' })]);
   });
 
-  test('of a key or cursor is one that differs from the discovered; progress keeps its cursor', () => {
+  test('override a key or cursor only where it differs from the discovered one; a stream with state keeps its cursor', () => {
     const other = { email: { is_primary_key: true }, seen: { is_cursor: true } };
     expect(withCatalogChoices(stream(), schema, other)).toMatchObject({
       primary_key: [['id'], ['email']],
@@ -131,7 +131,7 @@ describe("a connection's own choice", () => {
   });
 });
 
-describe('what goes with a field', () => {
+describe('compatible overrides', () => {
   test.each([
     ['integer', 'string', true],
     ['string', 'integer', true],
@@ -146,7 +146,7 @@ describe('what goes with a field', () => {
     expect(incompatibility(field('x', from), { type: to }) === null).toBe(fits);
   });
 
-  test('cursors have an order, keys can be compared', () => {
+  test('a cursor needs an order, a key needs equality', () => {
     expect(incompatibility(field('x', 'boolean'), { is_cursor: true })).not.toBeNull();
     expect(incompatibility(field('x', 'json'), { is_primary_key: true })).not.toBeNull();
     expect(incompatibility(field('x', 'integer'), { is_cursor: true, is_primary_key: true })).toBeNull();
@@ -154,7 +154,7 @@ describe('what goes with a field', () => {
 });
 
 describe('the next run', () => {
-  test('honours type, name, key, cursor, mask and exclusion', async () => {
+  test('applies type, name, key, cursor, mask and exclusion', async () => {
     const service = await testDeps({ role: 'worker' });
     const worker = await startWorker(service.deps);
     const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];

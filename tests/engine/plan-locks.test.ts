@@ -40,8 +40,8 @@ beforeEach(async () => {
   await db.delete(events);
 });
 
-describe('connections that the plan does not allow', () => {
-  test('are locked, the newest first, with an event each, however many look; and come back as they were', async () => {
+describe('connections over the limit of the plan', () => {
+  test('are locked newest first, with one event each for any number of workers, and get their old state back', async () => {
     const made = [];
     for (let n = 0; n < 5; n += 1) made.push(await connection(n === 4 ? { status: 'paused' } : {}));
     await setAccount({ plan_id: 'free' });
@@ -80,7 +80,7 @@ describe('connections that the plan does not allow', () => {
     ]);
   });
 
-  test('402: a locked one is neither run nor resumed nor rerun; it can be renamed and deleted', async () => {
+  test('402: a locked connection cannot run, resume or rerun; it can be renamed and deleted', async () => {
     const made = await connection();
     const run_id = (await call('POST', `/connections/${made.id}/run`)).body;
     await call('POST', `/connections/${run_id}/stop`);
@@ -108,7 +108,7 @@ describe('connections that the plan does not allow', () => {
     expect((await call('DELETE', `/connections/${made.id}`)).status).toBe(204);
   });
 
-  test('are locked with the change of the plan itself', async () => {
+  test('are locked in the same transaction as the plan change', async () => {
     const made = [];
     for (let n = 0; n < 4; n += 1) made.push(await connection());
     await rpc(call, 'billing.changePlan', { plan_id: 'free' });
@@ -154,7 +154,7 @@ describe('all connections', () => {
     },
   );
 
-  test('change their reason when another one is left, without being locked twice', async () => {
+  test('change their reason when only another one remains, without a second lock event', async () => {
     const made = [await connection()];
     await db.insert(usageLedger).values(ledgerEntry(account_id, 1_000_000));
     await setAccount({ plan_id: 'free', payment_status: 'overdue' });
@@ -167,10 +167,10 @@ describe('all connections', () => {
   });
 });
 
-describe('a limit of which less than 80 % is used again', () => {
+describe('a limit whose use falls below 80 %', () => {
   const cases = async () => (await call('GET', '/automation/cases')).body;
 
-  test('resolves its case, is told of once, and is warned of anew', async () => {
+  test('resolves its case, emits one event, and can warn again', async () => {
     await setAccount({ plan_id: 'free' });
     const made = [await connection(), await connection(), await connection()];
     await evaluatePending(deps);
@@ -192,7 +192,7 @@ describe('a limit of which less than 80 % is used again', () => {
     expect(await told('plan_limit_reached')).toHaveLength(2);
   });
 
-  test('so does a larger plan', async () => {
+  test('is also cleared by a larger plan', async () => {
     await setAccount({ plan_id: 'free' });
     for (let n = 0; n < 3; n += 1) await connection();
     await evaluatePending(deps);

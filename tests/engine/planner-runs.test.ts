@@ -51,9 +51,9 @@ async function pipeline(
   return { ...made, prefix: `t${counter}_` };
 }
 
-/** Three months of rows, over the change of the clocks in Europe. */
+/** Three months of rows, across the European clock change. */
 const demo = { name: 'demo', parameters: { rows: 4000, start_date: '2025-02-01', end_date: '2025-05-01' } };
-/** A row a minute from 2025-01-01 on. */
+/** One row per minute, starting on 2025-01-01. */
 const sample = (days: number, parameters: Record<string, unknown> = {}) => ({
   name: 'sample',
   parameters: { rows: days * 1440, batch_rows: 500, ...parameters },
@@ -114,7 +114,7 @@ describe('the chunks of a custom run', () => {
         expect(await count(`${made.prefix}${table}`)).toBeGreaterThan(50);
         expect(await differences(inside, `select * from "${made.prefix}${table}"`)).toBe(0);
       }
-      // No row came in two of the chunks.
+      // No row was loaded by two chunks.
       const parts = (await Promise.all(runs.map((run) => getStreamRuns(service, run.id)))).flat();
       const loaded = parts.reduce((sum, part) => sum + part.rows_loaded, 0);
       expect(loaded).toBe((await count(`${made.prefix}events`)) + (await count(`${made.prefix}orders`)));
@@ -122,7 +122,7 @@ describe('the chunks of a custom run', () => {
     60_000,
   );
 
-  test('of PostgreSQL take each kind of date cursor: instants by the days of the zone, dates as they are', async () => {
+  test('of PostgreSQL support each kind of date cursor: timestamps by the days of the time zone, dates as they are', async () => {
     await sql.unsafe(`create schema src`);
     const kinds = { zoned: 'timestamptz', naive: 'timestamp', dated: 'date' };
     for (const [table, type] of Object.entries(kinds)) {
@@ -146,7 +146,7 @@ describe('the chunks of a custom run', () => {
     }
   });
 
-  test('change nothing when they are done again, whatever mode the stream has', async () => {
+  test('change nothing when they run again, in every sync mode', async () => {
     for (const destination_sync_mode of ['append_dedup', 'append', 'overwrite'] as const) {
       const made = await pipeline(sample(3), { stream: { sync_mode: 'incremental', destination_sync_mode } });
       const table = `${made.prefix}stream_1`;
@@ -159,7 +159,7 @@ describe('the chunks of a custom run', () => {
     }
   });
 
-  test('double nothing either in a stream without a key, and tell that they replace the rows of their days', async () => {
+  test('duplicate nothing in a stream without a key, and report that they replace the rows of their days', async () => {
     for (const destination_sync_mode of ['append', 'overwrite'] as const) {
       const made = await pipeline(sample(1, { primary_key: false }), { stream: { destination_sync_mode } });
       for (const _ of [1, 2]) {
@@ -171,7 +171,7 @@ describe('the chunks of a custom run', () => {
     }
   });
 
-  test('run in order, forwards or backwards, one after the other', async () => {
+  test('run one at a time, in either order', async () => {
     for (const order of ['chronological', 'reverse_chronological']) {
       const made = await pipeline(sample(4));
       await launch(made, { ...window('2025-01-01', '2025-01-04'), order });
@@ -185,7 +185,7 @@ describe('the chunks of a custom run', () => {
     }
   });
 
-  test('run side by side up to max_parallel_runs, and no more', async () => {
+  test('run in parallel up to max_parallel_runs', async () => {
     const made = await pipeline(sample(6, { batch_delay_ms: 60 }));
     await launch(made, { ...window('2025-01-01', '2025-01-06'), max_parallel_runs: 2 });
     const runs = await allEnded(made);
@@ -196,8 +196,8 @@ describe('the chunks of a custom run', () => {
     expect(await count(`${made.prefix}stream_1`)).toBe(6 * 1440);
   });
 
-  test('go on after one that failed, or stop there, and the end is told with the number of failures', async () => {
-    // The first day passes; the second breaks off in its middle, and so would the third.
+  test('continue after a failure or stop there, and the final event has the number of failures', async () => {
+    // The first day succeeds; the second fails in the middle, and so would the third.
     const faulty = sample(3, { fault: 'config', fault_at_row: 2000 });
     const outcomes = async (on_chunk_failure: string) => {
       const made = await pipeline(faulty);
@@ -221,7 +221,7 @@ describe('the chunks of a custom run', () => {
     ]);
   });
 
-  test('stop and run again by themselves, and then all rows are there once', async () => {
+  test('stop and rerun one by one, and then every row is there once', async () => {
     const made = await pipeline(sample(3, { batch_delay_ms: 150 }));
     const first = await launch(made, window('2025-01-01', '2025-01-03'));
     await until(async () => (await getStreamRuns(service, first))[0]?.status === 'running');
@@ -238,7 +238,7 @@ describe('the chunks of a custom run', () => {
     expect(await count(`${made.prefix}stream_1`)).toBe(3 * 1440);
   });
 
-  test('that failed are what "failed" and "missing" do again', async () => {
+  test('that failed run again with reprocess "failed" or "missing"', async () => {
     const made = await pipeline(sample(3, { fault: 'config', fault_at_row: 2000, faulty_attempts: 2 }));
     const body = window('2025-01-01', '2025-01-03');
     await launch(made, body);
@@ -256,7 +256,7 @@ describe('the chunks of a custom run', () => {
 });
 
 describe('the live cursor', () => {
-  test('stays where it is, and so do the failures that the connection counts', async () => {
+  test('stays unchanged, as does the failure count of the connection', async () => {
     const made = await pipeline(sample(4));
     await plain(made);
     const before = await streamState(made);
@@ -269,7 +269,7 @@ describe('the live cursor', () => {
   });
 
   test.each(['chronological', 'reverse_chronological'])(
-    'moves to the end when asked to (%s), and the next run goes on',
+    'moves to the end with update_cursor (%s), and the next run continues from there',
     async (order) => {
       const made = await pipeline(sample(4));
       await launch(made, { ...window('2025-01-01', '2025-01-03'), order, update_cursor: true, max_parallel_runs: 2 });
@@ -282,7 +282,7 @@ describe('the live cursor', () => {
     30_000,
   );
 
-  test('does not pass a chunk that failed, and never goes back', async () => {
+  test('does not pass a failed chunk, and never moves back', async () => {
     const made = await pipeline(sample(4, { fault: 'config', fault_at_row: 2000, faulty_attempts: 1 }));
     await launch(made, { ...window('2025-01-01', '2025-01-03'), order: 'reverse_chronological', update_cursor: true });
     const runs = await allEnded(made);
@@ -298,7 +298,7 @@ describe('the live cursor', () => {
 });
 
 describe('a full refresh', () => {
-  test('that clears the destination leaves what the source has, and nothing else', async () => {
+  test('that clears the destination leaves exactly the rows of the source', async () => {
     const made = await pipeline(sample(2));
     await plain(made);
     const table = `${made.prefix}stream_1`;

@@ -11,7 +11,7 @@ import {
 } from '../../server/pipeline/custom-run/windows.ts';
 import { addDays, daysIn } from '../../server/platform/utc-days.ts';
 
-// Clocks change at midnight in Cairo, Beirut and (once) São Paulo; Apia left out a day; Lord Howe moves by half an hour.
+// Clocks change at midnight in Cairo, Beirut and (once) São Paulo; Apia skipped a day; Lord Howe shifts by half an hour.
 const ZONES = [
   'UTC',
   'Europe/Berlin',
@@ -33,7 +33,7 @@ const span = fc
 const split = fc.record({ unit: fc.constantFrom(...SPLIT_UNITS), size: fc.integer({ min: 1, max: 365 }) });
 
 describe('chunks', () => {
-  test('follow one another without a gap or an overlap from the first day to the last', () => {
+  test('follow one another without gap or overlap from the first day to the last', () => {
     fc.assert(
       fc.property(span, split, (days, how) => {
         const chunks = splitDays(days, how);
@@ -48,7 +48,7 @@ describe('chunks', () => {
     );
   });
 
-  test('end each where the next begins, to the instant, in every zone', () => {
+  test('end exactly where the next begins, in every time zone', () => {
     fc.assert(
       fc.property(zone, span, split, (timezone, days, how) => {
         const windows = splitDays(days, how).map((chunk) => windowOf(chunk, { timezone, dates: false })!);
@@ -62,7 +62,7 @@ describe('chunks', () => {
     );
   });
 
-  test('hold an instant exactly when it is on one of their days by the clocks of the zone', () => {
+  test('contain exactly the instants of their days in the time zone', () => {
     const hour = fc.integer({ min: -30, max: 30 });
     fc.assert(
       fc.property(zone, day, hour, fc.integer({ min: 0, max: 3_599_999 }), (timezone, date, hours, millis) => {
@@ -103,7 +103,7 @@ describe('chunks', () => {
 });
 
 describe('a window', () => {
-  test('is in instants where days do not begin at midnight UTC, over a change of the clocks', () => {
+  test('uses instants where days do not begin at midnight UTC, across a clock change', () => {
     const days = { start: '2026-03-29', end: '2026-03-29' };
     expect(windowOf(days, { timezone: 'Europe/Berlin', dates: false })).toEqual({
       start: '2026-03-28T23:00:00.000Z',
@@ -111,14 +111,14 @@ describe('a window', () => {
     });
   });
 
-  test('is in dates in UTC, and for a cursor that is a date', () => {
+  test('uses dates in UTC, and for a date cursor', () => {
     const days = { start: '2024-02-28', end: '2024-02-29' };
     const dates = { start: '2024-02-28', end: '2024-03-01' };
     expect(windowOf(days, { timezone: 'UTC', dates: false })).toEqual(dates);
     expect(windowOf(days, { timezone: 'Asia/Kathmandu', dates: true })).toEqual(dates);
   });
 
-  test('may be open on either side, and is none when open on both', () => {
+  test('can be open on either side, and is no window when open on both', () => {
     const how = { timezone: 'America/New_York', dates: false };
     expect(windowOf({ start: null, end: '2026-01-31' }, how)).toEqual({ start: null, end: '2026-02-01T05:00:00.000Z' });
     expect(windowOf({ start: '2026-07-01', end: null }, how)).toEqual({ start: '2026-07-01T04:00:00.000Z', end: null });
@@ -127,7 +127,7 @@ describe('a window', () => {
 });
 
 describe('spans', () => {
-  test('overlap exactly when they share a day, and are covered exactly when each day is', () => {
+  test('overlap exactly when they share a day, and cover a range exactly when they contain each day', () => {
     const near = fc
       .tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: 0, max: 5 }))
       .map(([start, more]) => ({ start: addDays('2026-01-01', start), end: addDays('2026-01-01', start + more) }));

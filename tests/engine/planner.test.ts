@@ -78,7 +78,7 @@ const past = (outcome: PastChunk['outcome'], start: string, end = start, number 
 const reasons = (made: ReturnType<typeof plan>) => made.chunks.map((chunk) => chunk.skip_reason);
 
 describe('parameters', () => {
-  test('are filled in: the end is today, nothing moves the cursor, one run after the other', () => {
+  test('have defaults: the end is today, the cursor stays, one run at a time', () => {
     expect(complete({ start_date: '2026-03-01' })).toMatchObject({
       start_date: '2026-03-01',
       end_date: TODAY,
@@ -109,7 +109,7 @@ describe('parameters', () => {
     expect(codeOf(given)).toBe(code);
   });
 
-  test('have one hash whatever order they are written in; another revision has another', () => {
+  test('have the same hash in any key order; another revision has another hash', () => {
     const one = complete({ start_date: '2026-03-01', mode: 'backfill' });
     const same = Object.fromEntries(Object.entries(one).toReversed()) as typeof one;
     const connection = { id: 'c', revision: 1 };
@@ -121,7 +121,7 @@ describe('parameters', () => {
 });
 
 describe('a plan', () => {
-  test('of one chunk is a single run, of several a split one, with what they will take', () => {
+  test('with one chunk is a single run, with several a split one, each with estimates', () => {
     expect(plan({ start_date: '2026-03-01', end_date: '2026-03-04' })).toMatchObject({
       decision: 'single_run',
       estimated_rows: 40,
@@ -142,7 +142,7 @@ describe('a plan', () => {
     });
   });
 
-  test('in reverse begins with the last days', () => {
+  test('in reverse starts with the last days', () => {
     expect(plan({ ...DAYS, order: 'reverse_chronological' }).chunks.map((chunk) => chunk.start_date)).toEqual([
       '2026-03-04',
       '2026-03-03',
@@ -151,13 +151,13 @@ describe('a plan', () => {
     ]);
   });
 
-  test('leaves out days that have not come, and chunks that are under way', () => {
+  test('skips future days and active chunks', () => {
     const made = plan({ start_date: '2026-03-14', end_date: '2026-03-17', split: { unit: 'day', size: 1 } });
     expect(reasons(made)).toEqual([null, null, 'empty_window', 'empty_window']);
     expect(reasons(plan(DAYS, { history: [past('live', '2026-03-02')] }))).toEqual([null, 'in_flight', null, null]);
   });
 
-  test('with reprocess "missing" does what has not succeeded, in whatever pieces it was loaded', () => {
+  test('with reprocess "missing" runs what has not succeeded, however it was split before', () => {
     const history = [
       past('succeeded', '2026-02-20', '2026-03-02'),
       past('failed', '2026-03-02', '2026-03-02', 2),
@@ -170,7 +170,7 @@ describe('a plan', () => {
     expect(whole).toMatchObject({ decision: 'nothing_to_do', runnable_chunks: 0 });
   });
 
-  test('with reprocess "failed" does what failed and was not made good', () => {
+  test('with reprocess "failed" runs what failed and has not succeeded since', () => {
     const history = [
       past('failed', '2026-03-01'),
       past('failed', '2026-03-02', '2026-03-02', 1),
@@ -185,7 +185,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('is blocked without a stream, without one that has a date cursor, with too many chunks', () => {
+  test('is blocked without streams, without a date cursor, or with too many chunks', () => {
     const blockers = (made: ReturnType<typeof plan>) => [made.decision, ...made.blockers.map(({ code }) => code)];
     expect(blockers(plan(DAYS, { streams: [] }))).toEqual(['blocked', 'no_streams_selected']);
     const undated = stream({ schema: schema({ supports_date_window: false }) });
@@ -197,7 +197,7 @@ describe('a plan', () => {
     expect(blockers(plan(DAYS, { max_chunks: 3 }))).toEqual(['blocked', 'max_custom_run_chunks']);
   });
 
-  test('asks for confirmation when it clears, has more than 100 chunks, or takes half of the credits', () => {
+  test('needs confirmation when it clears data, has more than 100 chunks, or takes half of the credits', () => {
     const asks = (given: Given, more: Partial<PlannerInput> = {}) => plan(given, more).requires_confirmation;
     expect(asks(DAYS)).toBe(false);
     expect(asks({ mode: 'full_refresh', clear_destination: true })).toBe(true);
@@ -235,7 +235,7 @@ describe('a stream', () => {
     expect(made.warnings[0]?.code).toBe(warning as string);
   });
 
-  test('that cannot be merged is appended to and never overwritten by a window, which tells what becomes of its rows', () => {
+  test('that cannot be merged is appended, never overwritten by a window, with a warning about its rows', () => {
     for (const destination_sync_mode of ['append', 'overwrite'] as const) {
       const keyless = { stream: row('a', { destination_sync_mode, primary_key: null }) };
       const incapable = { stream: row('a', { destination_sync_mode }), supported: ['append', 'overwrite'] as const };
@@ -243,19 +243,19 @@ describe('a stream', () => {
         const appended = (code: string) => ({ destination_sync_mode: 'append', warnings: [{ code }] });
         expect(stream(given)).toMatchObject(appended('replaces_window'));
         expect(stream({ ...given, replaceable: false })).toMatchObject(appended('may_duplicate_rows'));
-        // It goes on from the live cursor, so it does not read the whole window.
+        // It continues from the live cursor, so it does not read the whole window.
         expect(stream({ ...given, mode: 'incremental' })).toMatchObject(appended('may_duplicate_rows'));
       }
     }
   });
 
-  test('is overwritten when the destination is to be cleared', () => {
+  test('is overwritten when the destination is cleared', () => {
     const made = stream({ windowed: false, mode: 'full_refresh', clear_destination: true });
     expect(made).toMatchObject({ sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', warnings: [] });
   });
 });
 
-describe('the pace', () => {
+describe('the load rate', () => {
   const at = (finished_at: string, rows_loaded: number, window: PastChunk['window'] | null = null) => ({
     rows_loaded,
     duration_ms: 1000,
@@ -263,7 +263,7 @@ describe('the pace', () => {
     window,
   });
 
-  test('of windows is rows by days; increments count from one to the next, not the first load', () => {
+  test('is rows by days for windows; for increments, the rows since the previous run without the first load', () => {
     const windows = [
       at('2026-03-02T00:00:00Z', 70, { start: '2026-01-01', end: '2026-01-07' }),
       at('2026-03-01T00:00:00Z', 999),
@@ -277,7 +277,7 @@ describe('the pace', () => {
     expect(paceOf(increments).rows_per_day).toBe(30);
   });
 
-  test('of no history is unknown, and so are the estimates', () => {
+  test('is unknown without history, and so are the estimates', () => {
     expect(paceOf([])).toEqual({ rows_per_day: null, ms_per_row: null });
     expect(plan(DAYS, { pace: paceOf([]) })).toMatchObject({ estimated_rows: null, estimated_credits: null });
   });

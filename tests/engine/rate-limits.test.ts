@@ -25,7 +25,7 @@ const told = (id: string) =>
     .from(events)
     .where(and(eq(events.event, 'stream_run_rate_limited'), eq(events.stream_run_id, id)));
 
-test('a wait for quota is told once, at its next sign of life, and the next wait again', async () => {
+test('a rate-limited wait emits one event, at its next heartbeat, and the next wait another', async () => {
   const claim = await claimed();
   const attempt = new Attempt(deps, claim);
   attempt.hooks('source').rateLimited(new Date(LATER));
@@ -46,7 +46,7 @@ test('a wait for quota is told once, at its next sign of life, and the next wait
   await attempt.close();
 });
 
-test('of a stream that another worker holds it tells nothing', async () => {
+test('a worker that lost the lease emits no rate-limit event', async () => {
   const claim = await claimed();
   await db
     .update(streamRuns)

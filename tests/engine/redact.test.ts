@@ -4,7 +4,7 @@ import { createRedactor } from '../../server/platform/redact.ts';
 const secret = 'p@ss w0rd/"+x';
 const { text, url, headers, query, takeCount } = createRedactor([secret, 'abc']);
 
-describe('a stored secret does not get into a log', () => {
+describe('a stored secret never appears in a log', () => {
   test.each([
     ['as it is', secret],
     ['URL-encoded', encodeURIComponent(secret)],
@@ -14,12 +14,12 @@ describe('a stored secret does not get into a log', () => {
     expect(text(`before ${spelled} after`)).not.toContain(spelled.replaceAll('"', ''));
     expect(text(`before ${spelled} after`)).toContain('before');
   });
-  test('a value shorter than four characters is left alone, or every text would be torn', () => {
+  test('a value shorter than four characters is not redacted, since it would corrupt every text', () => {
     expect(text('abcabc')).toBe('abcabc');
   });
 });
 
-describe('a secret nobody has stored is known by its name or form', () => {
+describe('an unstored secret is recognized by its name or form', () => {
   test.each([
     ['{"client_secret":"s3cr3t-value"}', 's3cr3t-value'],
     ['password=hunter22&user=me', 'hunter22'],
@@ -39,7 +39,7 @@ describe('a secret nobody has stored is known by its name or form', () => {
   ])('%s', (line, hidden) => {
     expect(text(line)).not.toContain(hidden);
   });
-  test('query keys by name', () => {
+  test('secrets in query keys are redacted by name', () => {
     expect(url('https://a.test/x?api_key=12345&page=2')).toBe('https://a.test/x?api_key=[redacted]&page=2');
     expect(query({ access_token: '1', page: '2' })).toEqual({ access_token: '[redacted]', page: '2' });
   });
@@ -52,7 +52,7 @@ describe('a secret nobody has stored is known by its name or form', () => {
   });
 });
 
-test('the number of replacements is told, once', () => {
+test('the redaction count is reported once', () => {
   takeCount();
   text(`${secret} and ${secret}`);
   expect(takeCount()).toBe(2);

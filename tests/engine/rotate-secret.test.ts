@@ -28,7 +28,7 @@ const rowOf = async (id: string) => {
   return row;
 };
 
-/** A service that takes each refresh token once, and gives the next one with the access token. */
+/** A service that accepts each refresh token once, and returns the next one with the access token. */
 const counts = new Map<string, number>();
 server.on('/token/*', ({ path, body }) => {
   const form = new URLSearchParams(body);
@@ -79,7 +79,7 @@ const SOURCES = {
 };
 
 describe.each(Object.keys(SOURCES) as (keyof typeof SOURCES)[])('%s', (name) => {
-  test('stores the refresh token that its service replaced, sealed, and goes on from it', async () => {
+  test('stores the refresh token that its service replaced, sealed, and uses it from then on', async () => {
     const made = await makePipeline(service, {
       source: { name, parameters: SOURCES[name](name) },
       destination: { name: 'sample', parameters: {} },
@@ -103,7 +103,7 @@ const stored = (name: string) =>
 describe('a secret', () => {
   const { signal } = new AbortController();
 
-  test('that is not stored is put nowhere, and of two rotations none undoes the other', async () => {
+  test('is replaced only if stored, and two concurrent rotations keep both changes', async () => {
     const { source: row } = await stored('twice');
     const rotate = (given: string, next: string) =>
       rotateSecret(deps, { row, given, signal }, async ({ current, replace }) => [current, await replace(given, next)]);
@@ -113,12 +113,12 @@ describe('a secret', () => {
     expect(await rotateSecret(deps, { row: gone, given: 'cs', signal }, (one) => one.replace('cs', 'x'))).toBe(false);
     const both = await Promise.all([rotate('cs', 'b'), rotate('refresh-0', 'r')]);
     expect(both.map(([, replaced]) => replaced)).toEqual([true, true]);
-    // Either may come first; whoever comes second finds the other's change.
+    // Either may run first; the second one finds the change of the first.
     expect(both.map(([current]) => current).filter((current) => current !== null)).toHaveLength(1);
     expect(openSecrets(deps, await rowOf(row.id))).toMatchObject({ secrets: { client_secret: 'b', refresh: 'r' } });
   });
 
-  test('is the one that stands there now, unless anything else is another by now', async () => {
+  test('is read as currently stored, unless other settings have changed too', async () => {
     const { source: row } = await stored('now');
     const seen = (given: string) => rotateSecret(deps, { row, given, signal }, async ({ current }) => current);
     await rotateSecret(deps, { row, given: 'refresh-0', signal }, ({ replace }) => replace('refresh-0', 'refresh-1'));
@@ -128,7 +128,7 @@ describe('a secret', () => {
     expect(await seen('refresh-0')).toBeNull();
   });
 
-  test('is waited for no longer than the read goes on', async () => {
+  test('stops waiting when the read is aborted', async () => {
     const { source: row } = await stored('stopped');
     const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
@@ -142,7 +142,7 @@ describe('a secret', () => {
     await holder;
   });
 
-  test('leaves connections to work with, however many secrets are worked with at once', async () => {
+  test('leaves database connections for other work, however many secrets are locked', async () => {
     const names = Array.from({ length: 40 }, (_, index) => `one of many ${index}`);
     const work = async (name: string) => {
       const [row] = await deps.db.execute<{ name: string }>(sql`select ${name} as name`);
@@ -164,7 +164,7 @@ test('two processes that refresh at the same moment use each refresh token once'
     const again = asked.has(used);
     asked.add(used);
     if (again) isBoth();
-    // Time for the other one to ask with the same token, if nothing keeps it from that.
+    // Gives the other process time to send the same token, in case nothing prevents that.
     if (count === 0) await Promise.race([both, Bun.sleep(1500)]);
     if (again || used !== `refresh-${count}`) return Response.json({ error: 'used up' }, { status: 400 });
     count += 1;

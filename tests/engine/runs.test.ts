@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 let counter = 0;
-/** A sample source into the target's table of its own name. */
+/** A sample source into its own table of the target. */
 async function pipeline(source: Record<string, unknown>, rest: Partial<Parameters<typeof makePipeline>[1]> = {}) {
   counter += 1;
   const { hostname, port, username, password, pathname } = new URL(target.url);
@@ -51,7 +51,7 @@ async function run(made: Pipeline) {
 }
 
 describe('a run', () => {
-  test('moves every row once and says how many', async () => {
+  test('moves every row once and reports the count', async () => {
     const made = await pipeline({ rows: 1234 });
     const { run: ended, streams } = await run(made);
     expect(ended).toMatchObject({ status: 'succeeded', number: 1, attempt: 1, error: null });
@@ -59,7 +59,7 @@ describe('a run', () => {
     expect(await count(made.table)).toEqual({ n: 1234, ids: 1234 });
   });
 
-  test('of many streams keeps to max_parallel_streams and does them all', async () => {
+  test('with many streams respects max_parallel_streams and finishes them all', async () => {
     const made = await pipeline(
       { rows: 20, streams: 7, batch_delay_ms: 5 },
       { connection: { max_parallel_streams: 2 } },
@@ -75,13 +75,13 @@ describe('a run', () => {
     expect((await runEnded(service, id)).status).toBe('succeeded');
   });
 
-  test('of zero rows succeeds, with the table there', async () => {
+  test('with zero rows succeeds and creates the table', async () => {
     const made = await pipeline({ rows: 0 });
     expect((await run(made)).run.status).toBe('succeeded');
     expect(await count(made.table)).toEqual({ n: 0, ids: 0 });
   });
 
-  test('writes its events in the order in which things happened, the last with the figures', async () => {
+  test('emits its events in order, the last with the totals', async () => {
     const made = await pipeline({ rows: 10 });
     const { run: ended } = await run(made);
     const written = await service.deps.db
@@ -98,7 +98,7 @@ describe('a run', () => {
     expect(written.at(-1)?.payload).toMatchObject({ rows_loaded: 10, streams_total: 1, retry_count: 0 });
   });
 
-  test('while one is live a second is refused, with the id of the live one', async () => {
+  test('is refused while another one is active, with the id of the active one', async () => {
     const made = await pipeline({ rows: 10, fault: 'stall' });
     const id = await made.start();
     const refused = await made.start().catch((error) => error);
@@ -121,7 +121,7 @@ describe('failures', () => {
     expect((await count(made.table).catch(() => ({ n: 0 }))).n).toBe(0);
   });
 
-  test('that pass are tried again, and every row is there once', async () => {
+  test('that are retryable are retried, and every row is there once', async () => {
     const made = await pipeline({ rows: 100, fault: 'retryable', fault_at_row: 50, faulty_attempts: 2 });
     const { run: ended, streams } = await run(made);
     expect(ended).toMatchObject({ status: 'succeeded', attempt: 3 });
@@ -129,14 +129,14 @@ describe('failures', () => {
     expect(await count(made.table)).toEqual({ n: 100, ids: 100 });
   });
 
-  test('that do not pass end after five attempts without progress', async () => {
+  test('that persist end the run after five attempts without progress', async () => {
     const made = await pipeline({ rows: 100, fault: 'unknown' });
     const { run: ended, streams } = await run(made);
     expect(ended).toMatchObject({ status: 'failed', error: { code: 'unexpected_error', retryable: true } });
     expect(streams[0]?.attempt).toBe(5);
   });
 
-  test('a rate limit is waited for, does not count, and shows while it lasts', async () => {
+  test('a rate limit delays the run, does not count as an attempt, and is visible meanwhile', async () => {
     const made = await pipeline({ rows: 100, fault: 'rate_limit', rate_limit_ms: 1500, faulty_attempts: 1 });
     const id = await made.start();
     await until(async () => (await getStreamRuns(service, id))[0]?.rate_limited_until != null);
@@ -147,7 +147,7 @@ describe('failures', () => {
     });
   });
 
-  test('of one stream leave the others done: partially_succeeded', async () => {
+  test('in one stream do not stop the others: partially_succeeded', async () => {
     const made = await pipeline({ rows: 10, streams: 3, fault: 'config', fault_stream: 'stream_2' });
     const { run: ended, streams } = await run(made);
     expect(ended).toMatchObject({ status: 'partially_succeeded', error: { stream_name: 'stream_2' } });
@@ -171,7 +171,7 @@ describe('a stop', () => {
     15_000,
   );
 
-  test('beats a retry that waits', async () => {
+  test('cancels a waiting retry', async () => {
     const made = await pipeline({ rows: 10, fault: 'rate_limit', rate_limit_ms: 60_000 });
     const id = await made.start();
     await until(async () => (await getRun(service, id)).status === 'retrying');
@@ -179,7 +179,7 @@ describe('a stop', () => {
     expect((await getRun(service, id)).status).toBe('stopped');
   });
 
-  test('of a run that has ended is nothing', async () => {
+  test('of an ended run does nothing', async () => {
     const made = await pipeline({ rows: 1 });
     const { run: ended } = await run(made);
     expect(await made.stop(ended.id)).toBeNull();
@@ -190,7 +190,7 @@ describe('a stop', () => {
 describe('an incremental stream', () => {
   const incremental = { sync_mode: 'incremental', destination_sync_mode: 'append' } as const;
 
-  test('goes on from its cursor: a second run adds nothing that is there', async () => {
+  test('resumes from its cursor: a second run adds no existing row', async () => {
     const made = await pipeline({ rows: 300 }, { stream: incremental });
     await run(made);
     const { streams } = await run(made);
@@ -203,8 +203,8 @@ describe('an incremental stream', () => {
     expect(stream?.state?.cursor).toStartWith('2025-01-01');
   });
 
-  test('that fails on the way goes on from its last checkpoint, nothing lost, nothing twice', async () => {
-    // 40 MB before the fault, so that at least one checkpoint (32 MB) has been made.
+  test('that fails midway resumes from its last checkpoint, without lost or duplicate rows', async () => {
+    // 40 MB before the fault, so that at least one checkpoint (32 MB) is committed.
     const made = await pipeline(
       { rows: 1000, value_bytes: 50_000, batch_rows: 20, fault: 'retryable', fault_at_row: 800, faulty_attempts: 1 },
       { stream: incremental },
@@ -235,7 +235,7 @@ describe('an incremental stream', () => {
 });
 
 describe('the network log', () => {
-  test('holds every request, and no secret in any spelling', async () => {
+  test('has every request, and no secret in any spelling', async () => {
     const token = 'tr4vel "light"/+x';
     const made = await pipeline({ rows: 30, record_requests: true, token });
     const { run: ended, streams } = await run(made);

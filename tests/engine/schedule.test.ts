@@ -26,7 +26,7 @@ const ticks = (schedule: Schedule, after: string, options: { anchor?: string; co
   );
 
 describe('a cron schedule', () => {
-  test('fires an hour that the clock skips at the next valid instant', () => {
+  test('fires a time skipped by the clock at the next valid instant', () => {
     expect(ticks(cron('30 2 * * *', 'America/New_York'), '2026-03-07T12:00:00Z')).toEqual([
       '2026-03-08T07:00:00.000Z',
       '2026-03-09T06:30:00.000Z',
@@ -34,7 +34,7 @@ describe('a cron schedule', () => {
     ]);
   });
 
-  test('fires an hour that the clock repeats once', () => {
+  test('fires a time repeated by the clock once', () => {
     expect(ticks(cron('30 1 * * *', 'America/New_York'), '2026-10-31T12:00:00Z')).toEqual([
       '2026-11-01T05:30:00.000Z',
       '2026-11-02T06:30:00.000Z',
@@ -43,7 +43,7 @@ describe('a cron schedule', () => {
   });
 
   test.each([
-    // Several times within the hour that is skipped fire together, when it is over.
+    // Several times within the skipped hour fire once, when it is over.
     ['15,45 2 * * *', 'Europe/Berlin', '2027-03-27T12:00Z', '03-28T01:00 03-29T00:15 03-29T00:45'],
     ['*/30 2 * * *', 'Europe/Berlin', '2027-03-27T12:00Z', '03-28T01:00 03-29T00:00 03-29T00:30'],
     ['0 2,3 * * *', 'Europe/Berlin', '2027-03-27T12:00Z', '03-28T01:00 03-29T00:00 03-29T01:00'],
@@ -51,10 +51,10 @@ describe('a cron schedule', () => {
     ['15,45 2 * * *', 'Europe/Berlin', '2027-10-31T00:50Z', '11-01T01:15 11-01T01:45 11-02T01:15'],
     ['30 1,2,3 * * *', 'Europe/Berlin', '2027-10-30T23:45Z', '10-31T00:30 10-31T02:30 11-01T00:30'],
     ['0 */2 * * *', 'Europe/Berlin', '2027-10-30T22:00Z', '10-31T00:00 10-31T03:00 10-31T05:00'],
-    // Half an hour is repeated here, by a clock that is 10:30 or 11:00 ahead.
+    // The clock repeats half an hour here, between the offsets 11:00 and 10:30.
     ['15,45 1 * * *', 'Australia/Lord_Howe', '2027-04-03T12:00Z', '04-03T14:15 04-03T14:45 04-04T14:45'],
     ['20,50 2 * * *', 'Australia/Lord_Howe', '2027-10-02T12:00Z', '10-02T15:30 10-02T15:50 10-03T15:20'],
-    // Every hour is every hour, whatever the clock says.
+    // Hourly expressions fire every hour, whatever the clock does.
     ['30 * * * *', 'Europe/Berlin', '2027-10-31T00:00Z', '10-31T00:30 10-31T01:30 10-31T02:30'],
     ['59 23 31 12 *', 'Pacific/Kiritimati', '2027-12-31T09:58Z', '12-31T09:59 12-31T09:59 12-31T09:59'],
     ['0 0 29 2 *', 'Asia/Kolkata', '2027-01-01T00:00Z', '02-28T18:30 02-28T18:30 02-28T18:30'],
@@ -63,14 +63,14 @@ describe('a cron schedule', () => {
     expect(found.join(' ')).toBe(expected);
   });
 
-  test('takes day of month or day of week, as Unix does', () => {
+  test('matches day of month or day of week, as in Unix cron', () => {
     expect(ticks(cron('0 0 13 * 5'), '2026-11-10T00:00:00Z', { count: 2 })).toEqual([
       '2026-11-13T00:00:00.000Z',
       '2026-11-20T00:00:00.000Z',
     ]);
   });
 
-  test('is refused when it is none of Unix or never fires', () => {
+  test('is refused when it is not valid Unix cron or never fires', () => {
     const refused = ['* * * * * *', '@daily', '0 0 L * *', '0 0 * * 5#2', '0 0 ? * *', '60 * * * *', '0 0 31 2 *', ''];
     for (const expression of refused) {
       expect(() => checkSchedule(cron(expression), new Date()), expression).toThrow();
@@ -82,7 +82,7 @@ describe('a cron schedule', () => {
 });
 
 describe('an interval schedule', () => {
-  test('stays on the grid of its anchor, however late it is looked at', () => {
+  test('stays on the grid of its anchor, however late it is evaluated', () => {
     expect(ticks(every(60), '2026-01-01T12:34:56Z', { anchor: '2026-01-01T00:10:00Z' })).toEqual([
       '2026-01-01T13:10:00.000Z',
       '2026-01-01T14:10:00.000Z',
@@ -95,7 +95,7 @@ describe('an interval schedule', () => {
     expect(first).toBe('2026-01-01T00:30:00.000Z');
   });
 
-  test('with a time of day keeps to it over a change of the clock', () => {
+  test('with a time of day keeps that time across a clock change', () => {
     const daily = every(1440, { time_of_day: '06:30', timezone: 'Europe/Berlin' });
     expect(ticks(daily, '2026-03-27T12:00:00Z', { count: 2 })).toEqual([
       '2026-03-28T05:30:00.000Z',
@@ -108,7 +108,7 @@ test('a manual schedule never fires', () => {
   expect(nextRunAt(MANUAL, { anchor: new Date(), after: new Date() })).toBeNull();
 });
 
-test('a schedule is put in words', () => {
+test('a schedule has a description in plain words', () => {
   expect(describeSchedule(every(15))).toBe('Every 15 minutes');
   expect(describeSchedule(every(60))).toBe('Every hour');
   expect(describeSchedule(every(720))).toBe('Every 12 hours');

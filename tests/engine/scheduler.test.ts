@@ -33,7 +33,7 @@ const nextOf = async (connection_id: string) =>
   (await deps.db.select().from(connections).where(eq(connections.id, connection_id)))[0]?.next_run_at;
 
 describe('the scheduler', () => {
-  test('fires a due connection once, and keeps to the grid of its ticks', async () => {
+  test('fires a due connection once, and stays on the grid of its ticks', async () => {
     const since = ago(1);
     const { connection } = await due(since);
     await fireDue(deps);
@@ -44,34 +44,34 @@ describe('the scheduler', () => {
     expect(Date.parse((await nextOf(connection.id)) ?? '')).toBe(Date.parse(since) + 3_600_000);
   });
 
-  test('never fires a tick twice, however many processes look at once', async () => {
+  test('never fires a tick twice, with any number of processes', async () => {
     const all = await Promise.all(Array.from({ length: 10 }, () => due(ago(1))));
     await Promise.all(Array.from({ length: 6 }, () => fireDue(deps)));
     for (const { connection } of all) expect(await runsOf(connection.id)).toHaveLength(1);
   });
 
-  test('catches up one missed tick after downtime, not all of them', async () => {
+  test('fires one missed tick after downtime, not all of them', async () => {
     const { connection } = await due(ago(60 * 24));
     await fireDue(deps);
     expect(await runsOf(connection.id)).toHaveLength(1);
     expect(Date.parse((await nextOf(connection.id)) ?? '')).toBeGreaterThan(Date.now());
   });
 
-  test('leaves a skipped run with its reason where a tick cannot run: overlap', async () => {
+  test('records a skipped run with its reason when a tick cannot run: overlap', async () => {
     const { connection, start } = await due(ago(1));
     await start();
     await fireDue(deps);
     expect((await runsOf(connection.id))[1]).toMatchObject({ status: 'skipped', skip_reason: 'overlap' });
   });
 
-  test('the same for a source that is not ready', async () => {
+  test('records a skipped run for a source that is not ready', async () => {
     const { connection, source } = await due(ago(1));
     await deps.db.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, source.id));
     await fireDue(deps);
     expect(await runsOf(connection.id)).toMatchObject([{ status: 'skipped', skip_reason: 'source_not_ready' }]);
   });
 
-  test('the same while a payment is overdue, and the connection stays active', async () => {
+  test('records a skipped run while a payment is overdue, and the connection stays active', async () => {
     const { connection } = await due(ago(1));
     const pay = (payment_status: 'overdue' | 'active') =>
       deps.db.update(accounts).set({ payment_status }).where(eq(accounts.id, service.account_id));

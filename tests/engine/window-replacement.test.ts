@@ -26,7 +26,7 @@ type Made = Awaited<ReturnType<typeof makePipeline>>;
 type Choice = NonNullable<Parameters<typeof makePipeline>[1]['stream']>;
 let counter = 0;
 
-/** Ten rows a day from 2025-01-01 to 2025-01-04 in a table of their own, read by a key and a date. */
+/** Ten rows a day from 2025-01-01 to 2025-01-04 in a separate table, with a key and a date cursor. */
 async function pipeline(stream: Choice = {}) {
   counter += 1;
   const table = `source_${counter}`;
@@ -43,7 +43,7 @@ async function pipeline(stream: Choice = {}) {
   return { ...made, table };
 }
 
-/** The runs of a custom run, when they have ended. */
+/** Starts a custom run and returns its ended runs. */
 async function load({ connection }: Made, body: object = {}) {
   const days = { start_date: '2025-01-02', end_date: '2025-01-03', split: { unit: 'day', size: 1 } };
   const { status, body: first } = await call('POST', `/connections/${connection.id}/run`, { ...days, ...body });
@@ -57,8 +57,8 @@ const content = async (table: string) =>
   (await sql.unsafe(`select id, note from public.${table} order by id, note`)).map((row) => `${row.id} ${row.note}`);
 const codes = (runs: Awaited<ReturnType<typeof load>>) => runs.flatMap((run) => run.warnings.map(({ code }) => code));
 
-describe('a windowed backfill of a stream that is appended', () => {
-  test('done again leaves in the window what the source has now, and the rest as it was, without an index', async () => {
+describe('a backfill window of an appended stream', () => {
+  test('replaces the rows in the window on a rerun and leaves the rest, without an index', async () => {
     const made = await pipeline();
     const days = { start_date: '2025-01-01', end_date: '2025-01-04' };
     const first = await load(made, { ...days, split: { unit: 'none', size: 1 } });
@@ -77,20 +77,20 @@ describe('a windowed backfill of a stream that is appended', () => {
     expect([
       ...(await sql`select indexname from pg_indexes where schemaname = 'public' and tablename = ${made.table}`),
     ]).toEqual([]);
-    // A row that has changed since comes once more, as it does in a stream that is appended to.
+    // A row changed since then is loaded again, as always in an appended stream.
     await sql.unsafe(`update src.${made.table} set updated_at = '2025-02-01', note = 'changed' where id = 1`);
     expect((await load(made, { start_date: '2025-02-01', end_date: '2025-02-01' })).at(-1)?.status).toBe('succeeded');
     expect((await content(made.table)).slice(1, 3)).toEqual(['1 changed', '1 old']);
   });
 
-  test('works in chunks side by side, also in a table that they have to make', async () => {
+  test('loads in parallel chunks, also into a table that the chunks create', async () => {
     const made = await pipeline();
     const runs = await load(made, { start_date: '2025-01-01', end_date: '2025-01-04', max_parallel_runs: 4 });
     expect(runs.map((run) => run.status)).toEqual(Array(4).fill('succeeded'));
     expect((await content(made.table)).length).toBe(40);
   });
 
-  test('tells what it cannot replace and removes nothing: a cursor masked, left out, or with no column of its type', async () => {
+  test('reports rows it cannot replace and deletes nothing: a cursor that is masked, deselected or without a column of its type', async () => {
     const choice = {
       path: ['updated_at'],
       selected: true,
@@ -108,7 +108,7 @@ describe('a windowed backfill of a stream that is appended', () => {
     expect((await content(renamed.table)).length).toBe(20);
   });
 
-  test('removes nothing that another connection may have written into the same table', async () => {
+  test('deletes nothing from a table that another connection may also write', async () => {
     const made = await pipeline();
     const other = await pipeline({ destination_table: made.table });
     await db
@@ -119,7 +119,7 @@ describe('a windowed backfill of a stream that is appended', () => {
     expect((await content(made.table)).length).toBe(40);
   });
 
-  test('that goes on from the live cursor reads a part of the window only, and removes nothing', async () => {
+  test('deletes nothing in a run from the live cursor, which reads only part of the window', async () => {
     const made = await pipeline({ state: { cursor: '2025-01-03 12:00:00+00' } });
     for (const _ of [1, 2]) {
       const runs = await load(made, { mode: 'incremental', split: { unit: 'none', size: 1 } });
@@ -128,8 +128,8 @@ describe('a windowed backfill of a stream that is appended', () => {
     expect((await content(made.table)).length).toBe(10);
   });
 
-  test('notes down no place to go on from before its end, since nothing is committed there', async () => {
-    // A day is 72 MB: more than what is committed at once in a plain run.
+  test('saves no state before its end, since nothing is committed until then', async () => {
+    // A day is 72 MB: more than one commit of a plain run.
     const made = await makePipeline(service, {
       source: { name: 'sample', parameters: { rows: 1440, value_bytes: 50_000, fault: 'config', fault_at_row: 1400 } },
       destination: { name: 'postgres', parameters: postgresParameters(target.url) },
@@ -148,7 +148,7 @@ describe('a windowed backfill of a stream that is appended', () => {
     expect([...(await sql`select from large_stream_1`)]).toEqual([]);
   });
 
-  test('of a destination that cannot replace is appended, with a warning', async () => {
+  test('is appended with a warning where the destination cannot replace rows', async () => {
     const made = await pipeline();
     await db
       .update(accountConnectors)

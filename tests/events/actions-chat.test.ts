@@ -30,7 +30,7 @@ describe('send_chat_message', () => {
   });
   const messagesIn = (channel: string) => slack.messages.filter((one) => one.channel === channel);
 
-  test('begins one thread for its case, with a link to it, and goes on in it', async () => {
+  test('posts one thread per case with a link to the case, and replies in it', async () => {
     const made = await trigger({ ...action('C1'), case: { notify_every: 1, notify_on_resolve: true } });
     const connection_id = connectionId();
     for (let count = 0; count < 3; count += 1) {
@@ -56,7 +56,7 @@ describe('send_chat_message', () => {
     expect(rest.at(-1)?.text).toStartWith('Resolved: ');
   });
 
-  test('waits until its thread has begun, however slow that is', async () => {
+  test('waits until its thread exists, however slow that is', async () => {
     slack.next('chat.postMessage', () => Bun.sleep(2500).then(() => null));
     const made = await trigger({ ...action('C4'), case: { notify_every: 1 } });
     const group = { connection_id: connectionId() };
@@ -69,7 +69,7 @@ describe('send_chat_message', () => {
     expect(sent.map(({ thread_ts }) => thread_ts)).toEqual([null, sent[0]!.ts, sent[0]!.ts]);
   });
 
-  test('keeps to one message a second for each channel', async () => {
+  test('sends at most one message a second to each channel', async () => {
     const made = await trigger(action('C3'));
     await Promise.all(Array.from({ length: 4 }, () => failed(made, { connection_id: connectionId() })));
     await settled(made, 4);
@@ -78,7 +78,7 @@ describe('send_chat_message', () => {
     expect(times.at(-1)! - times[0]!).toBeGreaterThanOrEqual(2900);
   });
 
-  test('escapes values, so that none is a mention', async () => {
+  test('escapes values, so that no value becomes a mention', async () => {
     const made = await trigger(action('C2'));
     await emitEvent('connection_failed', {
       connection_id: connectionId(),
@@ -89,14 +89,14 @@ describe('send_chat_message', () => {
     expect(messagesIn('C2').at(-1)?.text).toStartWith('Orders: &lt;!channel&gt; &amp; &lt;@U1&gt;');
   });
 
-  test('waits when it is asked to, which costs no attempt', async () => {
+  test('waits as long as the server asks, without using up an attempt', async () => {
     slack.next('chat.postMessage', rateLimited(1), rateLimited(1));
     const made = await trigger(action('C2'));
     await failed(made);
     expect(await settled(made)).toMatchObject([{ status: 'delivered', attempts: 1 }]);
   });
 
-  test('to a channel that it may not post in fails with the reason', async () => {
+  test('fails with the reason in a channel where posting is not allowed', async () => {
     slack.next('chat.postMessage', refused('not_in_channel'));
     const made = await trigger(action('C2'));
     await failed(made);
@@ -105,7 +105,7 @@ describe('send_chat_message', () => {
     expect(delivery?.error).toBe('not_in_channel: The app is not in the channel. Invite it first.');
   });
 
-  test('gives a summary instead of more than five messages in ten minutes', async () => {
+  test('sends a summary instead of more than five messages in ten minutes', async () => {
     const made = await trigger({ ...action('C2'), case: { notify_every: 1 } });
     const group = { connection_id: connectionId() };
     for (let count = 0; count < 18; count += 1) {

@@ -56,7 +56,7 @@ describe('send_email', () => {
     expect(sent?.raw.split('\r\n\r\n')[0]).not.toMatch(/^Bcc:/m);
   });
 
-  test('is tried again when the server refuses for now, and given up when for good', async () => {
+  test('is retried after a temporary refusal, and fails after a permanent one', async () => {
     mail.refuse.set(to, 451);
     const made = await trigger(action());
     await failed(made);
@@ -70,7 +70,7 @@ describe('send_email', () => {
     mail.refuse.clear();
   });
 
-  test('goes to nobody who has left the account meanwhile', async () => {
+  test('skips recipients who have left the account since', async () => {
     const { body: leaver } = await call('POST', '/users', {
       email: 'leaver@example.test',
       full_name: 'Leaver',
@@ -84,7 +84,7 @@ describe('send_email', () => {
     expect(delivery?.error).toStartWith('no_recipients');
   });
 
-  test('400: strangers are no recipients', async () => {
+  test('400: recipients outside the account', async () => {
     const body = {
       name: uniqueName('trigger'),
       rule: 'event == "connection_failed"',

@@ -9,13 +9,13 @@ import { uniqueName } from '../support/resources.ts';
 const { service, deps, call, make, trigger, event, fire, failed, settled, casesOf, deliveriesOf } =
   await deliveringService({});
 
-describe('actions on pipelines', () => {
+describe('pipeline actions', () => {
   const connectionOf = async (id: string) =>
     (await deps.db.select().from(connections).where(eq(connections.id, id)))[0]!;
   const runsOf = (id: string) =>
     deps.db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, id)).orderBy(connectionRuns.number);
 
-  test('pause_connection takes it off its schedule, in the name of the trigger', async () => {
+  test('pause_connection pauses the connection, with the trigger as the actor', async () => {
     const { id } = await make.connection({ schedule: { type: 'interval', interval_minutes: 60 } });
     const made = await trigger({ actions: [{ type: 'pause_connection' }] });
     await failed(made, { connection_id: id });
@@ -32,7 +32,7 @@ describe('actions on pipelines', () => {
     expect(told).toMatchObject({ actor: { type: 'automation', id: made.id }, causation_depth: 1 });
   });
 
-  test('run_connection starts one run, whose events are further down the chain of causes', async () => {
+  test('run_connection starts one run, whose events are deeper in the chain of causes', async () => {
     const { id } = await make.connection();
     const made = await trigger({
       actions: [{ type: 'run_connection', connection_id: id }],
@@ -42,7 +42,7 @@ describe('actions on pipelines', () => {
     await fire({ trigger: made, event: row, group: {}, kind: 'fired' });
     const [delivery] = await settled(made);
     expect(delivery).toMatchObject({ status: 'delivered' });
-    // A job that comes again, as after a worker's death, changes nothing.
+    // A repeated job, as after a worker's death, changes nothing.
     await deliverActionJob(deps, delivery!.id, new AbortController().signal);
     expect(await runsOf(id)).toMatchObject([{ trigger_type: 'automation', triggered_by: null, causation_depth: 1 }]);
     const [told] = await deps.db
@@ -52,7 +52,7 @@ describe('actions on pipelines', () => {
     expect(told).toMatchObject({ actor: { type: 'automation' }, causation_depth: 1 });
   });
 
-  test('run_connection waits for the run that is active', async () => {
+  test('run_connection waits for the active run', async () => {
     const { id } = await make.connection({ run_immediately: true });
     const made = await trigger({
       actions: [{ type: 'run_connection', connection_id: id }],
@@ -64,7 +64,7 @@ describe('actions on pipelines', () => {
     expect(await runsOf(id)).toHaveLength(1);
   });
 
-  test('rerun_run reruns as often as it may, and no more', async () => {
+  test('rerun_run reruns up to its limit', async () => {
     const { id } = await make.connection({ run_immediately: true });
     const made = await trigger({ actions: [{ type: 'rerun_run', max_reruns: 2 }] });
     for (let count = 0; count < 3; count += 1) {
@@ -90,7 +90,7 @@ describe('actions on pipelines', () => {
     ]);
   });
 
-  test('400: action_loop when the run would set off the next one', async () => {
+  test('400: action_loop when the run would fire the trigger again', async () => {
     const { id, name } = await make.connection();
     const attempt = (rule: string, actions: object[]) =>
       call('POST', '/automation/triggers', { name: uniqueName('trigger'), rule, actions });
@@ -113,7 +113,7 @@ describe('actions on pipelines', () => {
     expect(chain.status).toBe(201);
   });
 
-  test('403: nobody has a trigger do what he may not do himself', async () => {
+  test('403: a trigger cannot do what its creator may not do', async () => {
     const api = testApi(service);
     const limited = api.as(await api.keyWith(['triggers.create']));
     const body = {

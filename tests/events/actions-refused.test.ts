@@ -7,7 +7,7 @@ import { connectionId } from '../support/firings.ts';
 import { ledgerEntry } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
 
-/** No mail server, and retries that do not come within a test. */
+/** No mail server, and retries that come too late for a test. */
 const bench = await deliveringService({ SMTP_URL: null, DELIVERY_BACKOFF_SECONDS: 600 });
 const { service, deps, call, make, trigger, event, failed, fire, settled, deliveriesOf, eventsOf } = bench;
 const { db } = deps;
@@ -29,7 +29,7 @@ afterEach(async () => {
   await db.update(connectionRuns).set({ status: 'stopped' }).where(inArray(connectionRuns.status, LIVE_RUN));
 });
 
-/** What refuses a run, and how the delivery says so. */
+/** Reasons to refuse a run, and the resulting state of the delivery. */
 const REFUSALS: [
   name: string,
   refuse: (id: string) => Promise<unknown>,
@@ -61,7 +61,7 @@ async function useUp(credits: number): Promise<void> {
   await db.insert(usageLedger).values(ledgerEntry(account_id, credits));
 }
 
-/** A run of a connection that nothing is known of holds all that is left. */
+/** A run of a connection without history reserves all remaining credits. */
 async function holdTheRest(): Promise<void> {
   const { id } = await connection();
   await useUp(999_000);
@@ -98,7 +98,7 @@ describe.each(REFUSALS)('a connection %s', (_name, refuse, status, error) => {
   });
 });
 
-test('mail without a mail server fails at once, for all to see: at the case, and as an event', async () => {
+test('mail without a mail server fails at once, visibly in the case and as an event', async () => {
   const [administrator] = await db.select().from(users).where(eq(users.id, service.user_id));
   const made = await trigger({
     actions: [

@@ -16,7 +16,7 @@ describe('call_webhook', () => {
     actions: [{ type: 'call_webhook', url: `${receiver.url}${path}`, secret: SECRET, ...rest }],
   });
 
-  test('carries event, trigger, case and payload, signed after Standard Webhooks, under its delivery id', async () => {
+  test('has event, trigger, case and payload, signed as in Standard Webhooks, under its delivery id', async () => {
     const made = await trigger(hook('/signed', { headers: { 'x-mine': 'yes' } }));
     const connection_id = connectionId();
     await emitEvent('connection_failed', { connection_id });
@@ -43,7 +43,7 @@ describe('call_webhook', () => {
     expect(Number(headers['webhook-timestamp']) * 1000).toBeGreaterThan(Date.now() - 60_000);
   });
 
-  test('is signed with another key when the secret is another one', async () => {
+  test('is signed with the new key when the secret changes', async () => {
     const made = await trigger(hook('/raw', { secret: 'any text of some length' }));
     await failed(made);
     await settled(made);
@@ -52,7 +52,7 @@ describe('call_webhook', () => {
     expect(verifySignature(received!, 'any text of some length')).toMatchObject({ event: 'connection_failed' });
   });
 
-  test('escapes what it puts into a template for JSON', async () => {
+  test('escapes JSON template values', async () => {
     const template =
       '{"text": "{{ error_message }}", "raw": {{ error_message }}, "none": {{ no_such_name }}, "n": {{ event_count }}}';
     const made = await trigger(hook('/template', { payload_template: template }));
@@ -63,7 +63,7 @@ describe('call_webhook', () => {
     expect(receiver.to('/template')[0]?.body).toEqual({ text: nasty, raw: nasty, none: null, n: 1 });
   });
 
-  test('is tried again under the same id until the receiver takes it', async () => {
+  test('is retried under the same id until the receiver accepts it', async () => {
     let calls = 0;
     receiver.answer = (_, path) => new Response(null, { status: path === '/flaky' && (calls += 1) < 4 ? 500 : 200 });
     const made = await trigger(hook('/flaky'));
@@ -75,7 +75,7 @@ describe('call_webhook', () => {
     );
   });
 
-  test('is given up after 8 attempts, for all to see', async () => {
+  test('fails after 8 attempts, visibly in the case and as an event', async () => {
     receiver.answer = (_, path) => new Response(null, { status: path === '/down' ? 503 : 200 });
     const made = await trigger(hook('/down'));
     const { case_id } = await failed(made);
@@ -126,7 +126,7 @@ describe('call_webhook', () => {
     expect(answer.body).toMatchObject({ code: 'address_not_allowed', field: 'actions.0.url' });
   });
 
-  test('is refused when its name leads inside only later', async () => {
+  test('is refused when its name resolves to an internal address only later', async () => {
     const made = await trigger(hook('/', { url: 'https://localhost:1/' }));
     await failed(made);
     const [delivery] = await settled(made);
@@ -134,7 +134,7 @@ describe('call_webhook', () => {
     expect(delivery?.error).toStartWith('address_not_allowed');
   });
 
-  test('of a deleted trigger is cancelled', async () => {
+  test('of a deleted trigger is canceled', async () => {
     let release = () => {};
     const held = new Promise<void>((done) => {
       release = done;

@@ -7,7 +7,7 @@ import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { connectionId, firingsOf } from '../support/firings.ts';
 
-// No worker runs here: deliveries stay as they were planned.
+// No worker runs here: deliveries stay as planned.
 const service = await testDeps();
 const { deps } = service;
 const { call } = testApi(service);
@@ -21,7 +21,7 @@ const move = (case_id: string, status: 'open' | 'acknowledged' | 'resolved' | 's
   deps.db.transaction((tx) => moveCase(tx, { case_id, status, actor: SYSTEM_ACTOR, now: new Date().toISOString() }));
 
 describe('firings of one group', () => {
-  test('are one case, count 50, when 50 come at once', async () => {
+  test('are one case with count 50 when 50 come at once', async () => {
     const made = await trigger();
     const connection_id = connectionId();
     const rows = await Promise.all(Array.from({ length: 50 }, () => event('connection_failed', { connection_id })));
@@ -37,7 +37,7 @@ describe('firings of one group', () => {
     expect(delivered.filter(({ status }) => status === 'suppressed')).toHaveLength(49);
   });
 
-  test('are one case, count 50, through the evaluator too', async () => {
+  test('are one case with count 50 through the evaluator too', async () => {
     const made = await trigger();
     const connection_id = connectionId();
     await Promise.all(Array.from({ length: 50 }, () => emitEvent('connection_failed', { connection_id })));
@@ -46,7 +46,7 @@ describe('firings of one group', () => {
     expect(mine).toMatchObject([{ event_count: 50 }]);
   });
 
-  test('are one case while somebody keeps resolving and reopening it', async () => {
+  test('are one case while it is resolved and reopened in parallel', async () => {
     const made = await trigger({ case: { reopen_window_seconds: 0 } });
     const connection_id = connectionId();
     const rows = await Promise.all(Array.from({ length: 30 }, () => event('connection_failed', { connection_id })));
@@ -67,7 +67,7 @@ describe('firings of one group', () => {
 });
 
 describe('firings of several groups', () => {
-  test('are a case each, numbered without gap, a missing value being a group too', async () => {
+  test('are one case each, numbered without gaps; a missing value is a group too', async () => {
     const made = await trigger();
     const groups = [
       ...Array.from({ length: 9 }, () => ({ connection_id: connectionId() as string | null })),
@@ -83,7 +83,7 @@ describe('firings of several groups', () => {
     expect(numbers.at(-1)! - numbers[0]!).toBe(9);
   });
 
-  test('are told apart by value, not by the order of the names', async () => {
+  test('are identified by value, not by the order of the keys', async () => {
     const made = await trigger();
     const row = await event('connection_failed');
     await fire({ trigger: made, event: row, group: { a: 1, b: 2 }, kind: 'fired' });
@@ -105,7 +105,7 @@ describe('a resolved case', () => {
     return { made, firing, case_id: case_id! };
   };
 
-  test('is reopened within its window, and tells of it once more', async () => {
+  test('is reopened within its window, with one more notification', async () => {
     const { made, firing, case_id } = await resolvedAgo(3000);
     expect((await firing()).case_id).toBe(case_id);
     expect(await casesOf(made)).toMatchObject([
@@ -118,7 +118,7 @@ describe('a resolved case', () => {
     ]);
   });
 
-  test('stays so after it: a new one is opened', async () => {
+  test('stays resolved after its window: a new case is opened', async () => {
     const { made, firing } = await resolvedAgo(4000);
     await firing();
     expect(await casesOf(made)).toMatchObject([
@@ -127,7 +127,7 @@ describe('a resolved case', () => {
     ]);
   });
 
-  test('cannot be opened by hand beside a newer one', async () => {
+  test('cannot be reopened manually beside a newer one', async () => {
     const { firing, case_id } = await resolvedAgo(4000);
     await firing();
     expect(await move(case_id, 'open')).toEqual({
@@ -138,7 +138,7 @@ describe('a resolved case', () => {
 });
 
 describe('a recovery', () => {
-  test('resolves the case of its group and no other, and tells when it is to', async () => {
+  test('resolves only the case of its group, and notifies when configured', async () => {
     const made = await trigger({ case: { notify_on_resolve: true } });
     const [first, second] = [connectionId(), connectionId()];
     for (const connection_id of [first, second]) await emitEvent('connection_failed', { connection_id });
@@ -155,7 +155,7 @@ describe('a recovery', () => {
 });
 
 describe('a suppressed case', () => {
-  test('counts on and tells nobody, until it is resolved', async () => {
+  test('counts events without notifications, until it is resolved', async () => {
     const made = await trigger({ case: { notify_every: 1 } });
     const group = { connection_id: connectionId() };
     const firing = async () =>
@@ -170,7 +170,7 @@ describe('a suppressed case', () => {
 });
 
 describe('an open case', () => {
-  test('tells again at every n-th event when the trigger says so', async () => {
+  test('notifies again at every nth event when configured', async () => {
     const made = await trigger({ case: { notify_every: 3 } });
     const group = { connection_id: connectionId() };
     for (let count = 0; count < 7; count += 1) {
@@ -184,7 +184,7 @@ describe('an open case', () => {
     ]);
   });
 
-  test('tells again when its trigger became more severe', async () => {
+  test('notifies again when the severity of its trigger rises', async () => {
     const made = await trigger({ severity: 'warning' });
     const group = { connection_id: connectionId() };
     await fire({ trigger: made, event: await event('connection_failed', group), group, kind: 'fired' });
@@ -200,7 +200,7 @@ describe('an open case', () => {
     expect((await deliveriesOf(made)).map(({ reason }) => reason)).toEqual(['opened', 'raised']);
   });
 
-  test('has the title that people recognise', async () => {
+  test('has a recognizable title', async () => {
     const made = await trigger({ name: 'Nightly {{ x }}', severity: 'high' });
     const { case_id } = await fire({
       trigger: made,
@@ -213,7 +213,7 @@ describe('an open case', () => {
   });
 });
 
-test('a trigger that opens no case still acts, at every firing', async () => {
+test('a trigger without cases still acts, at every firing', async () => {
   const made = await trigger({ case: { open: false } });
   for (let count = 0; count < 2; count += 1) {
     const outcome = await fire({ trigger: made, event: await event('connection_failed'), group: {}, kind: 'fired' });
@@ -225,7 +225,7 @@ test('a trigger that opens no case still acts, at every firing', async () => {
   ]);
 });
 
-test('the same event fired twice is delivered once', async () => {
+test('an event that fires twice is delivered once', async () => {
   const made = await trigger({ case: { open: false } });
   const row = await event('connection_failed');
   for (let count = 0; count < 2; count += 1) await fire({ trigger: made, event: row, group: {}, kind: 'fired' });

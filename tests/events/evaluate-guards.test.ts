@@ -12,7 +12,7 @@ const { db } = server.deps;
 const connection = () => Bun.randomUUIDv7();
 
 describe('loops', () => {
-  test('an event too far down a chain of causes is not evaluated', async () => {
+  test('end at an event too deep in a chain of causes, which is not evaluated', async () => {
     const id = await makeTrigger('event == "role_created"');
     const events_ = [];
     for (const causation_depth of [3, 4]) events_.push(await happen({ event: 'role_created', causation_depth }));
@@ -21,7 +21,7 @@ describe('loops', () => {
     expect((await eventRow(events_[1]!)).processing_status).toBe('processed');
   });
 
-  test("events about a trigger do not set it off, another's do", async () => {
+  test('are prevented: events about a trigger do not fire it, those about another do', async () => {
     const id = await makeTrigger('event in ["trigger_updated", "action_failed", "case_opened"]', { group_by: [] });
     for (const event of ['trigger_updated', 'action_failed', 'case_opened'] as const) {
       await happen({ event, payload: { trigger_id: id } });
@@ -33,7 +33,7 @@ describe('loops', () => {
     expect(await firings(id)).toBe(1);
   });
 
-  test('a trigger at any event does not feed on what it causes', async () => {
+  test('are prevented: a trigger on any event ignores the events it causes', async () => {
     const id = await makeTrigger('severity != "x"', { group_by: ['event'] });
     await happen({ event: 'role_assigned' });
     for (let round = 0; round < 10 && (await evaluate()) > 0; round += 1) continue;
@@ -59,7 +59,7 @@ describe('evaluation errors', () => {
     expect([after.consecutive_errors, after.fire_count, after.state]).toEqual([0, 1, 'triggered']);
   });
 
-  test('twenty in a row disable the trigger with an event, nineteen do not', async () => {
+  test('disable the trigger after twenty in a row, with an event, but not after nineteen', async () => {
     const id = await makeTrigger(failing);
     const fail = async (times: number) => {
       for (let at = 0; at < times; at += 1) await happen({ event: 'user_updated', payload: { role_names: [] } });
@@ -80,7 +80,7 @@ describe('evaluation errors', () => {
     expect((await triggerRow(id)).error_count).toBe(20);
   });
 
-  test('for want of enough runs, or of another kind of event, disable nothing', async () => {
+  test('disable nothing when too few runs or another kind of event cause them', async () => {
     const statistic = await makeTrigger('event == "connection_succeeded" && rows_loaded_zscore < -3.0');
     const anyKind = await makeTrigger('retry_count >= 3');
     for (let at = 0; at < 25; at += 1) await happen({ event: 'connection_succeeded', payload: { retry_count: 0 } });
@@ -96,7 +96,7 @@ describe('a proactive trigger', () => {
   const expectation = { posture: 'proactive', within_seconds: 60, expect: 'event == "connection_succeeded"' } as const;
   const inSeconds = (seconds: number) => ({ ...server.deps, now: () => new Date(Date.now() + seconds * 1000) });
 
-  test('fires when what it expects does not come in time', async () => {
+  test('fires when the expected event does not come in time', async () => {
     const id = await makeTrigger('event == "connection_run_started"', expectation);
     const connection_id = connection();
     const event = await happen({ event: 'connection_run_started', connection_id });
@@ -112,7 +112,7 @@ describe('a proactive trigger', () => {
     expect((await eventRow(event)).case_ids).toContain(opened!.id);
   });
 
-  test('does not fire when it comes, and waits for each group by itself', async () => {
+  test('does not fire when it comes, and waits for each group separately', async () => {
     const id = await makeTrigger('event == "connection_run_started"', expectation);
     const [one, other] = [connection(), connection()];
     for (const connection_id of [one, other]) await happen({ event: 'connection_run_started', connection_id });
@@ -122,7 +122,7 @@ describe('a proactive trigger', () => {
     expect((await casesOf(id)).map((opened) => opened.group)).toEqual([{ connection_id: other }]);
   });
 
-  test('that expects the same again watches for silence', async () => {
+  test('that expects its own event watches for silence', async () => {
     const id = await makeTrigger('event == "connection_succeeded"', expectation);
     const connection_id = connection();
     await happen({ event: 'connection_succeeded', connection_id });
@@ -148,7 +148,7 @@ describe('a proactive trigger', () => {
 });
 
 describe('the evaluator', () => {
-  test('is woken by an event, long before its own look', async () => {
+  test('is woken by an event, long before its own interval', async () => {
     const evaluator = await startEvaluator(server.deps);
     try {
       await until(async () => (await evaluate()) === 0);
@@ -165,7 +165,7 @@ describe('the evaluator', () => {
     }
   });
 
-  test('gives an event up after five tries, and what comes before and after it is processed', async () => {
+  test('skips an event after five tries, and processes those before and after it', async () => {
     const poison = connection();
     await db.execute(
       sql.raw(`

@@ -11,7 +11,7 @@ const START = Date.parse('2026-01-01T00:00:00Z');
 
 type Past = { rows: number; seconds: number } & Partial<typeof connectionRuns.$inferInsert>;
 
-/** A connection whose runs were these, oldest first. */
+/** A connection with these past runs, oldest first. */
 async function history(past: Past[]) {
   const sample = { name: 'sample', parameters: {} };
   const { connection } = await makePipeline(server, { source: sample, destination: sample });
@@ -61,7 +61,7 @@ async function history(past: Past[]) {
 const runs = (...rows: number[]): Past[] => rows.map((one) => ({ rows: one, seconds: one / 10 }));
 
 describe('statistics of the last runs', () => {
-  test('mean, sample deviation and distance of rows and duration', async () => {
+  test('include mean, sample deviation and z-score of rows and duration', async () => {
     const past = await history(runs(80, 90, 100, 110, 120));
     const std = Math.sqrt(250);
     const found = await past.of(100 - 4 * std, 10_000 + 2000 * std);
@@ -74,7 +74,7 @@ describe('statistics of the last runs', () => {
     expect(await past.stream(100 + std)).toBeCloseTo(1, 9);
   });
 
-  test('no distance before there are five runs, no mean before there is one', async () => {
+  test('have no z-score before five runs, and no mean before the first', async () => {
     const four = await history(runs(10, 20, 30, 40));
     const found = await four.of(10, 10);
     expect([found.rows_loaded_mean, found.rows_loaded_zscore, found.duration_ms_zscore]).toEqual([25, null, null]);
@@ -89,7 +89,7 @@ describe('statistics of the last runs', () => {
     });
   });
 
-  test('only the last thirty, and of those that succeeded as plain runs', async () => {
+  test('include only the last thirty successful plain runs', async () => {
     const others = [
       { rows: 1_000_000, seconds: 1, status: 'failed' as const },
       { rows: 1_000_000, seconds: 1, run_type: 'full_refresh' as const },
@@ -98,7 +98,7 @@ describe('statistics of the last runs', () => {
     expect((await past.of(100, 1)).rows_loaded_mean).toBe(100);
   });
 
-  test('where every run was the same, a small change is a small distance and silence a large one', async () => {
+  test('with identical runs give a small change a small z-score, and silence a large one', async () => {
     const past = await history(runs(1000, 1000, 1000, 1000, 1000));
     expect((await past.of(1005, 1)).rows_loaded_zscore).toBe(0.5);
     expect((await past.of(0, 1)).rows_loaded_zscore).toBe(-100);

@@ -6,7 +6,7 @@ import { compileRule } from '../../server/automation/rules/compile.ts';
 import { DEFAULT_CASE_SETTINGS } from '../../server/automation/triggers/trigger-index.ts';
 import { testDeps } from '../support/database.ts';
 
-/** A service without an evaluator of its own, where triggers are made in the database and events happen by `emit`. */
+/** A service without its own evaluator, where tests insert triggers into the database and `emit` events. */
 export async function evaluationBench() {
   const server = await testDeps({ role: 'worker' });
   const { db } = server.deps;
@@ -32,7 +32,7 @@ export async function evaluationBench() {
       });
       return id;
     },
-    /** Answers with the event's id. */
+    /** Returns the event's id. */
     async happen(event: Partial<NewEvent> & Pick<NewEvent, 'event'>): Promise<string> {
       const marker = Bun.randomUUIDv7();
       await emit(db, {
@@ -52,7 +52,7 @@ export async function evaluationBench() {
       const fired = and(eq(triggerMatches.trigger_id, id), eq(triggerMatches.fired, true));
       return (await db.select().from(triggerMatches).where(fired)).length;
     },
-    /** Moves what has happened into the past, as waiting would. */
+    /** Moves all events into the past, as waiting would. */
     async age(seconds: number): Promise<void> {
       const moved = sql`(at::timestamptz - make_interval(secs => ${seconds})) at time zone 'UTC'`;
       await db.execute(sql`update events set occurred_at = occurred_at - make_interval(secs => ${seconds})`);

@@ -16,7 +16,7 @@ const system = async (system_key: string) => {
 };
 
 describe('system triggers', () => {
-  test('are made once, and keep what the account changed', async () => {
+  test('are created once, and keep the changes of the account', async () => {
     const { id } = await system('plan_limit');
     await db.update(triggers).set({ enabled: false }).where(eq(triggers.id, id));
     await ensureSystemTriggers(db, server.account_id);
@@ -25,7 +25,7 @@ describe('system triggers', () => {
     await db.update(triggers).set({ enabled: true }).where(eq(triggers.id, id));
   });
 
-  test('a failed run opens a case, the next good one closes it; connections that do not notify are left out', async () => {
+  test('a failed run opens a case, the next success resolves it; connections without notifications are left out', async () => {
     const [loud, silent] = [connection(), connection()];
     await happen({ event: 'connection_failed', connection_id: loud, payload: { notify_on_failure: true } });
     await happen({

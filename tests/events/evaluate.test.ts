@@ -12,7 +12,7 @@ const { server, age, casesOf, evaluate, eventRow, firings, happen, makeTrigger, 
 const connection = () => Bun.randomUUIDv7();
 
 describe('an event that matches', () => {
-  test('opens one case of its group, and is told which triggers and cases it concerned', async () => {
+  test('opens one case of its group, and records the triggers and cases it concerned', async () => {
     const id = await makeTrigger('event == "connection_failed" && retry_count >= 3', { group_by: ['connection_id'] });
     const connection_id = connection();
     const early = await happen({ event: 'connection_failed', connection_id, payload: { retry_count: 2 } });
@@ -30,7 +30,7 @@ describe('an event that matches', () => {
     expect(trigger.last_fired_at).not.toBeNull();
   });
 
-  test('is evaluated once, also when it is taken again', async () => {
+  test('is evaluated once, even when it is claimed again', async () => {
     const id = await makeTrigger('event == "role_created"');
     const event = await happen({ event: 'role_created' });
     await evaluate();
@@ -40,7 +40,7 @@ describe('an event that matches', () => {
     expect((await casesOf(id))[0]?.event_count).toBe(1);
   });
 
-  test('fifty at once, and several evaluators: one case that counts fifty', async () => {
+  test('fifty at once with several evaluators: one case that counts fifty', async () => {
     const id = await makeTrigger('event == "role_updated"', { group_by: [] });
     await Promise.all(Array.from({ length: 50 }, () => happen({ event: 'role_updated' })));
     await Promise.all([evaluate(), evaluate(), evaluate()]);
@@ -49,7 +49,7 @@ describe('an event that matches', () => {
     expect(all.map((one) => one.event_count)).toEqual([50]);
   });
 
-  test('of another account does not fire', async () => {
+  test('in another account does not fire', async () => {
     const id = await makeTrigger('event == "role_deleted"');
     await happen({ event: 'role_deleted', account_id: connection() });
     await evaluate();
@@ -64,7 +64,7 @@ describe('an event that matches', () => {
     expect([await firings(disabled), await firings(deleted)]).toEqual([0, 0]);
   });
 
-  test('fires by the rule as it was edited last', async () => {
+  test('fires by the latest version of the rule', async () => {
     const id = await makeTrigger('event == "user_disabled"');
     await happen({ event: 'user_disabled' });
     await evaluate();
@@ -78,7 +78,7 @@ describe('an event that matches', () => {
 });
 
 describe('thresholds and cooldowns', () => {
-  test('fires at the third match of a group within the window, and counts anew after it', async () => {
+  test('fires at the third match of a group within the window, and then restarts the count', async () => {
     const id = await makeTrigger('event == "stream_run_failed"', { threshold: 3, within_seconds: 3600 });
     const [one, other] = [connection(), connection()];
     for (const connection_id of [one, one, other]) await happen({ event: 'stream_run_failed', connection_id });
@@ -94,7 +94,7 @@ describe('thresholds and cooldowns', () => {
     expect(await firings(id)).toBe(1);
   });
 
-  test('loses no match when several evaluators take hundreds of them', async () => {
+  test('loses no match when several evaluators claim hundreds of events', async () => {
     const id = await makeTrigger('event == "role_assigned"', { threshold: 450, group_by: [] });
     const event = {
       account_id: server.account_id,
@@ -111,7 +111,7 @@ describe('thresholds and cooldowns', () => {
     expect(await firings(id)).toBe(1);
   });
 
-  test('matches outside of the window do not count', async () => {
+  test('ignores matches outside of the window', async () => {
     const id = await makeTrigger('event == "stream_run_stopped"', { threshold: 2, within_seconds: 60 });
     await happen({ event: 'stream_run_stopped' });
     await evaluate();
@@ -124,7 +124,7 @@ describe('thresholds and cooldowns', () => {
     expect(await firings(id)).toBe(1);
   });
 
-  test('is quiet during the cooldown, each group by itself', async () => {
+  test('does not fire during the cooldown, which is separate for each group', async () => {
     const id = await makeTrigger('event == "connection_locked"', { cooldown_seconds: 600 });
     const [one, other] = [connection(), connection()];
     for (const connection_id of [one, one, other]) await happen({ event: 'connection_locked', connection_id });
@@ -140,7 +140,7 @@ describe('thresholds and cooldowns', () => {
     expect((await triggerRow(id)).state).toBe('idle');
   });
 
-  test('a storm fires sixty times a minute at most', async () => {
+  test('fires at most sixty times a minute during a storm', async () => {
     const id = await makeTrigger('event == "user_logged_in"', { group_by: ['user_id'] });
     for (let at = 0; at < 70; at += 1) await happen({ event: 'user_logged_in', user_id: connection() });
     await evaluate();
@@ -151,7 +151,7 @@ describe('thresholds and cooldowns', () => {
 });
 
 describe('resolution', () => {
-  test('the recovery that belongs to the problem resolves the case of its group', async () => {
+  test('the matching recovery resolves the case of its group', async () => {
     const id = await makeTrigger('event in ["connection_failed", "connection_partially_failed"]');
     const [one, other] = [connection(), connection()];
     for (const connection_id of [one, other]) await happen({ event: 'connection_failed', connection_id });
@@ -166,7 +166,7 @@ describe('resolution', () => {
     expect((await eventRow(recovery)).case_ids).toContain(all[0]!.id);
   });
 
-  test('a resolve_rule takes the place of the pair', async () => {
+  test('a resolve_rule replaces the default recovery', async () => {
     const resolve_rule = 'event == "connection_succeeded" && rows_loaded > 0';
     const id = await makeTrigger('event == "connection_failed"', {
       case_settings: { ...DEFAULT_CASE_SETTINGS, resolve_rule },
@@ -182,7 +182,7 @@ describe('resolution', () => {
     expect((await triggerRow(id)).state).toBe('idle');
   });
 
-  test('without auto_resolve nothing resolves it', async () => {
+  test('without auto_resolve nothing resolves the case', async () => {
     const id = await makeTrigger('event == "connection_failed"', {
       case_settings: { ...DEFAULT_CASE_SETTINGS, auto_resolve: false },
     });

@@ -88,7 +88,7 @@ describe('the documented rules', () => {
 });
 
 describe('the language', () => {
-  test('aliases become functions, but not inside of text', () => {
+  test('aliases become functions, but not inside of strings', () => {
     const rule = compileRule('str::to_lowercase(email) == "str::trim(" || str::trim(email) == str::to_uppercase("a")');
     expect(rule.normalized).toBe('lower(email) == "str::trim(" || trim(email) == upper("a")');
     expect(rule.functions).toEqual(['lower', 'trim', 'upper']);
@@ -96,7 +96,7 @@ describe('the language', () => {
     expect(rule.evaluate(ruleVariables({ email: ' A ' }))).toBe(true);
   });
 
-  test('an absent variable is null, and has() asks for it', () => {
+  test('an absent variable is null, and has() tests for it', () => {
     expect(evaluate('error_code == null', {})).toBe(true);
     expect(evaluate('has( error_code )', {})).toBe(false);
     expect(evaluate('has(error_code) && error_code == "x"', { error_code: 'x' })).toBe(true);
@@ -109,13 +109,13 @@ describe('the language', () => {
     expect(evaluate('duration_ms > 9007199254740000', { duration_ms: Number.MAX_SAFE_INTEGER })).toBe(true);
   });
 
-  test('instants compare after timestamp()', () => {
+  test('timestamps compare after timestamp()', () => {
     const rule = 'timestamp(occurred_at) - timestamp(window_end) > duration("1h")';
     const facts = { occurred_at: '2026-01-01T12:00:00.000Z', window_end: '2026-01-01T10:00:00Z' };
     expect(evaluate(rule, facts)).toBe(true);
   });
 
-  test('every kind of event has a sample whose variables are declared', () => {
+  test('every event kind has a sample whose variables are declared', () => {
     for (const kind of Object.keys(EVENT_KINDS) as EventKind[]) {
       expect(evaluate(`event == "${kind}" && category == "${EVENT_KINDS[kind].category}"`, sampleFacts(kind))).toBe(
         true,
@@ -124,7 +124,7 @@ describe('the language', () => {
   });
 });
 
-describe('a rule that is refused says why and where', () => {
+describe('a refused rule reports the reason and the position', () => {
   test.each([
     ['event ==', 'parse_error', 1, 9],
     ['event == "x" &&\n  nonsense > 3', 'unknown_variable', 2, 3],
@@ -148,17 +148,17 @@ describe('a rule that is refused says why and where', () => {
     expect(error.message).not.toBe('');
   });
 
-  test('all unknown variables are told', () => {
+  test('all unknown variables are reported', () => {
     expect(refusal('foo == 1 || bar == 2').unknown_variables).toEqual(['foo', 'bar']);
   });
 
-  test('kinds of event that do not exist are told with their place', () => {
+  test('unknown event kinds are reported with their position', () => {
     const [unknown] = compileRule('event in ["user_added", "user_exploded"]').unknown_kinds;
     expect([unknown?.kind, unknown?.error.position?.column]).toEqual(['user_exploded', 25]);
   });
 });
 
-describe('the index by kind of event', () => {
+describe('the index by event kind', () => {
   test.each<[rule: string, kinds: string[] | null]>([
     ['retry_count > 3 && event == "connection_failed"', ['connection_failed']],
     ['event == "user_added" || event == "user_removed"', ['user_added', 'user_removed']],
@@ -176,7 +176,7 @@ describe('the index by kind of event', () => {
   });
 });
 
-describe('an evaluation that fails is an error, not a crash', () => {
+describe('a failed evaluation is an error, not a crash', () => {
   test.each([
     ['rows_loaded_zscore < -3.0', {}],
     ['retry_count / (retry_count - retry_count) > 1', { retry_count: 1 }],
@@ -190,7 +190,7 @@ describe('an evaluation that fails is an error, not a crash', () => {
   });
 });
 
-/** Milliseconds of the quickest attempt: others may use the cores meanwhile, so there are several until one is quick. */
+/** Milliseconds of the fastest attempt: other work may use the cores, so slow attempts are repeated. */
 function best(enough: number, attempt: (at: number) => number): number {
   let least = Infinity;
   for (let at = 0; at < 50 && least >= enough; at += 1) least = Math.min(least, attempt(at));
@@ -198,7 +198,7 @@ function best(enough: number, attempt: (at: number) => number): number {
 }
 
 describe('a hostile rule is refused or ends within 5 ms', () => {
-  test('a name of every object is a name that there is not', () => {
+  test('a property of every object is an unknown variable', () => {
     expect(refusal('constructor == "a"').message).toBe('Unknown variable constructor');
   });
 
@@ -225,7 +225,7 @@ describe('a hostile rule is refused or ends within 5 ms', () => {
       expect([error.code as string, error.position === null]).toEqual([code, false]);
       return performance.now() - started;
     });
-    // To refuse happens once, when a trigger is saved.
+    // A rule is refused once, when its trigger is saved.
     expect(Math.min(...times)).toBeLessThan(50);
   });
 
@@ -239,7 +239,7 @@ describe('a hostile rule is refused or ends within 5 ms', () => {
     ['alternatives', '^(a|aa|aaa)*$', `${'a'.repeat(8192)}!`],
   ])('%s ends soon', (_, pattern, subject) => {
     const variables = ruleVariables({ error_message: subject });
-    // Each time another pattern, so that nothing is known of it.
+    // A new pattern each time, so that nothing is cached.
     const took = best(5, (at) => {
       const rule = compileRule(`regex_matches(error_message, "${pattern}|x{${at + 1}}y[z]")`);
       const started = performance.now();
@@ -261,10 +261,10 @@ describe('a hostile rule is refused or ends within 5 ms', () => {
   });
 });
 
-describe('a condition becomes the rule that one would have written', () => {
+describe('a condition becomes the equivalent rule', () => {
   const source = (tree: unknown) => conditionSource(RuleCondition.parse(tree));
 
-  test('trees', () => {
+  test('trees of conditions', () => {
     const tree = {
       all: [
         { variable: 'event', operator: 'in', value: ['connection_failed', 'connection_partially_failed'] },
@@ -287,7 +287,7 @@ describe('a condition becomes the rule that one would have written', () => {
     expect(compiled.evaluate(ruleVariables(facts))).toBe(true);
   });
 
-  test('every operator makes a valid rule', () => {
+  test('every operator gives a valid rule', () => {
     const comparisons: [string, string, unknown][] = [
       ['email', 'eq', 'a'],
       ['email', 'ne', 'a'],
@@ -309,7 +309,7 @@ describe('a condition becomes the rule that one would have written', () => {
     }
   });
 
-  test('text cannot break out of its literal', () => {
+  test('text cannot escape from its literal', () => {
     const rule = compileRule(source({ variable: 'email', operator: 'eq', value: '" || true || "' }));
     expect(rule.evaluate(ruleVariables({ email: 'a' }))).toBe(false);
   });

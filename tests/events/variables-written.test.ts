@@ -14,7 +14,7 @@ const SERVER = join(import.meta.dir, '../../server');
 /** Files that only name the kinds. */
 const NAMING = ['events/kinds.ts', 'events/variables.ts', 'events/triggers.ts', 'events/triggers-system.ts'];
 
-test('every kind of event is written somewhere', () => {
+test('every event kind is emitted somewhere', () => {
   const files = readdirSync(SERVER, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.ts') && !NAMING.includes(path))
     .map((path) => readFileSync(join(SERVER, path), 'utf8'))
@@ -54,7 +54,7 @@ const make = makerOf(call);
 const worker = await startWorker(service.deps);
 afterAll(() => worker.stop());
 
-/** Runs it, and waits for the end. */
+/** Starts a run and waits for its end. */
 async function ran(id: string): Promise<string> {
   const { body } = await call('POST', `/connections/${id}/run`);
   await until(async () => (await call('GET', `/connections/${id}/runs?limit=1`)).body[0].finished_at !== null);
@@ -112,14 +112,14 @@ const EXPECTED: Record<string, string[]> = {
   api_key_rotated: words('user_id email days_remaining'),
 };
 
-describe('an event carries all its variables', () => {
+describe('an event has all its variables', () => {
   test.each(Object.entries(EXPECTED))('%s', (kind, names) => {
     const all = written.filter(({ event }) => event === kind);
     expect(all.length).toBeGreaterThan(0);
     for (const { payload } of all) expect(names.filter((name) => !(name in payload))).toEqual([]);
   });
 
-  test('of a stream that failed: where and why', () => {
+  test('of a failed stream: the position and the reason', () => {
     const [failed] = written.filter(
       ({ event, connection_id }) => event === 'stream_run_failed' && connection_id === broken.id,
     );

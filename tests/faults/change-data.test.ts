@@ -25,7 +25,7 @@ afterAll(async () => {
   await Promise.all([from.drop(), to.drop()]);
 });
 
-test('a worker killed while it brings changes costs none and doubles none, in a merge and in a history', async () => {
+test('a worker killed while it applies changes neither loses nor duplicates one, in a merge and in a history', async () => {
   await source.unsafe(`create table moved (id int primary key, n int, filler text);
     insert into moved select g, 0, repeat('x', 1000) from generate_series(1, 20000) g`);
   const make = (destination_sync_mode: 'append' | 'append_dedup') =>
@@ -39,7 +39,7 @@ test('a worker killed while it brings changes costs none and doubles none, in a 
   const pipelines = [await make('append_dedup'), await make('append')];
   let worker = spawnWorker(service);
   for (const pipeline of pipelines) expect((await runEnded(service, await pipeline.start())).status).toBe('succeeded');
-  // Transactions of their own, so that there are states to go on from in the midst of it.
+  // Separate transactions, so that there are positions to resume from in between.
   for (let part = 0; part < 60; part += 1) {
     await source`update moved set n = n + 1, filler = filler || '.' where id % 20 = ${part % 20}`;
     await source`delete from moved where id = ${part + 1}`;

@@ -19,7 +19,7 @@ const streamsOf = async (account_id: string, status: 'pending' | 'running') => {
 };
 const sides = { destination: { name: 'sample', parameters: {} } };
 
-test('an account alone has all slots: streams of a run side by side, as many as the connection says and no more', async () => {
+test('a single account gets all slots: parallel streams of a run, up to the limit of the connection', async () => {
   const made = await makePipeline(service, {
     ...sides,
     source: { name: 'sample', parameters: { rows: 8, streams: 7, batch_rows: 1, batch_delay_ms: 150 } },
@@ -40,7 +40,7 @@ test('an account alone has all slots: streams of a run side by side, as many as 
   for (const worker of workers) worker.kill('SIGKILL');
 });
 
-test('a thousand queued streams of one account do not keep another account waiting', async () => {
+test('a thousand queued streams of one account do not delay another account', async () => {
   const endless = { rows: 1_000_000, streams: 500, batch_rows: 1, batch_delay_ms: 200 };
   for (let n = 0; n < 2; n += 1) {
     const large = await makePipeline(service, {
@@ -64,7 +64,7 @@ test('a thousand queued streams of one account do not keep another account waiti
   expect(performance.now() - begun).toBeLessThan(10_000);
   expect((await runEnded(service, id)).status).toBe('succeeded');
   expect(await getStreamRuns(service, id)).toMatchObject([1, 2, 3].map(() => ({ rows_loaded: 20, attempt: 1 })));
-  // The large one has all the other slots, and no more of the spare ones than the one it may have begun with.
+  // The large account has all other slots, and at most one spare slot that it took first.
   expect(await streamsOf(service.account_id, 'pending')).toBeGreaterThanOrEqual(994);
   expect(await streamsOf(service.account_id, 'running')).toBeGreaterThanOrEqual(4);
   for (const worker of workers) worker.kill('SIGKILL');

@@ -8,7 +8,7 @@ import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 
-// A commit after every batch; batches of a dozen rows, since each is some 20 KB.
+// A commit after every batch; batches of a dozen rows, since each row is some 20 KB.
 const service = await testDeps({ role: 'worker', config: { RETRY_BACKOFF_SECONDS: 0, CHECKPOINT_KB: 1 } });
 const from = await createPlainDatabase();
 const to = await createPlainDatabase();
@@ -20,7 +20,7 @@ afterAll(async () => {
   await Promise.all([source.end(), target.end()]);
   await Promise.all([from.drop(), to.drop()]);
 });
-// Rows come as the index has them, so that the server breaks off in the middle of them and not while it sorts.
+// Rows come in index order, so that the server disconnects among them and not while it sorts.
 await source.unsafe(`alter database "${new URL(from.url).pathname.slice(1)}" set enable_sort = off;
   create table crash (id int);
   create function passes(int, text) returns text language plpgsql stable as $$ begin
@@ -32,11 +32,11 @@ await source.unsafe(`alter database "${new URL(from.url).pathname.slice(1)}" set
     return $2; end $$`);
 
 interface Step {
-  /** How much the cursor of each new row is above the highest before: 0 shares it. */
+  /** The increase of the cursor in each new row; 0 repeats the highest value. */
   added: number[];
-  /** Rows that change, as a share of those there are; their cursor becomes the highest. */
+  /** Rows to change, as fractions of the table; their cursor becomes the highest. */
   changed: number[];
-  /** At which of the added rows the source's server ends the connection, as a share of them; null: nowhere. */
+  /** The position among the added rows where the source disconnects, as a fraction; null: never. */
   crash: number | null;
 }
 const step = (changes: boolean): fc.Arbitrary<Step> =>
@@ -65,19 +65,19 @@ async function pipeline({ mode, lane }: Way): Promise<Pipeline & { table: string
     destination: { name: 'postgres', parameters: postgresParameters(to.url) },
     only: [table],
     stream: { sync_mode: 'incremental', destination_sync_mode: mode, cursor_field: ['at'], primary_key: [['id']] },
-    // Which row is bad can be told of rows alone.
+    // Only the row lane can identify a bad row.
     connection: lane === 'rows' ? { rejected_rows_policy: 'keep', max_rejected_rows: 1 } : {},
   });
   return { ...made, table };
 }
 
-/** Does a step's changes at the source; the cursor never goes back, as an incremental read needs it. */
+/** Applies a step's changes at the source; the cursor never decreases, as an incremental read requires. */
 async function changeSource(table: string, { added, changed, crash }: Step): Promise<void> {
   const [{ n, at } = { n: 0, at: 0 }] = await source.unsafe(
     `select count(*)::int n, coalesce(max(at), 0) at from ${table}_rows`,
   );
   let cursor = at as number;
-  // 40,000 characters that do not compress, so that the server sends them as they are.
+  // 40,000 characters that do not compress, so that the server sends them at full size.
   const payload = "(select string_agg(md5(random()::text), '') from generate_series(1, 600))";
   for (const [index, above] of added.entries()) {
     cursor += above;
@@ -96,7 +96,7 @@ const content = async (sql: postgres.Sql, table: string) =>
     Object.values(row).join(' '),
   );
 
-/** All rows share few values of the cursor, and the source breaks off between rows that do. */
+/** All rows share few cursor values, and the source disconnects between rows with the same value. */
 const TIED: Step[] = [0.5, 0.8, null].map((crash) => ({
   added: Array.from({ length: 60 }, (_, index) => Number(index % 20 === 0)),
   changed: [],
@@ -137,7 +137,7 @@ test.each([
       }),
       { numRuns: 4, endOnFailure: true, examples: [[TIED]] },
     );
-    // Otherwise nothing of it has been tried.
+    // Otherwise the test proves nothing.
     expect(tried.crashed).toBeGreaterThan(0);
     expect(tried.checkpoints).toBeGreaterThan(0);
   },

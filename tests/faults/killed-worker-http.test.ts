@@ -32,7 +32,7 @@ const MAPPING = [
   { source_field: 'email', destination_field: 'email', transform: 'lowercase' },
 ];
 
-/** A worker in a process of its own looks after what the service has to do, checks and discoveries too. */
+/** A worker in a separate process does all background work, including checks and discoveries. */
 test.each([
   ['full_refresh', 'append'],
   ['incremental', 'append'],
@@ -52,10 +52,10 @@ test.each([
       calls += 1;
       const key = headers['idempotency-key'] ?? '';
       const rows = JSON.parse(body);
-      // The same key comes with the same rows, or it is none.
+      // A repeated key must come with the same rows.
       if (taken.has(key)) expect(taken.get(key)).toEqual(rows);
       taken.set(key, rows);
-      // Taken, but the worker does not live to hear it.
+      // Accepted, but the worker dies before it gets the response.
       if (calls === AT_KILL) await held.promise;
       return Response.json({});
     });
@@ -87,7 +87,7 @@ test.each([
       Array.from({ length: ROWS }, (_, at) => 2 * at + 1),
     );
     expect(got[0]).toEqual({ external_id: 1, email: 'user1@example.com' });
-    // It really came twice, and only the keys told.
+    // A batch really came twice, and only its key shows it.
     expect(calls).toBeGreaterThan(taken.size);
   },
   120_000,

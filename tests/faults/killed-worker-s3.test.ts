@@ -13,7 +13,7 @@ for (const [sync_mode, destination_sync_mode] of [
   ['incremental', 'append'],
   ['full_refresh', 'overwrite'],
 ] as const) {
-  test(`a worker killed while it writes to S3 costs no row and doubles none (${destination_sync_mode})`, async () => {
+  test(`a worker killed while it writes to S3 neither loses nor duplicates a row (${destination_sync_mode})`, async () => {
     const path = `killed-${destination_sync_mode}`;
     const made = await makePipeline(service, {
       source: { name: 'sample', parameters: { rows: 2000, value_bytes: 20_000, batch_rows: 20, batch_delay_ms: 20 } },

@@ -22,9 +22,9 @@ const database = {
   database: pathname.slice(1),
 };
 
-describe('a worker killed in mid-run', () => {
+describe('a worker killed during a run', () => {
   test.each(['append', 'append_dedup'] as const)(
-    'costs no row and doubles none (incremental, %s): another one goes on from the checkpoint within 30 s',
+    'neither loses nor duplicates a row (incremental, %s): another worker resumes from the checkpoint within 30 s',
     async (destination_sync_mode) => {
       const made = await makePipeline(service, {
         source: {
@@ -60,7 +60,7 @@ describe('a worker killed in mid-run', () => {
     120_000,
   );
 
-  test('leaves the old table in place until the next attempt has the whole new one (full refresh)', async () => {
+  test('leaves the old table in place until the next attempt has loaded the whole new one (full refresh)', async () => {
     const made = await makePipeline(service, {
       source: { name: 'sample', parameters: { rows: 200, batch_rows: 2, batch_delay_ms: 30 } },
       destination: { name: 'postgres', parameters: database },

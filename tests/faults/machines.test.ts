@@ -22,7 +22,7 @@ beforeAll(async () => {
   database = await machines.reach(Number(new URL(service.url).port));
   store = await machines.reach(Number(new URL(endpoint!).port));
 });
-// One that stayed would take streams of the next test, and leave none to the machine that is lost there.
+// A remaining worker would claim streams of the next test, and leave none to the machine that is cut off there.
 afterEach(async () => {
   for (const worker of started) worker.kill('SIGKILL');
   await Promise.all(started.splice(0).map((worker) => worker.exited));
@@ -37,7 +37,7 @@ afterAll(async () => {
 const STREAMS = 12;
 const ROWS = 120;
 
-/** A worker on a machine of its own: nothing is the same but the database, the store and the key. */
+/** A worker on a separate machine: it shares only the database, the object store and the key. */
 function startWorker(): Bun.Subprocess & { machine: Machine } {
   const machine = machines.make();
   const url = new URL(service.url);
@@ -50,7 +50,7 @@ function startWorker(): Bun.Subprocess & { machine: Machine } {
       DATA_DIR: machine.data_dir,
       OBJECT_STORE_URL: storeAt(`${store.host}:${store.port}`),
       WORKER_CONCURRENCY: '3',
-      // Of a lost network there is much to say.
+      // A lost network logs many errors.
       LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     },
     machine.on,
@@ -59,7 +59,7 @@ function startWorker(): Bun.Subprocess & { machine: Machine } {
   return Object.assign(worker, { machine });
 }
 
-/** A run of twelve streams, each of some six seconds, into tables of one database that the machines can reach. */
+/** A run of twelve streams of about six seconds each, into tables of one database that the machines can reach. */
 async function startRun(prefix: string) {
   const { username, password, pathname } = new URL(target.url);
   const made = await makePipeline(service, {
@@ -95,10 +95,10 @@ async function expectEveryRowOnce(prefix: string): Promise<void> {
   }
 }
 
-test(`several machines share a run; one is killed, one leaves, one comes in the middle of it (${machines.isolated ? 'network namespaces' : 'plain processes'})`, async () => {
+test(`several machines share a run; one is killed, one leaves, one joins midway (${machines.isolated ? 'network namespaces' : 'plain processes'})`, async () => {
   const [first, second] = [startWorker(), startWorker()];
   const run = await startRun('shared_');
-  // More than one machine may hold, spare slot included: so both have some.
+  // More than one machine can hold, spare slot included, so both machines have some.
   await until(async () => (await run.running()) >= 6);
   first.kill('SIGKILL');
   await first.exited;
@@ -112,21 +112,21 @@ test(`several machines share a run; one is killed, one leaves, one comes in the 
   expect(streams.map(({ rows_loaded }) => rows_loaded)).toEqual(Array.from({ length: STREAMS }, () => ROWS));
   expect(streams.some(({ attempt }) => attempt > 1)).toBeTrue();
   await expectEveryRowOnce('shared_');
-  // The requests of every worker, also of the one that left, are to be had without any of their disks.
+  // The requests of every worker are readable without any of their disks, also those of the worker that left.
   const told = new Set((await networkLog(service, run.id)).map(({ stream_name }) => stream_name));
   expect(told.size).toBe(STREAMS);
   for (const { machine } of [first, second, third]) expect(machine.files()).toEqual([]);
 }, 240_000);
 
 test.skipIf(!machines.isolated)(
-  'a machine that the network has lost for a while neither holds a run up nor doubles a row when it is back',
+  'a machine that loses the network for a while neither delays a run nor duplicates a row when it returns',
   async () => {
     const [first] = [startWorker(), startWorker()];
     const run = await startRun('cut_');
     await until(async () => (await run.running()) >= 6);
     first.machine.cable('down');
     await until(async () => (await run.streams()).some(({ attempt }) => attempt === 2), { timeout_ms: 90_000 });
-    // It goes on as if nothing had happened, with all that it had sent; its fence is lower by now.
+    // It continues with everything it had buffered; its fence is outdated by now.
     first.machine.cable('up');
     expect((await runEnded(service, run.id, 120_000)).status).toBe('succeeded');
     await expectEveryRowOnce('cut_');

@@ -9,7 +9,7 @@ import { spawnPart } from '../support/worker-process.ts';
 const service = await testDeps();
 const { db } = service.deps;
 
-test('two API and two worker processes at once fire each tick once, tick after tick', async () => {
+test('two API and two worker processes together fire each tick once, tick after tick', async () => {
   const schedule = {
     type: 'cron',
     interval_minutes: null,
@@ -29,7 +29,7 @@ test('two API and two worker processes at once fire each tick once, tick after t
   const runs = () => db.select().from(connectionRuns).where(inArray(connectionRuns.connection_id, made));
   const parts = ['api', 'api', 'worker', 'worker'].map((part) => spawnPart(service, part));
   for (let tick = 1; tick <= 3; tick += 1) {
-    // The clock is not waited for: each round makes a tick due at the same instant for all.
+    // The test does not wait for the clock: each round makes a tick due at the same instant for all.
     await db
       .update(connections)
       .set({ next_run_at: new Date(Date.now() - 1000).toISOString() })

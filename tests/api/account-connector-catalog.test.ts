@@ -119,8 +119,8 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
     const item = { stream_id, field_overrides: [{ path: ['email'], description: 'who' }] };
     const first = await update([item], 'merge', fresh.id);
     expect((await update([item], 'merge', fresh.id)).body).toEqual(first.body);
-    const told = await deps.db.select().from(events).where(eq(events.account_connector_id, fresh.id));
-    const changes = told.filter((one) => one.event === 'account_connector_updated');
+    const emitted = await deps.db.select().from(events).where(eq(events.account_connector_id, fresh.id));
+    const changes = emitted.filter((one) => one.event === 'account_connector_updated');
     expect(changes.map((one) => one.payload)).toMatchObject([{ changed_fields: ['catalog'] }]);
   });
 
@@ -198,9 +198,9 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
     expect((await anonymous('POST', `/account_connectors/${UNKNOWN}/catalog`, {})).status).toBe(401);
   });
 
-  test('403: without the permission for its kind', async () => {
+  test('403: without the permission for the connector type', async () => {
     const body = { items: [{ name: 'x', field_overrides: [] }] };
-    const { status } = await sourcesOnly('403: without the permission for the connector type', `/account_connectors/${destination.id}/catalog`, body);
+    const { status } = await sourcesOnly('POST', `/account_connectors/${destination.id}/catalog`, body);
     expect(status).toBe(403);
   });
 

@@ -51,9 +51,9 @@ describe('POST /account_connectors/generate_ssh_key', () => {
     expect(body.fingerprint).toMatch(/^SHA256:[A-Za-z0-9+/]{43}$/);
     const { private_key } = openSshKey(deps, account_id, body.encrypted_private_key);
     expect(JSON.stringify(body)).not.toContain(private_key.split('\n')[1]!);
-    const [own, told] = [utils.parseKey(private_key), utils.parseKey(body.public_key)];
-    if (own instanceof Error || told instanceof Error) throw new Error('no key');
-    expect(told.verify('words', own.sign('words'))).toBeTrue();
+    const [own, returned] = [utils.parseKey(private_key), utils.parseKey(body.public_key)];
+    if (own instanceof Error || returned instanceof Error) throw new Error('no key');
+    expect(returned.verify('words', own.sign('words'))).toBeTrue();
   });
 
   test('200: each request generates a different pair', async () => {
@@ -120,13 +120,13 @@ describe('ssh_tunnel of a source or destination', () => {
 
   test('400: invalid_parameter on create and update where the connector has no tunnel', async () => {
     const key = (await call('POST', GENERATE)).body.encrypted_private_key;
-    const made = await call('POST', '/account_connectors', {
+    const created = await call('POST', '/account_connectors', {
       name: uniqueName('sample'),
       connector_type: 'source',
       connector_name: 'sample',
       ssh_tunnel: tunnel(key),
     });
-    expect([made.status, made.body.code, made.body.field]).toEqual([400, 'invalid_parameter', 'ssh_tunnel']);
+    expect([created.status, created.body.code, created.body.field]).toEqual([400, 'invalid_parameter', 'ssh_tunnel']);
     const { id } = await make.source();
     const { status, body } = await call('POST', `/account_connectors/${id}`, { ssh_tunnel: tunnel(key) });
     expect([status, body.code, body.field]).toEqual([400, 'invalid_parameter', 'ssh_tunnel']);

@@ -118,9 +118,9 @@ describe('POST /account_connectors', () => {
       extra: 1,
     });
     expect(status).toBe(422);
-    const told = body.detail.map((issue: { loc: string[]; type: string }) => [issue.loc.join('.'), issue.type]);
-    expect(told).toContainEqual(['body.name', 'missing']);
-    expect(told).toContainEqual(['body.extra', 'extra_forbidden']);
-    expect(told.map(([loc]: string[]) => loc)).toContain('query.end_date');
+    const issues = body.detail.map((issue: { loc: string[]; type: string }) => [issue.loc.join('.'), issue.type]);
+    expect(issues).toContainEqual(['body.name', 'missing']);
+    expect(issues).toContainEqual(['body.extra', 'extra_forbidden']);
+    expect(issues.map(([loc]: string[]) => loc)).toContain('query.end_date');
   });
 });

@@ -15,12 +15,12 @@ const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 const PATH = '/automation/cases';
 
 const noisy = await trigger({ severity: 'critical' });
-const open = async (made = noisy, firings = 1) => {
+const open = async (created = noisy, firings = 1) => {
   const group = { connection_id: connectionId() };
   let id = '';
   for (let count = 0; count < firings; count += 1) {
     const row = await event('connection_failed', group);
-    id = (await fire({ trigger: made, event: row, group, kind: 'fired' })).case_id!;
+    id = (await fire({ trigger: created, event: row, group, kind: 'fired' })).case_id!;
   }
   return id;
 };
@@ -50,9 +50,9 @@ describe('GET /automation/cases', () => {
   });
 
   test('200: all cases without a limit', async () => {
-    const made = await trigger();
-    for (let n = 0; n < 101; n += 1) await open(made);
-    const all = await call('GET', `${PATH}?trigger_id=${made.id}`);
+    const created = await trigger();
+    for (let n = 0; n < 101; n += 1) await open(created);
+    const all = await call('GET', `${PATH}?trigger_id=${created.id}`);
     expect([all.body.length, all.headers.get('x-total-count')]).toEqual([101, '101']);
   });
 

@@ -59,7 +59,7 @@ describe('POST /automation/evaluate_automator_rule', () => {
     ['retry_count + 1', 'result_not_boolean', { line: 1, column: 1, offset: 0 }],
     [`email == "${'x'.repeat(2000)}"`, 'limit_exceeded', { line: 1, column: 1, offset: 0 }],
     ['', 'parse_error', { line: 1, column: 1, offset: 0 }],
-  ])('200: a bad rule is no error of the request: %s', async (rule, code, position) => {
+  ])('200: an invalid rule is reported in the response: %s', async (rule, code, position) => {
     const answer = await api.call('POST', PATH, { rule, event: { event: 'x' } });
     expect(answer.status).toBe(200);
     expect([answer.body.is_valid, answer.body.result, answer.body.error.code]).toEqual([false, null, code]);
@@ -138,7 +138,7 @@ describe('POST /automation/evaluate_automator_rule', () => {
     [{ rule: 'true', event_type: 'user_exploded' }, ['body', 'event_type']],
     [{ rule: 3 }, ['body', 'rule']],
     [{ rule: 'true', extra: 1 }, ['body', 'extra']],
-  ])('422: a body that is not of the documented shape: %j', async (body, loc) => {
+  ])('422: a body with an undocumented shape: %j', async (body, loc) => {
     const answer = await api.call('POST', PATH, body);
     expect(answer.status).toBe(422);
     expect(answer.body.detail[0].loc).toEqual(loc);

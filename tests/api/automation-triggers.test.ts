@@ -87,9 +87,9 @@ describe('POST /automation/triggers', () => {
 
   test('201: accepts a condition in place of a rule, and event kinds by wildcard', async () => {
     const condition = { variable: 'retry_count', operator: 'gte', value: 3 };
-    const made = await make({ rule: undefined, condition, event_types: ['connection_f*'] });
-    expect([made.rule, made.condition, made.normalized_rule]).toEqual([null, condition, 'retry_count >= 3']);
-    expect(made.matched_kinds).toEqual(['connection_failed']);
+    const created = await make({ rule: undefined, condition, event_types: ['connection_f*'] });
+    expect([created.rule, created.condition, created.normalized_rule]).toEqual([null, condition, 'retry_count >= 3']);
+    expect(created.matched_kinds).toEqual(['connection_failed']);
   });
 
   test.each([
@@ -115,14 +115,14 @@ describe('POST /automation/triggers', () => {
       'event == "connection_succeeded"',
     ],
   ])('201: a proactive trigger expects %s', async (_, expected, stored) => {
-    const made = await make({ posture: 'proactive', within_seconds: 60, expect: expected });
-    expect([made.posture, made.expect]).toEqual(['proactive', stored]);
+    const created = await make({ posture: 'proactive', within_seconds: 60, expect: expected });
+    expect([created.posture, created.expect]).toEqual(['proactive', stored]);
   });
 
   test('201: the secret of a webhook is sealed and never shown', async () => {
-    const made = await make({ actions: [PAUSE, HOOK] });
-    expect(made.actions[1].secret).toBe('**********');
-    const [row] = await db.select().from(triggers).where(eq(triggers.id, made.id));
+    const created = await make({ actions: [PAUSE, HOOK] });
+    expect(created.actions[1].secret).toBe('**********');
+    const [row] = await db.select().from(triggers).where(eq(triggers.id, created.id));
     expect(JSON.stringify(row)).not.toContain(HOOK.secret);
     expect(openActionSecrets(secrets, row!)).toEqual({ 1: HOOK.secret });
   });
@@ -133,7 +133,7 @@ describe('POST /automation/triggers', () => {
     ['event == "user_exploded"', 'type_error', { line: 1, column: 10, offset: 9 }],
     ['tags.exists(t, t == "a")', 'function_not_allowed', { line: 1, column: 6, offset: 5 }],
     ['retry_count', 'result_not_boolean', { line: 1, column: 1, offset: 0 }],
-  ])('400 invalid_rule with its place, and nothing is saved: %s', async (rule, rule_error, position) => {
+  ])('400 invalid_rule with its position, and nothing is stored: %s', async (rule, rule_error, position) => {
     const name = uniqueName('never');
     const answer = await call('POST', PATH, body({ name, rule }));
     expect([answer.status, answer.body.code, answer.body.field]).toEqual([400, 'invalid_rule', 'rule']);
@@ -208,9 +208,9 @@ describe('POST /automation/triggers', () => {
 
 describe('GET /automation/triggers', () => {
   test('200: newest first, system triggers only on request', async () => {
-    const made = await make();
+    const created = await make();
     const { body: own } = await call('GET', PATH);
-    expect(own[0].id).toBe(made.id);
+    expect(own[0].id).toBe(created.id);
     expect(own.some((trigger: { is_system: boolean }) => trigger.is_system)).toBe(false);
     const all = await call('GET', `${PATH}?include_system=true`);
     const system = all.body.filter((trigger: { is_system: boolean }) => trigger.is_system);
@@ -234,9 +234,9 @@ describe('GET /automation/triggers', () => {
 
 describe('GET /automation/triggers/{trigger_id}', () => {
   test('200: returns the trigger as its creation did', async () => {
-    const made = await make();
-    const answer = await call('GET', `${PATH}/${made.id}`);
-    expect([answer.status, answer.body]).toEqual([200, made]);
+    const created = await make();
+    const answer = await call('GET', `${PATH}/${created.id}`);
+    expect([answer.status, answer.body]).toEqual([200, created]);
   });
 
   test("404: unknown, malformed, deleted or another account's; 401 without a key", async () => {
@@ -252,24 +252,24 @@ describe('GET /automation/triggers/{trigger_id}', () => {
 
 describe('POST /automation/triggers/{trigger_id}', () => {
   test('200: changes only the given fields', async () => {
-    const made = await make({ threshold: 3, within_seconds: 600, case: { reopen_window_seconds: 60 } });
-    const answer = await call('POST', `${PATH}/${made.id}`, { enabled: false, case: { auto_resolve: false } });
+    const created = await make({ threshold: 3, within_seconds: 600, case: { reopen_window_seconds: 60 } });
+    const answer = await call('POST', `${PATH}/${created.id}`, { enabled: false, case: { auto_resolve: false } });
     expect(answer.status).toBe(200);
     const { updated_at, ...shown } = answer.body;
-    const { updated_at: _, ...before } = made;
-    expect(shown).toEqual({ ...before, enabled: false, case: { ...made.case, auto_resolve: false } });
-    expect(updated_at >= made.updated_at).toBe(true);
-    expect(await kindsOf(made.id)).toEqual(['trigger_created', 'trigger_updated']);
+    const { updated_at: _, ...before } = created;
+    expect(shown).toEqual({ ...before, enabled: false, case: { ...created.case, auto_resolve: false } });
+    expect(updated_at >= created.updated_at).toBe(true);
+    expect(await kindsOf(created.id)).toEqual(['trigger_created', 'trigger_updated']);
   });
 
   test('200: a new rule resets the counters, also of a trigger disabled for its errors', async () => {
-    const made = await make();
+    const created = await make();
     await db
       .update(triggers)
       .set({ state: 'auto_disabled', consecutive_errors: 20, last_error: 'x' })
-      .where(eq(triggers.id, made.id));
+      .where(eq(triggers.id, created.id));
     const condition = { variable: 'event', operator: 'eq', value: 'user_added' };
-    const { body: shown } = await call('POST', `${PATH}/${made.id}`, { condition });
+    const { body: shown } = await call('POST', `${PATH}/${created.id}`, { condition });
     expect([shown.state, shown.last_error, shown.rule, shown.matched_kinds]).toEqual([
       'idle',
       null,
@@ -279,10 +279,10 @@ describe('POST /automation/triggers/{trigger_id}', () => {
   });
 
   test('200: the mask of a secret keeps it, also when actions change their order', async () => {
-    const made = await make({ actions: [PAUSE, HOOK] });
-    const masked = made.actions[1];
-    await call('POST', `${PATH}/${made.id}`, { actions: [masked, PAUSE] });
-    const [row] = await db.select().from(triggers).where(eq(triggers.id, made.id));
+    const created = await make({ actions: [PAUSE, HOOK] });
+    const masked = created.actions[1];
+    await call('POST', `${PATH}/${created.id}`, { actions: [masked, PAUSE] });
+    const [row] = await db.select().from(triggers).where(eq(triggers.id, created.id));
     expect(openActionSecrets(secrets, row!)).toEqual({ 0: HOOK.secret });
   });
 
@@ -302,10 +302,10 @@ describe('POST /automation/triggers/{trigger_id}', () => {
     [{ group_by: ['nonsense'] }, 'invalid_group_by'],
     [{ case: { resolve_rule: 'nonsense' } }, 'invalid_rule'],
   ])('400: %j', async (change, code) => {
-    const made = await make();
-    const answer = await call('POST', `${PATH}/${made.id}`, change);
+    const created = await make();
+    const answer = await call('POST', `${PATH}/${created.id}`, change);
     expect([answer.status, answer.body.code]).toEqual([400, code]);
-    expect((await call('GET', `${PATH}/${made.id}`)).body).toEqual(made);
+    expect((await call('GET', `${PATH}/${created.id}`)).body).toEqual(created);
   });
 
   test('400 duplicate_name', async () => {
@@ -332,7 +332,7 @@ describe('POST /automation/triggers/{trigger_id}', () => {
 
 describe('DELETE /automation/triggers/{trigger_id}', () => {
   test('204: resolves its cases, cancels pending deliveries, frees the name', async () => {
-    const made = await make({ rule: 'event == "role_created"', actions: [HOOK] });
+    const created = await make({ rule: 'event == "role_created"', actions: [HOOK] });
     await db.transaction((tx) =>
       emit(tx, {
         account_id: server.account_id,
@@ -343,21 +343,21 @@ describe('DELETE /automation/triggers/{trigger_id}', () => {
       }),
     );
     await evaluatePending(server.deps);
-    expect((await call('GET', `${PATH}/${made.id}`)).body).toMatchObject({
+    expect((await call('GET', `${PATH}/${created.id}`)).body).toMatchObject({
       open_cases_count: 1,
       fire_count: 1,
       state: 'triggered',
     });
-    const answer = await call('DELETE', `${PATH}/${made.id}`);
+    const answer = await call('DELETE', `${PATH}/${created.id}`);
     expect([answer.status, answer.body]).toEqual([204, null]);
-    const [closed] = await db.select().from(cases).where(eq(cases.trigger_id, made.id));
+    const [closed] = await db.select().from(cases).where(eq(cases.trigger_id, created.id));
     expect([closed?.status, closed?.resolution]).toEqual(['resolved', 'trigger_deleted']);
-    const sent = await db.select().from(deliveries).where(eq(deliveries.trigger_id, made.id));
+    const sent = await db.select().from(deliveries).where(eq(deliveries.trigger_id, created.id));
     expect(sent.map((delivery) => delivery.status)).toEqual(['cancelled']);
-    expect((await call('GET', `${PATH}/${made.id}`)).status).toBe(404);
-    expect((await call('DELETE', `${PATH}/${made.id}`)).status).toBe(404);
-    expect((await make({ name: made.name })).id).not.toBe(made.id);
-    expect((await kindsOf(made.id)).at(-1)).toBe('trigger_deleted');
+    expect((await call('GET', `${PATH}/${created.id}`)).status).toBe(404);
+    expect((await call('DELETE', `${PATH}/${created.id}`)).status).toBe(404);
+    expect((await make({ name: created.name })).id).not.toBe(created.id);
+    expect((await kindsOf(created.id)).at(-1)).toBe('trigger_deleted');
   });
 
   test('400 system_trigger', async () => {

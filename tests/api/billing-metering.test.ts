@@ -34,20 +34,20 @@ const ledgerOf = (run_id: string) =>
     .where(eq(usageLedger.connection_run_id, run_id))
     .orderBy(usageLedger.attempt, usageLedger.stream_name);
 
-async function run(made: Pipeline) {
-  const id = await made.start();
+async function run(created: Pipeline) {
+  const id = await created.start();
   const ended = await runEnded(service, id);
   return { ended, entries: await ledgerOf(id) };
 }
 
 /** Ends the free period of a pipeline's source. */
-const payFor = (made: Pipeline) =>
+const payFor = (created: Pipeline) =>
   db
     .update(accountConnectors)
     .set({ free_until: '2020-01-01T00:00:00.000Z' })
-    .where(eq(accountConnectors.id, made.source.id));
-const freeUntil = async (made: Pipeline) => {
-  const [row] = await db.select().from(accountConnectors).where(eq(accountConnectors.id, made.source.id));
+    .where(eq(accountConnectors.id, created.source.id));
+const freeUntil = async (created: Pipeline) => {
+  const [row] = await db.select().from(accountConnectors).where(eq(accountConnectors.id, created.source.id));
   return row!.free_until;
 };
 const rowsOf = (entries: { rows_free: number; rows_paid: number }[]) =>
@@ -55,9 +55,9 @@ const rowsOf = (entries: { rows_free: number; rows_paid: number }[]) =>
 
 describe('the ledger', () => {
   test('has one entry per stream run, and they add up to the run', async () => {
-    const made = await pipeline({ rows: 120, streams: 3 });
-    await payFor(made);
-    const { ended, entries } = await run(made);
+    const created = await pipeline({ rows: 120, streams: 3 });
+    await payFor(created);
+    const { ended, entries } = await run(created);
     expect(entries).toMatchObject(
       [1, 2, 3].map((n) => ({
         stream_name: `stream_${n}`,
@@ -73,9 +73,9 @@ describe('the ledger', () => {
   });
 
   test('counts each row once when attempts fail, and never an uncommitted row', async () => {
-    const made = await pipeline({ rows: 100, fault: 'retryable', fault_at_row: 50, faulty_attempts: 3 });
-    await payFor(made);
-    const { ended, entries } = await run(made);
+    const created = await pipeline({ rows: 100, fault: 'retryable', fault_at_row: 50, faulty_attempts: 3 });
+    await payFor(created);
+    const { ended, entries } = await run(created);
     const [stream] = await getStreamRuns(service, ended.id);
     expect(stream).toMatchObject({ attempt: 4, rows_loaded: 100 });
     expect(rowsOf(entries)).toBe(100);
@@ -84,7 +84,7 @@ describe('the ledger', () => {
 
   test('has an entry for each attempt that committed, and they add up to the loaded rows', async () => {
     // 40 MB before the fault, so that the first attempt commits at least one checkpoint (32 MB).
-    const made = await pipeline({
+    const created = await pipeline({
       rows: 1000,
       value_bytes: 50_000,
       batch_rows: 20,
@@ -92,8 +92,8 @@ describe('the ledger', () => {
       fault_at_row: 800,
       faulty_attempts: 1,
     });
-    await payFor(made);
-    const { ended, entries } = await run(made);
+    await payFor(created);
+    const { ended, entries } = await run(created);
     expect(entries.map((entry) => entry.attempt)).toEqual([1, 2]);
     expect(entries[0]!.rows_paid).toBeGreaterThan(0);
     expect(rowsOf(entries)).toBe(1000);
@@ -119,9 +119,9 @@ describe('the ledger', () => {
   });
 
   test('gets the committed rows of a lost worker when the run is force-ended', async () => {
-    const made = await pipeline({ rows: 10, fault: 'stall' });
-    await payFor(made);
-    const id = await made.start();
+    const created = await pipeline({ rows: 10, fault: 'stall' });
+    await payFor(created);
+    const id = await created.start();
     await until(async () => (await getStreamRuns(service, id))[0]?.status === 'running');
     await db.update(streamRuns).set({ rows_loaded: 7, bytes_loaded: 70 }).where(eq(streamRuns.connection_run_id, id));
     const long_ago = sql`now() - interval '25 hours'`;
@@ -132,40 +132,40 @@ describe('the ledger', () => {
   });
 
   test('bills reruns again, at four credits a row for applications', async () => {
-    const made = await pipeline(
+    const created = await pipeline(
       { rows: 30 },
       { connection: { kind: 'reverse_etl' }, stream: { sync_mode: 'full_refresh', destination_sync_mode: 'append' } },
     );
-    await payFor(made);
-    for (let n = 0; n < 2; n++) expect((await run(made)).ended.credits_used).toBe(120);
+    await payFor(created);
+    for (let n = 0; n < 2; n++) expect((await run(created)).ended.credits_used).toBe(120);
   });
 });
 
 describe('the free period', () => {
   test('starts with the first success of a source and lasts thirty days; the run that starts it is free', async () => {
-    const made = await pipeline({ rows: 40, fault: 'config', faulty_attempts: 1 });
-    await run(made);
-    expect(await freeUntil(made)).toBeNull();
-    const { ended, entries } = await run(made);
+    const created = await pipeline({ rows: 40, fault: 'config', faulty_attempts: 1 });
+    await run(created);
+    expect(await freeUntil(created)).toBeNull();
+    const { ended, entries } = await run(created);
     expect(entries).toMatchObject([{ rows_free: 40, rows_paid: 0, credits_used: 0, credits_free: 40 }]);
     expect(ended).toMatchObject({ status: 'succeeded', credits_used: 0, credits_free: 40 });
-    const days = (Date.parse((await freeUntil(made))!) - Date.parse(ended.finished_at!)) / 86_400_000;
+    const days = (Date.parse((await freeUntil(created))!) - Date.parse(ended.finished_at!)) / 86_400_000;
     expect(days).toBeCloseTo(30, 2);
-    const until_then = await freeUntil(made);
-    await run(made);
-    expect(await freeUntil(made)).toBe(until_then);
+    const until_then = await freeUntil(created);
+    await run(created);
+    expect(await freeUntil(created)).toBe(until_then);
   });
 });
 
 describe('credits', () => {
   test('of a limited plan emit one event at 80 % and one when they are used up', async () => {
     await db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, service.account_id));
-    const made = await pipeline(
+    const created = await pipeline(
       { rows: 10 },
       { stream: { sync_mode: 'full_refresh', destination_sync_mode: 'append' } },
     );
-    await payFor(made);
-    const told = async () => {
+    await payFor(created);
+    const emitted = async () => {
       const kinds = ['plan_limit_warning', 'plan_limit_reached', 'credits_exhausted'];
       const rows = await db
         .select({ event: events.event })
@@ -184,17 +184,17 @@ describe('credits', () => {
         credits_used: rows_paid,
       });
     };
-    await run(made);
-    expect(await told()).toEqual([]);
+    await run(created);
+    expect(await emitted()).toEqual([]);
     await use(799_990);
-    await run(made);
-    await run(made);
-    expect(await told()).toEqual(['plan_limit_warning']);
+    await run(created);
+    await run(created);
+    expect(await emitted()).toEqual(['plan_limit_warning']);
     const [used] = await db.select({ credits: sql<number>`sum(${usageLedger.credits_used})::int` }).from(usageLedger);
     await use(1_000_000 - used!.credits - 5);
-    await run(made);
-    await expect(made.start()).rejects.toThrow('The credits of the plan are used up');
-    expect(await told()).toEqual(['plan_limit_warning', 'plan_limit_reached', 'credits_exhausted']);
+    await run(created);
+    await expect(created.start()).rejects.toThrow('The credits of the plan are used up');
+    expect(await emitted()).toEqual(['plan_limit_warning', 'plan_limit_reached', 'credits_exhausted']);
     expect(await db.select().from(planLimitNotices)).toHaveLength(2);
   });
 });

@@ -21,7 +21,7 @@ describe('billing periods', () => {
     ['2026-01-31', '2026-02-28', '2026-02-28', '2026-03-30'],
     ['2026-01-31', '2024-02-29', '2024-02-29', '2024-03-30'],
     ['2026-01-15', '2026-01-01', '2025-12-15', '2026-01-14'],
-  ])('anchored on %s, the one of %s is %s to %s', (anchor, day, start, end) => {
+  ])('anchored on %s, the period of %s is %s to %s', (anchor, day, start, end) => {
     expect(billingPeriod(anchor, day)).toEqual({ start, end });
   });
 

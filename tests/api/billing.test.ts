@@ -109,7 +109,7 @@ describe('GET /billing/usage/aggregated', () => {
     ['date_range=custom&start_date=2026-01-01', 'missing_dates', 'end_date'],
     ['date_range=custom&start_date=2026-01-02&end_date=2026-01-01', 'inverted_range', 'end_date'],
     ['date_range=custom&start_date=2025-01-01&end_date=2026-02-05', 'range_too_long', 'end_date'],
-  ])('%s is 400 %s', async (query, code, field) => {
+  ])('%s responds 400 %s', async (query, code, field) => {
     expect(await api.call('GET', `${AGGREGATED}?${query}`)).toMatchObject({ status: 400, body: { code, field } });
   });
 
@@ -122,7 +122,7 @@ describe('GET /billing/usage/aggregated', () => {
     ['date_range=custom&start_date=2026-02-30&end_date=2026-03-01', 'start_date', 'date_from_datetime_parsing'],
     ['date_range=custom&start_date=2026-03-01&end_date=01.04.2026', 'end_date', 'date_from_datetime_parsing'],
     ['days=3', 'days', 'extra_forbidden'],
-  ])('%s is 422', async (query, name, type) => {
+  ])('%s responds 422', async (query, name, type) => {
     const answer = await api.call('GET', `${AGGREGATED}?${query}`);
     expect(answer).toMatchObject({ status: 422, body: { detail: [{ loc: ['query', name], type }] } });
   });
@@ -192,9 +192,9 @@ describe('GET /billing/usage/aggregated', () => {
   });
 
   test('counts runs created in the window, also of deleted connections, never of another account', async () => {
-    const made = { account_id, run_type: 'plain', trigger_type: 'api', queued_at: '2026-03-02T00:00:00.000Z' } as const;
+    const created = { account_id, run_type: 'plain', trigger_type: 'api', queued_at: '2026-03-02T00:00:00.000Z' } as const;
     const run = (number: number, status: 'succeeded' | 'failed' | 'stopped', created_at: string) =>
-      db.insert(connectionRuns).values({ ...made, connection_id: second.id, number, status, created_at });
+      db.insert(connectionRuns).values({ ...created, connection_id: second.id, number, status, created_at });
     await run(101, 'succeeded', '2026-03-02T00:00:00.000Z');
     await run(102, 'failed', '2026-03-03T23:59:59.999Z');
     await run(103, 'stopped', '2026-03-03T10:00:00.000Z');
@@ -262,7 +262,7 @@ describe('GET /billing/usage/connection-usage', () => {
   test.each([
     [between('2026-03-02', '2026-03-01'), 'inverted_range'],
     [between('2025-01-01', '2026-02-05'), 'range_too_long'],
-  ])('%s is 400 %s', async (path, code) => {
+  ])('%s responds 400 %s', async (path, code) => {
     expect(await api.call('GET', path)).toMatchObject({ status: 400, body: { code, field: 'end_date' } });
   });
 
@@ -270,7 +270,7 @@ describe('GET /billing/usage/connection-usage', () => {
     [BY_CONNECTION, ['start_date', 'end_date'], 'missing'],
     [`${BY_CONNECTION}?start_date=2026-03-01`, ['end_date'], 'missing'],
     [between('2026-3-1', '2026-03-02'), ['start_date'], 'date_from_datetime_parsing'],
-  ])('%s is 422', async (path, names, type) => {
+  ])('%s responds 422', async (path, names, type) => {
     const answer = await api.call('GET', path);
     expect(answer.status).toBe(422);
     expect(answer.body.detail).toMatchObject(names.map((name) => ({ loc: ['query', name], type })));
@@ -312,13 +312,13 @@ describe('GET /billing/usage/connection-usage', () => {
   });
 
   test('200: pages follow the same order, with the total count in the header', async () => {
-    const made = [];
-    for (const name of ['page a', 'page b', 'page c']) made.push(await make.connection({ name }));
-    for (const [at, { id }] of made.entries()) await enter({ connection_id: id, rows_paid: at < 2 ? 5 : 90 });
+    const created = [];
+    for (const name of ['page a', 'page b', 'page c']) created.push(await make.connection({ name }));
+    for (const [at, { id }] of created.entries()) await enter({ connection_id: id, rows_paid: at < 2 ? 5 : 90 });
     const window = between('2026-03-14', '2026-03-15');
     const all = await api.call('GET', window);
     const names = all.body.map((one: { connection_name: string }) => one.connection_name);
-    expect(names).toEqual([made[2].name, made[0].name, made[1].name]);
+    expect(names).toEqual([created[2].name, created[0].name, created[1].name]);
     const pages = [];
     for (const offset of [0, 2, 4]) pages.push(await api.call('GET', `${window}&limit=2&offset=${offset}`));
     expect(pages.flatMap(({ body }) => body)).toEqual(all.body);

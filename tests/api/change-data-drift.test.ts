@@ -115,7 +115,7 @@ describe('an added column with its first value', () => {
     const { connection, table } = await shop({ connection: { schema_change_policy: 'disable_connection' } });
     const before = await slotOf(connection);
     await sql(`alter table ${table} add column extra int; update ${table} set extra = 8 where id = 3`);
-    for (const attempt of ['the one that meets it', 'one started by hand']) {
+    for (const attempt of ['the one that finds it', 'one started manually']) {
       const refused = await run(connection);
       expect([attempt, refused.status]).toEqual([attempt, 'failed']);
       expect(refused.stream.error).toMatchObject({
@@ -154,11 +154,11 @@ describe('a change to what a stream depends on', () => {
     expect((await review(connection, 'accept')).result).toMatchObject({ status: 'active' });
 
   test('renamed column: changes under both names arrive under the new one', async () => {
-    const made = await shop();
-    const { connection, table } = made;
+    const created = await shop();
+    const { connection, table } = created;
     await sql(`update ${table} set note = 'old name' where id = 1; alter table ${table} rename column note to remark;
       update ${table} set remark = 'new name' where id = 2`);
-    expect(await refused(made, 'field_missing')).toMatch(/^Field note of \S+ no longer exists in the source/);
+    expect(await refused(created, 'field_missing')).toMatch(/^Field note of \S+ no longer exists in the source/);
     await accept(connection);
     const second = await run(connection);
     expect([second.status, codes(second)]).toEqual(['succeeded', ['columns_added']]);
@@ -170,11 +170,11 @@ describe('a change to what a stream depends on', () => {
   });
 
   test('removed column: after the review, changes from before and after arrive without it', async () => {
-    const made = await shop();
-    const { connection, table } = made;
+    const created = await shop();
+    const { connection, table } = created;
     await sql(`update ${table} set total = 11, note = 'x' where id = 1; alter table ${table} drop column note;
       update ${table} set total = 22 where id = 2; delete from ${table} where id = 3`);
-    await refused(made, 'field_missing');
+    await refused(created, 'field_missing');
     await accept(connection);
     expect((await run(connection)).status).toBe('succeeded');
     expect(await rows(table, 'id, total')).toEqual([
@@ -184,8 +184,8 @@ describe('a change to what a stream depends on', () => {
   });
 
   test('type change: a wider type is applied in place; a narrower one waits for a review', async () => {
-    const made = await shop();
-    const { connection, table } = made;
+    const created = await shop();
+    const { connection, table } = created;
     await sql(`update ${table} set total = 11 where id = 1; alter table ${table} alter column total type bigint;
       update ${table} set total = 5000000000 where id = 2`);
     expect(await run(connection)).toMatchObject({ status: 'succeeded', stream: { rows_updated: 2, warnings: [] } });
@@ -196,7 +196,7 @@ describe('a change to what a stream depends on', () => {
     ]);
     await sql(`update ${table} set note = '7'; update ${table} set note = 'no number' where id = 3; update ${table} set note = '8' where id = 3;
       alter table ${table} alter column note type int using note::int; update ${table} set note = 9 where id = 1`);
-    expect(await refused(made, 'incompatible_change')).toContain('changed from text to integer');
+    expect(await refused(created, 'incompatible_change')).toContain('changed from text to integer');
     await accept(connection);
     expect((await run(connection)).status).toBe('succeeded');
     expect(await rows(table, 'id, note')).toEqual([
@@ -207,22 +207,22 @@ describe('a change to what a stream depends on', () => {
   });
 
   test('other primary key: refused before any row is merged by the wrong key', async () => {
-    const made = await shop({ columns: 'id int primary key, total int not null, note text' });
-    await sql(`update ${made.table} set note = 'x' where id = 1;
-      alter table ${made.table} drop constraint orders_pkey; alter table ${made.table} add primary key (total)`);
-    expect(await refused(made, 'incompatible_change')).toContain('changed from id to total');
-    expect(await pending(made.connection)).toMatchObject([{ change: 'primary_key_changed', breaking: true }]);
-    expect(await rows(made.table, 'note')).toEqual([['n1'], ['n2'], ['n3']]);
-    await accept(made.connection);
-    const failed = await run(made.connection);
+    const created = await shop({ columns: 'id int primary key, total int not null, note text' });
+    await sql(`update ${created.table} set note = 'x' where id = 1;
+      alter table ${created.table} drop constraint orders_pkey; alter table ${created.table} add primary key (total)`);
+    expect(await refused(created, 'incompatible_change')).toContain('changed from id to total');
+    expect(await pending(created.connection)).toMatchObject([{ change: 'primary_key_changed', breaking: true }]);
+    expect(await rows(created.table, 'note')).toEqual([['n1'], ['n2'], ['n3']]);
+    await accept(created.connection);
+    const failed = await run(created.connection);
     expect(failed.stream.error).toMatchObject({ code: 'replica_identity_insufficient', type: 'config_error' });
-    await reset(made.connection);
-    expect((await run(made.connection)).stream).toMatchObject({ status: 'succeeded', error: null });
+    await reset(created.connection);
+    expect((await run(created.connection)).stream).toMatchObject({ status: 'succeeded', error: null });
     await sql(
-      `update ${made.table} set note = 'by the new key' where total = 20; delete from ${made.table} where id = 3`,
+      `update ${created.table} set note = 'by the new key' where total = 20; delete from ${created.table} where id = 3`,
     );
-    expect((await run(made.connection)).stream).toMatchObject({ status: 'succeeded', error: null });
-    expect(await rows(made.table, 'id, note')).toEqual([
+    expect((await run(created.connection)).stream).toMatchObject({ status: 'succeeded', error: null });
+    expect(await rows(created.table, 'id, note')).toEqual([
       [1, 'x'],
       [2, 'by the new key'],
     ]);

@@ -70,12 +70,12 @@ describe('a destination that cannot apply changes', () => {
       field: 'streams.0.destination_sync_mode',
       stream_name: 'pairs',
     });
-    const made = await create({});
-    expect(made.status).toBe(201);
-    expect(made.body.streams[0]).toMatchObject({ sync_mode: 'incremental', destination_sync_mode: 'append' });
-    const changed = await update(made.body, { streams: [{ name: 'pairs', destination_sync_mode: 'append_dedup' }] });
+    const created = await create({});
+    expect(created.status).toBe(201);
+    expect(created.body.streams[0]).toMatchObject({ sync_mode: 'incremental', destination_sync_mode: 'append' });
+    const changed = await update(created.body, { streams: [{ name: 'pairs', destination_sync_mode: 'append_dedup' }] });
     expect([changed.status, changed.body.code]).toEqual([400, 'changes_unsupported']);
-    expect((await streamOf(made.body)).destination_sync_mode).toBe('append');
+    expect((await streamOf(created.body)).destination_sync_mode).toBe('append');
   });
 
   test('accepts rows that are read by cursor', async () => {
@@ -83,12 +83,12 @@ describe('a destination that cannot apply changes', () => {
     const { id } = await make.connector('source', 'postgres', postgresParameters(from.url));
     await until(async () => (await show('source', id)).catalog_status === 'ready');
     const stream = { name: 'plain_pairs', sync_mode: 'incremental', cursor_field: ['at'] };
-    const made = await make.connection({
+    const created = await make.connection({
       source_id: id,
       destination_id: await httpDestination(),
       streams: [{ ...stream, destination_sync_mode: 'append_dedup' }],
     });
-    expect((await streamOf(made)).destination_sync_mode).toBe('append_dedup');
+    expect((await streamOf(created)).destination_sync_mode).toBe('append_dedup');
   });
 });
 

@@ -22,8 +22,8 @@ const NOT_THERE = [UNKNOWN, 'nonsense', foreign.id, deleted.id];
 
 describe('GET /connections', () => {
   test('200: newest first, with limit and offset and the total in a header', async () => {
-    const made = [await make.connection(), await make.connection(), await make.connection()];
-    const ids = made.map((one) => one.id).toReversed();
+    const created = [await make.connection(), await make.connection(), await make.connection()];
+    const ids = created.map((one) => one.id).toReversed();
     const all = await call('GET', '/connections');
     expect(all.status).toBe(200);
     expect(all.body.map((one: { id: string }) => one.id).slice(0, 3)).toEqual(ids);

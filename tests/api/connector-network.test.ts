@@ -12,9 +12,9 @@ afterAll(() => warehouse.drop());
 
 const making = (api: ReturnType<typeof testApi>) => async (connector_name: string, parameters: object) => {
   const body = { name: uniqueName(connector_name), connector_type: 'destination', connector_name, parameters };
-  const made = await api.call('POST', '/account_connectors', body);
-  expect(made.status).toBe(201);
-  return made.body;
+  const created = await api.call('POST', '/account_connectors', body);
+  expect(created.status).toBe(201);
+  return created.body;
 };
 const make = making(testApi(service));
 const refused = { status: 'broken', status_reason: 'address_not_allowed' };
@@ -25,9 +25,9 @@ describe('the control database', () => {
   test.each(['127.0.0.1', 'localhost', 'LOCALHOST.', '127.1', '2130706433', '0x7f.0.0.1', '127.0.0.2'])(
     'cannot be a destination, as %s',
     async (spelled) => {
-      const made = await make('postgres', { ...own, host: spelled });
-      expect(made).toMatchObject(refused);
-      expect(made.status_message).toContain('is the database of this service');
+      const created = await make('postgres', { ...own, host: spelled });
+      expect(created).toMatchObject(refused);
+      expect(created.status_message).toContain('is the database of this service');
     },
   );
 
@@ -48,20 +48,20 @@ describe('the control database', () => {
 
 test('a metadata service is never reached, by name or address', async () => {
   for (const there of ['169.254.169.254', '2852039166', 'metadata.google.internal', '100.100.100.200']) {
-    const made = await make('postgres', { ...postgresParameters(warehouse.url), host: there });
-    expect(made).toMatchObject(refused);
+    const created = await make('postgres', { ...postgresParameters(warehouse.url), host: there });
+    expect(created).toMatchObject(refused);
   }
 });
 
 describe('CONNECTOR_NETWORK=public_only', () => {
   test('refuses private addresses with a message', async () => {
-    const made = await making(testApi(closed))('postgres', postgresParameters(warehouse.url));
-    expect(made).toMatchObject(refused);
-    expect(made.status_message).toContain(`${host} is not a public address`);
+    const created = await making(testApi(closed))('postgres', postgresParameters(warehouse.url));
+    expect(created).toMatchObject(refused);
+    expect(created.status_message).toContain(`${host} is not a public address`);
   });
 
   test('allows those in EGRESS_ALLOW', async () => {
-    const made = await making(testApi(opened))('postgres', postgresParameters(warehouse.url));
-    expect(made).toMatchObject({ status: 'active' });
+    const created = await making(testApi(opened))('postgres', postgresParameters(warehouse.url));
+    expect(created).toMatchObject({ status: 'active' });
   });
 });

@@ -14,16 +14,16 @@ const { db } = deps;
 const { call } = testApi(service);
 const make = makerOf(call);
 const [source, destination] = [await make.source(), await make.destination()];
-const made: { id: string }[] = [];
+const created: { id: string }[] = [];
 for (let n = 0; n < 8; n += 1)
-  made.push(await make.connection({ source_id: source.id, destination_id: destination.id }));
+  created.push(await make.connection({ source_id: source.id, destination_id: destination.id }));
 await db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, account_id));
 
 const setFree = (free_until: string | null) =>
   db.update(accountConnectors).set({ free_until }).where(eq(accountConnectors.id, source.id));
 const use = (credits: number) => db.insert(usageLedger).values(ledgerEntry(account_id, credits));
-const run = (at: number) => call('POST', `/connections/${made[at]!.id}/run`);
-const runAll = () => Promise.all(made.map((_, at) => run(at)));
+const run = (at: number) => call('POST', `/connections/${created[at]!.id}/run`);
+const runAll = () => Promise.all(created.map((_, at) => run(at)));
 const count = (answers: { status: number }[], status: number) =>
   answers.filter((answer) => answer.status === status).length;
 
@@ -60,7 +60,7 @@ describe('parallel run starts', () => {
   });
 
   test('start no more than the remaining credits cover, by the usual rows of each connection', async () => {
-    for (let at = 0; at < made.length; at += 1) await usually(at, 300);
+    for (let at = 0; at < created.length; at += 1) await usually(at, 300);
     await use(INCLUDED - 1000);
     const answers = await runAll();
     // Three runs of 300, and a fourth that the remaining 100 allow.

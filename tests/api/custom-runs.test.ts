@@ -81,11 +81,11 @@ describe('POST /connections/{connection_id}/run with parameters', () => {
     const { id } = await make.connection();
     const { status, body } = await run(id, WEEK);
     expect(status).toBe(200);
-    const made = (await runsOf(id)).toReversed();
-    expect(made.map((one) => one.window_start)).toEqual(
+    const created = (await runsOf(id)).toReversed();
+    expect(created.map((one) => one.window_start)).toEqual(
       ['05', '06', '07', '08', '09', '10', '11'].map((day) => `2026-01-${day}`),
     );
-    expect(made[0]).toMatchObject({
+    expect(created[0]).toMatchObject({
       id: body,
       status: 'queued',
       run_type: 'custom',
@@ -113,9 +113,9 @@ describe('POST /connections/{connection_id}/run with parameters', () => {
   test('200: a full refresh of some streams, without dates', async () => {
     const { id, streams } = await make.connection({ source_id: (await make.source({ streams: 3 })).id });
     await run(id, { mode: 'full_refresh', stream_ids: [streams[1].id], stream_names: ['stream_3'] });
-    const [made] = await runsOf(id);
-    expect(made).toMatchObject({ run_type: 'full_refresh', window_start: null, window_end: null, streams_total: 2 });
-    const parts = (await call('GET', `/connections/${id}/runs/${made.id}/stream_runs`)).body;
+    const [created] = await runsOf(id);
+    expect(created).toMatchObject({ run_type: 'full_refresh', window_start: null, window_end: null, streams_total: 2 });
+    const parts = (await call('GET', `/connections/${id}/runs/${created.id}/stream_runs`)).body;
     expect(parts.map((one: Json) => one.stream_name)).toEqual(['stream_2', 'stream_3']);
   });
 
@@ -244,8 +244,8 @@ describe('POST /connections/{connection_id}/run/preview', () => {
       blockers: [{ code: 'too_many_chunks' }],
     });
     await inPlan('free', async () => {
-      const made = await planned(dated.id, { ...WEEK, start_date: '2025-12-01' });
-      expect(made).toMatchObject({
+      const created = await planned(dated.id, { ...WEEK, start_date: '2025-12-01' });
+      expect(created).toMatchObject({
         decision: 'blocked',
         blockers: [{ code: 'max_custom_run_chunks' }],
         credits_remaining: 1_000_000,
@@ -266,10 +266,10 @@ describe('POST /connections/{connection_id}/run/preview', () => {
       .set({ status: 'succeeded', rows_loaded: 400 })
       .where(eq(streamRuns.connection_run_id, first));
     await deps.db.update(connectionRuns).set(ended).where(eq(connectionRuns.id, first));
-    const made = await planned(id);
+    const created = await planned(id);
     expect(source_id).toBeString();
-    expect(made).toMatchObject({ estimated_rows: 700, estimated_credits: 700, estimated_duration_ms: 7000 });
-    expect(made.chunks[0]).toMatchObject({ estimated_rows: 100, estimated_credits: 100, estimated_duration_ms: 1000 });
+    expect(created).toMatchObject({ estimated_rows: 700, estimated_credits: 700, estimated_duration_ms: 7000 });
+    expect(created.chunks[0]).toMatchObject({ estimated_rows: 100, estimated_credits: 100, estimated_duration_ms: 1000 });
     expect(await planned(id, { start_date: '2026-01-01', end_date: '2026-01-04', reprocess: 'missing' })).toMatchObject(
       {
         decision: 'nothing_to_do',
@@ -337,10 +337,10 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
       skipped_count: 0,
       skipped: [],
     });
-    const made = (await runsOf(id)).toReversed();
-    expect(made.map((one) => one.id)).toEqual(body.connection_run_ids);
-    expect(made.map((one) => one.window_start)).toEqual(plan.chunks.map((chunk: Json) => chunk.start_date));
-    expect(made[0]).toMatchObject({
+    const created = (await runsOf(id)).toReversed();
+    expect(created.map((one) => one.id)).toEqual(body.connection_run_ids);
+    expect(created.map((one) => one.window_start)).toEqual(plan.chunks.map((chunk: Json) => chunk.start_date));
+    expect(created[0]).toMatchObject({
       id: body.first_connection_run_id,
       window_start: '2026-01-11',
       plan_id: plan.plan_id,
@@ -369,8 +369,8 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
       { index: 1, reason: 'in_flight' },
       ...[2, 4, 5, 6].map((index) => ({ index, reason: 'not_requested' })),
     ]);
-    const made = (await runsOf(id)).filter((one) => one.plan_id === plan_id).toReversed();
-    expect(made.map((one) => [one.chunk_index, one.window_start])).toEqual([
+    const created = (await runsOf(id)).filter((one) => one.plan_id === plan_id).toReversed();
+    expect(created.map((one) => [one.chunk_index, one.window_start])).toEqual([
       [0, '2026-01-05'],
       [3, '2026-01-08'],
     ]);
@@ -512,12 +512,12 @@ describe('the runs of a custom run', () => {
     const { id } = await make.connection();
     await run(id, { ...WEEK, max_parallel_runs: 2 });
     expect((await call('DELETE', `/connections/${id}`)).status).toBe(204);
-    const made = await deps.db
+    const created = await deps.db
       .select()
       .from(connectionRuns)
       .where(eq(connectionRuns.connection_id, id))
       .orderBy(desc(connectionRuns.number));
-    expect(new Set(made.map((one) => `${one.status} ${one.stop_reason}`))).toEqual(
+    expect(new Set(created.map((one) => `${one.status} ${one.stop_reason}`))).toEqual(
       new Set(['stopped connection_deleted']),
     );
   });

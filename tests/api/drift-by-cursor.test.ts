@@ -142,7 +142,7 @@ test.each(kinds)('%s: values of a column added between two runs are not skipped'
   const ready = async () =>
     (await call('GET', `/account_connectors/source/${source_id}`)).body.catalog_status === 'ready';
   await until(ready, { timeout_ms: 60_000 });
-  const made: Json[] = [];
+  const created: Json[] = [];
   for (const schema_change_policy of POLICIES) {
     const more = { destination_schema: `${kind}_${schema_change_policy}`, schema_change_policy };
     const connection = await make.connection({
@@ -153,9 +153,9 @@ test.each(kinds)('%s: values of a column added between two runs are not skipped'
       ...more,
     });
     expect(await run(connection)).toMatchObject({ status: 'succeeded', error: null, stream: { rows_loaded: 2 } });
-    made.push(connection);
+    created.push(connection);
   }
-  const [taking, ignoring, waiting] = made;
+  const [taking, ignoring, waiting] = created;
   const rows = async (policy: (typeof POLICIES)[number], columns: string) =>
     (await target.unsafe(`select ${columns} from ${kind}_${policy}.items where id <= 3 order by id`)).map((row) =>
       Object.values(row),
@@ -184,15 +184,15 @@ test.each(kinds)('%s: values of a column added between two runs are not skipped'
     (await target.unsafe(`select * from ${kind}_ignore.items limit 0`)).columns.map(({ name }) => name),
   ).not.toContain('extra');
 
-  const told = async ({ id }: Json) => {
+  const announced = async ({ id }: Json) => {
     const { body } = await call('GET', `/automation/events?connection_id=${id}&limit=200`);
     return body.filter((one: Json) => one.event === 'schema_changed').map((one: Json) => one.summary);
   };
-  expect(await told(taking)).toEqual([expect.stringContaining('1 field added. Rows loaded earlier have no value in')]);
-  expect(await told(ignoring)).toEqual([
+  expect(await announced(taking)).toEqual([expect.stringContaining('1 field added. Rows loaded earlier have no value in')]);
+  expect(await announced(ignoring)).toEqual([
     expect.stringContaining('1 field added. Fields that wait for a review are not loaded'),
   ]);
-  expect(await told(waiting)).toEqual([expect.stringMatching(/1 field added$/)]);
+  expect(await announced(waiting)).toEqual([expect.stringMatching(/1 field added$/)]);
 
   const review = { connection_id: waiting.id, decision: 'accept' };
   expect((await rpc(call, 'connections.reviewSchemaChanges', review)).result).toMatchObject({ status: 'active' });

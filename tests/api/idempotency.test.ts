@@ -89,7 +89,7 @@ describe('a POST with Idempotency-Key', () => {
     ['empty', ''],
     ['too long', 'k'.repeat(256)],
     ['not ASCII', 'schlüssel'],
-  ])('that is %s is 422', async (_, key) => {
+  ])('responds 422 when the key is %s', async (_, key) => {
     const answer = await post('/account_connectors', { key, body: source() });
     expect(answer).toMatchObject({
       status: 422,
@@ -125,8 +125,8 @@ describe('a POST with Idempotency-Key', () => {
     expect((await post('/account_connectors', { key, body: { name: 1 } })).status).toBe(422);
     expect((await post('/account_connectors', { key, text: '{' })).status).toBe(422);
     expect((await post('/account_connectors', { key, body: source() })).status).toBe(201);
-    const nobody = await api.keyWith([]);
-    expect((await post('/account_connectors', { key: newKey(), body: source(), api_key: nobody })).status).toBe(403);
+    const unprivileged = await api.keyWith([]);
+    expect((await post('/account_connectors', { key: newKey(), body: source(), api_key: unprivileged })).status).toBe(403);
   });
 
   test('is remembered for 24 hours, then its key is deleted', async () => {

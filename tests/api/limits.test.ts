@@ -125,7 +125,7 @@ describe('the usage window of a create', () => {
 
   test('does not lift the limit on a count, even when the window is empty', async () => {
     await setAccount({ plan_id: 'free' });
-    for (let made = 0; made < 3; made++) expect((await create('date_range=today')).status).toBe(201);
+    for (let created = 0; created < 3; created++) expect((await create('date_range=today')).status).toBe(201);
     const empty = await create('date_range=custom&start_date=2001-01-01&end_date=2001-01-01');
     expect(empty).toMatchObject({ status: 402, body: { code: 'plan_limit_reached', current_value: 3 } });
   });
@@ -157,23 +157,23 @@ describe('the usage window of a create', () => {
 
 describe('402 beyond creates', () => {
   test('POST /connections/{connection_id}: a paused connection cannot resume over the limit', async () => {
-    const made = [];
-    for (let n = 0; n < 4; n++) made.push((await api.call('POST', '/connections', connection())).body);
-    await api.call('POST', `/connections/${made[0].id}`, { status: 'paused' });
+    const created = [];
+    for (let n = 0; n < 4; n++) created.push((await api.call('POST', '/connections', connection())).body);
+    await api.call('POST', `/connections/${created[0].id}`, { status: 'paused' });
     await setAccount({ plan_id: 'free' });
-    const refused = await api.call('POST', `/connections/${made[0].id}`, { status: 'active' });
+    const refused = await api.call('POST', `/connections/${created[0].id}`, { status: 'active' });
     expect(refused).toMatchObject({
       status: 402,
       body: { limit: 'max_connections', limit_value: 3, current_value: 3 },
     });
-    expect((await api.call('POST', `/connections/${made[1].id}`, { status: 'paused' })).status).toBe(200);
-    expect((await api.call('POST', `/connections/${made[0].id}`, { status: 'active' })).status).toBe(200);
+    expect((await api.call('POST', `/connections/${created[1].id}`, { status: 'paused' })).status).toBe(200);
+    expect((await api.call('POST', `/connections/${created[0].id}`, { status: 'active' })).status).toBe(200);
   });
 
   test.each([
     [{ type: 'interval', interval_minutes: 30 }, 30],
     [{ type: 'cron', cron_expression: '0,45 * * * *' }, 15],
-  ])('a schedule of %j is below the minimum of the plan', async (schedule, current_value) => {
+  ])('402: a schedule of %j is below the minimum of the plan', async (schedule, current_value) => {
     await setAccount({ plan_id: 'free' });
     const body = {
       code: 'schedule_below_plan_minimum',
@@ -182,13 +182,13 @@ describe('402 beyond creates', () => {
       current_value,
     };
     expect(await api.call('POST', '/connections', connection({ schedule }))).toMatchObject({ status: 402, body });
-    const { body: made } = await api.call(
+    const { body: created } = await api.call(
       'POST',
       '/connections',
       connection({ schedule: { type: 'interval', interval_minutes: 60 } }),
     );
-    expect(await api.call('POST', `/connections/${made.id}`, { schedule })).toMatchObject({ status: 402, body });
-    expect((await api.call('POST', `/connections/${made.id}`, { schedule: { type: 'manual' } })).status).toBe(200);
+    expect(await api.call('POST', `/connections/${created.id}`, { schedule })).toMatchObject({ status: 402, body });
+    expect((await api.call('POST', `/connections/${created.id}`, { schedule: { type: 'manual' } })).status).toBe(200);
   });
 
   test('a disabled user cannot be enabled over the limit', async () => {
@@ -202,37 +202,37 @@ describe('402 beyond creates', () => {
   });
 
   test('run and rerun are refused without credits, unless the plan allows overage', async () => {
-    const { body: made } = await api.call('POST', '/connections', connection());
-    const { body: run_id } = await api.call('POST', `/connections/${made.id}/run`);
+    const { body: created } = await api.call('POST', '/connections', connection());
+    const { body: run_id } = await api.call('POST', `/connections/${created.id}/run`);
     await api.call('POST', `/connections/${run_id}/stop`);
     await setAccount({ plan_id: 'free' });
     await useCredits(999_999);
-    const { body: allowed } = await api.call('POST', `/connections/${made.id}/run`);
+    const { body: allowed } = await api.call('POST', `/connections/${created.id}/run`);
     await api.call('POST', `/connections/${allowed}/stop`);
     await useCredits(1);
     const exhausted = {
       status: 402,
       body: { code: 'credits_exhausted', limit_value: 1_000_000, current_value: 1_000_000 },
     };
-    expect(await api.call('POST', `/connections/${made.id}/run`)).toMatchObject(exhausted);
+    expect(await api.call('POST', `/connections/${created.id}/run`)).toMatchObject(exhausted);
     expect(await api.call('POST', `/connections/${run_id}/rerun`)).toMatchObject(exhausted);
     await useCredits(200_000_000);
     await setAccount({ plan_id: 'pro' });
-    expect((await api.call('POST', `/connections/${made.id}/run`)).status).toBe(200);
+    expect((await api.call('POST', `/connections/${created.id}/run`)).status).toBe(200);
   });
 
   test('a custom-run plan with too many chunks cannot be launched after a downgrade', async () => {
-    const { body: made } = await api.call('POST', '/connections', connection());
+    const { body: created } = await api.call('POST', '/connections', connection());
     const days = { start_date: '2026-01-01', end_date: '2026-02-15', split: { unit: 'day' } };
-    const preview = await api.call('POST', `/connections/${made.id}/run/preview`, days);
+    const preview = await api.call('POST', `/connections/${created.id}/run/preview`, days);
     expect(preview.body).toMatchObject({ total_chunks: 46, blockers: [] });
     await setAccount({ plan_id: 'free' });
     const { plan_id } = preview.body;
-    expect(await api.call('POST', `/connections/${made.id}/run/launch-plan`, { plan_id })).toMatchObject({
+    expect(await api.call('POST', `/connections/${created.id}/run/launch-plan`, { plan_id })).toMatchObject({
       status: 402,
       body: { code: 'plan_limit_reached', limit: 'max_custom_run_chunks', limit_value: 31, current_value: 46 },
     });
-    expect((await api.call('GET', `/connections/${made.id}/runs`)).body).toEqual([]);
+    expect((await api.call('GET', `/connections/${created.id}/runs`)).body).toEqual([]);
   });
 
   test.each([
@@ -241,7 +241,7 @@ describe('402 beyond creates', () => {
     ['overdue', 402, 201, 402],
     ['ended', 402, 402, 402],
   ] as const)('payment %s: new source %d, new connection %d, run %d', async (payment_status, attach, connect, run) => {
-    const { body: made } = await api.call('POST', '/connections', connection());
+    const { body: created } = await api.call('POST', '/connections', connection());
     await setAccount({ payment_status });
     const refused = { status: 402, body: { code: 'payment_required', payment_status, plan: 'self_hosted' } };
     const connector = {
@@ -253,11 +253,11 @@ describe('402 beyond creates', () => {
     const answers = [
       [await api.call('POST', '/account_connectors', connector), attach],
       [await api.call('POST', '/connections', connection()), connect],
-      [await api.call('POST', `/connections/${made.id}/run`), run],
+      [await api.call('POST', `/connections/${created.id}/run`), run],
     ] as const;
     for (const [answer, status] of answers) expect(answer).toMatchObject(status === 402 ? refused : { status });
     expect((await api.call('GET', '/connections')).status).toBe(200);
-    expect((await api.call('DELETE', `/connections/${made.id}`)).status).toBe(204);
+    expect((await api.call('DELETE', `/connections/${created.id}`)).status).toBe(204);
   });
 });
 
@@ -269,13 +269,13 @@ describe('limit events', () => {
       expect(answer.status).toBe(201);
       if (n === 16) await api.call('DELETE', `/connections/${answer.body.id}`);
     }
-    const told = (await limitEvents()).map(({ event, payload }) => [
+    const emitted = (await limitEvents()).map(({ event, payload }) => [
       event,
       payload.used,
       payload.limit_value,
       payload.percent,
     ]);
-    expect(told).toEqual([['plan_limit_warning', 16, 20, 80]]);
+    expect(emitted).toEqual([['plan_limit_warning', 16, 20, 80]]);
     for (let n = 0; n < 3; n++) await api.call('POST', '/connections', connection());
     expect((await limitEvents()).map(({ event, payload }) => [event, payload.limit, payload.percent])).toEqual([
       ['plan_limit_warning', 'max_connections', 80],

@@ -35,7 +35,7 @@ describe('GET /connections', () => {
     ['tag=sales', [locked.id, paused.id]],
     ['tag=none', []],
     ['source_id=nonsense', []],
-  ])('200: %s keeps what it says, and counts it', async (query, ids) => {
+  ])('200: %s returns and counts the matching items', async (query, ids) => {
     expect(await listed(`/connections?${query}`)).toEqual({ ids, total: ids.length });
   });
 
@@ -85,7 +85,7 @@ describe('GET /connections/{connection_id}/runs', () => {
     ['created_from=2026-03-02', [stopped, succeeded]],
     ['created_before=2026-03-02T12:00:00Z', [failed]],
     ['created_from=2026-03-02T14:00:00%2B02:00&created_before=2026-03-03', [succeeded]],
-  ])('200: %s keeps what it says, and counts it', async (query, ids) => {
+  ])('200: %s returns and counts the matching items', async (query, ids) => {
     expect(await listed(`/connections/${id}/runs?${query}`)).toEqual({ ids, total: ids.length });
   });
 

@@ -134,12 +134,12 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
     `/connections/${id}/runs/${run}/stream_runs/${streams[0]}/network_logs${query}`;
 
   test.each([1, 3])('200: %d segments are exactly one gzip member under Content-Encoding', async (segments) => {
-    const made = await aRun(2);
+    const created = await aRun(2);
     const ids: string[] = [];
-    for (let n = 0; n < segments; n += 1) ids.push((await log(made.run, made.streams[0]!, 'source')).id);
-    await log(made.run, made.streams[0]!, 'destination');
-    await log(made.run, made.streams[1]!, 'source');
-    const answer = await raw(path(made));
+    for (let n = 0; n < segments; n += 1) ids.push((await log(created.run, created.streams[0]!, 'source')).id);
+    await log(created.run, created.streams[0]!, 'destination');
+    await log(created.run, created.streams[1]!, 'source');
+    const answer = await raw(path(created));
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('application/x-ndjson');
     expect(answer.headers.get('content-encoding')).toBe('gzip');
@@ -148,8 +148,8 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
   });
 
   test('401: without a key', async () => {
-    const made = { id: UNKNOWN, run: UNKNOWN, streams: [UNKNOWN] };
-    expect((await anonymous('GET', path(made))).status).toBe(401);
+    const created = { id: UNKNOWN, run: UNKNOWN, streams: [UNKNOWN] };
+    expect((await anonymous('GET', path(created))).status).toBe(401);
   });
 
   test('403: cross_account=true without cross_account.read', async () => {
@@ -157,33 +157,33 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
   });
 
   test('404: without a log, with the reason in the body', async () => {
-    const made = await aRun();
-    await log(made.run, made.streams[0]!, 'destination');
-    const { status, body } = await call('GET', path(made));
+    const created = await aRun();
+    await log(created.run, created.streams[0]!, 'destination');
+    const { status, body } = await call('GET', path(created));
     expect(status).toBe(404);
     expect(body.detail).toEqual({
       code: 'network_logs_not_found',
       message: expect.any(String),
-      connection_id: made.id,
-      connection_run_id: made.run,
-      stream_run_id: made.streams[0],
+      connection_id: created.id,
+      connection_run_id: created.run,
+      stream_run_id: created.streams[0],
       connector_type: 'source',
       reason: 'run_not_started',
     });
   });
 
   test('404: an old log has expired, and a started run without a log did not record one', async () => {
-    const made = await aRun();
+    const created = await aRun();
     const started_at = new Date().toISOString();
-    await deps.db.update(streamRuns).set({ started_at }).where(eq(streamRuns.connection_run_id, made.run));
-    expect((await call('GET', path(made))).body.detail.reason).toBe('not_recorded');
-    const { object_key } = await log(made.run, made.streams[0]!, 'source');
+    await deps.db.update(streamRuns).set({ started_at }).where(eq(streamRuns.connection_run_id, created.run));
+    expect((await call('GET', path(created))).body.detail.reason).toBe('not_recorded');
+    const { object_key } = await log(created.run, created.streams[0]!, 'source');
     await deps.objects.delete(object_key);
-    expect((await call('GET', path(made))).body.detail.reason).toBe('expired');
-    await deps.db.delete(networkLogSegments).where(eq(networkLogSegments.connection_run_id, made.run));
+    expect((await call('GET', path(created))).body.detail.reason).toBe('expired');
+    await deps.db.delete(networkLogSegments).where(eq(networkLogSegments.connection_run_id, created.run));
     const finished_at = new Date(Date.now() - 15 * 86_400_000).toISOString();
-    await deps.db.update(connectionRuns).set({ finished_at }).where(eq(connectionRuns.id, made.run));
-    expect((await call('GET', path(made))).body.detail.reason).toBe('expired');
+    await deps.db.update(connectionRuns).set({ finished_at }).where(eq(connectionRuns.id, created.run));
+    expect((await call('GET', path(created))).body.detail.reason).toBe('expired');
   });
 
   test('404: a connection, run or stream run that does not exist or belongs to another run or account', async () => {
@@ -195,11 +195,11 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
   });
 
   test('422: connector_type is required, stream_run_id is a UUID', async () => {
-    const made = await aRun();
-    const { status, body } = await call('GET', path(made, ''));
+    const created = await aRun();
+    const { status, body } = await call('GET', path(created, ''));
     expect(status).toBe(422);
     expect(body.detail).toMatchObject([{ loc: ['query', 'connector_type'], type: 'missing' }]);
-    const malformed = await call('GET', path({ ...made, streams: ['nonsense'] }));
+    const malformed = await call('GET', path({ ...created, streams: ['nonsense'] }));
     expect(malformed.status).toBe(422);
     expect(malformed.body.detail).toMatchObject([{ loc: ['path', 'stream_run_id'], type: 'uuid_parsing' }]);
   });

@@ -56,7 +56,7 @@ const DATASET = {
 
 async function ends(datasets: object[] = [DATASET]) {
   const parameters = postgresParameters(database.url);
-  const made = await call('POST', '/account_connectors', {
+  const created = await call('POST', '/account_connectors', {
     name: uniqueName('pg'),
     connector_type: 'source',
     connector_name: 'postgres',
@@ -68,7 +68,7 @@ async function ends(datasets: object[] = [DATASET]) {
     batch_rows: 8,
     rejected_selector: 'failed',
   });
-  return { made, source_id: made.body.id as string, destination_id: destination.id as string };
+  return { created, source_id: created.body.id as string, destination_id: destination.id as string };
 }
 
 test('a query feeds an application under mapped names, each batch once under its key', async () => {
@@ -118,13 +118,13 @@ test('datasets are readable, and a create copies the mapping of another connecti
     await ends(),
     await ends([{ name: 'paying', sql: 'select id, email, joined from users where id <= 20' }]),
   ];
-  expect(model.made.body.datasets).toEqual([DATASET]);
+  expect(model.created.body.datasets).toEqual([DATASET]);
   const path = `/account_connectors/source/${narrow.source_id}`;
   expect((await call('GET', path)).body.datasets.map(({ name }: { name: string }) => name)).toEqual(['paying']);
   const stream = { name: 'paying', sync_mode: 'full_refresh', destination_sync_mode: 'append' };
-  const { made: _model, ...sides } = model;
+  const { created: _model, ...sides } = model;
   const first = await make.connection({ ...sides, streams: [{ ...stream, mapping: MAPPING }] });
-  const { made: _narrow, ...others } = narrow;
+  const { created: _narrow, ...others } = narrow;
   const copy = await make.connection({
     ...others,
     streams: [stream],
@@ -168,11 +168,11 @@ test('a query that writes, or has several statements, is refused and changes not
   ];
   await sql`create sequence a_sequence`;
   for (const text of texts) {
-    const { made } = await ends([{ name: 'bad', sql: text }]);
-    expect(made.status).toBe(201);
+    const { created } = await ends([{ name: 'bad', sql: text }]);
+    expect(created.status).toBe(201);
     if (text.includes('nextval')) continue;
-    expect(made.body).toMatchObject({ status: 'broken', last_test: { status: 'failed' } });
-    expect(made.body.status_message).toContain('Dataset "bad"');
+    expect(created.body).toMatchObject({ status: 'broken', last_test: { status: 'failed' } });
+    expect(created.body.status_message).toContain('Dataset "bad"');
   }
   const [left] =
     await sql`select (select count(*)::int from users) as users, (select last_value::int from a_sequence) as n, (select is_called from a_sequence) as called`;

@@ -59,8 +59,8 @@ describe('POST /roles/{role_id}/users/{user_id}', () => {
       expect(answer).toMatchObject({ status: 200, body: { id: role_id, user_ids: [id], users_count: 1 } });
     }
     expect((await call('GET', '/users/me')).body.permissions).toEqual(['billing.read']);
-    const told = await db.select().from(events).where(eq(events.user_id, id));
-    expect(told).toMatchObject([{ event: 'role_assigned', payload: { role_id, user_id: id } }]);
+    const emitted = await db.select().from(events).where(eq(events.user_id, id));
+    expect(emitted).toMatchObject([{ event: 'role_assigned', payload: { role_id, user_id: id } }]);
   });
   test('400 cannot_grant_unheld_permission, for other users and for the caller', async () => {
     const { call, id } = await member(['roles.manage']);
@@ -114,8 +114,8 @@ describe('DELETE /roles/{role_id}/users/{user_id}', () => {
     await api.call('POST', `/roles/${role_id}/users/${id}`);
     expect((await api.call('DELETE', `/roles/${role_id}/users/${id}`)).status).toBe(204);
     expect((await call('GET', '/users/me')).body.permissions).toEqual([]);
-    const told = await db.select().from(events).where(eq(events.user_id, id)).orderBy(events.occurred_at);
-    expect(told.map((event) => event.event)).toEqual(['role_assigned', 'role_unassigned']);
+    const emitted = await db.select().from(events).where(eq(events.user_id, id)).orderBy(events.occurred_at);
+    expect(emitted.map((event) => event.event)).toEqual(['role_assigned', 'role_unassigned']);
   });
   test('404 for the role, the user, and a user without the role', async () => {
     const role = await newRole(['cases.update']);

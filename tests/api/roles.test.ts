@@ -9,9 +9,9 @@ const api = testApi(t);
 const { db } = t.deps;
 const UNKNOWN = '01890000-0000-7000-8000-000000000000';
 
-let made = 0;
+let created = 0;
 const newRole = async (fields: object = {}) => {
-  const answer = await api.call('POST', '/roles', { name: `Role ${++made}`, permissions: ['cases.update'], ...fields });
+  const answer = await api.call('POST', '/roles', { name: `Role ${++created}`, permissions: ['cases.update'], ...fields });
   expect(answer.status).toBe(201);
   return answer.body;
 };

@@ -59,8 +59,8 @@ describe('signing in', () => {
     expect(JSON.stringify(await deps.db.select().from(sessions))).not.toInclude(token);
     const [user] = await deps.db.select().from(users).where(eq(users.id, context.user_id));
     expect(user!.last_login_at).not.toBeNull();
-    const told = await deps.db.select().from(events).where(eq(events.event, 'user_logged_in'));
-    expect(told.at(-1)).toMatchObject({ user_id: context.user_id, payload: { role_names: ['Administrator'] } });
+    const emitted = await deps.db.select().from(events).where(eq(events.event, 'user_logged_in'));
+    expect(emitted.at(-1)).toMatchObject({ user_id: context.user_id, payload: { role_names: ['Administrator'] } });
   });
 
   test('binds the cookie to host and TLS behind TLS', async () => {
@@ -79,7 +79,7 @@ describe('signing in', () => {
   test.each([
     ['an unknown key', 'nobody-has-this-key-0123456789', 401, 'invalid_token'],
     ['no key', '', 422, undefined],
-    ['a key that is no text', 5, 422, undefined],
+    ['a key that is not a string', 5, 422, undefined],
   ])('%s is refused and leaves no cookie', async (_, key, status, code) => {
     const answer = await signIn(key);
     expect(answer.status).toBe(status);
@@ -99,7 +99,7 @@ describe('signing in', () => {
     ['another site of the same domain', { ...CONSOLE, 'sec-fetch-site': 'same-site' }],
     ['another origin', { ...CONSOLE, origin: 'https://evil.example' }],
     ['a form, which sets no header', { origin: 'http://localhost', 'sec-fetch-site': 'same-origin' }],
-  ])('%s cannot sign anybody in', async (_, headers) => {
+  ])('%s cannot sign in', async (_, headers) => {
     const answer = await signIn(context.api_key, headers);
     expect(answer.status).toBe(403);
     expect(await codeOf(answer)).toBe('cross_site_request');

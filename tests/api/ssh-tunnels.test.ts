@@ -70,12 +70,12 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
   });
 
   test('stores the host key on login when it was created without a test', async () => {
-    const made = await create('destination', to.url, { ...(await tunnel()), enabled: false });
-    expect(made.body.ssh_tunnel.host_key_fingerprint).toBeNull();
-    const { body } = await update(made.body.id, { ssh_tunnel: { enabled: true }, test_connection: false });
+    const created = await create('destination', to.url, { ...(await tunnel()), enabled: false });
+    expect(created.body.ssh_tunnel.host_key_fingerprint).toBeNull();
+    const { body } = await update(created.body.id, { ssh_tunnel: { enabled: true }, test_connection: false });
     expect(body.ssh_tunnel).toMatchObject({ enabled: true, host_key_fingerprint: null });
-    expect((await login(made.body.id)).status).toBe(200);
-    expect((await show('destination', made.body.id)).ssh_tunnel.host_key_fingerprint).toBe(sshd.fingerprint);
+    expect((await login(created.body.id)).status).toBe(200);
+    expect((await show('destination', created.body.id)).ssh_tunnel.host_key_fingerprint).toBe(sshd.fingerprint);
   });
 
   test('stores the host key on discovery, and refuses to replace it with another', async () => {
@@ -108,8 +108,8 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
   });
 
   test('reports an unreachable database differently from an unreachable SSH server', async () => {
-    const nobody = to.url.replace(/:\d+\//, ':1/');
-    const { body } = await create('destination', nobody, await tunnel());
+    const unreachable = to.url.replace(/:\d+\//, ':1/');
+    const { body } = await create('destination', unreachable, await tunnel());
     expect(body).toMatchObject({ status: 'broken', status_reason: 'connection_refused' });
     expect(body.last_test.checks).toMatchObject([
       { title: 'SSH tunnel', status: 'passed', message: `Logged in to ${sshd.host}:${sshd.port}` },
@@ -133,18 +133,18 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     expect(forgotten.body).toMatchObject({ status: 'active' });
     expect(forgotten.body.ssh_tunnel.host_key_fingerprint).toBe(sshd.fingerprint);
     expect(await shown()).toBeNull();
-    const told = await create('destination', to.url, await tunnel({ host_key_fingerprint: before }));
-    expect(told.body).toMatchObject({ status_reason: 'ssh_host_key_changed' });
-    expect(told.body.ssh_tunnel).toMatchObject({
+    const pinned = await create('destination', to.url, await tunnel({ host_key_fingerprint: before }));
+    expect(pinned.body).toMatchObject({ status_reason: 'ssh_host_key_changed' });
+    expect(pinned.body.ssh_tunnel).toMatchObject({
       host_key_fingerprint: before,
       refused_host_key_fingerprint: sshd.fingerprint,
     });
     const right = sshd.fingerprint;
     await sshd.restart('new');
-    await update(told.body.id, { ssh_tunnel: { host_key_fingerprint: right } });
-    expect((await show('destination', told.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBe(sshd.fingerprint);
-    await update(told.body.id, { ssh_tunnel: { host_key_fingerprint: sshd.fingerprint } });
-    expect((await show('destination', told.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBeNull();
+    await update(pinned.body.id, { ssh_tunnel: { host_key_fingerprint: right } });
+    expect((await show('destination', pinned.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBe(sshd.fingerprint);
+    await update(pinned.body.id, { ssh_tunnel: { host_key_fingerprint: sshd.fingerprint } });
+    expect((await show('destination', pinned.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBeNull();
   });
 });
 

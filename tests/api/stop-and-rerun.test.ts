@@ -26,9 +26,9 @@ async function running(body: Record<string, unknown> = {}) {
   return { connection, id: connection.id, run: await start(connection.id) };
 }
 async function stopped(body: Record<string, unknown> = {}) {
-  const made = await running(body);
-  await stop(made.run);
-  return made;
+  const created = await running(body);
+  await stop(created.run);
+  return created;
 }
 
 describe('POST /connections/{connection_run_id}/stop', () => {

@@ -9,9 +9,9 @@ const t = await testDeps();
 const api = testApi(t);
 const { db } = t.deps;
 
-let made = 0;
+let created = 0;
 const invited = async () => {
-  const { body } = await api.call('POST', '/users', { email: `guest${++made}@example.org`, full_name: 'Guest' });
+  const { body } = await api.call('POST', '/users', { email: `guest${++created}@example.org`, full_name: 'Guest' });
   return { id: body.id as string, token: tokenOf(body.invite_link) };
 };
 const tokenOf = (link: string) => link.split('#token=')[1]!;
@@ -86,8 +86,8 @@ describe('users.invite', () => {
       status: 400,
       error: { code: 'user_disabled' },
     });
-    const nobody = api.as(await api.keyWith([]));
-    expect((await rpc(nobody, 'users.invite', { user_id: id })).status).toBe(403);
+    const unprivileged = api.as(await api.keyWith([]));
+    expect((await rpc(unprivileged, 'users.invite', { user_id: id })).status).toBe(403);
     const other = await api.otherAccount();
     expect((await rpc(other.call, 'users.invite', { user_id: id })).status).toBe(404);
   });

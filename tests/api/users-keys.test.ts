@@ -133,7 +133,7 @@ describe('users.revokeKey', () => {
 });
 
 describe('the expiry of a key', () => {
-  const told = async (id: string) =>
+  const emitted = async (id: string) =>
     (await eventsOf(id)).map(({ event, payload }) => [event, (payload as { days_remaining: number }).days_remaining]);
 
   test('is announced 14, 7 and 1 days before and on expiry, each once, by any number of workers', async () => {
@@ -144,7 +144,7 @@ describe('the expiry of a key', () => {
       await Promise.all(Array.from({ length: 4 }, () => announceExpiringKeys(t.deps)));
       await announceExpiringKeys(t.deps);
     }
-    expect(await told(id)).toEqual([
+    expect(await emitted(id)).toEqual([
       ['api_key_expiring', 14],
       ['api_key_expiring', 7],
       ['api_key_expiring', 1],
@@ -155,7 +155,7 @@ describe('the expiry of a key', () => {
     const { id } = await member();
     await setEnd(id, '12 hours');
     await announceExpiringKeys(t.deps);
-    expect(await told(id)).toEqual([['api_key_expiring', 1]]);
+    expect(await emitted(id)).toEqual([['api_key_expiring', 1]]);
   });
   test('is not announced for revoked keys, rotated keys, and inactive users', async () => {
     const [revoked, rotated, disabled] = [await member(), await member(), await member()];
@@ -180,7 +180,7 @@ describe('the expiry of a key', () => {
     expect((await api.call('GET', '/users/me')).body.api_key.days_remaining).toBeGreaterThan(88);
     await setEnd(t.user_id, '5.5 days');
     await announceExpiringKeys(t.deps);
-    expect((await told(t.user_id)).slice(-2)).toEqual([
+    expect((await emitted(t.user_id)).slice(-2)).toEqual([
       ['api_key_expired', 0],
       ['api_key_expiring', 6],
     ]);

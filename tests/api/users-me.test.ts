@@ -97,9 +97,9 @@ describe('POST /users/me/avatar', () => {
     '200: detects %s by its content, resizes to 256 × 256 and strips metadata',
     async (format) => {
       const exif = { IFD0: { Copyright: 'a secret place', Artist: 'somebody' } };
-      const made = await picture().withExif(exif)[format]().toBuffer();
-      expect((await sharp(made).metadata()).exif).toBeDefined();
-      const { status, body } = await upload(formWith(bytesOf(made)));
+      const created = await picture().withExif(exif)[format]().toBuffer();
+      expect((await sharp(created).metadata()).exif).toBeDefined();
+      const { status, body } = await upload(formWith(bytesOf(created)));
       expect(status).toBe(200);
       expect(body).toMatchObject({ width: 256, height: 256, content_type: 'image/webp' });
       const answer = await get(body.avatar_url);

@@ -10,11 +10,11 @@ const api = testApi(t);
 const { db } = t.deps;
 const UNKNOWN = '01890000-0000-7000-8000-000000000000';
 
-let made = 0;
+let created = 0;
 const newUser = async (fields: object = {}) => {
   const answer = await api.call('POST', '/users', {
-    email: `user${++made}@example.org`,
-    full_name: `User ${made}`,
+    email: `user${++created}@example.org`,
+    full_name: `User ${created}`,
     ...fields,
   });
   expect(answer.status).toBe(201);

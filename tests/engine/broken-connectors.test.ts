@@ -30,13 +30,13 @@ async function connectionOf(source: { id: string }, status = 'active') {
       .set({ status: now, catalog_status: 'never' })
       .where(eq(accountConnectors.id, source.id));
   await set('active');
-  const made = await make.connection({
+  const created = await make.connection({
     source_id: source.id,
     status,
     schedule: { type: 'interval', interval_minutes: 60 },
   });
   await set('broken');
-  return made;
+  return created;
 }
 
 test('connections of a connector broken for a week are disabled once, with an event', async () => {
@@ -55,8 +55,8 @@ test('connections of a connector broken for a week are disabled once, with an ev
     ['active', null],
   ]);
   expect(states[0].next_run_at).toBeNull();
-  const told = await db.select().from(events).where(eq(events.event, 'connection_auto_disabled'));
-  expect(told).toMatchObject([
+  const emitted = await db.select().from(events).where(eq(events.event, 'connection_auto_disabled'));
+  expect(emitted).toMatchObject([
     {
       connection_id: hopeless.id,
       summary: expect.stringContaining(`source "${old.name}" has been broken for 7 days`),

@@ -229,9 +229,9 @@ describe('the slot at the source', () => {
     await until(async () => ((await readerRow(pipeline))?.failures ?? 0) >= 1);
     while (((await readerRow(pipeline))?.failures ?? 0) < 4) await lookNow(pipeline);
     expect((await readerRow(pipeline))?.error).toContain('Cannot reach');
-    const [told, ...more] = await eventsOf(pipeline, 'change_log_not_released');
+    const [emitted, ...more] = await eventsOf(pipeline, 'change_log_not_released');
     expect(more).toEqual([]);
-    expect(told?.payload).toMatchObject({
+    expect(emitted?.payload).toMatchObject({
       stream_name: 'kept',
       error_message: expect.stringContaining('Cannot reach'),
     });
@@ -249,9 +249,9 @@ describe('the slot at the source', () => {
     await lookNow(pipeline);
     await lookNow(pipeline);
     expect((await readerRow(pipeline))?.lag_bytes).toBeGreaterThan(1_000_000);
-    const told = await eventsOf(pipeline, 'change_log_lagging');
-    expect(told).toHaveLength(1);
-    expect(told[0]?.payload).toMatchObject({ stream_name: 'lagging', lag_bytes: expect.any(Number) });
+    const emitted = await eventsOf(pipeline, 'change_log_lagging');
+    expect(emitted).toHaveLength(1);
+    expect(emitted[0]?.payload).toMatchObject({ stream_name: 'lagging', lag_bytes: expect.any(Number) });
     const caught = await run(pipeline);
     expect(caught.stream.warnings).toEqual([]);
     expect((await readerRow(pipeline))?.is_lagging).toBe(false);

@@ -26,13 +26,13 @@ describe('data is late', () => {
   test.each([
     ['after twice the interval', interval(60), 121, 61],
     ['not before', interval(60), 120, null],
-    ['of a manual schedule never', { ...interval(60), type: 'manual', interval_minutes: null } as const, 100_000, null],
+    ['never for a manual schedule', { ...interval(60), type: 'manual', interval_minutes: null } as const, 100_000, null],
     // A success on Monday at 9:00: due at 10:00, late after 11:00.
-    ['of an hourly cron', cron('0 * * * *'), 121, 61],
-    ['of an hourly cron not before', cron('0 * * * *'), 119, null],
+    ['for an hourly cron', cron('0 * * * *'), 121, 61],
+    ['not before for an hourly cron', cron('0 * * * *'), 119, null],
     // A success on Monday at 9:00: the ticks are Tuesday and Wednesday at 8:00.
-    ['of a cron on workdays', cron('0 8 * * 1-5'), 2 * 1440 + 1, 1441 + 60],
-    ['only when two of its ticks have passed', cron('0 8 * * 1-5'), 1440 + 30, null],
+    ['for a cron on workdays', cron('0 8 * * 1-5'), 2 * 1440 + 1, 1441 + 60],
+    ['only after two of its ticks', cron('0 8 * * 1-5'), 1440 + 30, null],
   ])('%s', (_what, schedule, minutes, late) => {
     expect(minutesLate(schedule, { from: at(0), now: at(minutes) })).toBe(late);
   });
@@ -55,9 +55,9 @@ describe('data_delayed', () => {
     await change(id, { ticking_since: ago(10_000), last_succeeded_at: ago(150) });
     await Promise.all([announceDelays(deps), announceDelays(deps), announceDelays(deps)]);
     await announceDelays(deps);
-    const told = await delays(id);
-    expect(told).toHaveLength(1);
-    expect(told[0]).toMatchObject({
+    const emitted = await delays(id);
+    expect(emitted).toHaveLength(1);
+    expect(emitted[0]).toMatchObject({
       category: 'run',
       severity: 'warning',
       summary: `Connection "${name}" is 90 minutes late`,
@@ -73,10 +73,10 @@ describe('data_delayed', () => {
 
   test.each([
     ['is paused', { status: 'paused' as const }],
-    ['runs by hand only', { next_run_at: null }],
-    ['has been on its schedule for less', { ticking_since: ago(119) }],
+    ['runs manually only', { next_run_at: null }],
+    ['was scheduled more recently', { ticking_since: ago(119) }],
     ['was deleted', { deleted_at: ago(1), next_run_at: null }],
-  ])('is not written of a connection that %s', async (_what, set) => {
+  ])('is not emitted for a connection that %s', async (_what, set) => {
     const { id } = await hourly();
     await change(id, { ticking_since: ago(10_000), last_succeeded_at: null, ...set });
     await announceDelays(deps);
@@ -103,14 +103,14 @@ describe('data_delayed', () => {
 
   test('opens a case that the next success resolves', async () => {
     await evaluatePending(deps);
-    const made = await trigger({ rule: 'event == "data_delayed" && minutes_late >= 60' });
+    const created = await trigger({ rule: 'event == "data_delayed" && minutes_late >= 60' });
     const { id } = await hourly();
     await change(id, { ticking_since: ago(500) });
     await announceDelays(deps);
     await evaluatePending(deps);
-    expect(await casesOf(made)).toMatchObject([{ status: 'open', connection_id: id }]);
+    expect(await casesOf(created)).toMatchObject([{ status: 'open', connection_id: id }]);
     await emitEvent('connection_succeeded', { connection_id: id });
     await evaluatePending(deps);
-    expect(await casesOf(made)).toMatchObject([{ status: 'resolved', resolution: 'auto' }]);
+    expect(await casesOf(created)).toMatchObject([{ status: 'resolved', resolution: 'auto' }]);
   });
 });

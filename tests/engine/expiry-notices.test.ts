@@ -14,7 +14,7 @@ const { call } = testApi(service);
 const make = makerOf(call);
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000 - 60_000).toISOString();
 
-const told = async (id: string, event: EventKind) =>
+const emitted = async (id: string, event: EventKind) =>
   db
     .select()
     .from(events)
@@ -37,13 +37,13 @@ describe('credentials_expiring', () => {
     const set = await call('POST', path, { credentials_expire_at: inDays(15.5) });
     expect(set.body).toMatchObject({ credentials_expire_at: expect.stringMatching(/Z$/), revision: 2 });
     await look();
-    expect(await told(source.id, 'credentials_expiring')).toEqual([]);
+    expect(await emitted(source.id, 'credentials_expiring')).toEqual([]);
     for (const days of [14, 7, 1]) {
       await ends(source.id, inDays(days));
       await look();
       await look();
     }
-    expect((await told(source.id, 'credentials_expiring')).map(({ payload }) => payload)).toMatchObject(
+    expect((await emitted(source.id, 'credentials_expiring')).map(({ payload }) => payload)).toMatchObject(
       [14, 7, 1].map((days_remaining) => ({
         account_connector_id: source.id,
         account_connector_name: source.name,
@@ -59,7 +59,7 @@ describe('credentials_expiring', () => {
     await look();
     const after = (await call('GET', `/account_connectors/source/${source.id}`)).body;
     expect(after).toMatchObject({ status: 'needs_reauth', status_reason: 'credentials_expired' });
-    expect(await told(source.id, 'account_connector_reauth_required')).toMatchObject([
+    expect(await emitted(source.id, 'account_connector_reauth_required')).toMatchObject([
       { payload: { status: 'needs_reauth', status_reason: 'credentials_expired', days_remaining: 0 } },
     ]);
   });
@@ -71,10 +71,10 @@ describe('credentials_expiring', () => {
       await call('POST', path, { credentials_expire_at: inDays(days) });
       await look();
     }
-    expect(await told(source.id, 'credentials_expiring')).toHaveLength(2);
+    expect(await emitted(source.id, 'credentials_expiring')).toHaveLength(2);
     expect((await call('POST', path, { credentials_expire_at: null })).body.credentials_expire_at).toBeNull();
     await look();
-    expect(await told(source.id, 'credentials_expiring')).toHaveLength(2);
+    expect(await emitted(source.id, 'credentials_expiring')).toHaveLength(2);
   });
 
   test('is not emitted for deleted connectors; an inactive connector keeps its state', async () => {
@@ -84,9 +84,9 @@ describe('credentials_expiring', () => {
     await ends(broken.id, inDays(0));
     await db.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, broken.id));
     await look();
-    expect(await told(gone.id, 'credentials_expiring')).toEqual([]);
+    expect(await emitted(gone.id, 'credentials_expiring')).toEqual([]);
     expect((await row(broken.id)).status).toBe('broken');
-    expect(await told(broken.id, 'account_connector_reauth_required')).toEqual([]);
+    expect(await emitted(broken.id, 'account_connector_reauth_required')).toEqual([]);
   });
 });
 
@@ -103,16 +103,16 @@ describe('free_period_ending', () => {
     const source = await make.source();
     await free(source.id, 7);
     await lookFree();
-    expect(await told(source.id, 'free_period_ending')).toEqual([]);
+    expect(await emitted(source.id, 'free_period_ending')).toEqual([]);
     await setPlan('starter');
     await free(source.id, 8);
     await lookFree();
-    expect(await told(source.id, 'free_period_ending')).toEqual([]);
+    expect(await emitted(source.id, 'free_period_ending')).toEqual([]);
     await free(source.id, 7);
     await lookFree();
     await lookFree();
     await setPlan('self_hosted');
-    expect((await told(source.id, 'free_period_ending')).map(({ payload }) => payload)).toEqual([
+    expect((await emitted(source.id, 'free_period_ending')).map(({ payload }) => payload)).toEqual([
       {
         account_connector_id: source.id,
         account_connector_name: source.name,

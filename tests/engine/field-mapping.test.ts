@@ -49,7 +49,7 @@ describe('a mapping changes values', () => {
     ['number', ''],
     ['number', '1,5'],
     ['date_iso', 'yesterday'],
-  ] as const)('%s of %p is an error that names the field', (transform, cell) => {
+  ] as const)('%s of %p fails and names the field', (transform, cell) => {
     expect(() => fieldChange(mapping({ transform }))?.(cell)).toThrow(/email/);
   });
 });

@@ -16,7 +16,7 @@ const pipeline = (source: Record<string, unknown>) =>
     source: { name: 'sample', parameters: { counter: `h${++counter}`, rows: 3, ...source } },
     destination: { name: 'sample', parameters: {} },
   });
-const failed = async (made: Awaited<ReturnType<typeof pipeline>>) => runEnded(service, await made.start());
+const failed = async (created: Awaited<ReturnType<typeof pipeline>>) => runEnded(service, await created.start());
 const statusOf = async (id: string) =>
   (await db.select().from(accountConnectors).where(eq(accountConnectors.id, id)))[0]?.status;
 const eventsOf = async (id: string) =>
@@ -24,45 +24,45 @@ const eventsOf = async (id: string) =>
 
 describe('a source', () => {
   test('is broken after three consecutive configuration errors, not before', async () => {
-    const made = await pipeline({ fault: 'config' });
-    await failed(made);
-    await failed(made);
-    expect(await statusOf(made.source.id)).toBe('active');
-    await failed(made);
-    expect(await statusOf(made.source.id)).toBe('broken');
-    expect(await eventsOf(made.source.id)).toContain('account_connector_broken');
-    expect(await statusOf(made.destination.id)).toBe('active');
+    const created = await pipeline({ fault: 'config' });
+    await failed(created);
+    await failed(created);
+    expect(await statusOf(created.source.id)).toBe('active');
+    await failed(created);
+    expect(await statusOf(created.source.id)).toBe('broken');
+    expect(await eventsOf(created.source.id)).toContain('account_connector_broken');
+    expect(await statusOf(created.destination.id)).toBe('active');
   });
 
   test('needs new credentials after the first authentication failure', async () => {
-    const made = await pipeline({ fault: 'auth' });
-    await failed(made);
-    expect(await statusOf(made.source.id)).toBe('needs_reauth');
-    expect(await eventsOf(made.source.id)).toContain('account_connector_reauth_required');
+    const created = await pipeline({ fault: 'auth' });
+    await failed(created);
+    expect(await statusOf(created.source.id)).toBe('needs_reauth');
+    expect(await eventsOf(created.source.id)).toContain('account_connector_reauth_required');
   });
 
   test('is active again after a successful run', async () => {
-    const made = await pipeline({});
-    const run_id = await made.start((tx) =>
-      tx.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, made.source.id)),
+    const created = await pipeline({});
+    const run_id = await created.start((tx) =>
+      tx.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, created.source.id)),
     );
     expect((await runEnded(service, run_id)).status).toBe('succeeded');
-    expect(await statusOf(made.source.id)).toBe('active');
+    expect(await statusOf(created.source.id)).toBe('active');
   });
 });
 
 describe('a connection', () => {
   const afterOneMoreFailure = async (runs: number, days: number) => {
-    const made = await pipeline({ fault: 'config' });
+    const created = await pipeline({ fault: 'config' });
     await db
       .update(connections)
       .set({ consecutive_failures: runs - 1, created_at: sql`now() - make_interval(days => ${days})` })
-      .where(eq(connections.id, made.connection.id));
-    await failed(made);
+      .where(eq(connections.id, created.connection.id));
+    await failed(created);
     const [row] = await db
       .select()
       .from(connections)
-      .where(and(eq(connections.id, made.connection.id)));
+      .where(and(eq(connections.id, created.connection.id)));
     return { status: row?.status, status_reason: row?.status_reason };
   };
   test('without a success for 30 runs and 7 days is disabled', async () => {

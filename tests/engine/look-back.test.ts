@@ -61,7 +61,7 @@ async function pipeline(
   await sql.unsafe(`create table ${table} (id int primary key, note text, at ${type} not null);
     insert into ${table} select i, 'first', '2026-03-01'::${type} + make_interval(days => i) from generate_series(0, 9) i`);
   const parameters = await settingsOf(destination, table);
-  const made = await makePipeline(service, {
+  const created = await makePipeline(service, {
     source: { name: 'postgres', parameters: postgresParameters(database.url) },
     destination: { name: destination, parameters },
     only: [table],
@@ -79,29 +79,29 @@ async function pipeline(
         : await sql.unsafe(query('copy'));
     return found.map(({ id, note }) => [id, note]);
   };
-  return { ...made, table, rows };
+  return { ...created, table, rows };
 }
-type Made = Awaited<ReturnType<typeof pipeline>>;
+type Created = Awaited<ReturnType<typeof pipeline>>;
 
-async function run(made: Made) {
-  const id = await made.start();
+async function run(created: Created) {
+  const id = await created.start();
   expect((await runEnded(service, id)).status).toBe('succeeded');
   return (await getStreamRuns(service, id))[0]!;
 }
-const cursorOf = async ({ connection }: Made) => {
+const cursorOf = async ({ connection }: Created) => {
   const [row] = await service.deps.db
     .select()
     .from(connectionStreams)
     .where(eq(connectionStreams.connection_id, connection.id));
   return row!.state?.cursor;
 };
-const copied = async (made: Made) =>
-  (await made.rows())
+const copied = async (created: Created) =>
+  (await created.rows())
     .map(([id, note]) => `${String(id)} ${String(note)}`)
     .toSorted((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10) || (a < b ? -1 : 1));
 
 /** Changes one row within three days of the cursor and one before, and adds a late one; none of them moves the cursor. */
-const late = ({ table }: Made) =>
+const late = ({ table }: Created) =>
   sql.unsafe(`update ${table} set note = 'second' where id in (2, 7);
     insert into ${table} values (99, 'late', '2026-03-08')`);
 const WITH_LATE = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((id) => `${id} ${id === 7 ? 'second' : 'first'}`);
@@ -109,54 +109,54 @@ const WITH_LATE = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((id) => `${id} ${id === 7 ?
 const MODES = (['append', 'append_dedup'] as const).flatMap((mode) => DESTINATIONS.map((one) => [mode, one] as const));
 describe.each(MODES)('%s into %s', (destination_sync_mode, destination) => {
   test('reads the last days again, loads late rows, and duplicates nothing', async () => {
-    const made = await pipeline({ destination_sync_mode }, { destination });
-    await run(made);
-    await late(made);
+    const created = await pipeline({ destination_sync_mode }, { destination });
+    await run(created);
+    await late(created);
     // Days 6 to 9 and the late row.
-    expect((await run(made)).rows_read).toBe(5);
-    expect(await copied(made)).toEqual([...WITH_LATE, '99 late']);
-    expect((await run(made)).rows_read).toBe(5);
-    expect(await copied(made)).toEqual([...WITH_LATE, '99 late']);
+    expect((await run(created)).rows_read).toBe(5);
+    expect(await copied(created)).toEqual([...WITH_LATE, '99 late']);
+    expect((await run(created)).rows_read).toBe(5);
+    expect(await copied(created)).toEqual([...WITH_LATE, '99 late']);
   });
 
   test('never moves its cursor back, even when the last days are empty', async () => {
-    const made = await pipeline({ destination_sync_mode }, { destination });
-    await run(made);
-    const cursor = await cursorOf(made);
-    await sql.unsafe(`delete from ${made.table} where id > 6`);
-    for (const _ of [1, 2, 3]) await run(made);
-    expect(await cursorOf(made)).toBe(cursor);
-    await sql.unsafe(`insert into ${made.table} values (50, 'new', '2026-03-20')`);
-    expect((await run(made)).rows_read).toBe(2);
+    const created = await pipeline({ destination_sync_mode }, { destination });
+    await run(created);
+    const cursor = await cursorOf(created);
+    await sql.unsafe(`delete from ${created.table} where id > 6`);
+    for (const _ of [1, 2, 3]) await run(created);
+    expect(await cursorOf(created)).toBe(cursor);
+    await sql.unsafe(`insert into ${created.table} values (50, 'new', '2026-03-20')`);
+    expect((await run(created)).rows_read).toBe(2);
   });
 
   test('works with a date cursor', async () => {
-    const made = await pipeline({ destination_sync_mode }, { destination, type: 'date' });
-    await run(made);
-    await late(made);
-    expect((await run(made)).rows_read).toBe(5);
-    expect(await copied(made)).toEqual([...WITH_LATE, '99 late']);
+    const created = await pipeline({ destination_sync_mode }, { destination, type: 'date' });
+    await run(created);
+    await late(created);
+    expect((await run(created)).rows_read).toBe(5);
+    expect(await copied(created)).toEqual([...WITH_LATE, '99 late']);
   });
 
   test('prefers the days of the stream over those of the connection', async () => {
-    const made = await pipeline({ destination_sync_mode, backfill_days: 0 }, { destination });
-    await run(made);
-    await late(made);
-    expect((await run(made)).rows_read).toBe(0);
+    const created = await pipeline({ destination_sync_mode, backfill_days: 0 }, { destination });
+    await run(created);
+    await late(created);
+    expect((await run(created)).rows_read).toBe(0);
   });
 });
 
 test('a run that would append rows twice warns that it has no lookback window', async () => {
-  const made = await pipeline({ destination_sync_mode: 'append' }, { destination: 'file' });
-  await run(made);
-  await late(made);
-  const stream = await run(made);
+  const created = await pipeline({ destination_sync_mode: 'append' }, { destination: 'file' });
+  await run(created);
+  await late(created);
+  const stream = await run(created);
   expect(stream.rows_read).toBe(0);
   expect(stream.warnings).toMatchObject([{ code: 'look_back_skipped' }]);
 });
 
 test('a cursor that is not a date has no lookback window', async () => {
-  const made = await pipeline({ destination_sync_mode: 'append_dedup', cursor_field: ['id'] });
-  await run(made);
-  expect((await run(made)).rows_read).toBe(0);
+  const created = await pipeline({ destination_sync_mode: 'append_dedup', cursor_field: ['id'] });
+  await run(created);
+  expect((await run(created)).rows_read).toBe(0);
 });

@@ -142,7 +142,7 @@ describe('compatible overrides', () => {
     ['string', 'boolean', false],
     ['boolean', 'date', false],
     ['timestamp', 'binary', false],
-  ] as const)('%s written as %s: %p', (from, to, fits) => {
+  ] as const)('%s as %s: %p', (from, to, fits) => {
     expect(incompatibility(field('x', from), { type: to }) === null).toBe(fits);
   });
 

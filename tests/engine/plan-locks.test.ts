@@ -22,11 +22,11 @@ const setAccount = (values: Partial<typeof accounts.$inferInsert>) =>
   db.update(accounts).set(values).where(eq(accounts.id, account_id));
 const connection = (rest: object = {}) =>
   make.connection({ source_id: source.id, destination_id: destination.id, ...rest });
-const statesOf = async (made: { id: string }[]) => {
-  const answers = await Promise.all(made.map(({ id }) => call('GET', `/connections/${id}`)));
+const statesOf = async (created: { id: string }[]) => {
+  const answers = await Promise.all(created.map(({ id }) => call('GET', `/connections/${id}`)));
   return answers.map(({ body }) => [body.status, body.status_reason]);
 };
-const told = async (...kinds: string[]) =>
+const emitted = async (...kinds: string[]) =>
   db.select().from(events).where(inArray(events.event, kinds)).orderBy(events.id);
 const settle = () => applyAllPlanLocks(deps);
 
@@ -42,19 +42,19 @@ beforeEach(async () => {
 
 describe('connections over the limit of the plan', () => {
   test('are locked newest first, with one event each for any number of workers, and get their old state back', async () => {
-    const made = [];
-    for (let n = 0; n < 5; n += 1) made.push(await connection(n === 4 ? { status: 'paused' } : {}));
+    const created = [];
+    for (let n = 0; n < 5; n += 1) created.push(await connection(n === 4 ? { status: 'paused' } : {}));
     await setAccount({ plan_id: 'free' });
     await Promise.all([settle(), settle(), settle()]);
     await settle();
     const active = ['active', null];
     const locked = ['locked', 'plan_limit'];
-    expect(await statesOf(made)).toEqual([active, active, active, locked, locked]);
-    const locks = await told('connection_locked');
-    expect(locks.map((event) => event.connection_id).toSorted()).toEqual([made[3].id, made[4].id].toSorted());
+    expect(await statesOf(created)).toEqual([active, active, active, locked, locked]);
+    const locks = await emitted('connection_locked');
+    expect(locks.map((event) => event.connection_id).toSorted()).toEqual([created[3].id, created[4].id].toSorted());
     expect(locks[0]?.payload).toMatchObject({
-      connection_id: made[4].id,
-      connection_name: made[4].name,
+      connection_id: created[4].id,
+      connection_name: created[4].name,
       kind: 'elt',
       status: 'locked',
       status_reason: 'plan_limit',
@@ -66,26 +66,26 @@ describe('connections over the limit of the plan', () => {
       tags: [],
       changed_fields: ['status'],
     });
-    await call('DELETE', `/connections/${made[0].id}`);
+    await call('DELETE', `/connections/${created[0].id}`);
     await settle();
-    expect(await statesOf(made.slice(1))).toEqual([active, active, active, locked]);
+    expect(await statesOf(created.slice(1))).toEqual([active, active, active, locked]);
     await setAccount({ plan_id: 'self_hosted' });
     await settle();
     await settle();
-    expect(await statesOf(made.slice(1))).toEqual([active, active, active, ['paused', null]]);
-    const back = await told('connection_unlocked');
+    expect(await statesOf(created.slice(1))).toEqual([active, active, active, ['paused', null]]);
+    const back = await emitted('connection_unlocked');
     expect(back.map((event) => [event.connection_id, event.payload.status])).toEqual([
-      [made[3].id, 'active'],
-      [made[4].id, 'paused'],
+      [created[3].id, 'active'],
+      [created[4].id, 'paused'],
     ]);
   });
 
   test('402: a locked connection cannot run, resume or rerun; it can be renamed and deleted', async () => {
-    const made = await connection();
-    const run_id = (await call('POST', `/connections/${made.id}/run`)).body;
+    const created = await connection();
+    const run_id = (await call('POST', `/connections/${created.id}/run`)).body;
     await call('POST', `/connections/${run_id}/stop`);
     const newest = { created_at: new Date(Date.now() + 60_000).toISOString() };
-    await db.update(connections).set(newest).where(eq(connections.id, made.id));
+    await db.update(connections).set(newest).where(eq(connections.id, created.id));
     for (let n = 0; n < 3; n += 1) await connection();
     await setAccount({ plan_id: 'free' });
     await settle();
@@ -100,21 +100,21 @@ describe('connections over the limit of the plan', () => {
         status_reason: 'plan_limit',
       },
     };
-    expect(await call('POST', `/connections/${made.id}/run`)).toMatchObject(refused);
+    expect(await call('POST', `/connections/${created.id}/run`)).toMatchObject(refused);
     expect(await call('POST', `/connections/${run_id}/rerun`)).toMatchObject(refused);
-    expect(await call('POST', `/connections/${made.id}`, { status: 'active' })).toMatchObject(refused);
-    expect(await call('POST', `/connections/${made.id}`, { status: 'paused' })).toMatchObject(refused);
-    expect((await call('POST', `/connections/${made.id}`, { description: 'later' })).status).toBe(200);
-    expect((await call('DELETE', `/connections/${made.id}`)).status).toBe(204);
+    expect(await call('POST', `/connections/${created.id}`, { status: 'active' })).toMatchObject(refused);
+    expect(await call('POST', `/connections/${created.id}`, { status: 'paused' })).toMatchObject(refused);
+    expect((await call('POST', `/connections/${created.id}`, { description: 'later' })).status).toBe(200);
+    expect((await call('DELETE', `/connections/${created.id}`)).status).toBe(204);
   });
 
   test('are locked in the same transaction as the plan change', async () => {
-    const made = [];
-    for (let n = 0; n < 4; n += 1) made.push(await connection());
+    const created = [];
+    for (let n = 0; n < 4; n += 1) created.push(await connection());
     await rpc(call, 'billing.changePlan', { plan_id: 'free' });
-    expect((await statesOf(made)).map(([status]) => status)).toEqual(['active', 'active', 'active', 'locked']);
+    expect((await statesOf(created)).map(([status]) => status)).toEqual(['active', 'active', 'active', 'locked']);
     await rpc(call, 'billing.changePlan', { plan_id: 'pro' });
-    expect((await statesOf(made)).map(([status]) => status)).toEqual(['active', 'active', 'active', 'active']);
+    expect((await statesOf(created)).map(([status]) => status)).toEqual(['active', 'active', 'active', 'active']);
   });
 });
 
@@ -124,46 +124,46 @@ describe('all connections', () => {
     ['payment_overdue', { payment_status: 'ended' }, 0],
     ['credits_exhausted', { plan_id: 'free' }, 1_000_000],
   ] as const)(
-    '%s: are locked by %j and %d credits, their ticks skipped, until it is over',
+    '%s: are locked by %j and %d credits, and skip their ticks meanwhile',
     async (reason, is, credits) => {
       const schedule = { type: 'interval', interval_minutes: 60 };
-      const made = [await connection({ schedule }), await connection({ status: 'paused' })];
+      const created = [await connection({ schedule }), await connection({ status: 'paused' })];
       if (credits > 0) await db.insert(usageLedger).values(ledgerEntry(account_id, credits));
       await setAccount(is);
       await settle();
-      expect(await statesOf(made)).toEqual([
+      expect(await statesOf(created)).toEqual([
         ['locked', reason],
         ['locked', reason],
       ]);
       await db
         .update(connections)
         .set({ next_run_at: new Date(Date.now() - 1000).toISOString() })
-        .where(eq(connections.id, made[0].id));
+        .where(eq(connections.id, created[0].id));
       await fireDue(deps);
-      const runs = (await call('GET', `/connections/${made[0].id}/runs`)).body;
+      const runs = (await call('GET', `/connections/${created[0].id}/runs`)).body;
       expect(runs).toMatchObject([{ status: 'skipped', trigger_type: 'schedule', error: { type: 'plan_limit' } }]);
       await db.delete(usageLedger);
       await setAccount({ payment_status: 'active' });
       await settle();
-      expect(await statesOf(made)).toEqual([
+      expect(await statesOf(created)).toEqual([
         ['active', null],
         ['paused', null],
       ]);
-      const { next_run_at } = (await call('GET', `/connections/${made[0].id}`)).body;
+      const { next_run_at } = (await call('GET', `/connections/${created[0].id}`)).body;
       expect(Date.parse(next_run_at)).toBeGreaterThan(Date.now());
     },
   );
 
   test('change their reason when only another one remains, without a second lock event', async () => {
-    const made = [await connection()];
+    const created = [await connection()];
     await db.insert(usageLedger).values(ledgerEntry(account_id, 1_000_000));
     await setAccount({ plan_id: 'free', payment_status: 'overdue' });
     await settle();
     await setAccount({ payment_status: 'active' });
     await settle();
-    expect(await statesOf(made)).toEqual([['locked', 'credits_exhausted']]);
-    expect(await told('connection_locked')).toHaveLength(1);
-    expect(await told('connection_updated')).toMatchObject([{ payload: { changed_fields: ['status_reason'] } }]);
+    expect(await statesOf(created)).toEqual([['locked', 'credits_exhausted']]);
+    expect(await emitted('connection_locked')).toHaveLength(1);
+    expect(await emitted('connection_updated')).toMatchObject([{ payload: { changed_fields: ['status_reason'] } }]);
   });
 });
 
@@ -172,24 +172,24 @@ describe('a limit whose use falls below 80 %', () => {
 
   test('resolves its case, emits one event, and can warn again', async () => {
     await setAccount({ plan_id: 'free' });
-    const made = [await connection(), await connection(), await connection()];
+    const created = [await connection(), await connection(), await connection()];
     await evaluatePending(deps);
     const open = (await cases()).filter((one: { status: string }) => one.status === 'open');
     expect(open).toMatchObject([{ group: { limit: 'max_connections' }, resolution: null }]);
     await clearPlanNotices(deps);
-    expect(await told('plan_limit_cleared')).toEqual([]);
-    await call('DELETE', `/connections/${made[0].id}`);
+    expect(await emitted('plan_limit_cleared')).toEqual([]);
+    await call('DELETE', `/connections/${created[0].id}`);
     await Promise.all([clearPlanNotices(deps), clearPlanNotices(deps)]);
     await evaluatePending(deps);
     expect((await call('GET', `/automation/cases/${open[0].id}`)).body).toMatchObject({
       status: 'resolved',
       resolution: 'auto',
     });
-    expect((await told('plan_limit_cleared')).map(({ payload }) => payload)).toEqual([
+    expect((await emitted('plan_limit_cleared')).map(({ payload }) => payload)).toEqual([
       { limit: 'max_connections', used: 2, limit_value: 3, percent: 66, plan_name: 'Free' },
     ]);
     await connection();
-    expect(await told('plan_limit_reached')).toHaveLength(2);
+    expect(await emitted('plan_limit_reached')).toHaveLength(2);
   });
 
   test('is also cleared by a larger plan', async () => {

@@ -22,7 +22,7 @@ afterAll(async () => {
   await target.drop();
 });
 
-type Made = Awaited<ReturnType<typeof pipeline>>;
+type Created = Awaited<ReturnType<typeof pipeline>>;
 let counter = 0;
 
 async function pipeline(
@@ -38,7 +38,7 @@ async function pipeline(
     timezone,
     time_of_day: null,
   };
-  const made = await makePipeline(service, {
+  const created = await makePipeline(service, {
     source: {
       name: source.name,
       parameters: { ...(source.name === 'sample' && { counter: `c${counter}` }), ...source.parameters },
@@ -48,7 +48,7 @@ async function pipeline(
     stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', ...more.stream },
     only: more.only,
   });
-  return { ...made, prefix: `t${counter}_` };
+  return { ...created, prefix: `t${counter}_` };
 }
 
 /** Three months of rows, across the European clock change. */
@@ -64,29 +64,29 @@ const window = (start_date: string, end_date: string, unit = 'day') => ({
   split: { unit, size: 1 },
 });
 
-const launch = async ({ connection }: Made, body: object): Promise<string> => {
+const launch = async ({ connection }: Created, body: object): Promise<string> => {
   const { status, body: id } = await call('POST', `/connections/${connection.id}/run`, body);
   if (status !== 200) throw new Error(JSON.stringify(id));
   return id;
 };
-const runsOf = ({ connection }: Made) =>
+const runsOf = ({ connection }: Created) =>
   db
     .select()
     .from(connectionRuns)
     .where(eq(connectionRuns.connection_id, connection.id))
     .orderBy(connectionRuns.number);
-async function allEnded(made: Made) {
-  const over = async () => (await runsOf(made)).every((run) => !LIVE_RUN.includes(run.status));
+async function allEnded(created: Created) {
+  const over = async () => (await runsOf(created)).every((run) => !LIVE_RUN.includes(run.status));
   await until(over);
-  return runsOf(made);
+  return runsOf(created);
 }
-const plain = async (made: Made) => runEnded(service, await made.start());
+const plain = async (created: Created) => runEnded(service, await created.start());
 const count = async (table: string, where = 'true') =>
   (await sql.unsafe(`select count(*)::int n from "${table}" where ${where}`))[0]!.n as number;
 const differences = async (a: string, b: string) =>
   (await sql.unsafe(`select count(*)::int n from ((${a} except all ${b}) union all (${b} except all ${a})) d`))[0]!
     .n as number;
-const streamState = async ({ connection }: Made) =>
+const streamState = async ({ connection }: Created) =>
   (await db.select().from(connectionStreams).where(eq(connectionStreams.connection_id, connection.id)))[0]!;
 
 describe('the chunks of a custom run', () => {
@@ -100,9 +100,9 @@ describe('the chunks of a custom run', () => {
     async (timezone, unit, start, end) => {
       const all = await pipeline(demo, { only: ['events', 'orders'] });
       await plain(all);
-      const made = await pipeline(demo, { only: ['events', 'orders'], timezone });
-      await launch(made, { ...window(start, end, unit), max_parallel_runs: 3 });
-      const runs = await allEnded(made);
+      const created = await pipeline(demo, { only: ['events', 'orders'], timezone });
+      await launch(created, { ...window(start, end, unit), max_parallel_runs: 3 });
+      const runs = await allEnded(created);
       expect(new Set(runs.map((run) => run.status))).toEqual(new Set(['succeeded']));
       expect(runs.length).toBeGreaterThan(2);
       for (const [table, cursor] of [
@@ -111,13 +111,13 @@ describe('the chunks of a custom run', () => {
       ] as const) {
         const local = `(${cursor} at time zone '${timezone}')::date`;
         const inside = `select * from "${all.prefix}${table}" where ${local} between '${start}' and '${end}'`;
-        expect(await count(`${made.prefix}${table}`)).toBeGreaterThan(50);
-        expect(await differences(inside, `select * from "${made.prefix}${table}"`)).toBe(0);
+        expect(await count(`${created.prefix}${table}`)).toBeGreaterThan(50);
+        expect(await differences(inside, `select * from "${created.prefix}${table}"`)).toBe(0);
       }
       // No row was loaded by two chunks.
       const parts = (await Promise.all(runs.map((run) => getStreamRuns(service, run.id)))).flat();
       const loaded = parts.reduce((sum, part) => sum + part.rows_loaded, 0);
-      expect(loaded).toBe((await count(`${made.prefix}events`)) + (await count(`${made.prefix}orders`)));
+      expect(loaded).toBe((await count(`${created.prefix}events`)) + (await count(`${created.prefix}orders`)));
     },
     60_000,
   );
@@ -131,9 +131,9 @@ describe('the chunks of a custom run', () => {
       await sql.unsafe(`alter table src.${table} add primary key (id)`);
     }
     const source = { name: 'postgres', parameters: { ...postgresParameters(target.url), schemas: ['src'] } };
-    const made = await pipeline(source, { timezone: 'Europe/Berlin' });
-    await launch(made, { ...window('2025-03-28', '2025-03-31'), max_parallel_runs: 2 });
-    expect((await allEnded(made)).map((run) => run.status)).toEqual(Array(4).fill('succeeded'));
+    const created = await pipeline(source, { timezone: 'Europe/Berlin' });
+    await launch(created, { ...window('2025-03-28', '2025-03-31'), max_parallel_runs: 2 });
+    expect((await allEnded(created)).map((run) => run.status)).toEqual(Array(4).fill('succeeded'));
     const days = {
       zoned: `(updated_at at time zone 'Europe/Berlin')::date`,
       naive: `(updated_at at time zone 'UTC' at time zone 'Europe/Berlin')::date`,
@@ -141,19 +141,19 @@ describe('the chunks of a custom run', () => {
     };
     for (const [table, own] of Object.entries(days)) {
       const inside = `select * from src.${table} where ${own} between '2025-03-28' and '2025-03-31'`;
-      expect(await count(`${made.prefix}${table}`)).toBeGreaterThan(100);
-      expect(await differences(inside, `select * from "${made.prefix}${table}"`)).toBe(0);
+      expect(await count(`${created.prefix}${table}`)).toBeGreaterThan(100);
+      expect(await differences(inside, `select * from "${created.prefix}${table}"`)).toBe(0);
     }
   });
 
   test('change nothing when they run again, in every sync mode', async () => {
     for (const destination_sync_mode of ['append_dedup', 'append', 'overwrite'] as const) {
-      const made = await pipeline(sample(3), { stream: { sync_mode: 'incremental', destination_sync_mode } });
-      const table = `${made.prefix}stream_1`;
-      await plain(made);
+      const created = await pipeline(sample(3), { stream: { sync_mode: 'incremental', destination_sync_mode } });
+      const table = `${created.prefix}stream_1`;
+      await plain(created);
       for (const _ of [1, 2]) {
-        await launch(made, window('2025-01-02', '2025-01-03'));
-        expect((await allEnded(made)).at(-1)).toMatchObject({ status: 'succeeded' });
+        await launch(created, window('2025-01-02', '2025-01-03'));
+        expect((await allEnded(created)).at(-1)).toMatchObject({ status: 'succeeded' });
         expect(await count(table)).toBe(3 * 1440);
       }
     }
@@ -161,21 +161,21 @@ describe('the chunks of a custom run', () => {
 
   test('duplicate nothing in a stream without a key, and report that they replace the rows of their days', async () => {
     for (const destination_sync_mode of ['append', 'overwrite'] as const) {
-      const made = await pipeline(sample(1, { primary_key: false }), { stream: { destination_sync_mode } });
+      const created = await pipeline(sample(1, { primary_key: false }), { stream: { destination_sync_mode } });
       for (const _ of [1, 2]) {
-        await launch(made, window('2025-01-01', '2025-01-01'));
+        await launch(created, window('2025-01-01', '2025-01-01'));
         const warnings = [{ code: 'replaces_window' }];
-        expect((await allEnded(made)).at(-1)).toMatchObject({ status: 'succeeded', warnings });
-        expect(await count(`${made.prefix}stream_1`)).toBe(1440);
+        expect((await allEnded(created)).at(-1)).toMatchObject({ status: 'succeeded', warnings });
+        expect(await count(`${created.prefix}stream_1`)).toBe(1440);
       }
     }
   });
 
   test('run one at a time, in either order', async () => {
     for (const order of ['chronological', 'reverse_chronological']) {
-      const made = await pipeline(sample(4));
-      await launch(made, { ...window('2025-01-01', '2025-01-04'), order });
-      const runs = await allEnded(made);
+      const created = await pipeline(sample(4));
+      await launch(created, { ...window('2025-01-01', '2025-01-04'), order });
+      const runs = await allEnded(created);
       const days = runs.map((run) => run.window_start);
       const expected = ['2025-01-01', '2025-01-02', '2025-01-03', '2025-01-04'];
       expect(days).toEqual(order === 'chronological' ? expected : expected.toReversed());
@@ -186,30 +186,30 @@ describe('the chunks of a custom run', () => {
   });
 
   test('run in parallel up to max_parallel_runs', async () => {
-    const made = await pipeline(sample(6, { batch_delay_ms: 60 }));
-    await launch(made, { ...window('2025-01-01', '2025-01-06'), max_parallel_runs: 2 });
-    const runs = await allEnded(made);
+    const created = await pipeline(sample(6, { batch_delay_ms: 60 }));
+    await launch(created, { ...window('2025-01-01', '2025-01-06'), max_parallel_runs: 2 });
+    const runs = await allEnded(created);
     const sideBySide = runs.map(
       (run) => runs.filter((one) => one.started_at! <= run.started_at! && run.started_at! < one.finished_at!).length,
     );
     expect(Math.max(...sideBySide)).toBe(2);
-    expect(await count(`${made.prefix}stream_1`)).toBe(6 * 1440);
+    expect(await count(`${created.prefix}stream_1`)).toBe(6 * 1440);
   });
 
   test('continue after a failure or stop there, and the final event has the number of failures', async () => {
     // The first day succeeds; the second fails in the middle, and so would the third.
     const faulty = sample(3, { fault: 'config', fault_at_row: 2000 });
     const outcomes = async (on_chunk_failure: string) => {
-      const made = await pipeline(faulty);
-      await launch(made, { ...window('2025-01-01', '2025-01-03'), on_chunk_failure });
-      const runs = await allEnded(made);
+      const created = await pipeline(faulty);
+      await launch(created, { ...window('2025-01-01', '2025-01-03'), on_chunk_failure });
+      const runs = await allEnded(created);
       const [completed, ...more] = await db
         .select()
         .from(events)
-        .where(and(eq(events.connection_id, made.connection.id), eq(events.event, 'custom_run_completed')));
+        .where(and(eq(events.connection_id, created.connection.id), eq(events.event, 'custom_run_completed')));
       expect(more).toEqual([]);
       const payload = completed?.payload as { failed_chunks: number };
-      expect(await count(`${made.prefix}stream_1`)).toBe(1440);
+      expect(await count(`${created.prefix}stream_1`)).toBe(1440);
       return [...runs.map((run) => [run.status, run.stop_reason]), payload.failed_chunks];
     };
     expect(await outcomes('continue')).toEqual([['succeeded', null], ['failed', null], ['failed', null], 2]);
@@ -222,92 +222,92 @@ describe('the chunks of a custom run', () => {
   });
 
   test('stop and rerun one by one, and then every row is there once', async () => {
-    const made = await pipeline(sample(3, { batch_delay_ms: 150 }));
-    const first = await launch(made, window('2025-01-01', '2025-01-03'));
+    const created = await pipeline(sample(3, { batch_delay_ms: 150 }));
+    const first = await launch(created, window('2025-01-01', '2025-01-03'));
     await until(async () => (await getStreamRuns(service, first))[0]?.status === 'running');
-    await made.stop(first);
-    const runs = await allEnded(made);
+    await created.stop(first);
+    const runs = await allEnded(created);
     expect(runs.map((run) => run.status)).toEqual(['stopped', 'succeeded', 'succeeded']);
-    expect(await count(`${made.prefix}stream_1`, `updated_at < '2025-01-02'`)).toBe(0);
+    expect(await count(`${created.prefix}stream_1`, `updated_at < '2025-01-02'`)).toBe(0);
     const { body: again } = await call('POST', `/connections/${first}/rerun`);
     expect(await runEnded(service, again)).toMatchObject({
       status: 'succeeded',
       window_start: '2025-01-01',
       window_end: '2025-01-01',
     });
-    expect(await count(`${made.prefix}stream_1`)).toBe(3 * 1440);
+    expect(await count(`${created.prefix}stream_1`)).toBe(3 * 1440);
   });
 
   test('that failed run again with reprocess "failed" or "missing"', async () => {
-    const made = await pipeline(sample(3, { fault: 'config', fault_at_row: 2000, faulty_attempts: 2 }));
+    const created = await pipeline(sample(3, { fault: 'config', fault_at_row: 2000, faulty_attempts: 2 }));
     const body = window('2025-01-01', '2025-01-03');
-    await launch(made, body);
-    const statuses = (await allEnded(made)).map((run) => run.status);
+    await launch(created, body);
+    const statuses = (await allEnded(created)).map((run) => run.status);
     expect(statuses).toContain('failed');
-    const failed = (await runsOf(made)).filter((run) => run.status === 'failed').map((run) => run.window_start);
-    await launch(made, { ...body, reprocess: 'failed' });
-    const again = (await allEnded(made)).slice(3);
+    const failed = (await runsOf(created)).filter((run) => run.status === 'failed').map((run) => run.window_start);
+    await launch(created, { ...body, reprocess: 'failed' });
+    const again = (await allEnded(created)).slice(3);
     expect(again.map((run) => [run.window_start, run.status])).toEqual(failed.map((day) => [day, 'succeeded']));
-    expect(await count(`${made.prefix}stream_1`)).toBe(3 * 1440);
+    expect(await count(`${created.prefix}stream_1`)).toBe(3 * 1440);
     expect(
-      (await call('POST', `/connections/${made.connection.id}/run`, { ...body, reprocess: 'missing' })).body,
+      (await call('POST', `/connections/${created.connection.id}/run`, { ...body, reprocess: 'missing' })).body,
     ).toBeNull();
   });
 });
 
 describe('the live cursor', () => {
   test('stays unchanged, as does the failure count of the connection', async () => {
-    const made = await pipeline(sample(4));
-    await plain(made);
-    const before = await streamState(made);
+    const created = await pipeline(sample(4));
+    await plain(created);
+    const before = await streamState(created);
     expect(before.state?.cursor).toStartWith('2025-01-04');
-    await launch(made, window('2025-01-01', '2025-01-02'));
-    await allEnded(made);
-    const after = await streamState(made);
+    await launch(created, window('2025-01-01', '2025-01-02'));
+    await allEnded(created);
+    const after = await streamState(created);
     expect(after).toMatchObject({ state: before.state, state_version: before.state_version });
-    expect((await getStreamRuns(service, (await plain(made)).id))[0]).toMatchObject({ rows_loaded: 0 });
+    expect((await getStreamRuns(service, (await plain(created)).id))[0]).toMatchObject({ rows_loaded: 0 });
   });
 
   test.each(['chronological', 'reverse_chronological'])(
     'moves to the end with update_cursor (%s), and the next run continues from there',
     async (order) => {
-      const made = await pipeline(sample(4));
-      await launch(made, { ...window('2025-01-01', '2025-01-03'), order, update_cursor: true, max_parallel_runs: 2 });
-      await allEnded(made);
-      expect((await streamState(made)).state?.cursor).toStartWith('2025-01-03 23:59');
-      const next = await plain(made);
+      const created = await pipeline(sample(4));
+      await launch(created, { ...window('2025-01-01', '2025-01-03'), order, update_cursor: true, max_parallel_runs: 2 });
+      await allEnded(created);
+      expect((await streamState(created)).state?.cursor).toStartWith('2025-01-03 23:59');
+      const next = await plain(created);
       expect((await getStreamRuns(service, next.id))[0]).toMatchObject({ rows_loaded: 1440 });
-      expect(await count(`${made.prefix}stream_1`)).toBe(4 * 1440);
+      expect(await count(`${created.prefix}stream_1`)).toBe(4 * 1440);
     },
     30_000,
   );
 
   test('does not pass a failed chunk, and never moves back', async () => {
-    const made = await pipeline(sample(4, { fault: 'config', fault_at_row: 2000, faulty_attempts: 1 }));
-    await launch(made, { ...window('2025-01-01', '2025-01-03'), order: 'reverse_chronological', update_cursor: true });
-    const runs = await allEnded(made);
+    const created = await pipeline(sample(4, { fault: 'config', fault_at_row: 2000, faulty_attempts: 1 }));
+    await launch(created, { ...window('2025-01-01', '2025-01-03'), order: 'reverse_chronological', update_cursor: true });
+    const runs = await allEnded(created);
     const failed = runs.find((run) => run.status === 'failed');
     expect(failed?.window_start).toBe('2025-01-03');
-    expect((await streamState(made)).state?.cursor).toStartWith('2025-01-02 23:59');
+    expect((await streamState(created)).state?.cursor).toStartWith('2025-01-02 23:59');
     await runEnded(service, (await call('POST', `/connections/${failed?.id}/rerun`)).body);
-    expect((await streamState(made)).state?.cursor).toStartWith('2025-01-03 23:59');
-    await launch(made, { ...window('2025-01-01', '2025-01-01'), update_cursor: true });
-    await allEnded(made);
-    expect((await streamState(made)).state?.cursor).toStartWith('2025-01-03 23:59');
+    expect((await streamState(created)).state?.cursor).toStartWith('2025-01-03 23:59');
+    await launch(created, { ...window('2025-01-01', '2025-01-01'), update_cursor: true });
+    await allEnded(created);
+    expect((await streamState(created)).state?.cursor).toStartWith('2025-01-03 23:59');
   });
 });
 
 describe('a full refresh', () => {
   test('that clears the destination leaves exactly the rows of the source', async () => {
-    const made = await pipeline(sample(2));
-    await plain(made);
-    const table = `${made.prefix}stream_1`;
+    const created = await pipeline(sample(2));
+    await plain(created);
+    const table = `${created.prefix}stream_1`;
     await sql.unsafe(`update "${table}" set id = id + 1000000`);
-    const { body: plan } = await call('POST', `/connections/${made.connection.id}/run/preview`, {
+    const { body: plan } = await call('POST', `/connections/${created.connection.id}/run/preview`, {
       mode: 'full_refresh',
       clear_destination: true,
     });
-    const launched = await call('POST', `/connections/${made.connection.id}/run/launch-plan`, {
+    const launched = await call('POST', `/connections/${created.connection.id}/run/launch-plan`, {
       plan_id: plan.plan_id,
       confirm: true,
     });

@@ -75,7 +75,7 @@ const past = (outcome: PastChunk['outcome'], start: string, end = start, number 
   outcome,
   number,
 });
-const reasons = (made: ReturnType<typeof plan>) => made.chunks.map((chunk) => chunk.skip_reason);
+const reasons = (created: ReturnType<typeof plan>) => created.chunks.map((chunk) => chunk.skip_reason);
 
 describe('parameters', () => {
   test('have defaults: the end is today, the cursor stays, one run at a time', () => {
@@ -126,10 +126,10 @@ describe('a plan', () => {
       decision: 'single_run',
       estimated_rows: 40,
     });
-    const made = plan(DAYS, { credits_per_row: 4 });
-    expect(made).toMatchObject({ decision: 'split_runs', total_chunks: 4, runnable_chunks: 4, skipped_chunks: 0 });
-    expect(made).toMatchObject({ estimated_rows: 40, estimated_credits: 160, estimated_duration_ms: 80 });
-    expect(made.chunks[1]).toEqual({
+    const created = plan(DAYS, { credits_per_row: 4 });
+    expect(created).toMatchObject({ decision: 'split_runs', total_chunks: 4, runnable_chunks: 4, skipped_chunks: 0 });
+    expect(created).toMatchObject({ estimated_rows: 40, estimated_credits: 160, estimated_duration_ms: 80 });
+    expect(created.chunks[1]).toEqual({
       index: 1,
       start_date: '2026-03-02',
       end_date: '2026-03-02',
@@ -152,8 +152,8 @@ describe('a plan', () => {
   });
 
   test('skips future days and active chunks', () => {
-    const made = plan({ start_date: '2026-03-14', end_date: '2026-03-17', split: { unit: 'day', size: 1 } });
-    expect(reasons(made)).toEqual([null, null, 'empty_window', 'empty_window']);
+    const created = plan({ start_date: '2026-03-14', end_date: '2026-03-17', split: { unit: 'day', size: 1 } });
+    expect(reasons(created)).toEqual([null, null, 'empty_window', 'empty_window']);
     expect(reasons(plan(DAYS, { history: [past('live', '2026-03-02')] }))).toEqual([null, 'in_flight', null, null]);
   });
 
@@ -163,8 +163,8 @@ describe('a plan', () => {
       past('failed', '2026-03-02', '2026-03-02', 2),
       past('failed', '2026-03-03'),
     ];
-    const made = plan({ ...DAYS, reprocess: 'missing' }, { history });
-    expect(reasons(made)).toEqual(['already_succeeded', 'already_succeeded', null, null]);
+    const created = plan({ ...DAYS, reprocess: 'missing' }, { history });
+    expect(reasons(created)).toEqual(['already_succeeded', 'already_succeeded', null, null]);
     const pieces = [past('succeeded', '2026-03-01', '2026-03-02'), past('succeeded', '2026-03-03', '2026-03-09')];
     const whole = plan({ ...DAYS, split: { unit: 'week', size: 1 }, reprocess: 'missing' }, { history: pieces });
     expect(whole).toMatchObject({ decision: 'nothing_to_do', runnable_chunks: 0 });
@@ -186,7 +186,7 @@ describe('a plan', () => {
   });
 
   test('is blocked without streams, without a date cursor, or with too many chunks', () => {
-    const blockers = (made: ReturnType<typeof plan>) => [made.decision, ...made.blockers.map(({ code }) => code)];
+    const blockers = (created: ReturnType<typeof plan>) => [created.decision, ...created.blockers.map(({ code }) => code)];
     expect(blockers(plan(DAYS, { streams: [] }))).toEqual(['blocked', 'no_streams_selected']);
     const undated = stream({ schema: schema({ supports_date_window: false }) });
     expect(blockers(plan(DAYS, { streams: [undated] }))).toEqual(['blocked', 'window_unsupported']);
@@ -217,9 +217,9 @@ describe('a stream', () => {
       { stream: row('a', { cursor_field: null }), schema: schema({ default_cursor_field: null }) },
     ],
     ['The cursor id is not a date or timestamp', { stream: row('a', { cursor_field: ['id'] }) }],
-  ])('is named as one without a window: %s', (reason, more) => {
-    const made = stream(more);
-    expect(made).toMatchObject({ supports_date_window: false, reason, warnings: [{ code: 'window_unsupported' }] });
+  ])('is reported without a window: %s', (reason, more) => {
+    const created = stream(more);
+    expect(created).toMatchObject({ supports_date_window: false, reason, warnings: [{ code: 'window_unsupported' }] });
   });
 
   test.each([
@@ -230,9 +230,9 @@ describe('a stream', () => {
     ['append_dedup', true, 'append_dedup', undefined],
     ['soft_delete', true, 'soft_delete', undefined],
   ] as const)('of %s (windowed: %p) with a key is written by %s', (own, windowed, mode, warning) => {
-    const made = stream({ stream: row('a', { destination_sync_mode: own }), windowed });
-    expect(made.destination_sync_mode).toBe(mode);
-    expect(made.warnings[0]?.code).toBe(warning as string);
+    const created = stream({ stream: row('a', { destination_sync_mode: own }), windowed });
+    expect(created.destination_sync_mode).toBe(mode);
+    expect(created.warnings[0]?.code).toBe(warning as string);
   });
 
   test('that cannot be merged is appended, never overwritten by a window, with a warning about its rows', () => {
@@ -250,8 +250,8 @@ describe('a stream', () => {
   });
 
   test('is overwritten when the destination is cleared', () => {
-    const made = stream({ windowed: false, mode: 'full_refresh', clear_destination: true });
-    expect(made).toMatchObject({ sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', warnings: [] });
+    const created = stream({ windowed: false, mode: 'full_refresh', clear_destination: true });
+    expect(created).toMatchObject({ sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', warnings: [] });
   });
 });
 

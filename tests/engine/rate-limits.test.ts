@@ -19,7 +19,7 @@ async function claimed() {
   const [stream] = await getStreamRuns(service, run_id);
   return (await claimStream(db, stream!.id))!;
 }
-const told = (id: string) =>
+const emitted = (id: string) =>
   db
     .select()
     .from(events)
@@ -29,9 +29,9 @@ test('a rate-limited wait emits one event, at its next heartbeat, and the next w
   const claim = await claimed();
   const attempt = new Attempt(deps, claim);
   attempt.hooks('source').rateLimited(new Date(LATER));
-  await until(async () => (await told(claim.stream_run.id)).length === 1);
+  await until(async () => (await emitted(claim.stream_run.id)).length === 1);
   for (let n = 0; n < 3; n += 1) await markRateLimited(db, claim, LATER);
-  const [first, ...more] = await told(claim.stream_run.id);
+  const [first, ...more] = await emitted(claim.stream_run.id);
   expect(more).toEqual([]);
   expect(first?.payload).toMatchObject({
     rate_limited_until: LATER,
@@ -42,7 +42,7 @@ test('a rate-limited wait emits one event, at its next heartbeat, and the next w
   attempt.recordRead(1, 1);
   expect(await recordProgress(db, claim, attempt.progress)).toBe('running');
   await markRateLimited(db, claim, LATER);
-  expect(await told(claim.stream_run.id)).toHaveLength(2);
+  expect(await emitted(claim.stream_run.id)).toHaveLength(2);
   await attempt.close();
 });
 
@@ -53,5 +53,5 @@ test('a worker that lost the lease emits no rate-limit event', async () => {
     .set({ fence: claim.stream_run.fence + 1 })
     .where(eq(streamRuns.id, claim.stream_run.id));
   await markRateLimited(db, claim, LATER);
-  expect(await told(claim.stream_run.id)).toEqual([]);
+  expect(await emitted(claim.stream_run.id)).toEqual([]);
 });

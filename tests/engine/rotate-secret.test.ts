@@ -80,13 +80,13 @@ const SOURCES = {
 
 describe.each(Object.keys(SOURCES) as (keyof typeof SOURCES)[])('%s', (name) => {
   test('stores the refresh token that its service replaced, sealed, and uses it from then on', async () => {
-    const made = await makePipeline(service, {
+    const created = await makePipeline(service, {
       source: { name, parameters: SOURCES[name](name) },
       destination: { name: 'sample', parameters: {} },
     });
     for (const count of [1, 2]) {
-      expect((await runEnded(service, await made.start())).status).toBe('succeeded');
-      const row = await rowOf(made.source.id);
+      expect((await runEnded(service, await created.start())).status).toBe('succeeded');
+      const row = await rowOf(created.source.id);
       expect(JSON.stringify(openSecrets(deps, row))).toContain(`refresh-${counts.get(`/token/${name}`)}`);
       expect(counts.get(`/token/${name}`)).toBeGreaterThanOrEqual(count);
       expect(JSON.stringify(row)).not.toContain('refresh-');

@@ -22,7 +22,7 @@ let counter = 0;
 async function pipeline(source: Record<string, unknown>, rest: Partial<Parameters<typeof makePipeline>[1]> = {}) {
   counter += 1;
   const { hostname, port, username, password, pathname } = new URL(target.url);
-  const made = await makePipeline(service, {
+  const created = await makePipeline(service, {
     source: { name: 'sample', parameters: { counter: `c${counter}`, ...source } },
     destination: {
       name: 'postgres',
@@ -37,7 +37,7 @@ async function pipeline(source: Record<string, unknown>, rest: Partial<Parameter
     connection: { table_prefix: `t${counter}_`, ...rest.connection },
     stream: rest.stream,
   });
-  return { ...made, table: `t${counter}_stream_1` };
+  return { ...created, table: `t${counter}_stream_1` };
 }
 
 const count = async (table: string) => {
@@ -45,26 +45,26 @@ const count = async (table: string) => {
   return row as unknown as { n: number; ids: number };
 };
 
-async function run(made: Pipeline) {
-  const id = await made.start();
+async function run(created: Pipeline) {
+  const id = await created.start();
   return { run: await runEnded(service, id), streams: await getStreamRuns(service, id) };
 }
 
 describe('a run', () => {
   test('moves every row once and reports the count', async () => {
-    const made = await pipeline({ rows: 1234 });
-    const { run: ended, streams } = await run(made);
+    const created = await pipeline({ rows: 1234 });
+    const { run: ended, streams } = await run(created);
     expect(ended).toMatchObject({ status: 'succeeded', number: 1, attempt: 1, error: null });
     expect(streams).toMatchObject([{ status: 'succeeded', rows_read: 1234, rows_loaded: 1234, attempt: 1 }]);
-    expect(await count(made.table)).toEqual({ n: 1234, ids: 1234 });
+    expect(await count(created.table)).toEqual({ n: 1234, ids: 1234 });
   });
 
   test('with many streams respects max_parallel_streams and finishes them all', async () => {
-    const made = await pipeline(
+    const created = await pipeline(
       { rows: 20, streams: 7, batch_delay_ms: 5 },
       { connection: { max_parallel_streams: 2 } },
     );
-    const id = await made.start();
+    const id = await created.start();
     let most = 0;
     await until(async () => {
       const streams = await getStreamRuns(service, id);
@@ -76,14 +76,14 @@ describe('a run', () => {
   });
 
   test('with zero rows succeeds and creates the table', async () => {
-    const made = await pipeline({ rows: 0 });
-    expect((await run(made)).run.status).toBe('succeeded');
-    expect(await count(made.table)).toEqual({ n: 0, ids: 0 });
+    const created = await pipeline({ rows: 0 });
+    expect((await run(created)).run.status).toBe('succeeded');
+    expect(await count(created.table)).toEqual({ n: 0, ids: 0 });
   });
 
   test('emits its events in order, the last with the totals', async () => {
-    const made = await pipeline({ rows: 10 });
-    const { run: ended } = await run(made);
+    const created = await pipeline({ rows: 10 });
+    const { run: ended } = await run(created);
     const written = await service.deps.db
       .select()
       .from(events)
@@ -99,11 +99,11 @@ describe('a run', () => {
   });
 
   test('is refused while another one is active, with the id of the active one', async () => {
-    const made = await pipeline({ rows: 10, fault: 'stall' });
-    const id = await made.start();
-    const refused = await made.start().catch((error) => error);
+    const created = await pipeline({ rows: 10, fault: 'stall' });
+    const id = await created.start();
+    const refused = await created.start().catch((error) => error);
     expect(refused).toMatchObject({ status: 400, code: 'run_already_active', context: { connection_run_id: id } });
-    await made.stop(id);
+    await created.stop(id);
     expect((await runEnded(service, id)).status).toBe('stopped');
   });
 });
@@ -113,32 +113,32 @@ describe('failures', () => {
     ['auth', 'auth_error'],
     ['config', 'config_error'],
     ['schema_changed', 'schema_changed'],
-  ])('%s: fails at once with its class, nothing is half-written', async (fault, type) => {
-    const made = await pipeline({ rows: 100, fault, fault_at_row: 50 });
-    const { run: ended, streams } = await run(made);
+  ])('%s: ends the run at once with its error class, and writes no partial table', async (fault, type) => {
+    const created = await pipeline({ rows: 100, fault, fault_at_row: 50 });
+    const { run: ended, streams } = await run(created);
     expect(ended).toMatchObject({ status: 'failed', error: { type, origin: 'source', retryable: false } });
     expect(streams).toMatchObject([{ status: 'failed', attempt: 1, rows_loaded: 0 }]);
-    expect((await count(made.table).catch(() => ({ n: 0 }))).n).toBe(0);
+    expect((await count(created.table).catch(() => ({ n: 0 }))).n).toBe(0);
   });
 
   test('that are retryable are retried, and every row is there once', async () => {
-    const made = await pipeline({ rows: 100, fault: 'retryable', fault_at_row: 50, faulty_attempts: 2 });
-    const { run: ended, streams } = await run(made);
+    const created = await pipeline({ rows: 100, fault: 'retryable', fault_at_row: 50, faulty_attempts: 2 });
+    const { run: ended, streams } = await run(created);
     expect(ended).toMatchObject({ status: 'succeeded', attempt: 3 });
     expect(streams).toMatchObject([{ attempt: 3, rows_loaded: 100, error: null }]);
-    expect(await count(made.table)).toEqual({ n: 100, ids: 100 });
+    expect(await count(created.table)).toEqual({ n: 100, ids: 100 });
   });
 
   test('that persist end the run after five attempts without progress', async () => {
-    const made = await pipeline({ rows: 100, fault: 'unknown' });
-    const { run: ended, streams } = await run(made);
+    const created = await pipeline({ rows: 100, fault: 'unknown' });
+    const { run: ended, streams } = await run(created);
     expect(ended).toMatchObject({ status: 'failed', error: { code: 'unexpected_error', retryable: true } });
     expect(streams[0]?.attempt).toBe(5);
   });
 
   test('a rate limit delays the run, does not count as an attempt, and is visible meanwhile', async () => {
-    const made = await pipeline({ rows: 100, fault: 'rate_limit', rate_limit_ms: 1500, faulty_attempts: 1 });
-    const id = await made.start();
+    const created = await pipeline({ rows: 100, fault: 'rate_limit', rate_limit_ms: 1500, faulty_attempts: 1 });
+    const id = await created.start();
     await until(async () => (await getStreamRuns(service, id))[0]?.rate_limited_until != null);
     expect(await runEnded(service, id)).toMatchObject({ status: 'succeeded' });
     expect((await getStreamRuns(service, id))[0]).toMatchObject({
@@ -148,8 +148,8 @@ describe('failures', () => {
   });
 
   test('in one stream do not stop the others: partially_succeeded', async () => {
-    const made = await pipeline({ rows: 10, streams: 3, fault: 'config', fault_stream: 'stream_2' });
-    const { run: ended, streams } = await run(made);
+    const created = await pipeline({ rows: 10, streams: 3, fault: 'config', fault_stream: 'stream_2' });
+    const { run: ended, streams } = await run(created);
     expect(ended).toMatchObject({ status: 'partially_succeeded', error: { stream_name: 'stream_2' } });
     expect(streams.map((stream) => stream.status)).toEqual(['succeeded', 'failed', 'succeeded']);
   });
@@ -159,11 +159,11 @@ describe('a stop', () => {
   test.each(['stall', 'hang'])(
     'ends a source that %ss within 5 seconds',
     async (fault) => {
-      const made = await pipeline({ rows: 1000, fault, fault_at_row: 100 });
-      const id = await made.start();
+      const created = await pipeline({ rows: 1000, fault, fault_at_row: 100 });
+      const id = await created.start();
       await until(async () => (await getStreamRuns(service, id))[0]?.status === 'running');
       const asked = performance.now();
-      expect(await made.stop(id)).toBe(id);
+      expect(await created.stop(id)).toBe(id);
       expect((await runEnded(service, id)).status).toBe('stopped');
       expect(performance.now() - asked).toBeLessThan(5500);
       expect((await getStreamRuns(service, id))[0]).toMatchObject({ status: 'stopped' });
@@ -172,17 +172,17 @@ describe('a stop', () => {
   );
 
   test('cancels a waiting retry', async () => {
-    const made = await pipeline({ rows: 10, fault: 'rate_limit', rate_limit_ms: 60_000 });
-    const id = await made.start();
+    const created = await pipeline({ rows: 10, fault: 'rate_limit', rate_limit_ms: 60_000 });
+    const id = await created.start();
     await until(async () => (await getRun(service, id)).status === 'retrying');
-    await made.stop(id);
+    await created.stop(id);
     expect((await getRun(service, id)).status).toBe('stopped');
   });
 
   test('of an ended run does nothing', async () => {
-    const made = await pipeline({ rows: 1 });
-    const { run: ended } = await run(made);
-    expect(await made.stop(ended.id)).toBeNull();
+    const created = await pipeline({ rows: 1 });
+    const { run: ended } = await run(created);
+    expect(await created.stop(ended.id)).toBeNull();
     expect((await getRun(service, ended.id)).status).toBe('succeeded');
   });
 });
@@ -191,28 +191,28 @@ describe('an incremental stream', () => {
   const incremental = { sync_mode: 'incremental', destination_sync_mode: 'append' } as const;
 
   test('resumes from its cursor: a second run adds no existing row', async () => {
-    const made = await pipeline({ rows: 300 }, { stream: incremental });
-    await run(made);
-    const { streams } = await run(made);
+    const created = await pipeline({ rows: 300 }, { stream: incremental });
+    await run(created);
+    const { streams } = await run(created);
     expect(streams).toMatchObject([{ status: 'succeeded', rows_loaded: 0 }]);
-    expect(await count(made.table)).toEqual({ n: 300, ids: 300 });
+    expect(await count(created.table)).toEqual({ n: 300, ids: 300 });
     const [stream] = await service.deps.db
       .select()
       .from(connectionStreams)
-      .where(and(eq(connectionStreams.connection_id, made.connection.id)));
+      .where(and(eq(connectionStreams.connection_id, created.connection.id)));
     expect(stream?.state?.cursor).toStartWith('2025-01-01');
   });
 
   test('that fails midway resumes from its last checkpoint, without lost or duplicate rows', async () => {
     // 40 MB before the fault, so that at least one checkpoint (32 MB) is committed.
-    const made = await pipeline(
+    const created = await pipeline(
       { rows: 1000, value_bytes: 50_000, batch_rows: 20, fault: 'retryable', fault_at_row: 800, faulty_attempts: 1 },
       { stream: incremental },
     );
-    const { streams } = await run(made);
+    const { streams } = await run(created);
     expect(streams).toMatchObject([{ status: 'succeeded', attempt: 2, rows_loaded: 1000 }]);
     expect(streams[0]?.rows_read).toBeLessThan(1000);
-    expect(await count(made.table)).toEqual({ n: 1000, ids: 1000 });
+    expect(await count(created.table)).toEqual({ n: 1000, ids: 1000 });
   });
 
   test.each(['checkpoint', 'after_checkpoint', 'after_finish'])(
@@ -237,8 +237,8 @@ describe('an incremental stream', () => {
 describe('the network log', () => {
   test('has every request, and no secret in any spelling', async () => {
     const token = 'tr4vel "light"/+x';
-    const made = await pipeline({ rows: 30, record_requests: true, token });
-    const { run: ended, streams } = await run(made);
+    const created = await pipeline({ rows: 30, record_requests: true, token });
+    const { run: ended, streams } = await run(created);
     const entries = await networkLog(service, ended.id);
     const source = entries.filter((entry) => entry.connector_type === 'source');
     expect(source).toHaveLength(3);

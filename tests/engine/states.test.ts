@@ -13,7 +13,7 @@ describe('the final state of a run', () => {
     [['failed', 'stopped'], true, 'stopped'],
     // The stop came too late: all work was done.
     [['succeeded', 'succeeded'], true, 'succeeded'],
-  ] as const)('%p with a stop asked for %p is %p', (streams, stopRequested, expected) => {
+  ] as const)('%p with a stop requested %p is %p', (streams, stopRequested, expected) => {
     expect(finalRunStatus([...streams], stopRequested)).toBe(expected);
   });
 });

@@ -22,7 +22,7 @@ afterAll(async () => {
   await target.drop();
 });
 
-type Made = Awaited<ReturnType<typeof makePipeline>>;
+type Created = Awaited<ReturnType<typeof makePipeline>>;
 type Choice = NonNullable<Parameters<typeof makePipeline>[1]['stream']>;
 let counter = 0;
 
@@ -34,17 +34,17 @@ async function pipeline(stream: Choice = {}) {
   await sql.unsafe(`create table src.${table} as select n id, 'old' note,
     '2025-01-01'::timestamptz + n * interval '144 minutes' updated_at from generate_series(0, 39) n`);
   await sql.unsafe(`alter table src.${table} add primary key (id)`);
-  const made = await makePipeline(service, {
+  const created = await makePipeline(service, {
     source: { name: 'postgres', parameters: { ...postgresParameters(target.url), schemas: ['src'] } },
     destination: { name: 'postgres', parameters: postgresParameters(target.url) },
     stream: { sync_mode: 'incremental', destination_sync_mode: 'append', ...stream },
     only: [table],
   });
-  return { ...made, table };
+  return { ...created, table };
 }
 
 /** Starts a custom run and returns its ended runs. */
-async function load({ connection }: Made, body: object = {}) {
+async function load({ connection }: Created, body: object = {}) {
   const days = { start_date: '2025-01-02', end_date: '2025-01-03', split: { unit: 'day', size: 1 } };
   const { status, body: first } = await call('POST', `/connections/${connection.id}/run`, { ...days, ...body });
   if (status !== 200) throw new Error(JSON.stringify(first));
@@ -59,35 +59,35 @@ const codes = (runs: Awaited<ReturnType<typeof load>>) => runs.flatMap((run) => 
 
 describe('a backfill window of an appended stream', () => {
   test('replaces the rows in the window on a rerun and leaves the rest, without an index', async () => {
-    const made = await pipeline();
+    const created = await pipeline();
     const days = { start_date: '2025-01-01', end_date: '2025-01-04' };
-    const first = await load(made, { ...days, split: { unit: 'none', size: 1 } });
+    const first = await load(created, { ...days, split: { unit: 'none', size: 1 } });
     expect(first).toMatchObject([{ status: 'succeeded', warnings: [{ code: 'replaces_window' }] }]);
-    await sql.unsafe(`update src.${made.table} set note = 'new'`);
-    await sql.unsafe(`delete from src.${made.table} where id in (9, 10)`);
+    await sql.unsafe(`update src.${created.table} set note = 'new'`);
+    await sql.unsafe(`delete from src.${created.table} where id in (9, 10)`);
     for (const _ of [1, 2]) {
-      const runs = await load(made);
+      const runs = await load(created);
       expect(new Set(runs.map((run) => run.status))).toEqual(new Set(['succeeded']));
       const [part] = await getStreamRuns(service, runs.at(-2)!.id);
       expect(part).toMatchObject({ destination_sync_mode: 'append', rows_loaded: 9 });
       const note = (id: number) => (id >= 10 && id < 30 ? 'new' : 'old');
       const ids = [...Array(40).keys()].filter((id) => id !== 10);
-      expect(await content(made.table)).toEqual(ids.map((id) => `${id} ${note(id)}`).sort(byId));
+      expect(await content(created.table)).toEqual(ids.map((id) => `${id} ${note(id)}`).sort(byId));
     }
     expect([
-      ...(await sql`select indexname from pg_indexes where schemaname = 'public' and tablename = ${made.table}`),
+      ...(await sql`select indexname from pg_indexes where schemaname = 'public' and tablename = ${created.table}`),
     ]).toEqual([]);
     // A row changed since then is loaded again, as always in an appended stream.
-    await sql.unsafe(`update src.${made.table} set updated_at = '2025-02-01', note = 'changed' where id = 1`);
-    expect((await load(made, { start_date: '2025-02-01', end_date: '2025-02-01' })).at(-1)?.status).toBe('succeeded');
-    expect((await content(made.table)).slice(1, 3)).toEqual(['1 changed', '1 old']);
+    await sql.unsafe(`update src.${created.table} set updated_at = '2025-02-01', note = 'changed' where id = 1`);
+    expect((await load(created, { start_date: '2025-02-01', end_date: '2025-02-01' })).at(-1)?.status).toBe('succeeded');
+    expect((await content(created.table)).slice(1, 3)).toEqual(['1 changed', '1 old']);
   });
 
   test('loads in parallel chunks, also into a table that the chunks create', async () => {
-    const made = await pipeline();
-    const runs = await load(made, { start_date: '2025-01-01', end_date: '2025-01-04', max_parallel_runs: 4 });
+    const created = await pipeline();
+    const runs = await load(created, { start_date: '2025-01-01', end_date: '2025-01-04', max_parallel_runs: 4 });
     expect(runs.map((run) => run.status)).toEqual(Array(4).fill('succeeded'));
-    expect((await content(made.table)).length).toBe(40);
+    expect((await content(created.table)).length).toBe(40);
   });
 
   test('reports rows it cannot replace and deletes nothing: a cursor that is masked, deselected or without a column of its type', async () => {
@@ -99,9 +99,9 @@ describe('a backfill window of an appended stream', () => {
       masking: 'none',
     };
     for (const odd of [{ masking: 'hash_sha256' }, { selected: false }, { destination_type: 'string' }]) {
-      const made = await pipeline({ fields: [{ ...choice, ...odd }] });
-      for (const _ of [1, 2]) expect(new Set(codes(await load(made)))).toEqual(new Set(['may_duplicate_rows']));
-      expect((await content(made.table)).length).toBe(40);
+      const created = await pipeline({ fields: [{ ...choice, ...odd }] });
+      for (const _ of [1, 2]) expect(new Set(codes(await load(created)))).toEqual(new Set(['may_duplicate_rows']));
+      expect((await content(created.table)).length).toBe(40);
     }
     const renamed = await pipeline({ fields: [{ ...choice, destination_name: 'changed at' }] });
     for (const _ of [1, 2]) expect(new Set(codes(await load(renamed)))).toEqual(new Set(['replaces_window']));
@@ -109,34 +109,34 @@ describe('a backfill window of an appended stream', () => {
   });
 
   test('deletes nothing from a table that another connection may also write', async () => {
-    const made = await pipeline();
-    const other = await pipeline({ destination_table: made.table });
+    const created = await pipeline();
+    const other = await pipeline({ destination_table: created.table });
     await db
       .update(connections)
-      .set({ destination_id: made.connection.destination_id })
+      .set({ destination_id: created.connection.destination_id })
       .where(eq(connections.id, other.connection.id));
-    for (const _ of [1, 2]) expect(new Set(codes(await load(made)))).toEqual(new Set(['may_duplicate_rows']));
-    expect((await content(made.table)).length).toBe(40);
+    for (const _ of [1, 2]) expect(new Set(codes(await load(created)))).toEqual(new Set(['may_duplicate_rows']));
+    expect((await content(created.table)).length).toBe(40);
   });
 
   test('deletes nothing in a run from the live cursor, which reads only part of the window', async () => {
-    const made = await pipeline({ state: { cursor: '2025-01-03 12:00:00+00' } });
+    const created = await pipeline({ state: { cursor: '2025-01-03 12:00:00+00' } });
     for (const _ of [1, 2]) {
-      const runs = await load(made, { mode: 'incremental', split: { unit: 'none', size: 1 } });
+      const runs = await load(created, { mode: 'incremental', split: { unit: 'none', size: 1 } });
       expect(new Set(codes(runs))).toEqual(new Set(['may_duplicate_rows']));
     }
-    expect((await content(made.table)).length).toBe(10);
+    expect((await content(created.table)).length).toBe(10);
   });
 
   test('saves no state before its end, since nothing is committed until then', async () => {
     // A day is 72 MB: more than one commit of a plain run.
-    const made = await makePipeline(service, {
+    const created = await makePipeline(service, {
       source: { name: 'sample', parameters: { rows: 1440, value_bytes: 50_000, fault: 'config', fault_at_row: 1400 } },
       destination: { name: 'postgres', parameters: postgresParameters(target.url) },
       stream: { sync_mode: 'incremental', destination_sync_mode: 'append' },
       connection: { table_prefix: 'large_' },
     });
-    const [run] = await load(made, { start_date: '2025-01-01', end_date: '2025-01-01' });
+    const [run] = await load(created, { start_date: '2025-01-01', end_date: '2025-01-01' });
     const [part] = await getStreamRuns(service, run!.id);
     expect(part).toMatchObject({
       status: 'failed',
@@ -149,12 +149,12 @@ describe('a backfill window of an appended stream', () => {
   });
 
   test('is appended with a warning where the destination cannot replace rows', async () => {
-    const made = await pipeline();
+    const created = await pipeline();
     await db
       .update(accountConnectors)
       .set({ connector_name: 'sample', parameters: {} })
-      .where(eq(accountConnectors.id, made.destination.id));
-    expect(new Set(codes(await load(made)))).toEqual(new Set(['may_duplicate_rows']));
+      .where(eq(accountConnectors.id, created.destination.id));
+    expect(new Set(codes(await load(created)))).toEqual(new Set(['may_duplicate_rows']));
   });
 });
 

@@ -31,7 +31,7 @@ describe('send_chat_message', () => {
   const messagesIn = (channel: string) => slack.messages.filter((one) => one.channel === channel);
 
   test('posts one thread per case with a link to the case, and replies in it', async () => {
-    const made = await trigger({ ...action('C1'), case: { notify_every: 1, notify_on_resolve: true } });
+    const created = await trigger({ ...action('C1'), case: { notify_every: 1, notify_on_resolve: true } });
     const connection_id = connectionId();
     for (let count = 0; count < 3; count += 1) {
       await emitEvent('connection_failed', { connection_id });
@@ -39,7 +39,7 @@ describe('send_chat_message', () => {
     }
     await emitEvent('connection_succeeded', { connection_id });
     await evaluate();
-    const all = await settled(made, 4);
+    const all = await settled(created, 4);
     expect(all.map(({ status, reason }) => [status, reason])).toEqual([
       ['delivered', 'opened'],
       ['delivered', 'repeated'],
@@ -47,7 +47,7 @@ describe('send_chat_message', () => {
       ['delivered', 'resolved'],
     ]);
     const [first, ...rest] = messagesIn('C1');
-    const [found] = await casesOf(made);
+    const [found] = await casesOf(created);
     expect(first).toMatchObject({ thread_ts: null, delivery_id: all[0]!.id });
     expect(first?.text).toBe(
       `Orders: The source is down\n<https://pipelines.example.test/cases/${found?.id}|Case #${found?.number}>`,
@@ -58,64 +58,64 @@ describe('send_chat_message', () => {
 
   test('waits until its thread exists, however slow that is', async () => {
     slack.next('chat.postMessage', () => Bun.sleep(2500).then(() => null));
-    const made = await trigger({ ...action('C4'), case: { notify_every: 1 } });
+    const created = await trigger({ ...action('C4'), case: { notify_every: 1 } });
     const group = { connection_id: connectionId() };
     for (let count = 0; count < 3; count += 1) {
-      await fire({ trigger: made, event: await event('connection_failed', group), group, kind: 'fired' });
+      await fire({ trigger: created, event: await event('connection_failed', group), group, kind: 'fired' });
     }
-    const all = await settled(made, 3);
+    const all = await settled(created, 3);
     const sent = messagesIn('C4');
     expect(sent.map(({ delivery_id }) => delivery_id)).toEqual(all.map(({ id }) => id));
     expect(sent.map(({ thread_ts }) => thread_ts)).toEqual([null, sent[0]!.ts, sent[0]!.ts]);
   });
 
   test('sends at most one message a second to each channel', async () => {
-    const made = await trigger(action('C3'));
-    await Promise.all(Array.from({ length: 4 }, () => failed(made, { connection_id: connectionId() })));
-    await settled(made, 4);
+    const created = await trigger(action('C3'));
+    await Promise.all(Array.from({ length: 4 }, () => failed(created, { connection_id: connectionId() })));
+    await settled(created, 4);
     const times = messagesIn('C3').map(({ at }) => at);
     expect(times).toHaveLength(4);
     expect(times.at(-1)! - times[0]!).toBeGreaterThanOrEqual(2900);
   });
 
   test('escapes values, so that no value becomes a mention', async () => {
-    const made = await trigger(action('C2'));
+    const created = await trigger(action('C2'));
     await emitEvent('connection_failed', {
       connection_id: connectionId(),
       payload: { error_message: '<!channel> & <@U1>' },
     });
     await evaluate();
-    await settled(made);
+    await settled(created);
     expect(messagesIn('C2').at(-1)?.text).toStartWith('Orders: &lt;!channel&gt; &amp; &lt;@U1&gt;');
   });
 
   test('waits as long as the server asks, without using up an attempt', async () => {
     slack.next('chat.postMessage', rateLimited(1), rateLimited(1));
-    const made = await trigger(action('C2'));
-    await failed(made);
-    expect(await settled(made)).toMatchObject([{ status: 'delivered', attempts: 1 }]);
+    const created = await trigger(action('C2'));
+    await failed(created);
+    expect(await settled(created)).toMatchObject([{ status: 'delivered', attempts: 1 }]);
   });
 
   test('fails with the reason in a channel where posting is not allowed', async () => {
     slack.next('chat.postMessage', refused('not_in_channel'));
-    const made = await trigger(action('C2'));
-    await failed(made);
-    const [delivery] = await settled(made);
+    const created = await trigger(action('C2'));
+    await failed(created);
+    const [delivery] = await settled(created);
     expect(delivery).toMatchObject({ status: 'failed', attempts: 1 });
     expect(delivery?.error).toBe('not_in_channel: The app is not in the channel. Invite it first.');
   });
 
   test('sends a summary instead of more than five messages in ten minutes', async () => {
-    const made = await trigger({ ...action('C2'), case: { notify_every: 1 } });
+    const created = await trigger({ ...action('C2'), case: { notify_every: 1 } });
     const group = { connection_id: connectionId() };
     for (let count = 0; count < 18; count += 1) {
-      await fire({ trigger: made, event: await event('connection_failed', group), group, kind: 'fired' });
+      await fire({ trigger: created, event: await event('connection_failed', group), group, kind: 'fired' });
     }
-    const all = await deliveriesOf(made);
+    const all = await deliveriesOf(created);
     expect(all.filter(({ status }) => status === 'suppressed')).toHaveLength(12);
     const summary = all.find(({ reason }) => reason === 'summary')!;
     expect(Date.parse(summary.next_attempt_at ?? '') - Date.parse(all[0]!.created_at)).toBe(600_000);
-    await settled(made, 17);
+    await settled(created, 17);
     await deliverActionJob(deps, summary.id, new AbortController().signal);
     expect(messagesIn('C2').at(-1)?.text).toStartWith('+13 more: Orders');
   });

@@ -30,9 +30,9 @@ describe('send_email', () => {
   const mailsOf = (id: string) => mail.mails.filter(({ raw }) => raw.includes(id));
 
   test('reaches users of the account through a real mail server', async () => {
-    const made = await trigger(action());
-    await failed(made);
-    const [delivery] = await settled(made);
+    const created = await trigger(action());
+    await failed(created);
+    const [delivery] = await settled(created);
     expect(delivery).toMatchObject({ status: 'delivered', attempts: 1, error: null });
     const [sent, ...more] = mailsOf(delivery!.id);
     expect(more).toEqual([]);
@@ -43,13 +43,13 @@ describe('send_email', () => {
   });
 
   test('escapes values in HTML, and keeps them out of its headers', async () => {
-    const made = await trigger(
+    const created = await trigger(
       action({ body_template: '<p>{{ error_message }}</p>', subject_template: 'A {{ error_message }}' }),
     );
     const nasty = '<img src=x>\r\nBcc: evil@example.test';
     await emitEvent('connection_failed', { connection_id: connectionId(), payload: { error_message: nasty } });
     await evaluate();
-    const [delivery] = await settled(made);
+    const [delivery] = await settled(created);
     const [sent] = mailsOf(delivery!.id);
     expect(sent?.to).toEqual([to]);
     expect(sent?.raw).toContain('<p>&lt;img src=x&gt;');
@@ -58,11 +58,11 @@ describe('send_email', () => {
 
   test('is retried after a temporary refusal, and fails after a permanent one', async () => {
     mail.refuse.set(to, 451);
-    const made = await trigger(action());
-    await failed(made);
-    await until(async () => ((await deliveriesOf(made))[0]?.attempts ?? 0) >= 2);
+    const created = await trigger(action());
+    await failed(created);
+    await until(async () => ((await deliveriesOf(created))[0]?.attempts ?? 0) >= 2);
     mail.refuse.clear();
-    expect(await settled(made)).toMatchObject([{ status: 'delivered' }]);
+    expect(await settled(created)).toMatchObject([{ status: 'delivered' }]);
     mail.refuse.set(to, 550);
     const other = await trigger(action());
     await failed(other);
@@ -76,10 +76,10 @@ describe('send_email', () => {
       full_name: 'Leaver',
       send_invitation: false,
     });
-    const made = await trigger(action({ recipients: ['leaver@example.test'] }));
+    const created = await trigger(action({ recipients: ['leaver@example.test'] }));
     expect((await call('DELETE', `/users/${leaver.id}`)).status).toBe(204);
-    await failed(made);
-    const [delivery] = await settled(made);
+    await failed(created);
+    const [delivery] = await settled(created);
     expect(delivery).toMatchObject({ status: 'failed', attempts: 1 });
     expect(delivery?.error).toStartWith('no_recipients');
   });

@@ -17,75 +17,75 @@ describe('pipeline actions', () => {
 
   test('pause_connection pauses the connection, with the trigger as the actor', async () => {
     const { id } = await make.connection({ schedule: { type: 'interval', interval_minutes: 60 } });
-    const made = await trigger({ actions: [{ type: 'pause_connection' }] });
-    await failed(made, { connection_id: id });
-    expect(await settled(made)).toMatchObject([{ status: 'delivered' }]);
+    const created = await trigger({ actions: [{ type: 'pause_connection' }] });
+    await failed(created, { connection_id: id });
+    expect(await settled(created)).toMatchObject([{ status: 'delivered' }]);
     expect(await connectionOf(id)).toMatchObject({
       status: 'paused',
       status_reason: 'paused_by_trigger',
       next_run_at: null,
     });
-    const [told] = await deps.db
+    const [emitted] = await deps.db
       .select()
       .from(events)
       .where(and(eq(events.event, 'connection_paused'), eq(events.connection_id, id)));
-    expect(told).toMatchObject({ actor: { type: 'automation', id: made.id }, causation_depth: 1 });
+    expect(emitted).toMatchObject({ actor: { type: 'automation', id: created.id }, causation_depth: 1 });
   });
 
   test('run_connection starts one run, whose events are deeper in the chain of causes', async () => {
     const { id } = await make.connection();
-    const made = await trigger({
+    const created = await trigger({
       actions: [{ type: 'run_connection', connection_id: id }],
       rule: 'event == "user_added"',
     });
     const row = await event('user_added');
-    await fire({ trigger: made, event: row, group: {}, kind: 'fired' });
-    const [delivery] = await settled(made);
+    await fire({ trigger: created, event: row, group: {}, kind: 'fired' });
+    const [delivery] = await settled(created);
     expect(delivery).toMatchObject({ status: 'delivered' });
     // A repeated job, as after a worker's death, changes nothing.
     await deliverActionJob(deps, delivery!.id, new AbortController().signal);
     expect(await runsOf(id)).toMatchObject([{ trigger_type: 'automation', triggered_by: null, causation_depth: 1 }]);
-    const [told] = await deps.db
+    const [emitted] = await deps.db
       .select()
       .from(events)
       .where(and(eq(events.event, 'connection_run_queued'), eq(events.connection_id, id)));
-    expect(told).toMatchObject({ actor: { type: 'automation' }, causation_depth: 1 });
+    expect(emitted).toMatchObject({ actor: { type: 'automation' }, causation_depth: 1 });
   });
 
   test('run_connection waits for the active run', async () => {
     const { id } = await make.connection({ run_immediately: true });
-    const made = await trigger({
+    const created = await trigger({
       actions: [{ type: 'run_connection', connection_id: id }],
       rule: 'event == "user_added"',
     });
-    await fire({ trigger: made, event: await event('user_added'), group: {}, kind: 'fired' });
-    expect(await settled(made)).toMatchObject([{ status: 'failed', attempts: 8 }]);
-    expect((await deliveriesOf(made))[0]?.error).toStartWith('run_already_active');
+    await fire({ trigger: created, event: await event('user_added'), group: {}, kind: 'fired' });
+    expect(await settled(created)).toMatchObject([{ status: 'failed', attempts: 8 }]);
+    expect((await deliveriesOf(created))[0]?.error).toStartWith('run_already_active');
     expect(await runsOf(id)).toHaveLength(1);
   });
 
   test('rerun_run reruns up to its limit', async () => {
     const { id } = await make.connection({ run_immediately: true });
-    const made = await trigger({ actions: [{ type: 'rerun_run', max_reruns: 2 }] });
+    const created = await trigger({ actions: [{ type: 'rerun_run', max_reruns: 2 }] });
     for (let count = 0; count < 3; count += 1) {
       const last = (await runsOf(id)).at(-1)!;
       await call('POST', `/connections/${last.id}/stop`);
-      await failed(made, { connection_id: id, connection_run_id: last.id });
-      await settled(made, count + 1);
+      await failed(created, { connection_id: id, connection_run_id: last.id });
+      await settled(created, count + 1);
     }
     expect((await runsOf(id)).map(({ trigger_type }) => trigger_type)).toEqual(['api', 'rerun', 'rerun']);
-    expect((await deliveriesOf(made)).map(({ status }) => status)).toEqual(['delivered', 'delivered', 'suppressed']);
-    expect(await casesOf(made)).toMatchObject([{ event_count: 3 }]);
+    expect((await deliveriesOf(created)).map(({ status }) => status)).toEqual(['delivered', 'delivered', 'suppressed']);
+    expect(await casesOf(created)).toMatchObject([{ event_count: 3 }]);
   });
 
   test('run_connection of a paused connection fails with the reason', async () => {
     const { id } = await make.connection({ status: 'paused' });
-    const made = await trigger({
+    const created = await trigger({
       actions: [{ type: 'run_connection', connection_id: id }],
       rule: 'event == "user_added"',
     });
-    await fire({ trigger: made, event: await event('user_added'), group: {}, kind: 'fired' });
-    expect(await settled(made)).toMatchObject([
+    await fire({ trigger: created, event: await event('user_added'), group: {}, kind: 'fired' });
+    expect(await settled(created)).toMatchObject([
       { status: 'failed', attempts: 1, error: 'connection_not_active: The connection is paused' },
     ]);
   });

@@ -52,7 +52,7 @@ const REFUSALS: [
   ['of a broken source', () => setSource({ status: 'broken' }), 'retrying', 'account_connector_not_ready: '],
   ['overdue', () => setAccount({ payment_status: 'overdue' }), 'failed', 'plan_limit: '],
   ['without credits', () => useUp(1_000_000), 'failed', 'plan_limit: The credits of the plan are used up'],
-  ['whose credits others hold', () => holdTheRest(), 'retrying', 'of them reserved by live runs'],
+  ['whose credits other runs reserve', () => holdTheRest(), 'retrying', 'of them reserved by live runs'],
 ];
 
 async function useUp(credits: number): Promise<void> {
@@ -69,20 +69,20 @@ async function holdTheRest(): Promise<void> {
 }
 
 describe.each(REFUSALS)('a connection %s', (_name, refuse, status, error) => {
-  const attempted = async (made: { id: string }) => {
-    await until(async () => (await deliveriesOf(made)).every((one) => one.error !== null));
-    expect(await deliveriesOf(made)).toMatchObject([{ status, attempts: 1, error: expect.stringContaining(error) }]);
+  const attempted = async (created: { id: string }) => {
+    await until(async () => (await deliveriesOf(created)).every((one) => one.error !== null));
+    expect(await deliveriesOf(created)).toMatchObject([{ status, attempts: 1, error: expect.stringContaining(error) }]);
   };
 
   test('is not run by run_connection', async () => {
     const { id } = await connection();
-    const made = await trigger({
+    const created = await trigger({
       rule: 'event == "user_added"',
       actions: [{ type: 'run_connection', connection_id: id }],
     });
     await refuse(id);
-    await fire({ trigger: made, event: await event('user_added'), group: {}, kind: 'fired' });
-    await attempted(made);
+    await fire({ trigger: created, event: await event('user_added'), group: {}, kind: 'fired' });
+    await attempted(created);
     expect((await call('GET', `/connections/${id}/runs`)).body).toEqual([]);
   });
 
@@ -90,17 +90,17 @@ describe.each(REFUSALS)('a connection %s', (_name, refuse, status, error) => {
     const { id } = await connection();
     const { body: run_id } = await call('POST', `/connections/${id}/run`);
     await call('POST', `/connections/${run_id}/stop`);
-    const made = await trigger({ actions: [{ type: 'rerun_run' }] });
+    const created = await trigger({ actions: [{ type: 'rerun_run' }] });
     await refuse(id);
-    await failed(made, { connection_id: id, connection_run_id: run_id });
-    await attempted(made);
+    await failed(created, { connection_id: id, connection_run_id: run_id });
+    await attempted(created);
     expect((await call('GET', `/connections/${id}/runs`)).body).toHaveLength(1);
   });
 });
 
 test('mail without a mail server fails at once, visibly in the case and as an event', async () => {
   const [administrator] = await db.select().from(users).where(eq(users.id, service.user_id));
-  const made = await trigger({
+  const created = await trigger({
     actions: [
       {
         type: 'send_email',
@@ -110,11 +110,11 @@ test('mail without a mail server fails at once, visibly in the case and as an ev
       },
     ],
   });
-  const { case_id } = await failed(made, { connection_id: connectionId() });
+  const { case_id } = await failed(created, { connection_id: connectionId() });
   const error = 'mail_not_configured: No mail server is configured. Set SMTP_URL';
-  expect(await settled(made)).toMatchObject([{ status: 'failed', attempts: 1, error }]);
+  expect(await settled(created)).toMatchObject([{ status: 'failed', attempts: 1, error }]);
   const { body } = await call('GET', `/automation/cases/${case_id}`);
   expect(body.deliveries).toMatchObject([{ type: 'send_email', status: 'failed', error }]);
-  const told = (await eventsOf('action_failed')).filter(({ payload }) => payload.trigger_id === made.id);
-  expect(told).toMatchObject([{ payload: { action_type: 'send_email', trigger_name: made.name } }]);
+  const emitted = (await eventsOf('action_failed')).filter(({ payload }) => payload.trigger_id === created.id);
+  expect(emitted).toMatchObject([{ payload: { action_type: 'send_email', trigger_name: created.name } }]);
 });

@@ -17,19 +17,19 @@ describe('call_webhook', () => {
   });
 
   test('has event, trigger, case and payload, signed as in Standard Webhooks, under its delivery id', async () => {
-    const made = await trigger(hook('/signed', { headers: { 'x-mine': 'yes' } }));
+    const created = await trigger(hook('/signed', { headers: { 'x-mine': 'yes' } }));
     const connection_id = connectionId();
     await emitEvent('connection_failed', { connection_id });
     await evaluate();
-    const [delivery] = await settled(made);
+    const [delivery] = await settled(created);
     expect(delivery).toMatchObject({ status: 'delivered', attempts: 1, error: null, reason: 'opened' });
     const [received] = receiver.to('/signed');
-    const [found] = await casesOf(made);
+    const [found] = await casesOf(created);
     expect(verifySignature(received!, SECRET)).toMatchObject({
       id: delivery?.id,
       reason: 'opened',
       event: 'connection_failed',
-      trigger: { id: made.id, name: made.name, severity: 'warning' },
+      trigger: { id: created.id, name: created.name, severity: 'warning' },
       case: { number: found?.number, status: 'open', url: `https://pipelines.example.test/cases/${found?.id}` },
       payload: { connection_name: 'Orders', event: 'connection_failed', rows_loaded_zscore: null },
     });
@@ -44,9 +44,9 @@ describe('call_webhook', () => {
   });
 
   test('is signed with the new key when the secret changes', async () => {
-    const made = await trigger(hook('/raw', { secret: 'any text of some length' }));
-    await failed(made);
-    await settled(made);
+    const created = await trigger(hook('/raw', { secret: 'any text of some length' }));
+    await failed(created);
+    await settled(created);
     const [received] = receiver.to('/raw');
     expect(() => verifySignature(received!, SECRET)).toThrow();
     expect(verifySignature(received!, 'any text of some length')).toMatchObject({ event: 'connection_failed' });
@@ -55,20 +55,20 @@ describe('call_webhook', () => {
   test('escapes JSON template values', async () => {
     const template =
       '{"text": "{{ error_message }}", "raw": {{ error_message }}, "none": {{ no_such_name }}, "n": {{ event_count }}}';
-    const made = await trigger(hook('/template', { payload_template: template }));
+    const created = await trigger(hook('/template', { payload_template: template }));
     const nasty = '"}, {"admin": true, \\ \n{{ trigger_id }}';
     await emitEvent('connection_failed', { connection_id: connectionId(), payload: { error_message: nasty } });
     await evaluate();
-    await settled(made);
+    await settled(created);
     expect(receiver.to('/template')[0]?.body).toEqual({ text: nasty, raw: nasty, none: null, n: 1 });
   });
 
   test('is retried under the same id until the receiver accepts it', async () => {
     let calls = 0;
     receiver.answer = (_, path) => new Response(null, { status: path === '/flaky' && (calls += 1) < 4 ? 500 : 200 });
-    const made = await trigger(hook('/flaky'));
-    await failed(made);
-    const [delivery] = await settled(made);
+    const created = await trigger(hook('/flaky'));
+    await failed(created);
+    const [delivery] = await settled(created);
     expect(delivery).toMatchObject({ status: 'delivered', attempts: 4, error: null });
     expect(receiver.to('/flaky').map(({ headers }) => headers.get('x-delivery-id'))).toEqual(
       Array(4).fill(delivery!.id),
@@ -77,17 +77,17 @@ describe('call_webhook', () => {
 
   test('fails after 8 attempts, visibly in the case and as an event', async () => {
     receiver.answer = (_, path) => new Response(null, { status: path === '/down' ? 503 : 200 });
-    const made = await trigger(hook('/down'));
-    const { case_id } = await failed(made);
-    const [delivery] = await settled(made);
+    const created = await trigger(hook('/down'));
+    const { case_id } = await failed(created);
+    const [delivery] = await settled(created);
     expect(delivery).toMatchObject({
       status: 'failed',
       attempts: 8,
       error: 'refused: The receiver responded with status 503',
     });
     expect(receiver.to('/down')).toHaveLength(8);
-    const told = (await eventsOf('action_failed')).filter(({ payload }) => payload.trigger_id === made.id);
-    expect(told).toMatchObject([{ causation_depth: 1, payload: { action_type: 'call_webhook', case_id } }]);
+    const emitted = (await eventsOf('action_failed')).filter(({ payload }) => payload.trigger_id === created.id);
+    expect(emitted).toMatchObject([{ causation_depth: 1, payload: { action_type: 'call_webhook', case_id } }]);
     const { body } = await call('GET', `/automation/cases/${case_id}`);
     expect(body.timeline.map(({ type }: { type: string }) => type)).toEqual(['opened', 'action_failed']);
   });
@@ -95,11 +95,11 @@ describe('call_webhook', () => {
   test.each([
     [302, 'redirected'],
     [410, 'gone'],
-  ])('is given up at once at status %d', async (status, code) => {
+  ])('fails at once at status %d', async (status, code) => {
     receiver.answer = () => new Response(null, { status, headers: { location: `${receiver.url}/elsewhere` } });
-    const made = await trigger(hook(`/status-${status}`));
-    await failed(made);
-    const [delivery] = await settled(made);
+    const created = await trigger(hook(`/status-${status}`));
+    await failed(created);
+    const [delivery] = await settled(created);
     expect(delivery).toMatchObject({ status: 'failed', attempts: 1 });
     expect(delivery?.error).toStartWith(`${code}:`);
     expect(receiver.to('/elsewhere')).toEqual([]);
@@ -115,7 +115,7 @@ describe('call_webhook', () => {
     ['https://[::ffff:127.0.0.1]/', 'mapped'],
     ['https://0177.0.0.1/', 'octal'],
     ['https://2130706433/', 'a number'],
-  ])('is refused when it is saved: %s (%s)', async (url) => {
+  ])('is refused on save: %s (%s)', async (url) => {
     const body = {
       name: uniqueName('trigger'),
       rule: 'event == "connection_failed"',
@@ -127,9 +127,9 @@ describe('call_webhook', () => {
   });
 
   test('is refused when its name resolves to an internal address only later', async () => {
-    const made = await trigger(hook('/', { url: 'https://localhost:1/' }));
-    await failed(made);
-    const [delivery] = await settled(made);
+    const created = await trigger(hook('/', { url: 'https://localhost:1/' }));
+    await failed(created);
+    const [delivery] = await settled(created);
     expect(delivery).toMatchObject({ status: 'failed', attempts: 1 });
     expect(delivery?.error).toStartWith('address_not_allowed');
   });
@@ -143,12 +143,12 @@ describe('call_webhook', () => {
       if (path === '/held') await held;
       return new Response(null, { status: path === '/held' ? 500 : 204 });
     };
-    const made = await trigger(hook('/held'));
-    await failed(made);
+    const created = await trigger(hook('/held'));
+    await failed(created);
     await until(() => receiver.to('/held').length > 0);
-    expect((await call('DELETE', `/automation/triggers/${made.id}`)).status).toBe(204);
+    expect((await call('DELETE', `/automation/triggers/${created.id}`)).status).toBe(204);
     release();
-    expect(await settled(made)).toMatchObject([{ status: 'cancelled' }]);
+    expect(await settled(created)).toMatchObject([{ status: 'cancelled' }]);
     receiver.answer = () => new Response(null, { status: 204 });
   });
 });

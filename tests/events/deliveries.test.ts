@@ -21,7 +21,7 @@ describe('a worker killed between event and delivery', () => {
   test('loses nothing, and repeats only under the same delivery id', async () => {
     let answering = false;
     receiver.answer = () => (answering ? new Response(null, { status: 204 }) : new Promise<Response>(() => {}));
-    const made = await trigger(hook('/killed'));
+    const created = await trigger(hook('/killed'));
     const first = worker();
     const connections = Array.from({ length: 5 }, connectionId);
     for (const connection_id of connections) await emitEvent('connection_failed', { connection_id });
@@ -31,11 +31,11 @@ describe('a worker killed between event and delivery', () => {
     await first.exited;
     answering = true;
     const second = worker();
-    const delivered = async () => (await deliveriesOf(made)).filter(({ status }) => status === 'delivered');
+    const delivered = async () => (await deliveriesOf(created)).filter(({ status }) => status === 'delivered');
     await until(async () => (await delivered()).length === 5);
     second.kill('SIGKILL');
     await second.exited;
-    const rows = await deliveriesOf(made);
+    const rows = await deliveriesOf(created);
     expect(rows).toHaveLength(5);
     const calls = receiver.to('/killed').map(idOf);
     expect(new Set(calls)).toEqual(new Set(rows.map(({ id }) => id)));
@@ -48,14 +48,14 @@ describe('a worker killed between event and delivery', () => {
 describe('a delivery whose job was lost', () => {
   test('gets one new job', async () => {
     receiver.answer = () => new Response(null, { status: 204 });
-    const made = await trigger(hook('/lost'));
+    const created = await trigger(hook('/lost'));
     const group = { connection_id: connectionId() };
-    await fire({ trigger: made, event: await event('connection_failed', group), group, kind: 'fired' });
+    await fire({ trigger: created, event: await event('connection_failed', group), group, kind: 'fired' });
     await deps.db.execute(sql`delete from pgboss.job where name = 'deliver_action'`);
     await deps.db
       .update(deliveries)
       .set({ next_attempt_at: new Date(Date.now() - 600_000).toISOString() })
-      .where(eq(deliveries.trigger_id, made.id));
+      .where(eq(deliveries.trigger_id, created.id));
     const sent = await Promise.all(Array.from({ length: 3 }, () => resendLostDeliveries(deps.db, deps.queue)));
     expect(sent.toSorted()).toEqual([0, 0, 1]);
     const [jobs] = await deps.db.execute<{ count: number }>(
@@ -65,9 +65,9 @@ describe('a delivery whose job was lost', () => {
   });
 
   test('is left alone before its time', async () => {
-    const made = await trigger(hook('/waiting'));
+    const created = await trigger(hook('/waiting'));
     const group = { connection_id: connectionId() };
-    await fire({ trigger: made, event: await event('connection_failed', group), group, kind: 'fired' });
+    await fire({ trigger: created, event: await event('connection_failed', group), group, kind: 'fired' });
     expect(await resendLostDeliveries(deps.db, deps.queue)).toBe(0);
   });
 });

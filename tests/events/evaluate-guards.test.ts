@@ -71,11 +71,11 @@ describe('evaluation errors', () => {
     const trigger = await triggerRow(id);
     expect([trigger.state, trigger.enabled, trigger.error_count]).toEqual(['auto_disabled', true, 20]);
     expect(trigger.last_error).toContain('division by zero');
-    const told = await db
+    const emitted = await db
       .select()
       .from(events)
       .where(and(eq(events.event, 'trigger_auto_disabled'), sql`${events.payload} ->> 'trigger_id' = ${id}`));
-    expect(told.length).toBe(1);
+    expect(emitted.length).toBe(1);
     await fail(1);
     expect((await triggerRow(id)).error_count).toBe(20);
   });

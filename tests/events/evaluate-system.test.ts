@@ -47,7 +47,7 @@ describe('system triggers', () => {
     ['plan_limit', 'plan_limit_reached', null, { limit: 'max_connections' }],
     ['plan_limit', 'plan_limit_warning', null, { limit: 'max_users' }],
     ['api_key_expiring', 'api_key_expiring', 'api_key_rotated', { user_id: connection() }],
-  ] as const)('%s: %s opens a case, %s closes it', async (key, problem, recovery, payload) => {
+  ] as const)('%s: %s opens a case, %s resolves it', async (key, problem, recovery, payload) => {
     const connection_id = connection();
     await happen({ event: problem, connection_id, payload });
     await evaluate();

@@ -20,13 +20,13 @@ const streamsOf = async (account_id: string, status: 'pending' | 'running') => {
 const sides = { destination: { name: 'sample', parameters: {} } };
 
 test('a single account gets all slots: parallel streams of a run, up to the limit of the connection', async () => {
-  const made = await makePipeline(service, {
+  const created = await makePipeline(service, {
     ...sides,
     source: { name: 'sample', parameters: { rows: 8, streams: 7, batch_rows: 1, batch_delay_ms: 150 } },
     connection: { max_parallel_streams: 3 },
   });
   const workers = [1, 2].map(() => spawnWorker(service, { WORKER_CONCURRENCY: '4' }));
-  const id = await made.start();
+  const id = await created.start();
   const seen = new Set<number>();
   await until(
     async () => {

@@ -60,7 +60,7 @@ async function pipeline({ mode, lane }: Way): Promise<Pipeline & { table: string
   await source.unsafe(`create table ${table}_rows (id int primary key, at int not null, payload text not null);
     create index on ${table}_rows (at, id);
     create view ${table} as select id, at, passes(id, payload) as payload from ${table}_rows`);
-  const made = await makePipeline(service, {
+  const created = await makePipeline(service, {
     source: { name: 'postgres', parameters: postgresParameters(from.url) },
     destination: { name: 'postgres', parameters: postgresParameters(to.url) },
     only: [table],
@@ -68,7 +68,7 @@ async function pipeline({ mode, lane }: Way): Promise<Pipeline & { table: string
     // Only the row lane can identify a bad row.
     connection: lane === 'rows' ? { rejected_rows_policy: 'keep', max_rejected_rows: 1 } : {},
   });
-  return { ...made, table };
+  return { ...created, table };
 }
 
 /** Applies a step's changes at the source; the cursor never decreases, as an incremental read requires. */
@@ -104,8 +104,8 @@ const TIED: Step[] = [0.5, 0.8, null].map((crash) => ({
 }));
 
 const tried = { crashed: 0, checkpoints: 0 };
-async function run(made: Pipeline): Promise<void> {
-  const id = await made.start();
+async function run(created: Pipeline): Promise<void> {
+  const id = await created.start();
   const { status } = await runEnded(service, id);
   if (status !== 'succeeded') tried.crashed += 1;
   const [stream] = await getStreamRuns(service, id);
@@ -125,14 +125,14 @@ test.each([
     const steps = fc.array(step(mode === 'append_dedup'), { minLength: 1, maxLength: 3 });
     await fc.assert(
       fc.asyncProperty(steps, async (planned) => {
-        const made = await pipeline(way);
+        const created = await pipeline(way);
         for (const one of planned) {
-          await changeSource(made.table, one);
-          await run(made);
+          await changeSource(created.table, one);
+          await run(created);
         }
         await source.unsafe('truncate crash');
-        await run(made);
-        const [there, here] = [await content(source, `${made.table}_rows`), await content(target, made.table)];
+        await run(created);
+        const [there, here] = [await content(source, `${created.table}_rows`), await content(target, created.table)];
         expect(here).toEqual(there);
       }),
       { numRuns: 4, endOnFailure: true, examples: [[TIED]] },

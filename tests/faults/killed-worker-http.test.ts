@@ -38,7 +38,7 @@ test.each([
   ['incremental', 'append'],
   ['incremental', 'append_dedup'],
 ] as const)(
-  'a worker killed while it sends a query to an application (%s, %s): a service that heeds the keys gets each row once',
+  'a worker killed while it sends rows to an application (%s, %s): with idempotency keys each row counts once',
   async (sync_mode, destination_sync_mode) => {
     await sql`drop table if exists users`;
     await sql`create table users as select i::bigint id, 'User' || i || '@Example.com' email, case when i % 2 = 0 then 'free' else 'paid' end plan,

@@ -15,7 +15,7 @@ for (const [sync_mode, destination_sync_mode] of [
 ] as const) {
   test(`a worker killed while it writes to S3 neither loses nor duplicates a row (${destination_sync_mode})`, async () => {
     const path = `killed-${destination_sync_mode}`;
-    const made = await makePipeline(service, {
+    const created = await makePipeline(service, {
       source: { name: 'sample', parameters: { rows: 2000, value_bytes: 20_000, batch_rows: 20, batch_delay_ms: 20 } },
       destination: { name: 'file', parameters: { ...s3.settings, path, format: 'jsonl' } },
       stream: { sync_mode, destination_sync_mode },
@@ -23,7 +23,7 @@ for (const [sync_mode, destination_sync_mode] of [
     const { host } = new URL(String(s3.settings.endpoint));
     const env = { EGRESS_ALLOW: host };
     const first = spawnWorker(service, env);
-    const id = await made.start();
+    const id = await created.start();
     const stream = async () => (await getStreamRuns(service, id))[0];
     const moved = async () => ((await stream())?.[sync_mode === 'incremental' ? 'rows_loaded' : 'rows_read'] ?? 0) > 0;
     await until(moved);

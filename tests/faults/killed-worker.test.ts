@@ -26,7 +26,7 @@ describe('a worker killed during a run', () => {
   test.each(['append', 'append_dedup'] as const)(
     'neither loses nor duplicates a row (incremental, %s): another worker resumes from the checkpoint within 30 s',
     async (destination_sync_mode) => {
-      const made = await makePipeline(service, {
+      const created = await makePipeline(service, {
         source: {
           name: 'sample',
           parameters: { rows: 4000, value_bytes: 50_000, batch_rows: 20, batch_delay_ms: 20 },
@@ -36,7 +36,7 @@ describe('a worker killed during a run', () => {
         connection: { table_prefix: `${destination_sync_mode}_` },
       });
       const first = spawnWorker(service);
-      const id = await made.start();
+      const id = await created.start();
       const stream = async () => (await getStreamRuns(service, id))[0];
       await until(async () => ((await stream())?.rows_loaded ?? 0) > 0);
       const committed = (await stream())?.rows_loaded ?? 0;
@@ -61,7 +61,7 @@ describe('a worker killed during a run', () => {
   );
 
   test('leaves the old table in place until the next attempt has loaded the whole new one (full refresh)', async () => {
-    const made = await makePipeline(service, {
+    const created = await makePipeline(service, {
       source: { name: 'sample', parameters: { rows: 200, batch_rows: 2, batch_delay_ms: 30 } },
       destination: { name: 'postgres', parameters: database },
       stream: { destination_sync_mode: 'overwrite', primary_key: [['id']] },
@@ -70,7 +70,7 @@ describe('a worker killed during a run', () => {
     await rows.unsafe(`create table refresh_stream_1 (id bigint primary key, note text)`);
     await rows.unsafe(`insert into refresh_stream_1 values (-1, 'of the last run')`);
     const first = spawnWorker(service);
-    const id = await made.start();
+    const id = await created.start();
     await until(async () => ((await getStreamRuns(service, id))[0]?.rows_read ?? 0) > 0);
     first.kill('SIGKILL');
     await first.exited;

@@ -62,7 +62,7 @@ function startWorker(): Bun.Subprocess & { machine: Machine } {
 /** A run of twelve streams of about six seconds each, into tables of one database that the machines can reach. */
 async function startRun(prefix: string) {
   const { username, password, pathname } = new URL(target.url);
-  const made = await makePipeline(service, {
+  const created = await makePipeline(service, {
     source: {
       name: 'sample',
       parameters: {
@@ -81,7 +81,7 @@ async function startRun(prefix: string) {
     stream: { sync_mode: 'incremental' },
     connection: { max_parallel_streams: STREAMS, table_prefix: prefix },
   });
-  const id = await made.start();
+  const id = await created.start();
   const streams = () => getStreamRuns(service, id);
   return { id, streams, running: async () => (await streams()).filter(({ status }) => status === 'running').length };
 }
@@ -113,8 +113,8 @@ test(`several machines share a run; one is killed, one leaves, one joins midway 
   expect(streams.some(({ attempt }) => attempt > 1)).toBeTrue();
   await expectEveryRowOnce('shared_');
   // The requests of every worker are readable without any of their disks, also those of the worker that left.
-  const told = new Set((await networkLog(service, run.id)).map(({ stream_name }) => stream_name));
-  expect(told.size).toBe(STREAMS);
+  const logged = new Set((await networkLog(service, run.id)).map(({ stream_name }) => stream_name));
+  expect(logged.size).toBe(STREAMS);
   for (const { machine } of [first, second, third]) expect(machine.files()).toEqual([]);
 }, 240_000);
 

@@ -70,7 +70,7 @@ export async function orderExport(
       created_by: ctx.principal.user_id,
     })
     .returning({ id: tasks.id });
-  if (!task) throw new Error('an insert gave no row');
+  if (!task) throw new Error('the insert returned no row');
   await ctx.deps.queue.send(ctx.db, executeTask, { task_id: task.id });
   return task.id;
 }
@@ -106,7 +106,7 @@ async function refuseDestination(ctx: Ctx, id: string): Promise<void> {
   });
 }
 
-/** Without a catalog, the task itself reports unknown streams. */
+/** Without a catalog, no name can be checked; the task then exports only the streams that it finds. */
 async function refuseUnknownStreams(ctx: Ctx, row: AccountConnectorRow, names: string[]): Promise<void> {
   const known = await ctx.db
     .select({ namespace: catalogStreams.namespace, name: catalogStreams.name })

@@ -48,7 +48,7 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
 async function insertTrigger(ctx: Ctx, values: typeof triggers.$inferInsert): Promise<void> {
   await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_triggers' });
   const [made] = await refuseDuplicateName('trigger', ctx.db.insert(triggers).values(values).returning());
-  if (!made) throw new Error('an insert gave no row');
+  if (!made) throw new Error('the insert returned no row');
   await emitTriggerEvent(ctx, 'trigger_created', made);
 }
 
@@ -75,7 +75,7 @@ async function changeTrigger(ctx: Ctx, trigger_id: string, input: UpdateTriggerR
   }
   const updating = ctx.db.update(triggers).set(changes).where(eq(triggers.id, before.id)).returning();
   const [after] = await refuseDuplicateName('trigger', updating);
-  if (!after) throw new Error('an update gave no row');
+  if (!after) throw new Error('the update returned no row');
   if (countsAnew(input)) await forgetGroups(ctx.db, before.id);
   await emitTriggerEvent(
     ctx,

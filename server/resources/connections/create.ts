@@ -43,7 +43,7 @@ async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & Usage
     .values(valuesOf(ctx, input, sides))
     .returning();
   const [connection] = await refuseDuplicateName('connection', inserting);
-  if (!connection) throw new Error('an insert gave no row');
+  if (!connection) throw new Error('the insert returned no row');
   await storeStreams(ctx, connection, { before: [], planned });
   const ends = [sides.source, sides.destination];
   await emitConnectionEvent(ctx, 'connection_created', { connection, changed_fields: [], ends });

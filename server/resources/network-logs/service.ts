@@ -86,5 +86,5 @@ function noLogs(
 /** Every user of the account may read network logs, so each access is logged. */
 function noteReading(ctx: Ctx, run: RunRow): void {
   const { user_id, account_id } = ctx.principal;
-  ctx.deps.log.info({ user_id, account_id, connection_run_id: run.id }, 'network logs were read');
+  ctx.deps.log.info({ user_id, account_id, connection_run_id: run.id }, 'network logs downloaded');
 }

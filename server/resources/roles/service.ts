@@ -31,7 +31,7 @@ export async function createRole(ctx: Ctx, input: CreateRequest): Promise<RoleSc
     .values({ account_id: ctx.principal.account_id, name, description, permissions })
     .returning();
   const [role] = await refuseDuplicateName('role', inserting);
-  if (!role) throw new Error('an insert gave no row');
+  if (!role) throw new Error('the insert returned no row');
   await emitRoleEvent(ctx, 'role_created', { role });
   return getRole(ctx, { role_id: role.id });
 }
@@ -54,7 +54,7 @@ export async function updateRole(ctx: Ctx, input: UpdateRequest & { role_id: str
   if (changed_fields.length > 0) {
     const updating = ctx.db.update(roles).set(changes).where(eq(roles.id, role.id)).returning();
     const [changed] = await refuseDuplicateName('role', updating);
-    if (!changed) throw new Error('a locked row is gone');
+    if (!changed) throw new Error('the locked row no longer exists');
     const before = Object.fromEntries(changed_fields.map((key) => [key, role[key]]));
     await emitRoleEvent(ctx, 'role_updated', { role: changed, changed_fields, before, after: changes });
   }

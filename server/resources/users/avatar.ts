@@ -38,7 +38,7 @@ async function replaceAvatar(ctx: Ctx, avatar_key: string): Promise<{ former: st
     .set({ avatar_key, avatar_updated_at: sql`now()` })
     .where(eq(users.id, user.id))
     .returning();
-  if (!changed?.avatar_updated_at) throw new Error('a locked row is gone');
+  if (!changed?.avatar_updated_at) throw new Error('the locked row no longer exists');
   await emitUserEvent(ctx, 'user_updated', { user: changed, changed_fields: ['avatar_url'] });
   return { former: user.avatar_key, updated_at: changed.avatar_updated_at };
 }
@@ -47,5 +47,5 @@ async function replaceAvatar(ctx: Ctx, avatar_key: string): Promise<{ former: st
 export async function deletePicture({ objects, log }: Deps, avatar_key: string): Promise<void> {
   await objects
     .delete(avatar_key)
-    .catch((error: unknown) => log.warn({ err: error, avatar_key }, 'a picture was left'));
+    .catch((error: unknown) => log.warn({ err: error, avatar_key }, 'deleting the unused picture failed'));
 }

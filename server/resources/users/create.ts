@@ -68,7 +68,7 @@ async function insertUser(
     .returning();
   try {
     const [user] = await inserting;
-    if (!user) throw new Error('an insert gave no row');
+    if (!user) throw new Error('the insert returned no row');
     return user;
   } catch (error) {
     // A concurrent request added the address after the check.

@@ -53,7 +53,7 @@ export async function issueKey(
       expires_at: sql`now() + make_interval(days => ${API_KEY_DAYS})`,
     })
     .returning();
-  if (!key) throw new Error('an insert gave no row');
+  if (!key) throw new Error('the insert returned no row');
   await emitKeyEvent(cause, event, { user, key, facts });
   return { ...key, api_key };
 }

@@ -45,7 +45,7 @@ async function changeProfile(ctx: Ctx, user: UserRow, input: Input): Promise<voi
   if (changed_fields.length === 0) return;
   const pick = (from: UserRow | Input) => Object.fromEntries(changed_fields.map((key) => [key, from[key]]));
   const [changed] = await ctx.db.update(users).set(pick(input)).where(eq(users.id, user.id)).returning();
-  if (!changed) throw new Error('a locked row is gone');
+  if (!changed) throw new Error('the locked row no longer exists');
   await emitUserEvent(ctx, 'user_updated', { user: changed, changed_fields, before: pick(user), after: pick(input) });
 }
 
@@ -64,7 +64,7 @@ async function setActive(ctx: Ctx, user: UserRow, is_active: boolean): Promise<v
   if (is_active) await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_users' });
   const status = is_active ? await statusWhenEnabled(ctx, user) : 'disabled';
   const [changed] = await ctx.db.update(users).set({ status }).where(eq(users.id, user.id)).returning();
-  if (!changed) throw new Error('a locked row is gone');
+  if (!changed) throw new Error('the locked row no longer exists');
   await emitUserEvent(ctx, is_active ? 'user_enabled' : 'user_disabled', { user: changed });
 }
 

@@ -192,7 +192,12 @@ describe('GET /billing/usage/aggregated', () => {
   });
 
   test('counts runs created in the window, also of deleted connections, never of another account', async () => {
-    const created = { account_id, run_type: 'plain', trigger_type: 'api', queued_at: '2026-03-02T00:00:00.000Z' } as const;
+    const created = {
+      account_id,
+      run_type: 'plain',
+      trigger_type: 'api',
+      queued_at: '2026-03-02T00:00:00.000Z',
+    } as const;
     const run = (number: number, status: 'succeeded' | 'failed' | 'stopped', created_at: string) =>
       db.insert(connectionRuns).values({ ...created, connection_id: second.id, number, status, created_at });
     await run(101, 'succeeded', '2026-03-02T00:00:00.000Z');

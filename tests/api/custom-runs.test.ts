@@ -269,7 +269,11 @@ describe('POST /connections/{connection_id}/run/preview', () => {
     const created = await planned(id);
     expect(source_id).toBeString();
     expect(created).toMatchObject({ estimated_rows: 700, estimated_credits: 700, estimated_duration_ms: 7000 });
-    expect(created.chunks[0]).toMatchObject({ estimated_rows: 100, estimated_credits: 100, estimated_duration_ms: 1000 });
+    expect(created.chunks[0]).toMatchObject({
+      estimated_rows: 100,
+      estimated_credits: 100,
+      estimated_duration_ms: 1000,
+    });
     expect(await planned(id, { start_date: '2026-01-01', end_date: '2026-01-04', reprocess: 'missing' })).toMatchObject(
       {
         decision: 'nothing_to_do',

@@ -188,7 +188,9 @@ test.each(kinds)('%s: values of a column added between two runs are not skipped'
     const { body } = await call('GET', `/automation/events?connection_id=${id}&limit=200`);
     return body.filter((one: Json) => one.event === 'schema_changed').map((one: Json) => one.summary);
   };
-  expect(await announced(taking)).toEqual([expect.stringContaining('1 field added. Rows loaded earlier have no value in')]);
+  expect(await announced(taking)).toEqual([
+    expect.stringContaining('1 field added. Rows loaded earlier have no value in'),
+  ]);
   expect(await announced(ignoring)).toEqual([
     expect.stringContaining('1 field added. Fields that wait for a review are not loaded'),
   ]);

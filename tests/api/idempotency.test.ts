@@ -126,7 +126,9 @@ describe('a POST with Idempotency-Key', () => {
     expect((await post('/account_connectors', { key, text: '{' })).status).toBe(422);
     expect((await post('/account_connectors', { key, body: source() })).status).toBe(201);
     const unprivileged = await api.keyWith([]);
-    expect((await post('/account_connectors', { key: newKey(), body: source(), api_key: unprivileged })).status).toBe(403);
+    expect((await post('/account_connectors', { key: newKey(), body: source(), api_key: unprivileged })).status).toBe(
+      403,
+    );
   });
 
   test('is remembered for 24 hours, then its key is deleted', async () => {

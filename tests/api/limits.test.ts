@@ -79,22 +79,25 @@ describe('of twenty parallel creates at limit − 1, exactly one responds 201', 
     });
   });
 
-  test.each(['source', 'destination'])('POST /account_connectors, the others respond 402: %ss', async (connector_type) => {
-    await setAccount({ plan_id: 'free' });
-    const body = () => ({ name: uniqueName('c'), connector_type, connector_name: 'sample', test_connection: false });
-    const refused = await race('/account_connectors', body);
-    expect(refused).toMatchObject({
-      code: 'plan_limit_reached',
-      limit: `max_${connector_type}s`,
-      limit_value: 2,
-      current_value: 2,
-    });
-    const mine = and(
-      eq(accountConnectors.connector_type, connector_type as 'source'),
-      isNull(accountConnectors.deleted_at),
-    );
-    expect(await db.select().from(accountConnectors).where(mine)).toHaveLength(2);
-  });
+  test.each(['source', 'destination'])(
+    'POST /account_connectors, the others respond 402: %ss',
+    async (connector_type) => {
+      await setAccount({ plan_id: 'free' });
+      const body = () => ({ name: uniqueName('c'), connector_type, connector_name: 'sample', test_connection: false });
+      const refused = await race('/account_connectors', body);
+      expect(refused).toMatchObject({
+        code: 'plan_limit_reached',
+        limit: `max_${connector_type}s`,
+        limit_value: 2,
+        current_value: 2,
+      });
+      const mine = and(
+        eq(accountConnectors.connector_type, connector_type as 'source'),
+        isNull(accountConnectors.deleted_at),
+      );
+      expect(await db.select().from(accountConnectors).where(mine)).toHaveLength(2);
+    },
+  );
 
   test('POST /users, the others respond 402', async () => {
     await db

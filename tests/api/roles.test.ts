@@ -11,7 +11,11 @@ const UNKNOWN = '01890000-0000-7000-8000-000000000000';
 
 let created = 0;
 const newRole = async (fields: object = {}) => {
-  const answer = await api.call('POST', '/roles', { name: `Role ${++created}`, permissions: ['cases.update'], ...fields });
+  const answer = await api.call('POST', '/roles', {
+    name: `Role ${++created}`,
+    permissions: ['cases.update'],
+    ...fields,
+  });
   expect(answer.status).toBe(201);
   return answer.body;
 };

@@ -93,7 +93,13 @@ describe('a non-breaking change', () => {
     const created = await shop();
     await change(created, 'alter table orders add column paid boolean; create table returns (id int primary key)');
     expect(await pending(created.id)).toEqual([
-      reported('stream_added', { stream_name: 'returns', field_path: null, before: null, after: null, breaking: false }),
+      reported('stream_added', {
+        stream_name: 'returns',
+        field_path: null,
+        before: null,
+        after: null,
+        breaking: false,
+      }),
     ]);
     expect(await get(created.id)).toMatchObject({ status: 'active', schema_change_status: 'non_breaking' });
     expect((await stream(created.id, 'orders')).fields).toEqual([]);

@@ -26,7 +26,12 @@ describe('data is late', () => {
   test.each([
     ['after twice the interval', interval(60), 121, 61],
     ['not before', interval(60), 120, null],
-    ['never for a manual schedule', { ...interval(60), type: 'manual', interval_minutes: null } as const, 100_000, null],
+    [
+      'never for a manual schedule',
+      { ...interval(60), type: 'manual', interval_minutes: null } as const,
+      100_000,
+      null,
+    ],
     // A success on Monday at 9:00: due at 10:00, late after 11:00.
     ['for an hourly cron', cron('0 * * * *'), 121, 61],
     ['not before for an hourly cron', cron('0 * * * *'), 119, null],

@@ -123,36 +123,33 @@ describe('all connections', () => {
     ['payment_overdue', { payment_status: 'overdue' }, 0],
     ['payment_overdue', { payment_status: 'ended' }, 0],
     ['credits_exhausted', { plan_id: 'free' }, 1_000_000],
-  ] as const)(
-    '%s: are locked by %j and %d credits, and skip their ticks meanwhile',
-    async (reason, is, credits) => {
-      const schedule = { type: 'interval', interval_minutes: 60 };
-      const created = [await connection({ schedule }), await connection({ status: 'paused' })];
-      if (credits > 0) await db.insert(usageLedger).values(ledgerEntry(account_id, credits));
-      await setAccount(is);
-      await settle();
-      expect(await statesOf(created)).toEqual([
-        ['locked', reason],
-        ['locked', reason],
-      ]);
-      await db
-        .update(connections)
-        .set({ next_run_at: new Date(Date.now() - 1000).toISOString() })
-        .where(eq(connections.id, created[0].id));
-      await fireDue(deps);
-      const runs = (await call('GET', `/connections/${created[0].id}/runs`)).body;
-      expect(runs).toMatchObject([{ status: 'skipped', trigger_type: 'schedule', error: { type: 'plan_limit' } }]);
-      await db.delete(usageLedger);
-      await setAccount({ payment_status: 'active' });
-      await settle();
-      expect(await statesOf(created)).toEqual([
-        ['active', null],
-        ['paused', null],
-      ]);
-      const { next_run_at } = (await call('GET', `/connections/${created[0].id}`)).body;
-      expect(Date.parse(next_run_at)).toBeGreaterThan(Date.now());
-    },
-  );
+  ] as const)('%s: are locked by %j and %d credits, and skip their ticks meanwhile', async (reason, is, credits) => {
+    const schedule = { type: 'interval', interval_minutes: 60 };
+    const created = [await connection({ schedule }), await connection({ status: 'paused' })];
+    if (credits > 0) await db.insert(usageLedger).values(ledgerEntry(account_id, credits));
+    await setAccount(is);
+    await settle();
+    expect(await statesOf(created)).toEqual([
+      ['locked', reason],
+      ['locked', reason],
+    ]);
+    await db
+      .update(connections)
+      .set({ next_run_at: new Date(Date.now() - 1000).toISOString() })
+      .where(eq(connections.id, created[0].id));
+    await fireDue(deps);
+    const runs = (await call('GET', `/connections/${created[0].id}/runs`)).body;
+    expect(runs).toMatchObject([{ status: 'skipped', trigger_type: 'schedule', error: { type: 'plan_limit' } }]);
+    await db.delete(usageLedger);
+    await setAccount({ payment_status: 'active' });
+    await settle();
+    expect(await statesOf(created)).toEqual([
+      ['active', null],
+      ['paused', null],
+    ]);
+    const { next_run_at } = (await call('GET', `/connections/${created[0].id}`)).body;
+    expect(Date.parse(next_run_at)).toBeGreaterThan(Date.now());
+  });
 
   test('change their reason when only another one remains, without a second lock event', async () => {
     const created = [await connection()];

@@ -272,7 +272,12 @@ describe('the live cursor', () => {
     'moves to the end with update_cursor (%s), and the next run continues from there',
     async (order) => {
       const created = await pipeline(sample(4));
-      await launch(created, { ...window('2025-01-01', '2025-01-03'), order, update_cursor: true, max_parallel_runs: 2 });
+      await launch(created, {
+        ...window('2025-01-01', '2025-01-03'),
+        order,
+        update_cursor: true,
+        max_parallel_runs: 2,
+      });
       await allEnded(created);
       expect((await streamState(created)).state?.cursor).toStartWith('2025-01-03 23:59');
       const next = await plain(created);
@@ -284,7 +289,11 @@ describe('the live cursor', () => {
 
   test('does not pass a failed chunk, and never moves back', async () => {
     const created = await pipeline(sample(4, { fault: 'config', fault_at_row: 2000, faulty_attempts: 1 }));
-    await launch(created, { ...window('2025-01-01', '2025-01-03'), order: 'reverse_chronological', update_cursor: true });
+    await launch(created, {
+      ...window('2025-01-01', '2025-01-03'),
+      order: 'reverse_chronological',
+      update_cursor: true,
+    });
     const runs = await allEnded(created);
     const failed = runs.find((run) => run.status === 'failed');
     expect(failed?.window_start).toBe('2025-01-03');

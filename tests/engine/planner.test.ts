@@ -186,7 +186,10 @@ describe('a plan', () => {
   });
 
   test('is blocked without streams, without a date cursor, or with too many chunks', () => {
-    const blockers = (created: ReturnType<typeof plan>) => [created.decision, ...created.blockers.map(({ code }) => code)];
+    const blockers = (created: ReturnType<typeof plan>) => [
+      created.decision,
+      ...created.blockers.map(({ code }) => code),
+    ];
     expect(blockers(plan(DAYS, { streams: [] }))).toEqual(['blocked', 'no_streams_selected']);
     const undated = stream({ schema: schema({ supports_date_window: false }) });
     expect(blockers(plan(DAYS, { streams: [undated] }))).toEqual(['blocked', 'window_unsupported']);

@@ -79,7 +79,9 @@ describe('a backfill window of an appended stream', () => {
     ]).toEqual([]);
     // A row changed since then is loaded again, as always in an appended stream.
     await sql.unsafe(`update src.${created.table} set updated_at = '2025-02-01', note = 'changed' where id = 1`);
-    expect((await load(created, { start_date: '2025-02-01', end_date: '2025-02-01' })).at(-1)?.status).toBe('succeeded');
+    expect((await load(created, { start_date: '2025-02-01', end_date: '2025-02-01' })).at(-1)?.status).toBe(
+      'succeeded',
+    );
     expect((await content(created.table)).slice(1, 3)).toEqual(['1 changed', '1 old']);
   });
 

@@ -52,7 +52,8 @@ describe('firings of one group', () => {
     const rows = await Promise.all(Array.from({ length: 30 }, () => event('connection_failed', { connection_id })));
     const fiddle = async () => {
       for (let turn = 0; turn < 15; turn += 1) {
-        for (const { id, status } of await casesOf(created)) await move(id, status === 'resolved' ? 'open' : 'resolved');
+        for (const { id, status } of await casesOf(created))
+          await move(id, status === 'resolved' ? 'open' : 'resolved');
       }
     };
     await Promise.all([

@@ -136,7 +136,7 @@ describe.skipIf(sshdMissing !== null)('a destination behind an SSH server', () =
     await page.getByRole('radio', { name: 'Use your own key' }).check();
     await textbox('Private key').fill('ssh-ed25519 AAAA a public one');
     await page.getByRole('button', { name: 'Test and save' }).click();
-    await page.locator('.mantine-Textarea-error').getByText('no private key that can be read').waitFor();
+    await page.locator('.mantine-Textarea-error').getByText('private_key cannot be read').waitFor();
     await tunnelSwitch().press('Space');
     await saved();
     await checks().filter({ hasText: 'SSH tunnel' }).waitFor({ state: 'detached' });

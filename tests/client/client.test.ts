@@ -67,8 +67,8 @@ async function failure(call: Promise<unknown>): Promise<ApiError> {
   return error;
 }
 
-describe('a change whose answer was lost', () => {
-  test('is sent again under its key and done once', async () => {
+describe('a mutation whose response was lost', () => {
+  test('is sent again with its key and runs once', async () => {
     const { client, keys } = proxy([loseAnswer, loseAnswer]);
     const body = newSource();
     const made = await client.account_connectors.create.mutate(body);
@@ -78,32 +78,32 @@ describe('a change whose answer was lost', () => {
     expect(new Set(keys).size).toBe(1);
   });
 
-  test('each change has a key of its own', async () => {
+  test('each mutation has its own key', async () => {
     const { client, keys } = proxy([]);
     await Promise.all([1, 2].map(() => client.account_connectors.create.mutate(newSource())));
     expect(new Set(keys).size).toBe(2);
   });
 
-  test('Retry-After is waited for', async () => {
+  test('waits for Retry-After', async () => {
     const { client } = proxy([unavailable('1')]);
     const start = performance.now();
     await client.users.me.query();
     expect(performance.now() - start).toBeGreaterThan(990);
   });
 
-  test('one who is told to wait for long hears of it', async () => {
+  test('reports a long Retry-After', async () => {
     const { client, keys } = proxy([unavailable('3600')]);
     expect(await failure(client.users.me.query())).toMatchObject({ status: 503, code: 'unreadable_answer' });
     expect(keys).toHaveLength(1);
   });
 
-  test('given up after four times', async () => {
+  test('fails after four attempts', async () => {
     const { client, keys } = proxy(Array.from({ length: 9 }, () => loseAnswer));
     expect(await failure(client.users.me.query())).toMatchObject({ status: 502, code: 'unreadable_answer' });
     expect(keys).toHaveLength(4);
   });
 
-  test('a pause ends with the signal', async () => {
+  test('an aborted signal ends a pause', async () => {
     const { client } = proxy([unavailable('20')]);
     const start = performance.now();
     await failure(client.users.me.query(undefined, { signal: AbortSignal.timeout(100) }));
@@ -114,7 +114,7 @@ describe('a change whose answer was lost', () => {
 describe('errors', () => {
   const client = createApiClient(url, service.api_key);
 
-  test('have code, status, detail and request id', async () => {
+  test('have code, status, detail and request ID', async () => {
     const error = await failure(client.connections.get.query({ connection_id: UNKNOWN }));
     expect(error).toBeInstanceOf(ApiError);
     expect(error).toMatchObject({ code: 'not_found', status: 404, detail: 'Connection not found' });
@@ -122,7 +122,7 @@ describe('errors', () => {
     expect(error.request_id).toMatch(/^[\w-]{36}$/);
   });
 
-  test('name the places of a 422', async () => {
+  test('name the locations of a 422', async () => {
     const error = await failure(client.connections.list.query({ limit: -1 }));
     expect(error).toMatchObject({ code: 'validation_error', status: 422 });
     expect(error.problems).toMatchObject([{ loc: ['query', 'limit'] }]);
@@ -135,7 +135,7 @@ describe('errors', () => {
     expect(error).toMatchObject({ status: 403, context: { required_permission: expect.anything() } });
   });
 
-  test('without an answer are network errors', async () => {
+  test('without a response are network errors', async () => {
     const gone = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() });
     await gone.stop(true);
     const error = await failure(createApiClient(gone.url.href, 'key').users.me.query());
@@ -144,7 +144,7 @@ describe('errors', () => {
 });
 
 describe('the client', () => {
-  test('sends the reads of one moment in one request', async () => {
+  test('batches concurrent reads in one request', async () => {
     const { client, keys } = proxy([]);
     await Promise.all([client.users.me.query(), client.roles.list.query(), client.connectors.list.query()]);
     expect(keys).toHaveLength(1);
@@ -179,7 +179,7 @@ describe('the client', () => {
     expect(await node.exited).toBe(0);
   });
 
-  test('is bundled for browsers, without a piece of Node', async () => {
+  test('bundles for browsers, without Node modules', async () => {
     const built = await Bun.build({ entrypoints: [CLIENT], target: 'browser', minify: true });
     const text = await built.outputs[0]!.text();
     expect(text).not.toMatch(/["']node:|\bBun\.|\brequire\(|process\.(env|versions)\b/);

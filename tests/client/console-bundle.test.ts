@@ -22,20 +22,20 @@ const asset = (path: string, encoding: string) =>
 const assetsOf = (html: string) => [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path!);
 
 describe('the console', () => {
-  test('has 350 kB gzipped at the most, all of its pages together', async () => {
+  test('is at most 350 kB gzipped, all pages together', async () => {
     const { assets } = await loadConsole(context.deps);
     const whole = [...assets.values()].reduce((sum, { gzip }) => sum + gzip.byteLength, 0);
     expect(whole).toBeGreaterThan(50_000);
     expect(whole).toBeLessThan(MAX_GZIPPED_BYTES);
   });
 
-  test('is split: a page is loaded when it is first opened', async () => {
+  test('is split: a page is loaded when first opened', async () => {
     const { assets, entry } = await loadConsole(context.deps);
     const scripts = [...assets.keys()].filter((name) => name.endsWith('.js') && name !== entry.script);
     expect(scripts.length).toBeGreaterThan(8);
   });
 
-  test('begins with the script that leads to all others', async () => {
+  test('starts with the entry script', async () => {
     const { assets, entry } = await loadConsole(context.deps);
     const scripts = [...assets.keys()].filter((name) => name.endsWith('.js') && name !== entry.scheme);
     const textOf = (name: string) => new TextDecoder().decode(assets.get(name)!.plain);
@@ -49,7 +49,7 @@ describe('the console', () => {
     expect(textOf(entry.script).includes('The element #console is missing')).toBe(true);
   });
 
-  test('is kept in DATA_DIR, where the next start finds it; a spoilt one is made anew', async () => {
+  test('is cached in DATA_DIR for the next start; a damaged cache is rebuilt', async () => {
     const DATA_DIR = mkdtempSync(join(tmpdir(), 'data-pipelines-console-'));
     const deps = { ...context.deps, config: { ...context.deps.config, DATA_DIR } };
     const first = await loadConsole(deps);
@@ -60,13 +60,13 @@ describe('the console', () => {
     rmSync(DATA_DIR, { recursive: true });
   });
 
-  test('is served although nothing can be kept', async () => {
+  test('is served even if it cannot be cached', async () => {
     const deps = { ...context.deps, config: { ...context.deps.config, DATA_DIR: '/proc/nowhere' } };
     expect((await loadConsole(deps)).assets.size).toBeGreaterThan(3);
   });
 
   test.each(['/', '/console', '/console/connections', '/console/connections/x/runs/y', '/invitation', '/cases/x'])(
-    '%s is a page of it, under a strict policy',
+    '%s is a console page with a strict policy',
     async (path) => {
       const answer = await page(path);
       expect(answer.status).toBe(200);
@@ -84,7 +84,7 @@ describe('the console', () => {
   );
 
   test.each(['/connections', '/users', '/consoles', '/case', '/assets/none.js', '/anything'])(
-    '%s is none of its pages',
+    '%s is not a console page',
     async (path) => {
       const answer = await page(path);
       expect([401, 404]).toContain(answer.status);
@@ -92,7 +92,7 @@ describe('the console', () => {
     },
   );
 
-  test('its files are kept for good by browsers, and come compressed', async () => {
+  test('its files are immutable and compressed', async () => {
     const paths = assetsOf(await (await page('/')).text());
     for (const path of paths) {
       const plain = await asset(path, 'identity');
@@ -108,7 +108,7 @@ describe('the console', () => {
     }
   });
 
-  test('takes nothing from the interface: what it asks for is still there', async () => {
+  test('leaves the API paths unchanged', async () => {
     expect((await raw('/connections')).status).toBe(200);
   });
 });

@@ -147,7 +147,7 @@ async function wrongWith(page: Page, name: string, rules: Rules): Promise<string
 }
 
 test.each(Object.entries(PAGES))(
-  'the page %s is there, in light, dark and on a phone, without a serious fault, a complaint, or a scroll to the side',
+  'page %s renders in light, dark and on a phone, without accessibility faults, console errors or horizontal scrolling',
   async (name, { path, shows, open }) => {
     const { page, complaints } = await everyPage;
     const faults: Record<string, string[]> = {};
@@ -170,7 +170,7 @@ test.each(Object.entries(PAGES))(
 );
 
 describe.each(VIEWS)('in $name', (view) => {
-  test('what stands before the pages is there, too', async () => {
+  test('the pages before sign-in render, too', async () => {
     const { page, complaints } = await site.browser(view);
     for (const [name, path, shows] of [
       ['sign-in', '/', 'API key'],
@@ -187,7 +187,7 @@ describe.each(VIEWS)('in $name', (view) => {
   }, 60_000);
 });
 
-test('everything is reached by keyboard: the way past the navigation, a menu, a dialog that gives the focus back', async () => {
+test('everything is reachable by keyboard: the skip link, a menu, a dialog that returns the focus', async () => {
   const { page } = await site.signedIn();
   await page.goto('/console/connections');
   await page.getByText('Nightly archive').waitFor();
@@ -211,7 +211,7 @@ test('everything is reached by keyboard: the way past the navigation, a menu, a 
   await until(async () => (await page.evaluate('document.activeElement.textContent')) === 'Delete connection');
 }, 60_000);
 
-test('on a phone the navigation is a drawer, which goes with the page that is chosen', async () => {
+test('on a phone the navigation is a drawer, which closes on selecting a page', async () => {
   const { page } = await site.signedIn({ width: 390, height: 844 });
   await page.getByRole('button', { name: 'Open navigation' }).click();
   await page.getByRole('dialog').getByRole('link', { name: 'Connections' }).click();
@@ -219,7 +219,7 @@ test('on a phone the navigation is a drawer, which goes with the page that is ch
   await page.getByRole('dialog').waitFor({ state: 'detached' });
 }, 60_000);
 
-test('the scheme that is chosen is there before the first paint, and stays', async () => {
+test('the selected color scheme applies before the first paint, and persists', async () => {
   const { page } = await site.signedIn({ scheme: 'light' });
   await page.getByRole('button', { name: 'Switch to dark mode' }).click();
   const scheme = 'document.documentElement.dataset.mantineColorScheme';

@@ -161,7 +161,7 @@ test('a schedule is shown with its next runs before it is saved; an invalid one 
   expect(complaints).toEqual([]);
 }, 60_000);
 
-describe('where the stream of a run is cut', () => {
+describe('when the progress stream is interrupted', () => {
   /** In front of the service: hands everything on but, from `cut` on, the streams, whose connections it breaks. */
   async function cuttingProxy(way: 'breaks' | 'keeps') {
     const streams = new Set<Duplex>();
@@ -202,7 +202,7 @@ describe('where the stream of a run is cut', () => {
   }
 
   test.each(['breaks', 'keeps'] as const)(
-    'the numbers go on by asking: a proxy that %s it',
+    'progress falls back to polling: a proxy that %s it',
     async (way) => {
       const connection = await pipeline({ rows: 6000, batch_rows: 50, batch_delay_ms: 100 });
       const proxy = await cuttingProxy(way);

@@ -45,7 +45,7 @@ test('a key signs in, a wrong one is refused with code and request id, and signi
   expect(complaints).toEqual([]);
 }, 60_000);
 
-test('an expired key leads to sign-in with the reason; the page comes back with all that was typed', async () => {
+test('an expired key leads to sign-in with the reason; the page returns with all input', async () => {
   const key = await api.keyWith([...ALL]);
   const connection = await make.connection({ name: 'Before' });
   const { page, complaints } = await site.signedIn({}, key);
@@ -133,7 +133,7 @@ test('an unreachable service is announced, keeps unsaved input, and recovers by 
   await page.getByRole('heading', { name: 'Typed without a connection' }).waitFor();
 }, 60_000);
 
-test('a picture is uploaded, and one that is none is refused with the reason', async () => {
+test('a picture is uploaded, and an invalid file is rejected with the reason', async () => {
   const { page } = await site.signedIn();
   await page.goto('/console/profile');
   const input = page.locator('input[type=file]');

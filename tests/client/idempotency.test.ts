@@ -32,8 +32,8 @@ async function change(name: string, input: object, options: { key: string; api_k
 const newKey = () => Bun.randomUUIDv7();
 const runsOf = (id: string) => db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, id));
 
-describe('a change on the tRPC face with Idempotency-Key', () => {
-  test('of twenty twins at once is done once, and all hear the one answer', async () => {
+describe('a mutation over tRPC with Idempotency-Key', () => {
+  test('sent twenty times at once runs once, and all get the same response', async () => {
     const { id } = await make.connection();
     const key = newKey();
     const input = { connection_id: id };
@@ -45,14 +45,14 @@ describe('a change on the tRPC face with Idempotency-Key', () => {
     expect(answers[0]).toMatchObject({ status: 200, body: { result: { data: run!.id } } });
   });
 
-  test('hears a refusal again: 404', async () => {
+  test('repeats an error response: 404', async () => {
     const key = newKey();
     const first = await change('runs.run', { connection_id: UNKNOWN }, { key });
     expect(first).toMatchObject({ status: 404, replayed: null, body: { error: { data: { code: 'not_found' } } } });
     expect(await change('runs.run', { connection_id: UNKNOWN }, { key })).toEqual({ ...first, replayed: 'true' });
   });
 
-  test('keeps no answer that lies in the request itself: 422, 403', async () => {
+  test('does not store errors of the request itself: 422, 403', async () => {
     const key = newKey();
     for (const _ of [1, 2]) {
       const wrong = await change('runs.run', { connection_id: UNKNOWN, all: true }, { key });
@@ -76,7 +76,7 @@ describe('a change on the tRPC face with Idempotency-Key', () => {
     });
   });
 
-  test('400 idempotency_key_on_batch, and nothing is done', async () => {
+  test('400 idempotency_key_on_batch, and changes nothing', async () => {
     const { id } = await make.connection();
     const input = { 0: { connection_id: id } };
     const refused = await change('runs.run', input, { key: newKey(), query: '?batch=1' });

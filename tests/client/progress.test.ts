@@ -80,7 +80,7 @@ describe('runs.progress', () => {
     }
   });
 
-  test('nobody stays behind when the client goes away', async () => {
+  test('leaves no listener behind when the client disconnects', async () => {
     const run = await started({ rows: 10_000, batch_rows: 10, batch_delay_ms: 200 });
     const one = follow(run);
     const two = follow(run);
@@ -105,7 +105,7 @@ describe('runs.progress', () => {
     await client.runs.stop.mutate({ connection_run_id: run.connection_run_id });
   }, 30_000);
 
-  test('20 for a user, and one more is refused', async () => {
+  test('at most 20 per user', async () => {
     const run = await started({ rows: 10_000, batch_rows: 10, batch_delay_ms: 200 });
     const many = Array.from({ length: 20 }, () => follow(run));
     await until(() => followersNow() === 20);

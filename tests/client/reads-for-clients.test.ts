@@ -26,7 +26,7 @@ describe('account_connectors.differingParameters', () => {
     expect(source).toMatchObject({ revision: 1, parameters: { rows: 5 } });
   });
 
-  test('403 for who may not update it, 404 for others, 400 for what an update would refuse', async () => {
+  test('403 without permission to update, 404 from other accounts, 400 for what an update would reject', async () => {
     const { id } = await make.source();
     expect(await differing(id, { rows: 1 }, viewer)).toMatchObject({
       status: 403,
@@ -40,7 +40,7 @@ describe('account_connectors.differingParameters', () => {
 });
 
 describe('runs.get', () => {
-  test('a run and its streams by the id of the run alone; 404 from another account', async () => {
+  test('returns a run and its streams by run ID; 404 from another account', async () => {
     const { id } = await make.connection();
     const { body: connection_run_id } = await api.call('POST', `/connections/${id}/run`);
     const { result } = await rpcQuery(viewer, 'runs.get', { connection_run_id });

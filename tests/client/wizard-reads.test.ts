@@ -13,7 +13,7 @@ const viewer = api.as(await api.keyWith([]));
 describe('connections.previewSchedule', () => {
   const preview = (schedule: object) => rpcQuery(viewer, 'connections.previewSchedule', { schedule });
 
-  test('says a schedule in words, with its next five runs in its zone', async () => {
+  test('describes a schedule in words, with its next five runs in its time zone', async () => {
     const { result } = await preview({ type: 'cron', cron_expression: '30 6 * * 1', timezone: 'Europe/Berlin' });
     expect(result.description).toContain('06:30');
     expect(result.next_runs).toHaveLength(5);
@@ -28,7 +28,7 @@ describe('connections.previewSchedule', () => {
     expect((await preview({ type: 'manual' })).result.next_runs).toEqual([]);
   });
 
-  test('400 for what is no cron, 422 for fields of another type', async () => {
+  test('400 for an invalid cron expression, 422 for fields of another type', async () => {
     expect(await preview({ type: 'cron', cron_expression: '99 * * * *' })).toMatchObject({
       status: 400,
       error: { code: 'invalid_cron', field: 'schedule.cron_expression' },
@@ -38,7 +38,7 @@ describe('connections.previewSchedule', () => {
 });
 
 describe('account_connectors.discover', () => {
-  test('orders one discovery, however often it is asked, and tells how it goes', async () => {
+  test('starts one discovery for repeated requests, and reports its progress', async () => {
     const { id } = await make.source();
     const discover = async (call = api.call) => rpc(call, 'account_connectors.discover', { account_connector_id: id });
     const first = await discover();
@@ -65,7 +65,7 @@ describe('account_connectors.discover', () => {
   });
 });
 
-test('automation.ruleLanguage: every kind of event with its variables, and a sample that a rule takes', async () => {
+test('automation.ruleLanguage: every kind of event with its variables, and a sample that a rule accepts', async () => {
   const { result } = await rpcQuery(viewer, 'automation.ruleLanguage');
   expect(result.functions).toContain('regex_matches');
   const failed = result.kinds.find(({ event }: { event: string }) => event === 'connection_failed');

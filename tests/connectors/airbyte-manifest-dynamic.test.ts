@@ -13,7 +13,7 @@ const NOW = new Date('2026-03-01T00:00:00Z');
 const context = { now: () => NOW };
 const paths = () => server.seen.map(({ path }) => path);
 
-describe('a stream that is read whole at first', () => {
+describe('a stream that starts with a full read', () => {
   const cursor = {
     type: 'DatetimeBasedCursor',
     cursor_field: 'updated',
@@ -46,7 +46,7 @@ describe('a stream that is read whole at first', () => {
     server.on('/events', json([item(2, '02-10'), item(3, '02-20')]));
   });
 
-  test('goes on by the other way from where that came to, and stays with it', async () => {
+  test('continues incrementally from where the full read ended', async () => {
     const manifest = delegating();
     const first = await incremental(manifest);
     expect([first.ids, paths()]).toEqual([['1', '2'], ['/all']]);
@@ -54,13 +54,13 @@ describe('a stream that is read whole at first', () => {
     const second = await incremental(manifest, first.state);
     expect([second.ids, paths(), server.seen[0]?.query.since]).toEqual([['3'], ['/events'], '2026-02-10T00:00:00Z']);
     expect(second.state).toMatchObject({ caught_up: true });
-    // Cut short by the other way, it does not begin anew.
+    // An interrupted incremental read does not start over.
     server.seen.length = 0;
     await incremental(manifest, { ...second.state, complete: false });
     expect(paths()).toEqual(['/events']);
   });
 
-  test('is read whole again by a full refresh, and when the first read was cut short', async () => {
+  test('is read in full again by a full refresh, and after an interrupted first read', async () => {
     const manifest = delegating();
     expect((await read({ manifest }, { context })).ids).toEqual(['1', '2']);
     const { state } = await incremental(manifest);
@@ -69,16 +69,16 @@ describe('a stream that is read whole at first', () => {
     expect(paths()).toEqual(['/all']);
   });
 
-  test('is read whole again when the service has forgotten what happened since', async () => {
+  test('is read in full again when the service no longer has the changes', async () => {
     const manifest = delegating({}, { api_retention_period: "{{ 'P30D' }}" });
     await incremental(manifest, { cursor: '2026-01-20 00:00:00+00' });
     await incremental(manifest, { cursor: '2026-02-20 00:00:00+00' });
-    // Asked for until yesterday, though nothing happened for long.
+    // Requested until yesterday, although nothing has changed for long.
     await incremental(manifest, { cursor: '2026-01-20', read_until: '2026-02-28', complete: true });
     expect(paths()).toEqual(['/all', '/events', '/events']);
   });
 
-  test('goes on where the least of its partitions had come', async () => {
+  test('resumes at the lowest cursor of its partitions', async () => {
     const requester = { path: '/all/{{ stream_partition.shop }}' };
     const full = streamOf('items', { url, properties, requester, retriever: { partition_router: parts } });
     const manifest = delegating({ retriever: full.retriever });
@@ -92,7 +92,7 @@ describe('a stream that is read whole at first', () => {
     expect(server.seen.map(({ path, query }) => [path, query.since])).toEqual([['/events', '2026-02-05T00:00:00Z']]);
   });
 
-  test('is refused when its two ways have other names, and no incremental one without two cursors', async () => {
+  test('is rejected if its two streams have different names, or lack a cursor each', async () => {
     const other = delegating({ name: 'others' });
     await expect(check({ manifest: other })).rejects.toThrow('both streams need the name of the StateDelegatingStream');
     const [found] = await discover({ manifest: delegating({ incremental_sync: null }) });
@@ -100,7 +100,7 @@ describe('a stream that is read whole at first', () => {
   });
 });
 
-describe('streams made of a template', () => {
+describe('streams from a template', () => {
   const map = (path: string, value: string, more: object = {}) => ({
     type: 'ComponentMappingDefinition',
     field_path: path.split('/'),
@@ -122,7 +122,7 @@ describe('streams made of a template', () => {
     components_mapping,
   });
 
-  test('that the service names, with the fields that it names', async () => {
+  test('listed by the service, with the fields it lists', async () => {
     server.on('/bases', json([{ key: 'b1', title: 'Base One' }]));
     const fields = [
       { name: 'Id', type: 'autoNumber' },
@@ -225,7 +225,7 @@ describe('streams made of a template', () => {
     await expect(discover({ manifest: unknown })).rejects.toMatchObject({ code: 'unknown_type' });
   });
 
-  test('that the configuration names: each with each, by YAML, where nothing was yet', async () => {
+  test('listed in the configuration: all combinations, in YAML, at new paths', async () => {
     const resolver = ofConfig(
       [
         map('name', '{{ components_values.table }}_{{ components_values.source_config_1[1] }}', {
@@ -261,7 +261,7 @@ describe('streams made of a template', () => {
     await expect(discover({ manifest, config: many })).rejects.toMatchObject({ code: 'too_many_streams' });
   });
 
-  test('of parameters of the manifest, and others on a condition', async () => {
+  test('from parameters of the manifest, and conditional ones', async () => {
     const resolver = {
       type: 'ParametrizedComponentsResolver',
       stream_parameters: {
@@ -287,7 +287,7 @@ describe('streams made of a template', () => {
     expect(await names({ all: false })).toEqual(['always', '1.10', '2024', 'a: b']);
   });
 
-  test('are refused before anything is asked when the template needs what is not supported', async () => {
+  test('are rejected before any request if the template uses unsupported features', async () => {
     const custom = { retriever: { paginator: { type: 'CustomPaginator', class_name: 'a.B' } } };
     const resolver = ofConfig([map('name', '{{ components_values.table }}')]);
     const bad = source([dynamic(resolver, custom)]);

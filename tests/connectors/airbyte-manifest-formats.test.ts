@@ -23,7 +23,7 @@ describe('an answer', () => {
   };
   const ab = { properties: { a: text, b: text } };
 
-  test('of JSON Lines, the records of each picked by the path', async () => {
+  test('of JSON Lines, with records of each line selected by the path', async () => {
     const selector = { extractor: { type: 'DpathExtractor', field_path: ['items'] } };
     const lines = '{"items":[{"id":1},{"id":2}]}\r\n\n{"items":[{"id":1234567890123456789}]}';
     const decoder = { type: 'JsonlDecoder' };
@@ -31,7 +31,7 @@ describe('an answer', () => {
     await expect(rowsOf('{"id":1}\n{"id', decoder)).rejects.toThrow('/items, line 2 is not valid JSON');
   });
 
-  test('of CSV, with its own delimiter and words for nothing', async () => {
+  test('of CSV, with a custom delimiter and NULL values', async () => {
     const decoder = { type: 'CsvDecoder', delimiter: '\\t', set_values_to_none: ['-'] };
     const csv = '\uFEFFa\tb\r\n"x ""1""\n2"\t-\r\n\ty\r\nz\r\n';
     expect(await rowsOf(csv, decoder, ab)).toEqual([
@@ -43,14 +43,14 @@ describe('an answer', () => {
     await expect(rowsOf('a,b\n"1,2', { type: 'CsvDecoder' }, ab)).rejects.toMatchObject({ code: 'malformed_csv' });
   });
 
-  test('of lines, or of anything within gzip', async () => {
+  test('of plain lines, or of any format within gzip', async () => {
     const record = { properties: { record: text } };
     expect(await rowsOf('x\ny\n', { type: 'IterableDecoder' }, record)).toEqual([['x'], ['y']]);
     const gzip = { type: 'GzipDecoder', decoder: { type: 'CsvDecoder' } };
     expect(await rowsOf(gzipSync('a,b\n1,2\n'), gzip, ab)).toEqual([['1', '2']]);
   });
 
-  test('that is a list is looked into item by item', async () => {
+  test('that is a list is searched item by item', async () => {
     const selector = { extractor: { type: 'DpathExtractor', field_path: ['item'] } };
     const body = '[{"item":{"id":1}},{"item":[{"id":2},{"id":3}]},{}]';
     expect(await rowsOf(body, { type: 'JsonDecoder' }, { selector })).toEqual([['1'], ['2'], ['3']]);
@@ -60,13 +60,13 @@ describe('an answer', () => {
     [{ retriever: { decoder: { type: 'XmlDecoder' } } }, 'retriever.decoder: XmlDecoder is not supported'],
     [{ retriever: { decoder: { type: 'CsvDecoder', encoding: 'latin-1' } } }, 'an encoding other than UTF-8'],
     [{ requester: { query_properties: { type: 'QueryProperties', property_list: ['a'] } } }, 'query_properties is not'],
-  ])('in a form that is not supported is refused before it is asked for: %j', async (more, message) => {
+  ])('in an unsupported format is rejected before the request: %j', async (more, message) => {
     await expect(check(one(more))).rejects.toThrow(message);
     expect(server.seen).toEqual([]);
   });
 });
 
-test('fields that are spread get a prefix and a suffix', async () => {
+test('flattened fields get a prefix and a suffix', async () => {
   server.on('/items', json([{ inner: { id: 1 } }]));
   const key_transformation = { type: 'KeyTransformation', prefix: 'p_', suffix: '{{ config.end }}' };
   const transformations = [{ type: 'DpathFlattenFields', field_path: ['inner'], key_transformation }];
@@ -74,7 +74,7 @@ test('fields that are spread get a prefix and a suffix', async () => {
   expect((await read(settings)).rows).toEqual([['1']]);
 });
 
-test('the first of several schemas counts where they disagree', async () => {
+test('the first of several schemas wins where they disagree', async () => {
   const loader = (properties: object) => ({ type: 'InlineSchemaLoader', schema: { type: 'object', properties } });
   const schema_loader = [loader({ a: { type: 'integer' } }), loader({ a: text, b: text })];
   const [found] = await discover(one({ properties: null, schema_loader }));
@@ -84,7 +84,7 @@ test('the first of several schemas counts where they disagree', async () => {
   ]);
 });
 
-test('a service that wants a start before its end is not asked for an empty time', async () => {
+test('a service that requires start before end never gets an empty window', async () => {
   server.on('/items', json([]));
   const option = (field_name: string) => ({ type: 'RequestOption', inject_into: 'request_parameter', field_name });
   const incremental_sync = {
@@ -112,7 +112,7 @@ test('a service that wants a start before its end is not asked for an empty time
   expect(await asked({ start_datetime: '2026-01-05', is_compare_strictly: true })).toEqual([]);
 });
 
-test('an older configuration is brought into the newest form', async () => {
+test('an older configuration is migrated to the newest format', async () => {
   server.on('/items', ({ headers }) => Response.json(headers.authorization === 'Bearer k-new' ? [{ id: 1 }] : []));
   const fields = (path: string[], value: string) => ({ type: 'ConfigAddFields', fields: [{ path, value }] });
   const rules = {
@@ -140,7 +140,7 @@ test('an older configuration is brought into the newest form', async () => {
   expect((await read({ manifest, config: { credentials: { key: 'k' }, mode: 'new' } })).ids).toEqual(['1']);
 });
 
-test('a refresh token that is replaced is taken from its own place in the configuration', async () => {
+test('a rotated refresh token is read from its own path in the configuration', async () => {
   const used: (string | null)[] = [];
   server.on('/token', ({ body }) => {
     used.push(new URLSearchParams(body).get('refresh'));

@@ -56,7 +56,7 @@ const WAYS = {
   yaml: (name: string) => stringify(manifest(name)),
 };
 
-test.each(['json', 'yaml'] as const)('a manifest stored with http_api is migrated and goes on: %s', async (way) => {
+test.each(['json', 'yaml'] as const)('a manifest stored with http_api is migrated and resumes: %s', async (way) => {
   const records = [{ id: 1, updated_at: '2026-01-02T00:00:00Z' }];
   const asked: (string | undefined)[] = [];
   server.on(`/${way}`, ({ query, headers }) => {
@@ -96,7 +96,7 @@ test.each(['json', 'yaml'] as const)('a manifest stored with http_api is migrate
   expect((await getStreamRuns(service, run_id)).map(({ rows_loaded }) => rows_loaded)).toEqual([1]);
 });
 
-test('definitions of http_api itself are left as they are', async () => {
+test('definitions of http_api itself stay unchanged', async () => {
   const definition = JSON.stringify({
     base_url: server.url,
     streams: [
@@ -111,7 +111,7 @@ test('definitions of http_api itself are left as they are', async () => {
   expect(await rowOf(made.source.id)).toMatchObject({ connector_name: 'http_api', parameters: { definition } });
 });
 
-test.each(['json', 'yaml'] as const)('http_api refuses a manifest and names the connector for it: %s', (way) => {
+test.each(['json', 'yaml'] as const)('http_api rejects a manifest and names its connector: %s', (way) => {
   expect(parseParameters(httpApiSource, { definition: WAYS[way]('items') })).toEqual({
     problems: [
       {

@@ -33,7 +33,7 @@ const limits = { start_time_option: option('from'), end_time_option: option('to'
 const settings = (incremental_sync: object, more: object = {}) => ({
   manifest: manifestOf([streamOf('items', { url: server.url, properties, incremental_sync, ...more })]),
 });
-/** A service that takes its limits in, as most do. */
+/** A service whose limits are inclusive, as with most. */
 const limited = () =>
   server.on('/items', ({ query }) => {
     const [from, to] = [Date.parse(query.from ?? ''), Date.parse(query.to ?? '')];
@@ -54,7 +54,7 @@ describe('a read in steps', () => {
     }),
   );
 
-  test('asks for windows that meet without a gap, and gives a state after each', async () => {
+  test('requests adjacent windows and returns a state after each', async () => {
     limited();
     const { ids, state, batches } = await read(stepped, incremental);
     expect(ids).toEqual(['1', '2', '3', '4']);
@@ -69,7 +69,7 @@ describe('a read in steps', () => {
     });
   });
 
-  test('goes on from every state with exactly the rest', async () => {
+  test('resumes from every state with exactly the remaining rows', async () => {
     limited();
     const { batches } = await read(stepped, incremental);
     for (const [at, { state }] of batches.entries()) {
@@ -80,7 +80,7 @@ describe('a read in steps', () => {
     }
   });
 
-  test('loses no row with the cursor that was the last, and doubles none', async () => {
+  test('neither loses nor duplicates rows at the last cursor', async () => {
     limited();
     const { state } = await read(stepped, incremental);
     rows.push(
@@ -95,7 +95,7 @@ describe('a read in steps', () => {
     expect((await read(stepped, { ...incremental, state: second.state })).ids).toEqual([]);
   });
 
-  test('can be told a window, whose end is not in it', async () => {
+  test('can be limited to a window, excluding its end', async () => {
     limited();
     const window = { start: '2026-01-10', end: '2026-02-01' };
     expect((await read(stepped, { window })).ids).toEqual(['2']);
@@ -109,7 +109,7 @@ describe('a read in steps', () => {
 });
 
 describe('a cursor', () => {
-  test('is looked back from after a whole read', async () => {
+  test('applies the lookback window after a complete read', async () => {
     limited();
     const back = settings(cursor({ ...limits, lookback_window: "P{{ config.get('days', 10) }}D" }));
     const { state } = await read(back, incremental);
@@ -128,7 +128,7 @@ describe('a cursor', () => {
       (at: string) => `${at.slice(8, 10)}/${at.slice(5, 7)}/${at.slice(0, 4)} ${at.slice(11, 16)}`,
       '20/02/2026 00:00',
     ],
-  ])('comes in the form %s', async (datetime_format, form, asked) => {
+  ])('is formatted as %s', async (datetime_format, form, asked) => {
     rows = rows.map((row) => ({ ...row, at: form(String(row.at)) }));
     server.on('/items', () => Response.json(rows));
     const formed = settings(
@@ -149,7 +149,7 @@ describe('a cursor', () => {
     expect(windows()[0]?.[0]).toBe(asked);
   });
 
-  test('that the service is never told of makes one request, its old rows left out here', async () => {
+  test('that is not sent to the service takes one request, and old rows are filtered out', async () => {
     server.on('/items', () => Response.json(rows));
     const untold = settings(cursor({ step: 'P1D', cursor_granularity: 'PT1S' }));
     const { state } = await read(untold, incremental);
@@ -158,7 +158,7 @@ describe('a cursor', () => {
     expect((await read(untold, { ...incremental, state })).ids).toEqual(['9']);
   });
 
-  test('ahead of the clock does not hide what comes before it', async () => {
+  test('in the future does not hide earlier rows', async () => {
     limited();
     const open = settings(cursor(limits));
     server.on('/items', ({ query }) =>
@@ -170,7 +170,7 @@ describe('a cursor', () => {
     expect((await read(open, { ...incremental, state })).ids).toEqual(['11']);
   });
 
-  test('that is no time ends the read, rows without one pass', async () => {
+  test('that is not a time ends the read; rows without one pass', async () => {
     rows = [{ id: 1, at: null }];
     server.on('/items', () => Response.json(rows));
     const open = settings(cursor(), { properties: { id: { type: 'integer' }, at: { type: 'string' } } });
@@ -179,7 +179,7 @@ describe('a cursor', () => {
     await expect(read(open, incremental)).rejects.toMatchObject({ code: 'invalid_cursor' });
   });
 
-  test('of a feed stops the pages where the last read was', async () => {
+  test('of a feed stops paging where the last read ended', async () => {
     let asked = 0;
     server.on('/items', ({ query }) => {
       asked += 1;
@@ -210,7 +210,7 @@ describe('partitions', () => {
       ),
     );
 
-  test('have cursors of their own', async () => {
+  test('have separate cursors', async () => {
     rows = [
       { id: 1, at: '2026-01-01T00:00:00Z', of: 'a' },
       { id: 2, at: '2026-03-01T00:00:00Z', of: 'b' },
@@ -226,7 +226,7 @@ describe('partitions', () => {
     expect(server.seen.map(({ query }) => query.from)).toEqual(['2026-01-01T00:00:00Z', '2026-03-01T00:00:00Z']);
   });
 
-  test('share one where the manifest says so', async () => {
+  test('share one if the manifest says so', async () => {
     rows = [
       { id: 1, at: '2026-01-05T00:00:00Z', of: 'a' },
       { id: 2, at: '2026-03-01T00:00:00Z', of: 'b' },
@@ -242,7 +242,7 @@ describe('partitions', () => {
     expect(server.seen.map(({ query }) => query.from)).toEqual(['2026-03-01T00:00:00Z', '2026-03-01T00:00:00Z']);
   });
 
-  test('of a parent that changes: only its changed records are followed', async () => {
+  test('of an incremental parent: only its changed records are read', async () => {
     let orders: Row[] = [
       { id: 1, at: '2026-01-01T00:00:00Z' },
       { id: 2, at: '2026-01-02T00:00:00Z' },

@@ -31,7 +31,7 @@ describe('what is not supported', () => {
     streamOf('templated', { url, path: "/{{ open('/etc/passwd') }}/{{ stream_state.x | sneak }}" }),
   ]);
 
-  test('is refused by the check, the read and the discovery, with every place of it', async () => {
+  test('is rejected by check, read and discovery, with every location', async () => {
     server.on('/fine', json([]));
     expect(problemsOf({ manifest })).toEqual([]);
     const refused = check({ manifest });
@@ -51,7 +51,7 @@ describe('what is not supported', () => {
     expect(server.seen).toHaveLength(0);
   });
 
-  test('can be left out, stream by stream', async () => {
+  test('can be skipped stream by stream', async () => {
     server.on('/fine', json([{ id: 1 }]));
     const settings = { manifest, skip_unsupported_streams: true };
     expect((await check(settings)).checks.map(({ status }) => status)).toEqual(['passed', 'passed']);
@@ -60,7 +60,7 @@ describe('what is not supported', () => {
   });
 });
 
-describe('a document that is no manifest is refused when it is saved', () => {
+describe('a document that is not a manifest is rejected on save', () => {
   const laughs = (levels: number) => {
     const definitions: Record<string, unknown> = { l0: { a: 1 } };
     for (let at = 1; at <= levels; at += 1) {
@@ -104,8 +104,8 @@ describe('a document that is no manifest is refused when it is saved', () => {
   });
 });
 
-describe('pages that would never end are stopped', () => {
-  test('a cursor that goes round', async () => {
+describe('endless pages are stopped', () => {
+  test('a cursor that repeats', async () => {
     server.on('/items', ({ query }) => Response.json([{ id: 1 }, { at: (Number(query.page ?? 0) + 1) % 7 }]));
     await expect(
       read({ manifest: paged({ type: 'CursorPagination', cursor_value: '{{ last_record.at + 10 }}' }) }),
@@ -114,7 +114,7 @@ describe('pages that would never end are stopped', () => {
     });
   });
 
-  test('a number that is not heeded, and more pages than are allowed', async () => {
+  test('an ignored page number, and more pages than allowed', async () => {
     server.on('/items', json([{ id: 1 }]));
     await expect(read({ manifest: paged({ type: 'PageIncrement' }) })).rejects.toMatchObject({ code: 'endless_pages' });
     let count = 0;
@@ -124,7 +124,7 @@ describe('pages that would never end are stopped', () => {
     expect(count).toBeLessThanOrEqual(21);
   });
 
-  test('but a scroll with one token for all pages is none of them', async () => {
+  test('but not a scroll with the same token on all pages', async () => {
     let count = 0;
     server.on('/items', () => Response.json((count += 1) <= 5 ? [{ id: count }] : []));
     const scroll = paged({
@@ -136,7 +136,7 @@ describe('pages that would never end are stopped', () => {
   });
 });
 
-test('a page that is too large ends the read before it is held', async () => {
+test('an oversized page ends the read before it is buffered', async () => {
   server.on('/items', () => new Response(`[{"id": ${'1'.repeat(5000)}}]`));
   await expect(read({ manifest: one(), max_page_bytes: 2048 })).rejects.toMatchObject({ code: 'page_too_large' });
 });
@@ -181,7 +181,7 @@ describe('templates', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  test('that set fields by strange names set nothing else', async () => {
+  test('that set fields with unusual names set nothing else', async () => {
     server.on('/items', json([{ id: 1 }]));
     const fields = [{ path: ['__proto__', 'polluted'], value: 'yes' }];
     await read({ manifest: one({ transformations: [{ type: 'AddFields', fields }] }) });
@@ -237,7 +237,7 @@ describe('the configuration', () => {
     },
   );
 
-  test('is held against the spec of the manifest', () => {
+  test("is validated against the manifest's spec", () => {
     expect(problemsOf({ manifest, config: { start: 'soon', size: 0 }, secrets: {} })).toEqual([
       'config: "credentials" is missing',
       'config: "start" must match pattern "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"',
@@ -245,7 +245,7 @@ describe('the configuration', () => {
     ]);
   });
 
-  test('has its secrets apart, and they come together in templates with the defaults', async () => {
+  test('stores secrets separately; templates see them together with the defaults', async () => {
     const config = { start: '2026-01-01', credentials: { kind: 'apps', apps: [{ id: 'a', secret: 's' }] } };
     expect(problemsOf({ manifest, config })).toEqual([
       'config: "credentials.apps.0.secret" is a secret. Move it to "secrets", at the same path.',

@@ -23,7 +23,7 @@ const option = (field_name: string, inject_into = 'request_parameter') => ({
 const wholeIds = items.map(({ id }) => String(id));
 
 describe('a request', () => {
-  test('is made of templates, whose values come as Airbyte would send them', async () => {
+  test('is rendered from templates, with values as Airbyte would send them', async () => {
     server.on('/v1/items', json([{ id: 1 }]));
     const requester = {
       url_base: '{{ config["base"] }}/v1/',
@@ -72,7 +72,7 @@ describe('a request', () => {
   });
 });
 
-/** The first page is the one that nobody asked for by number. */
+/** The first page is the one requested without a number. */
 const numbered = ({ query }: SeenRequest) => {
   const [page, size] = [Number(query.page ?? 1), Number(query.limit)];
   return Response.json(items.slice((page - 1) * size, page * size));
@@ -143,7 +143,7 @@ describe('pages', () => {
     expect(server.seen).toHaveLength(3);
   });
 
-  test('by an address of the answer or of the Link header, relative or whole, but never elsewhere', async () => {
+  test('by a URL of the response or the Link header, relative or absolute, but never to another host', async () => {
     const elsewhere = startHttpServer();
     elsewhere.on('/items', json([]));
     const address = (cursor_value: string) => ({
@@ -170,7 +170,7 @@ describe('pages', () => {
     await elsewhere.close();
   });
 
-  test('that a filter empties are not the last ones', async () => {
+  test('emptied by a filter are not the last ones', async () => {
     server.on('/items', numbered);
     const more = paginator({ type: 'PageIncrement', page_size: 2, start_from_page: 1 }, option('page'));
     const selector = { record_filter: { type: 'RecordFilter', condition: '{{ record.id > 7 }}' } };
@@ -214,7 +214,7 @@ describe('signing', () => {
     await expect(none).rejects.toMatchObject({ type: 'auth_error', code: 'unauthorized' });
   });
 
-  test('OAuth 2 with a refresh token, which is stored anew when the service replaces it', async () => {
+  test('OAuth 2 with a refresh token, which is stored again when the service rotates it', async () => {
     const forms: URLSearchParams[] = [];
     server.on('/token', ({ body, headers }) => {
       forms.push(new URLSearchParams(body));
@@ -272,7 +272,7 @@ describe('signing', () => {
     expect((await read(one({ requester: { authenticator } }, { secrets }))).ids).toEqual(['1']);
   });
 
-  test('a session token, fetched once and again when it is refused', async () => {
+  test('a session token, fetched once and again after a rejection', async () => {
     let logins = 0;
     server.on('/login', ({ body }) => Response.json({ session: { id: `${body}-${(logins += 1)}` } }));
     server.on(

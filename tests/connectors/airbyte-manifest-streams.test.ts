@@ -21,7 +21,7 @@ describe('records', () => {
     return (await read({ manifest: manifestOf([stream]) })).rows;
   };
 
-  test('get and lose fields', async () => {
+  test('gain and lose fields', async () => {
     const add = (path: string[], value: string, more = {}) => ({
       type: 'AddFields',
       fields: [{ path, value, ...more }],
@@ -73,7 +73,7 @@ describe('records', () => {
     expect(await transformed(record, transformations, names)).toEqual([Object.values(expected)] as never);
   });
 
-  test('are picked by a path with stars, filtered before or after they are changed', async () => {
+  test('are selected by a path with wildcards, and filtered before or after transformations', async () => {
     server.on('/items', json({ groups: [{ items: [{ id: 1 }, { id: 2 }] }, { items: [{ id: 3 }] }] }));
     const extractor = { type: 'DpathExtractor', field_path: ['groups', '*', 'items'] };
     const condition = { record_filter: { type: 'RecordFilter', condition: '{{ record.id > 1 }}' } };
@@ -95,7 +95,7 @@ describe('records', () => {
     expect(await ids({ transform_before_filtering: true })).toEqual(['2', '3', '4']);
   });
 
-  test('have the types of the schema, or those of the first records', async () => {
+  test('have the types of the schema, or else of the first records', async () => {
     const body =
       '[{"id":1234567890123456789,"at":"2026-01-31T10:00:00+02:00","day":"2026-01-31","n":"1.50","tags":["a"],"o":{"b":1}}]';
     server.on('/items', () => new Response(body));
@@ -122,7 +122,7 @@ describe('records', () => {
     ] as never);
   });
 
-  test('whose values do not fit end the run, or are NULL with a warning when that is wanted', async () => {
+  test('with invalid values fail the run, or are NULL with a warning if configured', async () => {
     server.on('/items', json([{ id: 'no number' }, { id: 2 }]));
     const manifest = manifestOf([streamOf('items', { url, properties: id })]);
     await expect(read({ manifest })).rejects.toMatchObject({ code: 'value_does_not_fit' });
@@ -152,7 +152,7 @@ test.each([
 });
 
 describe('partitions', () => {
-  test('of lists: all pairs, each with its values in request and record', async () => {
+  test('from lists: all combinations, with their values in request and record', async () => {
     server.on('/items', ({ query }) => Response.json([{ id: 1, of: `${query.a}${query.b}` }]));
     const list = (cursor_field: string, values: unknown) => ({
       type: 'ListPartitionRouter',
@@ -177,7 +177,7 @@ describe('partitions', () => {
     ]);
   });
 
-  test('of parents and their parents, with more of their fields', async () => {
+  test('from parents and grandparents, with additional fields', async () => {
     server.on('/orgs', json([{ id: 'o1', name: 'One' }, { id: 'o2', name: 'Two' }, { name: 'no id' }]));
     server.on('/orgs/o1/teams', json([{ key: { id: 'a' } }, { key: { id: 'b' } }]));
     server.on('/orgs/o2/teams', json([{ key: { id: 'c' } }]));
@@ -228,7 +228,7 @@ describe('errors', () => {
   };
   const ok = () => Response.json([{ id: 1 }]);
 
-  test('are tried again so often, ignored, or end the run in the words of the manifest', async () => {
+  test("are retried up to the limit, ignored, or fail the run with the manifest's message", async () => {
     const asked = counting((count) => (count < 3 ? new Response('', { status: 418 }) : ok()));
     const again = {
       type: 'DefaultErrorHandler',
@@ -253,7 +253,7 @@ describe('errors', () => {
     await expect(failing({ type: 'DefaultErrorHandler', response_filters: [telling] })).rejects.toThrow('Pay first: x');
   });
 
-  test('go through all handlers of a composite, and success can be none', async () => {
+  test('pass through all handlers of a composite, which may turn a success into an error', async () => {
     const composite = (...error_handlers: object[]) => ({ type: 'CompositeErrorHandler', error_handlers });
     server.on('/items', json({}, { status: 403 }));
     const first = { type: 'DefaultErrorHandler', ...quick };
@@ -267,7 +267,7 @@ describe('errors', () => {
     expect(asked()).toBe(2);
   });
 
-  test('wait as long as a header says, and longer waits are left to the engine', async () => {
+  test('wait as long as a header says; longer waits are left to the engine', async () => {
     const started = performance.now();
     counting((count) => (count < 2 ? new Response('', { status: 429, headers: { 'x-wait': 'in 0.05 s' } }) : ok()));
     const header = { type: 'WaitTimeFromHeader', header: 'X-Wait', regex: '([.\\d]+)' };

@@ -18,7 +18,7 @@ const [second, third, fourth] = ['second', 'third', 'fourth'].map((stream_run_id
   fence: index + 2,
 }));
 
-/** What happened to some keys, all at once and in pieces that a key's changes are spread over. */
+/** Changes of some keys, in one batch and spread over several. */
 const LAST_WINS: [how: string, batches: Entry[][]][] = [
   [
     'in one batch',
@@ -68,7 +68,7 @@ for (const place of targetPlaces()) {
       const start = (...names: string[]) => load({ mode }, batchOf(names.map((name, index) => row(index + 1, name))));
 
       test.each(LAST_WINS)(
-        'the last change of a key wins, in the order of arrival, whatever a cursor says: %s',
+        'the last change of a key to arrive wins, regardless of cursors: %s',
         async (_how, batches) => {
           await start('a', 'b', 'c');
           const counts = await load(
@@ -85,7 +85,7 @@ for (const place of targetPlaces()) {
         },
       );
 
-      test('columns left unchanged keep what the stage or else the table has; a row that is not there is not made', async () => {
+      test('unchanged columns keep the value of the stage or else of the table; a missing row is not created', async () => {
         await load({ mode }, batchOf([row(1, 'kept', '2024-01-01'), row(2, 'old', '2024-01-01')]));
         await load(
           { mode, ...second },
@@ -111,7 +111,7 @@ for (const place of targetPlaces()) {
         ]);
       });
 
-      test('a truncate removes the rows of the table and of the stage, not those after it', async () => {
+      test('a truncate removes the rows of table and stage, but not later ones', async () => {
         await start('a', 'b', 'c');
         const counts = await load(
           { mode, ...second },
@@ -142,7 +142,7 @@ for (const place of targetPlaces()) {
         expect(await content()).toEqual([]);
       });
 
-      test('rows with changes and rows without go into one commit', async () => {
+      test('rows with and without changes share one commit', async () => {
         await start('a', 'b');
         await load(
           { mode, ...second },
@@ -157,7 +157,7 @@ for (const place of targetPlaces()) {
       });
     });
 
-    test('append keeps each change as one more row', async () => {
+    test('append stores each change as a new row', async () => {
       const counts = await load(
         {},
         changesOf([row(1, 'a'), UPSERT], [row(1, null), DELETE], [NONE, TRUNCATE], [row(1, null), without(1)]),
@@ -169,7 +169,7 @@ for (const place of targetPlaces()) {
     describe('soft_delete', () => {
       const mode = 'soft_delete' as const;
 
-      test('deletes and truncates mark rows, once; a row that comes back is marked no more', async () => {
+      test('deletes and truncates mark rows once; a row that reappears is unmarked', async () => {
         await load({ mode }, batchOf([row(1, 'a'), row(2, 'b'), row(3, 'c')]));
         const deleted = await load({ mode, ...second }, changesOf([row(1, null), DELETE], [row(2, null), DELETE]));
         expect(deleted).toMatchObject({ rows_deleted: 2 });
@@ -198,7 +198,7 @@ for (const place of targetPlaces()) {
         expect((await all('_deleted_at'))[0]).toEqual(since);
       });
 
-      test('a complete read marks the rows that it has not; a table that was there gets the column', async () => {
+      test('a complete read marks missing rows; the column is added to an existing table', async () => {
         await place.run(`create table ${tableName()} (name text, id bigint primary key)`);
         await place.run(`insert into ${tableName()} values ('x', 1), ('y', 2)`);
         const counts = await load({ mode, complete: true }, batchOf([row(2, 'y'), row(3, 'z')]));
@@ -217,7 +217,7 @@ for (const place of targetPlaces()) {
         ]);
       });
 
-      test('a part of a complete read is not committed', async () => {
+      test('a partial complete read is not committed', async () => {
         await load({}, batchOf([row(1, 'x'), row(2, 'y')]));
         const writer = await open({ mode, complete: true, ...second });
         await writer.write(batchOf([row(2, 'y'), row(3, 'z')]));
@@ -230,7 +230,7 @@ for (const place of targetPlaces()) {
         ]);
       });
 
-      test('a field of the name of the mark is refused', async () => {
+      test('a field with the name of the mark is rejected', async () => {
         const columns = [column('_deleted_at', 'string')];
         const error = await errorOf(open({ mode, columns, primary_key: ['_deleted_at'] }));
         expect(error).toBeInstanceOf(ConfigurationError);
@@ -241,7 +241,7 @@ for (const place of targetPlaces()) {
     describe('update', () => {
       const mode = 'update' as const;
 
-      test('changes rows that are there, makes none and deletes none', async () => {
+      test('changes existing rows, and neither creates nor deletes rows', async () => {
         await load({}, batchOf([row(1, 'a'), row(2, 'b'), row(3, 'c')]));
         const counts = await load(
           { mode, ...second },

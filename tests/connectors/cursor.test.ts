@@ -87,7 +87,7 @@ describe('reading by a cursor', () => {
     }
   });
 
-  test('rows without a cursor pass and do not affect the state', () => {
+  test('rows without a cursor pass through and do not affect the state', () => {
     const tracker = trackCursor({ cursorIndex: 0, keyIndexes: [], state: null });
     expect(tracker.next([[null, 'x']])).toEqual({ rows: [[null, 'x']], state: null });
     expect(
@@ -109,7 +109,7 @@ describe('reading by a cursor', () => {
   });
 
   test.each(['at the end', 'where it stands'])(
-    'rows are known again with columns that came since; the cursor %s',
+    'rows are recognized although columns were added since; the cursor %s',
     (where) => {
       const atEnd = where === 'at the end';
       const wide = (cells: Cell[]) => (atEnd ? [...cells, cells[0]!] : cells);
@@ -124,7 +124,7 @@ describe('reading by a cursor', () => {
         ['2', 'b'],
         ['2', 'b'],
       ]);
-      // One that changed comes again, whatever is new in it; one more that is like the others is one more.
+      // A changed row is returned again, and so is an additional duplicate.
       const second = readOn(first.state, [
         ['2', 'b', null],
         ['2', 'c', 'x'],

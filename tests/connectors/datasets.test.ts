@@ -43,7 +43,7 @@ interface Place {
   open(): Opened;
   /** Runs statements that change the database. */
   run(statements: string): Promise<unknown>;
-  /** What a day and a moment are here. */
+  /** The types of a day and an instant. */
   types: [day: string, moment: string];
 }
 const PLACES: Place[] = [
@@ -184,7 +184,7 @@ describe.each(PLACES.filter(({ skip }) => !skip))(
       ['no such table', 'select * from nothing_here', 'nothing_here'],
       ['two columns of one name', 'select id, name as id from sales', ''],
       ['a value left open', `select * from sales where id = ${kind === 'postgres' ? '$1' : '?'}`, ''],
-    ])('%s is told with the name of the dataset, by check, discovery and read', async (_, sql, words) => {
+    ])("%s is reported with the dataset's name by check, discovery and read", async (_, sql, words) => {
       const wrong = [{ name: 'wrong', sql }];
       const stream = { ...(await dataset('select id from sales')), name: 'wrong', dataset_sql: sql };
       const works = [
@@ -255,7 +255,7 @@ test.each([
   "select readfile('/etc/passwd') as a",
   "select writefile('/tmp/reached', 'x') as a",
   'select zeroblob(900000000) as a',
-])('sqlite: %s reaches nothing', async (sql) => {
+])('sqlite: %s has no access', async (sql) => {
   expect(await refused(sqliteSource, 'sales.db', sql)).toEqual([true, true]);
   expect(await Bun.file('/tmp/reached.db').exists()).toBe(false);
 });
@@ -279,8 +279,8 @@ test.each([
   "select * from read_parquet('https://127.0.0.1/x.parquet')",
   'pragma database_list',
   'checkpoint',
-])('duckdb: %s reaches nothing', async (sql) => {
-  // Discovery runs nothing, so it may pass.
+])('duckdb: %s has no access', async (sql) => {
+  // Discovery runs no query, so it may succeed.
   const [, isReadRefused] = await refused(duckDbSource, 'sales.duckdb', sql);
   expect(isReadRefused).toBe(true);
   for (const name of ['reached.csv', 'reached.db', 'reached/schema.sql']) {

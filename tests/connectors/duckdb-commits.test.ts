@@ -7,7 +7,7 @@ import { errorOf, row } from './writing.ts';
 
 const { content, filesRoot, load, open, sql } = duckDbTarget();
 
-describe('who may commit', () => {
+describe('fencing', () => {
   test('rows and state become visible together at each checkpoint, not before', async () => {
     const writer = await open();
     await writer.write(batchOf([row(1, 'a')]));
@@ -36,14 +36,14 @@ describe('who may commit', () => {
     expect(await content()).toEqual([['1', 'old']]);
   });
 
-  test('a cursor that somebody moved in the control plane is not brought back', async () => {
+  test('a cursor changed in the control plane is not reverted', async () => {
     await (await open()).finish({ cursor: '7' });
     await (await open({ fence: 2, stream_run_id: 'second', state_version: 5 })).finish(null);
     const next = await open({ fence: 3, stream_run_id: 'third', state_version: 0 });
     expect(next.committed).toMatchObject({ state: null, state_version: 5 });
   });
 
-  test('many streams write one file side by side', async () => {
+  test('many streams write one file in parallel', async () => {
     await Promise.all(
       Array.from({ length: 8 }, async (_, index) => {
         const mode = (['append', 'overwrite', 'append_dedup'] as const)[index % 3]!;
@@ -56,7 +56,7 @@ describe('who may commit', () => {
     expect(await sql('select count(*) from new._pipeline_state where finished')).toEqual([['8']]);
   });
 
-  test('a process that dies in a commit leaves the last one', async () => {
+  test('a process that dies during a commit leaves the previous commit', async () => {
     await load({}, batchOf([row(1, 'kept')]));
     const path = join(filesRoot(), 'data.duckdb');
     const child = Bun.spawn(
@@ -82,7 +82,7 @@ describe('who may commit', () => {
     ]);
   });
 
-  test('a file that another process has open is waited for', async () => {
+  test('waits for a file that another process has open', async () => {
     await load({}, batchOf([row(1, 'a')]));
     const path = join(filesRoot(), 'data.duckdb');
     const child = Bun.spawn(

@@ -8,7 +8,7 @@ import { errorOf, row } from './writing.ts';
 
 const { filesRoot, load, open, sql } = duckDbTarget();
 
-test('a value that does not fit is named by row and column, and nothing of it stays', async () => {
+test('an invalid value is reported with row and column, and is rolled back', async () => {
   const error = await errorOf(load({}, batchOf([row(1, 'a', '2024-01-01')]), batchOf([row(2, 'b', 'soon')])));
   expect(error).toMatchObject({
     type: 'system_error',
@@ -18,7 +18,7 @@ test('a value that does not fit is named by row and column, and nothing of it st
   expect(await sql("select 1 from duckdb_tables() where table_name = 't'")).toEqual([]);
 });
 
-test('odd names in schema, table and column; names that differ by case only and views are refused', async () => {
+test('unusual names in schema, table and column; names that differ only in case, and views, are rejected', async () => {
   const odd = 'Ta"b\'le; — 表 %s \\';
   for (const mode of ['append', 'overwrite', 'append_dedup'] as const) {
     const columns = [column('I "d', 'integer'), column('select', 'string'), column('Ünï', 'string')];
@@ -42,7 +42,7 @@ test('odd names in schema, table and column; names that differ by case only and 
   expect(await codeOf(open({ table: 'v' }))).toBe('config_error not_a_table');
 });
 
-test('what is spilled is gone with the writer, and what a crash left goes with the next attempt', async () => {
+test('spilled files are removed with the writer, those of a crash by the next attempt', async () => {
   const left = join(filesRoot(), '.data.duckdb.stream.1.spill/x.tmp');
   await Bun.write(left, 'left');
   const writer = await open({ fence: 2 });

@@ -8,8 +8,8 @@ import type { Place } from './fixtures.ts';
 const ROWS = 12_345;
 
 /**
- * Runs statements on a database of which nobody else in this process has the file open, and gives the rows of the last
- * one, as texts.
+ * Runs statements on a database file that is not open elsewhere in this process. Returns the rows of the last one as
+ * text.
  */
 export async function onDuckDb(path: string, ...statements: string[]): Promise<(string | null)[][]> {
   const instance = await DuckDBInstance.create(path);

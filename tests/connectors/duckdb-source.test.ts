@@ -33,13 +33,13 @@ const codeOf = (work: Promise<unknown>) =>
     (error: unknown) => (error instanceof ConnectorError ? `${error.type} ${error.code}` : String(error)),
   );
 
-test('a view that reads other files of the machine is refused', async () => {
+test('a view that reads other local files is rejected', async () => {
   await sql("create view outside as select content from read_text('/etc/hostname')");
   const request = requestOf(await streamNamed('outside'));
   expect(await codeOf(readBatches(duckDbSource, context(), request))).toBe('config_error refused_by_database');
 });
 
-test('a window of days takes those and no others, for every kind of date', async () => {
+test('a date window returns exactly its days, for every date type', async () => {
   await sql(`create table t as select i as id, (timestamptz '2026-03-01 23:59:59.999999+00' + i * interval 12 hour) as zoned,
     zoned at time zone 'UTC' as local, local::date as day from range(5) t(i)`);
   const stream = await streamNamed('t');
@@ -51,7 +51,7 @@ test('a window of days takes those and no others, for every kind of date', async
   }
 });
 
-test('each fault has its own error', async () => {
+test('each failure has its own error', async () => {
   await symlink('/etc', join(place.filesRoot, 'out'));
   await sql('create table t as select 1 as id, 2 as more');
   const check = (path: string) => codeOf(duckDbSource.check(context(path)));
@@ -65,7 +65,7 @@ test('each fault has its own error', async () => {
   expect(await codeOf(readBatches(duckDbSource, context(), request))).toBe('schema_changed table_missing');
 });
 
-test('wide rows come in batches of about a megabyte, each row once', async () => {
+test('wide rows arrive in batches of about a megabyte, each row once', async () => {
   await sql(
     'create table wide as select i as id, repeat(chr((97 + i % 26)::int), 30_000) as note from range(500) r(i)',
   );
@@ -76,7 +76,7 @@ test('wide rows come in batches of about a megabyte, each row once', async () =>
   expect(rows.every(([id, note]) => note === String.fromCharCode(97 + (Number(id) % 26)).repeat(30_000))).toBe(true);
 });
 
-test('more than the memory holds is an error that says so', async () => {
+test('exceeding the memory limit is a clear error', async () => {
   await sql('create view heap as select list(repeat(i::varchar, 250_000)) as note from range(1000) r(i)');
   const request = requestOf(await streamNamed('heap'));
   expect(await codeOf(readBatches(duckDbSource, context(), request))).toBe('system_error out_of_memory');

@@ -12,7 +12,7 @@ import { writingTo } from './writing.ts';
 const path = 'data.duckdb';
 const named = { table: 't', stream_id: 'stream' };
 
-/** DuckDB as `writingTo` has it, but with a folder of its own for each test, and always the table `t`. */
+/** DuckDB for `writingTo`, but with a separate folder for each test, and always table `t`. */
 export function duckDbTarget() {
   limitHangs();
   let place: Awaited<ReturnType<typeof duckDbFolder>>;

@@ -44,7 +44,7 @@ for (const [what, manners] of [
   ['that knows neither ranges nor HEAD', { ranges: false, head: false }],
   ['that packs what it sends', { headers: { 'content-encoding': 'gzip' }, ranges: false }],
 ] as [string, Manners][]) {
-  test(`a file of a server ${what} is read whole`, async () => {
+  test(`a file of a server ${what} is read completely`, async () => {
     const body = manners.headers ? gzipSync(CSV) : CSV;
     const { ctx, recorded, cleanUp } = remoteContext(
       settingsOf(put(`${what}.csv`.replaceAll(' ', '-'), body, manners)),

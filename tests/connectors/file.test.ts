@@ -301,7 +301,7 @@ test('a file that appears after newer ones were read is still read, and nothing 
   expect((await read({ cursor: '2026-01-01 12:31:00+00' })).ids).toEqual(['3', '2']);
 });
 
-test('a column that is gone is a SchemaChangedError, a new one a warning', async () => {
+test('a missing column is a SchemaChangedError, a new one a warning', async () => {
   const context = contextOf({ path: 'drift.csv' });
   put('drift.csv', 'a,b\n1,2\n');
   const [stream] = await fileSource.discover(context);

@@ -19,12 +19,12 @@ import { duckDbDestinationPlace, duckDbSourcePlace } from './duckdb-places.ts';
 import { readRows } from './reading.ts';
 import { sqliteSourcePlace } from './sqlite-places.ts';
 
-/** A place that one connector is tested in. */
+/** An environment for testing one connector. */
 export interface Place {
   filesRoot: string;
-  /** Settings that work. */
+  /** Valid settings. */
   good: Record<string, unknown>;
-  /** Settings of the right shape that do not, by what is wrong. */
+  /** Well-formed settings that do not work, by what is wrong. */
   bad: Record<string, Record<string, unknown>>;
   /** Connections and files that are open now. */
   leftOpen(): Promise<number>;
@@ -194,7 +194,7 @@ async function slackPlace(): Promise<Place> {
   return { ...place, close: () => Promise.all([place.close(), stop()]).then(() => {}) };
 }
 
-/** By type and name; several where a connector has several ways. */
+/** By type and name; several if a connector has several variants. */
 export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
   'source postgres': { tables: postgresSource },
   'destination postgres': { tables: postgresDestination },

@@ -11,7 +11,7 @@ const sides = twoDatabases();
 const maria = mysqlDatabase();
 const role = `reader_${crypto.randomUUID().slice(0, 8)}`;
 const as = { username: role, password: 'reader' };
-test('postgres: a table that may not be read any more is refused, one that is gone is gone', async () => {
+test('postgres: a table without read permission is reported as denied, a dropped one as missing', async () => {
   const { source } = sides;
   const { sql } = source;
   await sql.unsafe(
@@ -30,7 +30,7 @@ test('postgres: a table that may not be read any more is refused, one that is go
 });
 
 describeMysql('mysql', () => {
-  test('a table that may not be read any more is refused, one that is gone is gone', async () => {
+  test('a table without read permission is reported as denied, a dropped one as missing', async () => {
     await maria.sql(`create table t (id int primary key); create table other (id int); create user ${role} identified by 'reader';
       grant select on t to ${role}; grant select on other to ${role}`);
     const { ctx } = mysqlContext(maria, as);

@@ -62,7 +62,7 @@ function tokenService(answer: (count: number, form: URLSearchParams, request: Se
   return { valid, give, authentication, asked: () => server.seen.filter(({ path }) => path === '/token').length };
 }
 
-test('client credentials get a token once for all that ask at the same time, and for later reads', async () => {
+test('client credentials fetch one token for concurrent and later reads', async () => {
   const service = tokenService((count, form) => {
     expect(Object.fromEntries(form)).toMatchObject({
       grant_type: 'client_credentials',
@@ -76,7 +76,7 @@ test('client credentials get a token once for all that ask at the same time, and
   expect(service.asked()).toBe(1);
 });
 
-test('client id and secret go by the header where the service wants them there', async () => {
+test('client id and secret are sent in the header if the service requires it', async () => {
   const service = tokenService((_, form, { headers }) => {
     expect(form.has('client_secret')).toBe(false);
     expect(headers.authorization).toStartWith('Basic ');
@@ -85,7 +85,7 @@ test('client id and secret go by the header where the service wants them there',
   expect((await read({ ...service.authentication, credentials_in: 'basic_header' }, { secrets })).rows).toHaveLength(1);
 });
 
-test('a token that is revoked before its time is replaced once, and refused again ends the read', async () => {
+test('a token revoked early is replaced once; a second rejection ends the read', async () => {
   const service = tokenService((count) => service.give(`token ${count} of ${clients}`));
   await read(service.authentication, { secrets });
   service.valid.clear();
@@ -96,14 +96,14 @@ test('a token that is revoked before its time is replaced once, and refused agai
   expect(service.asked()).toBe(3);
 });
 
-test('a token near its end is replaced before it is used', async () => {
+test('a token about to expire is replaced before use', async () => {
   const service = tokenService((count) => service.give(`short ${count}`, { expires_in: 0.002 }));
   await read(service.authentication, { secrets });
   await read(service.authentication, { secrets });
   expect(service.asked()).toBeGreaterThan(1);
 });
 
-test('a refresh token that is replaced goes on being used, and its user is warned', async () => {
+test('a rotated refresh token is used from then on, with a warning', async () => {
   const service = tokenService((count, form) => {
     expect(form.get('grant_type')).toBe('refresh_token');
     if (form.get('refresh_token') !== (count === 1 ? 'the first one' : `refresh ${count - 1}`)) {
@@ -120,7 +120,7 @@ test('a refresh token that is replaced goes on being used, and its user is warne
   expect(service.asked()).toBe(2);
 });
 
-test('a token endpoint that refuses is an error of authentication, one that is down is tried again', async () => {
+test('a rejection by the token endpoint is an authentication error; an outage is retried', async () => {
   const refusing = tokenService(() =>
     Response.json({ error: 'invalid_client', error_description: 'unknown client' }, { status: 400 }),
   );
@@ -135,7 +135,7 @@ test('a token endpoint that refuses is an error of authentication, one that is d
   await expect(read(nobody, { secrets })).rejects.toBeInstanceOf(RetryableError);
 });
 
-test('so many requests a second and so many at a time, those of several streams together', async () => {
+test('limits requests per second and concurrent requests across streams', async () => {
   let running = 0;
   let most = 0;
   const times: number[] = [];

@@ -24,7 +24,7 @@ const stream = { name: 'items', request: { path: '/items' } };
 const settings = (more: object = {}) => ({ base_url: server.url, streams: [stream], ...more });
 const check = (more: object = {}) => httpApiSource.check(apiContext(settings(more)).context);
 
-describe('an answer that is no success becomes an error of its class, with the words of the server', () => {
+describe("an error response becomes an error of its class, with the server's message", () => {
   test.each([
     [401, AuthenticationError, 'unauthorized'],
     [403, AuthenticationError, 'forbidden'],
@@ -41,7 +41,7 @@ describe('an answer that is no success becomes an error of its class, with the w
     expect(server.seen).toHaveLength(status >= 500 ? 2 : 1);
   });
 
-  test('without a secret that the server sends back', async () => {
+  test('without secrets that the server echoes', async () => {
     server.on('/items', ({ headers }) =>
       Response.json({ message: `no such key ${headers['x-key']}` }, { status: 400 }),
     );
@@ -54,13 +54,13 @@ describe('an answer that is no success becomes an error of its class, with the w
   });
 });
 
-describe('what may pass is tried again', () => {
+describe('temporary failures are retried', () => {
   test.each([408, 425, 429, 500, 502, 503, 504])('%i', async (status) => {
     server.on('/items', inTurn(json({}, { status }), json({}, { status }), one));
     expect((await readAll(settings())).rows).toEqual([['1']]);
   });
 
-  test('a connection that breaks off', async () => {
+  test('a lost connection', async () => {
     let calls = 0;
     const broken = Bun.listen({
       port: 0,
@@ -74,13 +74,13 @@ describe('what may pass is tried again', () => {
       },
     });
     const made = apiContext({ base_url: `http://127.0.0.1:${broken.port}`, streams: [stream] });
-    // Ten bytes of eleven: whatever is made of that, it is no page.
+    // Ten of eleven bytes are not a page.
     await expect(httpApiSource.discover(made.context)).rejects.toBeInstanceOf(DataError);
     expect(calls).toBe(3);
     broken.stop(true);
   });
 
-  test('no answer in time', async () => {
+  test('a response timeout', async () => {
     const never = Promise.withResolvers<void>();
     server.on('/items', async () => {
       await never.promise;
@@ -93,7 +93,7 @@ describe('what may pass is tried again', () => {
     never.resolve();
   });
 
-  test('a check waits no longer than the definition says, and twice as long is over before it is given up', async () => {
+  test('a check waits no longer than the definition allows', async () => {
     server.on('/items', () => new Promise(() => {}));
     const begun = performance.now();
     const error = await check({ timeout_seconds: 0.5 }).catch((thrown: unknown) => thrown);
@@ -103,7 +103,7 @@ describe('what may pass is tried again', () => {
     expect(2 * INTERACTIVE.timeout_seconds).toBeLessThan(20 - 1);
   });
 
-  test('but only as often as the definition says', async () => {
+  test('but only as often as the definition allows', async () => {
     server.on('/items', json({}, { status: 500 }));
     await expect(readAll(settings({ retries: { max_attempts: 3, base_seconds: 0.001 } }))).rejects.toBeInstanceOf(
       RetryableError,
@@ -115,7 +115,7 @@ describe('what may pass is tried again', () => {
 describe('a service that asks to wait', () => {
   const asking = (headers: Record<string, string>, status = 429) => json({}, { status, headers });
 
-  test('is waited for, and users are told until when', async () => {
+  test('is waited for, with a message that names the end', async () => {
     server.on('/items', inTurn(asking({ 'retry-after': '0.2' }), one));
     const begun = performance.now();
     const { rows, waits, context } = await readAll(settings());
@@ -124,19 +124,19 @@ describe('a service that asks to wait', () => {
     expect(waits).toEqual([new Date(context.now().getTime() + 200)]);
   });
 
-  test('for longer than the definition allows gets its time named to the engine', async () => {
+  test('for longer than allowed reports the time to the engine', async () => {
     server.on('/items', asking({ 'retry-after': '3600' }));
     const error = await readAll(settings()).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(RateLimitedError);
     expect((error as RateLimitedError).until).toEqual(new Date('2026-11-21T11:00:00Z'));
   });
 
-  test('by 403 and an empty quota is not taken for a refusal', async () => {
+  test('by 403 with an empty quota is not taken for denied access', async () => {
     server.on('/items', inTurn(asking({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '0.05' }, 403), one));
     expect((await readAll(settings())).rows).toEqual([['1']]);
   });
 
-  test('by an empty quota on a page that it gave is waited for before the next', async () => {
+  test('by an empty quota on a page is waited for before the next page', async () => {
     server.on('/items', json([{ id: 1 }], { headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '0.1' } }));
     const { waits } = await readAll(settings({ streams: [stream, { ...stream, name: 'again' }] }));
     // Discovery asks for the second stream while the quota of the first is used up.
@@ -158,7 +158,7 @@ describe('a service that asks to wait', () => {
   });
 });
 
-describe('an answer that is no use ends the read with its place', () => {
+describe('an unusable response ends the read with its location', () => {
   test.each([
     ['broken JSON', () => new Response('[{"id": 1}, {"id": '), 'malformed_json', 'character 20'],
     ['a page of HTML', () => new Response('<html>sign in</html>'), 'malformed_json', 'HTML'],
@@ -175,27 +175,30 @@ describe('an answer that is no use ends the read with its place', () => {
     expect(error).toBeInstanceOf(DataError);
   });
 
-  test.each([true, false])('a giant page, its length told: %p, costs no more memory than the limit', async (told) => {
-    const chunk = Buffer.alloc(1024 * 1024, 'a');
-    let sent = 0;
-    server.on('/items', () => {
-      if (told) return new Response(Buffer.alloc(64 * 1024 * 1024, 'a'));
-      return new Response(
-        new ReadableStream({
-          pull(controller) {
-            sent += 1;
-            controller.enqueue(chunk);
-            if (sent > 500) controller.close();
-          },
-        }),
-      );
-    });
-    const error = await readAll(settings({ max_page_bytes: 2 * 1024 * 1024 })).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ code: 'page_too_large' });
-    expect(sent).toBeLessThan(100);
-  });
+  test.each([true, false])(
+    'a giant page, with Content-Length: %p, takes no more memory than the limit',
+    async (told) => {
+      const chunk = Buffer.alloc(1024 * 1024, 'a');
+      let sent = 0;
+      server.on('/items', () => {
+        if (told) return new Response(Buffer.alloc(64 * 1024 * 1024, 'a'));
+        return new Response(
+          new ReadableStream({
+            pull(controller) {
+              sent += 1;
+              controller.enqueue(chunk);
+              if (sent > 500) controller.close();
+            },
+          }),
+        );
+      });
+      const error = await readAll(settings({ max_page_bytes: 2 * 1024 * 1024 })).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'page_too_large' });
+      expect(sent).toBeLessThan(100);
+    },
+  );
 
-  test('a small page that unpacks to a giant one', async () => {
+  test('a small page that decompresses to a giant one', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
     for (const headers of [{ 'content-encoding': 'gzip' }, {}] as Record<string, string>[]) {
       server.on('/items', () => new Response(bomb, { headers }));
@@ -205,14 +208,14 @@ describe('an answer that is no use ends the read with its place', () => {
   });
 });
 
-describe('a definition that does not hold together is refused, its place named', () => {
+describe('an inconsistent definition is rejected with its location', () => {
   const problem = (definition: unknown, more: object = {}) =>
     problemsOf({ definition: typeof definition === 'string' ? definition : JSON.stringify(definition), ...more }).join(
       '\n',
     );
   const base_url = 'https://api.example.com';
 
-  test('YAML is as good as JSON', () => {
+  test('YAML is accepted like JSON', () => {
     expect(problem(`base_url: ${base_url}\nstreams:\n  - name: items\n    request: { path: /items }\n`)).toBe('');
   });
 
@@ -250,7 +253,7 @@ describe('a definition that does not hold together is refused, its place named',
     expect(problem(definition)).toMatch(message);
   });
 
-  test('a document of aliases that would unfold without end', () => {
+  test('a document whose aliases expand without end', () => {
     const levels = Array.from(
       { length: 12 },
       (_, at) => `a${at + 1}: &a${at + 1} [${Array(9).fill(`*a${at}`).join(', ')}]`,

@@ -21,7 +21,7 @@ const DAY = 86_400_000;
 const EPOCH = Date.parse('2026-01-01T00:00:00Z');
 const iso = (ms: number) => new Date(ms).toISOString();
 
-/** What services do with limits: heed them, take both as included, or not look at them. */
+/** How services treat limits: half-open, inclusive, or ignored. */
 const heeding = (
   events: () => Event[],
   how: 'half-open' | 'inclusive' | 'ignored',
@@ -58,7 +58,7 @@ const ways: [string, object, 'half-open' | 'inclusive' | 'ignored', (events: Eve
   ['by a service that heeds no limit', { step_days: 4, start: '2026-01-01' }, 'ignored', (events) => events],
 ];
 
-describe('rows that share a cursor are neither lost nor doubled, wherever a read is cut and whenever rows come', () => {
+describe('rows that share a cursor are neither lost nor duplicated, wherever a read is interrupted', () => {
   test.each(ways)(
     '%s',
     async (_, incremental, how, order) => {
@@ -111,7 +111,7 @@ const read = (incremental: object, more: object = {}) =>
   readAll({ base_url: server.url, streams: [streamOf(incremental)] }, { sync_mode: 'incremental', ...more });
 const limits = () => server.seen.map(({ query }) => [query.from, query.to]);
 
-test('windows begin at midnight, cover every day up to now, and are asked for in the format of the service', async () => {
+test("windows begin at midnight, cover every day up to now, and use the service's format", async () => {
   server.on('/events', json([]));
   await read({ step_days: 10, start: '2026-10-25', format: 'date', end_inclusive: true });
   expect(limits()).toEqual([
@@ -127,7 +127,7 @@ test('windows begin at midnight, cover every day up to now, and are asked for in
   ]);
 });
 
-test('empty windows are not asked for again but for the last', async () => {
+test('empty windows are not requested again, except the last', async () => {
   server.on('/events', json([]));
   const incremental = { step_days: 10, start: '2026-01-01' };
   const { state } = await read(incremental);
@@ -137,7 +137,7 @@ test('empty windows are not asked for again but for the last', async () => {
   expect(limits()).toEqual([['2026-11-17T00:00:00Z', '2026-11-21T10:00:00Z']]);
 });
 
-test('a look-back reads its days again, but not twice after a crash', async () => {
+test('a lookback window is read again, but not twice after a crash', async () => {
   const events = Array.from({ length: 10 }, (_, id) => ({ id, at: iso(EPOCH + id * DAY) }));
   heeding(
     () => events,
@@ -153,7 +153,7 @@ test('a look-back reads its days again, but not twice after a crash', async () =
   expect((await read(incremental, { state: cutShort })).rows).toEqual([]);
 });
 
-test('a window of the run limits what is read, and a cursor that a user set alone is where a read goes on', async () => {
+test("the run's window limits the read; a cursor set by a user is where it resumes", async () => {
   const events = Array.from({ length: 10 }, (_, id) => ({ id, at: iso(EPOCH + id * DAY) }));
   heeding(
     () => events,
@@ -167,7 +167,7 @@ test('a window of the run limits what is read, and a cursor that a user set alon
   await expect(read({}, { state: { cursor: 'yesterday' } })).rejects.toMatchObject({ code: 'invalid_cursor' });
 });
 
-test('numbers are compared as such, with all their digits', async () => {
+test('numbers are compared numerically, with all their digits', async () => {
   const rows = ['9007199254740993', '9007199254740992', '99', '9007199254740994'];
   server.on(
     '/events',
@@ -182,7 +182,7 @@ test('numbers are compared as such, with all their digits', async () => {
   expect((await reading(first.state)).rows).toEqual([]);
 });
 
-test('records that are said to ascend and do not end the read', async () => {
+test('records out of the declared ascending order end the read', async () => {
   server.on('/events', ({ query }) =>
     Response.json(
       query.offset === '0'

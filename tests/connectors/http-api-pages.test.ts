@@ -121,7 +121,7 @@ describe('pages whose place is known beforehand', () => {
     ['two at a time', {}, 2],
     ['four at a time', { rate_limit: { concurrency: 4 } }, 4],
     ['one at a time where requests are counted', { rate_limit: { requests_per_second: 10_000, concurrency: 4 } }, 1],
-  ])('are asked for %s, kept in order, and hardly any in vain', async (_, settings, together) => {
+  ])('are requested %s, in order, with few unneeded requests', async (_, settings, together) => {
     const { slow, most } = counting(paged.byNumber(many), together);
     const path = `/many-${together}`;
     server.on(path, slow);
@@ -162,7 +162,7 @@ describe('pages whose place is known beforehand', () => {
 
 describe('pages that would never end are noticed', () => {
   const cursor = { request: { path: '/items', query: { cursor: '{{ page.token }}' } }, records: 'items' };
-  test.each([1, 2, 7])('a token that comes again after %i pages', async (cycle) => {
+  test.each([1, 2, 7])('a token that repeats after %i pages', async (cycle) => {
     server.on('/items', ({ query }) => {
       const at = Number(query.cursor ?? 0);
       return Response.json({ items: [{ id: at }], next: String(1 + (at % cycle)) });

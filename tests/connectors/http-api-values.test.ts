@@ -16,7 +16,7 @@ const read = (stream: object, more: object = {}) =>
   readAll({ base_url: server.url, streams: [{ name: 'items', request: { path: '/items' }, ...stream }] }, more);
 const typesOf = (fields: Field[]) => Object.fromEntries(fields.map(({ path, type }) => [path[0], type]));
 
-test('every value survives: digits, nesting, empty texts, null and absence', async () => {
+test('every value is kept: digits, nesting, empty strings, null and absence', async () => {
   server.on(
     '/items',
     () =>
@@ -54,7 +54,7 @@ test('every value survives: digits, nesting, empty texts, null and absence', asy
   ]);
 });
 
-test('types widen as the records looked at ask for it', async () => {
+test('types widen to fit the sampled records', async () => {
   server.on(
     '/items',
     json([
@@ -66,7 +66,7 @@ test('types widen as the records looked at ask for it', async () => {
   expect(typesOf(fields)).toEqual({ a: 'number', b: 'string', c: 'json', d: 'boolean', e: 'json' });
 });
 
-test('a value that does not fit is told with its place, new fields are warned of', async () => {
+test('an invalid value is reported with its location; new fields raise a warning', async () => {
   server.on('/items', json([{ id: 1 }]));
   const stream = await discoverOne(
     apiContext({ base_url: server.url, streams: [{ name: 'items', request: { path: '/items' } }] }).context,
@@ -82,7 +82,7 @@ test('a value that does not fit is told with its place, new fields are warned of
   expect(warnings).toEqual(['new_columns']);
 });
 
-test('a declared schema needs no request and takes values as services write them', async () => {
+test('a declared schema needs no request and accepts values as services write them', async () => {
   server.on(
     '/items',
     json([
@@ -187,7 +187,7 @@ describe('a child stream', () => {
     }
   };
 
-  test('is asked for each record of its parents, in their order, several at a time', async () => {
+  test('is requested for each parent record, in order, several at a time', async () => {
     setUp();
     const { rows } = await readAll(
       { base_url: server.url, streams, rate_limit: { concurrency: 4 } },
@@ -199,7 +199,7 @@ describe('a child stream', () => {
     expect(lines.rows).toEqual(wanted.map(([id, user]) => [`${user}${id}`]));
   });
 
-  test('that fails for one parent ends with that error, and nothing is left open', async () => {
+  test('that fails for one parent throws that error and leaves nothing open', async () => {
     setUp();
     server.on('/users/c/orders', json({ message: 'no such user' }, { status: 404 }));
     const reading = readAll({ base_url: server.url, streams, rate_limit: { concurrency: 4 } }, { name: 'orders' });

@@ -54,7 +54,7 @@ const open = (settings: object = {}, more: Partial<WriteTarget> = {}) =>
   httpDestination.open(contextFor(settings).context, target(more));
 const keys = () => server.seen.map(({ headers }) => headers['idempotency-key']);
 
-test('batches are cut by rows and by bytes, whatever the batches that come in', async () => {
+test('batches are split by rows and by bytes, independent of incoming batches', async () => {
   server.on('/rows', json({}));
   const writer = await open({ batch_rows: 4 });
   for (const [first, count] of [
@@ -75,7 +75,7 @@ test('batches are cut by rows and by bytes, whatever the batches that come in', 
   expect(server.seen.filter(({ body }) => body.length > 1100)).toHaveLength(1);
 });
 
-test('an attempt that repeats rows repeats their keys; other rows, places and runs have others', async () => {
+test('an attempt that repeats rows repeats their idempotency keys; other rows, positions and runs have others', async () => {
   server.on('/rows', json({}));
   const attempt = async (rows: Cell[][], more: Partial<WriteTarget> = {}) => {
     server.seen.length = 0;
@@ -104,7 +104,7 @@ test('an attempt that repeats rows repeats their keys; other rows, places and ru
   expect(new Set(same).size).toBe(4);
 });
 
-test('a batch is tried again under its key, with its rows', async () => {
+test('a batch is retried with the same key and rows', async () => {
   server.on(
     '/rows',
     inTurn(json({}, { status: 503 }), json({}, { status: 429, headers: { 'retry-after': '0' } }), json({})),
@@ -117,7 +117,7 @@ test('a batch is tried again under its key, with its rows', async () => {
   expect(server.seen).toHaveLength(3);
 });
 
-test('rows that the service names as rejected are not counted as loaded, and its reason is shown', async () => {
+test('rows that the service rejects are not counted as loaded, and its reason is reported', async () => {
   server.on('/rows', json({ results: { failed: [{ index: 1, message: 'no such country' }, { index: 2 }] } }));
   const { context, warnings } = contextFor({ rejected_selector: 'results.failed' });
   const writer = await httpDestination.open(context, target());
@@ -130,7 +130,7 @@ test('rows that the service names as rejected are not counted as loaded, and its
   expect(await counted.finish(null)).toMatchObject({ rows_loaded: 4, rows_rejected: 1 });
 });
 
-test('an endpoint that refuses ends the run with its words, and no row counts', async () => {
+test('an error of the endpoint fails the run with its message, and no row is counted', async () => {
   for (const [status, type] of [
     [400, ConfigurationError],
     [401, AuthenticationError],
@@ -179,7 +179,7 @@ test('values keep their digits and types', async () => {
   expect(server.seen[0]?.headers['content-type']).toBe('application/x-ndjson');
 });
 
-test('settings that lack what their authentication needs are refused', () => {
+test('settings without required credentials are rejected', () => {
   const parsed = parseParameters(httpDestination, { url: 'https://api.example.com', authentication: 'bearer' });
   expect('problems' in parsed && parsed.problems.map(({ parameter }) => parameter)).toEqual(['token']);
   expect('config' in parseParameters(httpDestination, { url: 'https://api.example.com/{{ table }}' })).toBe(true);

@@ -9,7 +9,7 @@ import type { Place } from './fixtures.ts';
 
 const ROWS = 12_345;
 
-/** Refuses whoever does not bring the token. */
+/** Rejects requests without the token. */
 const guarded =
   (answer: (request: { headers: Record<string, string>; query: Record<string, string> }) => Response) =>
   (request: { headers: Record<string, string>; query: Record<string, string> }) =>
@@ -66,7 +66,7 @@ const ascending = () =>
     },
   );
 
-/** Windows of days, newest first, limits taken as days that belong to the window. */
+/** Windows of days, newest first, with inclusive limits. */
 const windows = () =>
   place(
     {
@@ -92,7 +92,7 @@ export const HTTP_API_FIXTURES = { 'ascending by time': ascending, 'windows of d
 
 type ApiRow = Record<string, unknown>;
 
-/** The cell that a value of a sent row was made of. */
+/** The cell behind a value of a sent row. */
 function cellFrom(value: unknown, type: LogicalType): Cell {
   if (value === null || value === undefined) return null;
   const text = typeof value === 'string' ? value : '';
@@ -101,7 +101,7 @@ function cellFrom(value: unknown, type: LogicalType): Cell {
   return jsonCell(value, type) ?? null;
 }
 
-/** A service that takes rows, heeds the keys of batches, and gives the rows of a table back. */
+/** A service that accepts rows, deduplicates by batch key, and returns the rows of a table. */
 function destination(settings: { format: string; rows_key?: string; batch_rows?: number }) {
   return async (): Promise<Place> => {
     const server = startHttpServer();
@@ -150,7 +150,7 @@ export const HTTP_FIXTURES = {
   'JSON Lines': destination({ format: 'jsonl' }),
 };
 
-/** Pages of a thousand, since a time, signed by a token; a manifest as one writes it by hand. */
+/** Pages of a thousand, since a time, signed with a token; a typical manual manifest. */
 const manifestSource = (base: string, path: string) => `
 version: 6.0.0
 type: DeclarativeSource

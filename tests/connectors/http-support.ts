@@ -41,7 +41,7 @@ export function apiContext(settings: ApiSettings, more: Partial<ConnectorContext
   return { context, warnings, waits };
 }
 
-/** What is said against the settings; empty: nothing. */
+/** Problems with the settings; empty if valid. */
 export function problemsOf(settings: object): string[] {
   const parsed = parseParameters(httpApiSource, settings);
   return 'problems' in parsed ? parsed.problems.map(({ parameter, message }) => `${parameter}: ${message}`) : [];
@@ -57,7 +57,7 @@ export async function discoverOne(context: ConnectorContext<never>, name?: strin
 export interface WholeRead {
   batches: Batch[];
   rows: Cell[][];
-  /** The last state that was given. */
+  /** The last state returned. */
   state: NonNullable<Batch['state']> | null;
 }
 

@@ -15,7 +15,7 @@ const source = airbyteManifestSource as AnySource;
 
 type Part = Record<string, unknown>;
 
-/** A stream of a manifest, as short as it can be written. */
+/** A minimal stream of a manifest. */
 export function streamOf(
   name: string,
   {
@@ -68,7 +68,7 @@ export const settingsOf = ({ manifest, ...more }: Settings) => ({
   ...more,
 });
 
-/** What is said against the settings; empty: nothing. */
+/** Problems with the settings; empty if valid. */
 export function problemsOf(settings: Settings): string[] {
   const parsed = parseParameters(source, settingsOf(settings));
   return 'problems' in parsed ? parsed.problems.map(({ parameter, message }) => `${parameter}: ${message}`) : [];

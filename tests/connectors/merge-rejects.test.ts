@@ -7,7 +7,7 @@ import { mysqlPlace, postgresPlace, type RejectingPlace } from './rejects-places
 
 const sides = twoDatabases();
 const side = mysqlDatabase();
-/** How each says that a trigger refuses the note `refused`. */
+/** How each database raises an error for the note `refused` in a trigger. */
 const TRIGGERS: Record<string, (table: string) => string[]> = {
   postgres: (table) => [
     `create function refuse_${table}() returns trigger language plpgsql as
@@ -47,7 +47,7 @@ const changed = (list: [RowChange, Cell[]][]): Batch => ({
 const UPSERT: RowChange = { operation: 'upsert' };
 const DELETE: RowChange = { operation: 'delete' };
 
-describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (name, { make, skip }) => {
+describe.each(Object.entries(PLACES))('rows rejected by the merge: %s', (name, { make, skip }) => {
   let place: RejectingPlace;
   const it = test.skipIf(skip);
   beforeAll(async () => {
@@ -68,7 +68,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
       await writer.abort();
     }
   }
-  /** A table with the rules given, empty. */
+  /** An empty table with the given constraints. */
   async function tableWith(rules: string): Promise<string> {
     const table = `m${++counter}`;
     await place.run(`create table ${table} (id bigint primary key, parent bigint, note varchar(100)${rules})`);
@@ -86,7 +86,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
   const many = (bad: Record<number, Cell[]>, count = 1000) =>
     upserts(Array.from({ length: count }, (_, id) => bad[id] ?? [String(id), null, `row ${id}`]));
 
-  it('by a CHECK, by NOT NULL and by a trigger: all others are merged, once', async () => {
+  it('violating a CHECK, NOT NULL or a trigger: all others are merged once', async () => {
     const table = await tableWith(` not null, check (note <> 'row 7')`);
     for (const statement of TRIGGERS[name]!(table)) await place.run(statement);
     const counts = await load(target(table), many({ 0: ['0', '5', null], 999: ['999', null, 'refused'] }));
@@ -103,7 +103,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
     expect(reasonOf('0')).toMatch(/null/);
     expect(reasonOf('7')).toMatch(/constraint/i);
     expect(reasonOf('999')).toContain('not this one');
-    // What was refused comes again, mended.
+    // The rejected rows arrive again, corrected.
     const again = await load(
       target(table),
       upserts([
@@ -115,7 +115,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
     expect((await content(table)).includes('7 mended')).toBe(true);
   });
 
-  it('by a foreign key; rows whose parents come with them, in any order and in a circle, are none', async () => {
+  it('violating a foreign key; rows that arrive with their parents, in any order or circular, are accepted', async () => {
     const table = await tableWith('');
     await place.run(
       `alter table ${table} add constraint ${table}_parent foreign key (parent) references ${table} (id)`,
@@ -137,7 +137,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
   });
 
   if (name === 'postgres') {
-    it('by another unique index; the row that came first stays', async () => {
+    it('violating another unique index; the first row stays', async () => {
       const table = await tableWith('');
       await place.run(`create unique index ${table}_note on ${table} (note)`);
       await load(
@@ -151,7 +151,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
         ['9', null, 'new'],
         ['3', null, 'new'],
         ['4', null, 'b'],
-        // Takes over what the one after it gives up.
+        // Takes the value that the next row releases.
         ['1', null, 'b'],
         ['2', null, 'c'],
         ['5', null, 'e'],
@@ -161,7 +161,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
       expect(await content(table)).toEqual(['2 c', '4 b', '5 e', '9 new', '1 a'].toSorted());
     });
 
-    it('by a foreign key that only the commit would look at', async () => {
+    it('violating a deferred foreign key', async () => {
       const table = await tableWith('');
       await place.run(
         `alter table ${table} add foreign key (parent) references ${table} (id) deferrable initially deferred`,
@@ -176,7 +176,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
     });
   }
 
-  it('in the mode update', async () => {
+  it('in update mode', async () => {
     const table = await tableWith(` check (note <> 'bad')`);
     await place.run(`insert into ${table} values (1, null, 'one'), (2, null, 'two'), (3, null, 'three')`);
     const rows = [
@@ -190,7 +190,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
     expect(await content(table)).toEqual(['1 uno', '2 two', '3 tres']);
   });
 
-  it('with soft_delete of a complete read: a refused row still counts as there', async () => {
+  it('with soft_delete after a complete read: a rejected row is not marked as deleted', async () => {
     const table = await tableWith(` check (note <> 'bad')`);
     const soft = { mode: 'soft_delete' as const, complete: true };
     await load(
@@ -213,7 +213,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
     expect(await content(table, 'where _deleted_at is not null')).toEqual(['3 three']);
   });
 
-  it('with soft_delete of a complete read: so does one that does not even fit its columns', async () => {
+  it('with soft_delete after a complete read: a row with an invalid value is not marked as deleted', async () => {
     const table = await tableWith('');
     const soft = { mode: 'soft_delete' as const, complete: true };
     await load(target(table, soft), upserts([0, 1, 2, 3].map((id) => [String(id), null, 'first'])));
@@ -227,7 +227,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
     expect(await content(table, 'where _deleted_at is null')).toEqual(['1 first', '3 again']);
   });
 
-  it('of changes: each that is refused is kept, the others of its key are done in their order', async () => {
+  it('from changes: each rejected change is kept, others with its key are applied in order', async () => {
     const table = await tableWith(` check (note <> 'bad')`);
     const child = `${table}_child`;
     await place.run(`create table ${child} (id bigint, foreign key (id) references ${table} (id))`);
@@ -284,7 +284,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
     expect(await content(table)).toEqual(['2 two', '3 again', '4 new']);
   });
 
-  it('beyond the limit fail the stream, and nothing of the commit stays', async () => {
+  it('above the limit fail the stream and roll back the commit', async () => {
     const table = await tableWith(` check (note <> 'bad')`);
     const bad = Object.fromEntries([3, 400, 800].map((id) => [id, [String(id), null, 'bad']]));
     await expect(load(target(table, { rejects: { limit: 2 } }), many(bad))).rejects.toMatchObject({
@@ -298,7 +298,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
     await expect(load(target(orphans), all)).rejects.toMatchObject({ code: 'too_many_rejected_rows' });
   });
 
-  it('are an error that names table, rule and key where nobody asked for them to be kept', async () => {
+  it('fail with table, rule and key if rejects are not kept', async () => {
     const table = await tableWith(`, constraint only_good${counter} check (note <> 'a secret, and bad')`);
     const wanted = target(table, { rejects: null });
     const rows = upserts([
@@ -314,7 +314,7 @@ describe.each(Object.entries(PLACES))('rows that only the merge refuses: %s', (n
   });
 });
 
-test('postgres: the key of a refused row, as far as the server tells it and no value beside it', async () => {
+test('postgres: reports the key of a rejected row, if known, and no other values', async () => {
   const place = postgresPlace(sides);
   const messageFor = async (row: Cell[], rules: string) => {
     const table = `k${++counter}`;

@@ -12,7 +12,7 @@ for (const place of targetPlaces()) {
     const { open, load, tableName } = writingTo(place.open);
     const content = () => place.rows(`select id, name from ${tableName()} order by id, name`);
 
-    test('the row with the highest cursor wins, then the last to arrive; older rows change nothing', async () => {
+    test('the row with the highest cursor wins, then the last to arrive; older rows are ignored', async () => {
       const cursor_column = 'at';
       const first = await load(
         { mode, cursor_column },
@@ -67,7 +67,7 @@ for (const place of targetPlaces()) {
       ]);
     });
 
-    test('each checkpoint merges; counts are totals of the stream run, over attempts', async () => {
+    test('each checkpoint merges; counts are totals of the stream run across attempts', async () => {
       const writer = await open({ mode });
       await writer.write(batchOf([row(1, 'a'), row(2, 'a')]));
       expect(await writer.checkpoint({ cursor: '1' })).toMatchObject({ rows_loaded: 2, rows_updated: 0 });
@@ -98,7 +98,7 @@ for (const place of targetPlaces()) {
       expect(await content()).toEqual([['1', 'newer']]);
     });
 
-    test('an existing table gets the key and the columns that it lacks', async () => {
+    test('missing key and columns are added to an existing table', async () => {
       await place.run(`create table ${tableName()} (NAME text, id bigint)`);
       await place.run(`insert into ${tableName()} values ('old', 1), ('stays', 7)`);
       await load({ mode }, batchOf([row(1, 'new', at('2024-01-01'))]));
@@ -108,7 +108,7 @@ for (const place of targetPlaces()) {
       ]);
     });
 
-    test('an existing table with doubled keys is refused with a clear error', async () => {
+    test('an existing table with duplicate keys is rejected with a clear error', async () => {
       await place.run(`create table ${tableName()} (name text, id bigint)`);
       await place.run(`insert into ${tableName()} values ('x', 1), ('y', 1)`);
       const error = await errorOf(open({ mode }));
@@ -116,7 +116,7 @@ for (const place of targetPlaces()) {
       expect(error!.code).toBe('key_not_unique');
     });
 
-    test('a row without its key is an error of the data that names row and column, and nothing of it stays', async () => {
+    test('a row without a key is a data error that names row and column, and is rolled back', async () => {
       const error = await errorOf(load({ mode }, batchOf([row(1, 'a'), row(null, 'b')])));
       expect(error).toBeInstanceOf(DataError);
       expect(error!.code).toBe('null_value');
@@ -128,7 +128,7 @@ for (const place of targetPlaces()) {
       if (!place.makesTablesInTransactions) expect(await content()).toEqual([]);
     });
 
-    test("keys of several columns, nothing but keys, and columns named like the stage's own", async () => {
+    test('composite keys, key-only tables, and columns named like those of the stage', async () => {
       const columns = [column('a', 'integer'), column('_seq', 'string'), column('__seq', 'string')];
       const more = { mode, columns, primary_key: ['_seq', 'a', '__seq'] };
       await load(

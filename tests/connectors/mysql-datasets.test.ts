@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 describeMysql('datasets', () => {
-  test('are streams without a namespace beside the tables, with the types of the query', async () => {
+  test('are listed next to tables, without a namespace, with the types of the query', async () => {
     const sql = 'select s.*, concat(name, ?) as shown, sum(amount) over () as total from sales s -- all\n ; '.replace(
       '?',
       "'?'",
@@ -55,7 +55,7 @@ describeMysql('datasets', () => {
     expect((await discover([])).map(({ name }) => name)).toEqual(['sales']);
   });
 
-  test('give the very cells that the table gives, as rows and as bytes', async () => {
+  test('return the same cells as the table, as rows and as bytes', async () => {
     const [table] = await discover([]);
     const query = await dataset('select * from sales # all of them');
     const ctx = () => sourceConfig(side).ctx;
@@ -69,7 +69,7 @@ describeMysql('datasets', () => {
     expect(await text(query)).toBe(await text(table!));
   });
 
-  test('take filters, masks and windows as tables do', async () => {
+  test('support filters, masks and windows like tables', async () => {
     const filters: Filter[] = [
       { field: 'name', operator: 'starts_with', value: 'Name 2' },
       { field: 'at', operator: 'lt', value: '2024-01-09' },
@@ -84,7 +84,7 @@ describeMysql('datasets', () => {
     ]);
   });
 
-  test('are read on from a cursor', async () => {
+  test('resume from a cursor', async () => {
     const stream = await dataset('select id, at from sales where id <> 5');
     const incremental = (state: StreamState | null) =>
       readAll(
@@ -98,7 +98,7 @@ describeMysql('datasets', () => {
     await side.sql('delete from sales where id > 30');
   });
 
-  test('are read by the types that they have now: a number that became a text tears no line', async () => {
+  test('are read with their current types: a number that became text breaks no line', async () => {
     await side.sql('create table loose (id int, note int); insert into loose values (1, 2)');
     const stream = await dataset('select * from loose');
     await side.sql("alter table loose modify note text; update loose set note = 'a\\tb\\nc'");
@@ -116,8 +116,8 @@ describeMysql('datasets', () => {
     ['a change', 'delete from sales', 'syntax'],
     ['no such table', 'select * from nothing_here', 'nothing_here'],
     ['two columns of one name', 'select id, name as id from sales', 'Duplicate column'],
-    ['a value left open', 'select * from sales where id = ?', 'question mark'],
-  ])('%s is told with the name of the dataset, by check and discovery', async (_, sql, words) => {
+    ['a placeholder', 'select * from sales where id = ?', 'question mark'],
+  ])("%s is reported with the dataset's name by check and discovery", async (_, sql, words) => {
     const wrong = [{ name: 'wrong', sql }];
     for (const work of [() => discover(wrong), () => mysqlSource.check(contextWith(wrong))]) {
       const error = await errorOf(work());
@@ -128,7 +128,7 @@ describeMysql('datasets', () => {
     expect(await side.sql('select count(*) as n from sales')).toEqual([{ n: 30 }]);
   });
 
-  test('the check counts them; a query that is not run for its description takes no time', async () => {
+  test('are counted by the check; describing a query does not run it', async () => {
     const slow = { name: 'slow', sql: 'select id, sleep(5) as waited from sales' };
     const before = performance.now();
     const { checks } = await mysqlSource.check(contextWith([slow, { name: 'none', sql: 'select null as a, 1 as b' }]));

@@ -50,7 +50,7 @@ describeMysql('append', () => {
     ]);
   });
 
-  test('NULL, the empty text and NUL characters stay what they are, with and without LOAD DATA', async () => {
+  test('NULL, the empty string and NUL characters are kept, with and without LOAD DATA', async () => {
     const texts = [null, '', 'a\0b', '\\N', 'NULL', "'", '\t\n\r\\', '\u001a'];
     for (const allowed of [1, 0]) {
       await side.sql(`set global local_infile = ${allowed}`);
@@ -63,7 +63,7 @@ describeMysql('append', () => {
     await side.sql('set global local_infile = 1');
   });
 
-  test('an existing table of another character set takes the same characters, beside bytes', async () => {
+  test('an existing table with another character set stores the same characters, next to bytes', async () => {
     await side.sql(`create table ${table} (id bigint, name varchar(20), bytes blob) character set latin1`);
     const columns = [column('id', 'integer'), column('name', 'string'), column('bytes', 'binary')];
     await load({ columns }, batchOf([['1', 'é', '\\x00ff']]));
@@ -71,7 +71,7 @@ describeMysql('append', () => {
     expect(one).toEqual({ name: 'é', bytes: '00FF' });
   });
 
-  test('a checkpoint without rows keeps its state, a stream without rows makes its table', async () => {
+  test('a checkpoint without rows keeps its state; a stream without rows creates its table', async () => {
     const writer = await open();
     await writer.checkpoint({ cursor: '5' });
     await writer.abort();
@@ -81,7 +81,7 @@ describeMysql('append', () => {
     expect(await content()).toEqual([]);
   });
 
-  test('a value that does not fit is an error that names row and column, and nothing is kept', async () => {
+  test('an invalid value is an error that names row and column, and is rolled back', async () => {
     const columns = [column('id', 'integer'), column('amount', 'number'), column('day', 'date')];
     for (const allowed of [1, 0]) {
       await side.sql(`set global local_infile = ${allowed}`);
@@ -117,7 +117,7 @@ describeMysql('append', () => {
     ['year', 'integer', '9999'],
     ['decimal(5,2)', 'number', '1.239'],
     ['date', 'string', '2024-01-31 and more'],
-  ] as const)('what the server would make another value of is refused: %s of %s %s', async (type, given, cell) => {
+  ] as const)('a value that the server would alter is rejected: %s of %s %s', async (type, given, cell) => {
     for (const allowed of [1, 0]) {
       await side.sql(`set global local_infile = ${allowed}`);
       const name = `${table}_${allowed}`;
@@ -129,7 +129,7 @@ describeMysql('append', () => {
     await side.sql('set global local_infile = 1');
   });
 
-  test('a table without transactions and a view are refused', async () => {
+  test('non-transactional tables and views are rejected', async () => {
     await side.sql(`create table ${table} (id int) engine = MyISAM; create view view_${table} as select 1 as id`);
     expect((await errorOf(open()))!.code).toBe('not_transactional');
     expect((await errorOf(open({ table: `view_${table}` })))!.code).toBe('not_a_table');
@@ -150,11 +150,11 @@ describeMysql('overwrite', () => {
     expect(await leftovers()).toEqual([]);
   });
 
-  test('a crash between the commit and the swap is made good by whoever opens the stream next', async () => {
+  test('a crash between commit and swap is repaired when the stream is opened next', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     const writer = await open({ mode, fence: 2, stream_run_id: 'second' });
     await writer.write(batchOf([row(2, 'new')]));
-    // A reader in a transaction holds the swap up; the connection is lost while it waits.
+    // A reader's transaction delays the swap, and the connection is lost while it waits.
     const reader = side.sql(`start transaction; select * from ${table}; select sleep(3); commit`);
     await until(async () => (await threads(side, 'sleep')) > 0);
     const finishing = errorOf(writer.finish(null));
@@ -174,7 +174,7 @@ describeMysql('overwrite', () => {
     expect(await leftovers()).toEqual([]);
   });
 
-  test('an abort leaves no table behind, and a killed worker none after the next open', async () => {
+  test('an abort leaves no table behind; the next open removes those of a killed worker', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     const writer = await open({ mode, fence: 2 });
     await writer.write(batchOf([row(2, 'new')]));
@@ -191,7 +191,7 @@ describeMysql('overwrite', () => {
     expect(await content()).toEqual([[1, 'old']]);
   });
 
-  test('views, indexes, triggers and grants go on working', async () => {
+  test('views, indexes, triggers and grants keep working', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     await side.sql(
       `create view view_${table} as select name from ${table}; create index i on ${table} (at);
@@ -205,7 +205,7 @@ describeMysql('overwrite', () => {
     expect(await leftovers()).toEqual([]);
   });
 
-  test('a table that foreign keys point to is refused, and stays', async () => {
+  test('a table referenced by foreign keys is rejected and stays unchanged', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     await side.sql(`create table child_${table} (id bigint, foreign key (id) references ${table} (id))`);
     const error = await errorOf(load({ mode, fence: 2 }, batchOf([row(2, 'new')])));
@@ -215,7 +215,7 @@ describeMysql('overwrite', () => {
     await side.sql(`drop table child_${table}`);
   });
 
-  test('rows with the same key are an error of the data, and the old rows stay', async () => {
+  test('rows with the same key are a data error, and the old rows stay', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     const error = await errorOf(load({ mode, fence: 2 }, batchOf([row(2, 'a'), row(2, 'b')])));
     expect(error).toBeInstanceOf(DataError);
@@ -223,7 +223,7 @@ describeMysql('overwrite', () => {
     expect(await content()).toEqual([[1, 'old']]);
   });
 
-  test('keys of text tell upper from lower case and blanks at the end', async () => {
+  test('text keys distinguish case and trailing blanks', async () => {
     const columns = [column('id', 'string'), column('name', 'string')];
     const keys = ['a', 'A', 'a ', 'á', ''];
     await load({ mode, columns }, batchOf(keys.map((key) => [key, 'x'])));
@@ -235,14 +235,14 @@ describeMysql('overwrite', () => {
 describeMysql('append_dedup', () => {
   const mode = 'append_dedup' as const;
 
-  test('a table with a second unique key is refused', async () => {
+  test('a table with a second unique key is rejected', async () => {
     await side.sql(`create table ${table} (id bigint primary key, name text, at datetime, unique key other (at))`);
     expect((await errorOf(open({ mode, fence: 2 })))!.code).toBe('other_unique_key');
   });
 });
 
 describeMysql('fences and aborts', () => {
-  test('a newer attempt refuses the older one, and two at once do not block each other for ever', async () => {
+  test('a newer attempt fences off an older one, and concurrent attempts do not deadlock', async () => {
     const older = await open({ fence: 1 });
     await older.write(batchOf([row(1, 'older')]));
     const newer = await open({ fence: 2 });
@@ -254,7 +254,7 @@ describeMysql('fences and aborts', () => {
     expect(await errorOf(open({ fence: 1 }))).toBeInstanceOf(FencedError);
   });
 
-  test('an aborted signal ends a statement that waits on the server', async () => {
+  test('an aborted signal cancels a statement on the server', async () => {
     await load({}, batchOf([row(1, 'a')]));
     const { ctx, abort } = destinationConfig(side);
     const writer = await mysqlDestination.open(ctx, target({ fence: 2 }));
@@ -288,7 +288,7 @@ describeMysql('names', () => {
     }
   });
 
-  test('names that the server would refuse or confuse are refused first; the longest works in each mode', async () => {
+  test('names that the server would reject or confuse are rejected early; the longest name works in each mode', async () => {
     const long = 'ä'.repeat(65);
     expect((await errorOf(open({ table: long })))!.code).toBe('name_too_long');
     expect((await errorOf(open({ columns: [column(long, 'string')] })))!.code).toBe('name_too_long');
@@ -305,7 +305,7 @@ describeMysql('names', () => {
 });
 
 describeMysql('side by side', () => {
-  test("many streams opening at once in a new database do not get in each other's way", async () => {
+  test('many streams can be opened at once in a new database', async () => {
     const schema = `${side.database}_new`;
     const streams = Array.from({ length: 9 }, (_, index) => `parallel_${index}`);
     await Promise.all(

@@ -32,7 +32,7 @@ const query = (ctx: ConnectorContext<MysqlSourceConfig>, sql: string) =>
   withSession(ctx, { phase: 'run' }, (session) => session.query(sql));
 
 describeMysql('the check', () => {
-  test('passes, and tells version, tables and how rows are loaded', async () => {
+  test('passes and reports version, tables and how rows are loaded', async () => {
     const { checks } = await check({});
     expect(checks.map(({ title, status }) => [title, status])).toEqual([
       ['Connection', 'passed'],
@@ -56,7 +56,7 @@ describeMysql('the check', () => {
     accepts: (settings) => mysqlSource.config.safeParse(settings).success,
   });
 
-  test('rights that are missing fail the check', async () => {
+  test('missing permissions fail the check', async () => {
     const { checks } = await check(limited);
     expect(checks.at(-1)).toMatchObject({ status: 'failed', message: expect.stringContaining('No table or view') });
     expect((await errorOf(check({ ...limited, database: `${side.database}_closed` }))).code).toBe('permission_denied');
@@ -66,7 +66,7 @@ describeMysql('the check', () => {
 });
 
 describeMysql('TLS', () => {
-  test('is checked against the authority, and the name, as ssl_mode says', async () => {
+  test('is checked for authority and host name according to ssl_mode', async () => {
     const { ca } = side.server;
     const secure = (more: Partial<MysqlSourceConfig>) =>
       withSession(sourceConfig(side, more).ctx, { phase: 'setup' }, async (session) => {
@@ -89,8 +89,8 @@ describeMysql('TLS', () => {
     }
   });
 
-  test('that is asked for and not there is a wrong setting; prefer goes on without', async () => {
-    // As the server says hello, without the bit for TLS.
+  test('that is required but missing is a configuration error; prefer continues without it', async () => {
+    // The server's greeting without the TLS capability.
     await withListener(
       (socket) => socket.write(greetingWithoutTls()),
       async (port) => {
@@ -124,14 +124,14 @@ describeMysql('errors of the server', () => {
     ],
   });
 
-  test('a destination without the right to create says so', async () => {
+  test('a destination without permission to create tables is reported', async () => {
     const stream = { namespace: null, name: 't', fields: [], source_defined_primary_key: null } as never;
     const wanted = { ...targetOf(stream), columns: [column('id', 'integer')] };
     const opening = mysqlDestination.open(destinationConfig(side, limited).ctx, wanted);
     expect((await errorOf(opening)).code).toBe('permission_denied');
   });
 
-  test('a connection killed from outside is worth another attempt', async () => {
+  test('a killed connection is retryable', async () => {
     const broken = errorOf(query(sourceConfig(side).ctx, 'select sleep(20)'));
     await until(async () => (await threads(side, 'sleep(20)')) > 0);
     const [one] = await side.server.sql(

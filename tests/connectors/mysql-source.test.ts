@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 
 describeMysql('discovery', () => {
-  test('tables, partitioned ones as a whole, and views, with types, keys in their order, nullability and cursors', async () => {
+  test('finds tables, whole partitioned tables and views, with types, ordered keys, nullability and cursors', async () => {
     const streams = await mysqlSource.discover(sourceConfig(side).ctx);
     const names = streams.map(({ namespace, name }) => `${namespace}.${name}`);
     expect(names.toSorted()).toEqual(
@@ -56,7 +56,7 @@ describeMysql('discovery', () => {
     expect((await streamNamed(side, 'grown_ups')).suggested).toBe(false);
   });
 
-  test('odd names can be read by rows and by bytes; the estimate comes from the optimizer', async () => {
+  test('unusual names can be read by rows and by bytes; the estimate comes from the optimizer', async () => {
     const stream = await streamNamed(side, "Tä `ble'");
     expect((await readAll(sourceConfig(side).ctx, requestOf(stream))).rows).toEqual([['1', 'x']]);
     const copy = await mysqlSource.copy!(sourceConfig(side).ctx, requestOf(stream), 'pgcopy-text');
@@ -108,14 +108,14 @@ describeMysql('pushed down', () => {
     expect(await filtered({ field, operator, value })).toEqual(expected);
   });
 
-  test('a filter value that is no number or date is a wrong setting', async () => {
+  test('a filter value that is not a number or date is a configuration error', async () => {
     for (const field of ['id', 'born']) {
       const error = await errorOf(filtered({ field, operator: 'eq', value: '1 or 1 = 1' }));
       expect(error!.code).toBe('invalid_filter');
     }
   });
 
-  test('masks hash the very text that a row would carry, and leave NULL', async () => {
+  test("masks hash the text of the row's cell and keep NULL", async () => {
     await side.sql(`create table masked (c char(5), b bit(1), bits bit(9), n decimal(5,2), z int zerofill, y blob, e text, t varchar(9) character set latin1,
         ts timestamp(3) null, d datetime(6), day date, ti time(1), f float, g double, k enum('ä'), j json, p point, yr year, u bigint unsigned);
       insert into masked values ('a  ', 1, 5, 1.5, 7, x'01ff', null, 'ä', '2024-01-01 12:00:00.5', '2024-01-01 12:00:00.000001', '2024-01-01',
@@ -130,7 +130,7 @@ describeMysql('pushed down', () => {
     expect(mysqlSource.pushdown.masking).not.toContain('hash_sha256_salted');
   });
 
-  test('a window is half-open, in days of UTC', async () => {
+  test('a window is half-open, in UTC days', async () => {
     const window = { start: '2024-01-02', end: '2024-01-03T00:00:00.000Z' };
     const request = requestOf(await streamNamed(side, 'people'), { cursor_field: ['updated_at'], window });
     for (const sync_mode of ['full_refresh', 'incremental'] as const) {
@@ -145,7 +145,7 @@ describeMysql('incremental', () => {
   const read = async (state: StreamState | null, table: string, cursor: string) =>
     readAll(sourceConfig(side).ctx, await incremental(state, table, cursor));
 
-  test('the state carries microseconds, and what shares its cursor comes once', async () => {
+  test('the state keeps microseconds, and rows that share its cursor are returned once', async () => {
     await side.sql(`create table ticks (id int primary key, at timestamp(6) null);
       insert into ticks select seq, '2024-01-01 00:00:00.123456' from seq_1_to_10`);
     const first = await read(null, 'ticks', 'at');
@@ -159,7 +159,7 @@ describeMysql('incremental', () => {
   });
 
   test.each(['grp', 'ratio', 'price'])(
-    'going on from any batch by %s, with few values, loses and doubles none',
+    'resuming from any batch by %s, with few distinct values, neither loses nor duplicates rows',
     async (by) => {
       await side.sql(`create or replace table many (id int, grp int, ratio double, price decimal(20,5));
       insert into many select seq, seq div 5000, seq div 5000 / 3e0, seq div 4000 / 7 from seq_1_to_12000`);
@@ -185,7 +185,7 @@ describeMysql('incremental', () => {
     expect(ids((await read(first.state, 'holes', 'at')).rows)).toEqual([3]);
   });
 
-  test('a cursor that is not selected still leads, and bytes are not offered', async () => {
+  test('an unselected cursor still works, without the byte lane', async () => {
     const request = await incremental(null, 'people', 'updated_at');
     const [id] = request.columns;
     const { rows, state } = await readAll(sourceConfig(side).ctx, { ...request, columns: [id!] });
@@ -196,7 +196,7 @@ describeMysql('incremental', () => {
 });
 
 describeMysql('one snapshot, one end', () => {
-  test('rows written while a read is on its way are not in it', async () => {
+  test('a read excludes rows written after its start', async () => {
     await side.sql(
       'create table moving (id int primary key, pad text); insert into moving select seq, repeat(seq, 200) from seq_1_to_20000',
     );
@@ -212,12 +212,12 @@ describeMysql('one snapshot, one end', () => {
     expect(rows).toBe(20_000);
   });
 
-  test('a slow reader holds the server up and not the rows in memory', async () => {
+  test('a slow consumer pauses the server instead of buffering rows', async () => {
     await side.sql(
       `create table wide (id int, pad longtext); insert into wide select seq, repeat('x', 1000000) from seq_1_to_400`,
     );
     const stream = await streamNamed(side, 'wide');
-    // What is held is to be bounded, not what the collector has not come to yet.
+    // Live memory has to be bounded, not garbage that is still to be collected.
     const held = () => {
       Bun.gc(true);
       return process.memoryUsage.rss();
@@ -236,7 +236,7 @@ describeMysql('one snapshot, one end', () => {
     expect(rows).toBe(400);
   });
 
-  test('a row of more than 16 MB, which takes several packets, comes whole', async () => {
+  test('a row of more than 16 MB, which spans several packets, arrives complete', async () => {
     await side.sql(`set global max_allowed_packet = 67108864`);
     await side.sql(
       `create table huge (id int, pad longtext); insert into huge values (1, repeat('é\\n', 9000000)), (2, 'small')`,
@@ -246,7 +246,7 @@ describeMysql('one snapshot, one end', () => {
     expect(rows[0]![1] === 'é\n'.repeat(9_000_000)).toBe(true);
   });
 
-  test('a stop ends the read while the server sorts and has sent nothing, and ends the query on the server', async () => {
+  test('a stop during a sort ends the read and the query on the server', async () => {
     await side.sql('create view slow as select sleep(3000) as id, 1 as at');
     const stream = await streamNamed(side, 'slow');
     for (const lane of ['rows', 'bytes'] as const) {
@@ -264,7 +264,7 @@ describeMysql('one snapshot, one end', () => {
     }
   });
 
-  test('a table or column that is gone is a change of the schema', async () => {
+  test('a missing table or column is a schema change', async () => {
     await side.sql('create table going (id int, name text)');
     const stream = await streamNamed(side, 'going');
     await side.sql('alter table going drop name');

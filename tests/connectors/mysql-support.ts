@@ -15,7 +15,7 @@ import { contextOf } from './postgres-support.ts';
 
 export { errorOf } from './writing.ts';
 
-/** Skipped, which is said, where there is no MariaDB. */
+/** Skipped with a message if MariaDB is missing. */
 export const describeMysql = describe.skipIf(mariaDbMissing !== null);
 
 export interface MysqlSide {
@@ -67,7 +67,7 @@ export async function readAll(ctx: ConnectorContext<MysqlSourceConfig>, request:
   return { rows, state };
 }
 
-/** How many connections are in the database, and what they do. */
+/** The connections to the database, and what they run. */
 export const threads = (side: MysqlSide, command?: string) =>
   side.server
     .sql(`select info from information_schema.processlist where db = '${side.database}'`)

@@ -16,7 +16,7 @@ import { destinationConfig as postgresConfig, requestOf, targetOf, twoDatabases 
 const mysql = mysqlDatabase();
 const postgres = twoDatabases();
 
-/** Type of MySQL, and by its literals the cells that they must become. */
+/** MySQL types, with literals and the expected cells. */
 const TYPES: Record<string, [literal: string, cell: string][]> = {
   tinyint: [['-128', '-128']],
   'tinyint(1)': [['2', '2']],
@@ -110,7 +110,7 @@ const target = async (more: Partial<WriteTarget>) => {
 };
 
 describeMysql('every type and value', () => {
-  test('is read as its cell', async () => {
+  test('is read as the expected cell', async () => {
     const stream = await streamNamed(mysql, 'everything');
     const { rows } = await readAll(sourceConfig(mysql).ctx, requestOf(stream));
     const cells = types.flatMap(([type, values], index) => values.map(([, cell]) => ({ type, index, cell })));
@@ -225,7 +225,7 @@ describeMysql('dates that are none', () => {
     expect(from.warnings).toEqual(['zero_date']);
   });
 
-  test('are read once by a cursor', async () => {
+  test('are read once with a cursor', async () => {
     const stream = await streamNamed(mysql, 'zeros');
     const request = requestOf(stream, { sync_mode: 'incremental', cursor_field: ['d'] });
     const first = await readAll(sourceConfig(mysql).ctx, request);
@@ -234,7 +234,7 @@ describeMysql('dates that are none', () => {
     expect(again.rows).toEqual([]);
   });
 
-  test('stay as they are from MySQL to MySQL when that is asked for', async () => {
+  test('are kept from MySQL to MySQL if configured', async () => {
     const stream = await streamNamed(mysql, 'zeros');
     const writer = await mysqlDestination.open(destinationConfig(mysql).ctx, targetOf(stream, { table: 'zeros_copy' }));
     const from = sourceConfig(mysql, { zero_dates: 'keep' });

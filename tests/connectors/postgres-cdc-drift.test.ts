@@ -26,13 +26,13 @@ const same = async (table: string) => {
   expect(destination).toEqual(source);
 };
 
-describe('a table that is changed after the read began, before the log ends', () => {
+describe('a table that changes during a read of the log', () => {
   test.each([
     ['added', 'add column extra int', 'extra = 8'],
     ['renamed', 'rename column name to title', "title = 'x'"],
     ['of another type', 'alter column name type varchar(9)', "name = 'x'"],
     ['gone', 'drop column name', 'id = 7'],
-  ])('a column %s: nothing of its new form is written before it is known', async (what, ddl, set) => {
+  ])('a column %s: no new values are written before the change is discovered', async (what, ddl, set) => {
     const table = `during_${what.replaceAll(' ', '_')}`;
     const follower = await loaded(table);
     await sql(`update ${table} set name = 'first' where id = 1`);
@@ -53,7 +53,7 @@ describe('a table that is changed after the read began, before the log ends', ()
 });
 
 describe('a log that is older than the table', () => {
-  test('values of columns that were renamed, or came with a default, are asked for', async () => {
+  test('values of renamed columns and of new columns with a default are read from the table', async () => {
     const follower = await loaded('aged', 'id int, part text default $$p$$, name text, primary key (id, part)');
     await sql(`update aged set name = 'new' where id = 1; insert into aged values (3, 'it''s', 'c'), (4, 'q', 'gone');
       alter table aged rename column name to title;
@@ -67,7 +67,7 @@ describe('a log that is older than the table', () => {
     ]);
   });
 
-  test('columns that came and went in between leave no trace', async () => {
+  test('columns added and dropped in between leave no trace', async () => {
     const follower = await loaded('passing');
     await sql(`alter table passing add column x int; update passing set x = 1, name = 'one' where id = 1;
       alter table passing rename column x to y; insert into passing values (3, 'c', 5);
@@ -78,7 +78,7 @@ describe('a log that is older than the table', () => {
     expect(follower.warnings).toEqual([]);
   });
 
-  test('large values that an update left alone stay, beside a column that is asked for', async () => {
+  test('unchanged TOAST values are kept next to a column that is read from the table', async () => {
     const follower = await loaded('toasted', 'id int primary key, name text, big text');
     await sql(`alter table toasted alter column big set storage external;
       update toasted set big = repeat('x', 100000) where id = 1`);
@@ -91,7 +91,7 @@ describe('a log that is older than the table', () => {
     ]);
   });
 
-  test('changes that do not tell the key of today are an error, and a reset helps', async () => {
+  test('changes that lack the current key are an error that a reset resolves', async () => {
     const follower = await loaded('rekeyed', 'id int primary key, name text not null unique');
     await sql(`delete from rekeyed where id = 1;
       alter table rekeyed drop constraint rekeyed_pkey; alter table rekeyed add primary key (name)`);
@@ -108,7 +108,7 @@ describe('a log that is older than the table', () => {
     expect(await there('rekeyed', 'id')).toEqual([[2]]);
   });
 
-  test('an identity that lacked the key for a while, and back again', async () => {
+  test('a replica identity that lacked the key for some time', async () => {
     const follower = await loaded('wavering', 'id int primary key, name text not null unique');
     await sql(
       `alter table wavering replica identity using index wavering_name_key; insert into wavering values (3, 'c')`,
@@ -128,12 +128,12 @@ describe('a log that is older than the table', () => {
   });
 });
 
-describe('a table that is changed while its snapshot is made', () => {
+describe('a table that changes while its snapshot is created', () => {
   test.each([
     ['a column, before the slot is there', /CREATE_REPLICATION_SLOT/, 'add column extra int'],
     ['the whole table written anew, after it', /set transaction snapshot/, 'alter column id type bigint'],
     ['a column, after it', /^lock table/, 'add column extra int'],
-  ])('%s: the snapshot is made again', async (what, before, ddl) => {
+  ])('%s: the snapshot is created again', async (what, before, ddl) => {
     const table = `shot_${what.length}`;
     await sql(`create table ${table} (id int primary key, name text); insert into ${table} values (1, 'a'), (2, 'b')`);
     const follower = await follow(table);

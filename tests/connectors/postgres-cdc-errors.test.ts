@@ -13,7 +13,7 @@ const sql = (text: string) => sides.source.sql.unsafe(text);
 
 const clusters: Cluster[] = [];
 afterAll(() => Promise.all(clusters.map((cluster) => cluster.stop())));
-/** A server of its own, with settings that the tests' one must not have. */
+/** A separate server, with settings that the shared one must not have. */
 async function ownServer(settings: string[]) {
   const cluster = await startCluster(settings);
   clusters.push(cluster);
@@ -33,8 +33,8 @@ async function readOnce(source: ReturnType<typeof sourceConfig>, reader_id = cry
   return batches;
 }
 
-describe('what cannot be followed is said', () => {
-  test('a slot that is gone, was moved on, or a publication that is', async () => {
+describe('errors of CDC name the cause', () => {
+  test('a missing or advanced slot, and a missing publication', async () => {
     await sql('create table lost (id int primary key)');
     const follower = await follow('lost');
     await follower.run();
@@ -58,7 +58,7 @@ describe('what cannot be followed is said', () => {
     expect((await errorOf(follower.run()))!.code).toBe('invalid_cursor');
   });
 
-  test('a table without a replica identity, or with one that lacks the key; a column that is gone', async () => {
+  test('a table without a replica identity, or one that lacks the key; a missing column', async () => {
     await sql('create table identity (id int primary key, name text not null unique, more int)');
     const stream = await discovered('identity');
     const follower = await follow('identity');
@@ -76,7 +76,7 @@ describe('what cannot be followed is said', () => {
     expect(gone!.code).toBe('column_missing');
   });
 
-  test('wal_level, also by the check of the settings', async () => {
+  test('wal_level, also reported by the check', async () => {
     const { source } = await ownServer([]);
     const error = await errorOf(readOnce(source()));
     expect(error).toBeInstanceOf(ConfigurationError);
@@ -88,7 +88,7 @@ describe('what cannot be followed is said', () => {
     });
   });
 
-  test('no slot free, no right to replicate; PostgreSQL 15 does the rest', async () => {
+  test('no free slot, and a user without the REPLICATION attribute', async () => {
     const { cluster, source } = await ownServer(['wal_level=logical', 'max_replication_slots=1']);
     const reader_id = crypto.randomUUID();
     const batches = await readOnce(source(), reader_id);

@@ -12,7 +12,7 @@ const { sides, follow, both, context, discovered } = followers();
 const sql = (text: string) => sides.source.sql.unsafe(text);
 
 describe('nothing is lost or doubled', () => {
-  test('while others write during the snapshot and between the runs', async () => {
+  test('with concurrent writes during the snapshot and between runs', async () => {
     await sql(`create table busy (id int primary key, n int, filler text);
       insert into busy select g, 0, repeat('x', 200) from generate_series(1, 20000) g`);
     const { host, port, database, username, password } = sides.source.server;
@@ -41,7 +41,7 @@ describe('nothing is lost or doubled', () => {
     expect(next).toBeGreaterThan(20_010);
   });
 
-  test('by the border between a snapshot and the log: each row is in one of them', async () => {
+  test('between snapshot and log: each row is in exactly one of them', async () => {
     await sql('create table bordered (id int primary key)');
     const { host, port, database, username, password } = sides.source.server;
     const writer = postgres({ host, port, database, username, password, max: 3, onnotice: () => {} });
@@ -69,7 +69,7 @@ describe('nothing is lost or doubled', () => {
     expect(reads).toEqual([[], [], [], [], []]);
   });
 
-  test('by a state in the midst of a read: from there on comes exactly the rest', async () => {
+  test('on resuming from a state in the middle of a read', async () => {
     await sql('create table midst (id int primary key)');
     const follower = await follow('midst');
     await follower.run();
@@ -84,7 +84,7 @@ describe('nothing is lost or doubled', () => {
     expect(again.flatMap(({ rows }) => rows).length).toBe(25_000 - first!.rows.length);
   });
 
-  test('when the acknowledgement is lost after the commit, and when the slot still has an old reader', async () => {
+  test('when the confirmation is lost after the commit, and when an old reader still holds the slot', async () => {
     await sql(
       `create table unacknowledged (id int primary key, name text); insert into unacknowledged values (1, 'a')`,
     );
@@ -95,7 +95,7 @@ describe('nothing is lost or doubled', () => {
     postgresSource.acknowledge = async () => ({ bytes: 0, is_high: false });
     await follower.run().finally(() => (postgresSource.acknowledge = acknowledge));
     await sql(`insert into unacknowledged values (3, 'c')`);
-    // A reader that froze in the middle of its work.
+    // A reader that froze during its read.
     const frozen = context();
     const stream = await discovered('unacknowledged');
     const request = requestOf(stream, {
@@ -111,7 +111,7 @@ describe('nothing is lost or doubled', () => {
     expect(rows.map(({ id }) => id)).toEqual([1, 2, 3]);
   });
 
-  test('by a read that is broken off: the next one goes on from the same place', async () => {
+  test('after an interrupted read: the next one resumes from the same position', async () => {
     await sql(`create table broken (id int primary key, filler text)`);
     const follower = await follow('broken');
     await follower.run();
@@ -169,7 +169,7 @@ describe('nothing is lost or doubled', () => {
     expect(await follower.run()).toMatchObject({ rows_loaded: 1 });
   });
 
-  test('a large transaction comes in bounded batches, with a state only at its end', async () => {
+  test('a large transaction arrives in bounded batches, with a state only at its end', async () => {
     await sql(`create table large (id int primary key, filler text)`);
     const follower = await follow('large');
     await follower.run();

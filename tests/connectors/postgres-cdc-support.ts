@@ -27,11 +27,11 @@ export interface Follower {
   ): Promise<{ rows_loaded: number; rows_updated: number; rows_deleted: number; batches: Batch[] }>;
   read(more?: Partial<ReadRequest>): Promise<Batch[]>;
   warnings: string[];
-  /** Somebody else's statements, run to their end in the very moment before the next run sends one like `before`. */
+  /** Statements of another client, completed just before the next run sends one that matches `before`. */
   meanwhile: { before: RegExp; sql: string } | null;
 }
 
-/** Two databases and readers of the log of one; what they leave on the server goes after each test. */
+/** Two databases and CDC consumers of one; slots and publications are dropped after each test. */
 export function followers() {
   const sides = twoDatabases();
   const made: string[] = [];
@@ -42,7 +42,7 @@ export function followers() {
     for (const id of made.splice(0)) await postgresSource.release!(context().ctx, id);
   });
 
-  /** By another program, so that it is done before anything else here goes on. */
+  /** In a synchronous child process, so that nothing else runs in between. */
   const interrupt = ({ ctx }: ReturnType<typeof context>, follower: Follower) => {
     const { start } = ctx.recorder;
     ctx.recorder.start = (request) => {
@@ -125,7 +125,7 @@ export function followers() {
     return follower;
   };
 
-  /** Contents of both sides, as texts, by the order of the key. */
+  /** Rows of both databases as text, ordered by key. */
   const both = async (table: string, columns = 't.*', order = 'id') => {
     const text = `select md5(coalesce(string_agg(x, E'\\n' order by x), '')) as sum, count(*)::int as n from (select row(${columns})::text as x from ${table} t order by ${order}) q`;
     const [[source], [destination]] = await Promise.all([

@@ -8,7 +8,7 @@ const there = async (table: string, columns: string) =>
   (await sides.destination.sql.unsafe(`select ${columns} from ${table} order by 1`)).map((row) => Object.values(row));
 
 describe('discovery', () => {
-  test('tables with a key are followed, views and tables without one are not', async () => {
+  test('tables with a key support CDC, views and tables without one do not', async () => {
     await sql(`create table keyed (id int primary key, twice int generated always as (id * 2) stored, name text);
       create view seen as select * from keyed; create table keyless (id int, at timestamptz);
       create table whole (id int); alter table whole replica identity full;
@@ -34,7 +34,7 @@ describe('discovery', () => {
   });
 });
 
-describe('a followed table', () => {
+describe('a table read by CDC', () => {
   test('inserts, updates, deletes, changed keys and truncates arrive', async () => {
     await sql(`create table kinds (id int primary key, name text, flag boolean);
       insert into kinds select n, 'name ' || n, n % 2 = 0 from generate_series(1, 20) n`);
@@ -55,7 +55,7 @@ describe('a followed table', () => {
     expect(idle).toMatchObject({ rows_loaded: 0, rows_updated: 0, rows_deleted: 0 });
   });
 
-  test('large values left unchanged stay, also when the key changes', async () => {
+  test('unchanged TOAST values are kept, even if the key changes', async () => {
     await sql(`create table toasted (id int primary key, name text, big text, bytes bytea);
       alter table toasted alter big set storage external; alter table toasted alter bytes set storage external;
       insert into toasted select n, 'a', repeat(n::text, 20000), decode(repeat('ab', 20000), 'hex') from generate_series(1, 4) n`);
@@ -93,7 +93,7 @@ describe('a followed table', () => {
     expect(third![1]).toMatch(/^,+\)$/);
   });
 
-  test('a column that the log does not know yet, and one that the catalog does not', async () => {
+  test('a column missing from the log, and one missing from the catalog', async () => {
     await sql(`create table growing (id int primary key, name text); insert into growing values (1, 'a'), (2, 'b')`);
     const follower = await follow('growing');
     await follower.run();
@@ -131,7 +131,7 @@ describe('a followed table', () => {
     ]);
   });
 
-  test('append keeps a history, with what is told of each change', async () => {
+  test('append keeps a history, with the metadata of each change', async () => {
     await sql(`create table history (id int primary key, name text); insert into history values (1, 'a')`);
     const follower = await follow('history', { mode: 'append', facts: true });
     await follower.run();
@@ -152,7 +152,7 @@ describe('a followed table', () => {
     ]);
   });
 
-  test('soft_delete marks what is deleted', async () => {
+  test('soft_delete marks deleted rows', async () => {
     await sql(`create table soft (id int primary key, name text); insert into soft values (1, 'a'), (2, 'b')`);
     const follower = await follow('soft', { mode: 'soft_delete' });
     await follower.run();

@@ -6,8 +6,8 @@ import { backends, batchOf, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
 
 const { sides, target, open, row, load, content, exists, errorOf } = targetTables();
-describe('who may commit', () => {
-  test('an attempt with a lower fence cannot commit a row any more', async () => {
+describe('fencing', () => {
+  test('an attempt with a lower fence can no longer commit', async () => {
     const old = await open();
     await old.write(batchOf([row(1, 'zombie')]));
     const young = await open({ fence: 2 });
@@ -20,7 +20,7 @@ describe('who may commit', () => {
     expect(await errorOf(open())).toBeInstanceOf(FencedError);
   });
 
-  test('a fenced overwrite leaves the table alone', async () => {
+  test('a fenced overwrite leaves the table unchanged', async () => {
     await load({ mode: 'overwrite' }, batchOf([row(1, 'old')]));
     const zombie = await open({ mode: 'overwrite', fence: 2 });
     await zombie.write(batchOf([row(2, 'zombie')]));
@@ -31,7 +31,7 @@ describe('who may commit', () => {
     expect(await content()).toEqual([[1, 'old']]);
   });
 
-  test('a finished stream run is told so; a later run is told only a newer state', async () => {
+  test('a finished stream run is reported as finished; a later run gets only a newer state', async () => {
     const writer = await open();
     await writer.finish({ cursor: '7' });
     const again = await open({ fence: 2 });
@@ -45,7 +45,7 @@ describe('who may commit', () => {
     await level.abort();
   });
 
-  test('a cursor that somebody moved in the control plane is not brought back', async () => {
+  test('a cursor changed in the control plane is not reverted', async () => {
     await (await open()).finish({ cursor: '7' });
     const moved = await open({ fence: 2, stream_run_id: 'second', state_version: 5 });
     await moved.finish(null);
@@ -55,8 +55,8 @@ describe('who may commit', () => {
   });
 });
 
-describe('nothing half done stays', () => {
-  test('abort drops everything that is not committed, and may be called twice', async () => {
+describe('no partial work remains', () => {
+  test('abort discards everything uncommitted and may be called twice', async () => {
     for (const mode of ['append', 'overwrite', 'append_dedup'] as const) {
       const writer = await open({ mode });
       await writer.write(batchOf([row(1, 'a')]));
@@ -85,7 +85,7 @@ describe('nothing half done stays', () => {
     expect((await open({ fence: 2 })).committed).toMatchObject({ state: { cursor: '1' }, counts: { rows_loaded: 1 } });
   });
 
-  test('a bad value in the middle is told with its place, and no row of that transaction stays', async () => {
+  test('an invalid value is reported with its position, and its transaction is rolled back', async () => {
     await load({}, batchOf([row(1, 'a')]));
     const error = await errorOf(load({ fence: 2 }, batchOf([row(2, 'b'), row(3, 'c'), ['four', 'secret text', null]])));
     expect(error).toBeInstanceOf(DataError);
@@ -95,7 +95,7 @@ describe('nothing half done stays', () => {
     expect(await content()).toEqual([[1, 'a']]);
   });
 
-  test("an abort by the signal ends a write that waits, with the signal's reason", async () => {
+  test("an aborted signal ends a waiting write with the signal's reason", async () => {
     const { ctx, abort } = destinationConfig(sides.destination);
     const writer = await postgresDestination.open(ctx, target());
     await writer.write(batchOf([row(1, 'a')]));

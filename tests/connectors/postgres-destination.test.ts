@@ -41,7 +41,7 @@ describe('append', () => {
     ] as never);
   });
 
-  test('NULL and the empty text stay apart; NUL characters are left out with one warning', async () => {
+  test('NULL differs from the empty string; NUL characters are removed with one warning', async () => {
     const { ctx, warnings } = destinationConfig(sides.destination);
     const writer = await postgresDestination.open(ctx, target());
     await writer.write(batchOf([row(1, null), row(2, ''), row(3, 'a\0b'), row(4, '\0')]));
@@ -55,7 +55,7 @@ describe('append', () => {
     expect(warnings).toEqual(['nul_character_removed']);
   });
 
-  test('a stream without rows still makes its table', async () => {
+  test('a stream without rows still creates its table', async () => {
     await load({});
     expect(await content()).toEqual([]);
   });
@@ -93,7 +93,7 @@ describe('names', () => {
     }
   });
 
-  test('names that PostgreSQL would cut or confuse are refused', async () => {
+  test('names that PostgreSQL would truncate or confuse are rejected', async () => {
     const long = 'ä'.repeat(32);
     expect((await errorOf(open({ table: long })))!.code).toBe('name_too_long');
     expect((await errorOf(open({ columns: [column(long, 'string')] })))!.code).toBe('name_too_long');
@@ -110,13 +110,13 @@ describe('names', () => {
     }
   });
 
-  test('a view in the place of the table is refused', async () => {
+  test('a view in place of the table is rejected', async () => {
     await sides.destination.sql.unsafe(`create view ${table} as select 1 as id`);
     expect((await errorOf(open()))!.code).toBe('not_a_table');
   });
 });
 
-test("many streams opening at once in a new schema do not get in each other's way", async () => {
+test('many streams can be opened at once in a new schema', async () => {
   const streams = Array.from({ length: 12 }, (_, index) => `parallel_${index}`);
   await Promise.all(
     streams.map(async (name, index) => {

@@ -38,7 +38,7 @@ const query = (ctx: ConnectorContext<PostgresSourceConfig>, sql: string) =>
   withSession(ctx, { phase: 'run' }, (session) => session.query(sql));
 
 describe('the check', () => {
-  test('passes, and tells version and tables', async () => {
+  test('passes and reports version and tables', async () => {
     const { checks } = await check({});
     expect(checks.map(({ title, status }) => [title, status])).toEqual([
       ['Connection', 'passed'],
@@ -59,7 +59,7 @@ describe('the check', () => {
     accepts: (settings) => postgresSource.config.safeParse(settings).success,
   });
 
-  test('TLS that is asked for and not there is a wrong setting', async () => {
+  test('required TLS that the server lacks is a configuration error', async () => {
     await withListener(
       (socket) => socket.on('data', () => socket.write('N')),
       async (port) => {
@@ -70,7 +70,7 @@ describe('the check', () => {
     );
   });
 
-  test('a certificate is checked against the authority, and the name, as ssl_mode says', async () => {
+  test('ssl_mode decides whether authority and host name of a certificate are checked', async () => {
     const [one, other] = [selfSigned('DNS:localhost'), selfSigned('DNS:localhost')];
     const { port, stop } = await startTlsFront(sides.source.server, one);
     const ssl_ca = one.cert;
@@ -95,7 +95,7 @@ describe('the check', () => {
     stop();
   });
 
-  test('schemas that are missing, empty or closed fail the check', async () => {
+  test('missing, empty and inaccessible schemas fail the check', async () => {
     for (const [more, words] of [
       [{ schemas: ['public', 'absent'] }, 'Schema absent does not exist'],
       [{ schemas: ['closed'] }, 'No table or view'],
@@ -112,7 +112,7 @@ describe('the check', () => {
     expect(answer.checks.at(-1)).toMatchObject({ status: 'failed' });
   });
 
-  test('databases and schemas are listed, databases also while the one in the settings is wrong', async () => {
+  test('databases and schemas are listed, databases even if the configured one is wrong', async () => {
     const { possibleValues } = postgresSource;
     const { database } = sides.source.server;
     expect(await possibleValues!.database!(sourceConfig(sides.source).ctx)).toHaveProperty([database]);
@@ -176,7 +176,7 @@ describe('errors of the server', () => {
     expect(error.message).toContain('row 2, column n');
   });
 
-  test('certificates that are not trusted are a wrong setting', () => {
+  test('untrusted certificates are a configuration error', () => {
     const place = { server: 'host:1', phase: 'run' as const };
     for (const code of [
       'DEPTH_ZERO_SELF_SIGNED_CERT',

@@ -27,7 +27,7 @@ async function incremental(table: string, cursor: string, state: StreamState | n
   return requestOf(stream, { sync_mode: 'incremental', cursor_field: [cursor], state });
 }
 
-/** The chunks of the lane of bytes as rows, each with the state after it. */
+/** The chunks of the byte lane as rows, each with the state after it. */
 async function copyAll(request: ReadRequest, side: Side = sides.source) {
   const from = sourceConfig(side);
   const stream = await postgresSource.copy!(from.ctx, request, 'pgcopy-text');
@@ -47,7 +47,7 @@ describe('lines tracked by a cursor', () => {
   const table = fc.array(row, { maxLength: 40 });
   const cuts = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 5 });
 
-  test('give the rows and the states that tracked rows give, wherever chunks and reads are cut', () => {
+  test('produce the same rows and states as tracked rows, wherever chunks and reads are split', () => {
     fc.assert(
       fc.property(table, cuts, cuts, (rows, sizes, reads) => {
         const sorted = rows.toSorted((a, b) => Number(a[1]) - Number(b[1]));
@@ -86,7 +86,7 @@ describe('an incremental read as bytes', () => {
       update ticks set at = null where id > 8990;`);
   });
 
-  test.each(['at', 'grp', 'price', 'id'])('by %s gives what the lane of rows gives', async (cursor) => {
+  test.each(['at', 'grp', 'price', 'id'])('by %s equals the row lane', async (cursor) => {
     const request = await incremental('ticks', cursor);
     const [bytes, rows] = [await copyAll(request), await readAll(sourceConfig(sides.source).ctx, request)];
     expect(bytes.rows.length).toBe(9000);

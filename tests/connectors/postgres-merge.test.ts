@@ -5,7 +5,7 @@ import { targetTables } from './postgres-target-tables.ts';
 // What all databases share is in merge.test.ts.
 const { sides, row, load, content, tableName } = targetTables();
 
-test('a partitioned table takes the merge', async () => {
+test('merges into a partitioned table', async () => {
   const table = tableName();
   await sides.destination.sql.unsafe(`create table ${table} (id bigint primary key, name text, at timestamptz) partition by hash (id);
     create table ${table}_0 partition of ${table} for values with (modulus 1, remainder 0); insert into ${table} values (1, 'old')`);

@@ -42,7 +42,7 @@ describe('overwrite', () => {
     expect(await content()).toEqual([]);
   });
 
-  test('grants and the owner stay', async () => {
+  test('grants and the owner are kept', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     const { sql } = sides.destination;
     await sql.unsafe(`create role reader_${table}; create role owner_${table};
@@ -60,7 +60,7 @@ describe('overwrite', () => {
     await sql.unsafe(`drop table ${table}; drop role reader_${table}; drop role owner_${table}`);
   });
 
-  test('views and indexes on the table go on working', async () => {
+  test('views and indexes on the table keep working', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     await sides.destination.sql.unsafe(
       `create view view_${table} as select name from ${table}; create index on ${table} (name)`,
@@ -72,7 +72,7 @@ describe('overwrite', () => {
     expect((await sides.destination.sql`select 1 from pg_indexes where tablename = ${table}`).length).toBe(2);
   });
 
-  test('a table that foreign keys point to is refused, and stays', async () => {
+  test('a table referenced by foreign keys is rejected and stays unchanged', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     await sides.destination.sql.unsafe(
       `create table child_${table} (id bigint references ${table}); insert into child_${table} values (1)`,
@@ -83,7 +83,7 @@ describe('overwrite', () => {
     expect(await content()).toEqual([[1, 'old']]);
   });
 
-  test('rows with the same key are an error of the data, and the old rows stay', async () => {
+  test('rows with the same key are a data error, and the old rows stay', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     const error = await errorOf(load({ mode, fence: 2 }, batchOf([row(2, 'a'), row(2, 'b')])));
     expect(error).toBeInstanceOf(DataError);
@@ -91,7 +91,7 @@ describe('overwrite', () => {
     expect(await content()).toEqual([[1, 'old']]);
   });
 
-  test('a reader holding the table for long only delays the swap', async () => {
+  test('a long-running reader only delays the swap', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     const writer = await open({ mode, fence: 2 });
     await writer.write(batchOf([row(2, 'new')]));

@@ -18,7 +18,7 @@ const sides = twoDatabases();
 const run = (sql: string) => sides.source.sql.unsafe(sql);
 let proxy: Awaited<ReturnType<typeof startTcpProxy>>;
 afterAll(() => proxy?.stop());
-/** A server so slow that more connections are worth it: 16 MB/s for each. */
+/** A server slow enough for parallel reads to help: 16 MB/s per connection. */
 const slowSource = (parallel_reads: number) =>
   sourceConfig(sides.source, { parallel_reads, port: proxy.port, host: '127.0.0.1', ssl_mode: 'disable' });
 const LANES = ['pgcopy-binary', 'pgcopy-text', 'rows'] as const;
@@ -43,7 +43,7 @@ beforeAll(async () => {
     create table small as select g as id from generate_series(1, 1000) g`);
 });
 
-/** Reads on until so many connections do. */
+/** Continues reading until this many connections take part. */
 const untilReaders = async (chunks: AsyncIterator<Uint8Array>, readers: number) => {
   while ((await backends(sides.source)) < readers) expect((await chunks.next()).done).toBeFalsy();
 };
@@ -52,7 +52,7 @@ const CHECKSUM = (table: string) =>
   `select count(*)::int as n, md5(string_agg(md5(t::text), '' order by id, t::text)) as sum from ${table} t`;
 
 describe('ranges of pages', () => {
-  test.each(LANES)('bring every row once: %s', async (lane) => {
+  test.each(LANES)('return every row once: %s', async (lane) => {
     for (const table of ['big', 'parts']) {
       const stream = await streamNamed(sides.source, table);
       const from = slowSource(3);
@@ -74,7 +74,7 @@ describe('ranges of pages', () => {
     await until(async () => (await backends(sides.source)) === 0);
   });
 
-  test('the rows read are counted while they come, and exactly at the end', async () => {
+  test('rows are counted while they arrive, and exactly at the end', async () => {
     const stream = await streamNamed(sides.source, 'big');
     for (const format of ['pgcopy-binary', 'pgcopy-text'] as const) {
       const copy = await postgresSource.copy!(slowSource(2).ctx, requestOf(stream), format);
@@ -86,7 +86,7 @@ describe('ranges of pages', () => {
     }
   });
 
-  test('one connection reads what is small, filtered, a view, or all where the setting says so', async () => {
+  test('one connection reads small tables, filtered tables, views, or everything if configured', async () => {
     const lines = async (name: string, more: object, parallel_reads = 2) => {
       const from = slowSource(parallel_reads);
       const copy = await postgresSource.copy!(
@@ -104,7 +104,7 @@ describe('ranges of pages', () => {
     expect(await lines('big', {})).toBe(2);
   });
 
-  test('cut any number of pages without a gap, large ranges first', () => {
+  test('cover any number of pages without gaps, large ranges first', () => {
     expect(pageRanges(5, 2)).toEqual([
       `ctid >= '(0,0)' and ctid < '(2,0)'`,
       `ctid >= '(2,0)' and ctid < '(3,0)'`,
@@ -129,7 +129,7 @@ describe('ranges of pages', () => {
 });
 
 describe('one snapshot for all connections', () => {
-  test('writers that move amounts about and rows to other pages change no sum', async () => {
+  test('concurrent transfers and rows moved to other pages do not change the sum', async () => {
     await run(`create table accounts (id int primary key, amount int not null, note text) with (fillfactor = 100);
       insert into accounts select g, 100, repeat(md5(g::text), 40) from generate_series(1, 30000) g`);
     const writing = new AbortController();
@@ -159,7 +159,7 @@ describe('one snapshot for all connections', () => {
     await Promise.all(writers);
   });
 
-  test('a TRUNCATE that comes in mid-read waits for all of them', async () => {
+  test('a TRUNCATE during the read waits for all connections', async () => {
     await run(`create table doomed (like big including storage); insert into doomed select * from big`);
     const stream = await streamNamed(sides.source, 'doomed');
     const from = slowSource(2);
@@ -175,7 +175,7 @@ describe('one snapshot for all connections', () => {
     await truncated;
   });
 
-  test('connections that cannot be had are done without', async () => {
+  test('the read continues without connections that cannot be opened', async () => {
     const from = slowSource(3);
     const { connect } = from.ctx;
     let asked = 0;
@@ -187,7 +187,7 @@ describe('one snapshot for all connections', () => {
   });
 });
 
-describe('an end on the way', () => {
+describe('an early end', () => {
   const started = async () => {
     const from = slowSource(2);
     const stream = await streamNamed(sides.source, 'big');
@@ -198,7 +198,7 @@ describe('an end on the way', () => {
   };
   const noneLeft = () => until(async () => (await backends(sides.source)) === 0);
 
-  test('by a stop: every connection is let go of, and the reason comes out', async () => {
+  test('by a stop: every connection is closed, and the reason is thrown', async () => {
     const { abort, chunks } = await started();
     abort.abort(new Error('stop'));
     const rest = async () => {
@@ -208,15 +208,15 @@ describe('an end on the way', () => {
     await noneLeft();
   });
 
-  test('by a reader that leaves', async () => {
+  test('by a consumer that leaves the loop', async () => {
     const { chunks } = await started();
     await chunks.return!(undefined);
     await noneLeft();
   });
 
-  test('by the loss of one connection: its error comes out, and no other is left', async () => {
+  test('by a lost connection: its error is thrown, and no other connection remains', async () => {
     const { chunks } = await started();
-    // One that is lost before it reads is done without.
+    // The read continues without a connection lost before it reads.
     const reading = `from pg_stat_activity where datname = current_database()
       and application_name = 'data-pipelines' and query like 'copy (%'`;
     await until(async () => (await run(`select 1 ${reading}`)).length === 2);

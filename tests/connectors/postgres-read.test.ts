@@ -104,7 +104,7 @@ describe('one snapshot, one end', () => {
 
   describe.each(['endless', 'stuck'])('a stop', (name) => {
     test.each(['rows', 'pgcopy-binary'] as const)(
-      `ends the query on the server at once: ${name}, by %s`,
+      `cancels the query on the server at once: ${name}, by %s`,
       async (lane) => {
         await run(`create or replace view endless as select g as id, pg_sleep(0.2)::text as s from generate_series(1, 1000000) g;
         create or replace view stuck as select pg_sleep(600)::text as s`);
@@ -137,7 +137,7 @@ describe('one snapshot, one end', () => {
     await until(async () => (await backends(sides.source)) === 0);
   });
 
-  test('a reader that is slow does not pile up what it has not fetched', async () => {
+  test('a slow consumer does not fill the memory', async () => {
     const copy = await postgresSource.copy!(
       sourceConfig(sides.source).ctx,
       requestOf(await streamNamed(sides.source, 'long')),

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 describe('discovery', () => {
-  test("tables, partitioned tables as a whole, views and materialized views of all schemas but the system's", async () => {
+  test('finds tables, whole partitioned tables, views and materialized views of all user schemas', async () => {
     const streams = await postgresSource.discover(sourceConfig(sides.source).ctx);
     expect(streams.map(({ namespace, name }) => `${namespace}.${name}`)).toEqual([
       `Odd "schema.Tä ble'`,
@@ -69,7 +69,7 @@ describe('discovery', () => {
     expect((await streamNamed(sides.source, 'names')).source_defined_primary_key).toBe(null);
   });
 
-  test('odd names can be read by rows and by bytes', async () => {
+  test('unusual names can be read by rows and by bytes', async () => {
     const stream = await streamNamed(sides.source, "Tä ble'");
     expect((await readAll(sourceConfig(sides.source).ctx, requestOf(stream))).rows).toEqual([['1', 'x']]);
     const copy = await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(stream), 'pgcopy-text');
@@ -119,7 +119,7 @@ describe('pushed down', () => {
     expect(await filtered({ field, operator, value })).toEqual(expected);
   });
 
-  test('masks hash the very text that a row would carry, and leave NULL', async () => {
+  test("masks hash the text of the row's cell and keep NULL", async () => {
     await run(`create table masked as select 'a  '::char(5) as c, true as b, 1.50::numeric as n, '\\x01'::bytea as y, null::text as e, 'ä'::text as t,
       timestamptz '2024-01-01 12:00:00.5+02' as z`);
     const stream = await streamNamed(sides.source, 'masked');
@@ -136,7 +136,7 @@ describe('pushed down', () => {
     expect(postgresSource.pushdown.masking).not.toContain('hash_sha256_salted');
   });
 
-  test('a window is half-open, in days of UTC', async () => {
+  test('a window is half-open, in UTC days', async () => {
     const stream = await streamNamed(sides.source, 'people');
     const request = requestOf(stream, {
       cursor_field: ['updated_at'],

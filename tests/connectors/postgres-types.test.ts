@@ -129,7 +129,7 @@ describe('values survive exactly', () => {
     }
   }
 
-  test('the row lane gives the canonical texts', async () => {
+  test('the row lane returns canonical text', async () => {
     await sides.source.sql.unsafe(`create table canonical as select true as b, '\\x00ff'::bytea as y,
       '2024-12-31 23:59:59.123456+05:30'::timestamptz as t, ''::text as e, null::text as n, 1e20::float8 as f, '{"a":1}'::jsonb as j`);
     const stream = await streamNamed(sides.source, 'canonical');
@@ -158,7 +158,7 @@ describe('values survive exactly', () => {
     expect({ ...row }).toEqual({ id: 1, m: "it's ok", p: '1.50', ms: `{sad,NULL,"it's ok"}` });
   });
 
-  test('an existing table of other types is not offered the binary form, and the text converts', async () => {
+  test('an existing table with other types rejects the binary form and converts text', async () => {
     await sides.source.sql.unsafe(
       'create table narrow (id integer, v varchar(20)); insert into narrow values (7, $$x$$)',
     );
@@ -173,7 +173,7 @@ describe('values survive exactly', () => {
     ] as never);
   });
 
-  test('rows and bytes are counted exactly by each lane, also of an empty table', async () => {
+  test('each lane counts rows and bytes exactly, also for an empty table', async () => {
     await sides.source.sql.unsafe(
       'create table counted as select g as id from generate_series(1, 12345) g; create table none (id int)',
     );

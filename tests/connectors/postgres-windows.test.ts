@@ -12,7 +12,7 @@ const DAY = { column: 'at', start: '2025-01-02', end: '2025-01-03' };
 const at = (id: number, name: string, time: string | null) => row(id, name, time && `2025-01-${time}+00`);
 
 let run = 1;
-/** A stream run of its own, as a chunk that is done again has. */
+/** A separate stream run, as for a chunk that is loaded again. */
 const chunk = (more: Partial<WriteTarget> = {}) => {
   run += 1;
   return { stream_id: `chunk ${run}`, stream_run_id: `chunk ${run}`, replace_window: DAY, ...more };
@@ -34,8 +34,8 @@ const indexes = async () =>
 
 beforeEach(() => load({}, batchOf(OLD)));
 
-describe('a window that is appended', () => {
-  test('doubles nothing when it is loaded again, by rows or by bytes, and leaves no index behind', async () => {
+describe('an appended window', () => {
+  test('is not duplicated by a reload, by rows or by bytes, and leaves no index behind', async () => {
     const rows = [at(2, 'a', '02 00:00:00'), at(2, 'b', '02 00:00:00')];
     for (const _ of [1, 2]) await load(chunk(), batchOf(rows));
     const expected = [
@@ -57,7 +57,7 @@ describe('a window that is appended', () => {
   });
 });
 
-describe('the old rows of a window stay', () => {
+describe('the old rows of a window are kept', () => {
   const all = OLD.map(([id, name]) => [Number(id), name!]);
 
   test('when the connection is lost between the deletion and the commit, and the next attempt replaces them', async () => {
@@ -90,7 +90,7 @@ describe('the old rows of a window stay', () => {
 test.each<[TargetColumn['type'], string, string[]]>([
   ['date', '2025-01-02', ['2025-01-01', '2025-01-03']],
   ['timestamp', '2025-01-02 23:59:59.999999', ['2025-01-01 23:59:59', '2025-01-03 00:00:00']],
-])('the window is that of the column, of the type %s, whatever its name', async (type, inside, outside) => {
+])('the window applies to the column of type %s, whatever its name', async (type, inside, outside) => {
   const odd = `A"t'; ${type}`;
   const columns = [...COLUMNS.slice(0, 2), column(odd, type)];
   const how = { table: `odd_${type}`, columns };

@@ -140,7 +140,7 @@ const PLACES: Place[] = [
 ];
 
 const QUERY = { name: 'asked', sql: 'select t.* from things t -- all of them' };
-/** A query is filled by its table's tests. */
+/** Queries are filled by the tests of their tables. */
 const KINDS = PLACES.filter(({ skip }) => !skip).flatMap((place) => [
   { ...place, kind: 'table', stream: 'things' },
   { ...place, kind: 'query', stream: QUERY.name, fill: async () => {} },
@@ -152,7 +152,7 @@ describe.each(KINDS)('$name, a $kind', ({ source, ctx, fill, stream: wanted }) =
     await fill();
     schema = (await source.discover({ ...ctx(), datasets: [QUERY] })).find(({ name }) => name === wanted)!;
   });
-  /** The source does what it can, or nothing: then all is left to the engine. */
+  /** With all pushdown that the source supports, or with none, so that the engine does everything. */
   const WAYS: AnySource[] = [source, { ...source, pushdown: { masking: [], filters: false } }];
 
   async function read(way: AnySource, settings: { fields?: object[]; filters?: Filter[] }): Promise<Cell[][]> {
@@ -189,7 +189,7 @@ describe.each(KINDS)('$name, a $kind', ({ source, ctx, fill, stream: wanted }) =
     }
   });
 
-  test('several filters hold together, also on columns that are masked or do not move', async () => {
+  test('several filters apply together, also on masked and unselected columns', async () => {
     const filters: Filter[] = [
       { field: 'name', operator: 'contains', value: 'n' },
       { field: 'amount', operator: 'gt', value: 0 },
@@ -204,7 +204,7 @@ describe.each(KINDS)('$name, a $kind', ({ source, ctx, fill, stream: wanted }) =
     }
   });
 
-  test.each(MASKS)('%s of every type is the same both ways, and NULL stays NULL', async (masking) => {
+  test.each(MASKS)('%s of every type is the same in source and engine, and NULL stays NULL', async (masking) => {
     const fields = schema.fields.filter(({ path }) => path[0] !== 'id').map(({ path }) => ({ path, masking }));
     const [pushed, engine] = await Promise.all(WAYS.map((way) => read(way, { fields })));
     expect(pushed).toEqual(engine);
@@ -220,7 +220,7 @@ describe.each(KINDS)('$name, a $kind', ({ source, ctx, fill, stream: wanted }) =
     expect(engine![2]![1]).toBe(expected);
   });
 
-  test('fields that are left out, renamed or of another type', async () => {
+  test('unselected, renamed and converted fields', async () => {
     const fields = [
       { path: ['name'], destination_name: 'title' },
       { path: ['amount'], destination_type: 'string' },

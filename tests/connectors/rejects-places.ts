@@ -9,13 +9,13 @@ import { contextOf as contextOfAny } from './fixtures.ts';
 import { destinationConfig as mysqlConfig, type MysqlSide } from './mysql-support.ts';
 import { destinationConfig as postgresConfig, type twoDatabases } from './postgres-support.ts';
 
-/** A database that keeps what it cannot load. */
+/** A database that keeps rejected rows. */
 export interface RejectingPlace {
   open(target: WriteTarget): Promise<{ writer: Writer; warnings: string[] }>;
   /** The values of the first column, in order, empty texts for NULL. */
   values(query: string): Promise<string[]>;
   run(statement: string): Promise<unknown>;
-  /** In what the database says of a text that is no date, and of a table's rule. */
+  /** Part of the database's message for an invalid date, and for a violated constraint. */
   words: { date: string; rule: string };
   rowAsText: string;
   before?(): Promise<unknown>;

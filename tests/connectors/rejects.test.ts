@@ -67,7 +67,7 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
   const kept = async (table: string) =>
     (await keptColumn(table, place.rowAsText)).map((row) => JSON.parse(row) as Record<string, string | null>);
 
-  it('are kept with reason and run, wherever they stand, and the others are loaded once', async () => {
+  it('are kept with reason and run, wherever they occur, and all others are loaded once', async () => {
     const bad: Record<number, Cell[]> = {
       0: ['x', null, 'first'],
       41: ['41', 'no day', 'in the "middle" \\u0000 \\'],
@@ -94,20 +94,20 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
     expect(reasons.length).toBeGreaterThanOrEqual(1);
     for (const reason of reasons) {
       expect(reason).toContain('day');
-      // Its place in the statement tells users nothing.
+      // Its position in the statement means nothing to users.
       expect(reason).not.toMatch(/row \d/);
     }
     expect(warnings).toContain('rows_rejected');
   });
 
-  it('hold what no value of the column is and yet could be made one', async () => {
+  it('include values that the database could coerce', async () => {
     const table = `r${++counter}`;
     const wrong: Record<number, Cell[]> = { 1: ['1.5', null, 'part'], 2: ['12 apples', null, 'words'] };
     expect((await loadRows(target(table), rows(4, wrong))).counts).toMatchObject({ rows_loaded: 2, rows_rejected: 2 });
     expect(await ids(table)).toEqual([0, 3]);
   });
 
-  it('by a merge as well: a key that is missing, and a delete with a key that is none', async () => {
+  it('in a merge: a missing key, and a delete with an invalid key', async () => {
     const table = `r${++counter}`;
     const merged = { mode: 'append_dedup' as const, primary_key: ['id'] };
     const { counts } = await loadRows(target(table, merged), rows(5, { 2: [null, null, 'keyless'] }));
@@ -123,7 +123,7 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
     expect(await ids(table)).toEqual([0, 1, 4, 9]);
   });
 
-  it('by a complete read with soft_delete as well: what is refused is not taken for gone', async () => {
+  it('in a complete read with soft_delete: rejected rows are not marked as deleted', async () => {
     const table = `r${++counter}`;
     const soft = { mode: 'soft_delete' as const, primary_key: ['id'], complete: true };
     await loadRows(target(table, soft), rows(4, {}));
@@ -140,7 +140,7 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
     expect(await ids(`${table} where _deleted_at is null`)).toEqual([1]);
   });
 
-  it('by an overwrite as well, and nothing of one that is given up', async () => {
+  it('in an overwrite, and none of an abandoned one', async () => {
     const table = `r${++counter}`;
     await loadRows(target(table), rows(2, {}));
     const overwrite = (stream_run_id: string) => target(table, { mode: 'overwrite', stream_run_id });
@@ -154,7 +154,7 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
     expect(await kept(table)).toHaveLength(1);
   });
 
-  it('by a rule of the table itself', async () => {
+  it('because of a constraint of the table', async () => {
     const table = `r${++counter}`;
     await place.run(`create table ${table} (id bigint unique, day date, note varchar(100) check (note <> 'row 3'))`);
     const { counts } = await loadRows(target(table), rows(6, { 5: ['1', null, 'twice'] }));
@@ -165,7 +165,7 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
     expect((await kept(table)).map(({ note }) => note).toSorted()).toEqual(['row 3', 'twice']);
   });
 
-  it('beyond the limit fail the stream; nothing of its last commit stays', async () => {
+  it('above the limit fail the stream and roll back its last commit', async () => {
     const table = `r${++counter}`;
     const wanted = target(table, { rejects: { limit: 2 } });
     const three = { 1: ['x', null, null], 2: ['y', null, null], 3: ['z', null, null] };
@@ -178,7 +178,7 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
     expect(await kept(table)).toHaveLength(1);
   });
 
-  it('count on over the attempts of a run', async () => {
+  it('are counted across the attempts of a run', async () => {
     const table = `r${++counter}`;
     const { writer } = await place.open(target(table));
     await writer.write(batchOf(rows(3, { 1: ['x', null, null] })));
@@ -188,14 +188,14 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
     expect(counts).toMatchObject({ rows_loaded: 4, rows_rejected: 2 });
   });
 
-  it('nothing but them: the table is made, and empty', async () => {
+  it('only rejected rows: the table is created, and empty', async () => {
     const table = `r${++counter}`;
     const { counts } = await loadRows(target(table), rows(2, { 0: ['x', null, null], 1: ['y', null, null] }));
     expect(counts).toMatchObject({ rows_loaded: 0, rows_rejected: 2 });
     expect(await ids(table)).toEqual([]);
   });
 
-  it('are an error where nobody asked for them to be kept', async () => {
+  it('are an error if rejects are not kept', async () => {
     const table = `r${++counter}`;
     const { writer } = await place.open(target(table, { rejects: null }));
     const work = async () => {

@@ -22,10 +22,10 @@ const OTHERS: Record<string, string[]> = {
   duckdb: ['varchar', 'date', 'timestamp'],
 };
 
-describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: a window that is appended', (place) => {
+describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: an appended window', (place) => {
   const { open, load, tableName } = writingTo(place.open);
   let run = 0;
-  /** A stream run of its own, as a chunk that is done again has. */
+  /** A separate stream run, as for a chunk that is loaded again. */
   const chunk = (more: Partial<WriteTarget> = {}) => {
     run += 1;
     return { stream_id: `chunk ${run}`, stream_run_id: `chunk ${run}`, replace_window: DAY, ...more };
@@ -37,13 +37,13 @@ describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: a window that 
 
   beforeEach(() => load({}, batchOf(OLD.map((cells) => [...cells]))));
 
-  test('replaces the rows in [start, end), those the source has no longer too; others and those of no time stay', async () => {
+  test('replaces the rows in [start, end), including those deleted in the source; others, and rows without a time, stay', async () => {
     const rows = [at(3, 'new', '02 12:00:00'), at(6, 'new', '02 13:00:00')];
     expect(await load(chunk(), batchOf(rows))).toMatchObject({ rows_loaded: 2, rows_deleted: 2, rows_updated: 0 });
     expect(await content()).toEqual(['1 before', '3 new', '4 after', '5 never', '6 new']);
   });
 
-  test('doubles nothing when it is loaded again, and keeps rows that are doubled at the source', async () => {
+  test('is not duplicated by a reload, and keeps duplicates of the source', async () => {
     const rows = [at(2, 'a', '02 00:00:00'), at(2, 'b', '02 00:00:00')];
     for (const _again of [1, 2]) await load(chunk(), batchOf(rows));
     expect(await content()).toEqual(['1 before', '2 a', '2 b', '4 after', '5 never']);
@@ -51,7 +51,7 @@ describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: a window that 
     expect(await content()).toEqual(outside);
   });
 
-  test('may have no limit on one side, and begin at an instant', async () => {
+  test('may be open on one side, and begin at an instant', async () => {
     await load(chunk({ replace_window: { column: 'at', start: null, end: '2025-01-02T23:59:59.999Z' } }));
     expect(await content()).toEqual(['3 last moment', '4 after', '5 never']);
     await load(chunk({ replace_window: { column: 'at', start: '2025-01-02T23:59:59.999Z', end: null } }));
@@ -61,7 +61,7 @@ describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: a window that 
     expect(await content()).toEqual(['5 never']);
   });
 
-  test('is seen whole or not at all: a checkpoint on the way commits nothing', async () => {
+  test('becomes visible as a whole: an intermediate checkpoint commits nothing', async () => {
     const writer = await open(chunk());
     await writer.write(batchOf([at(7, 'new', '02 01:00:00')]));
     expect(await writer.checkpoint({ cursor: '7' })).toMatchObject({ rows_loaded: 0, rows_deleted: 0 });
@@ -71,7 +71,7 @@ describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: a window that 
     expect(await content()).toEqual([...outside, '7 new', '8 new']);
   });
 
-  test('goes side by side with others into a table that they have to make: none waits for the end of another', async () => {
+  test('loads in parallel with others into a new table, without waiting for them', async () => {
     const fresh = `${tableName()}_fresh`;
     const next = { column: 'at', start: '2025-01-03', end: '2025-01-04' };
     const both = [
@@ -84,7 +84,7 @@ describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: a window that 
     expect(await content(fresh)).toEqual(['1 a', '2 b']);
   });
 
-  test('leaves the old rows where they are when the worker stops, a value is refused, or another has taken over', async () => {
+  test('keeps the old rows if the worker stops, a value is rejected, or another attempt has taken over', async () => {
     const abort = new AbortController();
     const stopped = await open(chunk(), abort.signal);
     await stopped.write(batchOf([at(7, 'new', '02 01:00:00')]));
@@ -105,7 +105,7 @@ describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: a window that 
     expect(await content()).toEqual([...outside, '7 new']);
   });
 
-  test('is refused when the column keeps other values than the source has: the window cannot be told', async () => {
+  test('is rejected if the column stores altered values, so that the window is ambiguous', async () => {
     for (const type of OTHERS[place.name]!) {
       const other = `${tableName()}_${type.replaceAll(/\W/g, '_')}`;
       await place.run(`create table ${other} (id bigint, name varchar(99), ${place.quoted('at')} ${type})`);

@@ -9,10 +9,10 @@ import {
 import type { Entry, TestContext } from './postgres-support.ts';
 import { errorOf } from './unreachable.ts';
 
-type Told = [what: string, sql: string, type: new (...args: never[]) => Error, code: string];
+type ErrorCase = [what: string, sql: string, type: new (...args: never[]) => Error, code: string];
 
 export interface Serving {
-  /** A context with the good settings but for these. */
+  /** A context with valid settings, except these. */
   context(more: { username?: string; password?: string; statement_timeout_seconds?: number }): TestContext<never>;
   /** One statement in a run. */
   query(ctx: TestContext<never>['ctx'], sql: string): Promise<unknown>;
@@ -22,21 +22,21 @@ export interface Serving {
   sleeping: string;
   ending: string;
   connectorError(error: unknown, place: { server: string; phase: 'run' }): unknown;
-  /** Other statements that the server refuses, and what is made of it. */
-  own: Told[];
+  /** Further statements that the server rejects, with the expected error. */
+  own: ErrorCase[];
 }
 
-const SAME: Told[] = [
+const SAME: ErrorCase[] = [
   ['a missing table', 'select * from absent', SchemaChangedError, 'table_missing'],
   ['a missing column', 'select absent from secret', SchemaChangedError, 'column_missing'],
   ['a syntax error', 'selec', ConfigurationError, 'statement_refused'],
 ];
 
-/** What every database connector makes of what its server refuses. */
+/** How every database connector classifies errors of its server. */
 export function testServerErrors({ context, query, limited, sleeping, ending, connectorError, own }: Serving): void {
   const failing = (sql: string, more = {}): Promise<ConnectorError> => errorOf(query(context(more).ctx, sql));
 
-  test.each<Told>([...SAME, ['a lost connection', ending, RetryableError, 'connection_lost'], ...own])(
+  test.each<ErrorCase>([...SAME, ['a lost connection', ending, RetryableError, 'connection_lost'], ...own])(
     '%s',
     async (_, sql, type, code) => {
       const error = await failing(sql);
@@ -45,13 +45,13 @@ export function testServerErrors({ context, query, limited, sleeping, ending, co
     },
   );
 
-  test('a right that is missing', async () => {
+  test('a missing permission', async () => {
     const error = await failing('select * from secret', limited);
     expect(error).toBeInstanceOf(ConfigurationError);
     expect(error.code).toBe('permission_denied');
   });
 
-  test('a statement longer than the time it has', async () => {
+  test('a statement that exceeds its timeout', async () => {
     const error = await failing(sleeping, { statement_timeout_seconds: 1 });
     expect(error).toBeInstanceOf(TimeoutError);
     expect(error.code).toBe('statement_timeout');
@@ -67,7 +67,7 @@ export function testServerErrors({ context, query, limited, sleeping, ending, co
     });
   });
 
-  test('an error that nobody knows stays what it is', () => {
+  test('an unknown error is unchanged', () => {
     const bug = new TypeError('x is not a function');
     expect(connectorError(bug, { server: 'host:1', phase: 'run' })).toBe(bug);
   });

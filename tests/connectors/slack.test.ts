@@ -27,20 +27,20 @@ const failure = (work: Promise<unknown>) =>
 const message = { channel_id: 'C1', text: 'Hello', thread: null, delivery_id: 'd-1' };
 
 describe('the check', () => {
-  test('names user and workspace', async () => {
+  test('reports user and workspace', async () => {
     const { checks } = await slackDestination.check(context());
     expect(checks).toEqual([{ title: 'Sign-in', status: 'passed', message: 'pipelines in Test' }]);
   });
 
   test.each(['invalid_auth', 'token_revoked', 'account_inactive', 'missing_scope'])(
-    'takes %s for a matter of the login',
+    'reports %s as an authentication error',
     async (code) => {
       slack.next('auth.test', refused(code));
       expect(await failure(slackDestination.check(context()))).toBeInstanceOf(AuthenticationError);
     },
   );
 
-  test('never shows the token, also not when the server is no Slack', async () => {
+  test('never shows the token, even if the server is not Slack', async () => {
     slack.next('auth.test', () => new Response(`<html>token ${SLACK_TOKEN}</html>`, { status: 200 }));
     const error = (await failure(slackDestination.check(context()))) as Error;
     expect(error).toBeInstanceOf(ConfigurationError);
@@ -64,26 +64,26 @@ describe('the list of channels', () => {
     expect(slack.calls).toEqual(['conversations.list', 'conversations.list', 'conversations.list']);
   });
 
-  test('waits out a 429 once, for as long as Retry-After says', async () => {
+  test('waits for Retry-After once after a 429', async () => {
     slack.next('conversations.list', rateLimited(1));
     const begun = performance.now();
     expect(await slackDestination.channels!(context())).toHaveLength(slack.channels.length);
     expect(performance.now() - begun).toBeGreaterThanOrEqual(1000);
   });
 
-  test('gives up at the second 429 and tells until when', async () => {
+  test('fails at the second 429 with the time to retry at', async () => {
     slack.next('conversations.list', rateLimited(1), rateLimited(30));
     const error = await failure(slackDestination.channels!(context()));
     expect(error).toBeInstanceOf(RateLimitedError);
     expect((error as RateLimitedError).until.toISOString()).toBe('2026-11-21T10:00:30.000Z');
   });
 
-  test('does not sit out a long pause', async () => {
+  test('does not wait for a long Retry-After', async () => {
     slack.next('conversations.list', rateLimited(3600));
     expect(await failure(slackDestination.channels!(context()))).toBeInstanceOf(RateLimitedError);
   });
 
-  test('ends at once when it is aborted', async () => {
+  test('ends at once when aborted', async () => {
     const abort = new AbortController();
     slack.next('conversations.list', () => {
       abort.abort();
@@ -94,7 +94,7 @@ describe('the list of channels', () => {
 });
 
 describe('a message', () => {
-  test('begins a thread, and goes on in it, under its delivery id', async () => {
+  test('starts a thread and replies in it, identified by its delivery id', async () => {
     const { thread } = await slackDestination.postMessage!(context(), message);
     await slackDestination.postMessage!(context(), { ...message, thread, delivery_id: 'd-2' });
     expect(slack.messages).toMatchObject([
@@ -110,7 +110,7 @@ describe('a message', () => {
     ['token_revoked', AuthenticationError, false],
     ['internal_error', RetryableError, true],
     ['service_unavailable', RetryableError, true],
-  ] as const)('refused with %s says what to do', async (code, kind, retryable) => {
+  ] as const)('rejected with %s says what to do', async (code, kind, retryable) => {
     slack.next('chat.postMessage', refused(code));
     const error = await failure(slackDestination.postMessage!(context(), message));
     expect(error).toBeInstanceOf(kind);
@@ -122,13 +122,13 @@ describe('a message', () => {
     [503, RetryableError],
     [403, AuthenticationError],
     [404, ConfigurationError],
-  ] as const)('answered with status %d is told by it', async (status, kind) => {
+  ] as const)('answered with status %d is classified by it', async (status, kind) => {
     slack.next('chat.postMessage', () => new Response('nothing', { status }));
     expect(await failure(slackDestination.postMessage!(context(), message))).toBeInstanceOf(kind);
   });
 });
 
-describe('the way out', () => {
+describe('the API address', () => {
   const recorder = { start: () => ({ done() {}, failed() {} }) };
   const through = (allow: string[]) =>
     ({
@@ -136,7 +136,7 @@ describe('the way out', () => {
       fetch: recordingFetch(recorder, new AbortController().signal, { allow, http: true }),
     }) as never;
 
-  test('leads to an address inside only when the operator allows it', async () => {
+  test('may be internal only if the operator allows it', async () => {
     expect(await failure(slackDestination.check(through([])))).toMatchObject({
       code: 'address_not_allowed',
       retryable: false,
@@ -144,7 +144,7 @@ describe('the way out', () => {
     expect((await slackDestination.check(through([slack.allow]))).checks).toHaveLength(1);
   });
 
-  test.each(['ftp://slack.com/api/', 'http://slack.com/api/', 'file:///etc/hostname'])('is no %s', (api_url) => {
+  test.each(['ftp://slack.com/api/', 'http://slack.com/api/', 'file:///etc/hostname'])('cannot be %s', (api_url) => {
     expect(() => context({ settings: { ...settings, api_url } })).toThrow('https');
   });
 });

@@ -23,7 +23,7 @@ const codeOf = (work: Promise<unknown>) =>
     (error: unknown) => (error instanceof ConnectorError ? `${error.type} ${error.code}` : String(error)),
   );
 
-test('no digit, byte or character is lost, NULL apart from the empty text', async () => {
+test('every digit, byte and character is kept, and NULL differs from the empty string', async () => {
   place.write.run(`create table t (big integer, ratio real, exact decimal(10, 2), name text, data blob, flag boolean,
     day date, local datetime, instant timestamp, doc json)`);
   place.write.run(`insert into t values
@@ -71,7 +71,7 @@ test('no digit, byte or character is lost, NULL apart from the empty text', asyn
   ]);
 });
 
-test('a column with one value that its declared type has no room for is read as what holds all of them', async () => {
+test('a column with a value outside its declared type is read as a type that holds all values', async () => {
   place.write.run(
     `create table t (whole integer, number real, flag boolean, day date, at datetime, mixed timestamp, data blob, doc json, free)`,
   );
@@ -98,7 +98,7 @@ test('a column with one value that its declared type has no room for is read as 
   ]);
 });
 
-test('a value that came after the discovery and fits no more is a changed schema and no other value', async () => {
+test('a value that no longer fits the discovered type is a schema change, never altered', async () => {
   place.write.run('create table t (id integer); insert into t values (1)');
   const request = requestOf(await place.stream('t'));
   place.write.run("insert into t values ('x')");
@@ -106,7 +106,7 @@ test('a value that came after the discovery and fits no more is a changed schema
   expect(await place.read('t')).toEqual([['1'], ['x']]);
 });
 
-test('keys, views, generated columns, tables without rowid and odd names', async () => {
+test('keys, views, generated columns, tables without rowid and unusual names', async () => {
   place.write.run(`create table "Ta""b'le 表" ("I ""d" text, n integer, twice integer as (n * 2) stored, primary key (n, "I ""d")) without rowid;
     insert into "Ta""b'le 表" ("I ""d", n) values ('a', 1); create view v as select n, n || '!' as shout from "Ta""b'le 表";
     create view broken as select * from nowhere`);
@@ -119,7 +119,7 @@ test('keys, views, generated columns, tables without rowid and odd names', async
   expect(await place.read('v')).toEqual([['1', '1!']]);
 });
 
-test('rows that share a cursor are neither lost nor doubled, wherever a read is cut and more rows come', async () => {
+test('rows that share a cursor are neither lost nor duplicated, wherever a read is interrupted', async () => {
   place.write.run('create table t (id integer primary key, at datetime)');
   const insert = place.write.prepare('insert into t values (?, ?)');
   const add = (from: number, to: number) =>
@@ -149,7 +149,7 @@ test('rows that share a cursor are neither lost nor doubled, wherever a read is 
   expect(place.warnings).toEqual(['null_cursor']);
 });
 
-test('a window of days takes those and no others, in every form that dates have', async () => {
+test('a date window returns exactly its days, in every date format', async () => {
   place.write.run('create table t (day date, spaced datetime, lettered datetime, instant datetime, millis datetime)');
   for (const [day, time] of [
     ['01', '23:59:59'],
@@ -175,7 +175,7 @@ test('a window of days takes those and no others, in every form that dates have'
   }
 });
 
-test('a read sees one moment of a database in WAL mode, whoever writes and checkpoints meanwhile', async () => {
+test('a read sees one snapshot of a database in WAL mode, despite concurrent writes and checkpoints', async () => {
   place.write.run('pragma journal_mode = wal');
   place.write.run('create table t (id integer primary key)');
   place.write.run(
@@ -189,7 +189,7 @@ test('a read sees one moment of a database in WAL mode, whoever writes and check
   expect(rows).toBe(20_000);
 });
 
-test('a lock that goes away is waited for, without holding up the process', async () => {
+test('waits for a temporary lock without blocking the process', async () => {
   place.write.run('create table t (id integer); insert into t values (1)');
   place.write.run('begin exclusive');
   let turns = 0;
@@ -202,13 +202,13 @@ test('a lock that goes away is waited for, without holding up the process', asyn
   expect(turns).toBeGreaterThanOrEqual(5);
 });
 
-test('a database that stays locked is worth another attempt', async () => {
+test('a database that stays locked is a retryable error', async () => {
   place.write.run('create table t (id integer)');
   place.write.run('begin exclusive');
   expect(await codeOf(sqliteSource.check(place.context()))).toBe('transient_error database_locked');
 });
 
-test('each fault has its own error', async () => {
+test('each failure has its own error', async () => {
   await Bun.write(join(place.filesRoot, 'text.db'), 'this is no database '.repeat(100));
   await symlink('/etc', join(place.filesRoot, 'out'));
   const check = (path: string) => codeOf(sqliteSource.check(place.context(undefined, path)));
@@ -225,7 +225,7 @@ test('each fault has its own error', async () => {
   expect(await read()).toBe('schema_changed table_missing');
 });
 
-test('a large read leaves others their turn', async () => {
+test('a large read does not block other work', async () => {
   place.write.run('create table t (id integer primary key, name text)');
   place.write.run(
     "with recursive s(n) as (select 1 union all select n + 1 from s where n < 100000) insert into t select n, 'name' from s",

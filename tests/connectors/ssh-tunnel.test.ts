@@ -39,7 +39,7 @@ beforeAll(async () => {
 
 type More = Parameters<typeof through>[2];
 
-/** What a check through such a tunnel fails with. */
+/** The error of a check through such a tunnel. */
 async function refused(more: More & { settings?: object; at?: typeof sshd } = {}) {
   const tunnel = through(more.at ?? sshd, sourceConfig(sides.source, more.settings), more);
   const error = await errorOf(postgresSource.check(tunnel.ctx));
@@ -83,7 +83,7 @@ describeTunnel('through a tunnel', () => {
     await until(() => sshd.logins() === 0);
   });
 
-  test.skipIf(mariaDbMissing !== null)('MySQL: check, discovery and rows, in the clear and with TLS', async () => {
+  test.skipIf(mariaDbMissing !== null)('MySQL: check, discovery and rows, in plain text and with TLS', async () => {
     const { ca } = mysqlSide.server;
     const verified = { host: 'localhost', ssl_mode: 'verify-full', ssl_ca: ca } as const;
     for (const settings of [{}, { ssl_mode: 'prefer' }, verified] as const) {
@@ -111,7 +111,7 @@ describeTunnel('through a tunnel', () => {
     await until(() => sshd.logins() === 0);
   });
 
-  test('a login that ended is made anew', async () => {
+  test('a login that ended is repeated', async () => {
     const { ctx, close, entries } = through(sshd, sourceConfig(sides.source));
     await withSession(ctx, { phase: 'run' }, async () => {});
     await sshd.restart('same');
@@ -125,7 +125,7 @@ describeTunnel('through a tunnel', () => {
 });
 
 describeTunnel('a login that is refused', () => {
-  test('by the key or the user is an error of authentication, without the key in its words', async () => {
+  test('by key or user is an authentication error whose message omits the key', async () => {
     const { private_key } = generateSshKey('stranger');
     for (const more of [{ key: private_key }, { username: 'nobody-of-that-name' }]) {
       const { error, entries } = await refused(more);
@@ -137,7 +137,7 @@ describeTunnel('a login that is refused', () => {
     }
   });
 
-  test('a server with another key than before is not trusted, before the user logs in', async () => {
+  test('a server with a changed host key is rejected before the login', async () => {
     const host_key = `SHA256:${'A'.repeat(43)}`;
     const { error } = await refused({ host_key });
     expect(error).toBeInstanceOf(ConfigurationError);
@@ -150,7 +150,7 @@ describeTunnel('a login that is refused', () => {
     await known.close();
   });
 
-  test('a port where nobody listens is a wrong setting in a check, and worth another attempt in a run', async () => {
+  test('a closed port is a configuration error in a check and retryable in a run', async () => {
     const { server, port } = await listener(() => {});
     await new Promise((resolve) => server.close(resolve));
     const { error } = await refused({ port });
@@ -159,7 +159,7 @@ describeTunnel('a login that is refused', () => {
     expect(await refusedInRun({ port })).toBeInstanceOf(RetryableError);
   });
 
-  test('a server that says nothing is a timeout, one that speaks otherwise breaks off', async () => {
+  test('a silent server is a timeout; another protocol is a lost connection', async () => {
     const silent = await listener(() => {});
     const { error } = await refused({ port: silent.port, settings: { connect_timeout_seconds: 1 } });
     expect(error).toBeInstanceOf(TimeoutError);
@@ -172,13 +172,13 @@ describeTunnel('a login that is refused', () => {
 });
 
 describeTunnel('a connection that the SSH server does not make', () => {
-  test('because it lets none through is a wrong setting', async () => {
+  test('because forwarding is disabled is a configuration error', async () => {
     const { error } = await refused({ at: closedSshd });
     expect(error).toBeInstanceOf(ConfigurationError);
     expect(error.code).toBe('ssh_forward_refused');
   });
 
-  test('because nobody listens there is one in a check, and worth another attempt in a run', async () => {
+  test('because the port is closed is a configuration error in a check and retryable in a run', async () => {
     const { server, port } = await listener(() => {});
     await new Promise((resolve) => server.close(resolve));
     const { error } = await refused({ settings: { port } });
@@ -188,7 +188,7 @@ describeTunnel('a connection that the SSH server does not make', () => {
     expect(await refusedInRun({ settings: { port } })).toBeInstanceOf(RetryableError);
   });
 
-  test('because the address is one that is never called', async () => {
+  test('because the address is always blocked', async () => {
     for (const host of ['169.254.169.254', '[fd00:ec2::254]', 'metadata.google.internal.', '0.0.0.0', '2852039166']) {
       const { error } = await refused({ settings: { host } });
       expect(error).toBeInstanceOf(ConfigurationError);
@@ -235,7 +235,7 @@ describeTunnel('the end of a tunnel', () => {
     server.close();
   });
 
-  test('a server that dies in mid-read is a lost connection', async () => {
+  test('a server that dies during a read is a lost connection', async () => {
     const { ctx, close } = through(sshd, sourceConfig(sides.source));
     const stream = await streamNamed(sides.source, 'items');
     const { chunks } = await postgresSource.copy!(ctx, requestOf(stream), 'pgcopy-text');

@@ -11,7 +11,7 @@ import { contextOf } from './fixtures.ts';
 import { destinationConfig as mysqlContext, mysqlDatabase } from './mysql-support.ts';
 import { destinationConfig as postgresContext, twoDatabases } from './postgres-support.ts';
 
-/** A database that takes rows by every mode. */
+/** A database that supports every write mode. */
 export interface TargetPlace {
   name: string;
   skip: boolean;
@@ -20,9 +20,9 @@ export interface TargetPlace {
   rows(query: string): Promise<Cell[][]>;
   run(statement: string): Promise<unknown>;
   quoted(name: string): string;
-  /** What it says of a second row that has no `id`, its key. */
+  /** The message for a second row without `id`, its key. */
   missingKey: RegExp;
-  /** Whether making a table is part of a transaction. */
+  /** Whether CREATE TABLE is transactional. */
   makesTablesInTransactions: boolean;
 }
 
@@ -35,7 +35,7 @@ const withSignal = <Config>(ctx: ConnectorContext<Config>, signal = ctx.signal):
   signal,
 });
 
-/** Call it at the top of a file. */
+/** Call at the top of a file. */
 export function targetPlaces(): TargetPlace[] {
   const sides = twoDatabases();
   const mysql = mysqlDatabase();

@@ -6,7 +6,7 @@ import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { type Sshd, sshdMissing } from '../support/sshd.ts';
 import type { TestContext } from './postgres-support.ts';
 
-/** Skipped, which is said, where there is no sshd. */
+/** Skipped with a message if sshd is missing. */
 export const describeTunnel = describe.skipIf(sshdMissing !== null);
 
 export interface Through<Config> extends TestContext<Config> {
@@ -14,7 +14,7 @@ export interface Through<Config> extends TestContext<Config> {
   close(): Promise<void>;
 }
 
-/** The same context, its connections through a tunnel of its own, with a new key that the server knows. */
+/** The same context, connected through a separate tunnel with a new authorized key. */
 export function through<Config>(
   sshd: Sshd,
   base: TestContext<Config>,

@@ -9,7 +9,7 @@ import {
 } from '../../server/connectors/contract/errors.ts';
 import { blackHole } from '../support/black-hole.ts';
 
-/** Settings of a database connector that something is wrong with. */
+/** Invalid settings of a database connector. */
 export interface Wrong {
   host?: string;
   port?: number;
@@ -20,11 +20,11 @@ export interface Wrong {
 }
 
 export interface Reaching {
-  /** The connector's check, with the good settings but for these. */
+  /** The connector's check with valid settings, except these. */
   check(wrong: Wrong): Promise<unknown>;
   /** One statement in a run. */
   run(wrong: Wrong): Promise<unknown>;
-  /** The check under way, and what ends it. */
+  /** A running check, and the controller that aborts it. */
   stoppable(wrong: Wrong): { checking: Promise<unknown>; abort: AbortController };
   accepts(settings: object): boolean;
 }
@@ -37,7 +37,7 @@ export const errorOf = (work: Promise<unknown>) =>
     (error: unknown) => error as ConnectorError,
   );
 
-/** A port that takes connections and does with them what `answer` says, while `work` goes on. */
+/** A port that handles connections with `answer` while `work` runs. */
 export async function withListener<Result>(
   answer: (socket: Socket) => void,
   work: (port: number) => Promise<Result>,
@@ -56,14 +56,14 @@ export async function withListener<Result>(
   }
 }
 
-/** A port of loopback where nobody listens. */
+/** A closed loopback port. */
 export const closedPort = () =>
   withListener(
     () => {},
     async (port) => port,
   );
 
-/** What every database connector answers when it cannot get in: within its time, by its class, with its code. */
+/** How every database connector fails to connect: within the timeout, with the right class and code. */
 export function testUnreachable({ check, run, stoppable, accepts }: Reaching): void {
   test.each<[string, Wrong, new (...args: never[]) => Error, string]>([
     ['password', { password: 'wrong-p4ssword' }, AuthenticationError, 'password_wrong'],
@@ -71,14 +71,14 @@ export function testUnreachable({ check, run, stoppable, accepts }: Reaching): v
     ['database', { database: 'no such database' }, ConfigurationError, 'database_not_found'],
     ['host', { host: 'nowhere.invalid' }, ConfigurationError, 'host_not_found'],
     ['host, that is never called,', { host: '169.254.169.254' }, ConfigurationError, 'address_not_allowed'],
-  ])('a wrong %s is told by its class and code', async (_, wrong, type, code) => {
+  ])('a wrong %s has its own class and code', async (_, wrong, type, code) => {
     const error = await errorOf(check(wrong));
     expect(error).toBeInstanceOf(type);
     expect(error.code).toBe(code);
     expect(error.message).not.toContain('wrong-p4ssword');
   });
 
-  test('a port where nobody listens is a wrong setting in a check, and worth another attempt in a run', async () => {
+  test('a closed port is a configuration error in a check and retryable in a run', async () => {
     const port = await closedPort();
     const error = await errorOf(check({ port }));
     expect(error).toBeInstanceOf(ConfigurationError);
@@ -87,7 +87,7 @@ export function testUnreachable({ check, run, stoppable, accepts }: Reaching): v
     expect(await errorOf(run({ port }))).toBeInstanceOf(RetryableError);
   });
 
-  test('a server that accepts and says nothing is a timeout; one that hangs up, a lost connection', async () => {
+  test('a server that accepts and stays silent is a timeout; one that hangs up, a lost connection', async () => {
     const error = await withListener(
       () => {},
       (port) => errorOf(check({ port, connect_timeout_seconds: 1 })),
@@ -102,7 +102,7 @@ export function testUnreachable({ check, run, stoppable, accepts }: Reaching): v
     expect(lost.code).toBe('connection_lost');
   });
 
-  test('a server that speaks something else is an error within the time', async () => {
+  test('a server with another protocol is an error within the timeout', async () => {
     const error = await withListener(
       (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
       (port) => errorOf(check({ port, connect_timeout_seconds: 2 })),
@@ -111,7 +111,7 @@ export function testUnreachable({ check, run, stoppable, accepts }: Reaching): v
     expect(error.message).toContain('127.0.0.1');
   });
 
-  test('a host that swallows every packet is a timeout, in its time', async () => {
+  test('a host that drops every packet is a timeout', async () => {
     const { port, stop } = await blackHole();
     const begun = performance.now();
     const error = await errorOf(check({ port, connect_timeout_seconds: 1 }));
@@ -121,7 +121,7 @@ export function testUnreachable({ check, run, stoppable, accepts }: Reaching): v
     expect(performance.now() - begun).toBeLessThan(3000);
   });
 
-  test('a stop ends a connection attempt that hangs', async () => {
+  test('a stop ends a hanging connection attempt', async () => {
     await withListener(
       () => {},
       async (port) => {
@@ -134,7 +134,7 @@ export function testUnreachable({ check, run, stoppable, accepts }: Reaching): v
     );
   });
 
-  test('a host cannot be a path to a socket of this machine', () => {
+  test('a host cannot be the path of a local socket', () => {
     expect(accepts({ host: 'db', database: 'd', username: 'u' })).toBeTrue();
     for (const host of ['/tmp', '/var/run/s.sock', 'C:\\pipe', 'u@db', 'a b', '']) {
       expect(accepts({ host, database: 'd', username: 'u' })).toBeFalse();

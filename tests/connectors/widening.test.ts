@@ -83,7 +83,7 @@ const typed = (
   dialect: source_type && dialect,
 });
 
-/** From, a value, to, a value, and what both are afterwards. */
+/** From, a value, to, a value, and the expected values afterwards. */
 const WIDER: [what: string, from: [TargetColumn, string], to: [TargetColumn, string], both: string[]][] = [
   [
     'small to big integers',
@@ -153,7 +153,7 @@ describe.each(PLACES.filter(({ skip }) => !skip))('$name', ({ name, destination,
   });
 
   test.each(WIDER)(
-    '%s: the column is widened, and keeps what it has',
+    '%s: the column is widened and keeps its values',
     async (_what, [old, before], [now, after], both) => {
       for (const mode of ['append', 'append_dedup'] as const) {
         const table = `${name}_wide_${++counter}`;
@@ -164,14 +164,14 @@ describe.each(PLACES.filter(({ skip }) => !skip))('$name', ({ name, destination,
     },
   );
 
-  test('a wider column takes narrower values as it is', async () => {
+  test('a wider column accepts narrower values unchanged', async () => {
     const table = `${name}_narrow`;
     await load(table, typed('string', null), ['1', 'seven']);
     await load(table, known(typed('integer', null), typed('string', null)), ['2', '8']);
     expect(await valuesOf(table)).toEqual(['seven', '8']);
   });
 
-  test('a type that does not go with the column is refused by name, and nothing is changed', async () => {
+  test("an incompatible type is rejected with the column's name, and nothing changes", async () => {
     const table = `${name}_refused`;
     await load(table, typed('date', null), ['1', '2026-01-31']);
     const wrong = known(typed('boolean', null), typed('date', null));
@@ -183,7 +183,7 @@ describe.each(PLACES.filter(({ skip }) => !skip))('$name', ({ name, destination,
     expect(await valuesOf(table)).toEqual(['2026-01-31']);
   });
 
-  test('a column that somebody made with another type stays what it is', async () => {
+  test('a column that a user created with another type stays unchanged', async () => {
     const table = `${name}_own`;
     await load(table, typed('integer', null), ['1', '7']);
     await load(table, typed('string', null), ['2', '8']);

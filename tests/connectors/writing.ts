@@ -10,7 +10,7 @@ export const row = (id: number | string | null, name: string | null, at: string 
   at,
 ];
 
-/** Call it at the top of a file or a group: each test has a table name of its own, and its writers are closed after it. */
+/** Call at the top of a file or a group. Each test gets a unique table name, and its writers are closed after it. */
 export function writingTo(openWriter: (target: WriteTarget, signal?: AbortSignal) => Promise<Writer>) {
   let table = '';
   let count = 0;
@@ -54,7 +54,7 @@ export function writingTo(openWriter: (target: WriteTarget, signal?: AbortSignal
   return { target, open, load, tableName: () => table };
 }
 
-/** What the work failed with; null when it did not. */
+/** The error of `work`, or null. */
 export const errorOf = (work: Promise<unknown>) =>
   work.then(
     () => null,

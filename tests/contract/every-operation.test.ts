@@ -81,7 +81,7 @@ describe('404', () => {
   });
 
   test.each(withIds)(
-    '%s: what is no id, percent-decoded or not; 422 only where a uuid is declared',
+    '%s: an invalid ID, percent-encoded or not; 422 only where a UUID is declared',
     async (_name, operation) => {
       const body = exampleOf(operation);
       const declared = operation.told.parameters.some((one: Json) => one.in === 'path' && one.schema.format === 'uuid');
@@ -134,7 +134,7 @@ describe('422', () => {
 });
 
 describe('a POST that needs no body', () => {
-  test.each(bodiless)('%s: is looked at without body and content type', async (_name, operation) => {
+  test.each(bodiless)('%s: is accepted without body and content type', async (_name, operation) => {
     const { status } = await send(operation, pathOf(operation, UNKNOWN));
     expect(status).toBe(operation.path.includes('{') ? 404 : 200);
   });
@@ -177,7 +177,7 @@ describe('500', () => {
     },
   });
 
-  test.each(operations)('%s: tells nothing of the cause', async (_name, operation) => {
+  test.each(operations)('%s: reveals nothing of the cause', async (_name, operation) => {
     const { status, body } = await send(operation, pathOf(operation, UNKNOWN), {
       body: exampleOf(operation),
       app: broken,

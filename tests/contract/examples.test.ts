@@ -44,13 +44,13 @@ async function bodyOf(operation: Operation, value: Json): Promise<string | FormD
 }
 
 describe('examples of the document', () => {
-  test('there are some of every body', () => {
+  test('exist for every body', () => {
     const told = new Set(examples.map(({ operation }) => operation.name));
     expect(contract.operations.filter((one) => one.told.requestBody && !told.has(one.name))).toEqual([]);
   });
 
   test.each(examples.map((one) => [one.operation.name, one.name, one] as const))(
-    '%s, %s, succeeds with what the document says',
+    '%s, %s, succeeds as documented',
     async (_operation, _name, { operation, value }) => {
       // Nothing is going on, so nothing is refused because of it. An example of launching is of its own connection, every other one has something fresh to work on.
       const own = 'plan_id' in value ? world : await makeWorld(service, { account_id: service.account_id, call });

@@ -67,7 +67,7 @@ async function tryCases(operation: Operation, { seed, cases }: { seed: number; c
   }
 }
 
-describe(`${CASES} requests to every operation are answered as the document says (FUZZ_SEED=${SEED})`, () => {
+describe(`${CASES} requests to every operation are answered as documented (FUZZ_SEED=${SEED})`, () => {
   test.each(contract.operations.map((operation) => [operation.name, operation] as const))(
     '%s',
     async (_name, operation) => {

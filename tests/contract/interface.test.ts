@@ -90,7 +90,7 @@ describe('the interface', () => {
     expect(Object.keys(media.examples ?? {}).length).toBeGreaterThan(0);
   });
 
-  test('names the schemas that it names', () => {
+  test('has the expected schema names', () => {
     const names = ENDPOINTS.flatMap(
       ({ body, response, parameters }) => `${body} ${response} ${parameters.join(' ')}`.match(/\b[A-Z]\w+/g) ?? [],
     );

@@ -21,7 +21,7 @@ describe('GET /openapi.json', () => {
     expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '1.0.0' } });
   });
 
-  test('names every operation once and tells its section, its key and its errors', () => {
+  test('lists every operation once, with section, authentication and errors', () => {
     const ids = operations.map(({ operation: { operationId } }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const { name, operation: told } of operations) {
@@ -34,7 +34,7 @@ describe('GET /openapi.json', () => {
     }
   });
 
-  test('tells a create in full: named body, query beside it, 201', () => {
+  test('documents a create in full: named body, query, 201', () => {
     const create = operation('post /connections');
     expect(create.requestBody).toMatchObject({
       required: true,
@@ -51,14 +51,14 @@ describe('GET /openapi.json', () => {
     expect(Object.keys(create.responses)).toEqual(expect.arrayContaining(['400', '402', '403']));
   });
 
-  test('tells that the body of a run may be absent or null', () => {
+  test('documents that the body of a run may be absent or null', () => {
     const { requestBody, responses } = operation('post /connections/{connection_id}/run');
     expect(requestBody.required).toBeFalse();
     expect(requestBody.content['application/json'].schema.anyOf).toContainEqual({ type: 'null' });
     expect(responses['200'].content['application/json'].schema.type).toEqual(['string', 'null']);
   });
 
-  test('tells of 204 that it has no body, and of network logs that they are JSON Lines', () => {
+  test('documents 204 without a body, and network logs as JSON Lines', () => {
     expect(operation('delete /connections/{connection_id}').responses['204'].content).toBeUndefined();
     const logs = operation('get /connection_runs/{connection_run_id}/network_logs');
     expect(Object.keys(logs.responses['200'].content)).toEqual(['application/x-ndjson']);
@@ -66,7 +66,7 @@ describe('GET /openapi.json', () => {
 });
 
 describe('the reference', () => {
-  test('loads nothing from elsewhere, and all that it loads is there', async () => {
+  test('loads only existing files of its own', async () => {
     const page = await get('/docs/api');
     const html = await page.text();
     const loaded = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url!);
@@ -78,7 +78,7 @@ describe('the reference', () => {
     expect(page.headers.get('content-security-policy')).not.toContain('http');
   });
 
-  test('gives no other file of the package', async () => {
+  test('serves no other file of the package', async () => {
     for (const name of ['package.json', '..%2fpackage.json', 'constructor']) {
       expect((await get(`/docs/api/${name}`)).status).toBe(404);
     }
@@ -91,7 +91,7 @@ describe('health', () => {
     expect((await get('/readyz')).status).toBe(200);
   });
 
-  test('measures name routes by template', async () => {
+  test('metrics name routes by template', async () => {
     await get('/connections/some-id');
     const text = await (await get('/metrics')).text();
     expect(text).toContain('route="/connections/{connection_id}"');

@@ -37,7 +37,7 @@ describe('a change', () => {
     expect(await accountName()).toBe(before);
   });
 
-  test('by `act` that fails stays, because nothing holds it back', async () => {
+  test('by `act` that fails stays, because it runs outside a transaction', async () => {
     await expect(caller.outside()).rejects.toMatchObject({ cause: { code: 'too_late' } });
     expect(await accountName()).toBe('outside');
   });

@@ -37,21 +37,21 @@ describe('401', () => {
     expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
   });
 
-  test('comes before anything is said of the shape or the object', async () => {
+  test('precedes validation of shape and object', async () => {
     const answer = await send('POST', `/connections/${UNKNOWN}`, { body: '{broken', headers: { authorization: '' } });
     expect(answer.status).toBe(401);
   });
 });
 
 describe('403', () => {
-  test('names the permission, and comes before shape and object', async () => {
+  test('names the permission, and precedes validation of shape and object', async () => {
     const authorization = `Bearer ${await api.keyWith([])}`;
     const answer = await send('POST', `/connections/${UNKNOWN}`, { body: '{broken', headers: { authorization } });
     expect(answer.status).toBe(403);
     expect(answer.json).toMatchObject({ code: 'permission_denied', required_permission: 'connections.update' });
   });
 
-  test('names every permission of which one would do', async () => {
+  test('names all permissions of which one is enough', async () => {
     const authorization = `Bearer ${await api.keyWith(['connections.run'])}`;
     const answer = await send('POST', '/account_connectors', { body: '{}', headers: { authorization } });
     expect(answer.json.required_permission).toEqual(['sources.create', 'destinations.create']);
@@ -65,14 +65,14 @@ describe('paths and methods', () => {
     expect(answer.json).toEqual({ detail: 'Not Found', code: 'not_found' });
   });
 
-  test('a known path with another method is 405 and tells the methods', async () => {
+  test('a known path with another method is 405 and lists the methods', async () => {
     const answer = await send('PUT', '/connections');
     expect(answer.status).toBe(405);
     expect(answer.json).toEqual({ detail: 'Method Not Allowed', code: 'method_not_allowed' });
     expect(answer.headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST');
   });
 
-  test('methods that HTTP does not know are 405 too', async () => {
+  test('unknown HTTP methods are 405, too', async () => {
     expect((await send('PROPFIND', '/connections')).status).toBe(405);
   });
 
@@ -80,7 +80,7 @@ describe('paths and methods', () => {
     expect((await send('PATCH', '/users/me')).status).toBe(405);
   });
 
-  test('OPTIONS tells the methods without a key', async () => {
+  test('OPTIONS lists the methods without a key', async () => {
     const answer = await send('OPTIONS', '/users/me', { headers: { authorization: '' } });
     expect(answer.status).toBe(204);
     expect(answer.headers.get('allow')).toContain('GET');
@@ -95,7 +95,7 @@ describe('paths and methods', () => {
     expect((await send('GET', `/connections/${id}`)).status).toBe(404);
   });
 
-  test('a declared uuid is 422 when it is none', async () => {
+  test('an invalid value for a declared UUID is 422', async () => {
     const path = `/connections/${UNKNOWN}/runs/${UNKNOWN}/stream_runs/abc/network_logs?connector_type=source`;
     const answer = await send('GET', path);
     expect(answer.status).toBe(422);
@@ -104,7 +104,7 @@ describe('paths and methods', () => {
 });
 
 describe('422, body', () => {
-  test('JSON that breaks off tells where', async () => {
+  test('truncated JSON reports the position', async () => {
     const answer = await post('{"name": ');
     expect(answer.status).toBe(422);
     expect(problems(answer)).toEqual([{ loc: ['body', 9], type: 'json_invalid' }]);
@@ -115,11 +115,11 @@ describe('422, body', () => {
     expect(problems(await post(body))).toEqual([{ loc: ['body'], type: 'dict_type' }]);
   });
 
-  test('no body where one is required', async () => {
+  test('a missing required body', async () => {
     expect(problems(await send('POST', '/connections'))).toEqual([{ loc: ['body'], type: 'missing' }]);
   });
 
-  test('every problem is told at once, under its place', async () => {
+  test('all problems are reported at once, with their locations', async () => {
     const body = { name: '', tags: [3], backfill_days: 1.5, max_parallel_streams: 51, source_id: 'x', other: 1 };
     expect(problems(await post(JSON.stringify(body)))).toEqual(
       expect.arrayContaining([
@@ -149,12 +149,12 @@ describe('422, body', () => {
     expect(problems(await post(body))).toEqual([{ loc, type }]);
   });
 
-  test('nesting without end is refused', async () => {
+  test('deep nesting is rejected', async () => {
     const answer = await post(`{"name":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
     expect(answer.status).toBe(422);
   });
 
-  test('a body that is no JSON by its type is refused', async () => {
+  test('a body with another content type is rejected', async () => {
     const answer = await post('name=x', 'application/x-www-form-urlencoded');
     expect(problems(answer)).toEqual([{ loc: ['header', 'content-type'], type: 'value_error' }]);
   });
@@ -180,7 +180,7 @@ describe('422, query', () => {
     expect(problems(answer)).toEqual([problem]);
   });
 
-  test.each(['banana', '1', 'True', 'yes', ''])('%p is no boolean', async (value) => {
+  test.each(['banana', '1', 'True', 'yes', ''])('%p is not a boolean', async (value) => {
     const path = `/connections/${UNKNOWN}/runs/${UNKNOWN}/stream_runs?cross_account=${value}`;
     expect(problems(await send('GET', path))).toEqual([{ loc: ['query', 'cross_account'], type: 'bool_parsing' }]);
   });
@@ -196,7 +196,7 @@ describe('422, query', () => {
 describe('413', () => {
   const big = new Uint8Array(1024 * 1024 + 1).fill(32);
 
-  test('a body of announced length is refused unread', async () => {
+  test('a body with Content-Length is rejected unread', async () => {
     let read = false;
     const body = new ReadableStream(
       {
@@ -215,7 +215,7 @@ describe('413', () => {
     expect(read).toBeFalse();
   });
 
-  test('a body of unknown length is refused while it is read', async () => {
+  test('a body of unknown length is rejected while it is read', async () => {
     let chunks = 0;
     const body = new ReadableStream({
       pull: (controller) => {
@@ -229,7 +229,7 @@ describe('413', () => {
   });
 });
 
-describe('every answer', () => {
+describe('every response', () => {
   test.each([
     ['GET', '/users/me'],
     ['GET', '/nothing'],
@@ -244,7 +244,7 @@ describe('every answer', () => {
     expect(headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
-  test('repeats a sane request id and no other', async () => {
+  test('echoes only valid request IDs', async () => {
     const id = async (given: string) =>
       (await send('GET', '/users/me', { headers: { 'x-request-id': given } })).headers.get('x-request-id');
     expect(await id('deploy-42.a')).toBe('deploy-42.a');
@@ -252,7 +252,7 @@ describe('every answer', () => {
     expect(await id('x'.repeat(200))).toHaveLength(36);
   });
 
-  test('500 tells nothing of the cause but the id under which the log has it', async () => {
+  test('500 reveals only the ID under which the cause is logged', async () => {
     const broken = createApp({
       ...context.deps,
       secrets: {

@@ -22,8 +22,8 @@ async function failure(call: Promise<unknown>): Promise<Record<string, unknown>>
   return error.data;
 }
 
-describe('the tRPC face', () => {
-  test('gives what REST gives, calls of one moment in one request', async () => {
+describe('tRPC', () => {
+  test('returns the same as REST, with concurrent calls in one request', async () => {
     const [me, connections] = await Promise.all([client.users.me.query(), client.connections.list.query({})]);
     expect(me as unknown).toEqual((await api.call('GET', '/users/me')).body);
     expect(connections).toEqual([]);
@@ -45,13 +45,13 @@ describe('the tRPC face', () => {
     expect(data).toMatchObject({ code: 'not_found', detail: 'Connection not found', httpStatus: 404 });
   });
 
-  test('422 with the places of REST, and without its leniency for text', async () => {
+  test('422 with the locations of REST, and without its coercion of text', async () => {
     const data = await failure(client.connections.list.query({ limit: '5' as unknown as number }));
     expect(data.httpStatus).toBe(422);
     expect(data.detail).toEqual([{ loc: ['query', 'limit'], msg: expect.any(String), type: 'int_parsing' }]);
   });
 
-  test('unknown keys are refused', async () => {
+  test('unknown keys are rejected', async () => {
     const data = await failure(client.users.me.query(Object.assign({}, { all: true })));
     expect(data).toMatchObject({ httpStatus: 422, detail: [{ type: 'extra_forbidden' }] });
   });

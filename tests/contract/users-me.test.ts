@@ -10,7 +10,7 @@ const api = testApi(context);
 const { db } = context.deps;
 
 describe('GET /users/me', () => {
-  test('200 tells the caller, what he may do, and of his key everything but the key', async () => {
+  test("200 returns the user, the permissions, and the key's metadata without the key", async () => {
     const { status, body } = await api.call('GET', '/users/me');
     expect(status).toBe(200);
     expect(ExpandedUserSchema.strict().safeParse(body).error).toBeUndefined();
@@ -21,7 +21,7 @@ describe('GET /users/me', () => {
     expect(JSON.stringify(body)).not.toContain(context.api_key);
   });
 
-  test('200 for a user without permissions: reading is for everybody', async () => {
+  test('200 for a user without permissions: all users may read', async () => {
     const { status, body } = await api.as(await api.keyWith([]))('GET', '/users/me');
     expect(status).toBe(200);
     expect(body.permissions).toEqual([]);
@@ -33,7 +33,7 @@ describe('GET /users/me', () => {
     expect(await api.as(key)('GET', '/users/me')).toMatchObject({ status: 401, body: { code: 'token_expired' } });
   });
 
-  test('401 from the moment when the key is revoked', async () => {
+  test('401 as soon as the key is revoked', async () => {
     const key = await api.keyWith([]);
     expect((await api.as(key)('GET', '/users/me')).status).toBe(200);
     await ofKey(key, { revoked_at: sql`now()` });
@@ -53,7 +53,7 @@ describe('GET /users/me', () => {
     expect(await api.as(key)('GET', '/users/me')).toMatchObject({ status: 401, body: { code: 'invalid_token' } });
   });
 
-  test('401 for a key of our form with a typing error', async () => {
+  test('401 for a mistyped key', async () => {
     const key = await api.keyWith([]);
     const typo = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
     expect(await api.as(typo)('GET', '/users/me')).toMatchObject({ status: 401, body: { code: 'invalid_token' } });

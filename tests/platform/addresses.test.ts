@@ -17,7 +17,7 @@ describe('kinds of addresses', () => {
     ['fd00:ec2::254', 'forbidden'],
     ['fd00:ec2::23', 'forbidden'],
     ['fd20:ce::254', 'forbidden'],
-    // Nobody's and everybody's.
+    // Unspecified and broadcast.
     ['0.0.0.0', 'forbidden'],
     ['0.1.2.3', 'forbidden'],
     ['::', 'forbidden'],
@@ -38,7 +38,7 @@ describe('kinds of addresses', () => {
     ['2001:0:808:808:0:0:5601:5601', 'forbidden'],
     ['2a00:1450::5efe:169.254.169.254', 'forbidden'],
     ['::ffff:0.0.0.0', 'forbidden'],
-    // Inside.
+    // Private.
     ['127.0.0.1', 'internal'],
     ['127.255.255.254', 'internal'],
     ['::1', 'internal'],
@@ -58,7 +58,7 @@ describe('kinds of addresses', () => {
     ['64:ff9b::8.8.8.8', 'internal'],
     ['2a00:1450::5efe:10.0.0.1', 'internal'],
     ['2001:db8::1', 'internal'],
-    // Outside.
+    // Public.
     ['8.8.8.8', 'public'],
     ['172.32.0.1', 'public'],
     ['100.63.255.255', 'public'],
@@ -78,7 +78,7 @@ describe('kinds of addresses', () => {
   ];
   const octet = fc.integer({ min: 0, max: 255 });
 
-  test('an address within another one is never better than it is by itself', () => {
+  test('an embedded address is never classified better than on its own', () => {
     const rank = { public: 0, internal: 1, forbidden: 2 };
     fc.assert(
       fc.property(fc.tuple(octet, octet, octet, octet), fc.constantFrom(...FORMS), (bytes, form) => {
@@ -88,7 +88,7 @@ describe('kinds of addresses', () => {
     );
   });
 
-  test('however an address is written, it is the same one', () => {
+  test('all notations of an address are equal', () => {
     const hex = (n: number) => `0x${n.toString(16)}`;
     const octal = (n: number) => `0${n.toString(8)}`;
     fc.assert(
@@ -115,14 +115,14 @@ describe('kinds of addresses', () => {
   });
 });
 
-test('names of metadata services are known, however they are written', () => {
+test('names of metadata services are recognized in every notation', () => {
   for (const name of ['metadata.google.internal', 'METADATA.google.internal.', 'metadata', 'instance-data.']) {
     expect(isMetadataName(name)).toBeTrue();
   }
   for (const name of ['metadata.example.com', 'localhost', 'db']) expect(isMetadataName(name)).toBeFalse();
 });
 
-test('a name is no literal address', () => {
+test('a name is not a literal address', () => {
   for (const name of ['localhost', 'db.example.com', '1.2.3.4.example.com', 'face.b00c', '']) {
     expect(literalAddress(name)).toBeNull();
   }

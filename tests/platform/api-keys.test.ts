@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test';
 import { apiKeyPrefix, isMistyped, makeApiKey } from '../../server/platform/api-keys.ts';
 
-test('keys have the documented form and are not made twice', () => {
+test('keys have the documented form and are unique', () => {
   const keys = Array.from({ length: 1000 }, makeApiKey);
   for (const key of keys) expect(key).toMatch(/^dpm_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}$/);
   expect(new Set(keys).size).toBe(1000);
 });
 
-test('a made key is not mistyped; one with any single character changed is', () => {
+test('a key is not mistyped; with any character changed it is', () => {
   const key = makeApiKey();
   expect(isMistyped(key)).toBeFalse();
   for (let at = 4; at < key.length; at += 1) {
@@ -16,19 +16,19 @@ test('a made key is not mistyped; one with any single character changed is', () 
   }
 });
 
-test('two neighbouring characters swapped are noticed', () => {
+test('swapped neighbouring characters are detected', () => {
   const key = makeApiKey();
   const at = [...key].findIndex((char, index) => index > 17 && char !== key[index + 1]);
   expect(isMistyped(key.slice(0, at) + key[at + 1] + key[at] + key.slice(at + 2))).toBeTrue();
 });
 
-test('a string of another form is not called mistyped: it may be a BOOTSTRAP_API_KEY', () => {
+test('a string of another form is not reported as mistyped: it may be a BOOTSTRAP_API_KEY', () => {
   for (const key of ['', 'some-other-key-0123456789-0123456789', makeApiKey().slice(0, -1), `${makeApiKey()}x`]) {
     expect(isMistyped(key)).toBeFalse();
   }
 });
 
-test('the prefix shows the id of a key and nothing of its secret', () => {
+test("the prefix reveals the key's ID and nothing of its secret", () => {
   const key = makeApiKey();
   expect(apiKeyPrefix(key)).toBe(key.slice(0, 16));
   expect(apiKeyPrefix('some-other-key-0123456789-0123456789')).toBe('some');

@@ -36,7 +36,7 @@ const keys = () => database.db.select().from(apiKeys);
 const keyOf = async (key: string) => (await keys()).find((row) => row.hash === secrets.hmac('api_key', key));
 
 describe('the first start', () => {
-  test('makes one account, the system roles, an administrator and his key for 90 days', async () => {
+  test('creates an account, the system roles, an administrator and a key for 90 days', async () => {
     const { account_id, user_id, api_key } = await start();
     expect(await database.db.$count(accounts)).toBe(1);
     const [user] = await database.db.select().from(users);
@@ -62,7 +62,7 @@ describe('the first start', () => {
     expect(isMistyped(api_key!)).toBeFalse();
   });
 
-  test('tells the key once; later starts change nothing', async () => {
+  test('prints the key once; later starts change nothing', async () => {
     const first = await start();
     const second = await start();
     expect(second).toEqual({ ...first, api_key: null });
@@ -71,7 +71,7 @@ describe('the first start', () => {
     expect(await database.db.$count(roles)).toBe(4);
   });
 
-  test('in several processes at once makes everything once, and one of them tells the key', async () => {
+  test('in several processes at once creates everything once, and one of them prints the key', async () => {
     const made = await Promise.all([start(), start(), start(), start()]);
     expect(made.filter((one) => one.api_key !== null)).toHaveLength(1);
     expect(new Set(made.map((one) => one.user_id)).size).toBe(1);
@@ -82,7 +82,7 @@ describe('the first start', () => {
 });
 
 describe('BOOTSTRAP_API_KEY', () => {
-  test('is the key of the administrator and is not told', async () => {
+  test("is the administrator's key and is not printed", async () => {
     const made = await start({ BOOTSTRAP_API_KEY });
     expect(made.api_key).toBeNull();
     expect(await keyOf(BOOTSTRAP_API_KEY)).toMatchObject({ user_id: made.user_id, revoked_at: null });
@@ -108,7 +108,7 @@ describe('BOOTSTRAP_API_KEY', () => {
     expect(Date.parse(row!.expires_at)).toBeGreaterThan(Date.now() + 89 * 86_400_000);
   });
 
-  test('that is alive keeps its term: a restart is no rotation', async () => {
+  test('that is valid keeps its expiry: a restart does not rotate it', async () => {
     await start({ BOOTSTRAP_API_KEY });
     await database.db.update(apiKeys).set({ expires_at: sql`now() + interval '1 day'` });
     await start({ BOOTSTRAP_API_KEY });
@@ -125,7 +125,7 @@ describe('a later start', () => {
     expect(creator!.permissions).toEqual([...SYSTEM_ROLES.Creator]);
   });
 
-  test('makes a new key when no administrator has a live one, so that nobody is locked out', async () => {
+  test('creates a key if no administrator has a valid one, to prevent a lockout', async () => {
     const first = await start();
     await database.db.update(apiKeys).set({ expires_at: '2020-01-01T00:00:00.000Z' });
     const second = await start();
@@ -134,13 +134,13 @@ describe('a later start', () => {
     expect(await keyOf(second.api_key!)).toMatchObject({ user_id: first.user_id });
   });
 
-  test('with another BOOTSTRAP_EMAIL makes no second administrator', async () => {
+  test('with another BOOTSTRAP_EMAIL creates no second administrator', async () => {
     const first = await start();
     expect((await start({ BOOTSTRAP_EMAIL: 'else@example.org' })).user_id).toBe(first.user_id);
     expect(await database.db.$count(users)).toBe(1);
   });
 
-  test('lets a disabled administrator in again when there is no other', async () => {
+  test('enables a disabled administrator if there is no other', async () => {
     const first = await start();
     await database.db.update(users).set({ status: 'disabled' });
     expect((await start()).user_id).toBe(first.user_id);

@@ -38,7 +38,7 @@ test.each([
   expect(message).not.toInclude(value);
 });
 
-test('without any variable the defaults hold, and an empty variable is an absent one', () => {
+test('without variables the defaults apply, and an empty variable counts as absent', () => {
   const dataDir = join(folder, 'defaults');
   const { SECRET_KEY, ...rest } = readConfig({
     DATA_DIR: dataDir,
@@ -62,11 +62,11 @@ test('without any variable the defaults hold, and an empty variable is an absent
   expect(SECRET_KEY.length).toBeGreaterThanOrEqual(43);
 });
 
-test.each(['0', 'false', 'OFF', 'no'])('DEMO=%s leaves the demo out', (DEMO) => {
+test.each(['0', 'false', 'OFF', 'no'])('DEMO=%s disables the demo', (DEMO) => {
   expect(readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, DEMO }).DEMO).toBeFalse();
 });
 
-test('the secret key is made once, readable by its owner only, and kept', () => {
+test('the secret key is created once, readable by its owner only, and kept', () => {
   const dataDir = join(folder, 'kept');
   const first = readConfig({ DATA_DIR: dataDir }).SECRET_KEY;
   expect(statSync(join(dataDir, 'secret.key')).mode & 0o777).toBe(0o600);
@@ -83,7 +83,7 @@ test('processes that start at once agree on one secret key', async () => {
   expect(new Set(keys)).toEqual(new Set([readFileSync(join(dataDir, 'secret.key'), 'utf8')]));
 });
 
-test('a damaged key file is refused, not replaced', () => {
+test('a damaged key file is rejected, not replaced', () => {
   const dataDir = join(folder, 'damaged');
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, 'secret.key'), 'half');
@@ -93,14 +93,14 @@ test('a damaged key file is refused, not replaced', () => {
   expect(readFileSync(join(dataDir, 'secret.key'), 'utf8')).toBe('half');
 });
 
-test('a DATA_DIR that cannot be made is named', () => {
+test('a DATA_DIR that cannot be created is named', () => {
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
   chmodSync(file, 0o600);
   expect(() => readConfig({ DATA_DIR: join(file, 'below') })).toThrow(/^DATA_DIR cannot be used: /);
 });
 
-test('another process of the service reads the same settings out of the environment it is given', () => {
+test('a child process reads the same settings from its environment', () => {
   const config = readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, PORT: '0', DEMO: '0', WORKER_CONCURRENCY: '7' });
   const url = 'postgres://somebody@127.0.0.1:1/pipelines';
   expect(readConfig(environmentOf(config, url))).toEqual({ ...config, DATABASE_URL: url });

@@ -21,8 +21,8 @@ async function endConnection(pid: number): Promise<void> {
 const pidOf = (rows: Record<string, unknown>[]) => Number(rows[0]?.pid);
 const SELECT_PID = sql`select pg_backend_pid() as pid`;
 
-describe('a connection that the server ends in mid-transaction', () => {
-  test('fails the transaction, and the process and the pool go on', async () => {
+describe('a connection closed by the server during a transaction', () => {
+  test('fails the transaction, while process and pool keep working', async () => {
     for (let round = 0; round < 20; round += 1) {
       const lost = database.db.transaction(async (tx) => {
         await endConnection(pidOf(await tx.execute(SELECT_PID)));
@@ -34,7 +34,7 @@ describe('a connection that the server ends in mid-transaction', () => {
     }
   });
 
-  test('never lets a later statement of it run outside of it', async () => {
+  test('never runs later statements outside the transaction', async () => {
     const table = `outside_${crypto.randomUUID().replaceAll('-', '')}`;
     const reconnected = Promise.withResolvers<void>();
     const statements: Promise<unknown>[] = [];
@@ -59,7 +59,7 @@ describe('a connection that the server ends in mid-transaction', () => {
     expect(await admin`select to_regclass(${table}) as found`).toMatchObject([{ found: null }]);
   });
 
-  test('refuses what a reserved connection is asked for, and gives its place back', async () => {
+  test('rejects queries on a reserved connection, and releases its slot', async () => {
     const pool = postgres(url, { max: 1, onnotice: () => {} });
     const reserved = await pool.reserve();
     await endConnection(pidOf(await reserved`select pg_backend_pid() as pid`));

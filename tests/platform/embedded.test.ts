@@ -46,7 +46,7 @@ describe('a running server', () => {
   });
   afterAll(() => server.stop());
 
-  test('is set up for what the service needs: UTF-8, logical decoding, durable commits', async () => {
+  test('is configured for the service: UTF-8, logical decoding, durable commits', async () => {
     const url = server.url('pipelines');
     expect(await show(url, 'server_encoding')).toBe('UTF8');
     expect(await show(url, 'wal_level')).toBe('logical');
@@ -61,7 +61,7 @@ describe('a running server', () => {
     await expect(ask(wrong.href, (sql) => sql`select 1`)).rejects.toThrow('password authentication failed');
   });
 
-  test('lets the role of the warehouse make tables there and keeps it out of the control database', async () => {
+  test('lets the warehouse role create tables there and keeps it out of the control database', async () => {
     const { host, port, database, username, password } = server.warehouse;
     const url = (name: string) => `postgres://${username}:${password}@${host}:${port}/${name}`;
     await ask(url(database), (sql) => sql`create table probe as select 1 as one`);
@@ -85,7 +85,7 @@ describe('after a stop', () => {
     await second.stop();
   });
 
-  test('a taken port is left to its owner, and the change is told', async () => {
+  test('a port in use is replaced, and the change is logged', async () => {
     const first = await startEmbeddedPostgres({ dataDir });
     await first.stop();
     using taken = Bun.listen({ hostname: '127.0.0.1', port: first.port, socket: { data: () => {} } });
@@ -97,7 +97,7 @@ describe('after a stop', () => {
     await second.stop();
   });
 
-  test('a pid file that names a living stranger does not prevent the start', async () => {
+  test('a PID file of an unrelated process does not prevent the start', async () => {
     const first = await startEmbeddedPostgres({ dataDir });
     const { data } = await look(first.url('postgres'));
     const file = readFileSync(join(data, 'postmaster.pid'), 'utf8');
@@ -110,7 +110,7 @@ describe('after a stop', () => {
 });
 
 describe('after kill -9', () => {
-  test('of the service the server is adopted, not started twice, and can be stopped', async () => {
+  test('of the service, the running server is reused and can be stopped', async () => {
     const other = await holder(dataDir);
     const before = await look(other.url);
     other.child.kill('SIGKILL');

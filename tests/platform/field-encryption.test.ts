@@ -7,20 +7,23 @@ const KEY = 'a secret key that only the tests use, 0123456789';
 const ACCOUNT = '01900000-0000-7000-8000-000000000001';
 const { encrypt, decrypt } = fieldCipher(KEY, ACCOUNT);
 
-test.each(['', 'a', 'Äpfel ☃ 🎉', 'x'.repeat(100_000), '\\x00ff', 'two\nlines'])('%j comes back', (value) => {
-  const sealed = encrypt(value);
-  expect(sealed).toMatch(/^enc\.v1\.[\w-]+$/);
-  expect(value === '' || !sealed.includes(value)).toBe(true);
-  expect(decrypt(sealed)).toBe(value);
-  expect(encrypt(new TextEncoder().encode(value))).toBe(sealed);
-});
+test.each(['', 'a', 'Äpfel ☃ 🎉', 'x'.repeat(100_000), '\\x00ff', 'two\nlines'])(
+  '%j is decrypted unchanged',
+  (value) => {
+    const sealed = encrypt(value);
+    expect(sealed).toMatch(/^enc\.v1\.[\w-]+$/);
+    expect(value === '' || !sealed.includes(value)).toBe(true);
+    expect(decrypt(sealed)).toBe(value);
+    expect(encrypt(new TextEncoder().encode(value))).toBe(sealed);
+  },
+);
 
-test('the same value is the same text, another one shares nothing with it', () => {
+test('equal values have equal ciphertexts, others share nothing', () => {
   expect(encrypt('ann')).toBe(encrypt('ann'));
   expect(encrypt('ann').slice(7, 23)).not.toBe(encrypt('anna').slice(7, 23));
 });
 
-test('another account, another key, or one changed character: it does not open', () => {
+test('decryption fails with another account, another key, or a changed character', () => {
   const sealed = encrypt('ann@example.com');
   expect(() => fieldCipher(KEY, 'another').decrypt(sealed)).toThrow();
   expect(() => fieldCipher(`${KEY}x`, ACCOUNT).decrypt(sealed)).toThrow();
@@ -30,11 +33,11 @@ test('another account, another key, or one changed character: it does not open',
   }
 });
 
-test('the keys of an account mask by the same cipher', () => {
+test('all keys of an account mask with the same cipher', () => {
   expect(decrypt(openSecrets(KEY).maskKeys(ACCOUNT).encrypted('ann'))).toBe('ann');
 });
 
-test('the command gives back whole files, and says what it could not open', async () => {
+test('the command decrypts whole files, and reports what it could not decrypt', async () => {
   const foreign = fieldCipher(KEY, 'another').encrypt('secret');
   const input = `id,email\n1,${encrypt('ann@example.com')}\n2,"${encrypt('bob')}",${foreign}\n`;
   const run = async (text: string) => {

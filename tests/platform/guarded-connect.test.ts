@@ -56,18 +56,18 @@ describe('a connection', () => {
     '0x7f.1',
     '017700000001',
     '[::ffff:127.0.0.1]',
-  ])('leads to the address that was checked: %s', async (host) => {
+  ])('uses the checked address: %s', async (host) => {
     expect(await connect({ host })).toBe('127.0.0.1');
   });
 
-  test('leads there also when the name means another address a moment later', async () => {
+  test('uses it even if the name resolves to another address later', async () => {
     const { lookup, asked } = answering(['127.0.0.1'], ['169.254.169.254']);
     expect(await connect({ host: 'rebinding.test' }, { ...ANY, lookup })).toBe('127.0.0.1');
     expect(asked()).toBe(1);
     expect(await codeOf(connect({ host: 'rebinding.test' }, { ...ANY, lookup }))).toBe('address_not_allowed');
   });
 
-  test('a request over HTTP does, too', async () => {
+  test('an HTTP request does, too', async () => {
     const server = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',
@@ -82,21 +82,21 @@ describe('a connection', () => {
     await server.stop(true);
   });
 
-  test('is not made to a name with one good and one bad address', async () => {
+  test('is not opened to a name with an allowed and a blocked address', async () => {
     const before = seen();
     const { lookup } = answering(['127.0.0.1', '169.254.169.254']);
     expect(await codeOf(connect({ host: 'both.test' }, { ...ANY, lookup }))).toBe('address_not_allowed');
     expect(seen()).toBe(before);
   });
 
-  test('is tried with the next address when one does not answer', async () => {
+  test('tries the next address if one does not answer', async () => {
     const { lookup } = answering(['127.0.0.2', '127.0.0.1']);
     expect(await connect({ host: 'two.test' }, { ...ANY, lookup })).toBe('127.0.0.1');
     const refused = answering(['127.0.0.2', '127.0.0.3']);
     expect(await codeOf(connect({ host: 'none.test' }, { ...ANY, lookup: refused.lookup }))).toBe('ECONNREFUSED');
   });
 
-  test('has one time for resolving and connecting, and ends with its signal', async () => {
+  test('has one timeout for resolving and connecting, and ends with its signal', async () => {
     const never = () => new Promise<never>(() => {});
     expect(await codeOf(connect({ host: 'slow.test' }, { ...ANY, lookup: never }, { timeout_ms: 30 }))).toBe(
       'ETIMEDOUT',
@@ -109,13 +109,13 @@ describe('a connection', () => {
     expect(await codeOf(connect({}, ANY, { signal: abort.signal }))).toBe('stopped');
   });
 
-  test('a name that nobody has is told as the resolver does', async () => {
+  test("an unknown host name reports the resolver's error", async () => {
     expect(await codeOf(connect({ host: 'no-such-host.invalid' }))).toBe('ENOTFOUND');
     expect(await codeOf(connect({ host: 'empty.test' }, { ...ANY, lookup: async () => [] }))).toBe('ENOTFOUND');
   });
 });
 
-describe('what is never called', () => {
+describe('always blocked', () => {
   test.each([
     '169.254.169.254',
     '2852039166',
@@ -133,7 +133,7 @@ describe('what is never called', () => {
     '100.100.100.200',
     'metadata.google.internal',
     'Metadata.Google.Internal.',
-  ])('%s, though the operator names it', async (host) => {
+  ])('%s, even if the operator allows it', async (host) => {
     const plain = host.replaceAll(/[[\]]/g, '');
     const rules = { allow: [`${plain}:${port}`, `0.0.0.0/0:${port}`, `::/0:${port}`], internal: true };
     expect(await codeOf(connect({ host }, rules))).toBe('address_not_allowed');
@@ -142,13 +142,13 @@ describe('what is never called', () => {
 
 describe('public addresses only', () => {
   test.each(['127.0.0.1', 'localhost', '10.0.0.1', '192.168.1.1', '172.16.0.1', '100.64.0.1', '[::1]', '[fd00::1]'])(
-    'refuses %s',
+    'rejects %s',
     async (host) => {
       expect(await codeOf(checkedAddresses({ host, port }, { allow: [] }))).toBe('address_not_allowed');
     },
   );
 
-  test('but for what the operator names, at that port', async () => {
+  test('except what the operator allows, at that port', async () => {
     const rules = { allow: [`127.0.0.0/8:${port}`, 'db.test:5432'] };
     expect(await connect({}, rules)).toBe('127.0.0.1');
     expect(await codeOf(connect({ port: port + 1 }, rules))).toBe('address_not_allowed');
@@ -175,7 +175,7 @@ describe('the control database', () => {
     },
   );
 
-  test('is not called by the address of an interface of this machine, or by a name for it', async () => {
+  test('is not called by the address of a local interface, or by a name for it', async () => {
     const { networkInterfaces } = await import('node:os');
     const own = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? []);
     const candidates = own.filter((address) => !/^(fe80|169\.254)/i.test(address));
@@ -191,7 +191,7 @@ describe('the control database', () => {
     expect(await codeOf(connect({ host: 'alias.test' }, elsewhere))).toBe('connected');
   });
 
-  test('has the usual port and the name of its user where its address does not say', async () => {
+  test("defaults to the standard port and the user's name", async () => {
     const rules = { ...ANY, control: 'postgres://service@localhost' };
     const at = (database: string) => codeOf(checkedAddresses({ host: '127.0.0.1', port: 5432, database }, rules));
     expect(await at('service')).toBe('address_not_allowed');

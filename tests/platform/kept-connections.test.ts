@@ -21,7 +21,7 @@ const url = server.url.href;
 const rules = { allow: [server.url.host], http: true };
 const get = async (fetched: ReturnType<typeof guardedFetch>, path = '') => (await fetched(url + path)).text();
 
-test('one connection serves the requests that come one after the other, and as many as are needed those at a time', async () => {
+test('sequential requests share one connection, concurrent ones use as many as needed', async () => {
   const kept = guardedFetch(rules, { keepAlive: true });
   for (let turn = 0; turn < 20; turn++) await get(kept);
   expect(new Set(ports.splice(0)).size).toBe(1);
@@ -44,7 +44,7 @@ test('a connection that the server closed, at once or for being idle, is not use
   expect((await get(kept)).length).toBe(20_000);
 });
 
-test('a body that is left aside does not keep others waiting', async () => {
+test('an unread body does not block other requests', async () => {
   const kept = guardedFetch(rules, { keepAlive: true });
   for (let turn = 0; turn < 5; turn++) {
     const response = await kept(url);
@@ -53,7 +53,7 @@ test('a body that is left aside does not keep others waiting', async () => {
   expect((await get(kept)).length).toBe(20_000);
 });
 
-test('a certificate is good for its own name alone, also when the address has a connection already', async () => {
+test('a certificate is valid for its own name only, even if the address has an open connection', async () => {
   const { key, cert } = selfSigned('DNS:localhost');
   const secure = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => new Response('hello') });
   const program = `

@@ -56,19 +56,19 @@ describe('addresses that are not public', () => {
     [`127.0.0.1:${server.port! + 1}`, false],
     [`10.0.0.0/8:${server.port}`, false],
     [`localhost:${server.port}`, false],
-  ])('are when the operator names them: %s %p', async (entry, allowed) => {
+  ])('are called if the operator allows them: %s %p', async (entry, allowed) => {
     const outcome = await codeOf(guardedFetch({ allow: [entry] })(`http://${at}/`));
     expect(outcome).toBe(allowed ? 'answered' : 'unsupported_scheme');
   });
 
-  test('may be named by their host', async () => {
+  test('may be allowed by host name', async () => {
     const answer = await guardedFetch({ allow: [`localhost:${server.port}`] })(`http://localhost:${server.port}/named`);
     expect(await answer.json()).toEqual({ answered: '/named' });
     expect(seen.at(-1)?.host).toBe(`localhost:${server.port}`);
   });
 });
 
-describe('other ways out', () => {
+describe('other schemes and ports', () => {
   test.each([
     'file:///etc/hostname',
     'data:text/plain,x',
@@ -79,24 +79,24 @@ describe('other ways out', () => {
     expect(() => checkUrl(new URL(url), { allow: [], http: true })).toThrow('not allowed');
   });
 
-  test('plain http is one only where it is meant to be', () => {
+  test('plain http is allowed only where intended', () => {
     expect(() => checkUrl(new URL('http://example.com/'), { allow: [] })).toThrow('plain http');
     expect(() => checkUrl(new URL('http://example.com/'), { allow: [], http: true })).not.toThrow();
   });
 
-  test('user name and password are no part of an address', () => {
+  test('a URL cannot contain user name and password', () => {
     expect(() => checkUrl(new URL('https://a:b@example.com/'), { allow: [] })).toThrow('user name');
   });
 
-  test('a name that nobody has is told apart', async () => {
+  test('an unknown host name has its own error', async () => {
     expect(await codeOf(guardedFetch({ allow: [] })('https://no-such-host.invalid/'))).toBe('host_not_found');
   });
 });
 
-describe('what is allowed', () => {
+describe('an allowed request', () => {
   const fetchHere = guardedFetch({ allow: [at] });
 
-  test('is sent whole and answered whole', async () => {
+  test('is sent and answered completely', async () => {
     const answer = await fetchHere(`http://${at}/whole`, { method: 'POST', body: 'Zoë ☃', headers: { 'x-mine': '1' } });
     expect(answer.status).toBe(200);
     expect(answer.headers.get('x-here')).toBe('yes');
@@ -104,7 +104,7 @@ describe('what is allowed', () => {
     expect(seen.at(-1)).toEqual({ host: at, encoding: 'identity', body: 'Zoë ☃' });
   });
 
-  test('is followed nowhere else', async () => {
+  test('follows no redirect', async () => {
     expect((await fetchHere(`http://${at}/redirect`)).status).toBe(302);
   });
 
@@ -112,7 +112,7 @@ describe('what is allowed', () => {
     expect((await fetchHere(`http://${at}/empty`)).status).toBe(204);
   });
 
-  test('goes through no proxy', async () => {
+  test('uses no proxy', async () => {
     const before = process.env.HTTP_PROXY;
     process.env.HTTP_PROXY = 'http://127.0.0.1:1';
     try {

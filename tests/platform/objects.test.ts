@@ -12,7 +12,7 @@ describe('a folder as object store', () => {
   const root = join(folder, 'objects with a space');
   const store = openObjectStore(pathToFileURL(root).href);
 
-  test('gives back what was put, the last one counts, and nothing after a delete', async () => {
+  test('returns the last object stored, and nothing after a delete', async () => {
     await store.put('a/b/c.jsonl.gz', bytes('first, and longer'));
     await store.put('a/b/c.jsonl.gz', bytes('second'));
     expect(await new Response(await store.get('a/b/c.jsonl.gz')).text()).toBe('second');
@@ -23,7 +23,7 @@ describe('a folder as object store', () => {
   });
 
   test.each(['../out', 'a/../../out', '/etc/out', '', 'a//b', './a', 'a/.', 'a/b/', 'a\\..\\b', 'a\0b', 'a/...'])(
-    'refuses the key %j and makes nothing',
+    'rejects the key %j and creates nothing',
     async (key) => {
       for (const work of [() => store.put(key, bytes('x')), () => store.get(key), () => store.delete(key)]) {
         await expect(work()).rejects.toThrow('Invalid object key');
@@ -37,7 +37,7 @@ describe('a bucket as object store', () => {
   test('is used below its prefix, with the credentials and the endpoint of the URL', async () => {
     const objects = new Map<string, Uint8Array>();
     const authorizations = new Set<string>();
-    // The other side of the wire, spoken to by the real S3 client.
+    // The server side, called by the real S3 client.
     using server = Bun.serve({
       hostname: '127.0.0.1',
       port: 0,

@@ -16,24 +16,24 @@ const problem = (work: () => unknown): unknown => {
 };
 
 describe('sealed secrets', () => {
-  test.each(['', 'pass word', 'é€😀\u0000', 'x'.repeat(100_000)])('open to what was sealed (%#)', (plaintext) => {
+  test.each(['', 'pass word', 'é€😀\u0000', 'x'.repeat(100_000)])('can be opened again (%#)', (plaintext) => {
     expect(secrets.open(secrets.seal(plaintext, CONTEXT), CONTEXT)).toBe(plaintext);
   });
 
-  test('never look alike and never show what is in them', () => {
+  test('are never alike and never reveal their content', () => {
     const blobs = [secrets.seal('hunter2hunter2', CONTEXT), secrets.seal('hunter2hunter2', CONTEXT)];
     expect(blobs[0]).not.toBe(blobs[1]);
     expect(blobs.join()).not.toInclude('hunter2');
     expect(Buffer.from(blobs[0]!.split('.')[3]!, 'base64url').toString('latin1')).not.toInclude('hunter2');
   });
 
-  test('do not open in another place', () => {
+  test('do not open in another context', () => {
     const blob = secrets.seal('secret', CONTEXT);
     expect(problem(() => secrets.open(blob, 'account_connector:a:2'))).toEqual(invalid);
     expect(problem(() => secrets.open(blob, ''))).toEqual(invalid);
   });
 
-  test('do not open when any single character was changed', () => {
+  test('do not open with any character changed', () => {
     const blob = secrets.seal('secret', CONTEXT);
     const changed = [...blob].map((old, at) => blob.slice(0, at) + (old === 'A' ? 'B' : 'A') + blob.slice(at + 1));
     // The last character has bits that base64 decoders ignore.
@@ -44,19 +44,19 @@ describe('sealed secrets', () => {
     for (const one of changed) expect(problem(() => secrets.open(one, CONTEXT))).toEqual(invalid);
   });
 
-  test('do not open with the content of another blob of the same place', () => {
+  test('do not open with the content of another blob of the same context', () => {
     const [one, two] = ['one', 'two'].map((text) => secrets.seal(text, CONTEXT).split('.'));
     expect(problem(() => secrets.open([...one!.slice(0, 3), two![3]].join('.'), CONTEXT))).toEqual(invalid);
   });
 
-  test('do not open under another master key, and say that this is why', () => {
+  test('do not open with another master key, with an error that says so', () => {
     const error = problem(() => others.open(secrets.seal('secret', CONTEXT), CONTEXT));
     expect(error).toEqual(invalid);
     expect((error as Error).message).toInclude('SECRET_KEY');
   });
 
   test.each(['', 'v1', 'v1.0.0.0', 'v2.00000000.AAAA.AAAA', 'not ours at all', `v1.${'0'.repeat(8)}.AAAA.AAAA`])(
-    'that are none are refused: %s',
+    'that are malformed are rejected: %s',
     (blob) => expect(problem(() => secrets.open(blob, CONTEXT))).toEqual(invalid),
   );
 });

@@ -60,7 +60,7 @@ test('the first start tells the API key, the next ones do not; a signal ends eve
   expect(await second.child.exited).toBe(0);
 });
 
-test('one Ctrl-C that arrives several times, as under npx, still takes the database down', async () => {
+test('a Ctrl-C that arrives several times, as under npx, still stops the database', async () => {
   const { child } = await startService();
   const running = await serverProcess();
   expect(isAlive(running)).toBeTrue();
@@ -89,7 +89,7 @@ test.each([
   expect(err.trim().split('\n')).toHaveLength(1);
 });
 
-test('a second checkout takes another port when the usual one is taken; a chosen port is kept to', async () => {
+test('a second checkout takes another port when the usual one is taken; a configured port is kept', async () => {
   const taken = holdPort(8080);
   try {
     const second = await startService({ PORT: '' });

@@ -4,10 +4,10 @@ import type { Call } from './api.ts';
 import type { TestDeps } from './database.ts';
 import { uniqueName } from './resources.ts';
 
-/** Sources and destinations as the interface makes them, and what the database has of them. */
+/** Sources and destinations created over the API, and their rows in the database. */
 export function accountConnectorsOf({ deps: { db } }: Pick<TestDeps, 'deps'>, call: Call) {
   return {
-    /** A source of the connector `sample` unless it says otherwise; the answer, whatever it is. */
+    /** Creates a source, of connector `sample` by default. Returns the response, even if it is an error. */
     create: (body: object, query = '') =>
       call('POST', `/account_connectors${query}`, {
         name: uniqueName('sample'),

@@ -16,14 +16,14 @@ export interface Answer {
 
 export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>;
 
-/** The real app, called without a socket; one caller for each key. */
+/** The real app, called without a socket, with a caller per key. */
 export interface TestApi {
   /** As the first administrator. */
   call: Call;
   /** Without a key. */
   anonymous: Call;
   as(key: string): Call;
-  /** The answer as it is, for bodies that are no JSON. */
+  /** The raw response, for bodies that are not JSON. */
   raw(path: string, key?: string): Promise<Response>;
   /** The key of a new user with exactly these permissions, in the first account or in another one. */
   keyWith(permissions: Permission[], where?: { account_id: string }): Promise<string>;

@@ -69,7 +69,7 @@ function watch(page: Page, { address, complaints }: { address: string; complaint
   });
 }
 
-/** Types the key into the form of whatever page it stands before. */
+/** Signs in with the key on the current page. */
 export async function signIn({ page }: Pick<TestBrowser, 'page'>, key: string): Promise<void> {
   if (page.url() === 'about:blank') await page.goto('/');
   await page.getByRole('textbox', { name: 'API key' }).fill(key);

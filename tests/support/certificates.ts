@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A certificate that signs itself, and its key, in PEM. `name` as in `DNS:localhost` or `IP:127.0.0.1`. */
+/** A self-signed certificate and its key, in PEM. `name` as in `DNS:localhost` or `IP:127.0.0.1`. */
 export function selfSigned(name: string): { key: string; cert: string } {
   const home = mkdtempSync(join(tmpdir(), 'data-pipelines-cert-'));
   const [key, cert] = [join(home, 'key.pem'), join(home, 'cert.pem')];

@@ -28,7 +28,7 @@ export async function startConsole(config: Partial<Config> = {}) {
     service,
     api: testApi(service),
     address,
-    /** A browser in which nobody is signed in. */
+    /** A browser without a signed-in user. */
     browser,
     /** A browser in which `key`, or the first administrator's, is signed in. console-session.test.ts holds the form. */
     signedIn: async (looking: Looking = {}, key: string = service.api_key) => {

@@ -39,7 +39,7 @@ export interface TestDeps {
   deps: Deps;
   url: string;
   account_id: string;
-  /** The first administrator, whom `api_key` belongs to. */
+  /** The first administrator, the owner of `api_key`. */
   user_id: string;
   api_key: string;
   close(): Promise<void>;
@@ -90,7 +90,7 @@ async function createDatabase(clause: string): Promise<TestDatabase> {
 
 let templateName: Promise<string> | null = null;
 
-/** Made once a server: whoever comes first makes it, other processes wait for it. */
+/** Created once per server by the first process. Other processes wait for it. */
 const template = () => (templateName ??= makeTemplate());
 
 async function makeTemplate(): Promise<string> {

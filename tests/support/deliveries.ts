@@ -9,7 +9,7 @@ import { until } from './until.ts';
 
 type Facts = { connection_id?: string; connection_run_id?: string };
 
-/** A service whose deliveries are made, and nothing else: no run is taken up, events are evaluated when a test says so. */
+/** A service that only sends deliveries: it claims no runs, and evaluates events only on a test's request. */
 export async function deliveringService(config: Partial<Config>) {
   const settings = { DELIVERY_BACKOFF_SECONDS: 0, PUBLIC_URL: 'https://pipelines.example.test', ...config };
   const service = await testDeps({ config: settings });
@@ -29,7 +29,7 @@ export async function deliveringService(config: Partial<Config>) {
       const group = { connection_id: facts.connection_id ?? null };
       return fire({ trigger, event: await event('connection_failed', facts), group, kind: 'fired' });
     },
-    /** All deliveries of a trigger, once so many are at their end. */
+    /** All deliveries of a trigger, once `count` have finished. */
     settled: async (trigger: { id: string }, count = 1) => {
       const waiting = new Set(['pending', 'retrying']);
       const ended = async () => (await deliveriesOf(trigger)).filter(({ status }) => !waiting.has(status));

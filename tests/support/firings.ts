@@ -8,10 +8,10 @@ import type { Call } from './api.ts';
 import type { TestDeps } from './database.ts';
 import { uniqueName } from './resources.ts';
 
-/** A made-up connection: events need none that exists. */
+/** An invented connection: events need no real one. */
 export const connectionId = () => Bun.randomUUIDv7();
 
-/** Triggers made over the interface, and events that set them off. */
+/** Triggers created over the API, and events that fire them. */
 export function firingsOf(test: TestDeps, call: Call) {
   const { deps, account_id } = test;
   const emitEvent = async (
@@ -38,7 +38,7 @@ export function firingsOf(test: TestDeps, call: Call) {
     emitEvent,
     /** Evaluates all that waits. */
     evaluate: () => evaluatePending(deps),
-    /** Over the interface, with a webhook that nobody calls unless it says otherwise. */
+    /** Created over the API, by default with a webhook that is never called. */
     trigger: async (body: Record<string, unknown> = {}): Promise<TriggerRow> => {
       const answer = await call('POST', '/automation/triggers', {
         name: uniqueName('trigger'),

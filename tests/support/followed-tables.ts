@@ -8,7 +8,7 @@ import { until } from './until.ts';
 // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
 type Json = any;
 
-/** Connections over the interface from tables of one PostgreSQL database, by their log, to another database. */
+/** Connections created over the API that read tables of one PostgreSQL database by CDC into another. */
 export function followedTables(service: TestDeps, { call, from, to }: { call: Call; from: string; to: string }) {
   const make = makerOf(call);
   const show = async (side: string, id: string): Promise<Json> =>
@@ -16,7 +16,7 @@ export function followedTables(service: TestDeps, { call, from, to }: { call: Ca
   const destination = async (): Promise<string> =>
     (await make.connector('destination', 'postgres', postgresParameters(to))).id;
 
-  /** A source that follows the log, its streams known. */
+  /** A CDC source with discovered streams. */
   async function logSource(more: { url?: string; ssh_tunnel?: object; schemas?: string[] } = {}): Promise<string> {
     const { status, body } = await call('POST', '/account_connectors', {
       name: uniqueName('log'),

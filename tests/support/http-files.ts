@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** How a server gives a file. */
+/** How a server serves a file. */
 export interface Manners {
   /** Whether it takes Range requests, and says so. */
   ranges?: boolean;
@@ -14,7 +14,7 @@ export interface Manners {
   breakAfter?: number[];
   /** Waits for this before it answers. */
   hold?: Promise<void>;
-  /** Credentials that it wants to see. */
+  /** Required credentials. */
   authorization?: string;
   status?: number;
 }
@@ -27,7 +27,7 @@ export interface FileServer {
   close(): Promise<void>;
 }
 
-/** A server of files on a free port, that can behave as badly as real ones. */
+/** A file server on a free port that can misbehave like real ones. */
 export async function startHttpFiles(): Promise<FileServer> {
   const files = new Map<string, { body: Uint8Array<ArrayBuffer>; manners: Manners; modified: Date; version: number }>();
   const seen: FileServer['seen'] = [];

@@ -1,4 +1,4 @@
-/** What a server was asked. */
+/** A recorded request. */
 export interface SeenRequest {
   method: string;
   path: string;
@@ -11,7 +11,7 @@ export type Answering = (request: SeenRequest) => Response | Promise<Response>;
 
 export interface HttpServer {
   url: string;
-  /** Everything that came, in order. */
+  /** All requests, in order. */
   seen: SeenRequest[];
   /** Answers by path, or by all of it but the last part, as `/items/*`; what has none is 404. */
   on(path: string, answer: Answering): void;
@@ -51,7 +51,7 @@ export function startHttpServer(): HttpServer {
   };
 }
 
-/** Answers that come one after the other; the last one stays. */
+/** Responses in sequence. The last one repeats. */
 export function inTurn(...answers: Answering[]): Answering {
   let at = 0;
   return (request) => {

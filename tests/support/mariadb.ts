@@ -20,21 +20,21 @@ export interface MariaDb {
   ca: string;
   /** Runs statements as the administrator. */
   sql(statements: string, database?: string): Promise<Record<string, unknown>[]>;
-  /** Makes an empty database; its name. */
+  /** Creates an empty database and returns its name. */
   database(): Promise<string>;
 }
 
 const PATH = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`;
 const server = Bun.which('mariadbd', { PATH });
 
-/** Why the tests cannot run here; null: they can. */
+/** Why the tests cannot run, or null. */
 export const mariaDbMissing = server ? null : 'the Debian package mariadb-server is not installed';
 if (mariaDbMissing) {
   if (process.env.CI === 'true') throw new Error(`Tests need MariaDB, but ${mariaDbMissing}`);
   console.warn(`Tests with MariaDB are SKIPPED: ${mariaDbMissing}`);
 }
 
-/** Followed by the number of the process that made it. */
+/** Followed by the ID of the process that created it. */
 const FOLDERS = '/tmp/data-pipelines-mariadb-';
 
 let started: Promise<MariaDb> | null = null;

@@ -27,7 +27,7 @@ import { until } from './until.ts';
 type Side = { name: string; parameters: Record<string, unknown> };
 type StreamChoice = Partial<typeof connectionStreams.$inferInsert>;
 
-/** A connection for tests of the engine, made in the database itself: source, destination, catalog, streams. */
+/** A connection for engine tests, inserted into the database directly: source, destination, catalog, streams. */
 export interface Pipeline {
   connection: ConnectionRow;
   source: AccountConnectorRow;
@@ -129,7 +129,7 @@ export async function getRun({ deps }: TestDeps, run_id: string) {
 export const getStreamRuns = ({ deps }: TestDeps, run_id: string) =>
   deps.db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, run_id)).orderBy(streamRuns.stream_name);
 
-/** Waits for a run's end and gives it. */
+/** Waits for the end of a run and returns the run. */
 export async function runEnded(test: TestDeps, run_id: string, timeout_ms?: number) {
   await until(async () => !LIVE_RUN.includes((await getRun(test, run_id)).status), { timeout_ms });
   return getRun(test, run_id);

@@ -16,7 +16,7 @@ export function postgresParameters(url: string): Record<string, unknown> {
 let counter = 0;
 export const uniqueName = (what: string) => `${what} ${++counter}`;
 
-/** Makes things over the interface; what cannot be made is an error here, not in the test. */
+/** Creates resources over the API. A failure throws here, not in the test. */
 export function makerOf(call: Call) {
   const made = async (path: string, body: object) => {
     const answer = await call('POST', path, body);
@@ -31,7 +31,7 @@ export function makerOf(call: Call) {
     connector,
     source,
     destination,
-    /** A connection from sample to sample unless it says otherwise. */
+    /** A connection from sample to sample by default. */
     connection: async (body: Record<string, unknown> = {}) =>
       made('/connections', {
         name: uniqueName('connection'),

@@ -3,7 +3,7 @@ import type { Call } from './api.ts';
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
 type Json = any;
 
-/** A procedure called on the tRPC face: its result, or status and code of its error. */
+/** Calls a tRPC procedure. Returns its result, or status and code of its error. */
 export async function rpc(
   call: Call,
   name: string,

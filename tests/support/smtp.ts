@@ -11,11 +11,11 @@ export interface ReceivedMail {
 export interface MailServer {
   url: string;
   mails: ReceivedMail[];
-  /** Recipients that are refused, by status; 4xx is for now, 5xx for good. */
+  /** Rejected recipients, by status: 4xx is temporary, 5xx permanent. */
   refuse: Map<string, number>;
 }
 
-/** A real SMTP server on a port of its own, with a login, ended after the tests of the file. */
+/** A real SMTP server on a free port, with a login. Stopped after the tests of the file. */
 export async function mailServer(): Promise<MailServer> {
   const mails: ReceivedMail[] = [];
   const refuse = new Map<string, number>();

@@ -14,19 +14,19 @@ export interface Sshd {
   username: string;
   /** `SHA256:…` of the key that it shows. */
   fingerprint: string;
-  /** Lets the owner of the key in from now on. */
+  /** Authorizes the key from now on. */
   authorize(public_key: string): void;
-  /** How many logins are open. */
+  /** Number of open logins. */
   logins(): number;
   /** Ends the server and every login at once. */
   kill(): Promise<void>;
-  /** Starts it again on the same port. `key`: `new` makes another host key. */
+  /** Starts it again on the same port. `key`: `new` creates another host key. */
   restart(key: 'same' | 'new'): Promise<void>;
 }
 
 const program = Bun.which('sshd', { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` });
 
-/** Why the tests cannot run here; null: they can. */
+/** Why the tests cannot run, or null. */
 export const sshdMissing = program ? null : 'the Debian package openssh-server is not installed';
 if (sshdMissing) {
   if (process.env.CI === 'true') throw new Error(`Tests need sshd, but ${sshdMissing}`);
@@ -35,7 +35,7 @@ if (sshdMissing) {
 
 /**
  * Call it at the top level of a file. `settings`: further lines of sshd_config, such as `AllowTcpForwarding no`.
- * Without sshd there is nothing in the answer, and the tests are skipped.
+ * Without sshd the result is empty, and the tests are skipped.
  */
 export async function startSshd(settings: string[] = []): Promise<Sshd> {
   if (!program) return {} as Sshd;
@@ -107,7 +107,7 @@ function end(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It was quicker.
+    // It has already exited.
   }
 }
 

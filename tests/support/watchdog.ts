@@ -3,7 +3,7 @@
  * with it. A child that stands still (SIGSTOP) is ended, too. The watchdog leaves with the child.
  */
 export function watchOver(child: Bun.Subprocess, folder = ''): void {
-  // Who ends this process ends its children as well, this one too early.
+  // Ending this process must not also end the watchdog.
   const script =
     'trap "" TERM INT HUP; cat > /dev/null; kill -KILL "$0"; while kill -0 "$0" 2>/dev/null; do sleep 0.1; done; [ -z "$1" ] || rm -rf "$1"';
   const watchdog = Bun.spawn(['/bin/sh', '-c', script, String(child.pid), folder], {

@@ -121,7 +121,10 @@ export class MysqlSession extends DatabaseSession<Context> {
         this.client.unprepare(sql);
         if (parameters.length === 0) return resolve(columns);
         reject(
-          new ConfigurationError('statement_refused', 'The query contains a placeholder (?). Replace it with a value'),
+          new ConfigurationError(
+            'statement_refused',
+            'The query contains a question mark placeholder. Replace it with a value',
+          ),
         );
       });
     });

@@ -45,7 +45,7 @@ export function checkSchedule(schedule: Schedule, now: Date): void {
   }
   let first: Date | null;
   try {
-    first = parseCron(expression, schedule.timezone).nextRun(now);
+    first = parseCron(expression).nextRun(now);
   } catch (error) {
     throw refuse(error instanceof Error ? error.message.replace(/^CronPattern: /, '') : 'Invalid cron expression');
   }
@@ -59,7 +59,7 @@ export function checkSchedule(schedule: Schedule, now: Date): void {
  */
 export function nextTicks(schedule: Schedule, from: { anchor: Date; after: Date }, count: number): Date[] {
   const expression = cronOf(schedule);
-  if (expression !== null) return cronTicks(expression, schedule.timezone, { after: from.after, count });
+  if (expression !== null) return cronTicks(expression, { timezone: schedule.timezone, after: from.after, count });
   if (schedule.type !== 'interval' || schedule.interval_minutes === null) return [];
   const step = schedule.interval_minutes * MINUTE;
   const passed = Math.floor((from.after.getTime() - from.anchor.getTime()) / step);

@@ -5,8 +5,7 @@ const MAX_CHANGE_MS = 180 * 60_000;
 const EVERY_HOUR = /^\S+ +\*(\/1)? /;
 
 /** Parses for a clock that never changes. @throws Error with a message about the invalid part of the expression. */
-export const parseCron = (expression: string) =>
-  new Cron(expression, { utcOffset: 0, mode: '5-part', paused: true });
+export const parseCron = (expression: string) => new Cron(expression, { utcOffset: 0, mode: '5-part', paused: true });
 
 interface Wanted {
   timezone: string;

@@ -88,7 +88,13 @@ const numbers = (field: string, [low, high]: readonly [number, number]) =>
       return Array.from({ length: Math.floor((last - from!) / Number(step)) + 1 }, (_, n) => from! + n * Number(step));
     }),
   );
-const RANGES = [[0, 59], [0, 23], [1, 31], [1, 12], [0, 6]] as const;
+const RANGES = [
+  [0, 59],
+  [0, 23],
+  [1, 31],
+  [1, 12],
+  [0, 6],
+] as const;
 
 /** Whether a local time, given as if it were UTC, matches the expression. */
 function matcher(expression: string): (local: number) => boolean {
@@ -105,7 +111,11 @@ function matcher(expression: string): (local: number) => boolean {
 }
 
 /** Tries every minute of a period with at most one change. */
-function expectedTicks(expression: string, { at, before, after }: Change, [from, to]: readonly [number, number]): number[] {
+function expectedTicks(
+  expression: string,
+  { at, before, after }: Change,
+  [from, to]: readonly [number, number],
+): number[] {
   const matches = matcher(expression);
   const hourly = EVERY_HOUR.includes(expression);
   const gap = Math.max(0, after - before);

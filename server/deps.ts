@@ -18,15 +18,22 @@ export interface Deps {
   secrets: Secrets;
   objects: ObjectStore;
   /** Which addresses may be called for users: public ones and those in EGRESS_ALLOW, but never the control database. */
-  egress: EgressRules;
+  egress: EgressRules & { control: string };
   queue: Queue;
+  /** Identity of this process in its claims. */
+  worker_id: string;
 }
 
 /**
  * Opens everything on a migrated control database; `closeDeps` closes it. With the role `worker` the process has more
  * connections and recovers the jobs of dead workers.
  */
-export async function createDeps(config: Config, url: string, role: 'api' | 'worker'): Promise<Deps> {
+export async function createDeps(
+  config: Config,
+  url: string,
+  role: 'api' | 'worker',
+  worker_id: string = Bun.randomUUIDv7(),
+): Promise<Deps> {
   const log = openLog(config.LOG_LEVEL, { role });
   const database = openDatabase(url, { max: role === 'worker' ? 2 * config.WORKER_CONCURRENCY + 4 : 10 });
   return {
@@ -39,6 +46,7 @@ export async function createDeps(config: Config, url: string, role: 'api' | 'wor
     objects: openObjectStore(config.OBJECT_STORE_URL),
     egress: { allow: config.EGRESS_ALLOW, control: url },
     queue: await openQueue({ url, log, supervise: role === 'worker' }),
+    worker_id,
   };
 }
 

@@ -57,6 +57,10 @@ export const tasks = pgTable(
     parameters: jsonb('parameters').$type<Record<string, unknown>>().notNull().default({}),
     result: jsonb('result').$type<Record<string, unknown>>(),
     error: jsonb('error').$type<{ code: string; message: string }>(),
+    /** How often a worker has begun it. */
+    attempts: integer('attempts').notNull().default(0),
+    /** While it runs, by the worker that runs it. */
+    heartbeat_at: instant('heartbeat_at'),
     created_by: uuid('created_by'),
     created_at: createdAt(),
     updated_at: updatedAt(),

@@ -144,6 +144,10 @@ export const streamRuns = pgTable(
     attempt: integer('attempt').notNull().default(1),
     /** Consecutive attempts that committed nothing; too many fail the stream. */
     attempts_without_progress: integer('attempts_without_progress').notNull().default(0),
+    /** Worker process of the last claim. */
+    worker_id: uuid('worker_id'),
+    /** Worker processes that died while they held this stream, since its last progress or orderly end of an attempt. */
+    worker_deaths: integer('worker_deaths').notNull().default(0),
     /** Fencing token of the current claim; every write of a worker names it. */
     fence: bigint('fence', { mode: 'number' }).notNull().default(0),
     /** When its job was sent; null while it waits behind the other streams of the run. */

@@ -127,6 +127,11 @@ async function finish(
   });
 }
 
+/** Ends an export whose worker could not. */
+export async function failExport(deps: Deps, task: TaskRow, error: unknown): Promise<void> {
+  await fail(deps, { task, row: await connectorOf(deps, task.account_connector_id), error });
+}
+
 async function fail(deps: Deps, { task, row, error }: ExportTask & { error: unknown }): Promise<void> {
   const known = error instanceof ConnectorError;
   if (!known) deps.log.error({ err: error, task_id: task.id }, 'unexpected export error');

@@ -25,6 +25,9 @@ export function finalRunStatus(streams: StreamRunStatus[], stopRequested: boolea
 export const MAX_ATTEMPTS_WITHOUT_PROGRESS = 5;
 export const MAX_ATTEMPTS = 20;
 
+/** A stream that ended this many worker processes, the last one on its own, fails. */
+export const MAX_WORKER_DEATHS = 2;
+
 const MAX_BACKOFF_SECONDS = 1800;
 
 /** Pause before the next attempt: base × 3^(n-1) after n attempts without progress, at most 30 minutes. */

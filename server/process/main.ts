@@ -1,13 +1,13 @@
-import { EmbeddedPostgresError, startEmbeddedPostgres } from '../../db/embedded.ts';
-import { migrateDatabase } from '../../db/migrate.ts';
-import { type Bootstrapped, bootstrap } from './bootstrap.ts';
 import { type Config, ConfigError, environmentOf, isPortSet, readConfig } from '../platform/config.ts';
-import { runDemo } from './demo.ts';
-import { closeDeps, createDeps, type Deps } from '../deps.ts';
+import type { Deps } from '../deps.ts';
 import { openLog } from '../platform/log.ts';
+import { readWorkerFlags } from '../worker/worker-command.ts';
+import type { Bootstrapped } from './bootstrap.ts';
 import { handleSignals, type Shutdown } from './shutdown.ts';
-import { superviseWorker, UNTIL_STDIN_ENDS } from './supervise.ts';
-import { followWarehouse } from './warehouse.ts';
+import { superviseWorker } from './supervise.ts';
+
+// Each mode loads only what it runs, at its start: the worker needs no web server, the API no engine, and the supervisor
+// of a worker nearly nothing.
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -18,7 +18,7 @@ async function main(mode: string, flags: string[]): Promise<void> {
   try {
     if (mode === 'all') await runAll(config, shutdown);
     else if (mode === 'api') await runApi(config, shutdown);
-    else if (mode === 'worker') await runWorker(config, { shutdown, untilStdinEnds: flags.includes(UNTIL_STDIN_ENDS) });
+    else if (mode === 'worker') await runWorkerMode(config, { shutdown, flags });
     else throw new ConfigError(`Unknown mode "${mode}". Use all, api or worker`);
   } catch (error) {
     if (!shutdown.isEnding()) complain(error);
@@ -27,17 +27,20 @@ async function main(mode: string, flags: string[]): Promise<void> {
 }
 
 async function runAll(config: Config, shutdown: Shutdown): Promise<void> {
+  const { startEmbeddedPostgres } = await import('../../db/embedded.ts');
   const embedded = config.DATABASE_URL === null ? startEmbeddedPostgres({ dataDir: config.DATA_DIR }) : null;
   // Registered before the server is up: a signal during the start must not leave it behind.
   if (embedded) shutdown.onEnd(async () => (await embedded).stop());
   const server = await embedded;
   const url = server?.url('pipelines') ?? requireUrl(config, 'all');
   const { deps, made, address } = await serve(config, { url, shutdown });
+  const { followWarehouse } = await import('./warehouse.ts');
   if (server) await followWarehouse(deps.db, server);
   const worker = superviseWorker({ env: environmentOf(config, url), log: deps.log });
   shutdown.onEnd(() => worker.stop());
   greet(config, { made, address });
   if (config.DEMO) {
+    const { runDemo } = await import('./demo.ts');
     const api_key = made.api_key ?? config.BOOTSTRAP_API_KEY;
     await runDemo({ db: deps.db, address, api_key, warehouse: server?.warehouse ?? null, say });
   }
@@ -48,16 +51,20 @@ async function runApi(config: Config, shutdown: Shutdown): Promise<void> {
   greet(config, { made, address });
 }
 
-async function runWorker(config: Config, options: { shutdown: Shutdown; untilStdinEnds: boolean }): Promise<void> {
+/** Supervises a worker process, or is one. */
+async function runWorkerMode(config: Config, options: { shutdown: Shutdown; flags: string[] }): Promise<void> {
   const { shutdown } = options;
-  if (options.untilStdinEnds) void untilStdinEnds().then(() => shutdown.end(0));
+  const flags = readWorkerFlags(options.flags);
   const url = requireUrl(config, 'worker');
-  await migrateDatabase(url);
-  const deps = await createDeps(config, url, 'worker');
-  shutdown.onEnd(() => closeDeps(deps));
-  // Each mode loads only what it runs: the worker needs no web server, the API no engine.
-  const { startWorker } = await import('../worker/start-worker.ts');
-  const worker = await startWorker(deps);
+  if (flags.supervised) {
+    const { runWorker } = await import('./run-worker.ts');
+    return runWorker(config, { url, flags, shutdown });
+  }
+  const worker = superviseWorker({
+    env: environmentOf(config, url),
+    log: openLog(config.LOG_LEVEL, { role: 'supervisor' }),
+    onNeverReady: ({ exit_code }) => void shutdown.end(exit_code ?? 1),
+  });
   shutdown.onEnd(() => worker.stop());
 }
 
@@ -66,6 +73,9 @@ async function serve(
   options: { url: string; shutdown: Shutdown },
 ): Promise<{ deps: Deps; made: Bootstrapped; address: string }> {
   const { url, shutdown } = options;
+  const { migrateDatabase } = await import('../../db/migrate.ts');
+  const { closeDeps, createDeps } = await import('../deps.ts');
+  const { bootstrap } = await import('./bootstrap.ts');
   await migrateDatabase(url);
   const deps = await createDeps(config, url, 'api');
   shutdown.onEnd(() => closeDeps(deps));
@@ -109,11 +119,6 @@ function requireUrl(config: Config, mode: string): string {
   throw new ConfigError(`DATABASE_URL must be set for "${mode}": only "all" starts the embedded PostgreSQL`);
 }
 
-async function untilStdinEnds(): Promise<void> {
-  const reader = Bun.stdin.stream().getReader();
-  while (!(await reader.read()).done) continue;
-}
-
 const SETTING_AT_FAULT: Record<string, string> = {
   EADDRINUSE: 'PORT is in use by another process',
   EADDRNOTAVAIL: 'HOST is not an address of this machine',
@@ -128,7 +133,7 @@ const SETTING_AT_FAULT: Record<string, string> = {
 /** Prints one line for an error that the operator can fix, and the whole error otherwise. */
 function complain(error: unknown): void {
   const { code = '', message, stack, cause } = error as Error & { code?: string };
-  const isExpected = error instanceof ConfigError || error instanceof EmbeddedPostgresError;
+  const isExpected = error instanceof ConfigError || (error as Error).name === 'EmbeddedPostgresError';
   const whole = [stack ?? String(error), ...(cause instanceof Error ? [`because: ${cause.message}`] : [])].join('\n');
   process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? whole)}\n`);
 }

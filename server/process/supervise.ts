@@ -1,14 +1,11 @@
-import { join } from 'node:path';
 import type { Logger } from 'pino';
-
-/** Flag of the worker: end when standard input ends, which happens however the parent process ends. */
-export const UNTIL_STDIN_ENDS = '--until-stdin-ends';
+import { endText, type ProcessEnd, SILENT_MS, spawnWatched, type WatchedProcess } from '../platform/watched-process.ts';
+import { workerCommand } from '../worker/worker-command.ts';
 
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 10_000;
 /** A worker that ran this long was healthy: the pause starts over. */
 const HEALTHY_MS = 30_000;
-const STOP_MS = 30_000;
 
 export interface SupervisedWorker {
   /** Process id of the current worker; null between two workers. */
@@ -17,23 +14,46 @@ export interface SupervisedWorker {
   stop(): Promise<void>;
 }
 
-/** Runs a worker process and replaces it when it dies, with growing pauses. */
-export function superviseWorker(options: { env: Record<string, string | undefined>; log: Logger }): SupervisedWorker {
-  const { env, log } = options;
+/**
+ * Runs a worker process and replaces it when it dies or hangs, with growing pauses. The next worker that gets ready takes
+ * up the streams of the dead ones. `onNeverReady`: called once if the first worker ends before it was ready.
+ */
+export function superviseWorker(options: {
+  env: Record<string, string | undefined>;
+  log: Logger;
+  silent_ms?: number;
+  onNeverReady?(end: ProcessEnd): void;
+}): SupervisedWorker {
+  const { env, log, silent_ms = SILENT_MS, onNeverReady } = options;
   const stop = new AbortController();
   const stopping = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()));
-  let child: Bun.Subprocess | null = null;
+  let worker: WatchedProcess | null = null;
+  let dead: string[] = [];
+  let wasReady = false;
+
+  const spawn = (): { id: string; process: WatchedProcess } => {
+    const id = Bun.randomUUIDv7();
+    const replaces = dead;
+    const onReady = () => {
+      wasReady = true;
+      dead = dead.filter((one) => !replaces.includes(one));
+    };
+    return { id, process: spawnWatched(workerCommand({ worker_id: id, replaces, silent_ms }), { env, silent_ms, onReady }) };
+  };
 
   const keepRunning = async () => {
     let pause = FIRST_PAUSE_MS;
     while (!stop.signal.aborted) {
       const started = performance.now();
-      child = spawnWorker(env);
-      const code = await child.exited;
-      child = null;
+      const { id, process } = spawn();
+      worker = process;
+      const end = await process.ended;
+      worker = null;
       if (stop.signal.aborted) return;
+      if (!wasReady && onNeverReady) return onNeverReady(end);
+      dead = [...dead, id];
       if (performance.now() - started > HEALTHY_MS) pause = FIRST_PAUSE_MS;
-      log.error({ exit_code: code, restart_ms: pause }, 'The worker ended and will be restarted');
+      log.error({ ...end, restart_ms: pause }, `The worker ${endText(end, silent_ms)} and will be restarted`);
       await Promise.race([Bun.sleep(pause), stopping]);
       pause = Math.min(2 * pause, MAX_PAUSE_MS);
     }
@@ -41,22 +61,11 @@ export function superviseWorker(options: { env: Record<string, string | undefine
   const running = keepRunning();
 
   return {
-    pid: () => child?.pid ?? null,
+    pid: () => worker?.pid ?? null,
     stop: async () => {
       stop.abort();
-      child?.kill('SIGTERM');
-      const killer = setTimeout(() => child?.kill('SIGKILL'), STOP_MS);
+      await worker?.stop();
       await running;
-      clearTimeout(killer);
     },
   };
-}
-
-function spawnWorker(env: Record<string, string | undefined>): Bun.Subprocess {
-  return Bun.spawn([process.execPath, join(import.meta.dir, '../main.ts'), 'worker', UNTIL_STDIN_ENDS], {
-    env,
-    stdio: ['pipe', 'inherit', 'inherit'],
-    // In a session of its own: Ctrl-C in the terminal reaches only this process, which stops the worker.
-    detached: true,
-  });
 }

@@ -1,4 +1,4 @@
-import { and, eq, inArray, ne, sql } from 'drizzle-orm';
+import { and, eq, inArray, ne, not, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -19,6 +19,10 @@ import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline
 
 /** A heartbeat younger than this means that another worker holds the stream. */
 const FRESH_SECONDS = 5;
+
+/** Whether a living worker holds the stream run. */
+export const isHeldFresh = sql<boolean>`(${inArray(streamRuns.status, HELD_STREAM)}
+  and coalesce(${streamRuns.heartbeat_at} >= clock_timestamp() - make_interval(secs => ${FRESH_SECONDS}), false))`;
 
 export interface Claim {
   run: RunRow;
@@ -48,7 +52,7 @@ export interface Progress {
  * Claims a stream for this worker with a new fencing token. Null if there is nothing to do: the stream or run has ended
  * or is stopping, or the job was delivered twice and the other worker's heartbeat is fresh.
  */
-export async function claimStream(db: Db, stream_run_id: string): Promise<Claim | null> {
+export async function claimStream(db: Db, stream_run_id: string, worker_id: string): Promise<Claim | null> {
   const [named] = await db
     .select({ run_id: streamRuns.connection_run_id })
     .from(streamRuns)
@@ -64,15 +68,12 @@ export async function claimStream(db: Db, stream_run_id: string): Promise<Claim 
       started_at: sql`coalesce(${streamRuns.started_at}, clock_timestamp())`,
       attempt: sql`case when ${streamRuns.started_at} is null then 1 else ${streamRuns.attempt} + 1 end`,
       rate_limited_until: null,
+      worker_id,
+      // Counted here, not at the end of the attempt, because an attempt that takes its worker down has no end.
+      attempts_without_progress: sql`${streamRuns.attempts_without_progress} + 1`,
+      worker_deaths: sql`${streamRuns.worker_deaths} + case when ${inArray(streamRuns.status, HELD_STREAM)} then 1 else 0 end`,
     })
-    .where(
-      and(
-        eq(streamRuns.id, stream_run_id),
-        inArray(streamRuns.status, LIVE_STREAM),
-        sql`(${streamRuns.status} in ('pending', 'retrying')
-          or ${streamRuns.heartbeat_at} < clock_timestamp() - make_interval(secs => ${FRESH_SECONDS}))`,
-      ),
-    )
+    .where(and(eq(streamRuns.id, stream_run_id), inArray(streamRuns.status, LIVE_STREAM), not(isHeldFresh)))
     .returning();
   if (!claimed) return null;
   const started = await markRunning(db, run, claimed.attempt);
@@ -150,6 +151,7 @@ export async function recordCheckpoint(
     .set({
       ...commit.counts,
       attempts_without_progress: 0,
+      worker_deaths: 0,
       ...(commit.state && { cursor_after: commit.state.cursor }),
       ...(claim.run.custom_run_plan_id !== null && commit.state && { state_after: commit.state }),
     })

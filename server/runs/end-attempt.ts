@@ -52,11 +52,12 @@ export async function endAttempt(
     .from(streamRuns)
     .where(held);
   if (!before) return;
-  const attempts = { without_progress: before.without_progress + 1, all: claim.stream_run.attempt };
+  // The claim has counted this attempt, unless a checkpoint has reset the count since.
+  const attempts = { without_progress: Math.max(1, before.without_progress), all: claim.stream_run.attempt };
   const outcome = decide(ended.outcome, attempts, run.status === 'stopping');
   const [stream] = await db
     .update(streamRuns)
-    .set({ ...progress, rate_limited_until: null, warnings, ...columnsOf(outcome) })
+    .set({ ...progress, rate_limited_until: null, warnings, worker_deaths: 0, ...columnsOf(outcome) })
     .where(held)
     .returning();
   if (!stream) return;
@@ -102,13 +103,16 @@ function columnsOf(outcome: Outcome) {
         error: outcome.error,
         rate_limited_until: outcome.wait_until?.toISOString() ?? null,
         attempts_without_progress: outcome.wait_until
-          ? streamRuns.attempts_without_progress
-          : sql`${streamRuns.attempts_without_progress} + 1`,
+          ? UNCOUNTED
+          : sql`greatest(${streamRuns.attempts_without_progress}, 1)`,
       };
     case 'released':
-      return { status: 'retrying' as const };
+      return { status: 'retrying' as const, attempts_without_progress: UNCOUNTED };
   }
 }
+
+/** Takes back what the claim has counted. */
+const UNCOUNTED = sql`greatest(${streamRuns.attempts_without_progress} - 1, 0)`;
 
 function resumeAt(outcome: Outcome, stream: StreamRunRow): Date | undefined {
   if (outcome.kind !== 'retry') return undefined;

@@ -3,10 +3,10 @@ import { connectionRuns, type StoredRunError, streamRuns } from '../../db/schema
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
-import { executeStream } from '../queue/jobs.ts';
 import { advancePlan, stalledPlans, waitsForTurn } from './custom/advance.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
-import { finishRun, lockRun, advanceRun } from './finish-run.ts';
+import { finishRun, lockRun } from './finish-run.ts';
+import { releaseStreams } from './worker-deaths.ts';
 import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from '../pipeline/run-states.ts';
 
 /** A stop presumes a worker dead after this time without a heartbeat; it does not wait for the queue to notice. */
@@ -22,7 +22,7 @@ export async function recoverStuckRuns(deps: Deps): Promise<void> {
   for (const id of await overdueRuns(deps.db)) {
     await deps.db.transaction((tx) => endStuckRun(deps, tx, id));
   }
-  await resendLost(deps);
+  await releaseStreams(deps, lt(streamRuns.heartbeat_at, sql`now() - make_interval(secs => ${LOST_SECONDS})`));
   for (const plan_id of await stalledPlans(deps.db)) {
     await deps.db.transaction((tx) => advancePlan(tx, deps.queue, { plan_id, ended: null }));
   }
@@ -82,29 +82,4 @@ function timeout(status: string): StoredRunError {
     internal_message: null,
     occurred_at: new Date().toISOString(),
   };
-}
-
-async function resendLost(deps: Deps): Promise<void> {
-  const lost = await deps.db
-    .select({ id: streamRuns.id, run_id: streamRuns.connection_run_id })
-    .from(streamRuns)
-    .where(
-      and(
-        inArray(streamRuns.status, HELD_STREAM),
-        lt(streamRuns.heartbeat_at, sql`now() - make_interval(secs => ${LOST_SECONDS})`),
-      ),
-    );
-  for (const { id, run_id } of lost) {
-    await deps.db.transaction(async (tx) => {
-      const run = await lockRun(tx, run_id);
-      const [taken] = await tx
-        .update(streamRuns)
-        .set({ status: 'retrying' })
-        .where(and(eq(streamRuns.id, id), inArray(streamRuns.status, HELD_STREAM)))
-        .returning({ id: streamRuns.id });
-      if (!run || !taken) return;
-      await deps.queue.send(tx, executeStream, { stream_run_id: id }, { account_id: run.account_id });
-      await advanceRun(tx, deps.queue, run);
-    });
-  }
 }

@@ -4,6 +4,7 @@ import { claimStream } from '../runs/claim-stream.ts';
 import { classifyError } from './classify-error.ts';
 import { moveStream } from './move-stream.ts';
 import { endAttempt, type Outcome } from '../runs/end-attempt.ts';
+import { failStream, howToTakeUp } from '../runs/worker-deaths.ts';
 
 /** The attempts of this process. */
 const running = new Set<Attempt>();
@@ -15,9 +16,25 @@ export function checkForStop(connection_run_id: string): void {
   }
 }
 
-/** Handler of the job `execute_stream`: claims the stream, moves its rows and records the outcome. */
-export async function executeStreamJob(deps: Deps, stream_run_id: string, signal: AbortSignal): Promise<void> {
-  const claim = await deps.db.transaction((tx) => claimStream(tx, stream_run_id));
+/** Executes a stream run in a process of its own. */
+export type Isolate = (stream_run_id: string, signal: AbortSignal) => Promise<void>;
+
+/** Handler of the job `execute_stream`. A stream that a worker died with is left to `isolate`. */
+export async function executeStreamJob(
+  deps: Deps,
+  job: { stream_run_id: string; isolate: Isolate },
+  signal: AbortSignal,
+): Promise<void> {
+  const { stream_run_id, isolate } = job;
+  const how = await howToTakeUp(deps.db, stream_run_id);
+  if (how === 'give_up') await failStream(deps, stream_run_id);
+  else if (how === 'isolate') await isolate(stream_run_id, signal);
+  else if (how === 'claim') await attemptStream(deps, stream_run_id, signal);
+}
+
+/** Claims the stream, moves its rows and records the outcome. */
+export async function attemptStream(deps: Deps, stream_run_id: string, signal: AbortSignal): Promise<void> {
+  const claim = await deps.db.transaction((tx) => claimStream(tx, stream_run_id, deps.worker_id));
   if (!claim) return;
   const attempt = new Attempt(deps, claim);
   const shutDown = () => attempt.abort(new WorkerStopping('The worker is shutting down'));

@@ -1,33 +1,87 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import { accountConnectors, type TaskRow, tasks } from '../../db/schema/index.ts';
+import { refreshCatalog } from '../catalog/discover.ts';
 import { ConnectorError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
 import { emitCatalogRefreshed } from '../events/catalog-events.ts';
-import { refreshCatalog } from '../catalog/discover.ts';
-import { exportMetadata } from '../exports/export-metadata.ts';
+import { exportMetadata, failExport } from '../exports/export-metadata.ts';
+import { periodic } from '../platform/periodic.ts';
+import { executeTask } from '../queue/jobs.ts';
+
+const HEARTBEAT_MS = 2_000;
+/** The queue redelivers a dead worker's job after about 10 s. After this time the job is lost and is sent again. */
+const LOST_SECONDS = 30;
+const MAX_ATTEMPTS = 3;
 
 /** Handler of the job `execute_task`. The work is idempotent: a task that is delivered twice runs twice. */
 export async function executeTaskJob(deps: Deps, task_id: string): Promise<void> {
   const [task] = await deps.db
     .update(tasks)
-    .set({ status: 'running' })
+    .set({ status: 'running', attempts: sql`${tasks.attempts} + 1`, heartbeat_at: sql`clock_timestamp()` })
     .where(and(eq(tasks.id, task_id), inArray(tasks.status, ['queued', 'running'])))
     .returning();
   if (!task) return;
-  if (task.kind === 'export_metadata') return exportMetadata(deps, task);
+  if (task.attempts > MAX_ATTEMPTS) return failTask(deps, task, workerKilled());
+  const options = { every_ms: HEARTBEAT_MS, onError: () => {} };
+  const heartbeat = periodic(() => touch(deps, task.id), options);
   try {
-    await discoverCatalog(deps, task);
+    await (task.kind === 'export_metadata' ? exportMetadata(deps, task) : discoverCatalog(deps, task));
   } catch (error) {
-    if (!(error instanceof ConnectorError)) throw error;
-    await deps.db
-      .update(tasks)
-      .set({
-        status: 'failed',
-        error: { code: error.code, message: error.message },
-        finished_at: sql`clock_timestamp()`,
-      })
-      .where(eq(tasks.id, task.id));
+    if (!(error instanceof ConnectorError) && task.attempts < MAX_ATTEMPTS) throw error;
+    await failTask(deps, task, error);
+  } finally {
+    await heartbeat.stop();
   }
+}
+
+const touch = (deps: Deps, id: string) =>
+  deps.db
+    .update(tasks)
+    .set({ heartbeat_at: sql`clock_timestamp()` })
+    .where(eq(tasks.id, id));
+
+/** Recovers tasks whose worker died: another attempt, or the end after three. Any number of workers may call it at once. */
+export async function recoverStuckTasks(deps: Deps): Promise<void> {
+  const stuck = await deps.db
+    .update(tasks)
+    // The heartbeat of this call, so that the job is not sent again before it had time to start.
+    .set({ heartbeat_at: sql`clock_timestamp()` })
+    .where(
+      and(
+        eq(tasks.status, 'running'),
+        sql`coalesce(${tasks.heartbeat_at}, ${tasks.updated_at}) < now() - make_interval(secs => ${LOST_SECONDS})`,
+      ),
+    )
+    .returning();
+  for (const task of stuck) {
+    deps.log.warn({ task_id: task.id, attempts: task.attempts }, 'the worker of a background task died');
+    if (task.attempts >= MAX_ATTEMPTS) await failTask(deps, task, workerKilled());
+    else await deps.queue.send(deps.db, executeTask, { task_id: task.id }, { account_id: task.account_id });
+  }
+}
+
+const workerKilled = () =>
+  new ConnectorError(
+    'worker_killed',
+    `The worker process ended in each of ${MAX_ATTEMPTS} attempts. Check the settings of the connector and try again`,
+  );
+
+async function failTask(deps: Deps, task: TaskRow, error: unknown): Promise<void> {
+  if (task.kind === 'export_metadata') return failExport(deps, task, error);
+  const { code, message } =
+    error instanceof ConnectorError
+      ? error
+      : { code: 'internal_error', message: 'The discovery failed because of an internal error. Try again' };
+  await deps.db.transaction(async (tx) => {
+    await tx
+      .update(tasks)
+      .set({ status: 'failed', error: { code, message }, finished_at: sql`clock_timestamp()` })
+      .where(and(eq(tasks.id, task.id), inArray(tasks.status, ['queued', 'running'])));
+    await tx
+      .update(accountConnectors)
+      .set({ catalog_status: 'failed' })
+      .where(and(eq(accountConnectors.id, task.account_connector_id), eq(accountConnectors.catalog_status, 'pending')));
+  });
 }
 
 async function discoverCatalog(deps: Deps, task: TaskRow): Promise<void> {

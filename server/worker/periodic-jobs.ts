@@ -4,6 +4,7 @@ import { resendLostDeliveries } from '../automation/delivery/queue-deliveries.ts
 import { periodic } from '../platform/periodic.ts';
 import { recoverStuckRuns } from '../runs/recover-stuck-runs.ts';
 import { disableBroken } from '../runs/disable-connections.ts';
+import { recoverStuckTasks } from './background-tasks.ts';
 import { announceDelays } from './data-delays.ts';
 import { announceExpiringCredentials, announceEndingFreePeriods } from './expiry-notices.ts';
 import { deleteOldExports } from '../exports/export-metadata.ts';
@@ -32,6 +33,7 @@ const job = (name: string, every_ms: number, work: PeriodicJob['work'], immediat
 /** Any number of workers may run the same job at once. */
 const JOBS: readonly PeriodicJob[] = [
   job('recover stuck runs', 2000, recoverStuckRuns, false),
+  job('recover stuck tasks', 2000, recoverStuckTasks, false),
   job('resend lost deliveries', 2000, ({ db, queue }) => resendLostDeliveries(db, queue), false),
   // In sequence: both lock accounts.
   job('apply plan limits', 10_000, async (deps) => {

@@ -1,6 +1,7 @@
 import type { Deps } from '../deps.ts';
 import { startEvaluator } from '../automation/evaluation/evaluation-loop.ts';
 import { deliverAction, executeStream, executeTask } from '../queue/jobs.ts';
+import { createIsolation, type IsolationOptions } from './isolate-stream.ts';
 import { startPeriodicJobs } from './periodic-jobs.ts';
 import { deliverActionJob } from '../automation/delivery/deliver.ts';
 import { executeStreamJob, checkForStop } from '../transfer/execute-stream.ts';
@@ -10,11 +11,15 @@ import { executeTaskJob } from './background-tasks.ts';
 import { watchCdcConsumers } from '../transfer/watch-cdc-consumers.ts';
 
 /** Turns this process into a worker: it executes jobs, listens for stop requests, and runs the periodic jobs. */
-export async function startWorker(deps: Deps): Promise<{ stop(): Promise<void> }> {
+export async function startWorker(
+  deps: Deps,
+  options: IsolationOptions = {},
+): Promise<{ stop(): Promise<void> }> {
   const listening = await deps.database.listen(STOP_CHANNEL, checkForStop);
   const concurrency = deps.config.WORKER_CONCURRENCY;
+  const isolate = createIsolation(deps, options);
   await deps.queue.work(executeStream, concurrency, ({ stream_run_id }, signal) =>
-    executeStreamJob(deps, stream_run_id, signal),
+    executeStreamJob(deps, { stream_run_id, isolate }, signal),
   );
   await deps.queue.work(executeTask, executeTask.concurrency ?? concurrency, ({ task_id }) =>
     executeTaskJob(deps, task_id),

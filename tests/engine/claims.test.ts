@@ -30,7 +30,7 @@ async function started(streams = 1, max_parallel_streams = streams) {
 async function claimed() {
   const made = await started();
   const [stream] = await made.streams();
-  return { ...made, claim: (await claimStream(db, stream!.id))! };
+  return { ...made, claim: (await claimStream(db, stream!.id, deps.worker_id))! };
 }
 
 const progressOf = (claim: Claim): Progress => new Attempt(deps, claim).progress;
@@ -63,9 +63,9 @@ describe('a claim', () => {
   test('holds while the heartbeat is fresh, and passes on once it is not', async () => {
     const { claim } = await claimed();
     await age(claim.stream_run.id, 3);
-    expect(await claimStream(db, claim.stream_run.id)).toBeNull();
+    expect(await claimStream(db, claim.stream_run.id, deps.worker_id)).toBeNull();
     await age(claim.stream_run.id, 8);
-    const next = (await claimStream(db, claim.stream_run.id))!;
+    const next = (await claimStream(db, claim.stream_run.id, deps.worker_id))!;
     expect(next.stream_run.attempt).toBe(2);
     expect(next.stream_run.fence).toBeGreaterThan(claim.stream_run.fence);
   });
@@ -73,7 +73,7 @@ describe('a claim', () => {
   test('that was lost records nothing: no progress, no checkpoint, no end', async () => {
     const { claim, streams } = await claimed();
     await age(claim.stream_run.id, 8);
-    const next = (await claimStream(db, claim.stream_run.id))!;
+    const next = (await claimStream(db, claim.stream_run.id, deps.worker_id))!;
     expect(await recordProgress(db, claim, progressOf(claim))).toBeNull();
     expect(await recordCheckpoint(db, claim, COMMIT)).toBe(false);
     await end(claim, { kind: 'succeeded' });
@@ -86,21 +86,21 @@ describe('a claim', () => {
   test('is not given for a stream that has ended, however old its heartbeat', async () => {
     const made = await started(2);
     const [first] = await made.streams();
-    const claim = (await claimStream(db, first!.id))!;
+    const claim = (await claimStream(db, first!.id, deps.worker_id))!;
     await end(claim, { kind: 'succeeded' });
     await age(first!.id, 3600);
     expect((await getRun(service, made.run_id)).status).toBe('running');
-    expect(await claimStream(db, first!.id)).toBeNull();
+    expect(await claimStream(db, first!.id, deps.worker_id)).toBeNull();
     expect(await made.streams()).toMatchObject([{ status: 'succeeded' }, { status: 'pending' }]);
   });
 
   test('is not given while the run stops', async () => {
     const made = await started(2, 1);
     const [first, second] = await made.streams();
-    await claimStream(db, first!.id);
+    await claimStream(db, first!.id, deps.worker_id);
     await made.stop(made.run_id);
     await db.update(streamRuns).set({ status: 'pending' }).where(eq(streamRuns.id, second!.id));
-    expect(await claimStream(db, second!.id)).toBeNull();
+    expect(await claimStream(db, second!.id, deps.worker_id)).toBeNull();
   });
 });
 
@@ -125,7 +125,7 @@ describe('the end of an attempt', () => {
     const made = await started(3, 1);
     const dispatched = async () => (await made.streams()).map((stream) => stream.dispatched_at !== null);
     expect(await dispatched()).toEqual([true, false, false]);
-    await end((await claimStream(db, (await made.streams())[0]!.id))!, { kind: 'succeeded' });
+    await end((await claimStream(db, (await made.streams())[0]!.id, deps.worker_id))!, { kind: 'succeeded' });
     expect(await dispatched()).toEqual([true, true, false]);
   });
 });

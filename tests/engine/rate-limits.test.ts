@@ -17,7 +17,7 @@ const LATER = new Date(Date.now() + 60_000).toISOString();
 async function claimed() {
   const run_id = await (await makePipeline(service, { source: sample, destination: sample })).start();
   const [stream] = await getStreamRuns(service, run_id);
-  return (await claimStream(db, stream!.id))!;
+  return (await claimStream(db, stream!.id, deps.worker_id))!;
 }
 const emitted = (id: string) =>
   db

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll } from 'bun:test';
+import { workerCommand } from '../../server/worker/worker-command.ts';
 import type { TestDeps } from './database.ts';
 import { watchOver } from './watchdog.ts';
 
@@ -16,7 +17,9 @@ export function spawnPart(
   on: string[] = [],
 ): Bun.Subprocess {
   const { DATA_DIR, SECRET_KEY, OBJECT_STORE_URL } = deps.config;
-  const child = Bun.spawn([...on, process.execPath, MAIN, part], {
+  // Without a supervisor: what is killed is the worker itself.
+  const command = part === 'worker' ? workerCommand() : [process.execPath, MAIN, part];
+  const child = Bun.spawn([...on, ...command], {
     env: {
       ...process.env,
       DATABASE_URL: url,
@@ -29,7 +32,7 @@ export function spawnPart(
       DEMO: '0',
       ...env,
     },
-    stdin: 'ignore',
+    stdin: 'pipe',
     stdout: 'ignore',
     stderr: 'inherit',
   });

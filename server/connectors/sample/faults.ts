@@ -24,6 +24,8 @@ export const FAULTS = [
   'unknown',
   'stall',
   'hang',
+  'block',
+  'die',
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -33,7 +35,7 @@ const group = 'advanced' as const;
 export const faultSettings = {
   fault: z.enum(FAULTS).optional().meta({
     label: 'Fault',
-    description: 'What goes wrong. stall waits until it is aborted, hang ignores the abort as well',
+    description: 'What goes wrong. stall waits until it is aborted, hang ignores the abort as well, block occupies the process, die ends it',
     group,
   }),
   faulty_attempts: z.int().min(1).optional().meta({
@@ -103,6 +105,10 @@ export async function misbehave(ctx: Context): Promise<void> {
       return stall(ctx.signal);
     case 'hang':
       return new Promise(() => {});
+    case 'block':
+      for (const forever = new Int32Array(new SharedArrayBuffer(4)); ; ) Atomics.wait(forever, 0, 0);
+    case 'die':
+      process.kill(process.pid, 'SIGKILL');
   }
 }
 

@@ -1,0 +1,41 @@
+import { migrateDatabase } from '../../db/migrate.ts';
+import { closeDeps, createDeps } from '../deps.ts';
+import type { Config } from '../platform/config.ts';
+import { sendHeartbeats } from '../platform/watched-process.ts';
+import { releaseDeadWorkers } from '../runs/worker-deaths.ts';
+import { attemptStream } from '../transfer/execute-stream.ts';
+import { startWorker } from '../worker/start-worker.ts';
+import type { WorkerFlags } from '../worker/worker-command.ts';
+import type { Shutdown } from './shutdown.ts';
+
+/** Runs a worker process that ends with its parent: a whole worker, or one stream alone. */
+export async function runWorker(
+  config: Config,
+  options: { url: string; flags: WorkerFlags; shutdown: Shutdown },
+): Promise<void> {
+  const { url, flags, shutdown } = options;
+  const heartbeats = sendHeartbeats();
+  void untilStdinEnds().then(() => shutdown.end(0));
+  await migrateDatabase(url);
+  const deps = await createDeps(config, url, 'worker', flags.worker_id);
+  shutdown.onEnd(() => closeDeps(deps));
+  if (flags.stream_run_id !== null) {
+    const stopping = new AbortController();
+    const attempt = attemptStream(deps, flags.stream_run_id, stopping.signal);
+    shutdown.onEnd(async () => {
+      stopping.abort();
+      await attempt;
+    });
+    await attempt;
+    await shutdown.end(0);
+  }
+  await releaseDeadWorkers(deps, flags.replaces);
+  const worker = await startWorker(deps, flags);
+  shutdown.onEnd(() => worker.stop());
+  heartbeats.ready();
+}
+
+async function untilStdinEnds(): Promise<void> {
+  const reader = Bun.stdin.stream().getReader();
+  while (!(await reader.read()).done) continue;
+}

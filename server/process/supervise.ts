@@ -38,7 +38,10 @@ export function superviseWorker(options: {
       wasReady = true;
       dead = dead.filter((one) => !replaces.includes(one));
     };
-    return { id, process: spawnWatched(workerCommand({ worker_id: id, replaces, silent_ms }), { env, silent_ms, onReady }) };
+    return {
+      id,
+      process: spawnWatched(workerCommand({ worker_id: id, replaces, silent_ms }), { env, silent_ms, onReady }),
+    };
   };
 
   const keepRunning = async () => {

@@ -57,7 +57,11 @@ export async function releaseStreams(deps: Deps, dead: SQL): Promise<void> {
       const run = await lockRun(tx, run_id);
       // A run that stops is ended by the job that recovers stuck runs.
       if (!run || run.status === 'stopping') return;
-      const [released] = await tx.update(streamRuns).set(afterDeath()).where(and(eq(streamRuns.id, id), held)).returning();
+      const [released] = await tx
+        .update(streamRuns)
+        .set(afterDeath())
+        .where(and(eq(streamRuns.id, id), held))
+        .returning();
       if (!released) return;
       await deps.queue.send(tx, executeStream, { stream_run_id: id }, { account_id: run.account_id });
       await advanceRun(tx, deps.queue, run);

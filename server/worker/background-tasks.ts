@@ -35,10 +35,7 @@ export async function executeTaskJob(deps: Deps, task_id: string): Promise<void>
 }
 
 const touch = (deps: Deps, id: string) =>
-  deps.db
-    .update(tasks)
-    .set({ heartbeat_at: sql`clock_timestamp()` })
-    .where(eq(tasks.id, id));
+  deps.db.update(tasks).set({ heartbeat_at: sql`clock_timestamp()` }).where(eq(tasks.id, id));
 
 /** Recovers tasks whose worker died: another attempt, or the end after three. Any number of workers may call it at once. */
 export async function recoverStuckTasks(deps: Deps): Promise<void> {

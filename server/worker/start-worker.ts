@@ -11,10 +11,7 @@ import { executeTaskJob } from './background-tasks.ts';
 import { watchCdcConsumers } from '../transfer/watch-cdc-consumers.ts';
 
 /** Turns this process into a worker: it executes jobs, listens for stop requests, and runs the periodic jobs. */
-export async function startWorker(
-  deps: Deps,
-  options: IsolationOptions = {},
-): Promise<{ stop(): Promise<void> }> {
+export async function startWorker(deps: Deps, options: IsolationOptions = {}): Promise<{ stop(): Promise<void> }> {
   const listening = await deps.database.listen(STOP_CHANNEL, checkForStop);
   const concurrency = deps.config.WORKER_CONCURRENCY;
   const isolate = createIsolation(deps, options);

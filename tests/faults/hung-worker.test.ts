@@ -14,7 +14,11 @@ import { until } from '../support/until.ts';
 
 const service = await testDeps({ config: { RETRY_BACKOFF_SECONDS: 0 } });
 const { deps } = service;
-const worker = superviseWorker({ env: environmentOf(deps.config, service.url), log: openLog('silent'), silent_ms: 2_000 });
+const worker = superviseWorker({
+  env: environmentOf(deps.config, service.url),
+  log: openLog('silent'),
+  silent_ms: 2_000,
+});
 afterAll(() => worker.stop());
 
 const destination = { name: 'sample', parameters: {} };

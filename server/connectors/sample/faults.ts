@@ -35,7 +35,8 @@ const group = 'advanced' as const;
 export const faultSettings = {
   fault: z.enum(FAULTS).optional().meta({
     label: 'Fault',
-    description: 'What goes wrong. stall waits until it is aborted, hang ignores the abort as well, block occupies the process, die ends it',
+    description:
+      'What goes wrong. stall waits until it is aborted, hang ignores the abort as well, block occupies the process, die ends it',
     group,
   }),
   faulty_attempts: z.int().min(1).optional().meta({

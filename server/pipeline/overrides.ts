@@ -1,5 +1,6 @@
 import type { StreamRow } from '../../db/schema/index.ts';
 import type { Field, LogicalType, Masking, StreamSchema } from '../connectors/contract/connector.ts';
+import { canBeWrittenAs } from '../connectors/cells/casts.ts';
 import { type FieldChoice, fieldName } from './transfer-plan.ts';
 
 /** A user's changes to a field in the catalog of a source, for all of its connections. Absent keys change nothing. */
@@ -93,28 +94,13 @@ const mergeChoice = (choice: FieldChoice, override: FieldOverride): FieldChoice 
   masking: choice.masking === 'none' ? (override.masking ?? 'none') : choice.masking,
 });
 
-/** Types that a value of each type can be written as. For text, rows whose value does not fit fail. */
-const CONVERTIBLE: Record<LogicalType, readonly LogicalType[]> = {
-  string: ['integer', 'number', 'date', 'time', 'timestamp', 'timestamp_tz'],
-  integer: ['number', 'string'],
-  number: ['string'],
-  boolean: ['string'],
-  date: ['timestamp', 'string'],
-  timestamp: ['string'],
-  timestamp_tz: ['timestamp', 'string'],
-  time: ['string'],
-  json: ['string'],
-  array: ['json', 'string'],
-  binary: ['string'],
-};
-
 const SORTED: readonly LogicalType[] = ['string', 'integer', 'number', 'date', 'timestamp', 'timestamp_tz'];
 const WITHOUT_KEYS: readonly LogicalType[] = ['json', 'array'];
 
 /** Why an override does not fit the field, or null if it does. Pure. */
 export function incompatibility(field: Field, override: FieldOverride): string | null {
   const { type, is_cursor, is_primary_key } = override;
-  if (type && type !== field.type && !CONVERTIBLE[field.type].includes(type)) {
+  if (type && type !== field.type && !canBeWrittenAs(field.type, type)) {
     return `${field.type} cannot be written as ${type}`;
   }
   if (is_cursor && !field.is_cursor_candidate && !SORTED.includes(field.type)) {

@@ -10,7 +10,8 @@ import type {
   StreamSchema,
   TargetColumn,
 } from '../connectors/contract/connector.ts';
-import { SchemaChangedError } from '../connectors/contract/errors.ts';
+import { canBeWrittenAs } from '../connectors/cells/casts.ts';
+import { ConfigurationError, SchemaChangedError } from '../connectors/contract/errors.ts';
 import { type FieldMapping, mappedFields, mappedTarget } from './field-mapping.ts';
 import { givesChanges } from './stream-defaults.ts';
 
@@ -121,6 +122,7 @@ function planColumn(source: AnySource, field: Field, choice: FieldChoice | undef
   const pushed = source.pushdown.masking.includes(masking) ? masking : 'none';
   const masked = masking !== 'none';
   const retyped = (choice?.destination_type ?? null) as LogicalType | null;
+  if (retyped && !masked && !canBeWrittenAs(field.type, retyped)) throw incompatible(field, retyped);
   // A value that the source masks is a text of the source, so its column can still be copied as bytes.
   const native = masked && pushed === masking ? 'text' : masked || retyped ? null : field.source_type;
   return {
@@ -134,9 +136,16 @@ function planColumn(source: AnySource, field: Field, choice: FieldChoice | undef
       source_type: native,
       dialect: native === null ? null : field.dialect,
       nullable: field.nullable,
+      ...(retyped && !masked && { from: { type: field.type, source_type: field.source_type, dialect: field.dialect } }),
     },
   };
 }
+
+const incompatible = ({ path, type }: Field, retyped: LogicalType) =>
+  new ConfigurationError(
+    'type_incompatible',
+    `${fieldName(path)}: ${type} cannot be written as ${retyped}. Change the destination type of the field`,
+  );
 
 function requireField(schema: StreamSchema, path: string[]): Field {
   const field = schema.fields.find((one) => samePath(one.path, path));

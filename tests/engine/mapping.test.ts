@@ -95,6 +95,15 @@ describe('mapping a row', () => {
     expect(plan({ fields: [choice('email', { masking: 'hash_sha256_salted' })] }).untouched).toBe(false);
   });
 
+  test('a type that holds none of the values is refused, also where it was saved before', () => {
+    const as = (destination_type: string) => plan({ fields: [choice('email', { destination_type })] });
+    for (const type of ['boolean', 'json', 'array', 'binary']) {
+      expect(() => as(type)).toThrow(`email: string cannot be written as ${type}`);
+    }
+    expect(as('integer').columns[1]?.target).toMatchObject({ type: 'integer', from: { type: 'string' } });
+    expect(plan({ fields: [choice('email', { destination_type: 'json', masking: 'redact' })] }).columns).toHaveLength(3);
+  });
+
   test('a selected field or a key that is missing from the source is a schema change', () => {
     expect(() => plan({ fields: [choice('gone', {})] })).toThrow(SchemaChangedError);
     expect(() => plan({ primary_key: [['gone']] })).toThrow(SchemaChangedError);

@@ -7,6 +7,8 @@ export interface TargetColumn {
   source_type: string | null;
   dialect: string | null;
   nullable: boolean;
+  /** The type of the cells that arrive, where it is another one. */
+  from?: ColumnType;
   /** The type that the stream wrote before. If it differs, the source has changed. Absent: never written. */
   previous?: ColumnType | null;
 }
@@ -39,6 +41,8 @@ export interface WriteTarget {
    * in a table beside it, with the reason, in the commit of the other rows. Absent or null: the first one is an error.
    */
   rejects?: { limit: number } | null;
+  /** `allow`: a value that its column cannot hold exactly is written as the nearest one and counted. Absent: refused. */
+  inexact_values?: 'refuse' | 'allow';
   /** With `stream_id`: identifies the state that the destination stores. */
   connection_id: string;
   stream_id: string;

@@ -101,7 +101,9 @@ describe('mapping a row', () => {
       expect(() => as(type)).toThrow(`email: string cannot be written as ${type}`);
     }
     expect(as('integer').columns[1]?.target).toMatchObject({ type: 'integer', from: { type: 'string' } });
-    expect(plan({ fields: [choice('email', { destination_type: 'json', masking: 'redact' })] }).columns).toHaveLength(3);
+    expect(plan({ fields: [choice('email', { destination_type: 'json', masking: 'redact' })] }).columns).toHaveLength(
+      3,
+    );
   });
 
   test('a selected field or a key that is missing from the source is a schema change', () => {

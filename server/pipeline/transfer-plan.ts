@@ -32,7 +32,7 @@ export interface TransferPlan {
   /** Filters that the source applies. */
   pushed_filters: Filter[];
   /** Filters that the engine applies; `index` is the column, which may be an extra one. */
-  filters: { index: number; type: LogicalType; filter: Filter }[];
+  filters: { index: number; field: Field; filter: Filter }[];
   /** Columns read only for filters. They follow `columns` and are dropped before the write. */
   extra: Field[];
   /** The engine changes no value, so bytes may pass through. */
@@ -163,9 +163,9 @@ function placeFilter(input: { schema: StreamSchema; columns: PlannedColumn[]; ex
   const field = requireField(schema, filter.field.split('.'));
   // Filters compare unmasked values, so a column that the source masks is read a second time without the mask.
   const shown = columns.findIndex((column) => column.field === field && column.pushed === 'none');
-  if (shown >= 0) return { index: shown, type: field.type, filter };
+  if (shown >= 0) return { index: shown, field, filter };
   extra.push(field);
-  return { index: columns.length + extra.length - 1, type: field.type, filter };
+  return { index: columns.length + extra.length - 1, field, filter };
 }
 
 const optionalName = (columns: PlannedColumn[], path: string[]) =>

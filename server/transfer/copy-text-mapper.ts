@@ -1,5 +1,5 @@
 import type { LogicalType } from '../connectors/contract/connector.ts';
-import { filterTest } from '../pipeline/filter-test.ts';
+import { filterTest } from '../connectors/cells/filters.ts';
 import { type Mask, type MaskKeys, maskerOf } from './mapping.ts';
 import type { TransferPlan } from '../pipeline/transfer-plan.ts';
 
@@ -18,7 +18,7 @@ export function canMapCopyText(plan: TransferPlan): boolean {
   if (plan.columns.some((column) => column.mapping)) return false;
   const touched = [
     ...plan.columns.filter((column) => column.masking !== 'none').map((column) => column.field.type),
-    ...plan.filters.map((filter) => filter.type),
+    ...plan.filters.map(({ field }) => field.type),
   ];
   return touched.every((type) => SAME_TEXT.has(type));
 }
@@ -39,7 +39,7 @@ export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTe
     const mask = maskerOf(column.masking, keys);
     if (mask) masks.set(index, mask);
   }
-  const tests = plan.filters.map(({ index, type, filter }) => ({ index, matches: filterTest(filter, type) }));
+  const tests = plan.filters.map(({ index, field, filter }) => ({ index, matches: filterTest(filter, field) }));
   const width = plan.columns.length;
   const last = plan.extra.length > 0 || tests.length > 0 ? width + plan.extra.length - 1 : Math.max(...masks.keys());
   const ends = new Int32Array(last + 1);

@@ -1,6 +1,6 @@
 import type { Batch, Cell } from '../connectors/contract/connector.ts';
 import { fieldChange } from '../pipeline/field-mapping.ts';
-import { filterTest } from '../pipeline/filter-test.ts';
+import { filterTest } from '../connectors/cells/filters.ts';
 import { filterChanges } from './filter-changes.ts';
 import type { PlannedColumn, TransferPlan } from '../pipeline/transfer-plan.ts';
 
@@ -24,7 +24,7 @@ export function createMapper(plan: TransferPlan, keys: MaskKeys, history = false
     .map((column, index) => ({ index, change: changeOf(column, keys) }))
     .filter((entry): entry is { index: number; change: (cell: Cell) => Cell } => entry.change !== null);
   const width = plan.columns.length;
-  const tests = plan.filters.map(({ index, type, filter }) => ({ index, matches: filterTest(filter, type) }));
+  const tests = plan.filters.map(({ index, field, filter }) => ({ index, matches: filterTest(filter, field) }));
   const key = new Set(
     plan.columns.flatMap(({ target }, index) => (plan.primary_key.includes(target.name) ? [index] : [])),
   );

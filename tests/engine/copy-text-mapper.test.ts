@@ -25,16 +25,17 @@ const NASTY = [
 const rows = (): Cell[][] =>
   NASTY.flatMap((one, a) => NASTY.map((two, b) => [one, two, String(a * b), NASTY[(a + b) % NASTY.length] ?? null]));
 
+const field = (type: LogicalType): Field => ({
+  path: ['x'],
+  type,
+  source_type: null,
+  dialect: null,
+  nullable: true,
+  is_primary_key: false,
+  is_cursor_candidate: false,
+});
+
 function planOf(maskings: string[], filters: TransferPlan['filters'] = [], extra = 0): TransferPlan {
-  const field = (type: LogicalType): Field => ({
-    path: ['x'],
-    type,
-    source_type: null,
-    dialect: null,
-    nullable: true,
-    is_primary_key: false,
-    is_cursor_candidate: false,
-  });
   const columns = maskings.map((masking) => ({
     field: field('string'),
     pushed: 'none',
@@ -66,8 +67,8 @@ function byText(plan: TransferPlan, size: number): Cell[][] {
 }
 
 describe('mapping lines of COPY text gives the same result as mapping cells', () => {
-  const numeric = { index: 2, type: 'integer', filter: { field: 'x', operator: 'gte', value: 20 } } as const;
-  const text = { index: 3, type: 'string', filter: { field: 'x', operator: 'contains', value: '\\' } } as const;
+  const numeric = { index: 2, field: field('integer'), filter: { field: 'x', operator: 'gte', value: 20 } as const };
+  const text = { index: 3, field: field('string'), filter: { field: 'x', operator: 'contains', value: '\\' } as const };
   test.each([
     ['one column masked', planOf(['none', 'hash_sha256_salted', 'none', 'none'])],
     ['first and last masked', planOf(['redact', 'none', 'none', 'hash_sha256'])],

@@ -13,7 +13,7 @@ import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { countTables, discoverStreams } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { asDescribed, datasetStreams } from './read/datasets.ts';
-import { beginSnapshot, fullRest, readRows, warnOfZeroDates } from './read/read-rows.ts';
+import { beginSnapshot, fullRest, keepsZeroDates, readRows, warnOfZeroDates } from './read/read-rows.ts';
 import { RowText } from './connection/row-text.ts';
 import { conditions, resumeCondition, selection } from './read/select.ts';
 import { MysqlSession, withSession } from './connection/session.ts';
@@ -91,12 +91,12 @@ async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Prom
     await session.close();
     throw session.translate(error);
   });
-  const { list, forms } = selection(request.columns, ctx.config.zero_dates === 'keep');
+  const { list, forms } = selection(request.columns, keepsZeroDates(ctx));
   const rows = new RowText(forms, { keepNul: false, size: PIECE_BYTES });
   async function* chunks() {
     try {
       await beginSnapshot(session);
-      yield* session.stream(`select ${list}${fullRest(request)}`, rows);
+      yield* session.stream(`select ${list}${fullRest(request, keepsZeroDates(ctx))}`, rows);
       warnOfZeroDates(ctx, rows);
       if (rows.nuls > 0) {
         ctx.warn(
@@ -117,7 +117,7 @@ async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Prom
 async function estimate(ctx: Context, wanted: ReadRequest): Promise<number | null> {
   return withSession(ctx, { phase: 'run' }, async (session) => {
     const request = await asDescribed(session, wanted);
-    const parts = [...conditions(request), ...resumeCondition(request)];
+    const parts = [...conditions(request, keepsZeroDates(ctx)), ...resumeCondition(request)];
     const isMySql = session.version.flavor === 'MySQL';
     const explain = isMySql ? 'explain format = traditional' : 'explain';
     const { rows } = await session.query(`${explain} select 1 from ${fromClause(mysqlNames, request)}${where(parts)}`);

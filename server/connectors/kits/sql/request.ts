@@ -1,5 +1,5 @@
 import type { Field, ReadRequest } from '../../contract/connector.ts';
-import { ConfigurationError, SchemaChangedError } from '../../contract/errors.ts';
+import { SchemaChangedError } from '../../contract/errors.ts';
 import { datasetClause } from './datasets.ts';
 import { columnList, type Dialect } from './dialect.ts';
 
@@ -30,10 +30,3 @@ export const where = (parts: readonly string[]) => (parts.length ? ` where ${par
 /** The order of an incremental read: the cursor, then the key, so that equal cursors come in a stable order. */
 export const orderBy = (dialect: Pick<Dialect, 'identifier'>, cursor: Field, primaryKey: string[][]): string =>
   ` order by ${columnList(dialect, [...new Set([cursor.path[0]!, ...primaryKey.map((path) => path[0]!)])])}`;
-
-/** The value of a filter at `index`. @throws ConfigurationError when there is none. */
-export function filterValue<Value>(values: readonly Value[], index: number, field: Field): Value {
-  const value = values[index];
-  if (value !== undefined) return value;
-  throw new ConfigurationError('invalid_filter', `The filter on ${field.path[0]} has too few values`);
-}

@@ -1,72 +1,117 @@
-import { DATES } from '../../kits/sql/streams.ts';
 import type { Field, Filter } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
+import { type Comparison, comparisonOf, momentKey } from '../../cells/comparison.ts';
+import { checkedFilter } from '../../cells/filters.ts';
+import { operandText } from '../../cells/operands.ts';
 import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
-import { filterValue } from '../../kits/sql/request.ts';
-import { columnOf, textSql } from './cell-sql.ts';
+import { DATES } from '../../kits/sql/streams.ts';
+import { columnOf, isZeroDate, textSql } from './cell-sql.ts';
 import { literal } from '../connection/sql.ts';
 import { bareName, isCharacter } from '../connection/types.ts';
 
 const OPERATORS = { eq: '=', ne: '<>', gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$/;
 
 /**
  * Texts are compared by their bytes, regardless of the column's collation, which gives the same rows as the engine's own
- * filters. NULL matches nothing but `is_null`.
+ * filters. NULL matches nothing but `is_null`, and so does a zero date that is read as NULL.
  */
-export function filterCondition({ operator, value }: Filter, field: Field): string {
+export function filterCondition(filter: Filter, field: Field, keepZeroDates: boolean): string {
+  const condition = valueCondition(filter, field);
+  if (keepZeroDates || !DATES.has(field.type)) return condition;
+  return filter.operator === 'is_null'
+    ? `(${condition} or ${isZeroDate(field)})`
+    : `(${condition} and not ${isZeroDate(field)})`;
+}
+
+function valueCondition(filter: Filter, field: Field): string {
+  const { operator, comparison, operands } = checkedFilter(filter, field);
+  const [first = '', second = ''] = operands;
   const column = columnOf(field);
-  const values = Array.isArray(value) ? value : [value];
-  const first = () => filterValue(values, 0, field);
+  const compared = (sign: Sign, operand: string) => comparisonSql(field, comparison, { sign, operand });
   switch (operator) {
     case 'is_null':
     case 'is_not_null':
       return `${column} is ${operator === 'is_null' ? '' : 'not '}null`;
     case 'in':
-      return values.length ? `(${values.map((one) => compare(field, '=', one)).join(' or ')})` : 'false';
+      return operands.length ? `(${operands.map((one) => compared('=', one)).join(' or ')})` : 'false';
     case 'not_in':
-      return values.length
-        ? `(${values.map((one) => compare(field, '<>', one)).join(' and ')})`
+      return operands.length
+        ? `(${operands.map((one) => compared('<>', one)).join(' and ')})`
         : `${column} is not null`;
     case 'between':
-      return `(${compare(field, '>=', first())} and ${compare(field, '<=', filterValue(values, 1, field))})`;
+      return `(${compared('>=', first)} and ${compared('<=', second)})`;
     case 'contains':
     case 'starts_with':
-      return `instr(cast(${textSql(field, false)} as binary), ${bytes(text(first()))}) ${operator === 'contains' ? '> 0' : '= 1'}`;
+      return `instr(cast(${textSql(field, false)} as binary), ${bytes(first)}) ${operator === 'contains' ? '> 0' : '= 1'}`;
     default:
-      return compare(field, OPERATORS[operator], first());
+      return compared(OPERATORS[operator], first);
   }
 }
 
-export function compare(field: Field, operator: string, value: unknown): string {
-  if (value === null || value === undefined) return 'null';
+type Sign = (typeof OPERATORS)[keyof typeof OPERATORS];
+
+/** Compares with a position of a read: the cell of a cursor, or a limit of a window. */
+export function compare(field: Field, sign: '>=' | '<', value: string): string {
+  if (DATES.has(field.type)) return momentSql(field, sign, instant(field, value));
+  const comparison = comparisonOf(field);
+  const operand = operandText(comparison, value);
+  if (operand === null) throw refuse(field, value);
+  return comparisonSql(field, comparison, { sign, operand });
+}
+
+function comparisonSql(
+  field: Field,
+  comparison: Comparison,
+  { sign, operand }: { sign: Sign; operand: string },
+): string {
   const column = columnOf(field);
-  const given = text(value);
-  if (field.type === 'integer' || field.type === 'number') return `${column} ${operator} ${numberSql(field, given)}`;
-  if (field.type === 'boolean') return `${column} ${operator} ${given === 'true' || given === '1' ? 1 : 0}`;
-  if (DATES.has(field.type)) return `${column} ${operator} ${literal(instant(field, given))}`;
-  const exact = `cast(${textSql(field, false)} as binary) ${operator} ${bytes(given)}`;
-  // Equal bytes are equal in every collation, and the first comparison can use an index.
-  return operator === '=' && isCharacter(field.source_type ?? '')
-    ? `(${column} = ${literal(given)} and ${exact})`
-    : exact;
+  switch (comparison) {
+    case 'integer':
+    case 'decimal':
+    case 'double':
+    case 'single':
+      return numberSql(field, sign, operand);
+    case 'boolean':
+      return `${column} ${sign} ${operand === 'true' ? 1 : 0}`;
+    case 'date':
+    case 'timestamp':
+    case 'timestamp_tz':
+      return momentSql(field, sign, operand.replace(/\+00( BC)?$/, '$1'));
+    default: {
+      const exact = `cast(${textSql(field, false)} as binary) ${sign} ${bytes(operand)}`;
+      // Equal bytes are equal in every collation, and the first comparison can use an index.
+      return sign === '=' && isCharacter(field.source_type ?? '')
+        ? `(${column} = ${literal(operand)} and ${exact})`
+        : exact;
+    }
+  }
 }
 
 const bytes = (value: string) => `cast(${literal(value)} as binary)`;
-const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
-const refuse = (field: Field, value: string) =>
-  new ConfigurationError(
-    'invalid_filter',
-    `"${value.slice(0, 100)}" is not a valid ${field.type} to compare ${field.path[0]} with`,
-  );
+
+/** The server has no such value: all of its own are below it, or above it. */
+function beyond(field: Field, sign: Sign, place: 'above' | 'below'): string {
+  const matches = sign === '<>' || sign.startsWith(place === 'above' ? '<' : '>');
+  return matches ? `${columnOf(field)} is not null` : 'false';
+}
 
 /** As a number: texts are compared as doubles, which lose digits. */
-function numberSql(field: Field, value: string): string {
-  const number = value.trim();
-  if (!NUMBER.test(number)) throw refuse(field, value);
+function numberSql(field: Field, sign: Sign, operand: string): string {
+  if (/[NI]/.test(operand)) return beyond(field, sign, operand === '-Infinity' ? 'below' : 'above');
   const name = bareName(field.source_type ?? '');
-  if (name === 'float') return `cast(${number} as float)`;
-  return name === 'double' && !/e/i.test(number) ? `${number}e0` : number;
+  const number = name === 'float' ? `cast(${operand} as float)` : operand;
+  return `${columnOf(field)} ${sign} ${name === 'double' && !/e/i.test(number) ? `${number}e0` : number}`;
+}
+
+const LAST_DAY = momentKey('9999-12-31 23:59:59.999999');
+const FIRST_DAY = momentKey('0001-01-01');
+
+/** UTC, without an offset. */
+function momentSql(field: Field, sign: Sign, moment: string): string {
+  const key = momentKey(moment);
+  const isZero = moment.startsWith('0000');
+  if (key > LAST_DAY) return beyond(field, sign, 'above');
+  return key < FIRST_DAY && !isZero ? beyond(field, sign, 'below') : `${columnOf(field)} ${sign} ${literal(moment)}`;
 }
 
 /** Turns ISO 8601, or the text of a cell, into what the server understands: UTC, without an offset. */
@@ -77,6 +122,12 @@ function instant(field: Field, value: string): string {
     .replace(/(Z|\+00(:?00)?)$/, '');
   if (/^\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$/.test(plain)) return plain;
   const micros = microsOf(value.trim());
-  if (Number.isNaN(micros)) throw refuse(field, value);
-  return timestampText(micros).slice(0, -3);
+  if (!Number.isNaN(micros)) return timestampText(micros).slice(0, -3);
+  throw refuse(field, value);
 }
+
+const refuse = (field: Field, value: string) =>
+  new ConfigurationError(
+    'invalid_filter',
+    `"${value.slice(0, 100)}" is not a valid ${field.type} to compare ${field.path[0]} with`,
+  );

@@ -27,8 +27,8 @@ export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerat
     const request = await asDescribed(session, wanted);
     if (isIncremental(request)) yield* incrementalBatches(ctx, session, request);
     else {
-      const full = selection(request.columns, ctx.config.zero_dates === 'keep');
-      yield* batches(ctx, { session, selected: full, rest: fullRest(request) });
+      const keep = keepsZeroDates(ctx);
+      yield* batches(ctx, { session, selected: selection(request.columns, keep), rest: fullRest(request, keep) });
     }
   } catch (error) {
     throw session.translate(error);
@@ -38,16 +38,18 @@ export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerat
 }
 
 /** Everything after the columns in the SELECT of a full refresh. */
-export const fullRest = (request: ReadRequest) =>
-  ` from ${fromClause(mysqlNames, request)}${where(conditions(request))}`;
+export const fullRest = (request: ReadRequest, keepZeroDates: boolean) =>
+  ` from ${fromClause(mysqlNames, request)}${where(conditions(request, keepZeroDates))}`;
+
+export const keepsZeroDates = ({ config }: Context): boolean => config.zero_dates === 'keep';
 
 function incrementalBatches(ctx: Context, session: MysqlSession, request: ReadRequest): AsyncGenerator<Batch> {
-  const keep = ctx.config.zero_dates === 'keep';
+  const keep = keepsZeroDates(ctx);
   const cursor = cursorOf(request);
   const selected = selection([...request.columns, { field: cursor, masking: 'none' }], keep);
   const selects = incrementalSelects(request, {
     select: ` from ${fromClause(mysqlNames, request)}`,
-    conditions: conditions(request),
+    conditions: conditions(request, keep),
     isNull: hasNoCursor(cursor, keep),
     resumes: resumeCondition(request)[0] ?? null,
     orderBy: orderBy(mysqlNames, cursor, request.primary_key),

@@ -36,8 +36,10 @@ function expression({ field, masking }: ReadColumn, keepZeroDates: boolean): str
 }
 
 /** The filters and the window. */
-export function conditions(request: ReadRequest): string[] {
-  const parts = request.filters.map((filter) => filterCondition(filter, fieldByPath(request, filter.field.split('.'))));
+export function conditions(request: ReadRequest, keepZeroDates: boolean): string[] {
+  const parts = request.filters.map((filter) =>
+    filterCondition(filter, fieldByPath(request, filter.field.split('.')), keepZeroDates),
+  );
   const { window, cursor_field } = request;
   if (!window || !cursor_field) return parts;
   const cursor = fieldByPath(request, cursor_field);

@@ -18,7 +18,8 @@ const TURN_SECONDS = 600;
 export function replaceWindow({ session, dialect, target }: Work, window: ReplacedWindow): Load {
   const { column } = windowColumn(target, window, (one) => dialect.columnTypes([one], [])[0]!);
   const field: Field = { path: [column.name], ...column, is_primary_key: false, is_cursor_candidate: true };
-  const limit = (operator: string, value: string | null) => (value === null ? [] : [compare(field, operator, value)]);
+  const limit = (operator: '>=' | '<', value: string | null) =>
+    value === null ? [] : [compare(field, operator, value)];
   const limits = [...limit('>=', window.start), ...limit('<', window.end)];
   const stage = stageOf(dialect, target, (name) => relation(target.schema, name));
   const turn = literal(`data-pipelines:window:${shortHash(target.schema, target.table)}`);

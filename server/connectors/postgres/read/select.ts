@@ -1,6 +1,8 @@
 import type { Field, Filter, ReadColumn, ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
-import { fieldByPath, filterValue, fromClause, where } from '../../kits/sql/request.ts';
+import { checkedFilter } from '../../cells/filters.ts';
+import type { Comparison } from '../../cells/comparison.ts';
+import { fieldByPath, fromClause, where } from '../../kits/sql/request.ts';
 import { changeFieldOfRow } from './change-fields.ts';
 import { identifier, literal, postgresNames } from '../connection/sql.ts';
 import { hasPortableBinary } from '../connection/types.ts';
@@ -71,35 +73,68 @@ const filterField = (request: ReadRequest, filter: Filter) => fieldByPath(reques
 
 const OPERATORS = { eq: '=', ne: '<>', gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
 
-/** Untyped literals take the type of the column they are compared with. NULL matches nothing but `is_null`. */
-function filterCondition({ operator, value }: Filter, field: Field): string {
+/** NULL matches nothing but `is_null`. */
+function filterCondition(filter: Filter, field: Field): string {
+  const { operator, comparison, operands } = checkedFilter(filter, field);
+  const [first = '', second = ''] = operands;
   const column = identifier(field.path[0]!);
-  const values = (Array.isArray(value) ? value : [value]).map(operand);
-  const first = () => filterValue(values, 0, field);
+  const compare = (sign: string, operand: string) => comparisonSql(field, comparison, { sign, operand });
   switch (operator) {
     case 'is_null':
     case 'is_not_null':
       return `${column} is ${operator === 'is_null' ? '' : 'not '}null`;
     case 'in':
-      return values.length ? `${column} in (${values.join(', ')})` : 'false';
+      return operands.length ? `(${operands.map((one) => compare('=', one)).join(' or ')})` : 'false';
     case 'not_in':
-      return values.length ? `${column} not in (${values.join(', ')})` : `${column} is not null`;
+      return operands.length ? `(${operands.map((one) => compare('<>', one)).join(' and ')})` : `${column} is not null`;
     case 'between':
-      return `${column}${byBytes(field)} between ${first()} and ${filterValue(values, 1, field)}`;
+      return `(${compare('>=', first)} and ${compare('<=', second)})`;
     case 'contains':
-      return `(${column} is not null and strpos(${text(field)}, ${first()}) > 0)`;
+      return `(${column} is not null and strpos(${text(field)} collate "C", ${literal(first)}) > 0)`;
     case 'starts_with':
-      return `(${column} is not null and left(${text(field)}, length(${first()})) = ${first()})`;
+      return `(${column} is not null and left(${text(field)}, length(${literal(first)})) collate "C" = ${literal(first)})`;
     default:
-      return `${column}${'eq ne'.includes(operator) ? '' : byBytes(field)} ${OPERATORS[operator]} ${first()}`;
+      return compare(OPERATORS[operator], first);
   }
 }
 
-/** Every database has its own order of texts; the engine compares bytes. */
-const byBytes = ({ source_type }: Field) =>
-  /^(text|character varying|character)\b/.test(source_type ?? '') ? ' collate "C"' : '';
+/** Types of the literals. Numbers that are not declared as PostgreSQL's own are compared by their texts' digits. */
+const LITERALS: Partial<Record<Comparison, string>> = {
+  uuid: 'uuid',
+  decimal: 'numeric',
+  double: 'float8',
+  single: 'float4',
+  boolean: 'boolean',
+  date: 'date',
+  timestamp: 'timestamp',
+  timestamp_tz: 'timestamptz',
+  time: 'time',
+  binary: 'bytea',
+};
 
-function operand(value: unknown): string {
-  if (value === null || value === undefined) return 'null';
-  return literal(typeof value === 'string' ? value : JSON.stringify(value));
+function comparisonSql(
+  field: Field,
+  comparison: Comparison,
+  { sign, operand }: { sign: string; operand: string },
+): string {
+  const column = identifier(field.path[0]!);
+  const value = literal(operand);
+  switch (comparison) {
+    case 'text':
+    case 'padded': {
+      // Every collation has its own order, and some have equal texts that differ.
+      const exact = `${column} collate "C" ${sign} ${value}`;
+      return sign === '=' ? `(${column} = ${value} and ${exact})` : exact;
+    }
+    case 'opaque':
+    case 'document':
+      return `(${column} is not null and ${text(field)} collate "C" ${sign} ${value})`;
+    case 'integer':
+      // A number as it is written has the type that it needs; an index serves the usual ones.
+      return `${field.source_type === 'oid' ? `${column}::bigint` : column} ${sign} (${operand})`;
+    case 'decimal':
+      return `${/^numeric\b/.test(field.source_type ?? '') ? column : `${column}::text::numeric`} ${sign} ${value}::numeric`;
+    default:
+      return `${column} ${sign} ${value}::${LITERALS[comparison]}`;
+  }
 }

@@ -1,5 +1,8 @@
 import type { AccountConnectorRow } from '../../db/schema/index.ts';
+import { keyedAddressNames } from '../connectors/contract/parameters.ts';
+import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
+import { addressSecrets } from '../platform/keyed-address.ts';
 import { tunnelSecrets } from './tunnel-settings.ts';
 
 /** Encryption context of an account connector's secrets. */
@@ -17,11 +20,15 @@ export function openSecrets(deps: Deps, row: AccountConnectorRow): Record<string
     : {};
 }
 
-/** Every value that must not appear in a log: secret parameters and the tunnel's private key. */
-export const secretsOf = (deps: Deps, row: AccountConnectorRow): string[] => [
-  ...stringsIn(openSecrets(deps, row)),
-  ...tunnelSecrets(deps, row),
-];
+/** Every value that must not appear in a log: secret parameters, keys in addresses, the tunnel's private key. */
+export function secretsOf(deps: Deps, row: AccountConnectorRow): string[] {
+  const connector = findConnector(row.connector_type, row.connector_name);
+  const addresses = new Set(connector ? keyedAddressNames(connector.config) : []);
+  const secrets = Object.entries(openSecrets(deps, row)).flatMap(([name, value]) =>
+    addresses.has(name) ? stringsIn(value).flatMap(addressSecrets) : stringsIn(value),
+  );
+  return [...secrets, ...tunnelSecrets(deps, row)];
+}
 
 function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];

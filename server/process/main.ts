@@ -76,10 +76,12 @@ async function serve(
   const { migrateDatabase } = await import('../../db/migrate.ts');
   const { closeDeps, createDeps } = await import('../deps.ts');
   const { bootstrap } = await import('./bootstrap.ts');
+  const { sealStoredSecrets } = await import('./seal-stored-secrets.ts');
   await migrateDatabase(url);
   const deps = await createDeps(config, url, 'api');
   shutdown.onEnd(() => closeDeps(deps));
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
+  await sealStoredSecrets(deps);
   const { createApp } = await import('../http/app.ts');
   const { warmConsole } = await import('../http/console.ts');
   const app = listenOn(createApp(deps), config);

@@ -49,6 +49,8 @@ const create = (side: 'source' | 'destination', url: string, ssh_tunnel: object,
     test_connection,
   });
 const update = (id: string, body: object) => call('POST', `/account_connectors/${id}`, body);
+/** What a change of the route needs. */
+const again = { parameters: { password: postgresParameters(to.url).password } };
 const login = (id: string) => call('POST', `/account_connectors/${id}/login`);
 const show = async (side: string, id: string) => (await call('GET', `/account_connectors/${side}/${id}`)).body;
 
@@ -72,7 +74,7 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
   test('stores the host key on login when it was created without a test', async () => {
     const created = await create('destination', to.url, { ...(await tunnel()), enabled: false });
     expect(created.body.ssh_tunnel.host_key_fingerprint).toBeNull();
-    const { body } = await update(created.body.id, { ssh_tunnel: { enabled: true }, test_connection: false });
+    const { body } = await update(created.body.id, { ssh_tunnel: { enabled: true }, ...again, test_connection: false });
     expect(body.ssh_tunnel).toMatchObject({ enabled: true, host_key_fingerprint: null });
     expect((await login(created.body.id)).status).toBe(200);
     expect((await show('destination', created.body.id)).ssh_tunnel.host_key_fingerprint).toBe(sshd.fingerprint);
@@ -129,7 +131,7 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     expect(refused.body.detail).toContain(before);
     const shown = async () => (await show('destination', body.id)).ssh_tunnel.refused_host_key_fingerprint;
     expect(await shown()).toBe(sshd.fingerprint);
-    const forgotten = await update(body.id, { ssh_tunnel: { host_key_fingerprint: null } });
+    const forgotten = await update(body.id, { ssh_tunnel: { host_key_fingerprint: null }, ...again });
     expect(forgotten.body).toMatchObject({ status: 'active' });
     expect(forgotten.body.ssh_tunnel.host_key_fingerprint).toBe(sshd.fingerprint);
     expect(await shown()).toBeNull();
@@ -141,9 +143,9 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     });
     const right = sshd.fingerprint;
     await sshd.restart('new');
-    await update(pinned.body.id, { ssh_tunnel: { host_key_fingerprint: right } });
+    await update(pinned.body.id, { ssh_tunnel: { host_key_fingerprint: right }, ...again });
     expect((await show('destination', pinned.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBe(sshd.fingerprint);
-    await update(pinned.body.id, { ssh_tunnel: { host_key_fingerprint: sshd.fingerprint } });
+    await update(pinned.body.id, { ssh_tunnel: { host_key_fingerprint: sshd.fingerprint }, ...again });
     expect((await show('destination', pinned.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBeNull();
   });
 });

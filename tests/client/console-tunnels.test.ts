@@ -27,6 +27,7 @@ const saved = async () => {
   await page.getByRole('button', { name: 'Test and save' }).click();
   expect((await answered).status()).toBe(200);
 };
+const enterPassword = () => page.getByLabel('Password', { exact: true }).fill(String(there.password));
 const stored = async (name: string) => {
   const { body } = await site.api.call('GET', '/account_connectors?connector_type=destination');
   return body.find((one: { name: string }) => one.name === name);
@@ -99,6 +100,8 @@ describe.skipIf(sshdMissing !== null)('a destination behind an SSH server', () =
 
   test('a database that does not answer is not attributed to the tunnel', async () => {
     await page.getByRole('textbox', { name: 'Port', exact: true }).fill('1');
+    await page.getByText('Enter again: Port changed').waitFor();
+    await enterPassword();
     await saved();
     await alert('The database behind the tunnel does not respond')
       .getByText(`${String(there.host)}:1`, { exact: true })
@@ -106,6 +109,7 @@ describe.skipIf(sshdMissing !== null)('a destination behind an SSH server', () =
     await checks().filter({ hasText: 'SSH tunnel' }).getByText('passed').waitFor();
     await checks().filter({ hasText: 'Connection' }).getByText('failed').waitFor();
     await page.getByRole('textbox', { name: 'Port', exact: true }).fill(String(there.port));
+    await enterPassword();
     await saved();
     await alert('The database behind the tunnel').waitFor({ state: 'detached' });
   });
@@ -122,7 +126,10 @@ describe.skipIf(sshdMissing !== null)('a destination behind an SSH server', () =
     await shoot(page, 'tunnel-other-host-key');
     await changed.getByRole('button', { name: 'Accept new key' }).click();
     await page.getByRole('dialog').getByText(sshd.fingerprint).waitFor();
-    await page.getByRole('dialog').getByRole('button', { name: 'Accept new key' }).click();
+    const accept = page.getByRole('dialog').getByRole('button', { name: 'Accept new key' });
+    expect(await accept.isDisabled()).toBe(true);
+    await page.getByRole('dialog').getByLabel('Password', { exact: true }).fill(String(there.password));
+    await accept.click();
     await changed.waitFor({ state: 'detached' });
     await until(async () => (await textbox('Host key fingerprint').inputValue()) === sshd.fingerprint);
     const { status, ssh_tunnel } = await stored('Wrong user');
@@ -138,6 +145,7 @@ describe.skipIf(sshdMissing !== null)('a destination behind an SSH server', () =
     await page.getByRole('button', { name: 'Test and save' }).click();
     await page.locator('.mantine-Textarea-error').getByText('private_key cannot be read').waitFor();
     await tunnelSwitch().press('Space');
+    await enterPassword();
     await saved();
     await checks().filter({ hasText: 'SSH tunnel' }).waitFor({ state: 'detached' });
     await checks().filter({ hasText: 'Connection' }).getByText('passed').waitFor();

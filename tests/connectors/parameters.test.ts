@@ -63,6 +63,8 @@ test('every setting is described by its zod type and its meta', () => {
     type: 'string',
     required: true,
     secret: false,
+    directs_secrets: true,
+    keyed_address: false,
     placeholder: 'db.example.com',
     pattern: '^\\S+$',
     dynamic_possible_values: false,
@@ -78,7 +80,7 @@ test('every setting is described by its zod type and its meta', () => {
     maximum: 65_535,
     order: 1,
   });
-  expect(described.password).toMatchObject({ secret: true, required: false, group: 'authentication' });
+  expect(described.password).toMatchObject({ secret: true, directs_secrets: false, group: 'authentication' });
   expect(described.mode).toMatchObject({ type: 'enum', possible_values: { fast: 'Quick', safe: 'Careful' } });
   expect(described.schemas).toMatchObject({ type: 'string_list', dynamic_possible_values: true, depends_on: ['host'] });
   expect(described.kinds).toMatchObject({ type: 'multi_enum', possible_values: { a: 'a', b: 'b' } });

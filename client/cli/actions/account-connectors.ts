@@ -4,6 +4,7 @@ import { askParameter, askParameters, type Values, valueOf } from '../ask-parame
 import type { Cli } from '../context.ts';
 import { CommandError, UsageError } from '../exit.ts';
 import { pick } from '../find.ts';
+import { MASK } from '../mask.ts';
 import { readDocument } from '../read-document.ts';
 import { colouredStatus, moment, number } from '../style.ts';
 import { showList, showThing } from '../table.ts';
@@ -88,7 +89,8 @@ export async function updateOne(cli: Cli, asked: AccountConnectorCommand<Changin
   const api = await cli.api();
   const found = await find(api, asked);
   const connector = await api.connectors.get.query({ connector_type: type, connector_name: found.connector_name });
-  const parameters = await givenValues(connector, flags);
+  const given = await givenValues(connector, flags);
+  const parameters = cli.interactive ? await askRedirected(cli, { connector, found, given }) : given;
   const hasParameters = Object.keys(parameters).length > 0;
   if (flags.name === undefined && !hasParameters)
     throw new UsageError('Nothing to change. Use --name, --set or --file');
@@ -96,6 +98,24 @@ export async function updateOne(cli: Cli, asked: AccountConnectorCommand<Changin
   const changed = await change(api, { id: found.id, ...changes, noTest: flags.noTest });
   show(cli, changed, flags.json);
   requireActive(changed, flags);
+}
+
+/** Prompts for the stored secrets again when a given value sends them to another place. */
+async function askRedirected(
+  cli: Cli,
+  { connector, found, given }: { connector: Connector; found: AccountConnector; given: Values },
+): Promise<Values> {
+  const isMoved = connector.parameters.some(
+    ({ name, directs_secrets }) =>
+      directs_secrets && name in given && JSON.stringify(given[name]) !== JSON.stringify(found.parameters[name]),
+  );
+  if (!isMoved) return given;
+  const secrets: Values = {};
+  for (const parameter of connector.parameters) {
+    if (!parameter.secret || found.parameters[parameter.name] !== MASK || parameter.name in given) continue;
+    secrets[parameter.name] = await askParameter(cli, { ...parameter, label: `${parameter.label}, again` });
+  }
+  return { ...given, ...secrets };
 }
 
 export async function testOne(cli: Cli, asked: AccountConnectorCommand<{ json: boolean }>): Promise<void> {

@@ -1,6 +1,5 @@
+import { isMaskOf, MASK } from '../mask.ts';
 import type { Body } from './document.ts';
-
-export const MASK = '**********';
 
 export interface Change {
   path: string;
@@ -35,7 +34,7 @@ export const identityOf = (element: unknown): string | null => {
  * settings may be managed elsewhere. A masked secret is never a difference.
  */
 export function differences(wanted: unknown, actual: unknown, path = ''): Change[] {
-  if (wanted === undefined || actual === MASK) return [];
+  if (wanted === undefined || isMaskOf(actual, wanted)) return [];
   if (isObject(wanted) && isObject(actual)) {
     return Object.entries(wanted).flatMap(([key, value]) =>
       differences(value, actual[key], path ? `${path}.${key}` : key),

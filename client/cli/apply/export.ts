@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import type { Cli } from '../context.ts';
 import { type Current, readCurrent } from './current.ts';
-import { MASK } from './difference.ts';
+import { hasMask } from '../mask.ts';
 import { type Body, KEYS } from './document.ts';
 
 /** Writes a file in which `apply`, given the secrets, finds nothing to change. */
@@ -34,10 +34,9 @@ const withoutEmpty = (body: Body): Body =>
   );
 
 function connectorBody(one: Current['sources'][number]): Body {
-  const secrets = (name: string) => `\${${`${one.name}_${name}`.toUpperCase().replaceAll(/\W+/g, '_')}}`;
   const parameters = Object.entries(one.parameters).map(([name, value]) => [
     name,
-    value === MASK ? secrets(name) : plain(value),
+    withVariables(value, `${one.name}_${name}`),
   ]);
   const {
     host_key_fingerprint: _seen,
@@ -85,15 +84,24 @@ function triggerBody(trigger: Current['triggers'][number], current: Current): Bo
   const settings = KEYS.triggers.optional.map((key) => [key, plain(trigger[key as keyof typeof trigger])]);
   const nameOf = (id: unknown) =>
     [...current.destinations, ...current.sources, ...current.connections].find((one) => one.id === id)?.name;
-  const actions = trigger.actions.map(({ account_connector_id, connection_id, secret, ...action }) =>
+  const actions = trigger.actions.map(({ account_connector_id, connection_id, ...action }) =>
     withoutEmpty({
-      ...(plain(action) as Body),
+      ...(withVariables(action, trigger.name) as Body),
       account_connector: nameOf(account_connector_id),
       connection: nameOf(connection_id),
-      secret: secret === MASK ? `\${${`${trigger.name}_secret`.toUpperCase().replaceAll(/\W+/g, '_')}}` : undefined,
     }),
   );
   return withoutEmpty({ ...Object.fromEntries(settings), actions });
+}
+
+/** Replaces each text with a masked secret by a variable, which `apply` reads from the environment. */
+function withVariables(value: unknown, name: string): unknown {
+  if (!hasMask(value)) return plain(value);
+  if (typeof value === 'string') return `\${${name.toUpperCase().replaceAll(/\W+/g, '_')}}`;
+  if (Array.isArray(value)) return value.map((one, index) => withVariables(one, `${name}_${index + 1}`));
+  return Object.fromEntries(
+    Object.entries(value as Body).map(([key, one]) => [key, withVariables(one, `${name}_${key}`)]),
+  );
 }
 
 /** Escapes `${` so that `apply` does not read it as a variable. */

@@ -1,7 +1,8 @@
 import { type ApiClient, isApiError } from '../../api.ts';
 import { UsageError } from '../exit.ts';
 import { type Current, findNamed } from './current.ts';
-import { type Change, differences, identityOf, MASK, SECRET_KEYS } from './difference.ts';
+import { hasMask, MASK } from '../mask.ts';
+import { type Change, differences, identityOf, SECRET_KEYS } from './difference.ts';
 import { type Body, KINDS, type Kind, type Path, type Wanted } from './document.ts';
 
 export type Step =
@@ -109,7 +110,7 @@ async function parameterChanges(
     .catch((error: unknown) => {
       throw withLocation(one, error);
     });
-  const secret = (name: string) => connector.parameters[name] === MASK;
+  const secret = (name: string) => hasMask(connector.parameters[name]);
   const rotated = rotate ? Object.keys(parameters).filter(secret) : [];
   return [...new Set([...differing, ...rotated])].map((name) => ({
     path: `parameters.${name}`,

@@ -9,13 +9,15 @@ interface ConfirmProps {
   /** Label of the confirming button. */
   action: string;
   danger?: boolean;
+  /** False while input inside the dialog is missing. */
+  isReady?: boolean;
   onConfirm: () => void;
   /** Renders the button that opens the dialog. */
   trigger: (open: () => void) => ReactNode;
 }
 
 /** Asks for confirmation before an action that cannot be undone. */
-export function Confirm({ title, children, action, danger = true, onConfirm, trigger }: ConfirmProps) {
+export function Confirm({ title, children, action, danger = true, isReady = true, onConfirm, trigger }: ConfirmProps) {
   const [isOpen, setOpen] = useState(false);
   const close = () => setOpen(false);
   return (
@@ -30,6 +32,7 @@ export function Confirm({ title, children, action, danger = true, onConfirm, tri
             </Button>
             <Button
               color={danger ? 'red' : undefined}
+              disabled={!isReady}
               onClick={() => {
                 close();
                 onConfirm();

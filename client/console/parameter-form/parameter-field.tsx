@@ -19,7 +19,7 @@ interface ParameterFieldProps {
 /** One parameter: its input, its possible values and its error. */
 export function ParameterField({ parameter, form, stored, account_connector_id, disabled }: ParameterFieldProps) {
   const { name, label, description, required, placeholder } = parameter;
-  const check = useRemoteCheck(parameter, { account_connector_id, values: form.values, stored });
+  const check = useRemoteCheck(parameter, { account_connector_id, form, stored });
   const dynamic = useQuery(
     trpc.account_connectors.dynamicPossibleValues.queryOptions(
       {
@@ -46,7 +46,7 @@ export function ParameterField({ parameter, form, stored, account_connector_id, 
       parameter={parameter}
       value={form.values[name]}
       options={parameter.possible_values ?? dynamic.data ?? {}}
-      isStored={stored[name] === MASK}
+      isStored={stored[name] === MASK && !form.repeated.has(name)}
       onChange={(value) => form.set(name, value)}
       frame={{
         name,

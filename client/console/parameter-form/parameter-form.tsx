@@ -21,7 +21,9 @@ interface ParameterFormProps {
 
 /** Fields for a connector's parameters, by group, with the advanced ones collapsed. The catalog alone defines them. */
 export function ParameterForm({ form, stored = {}, account_connector_id, disabled = false }: ParameterFormProps) {
-  const visible = form.parameters.filter((parameter) => isVisible(parameter, form));
+  const visible = form.parameters.filter(
+    (parameter) => form.repeated.has(parameter.name) || isVisible(parameter, form),
+  );
   const groups = Object.keys(GROUPS) as Parameter['group'][];
   return (
     <div className="stack">

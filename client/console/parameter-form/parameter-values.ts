@@ -69,6 +69,23 @@ export function wireValue({ type }: Parameter, value: unknown): unknown {
   return value;
 }
 
+/** Whether the value of a visible parameter differs from the stored one. */
+const isChanged = (parameter: Parameter, values: ParameterValues, stored: ParameterValues): boolean => {
+  const value = wireValue(parameter, values[parameter.name]);
+  if (isEmpty(value) && isEmpty(stored[parameter.name])) return false;
+  return JSON.stringify(value) !== JSON.stringify(wireValue(parameter, stored[parameter.name]));
+};
+
+/** Why stored secrets must be entered again: labels of the changed parameters that decide where the secrets go. */
+export const redirections = (
+  all: { parameters: readonly Parameter[]; values: ParameterValues },
+  stored: ParameterValues,
+): string[] =>
+  all.parameters
+    .filter((parameter) => parameter.directs_secrets && isVisible(parameter, all))
+    .filter((parameter) => isChanged(parameter, all.values, stored))
+    .map(({ label }) => label);
+
 /** The visible parameters that differ from `stored`. A cleared one is null, which restores the default. */
 export function changedValues(
   all: { parameters: readonly Parameter[]; values: ParameterValues },
@@ -78,8 +95,7 @@ export function changedValues(
     const { name } = parameter;
     if (!isVisible(parameter, all)) return [];
     const value = wireValue(parameter, all.values[name]);
-    if (isEmpty(value) && isEmpty(stored[name])) return [];
-    if (JSON.stringify(value) === JSON.stringify(wireValue(parameter, stored[name]))) return [];
+    if (!isChanged(parameter, all.values, stored)) return [];
     return [[name, isEmpty(value) && !Array.isArray(value) ? null : value]];
   });
   return Object.fromEntries(changed);

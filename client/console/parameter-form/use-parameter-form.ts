@@ -1,5 +1,14 @@
 import { useState } from 'react';
-import { changedValues, isVisible, type Parameter, problemOf, type ParameterValues } from './parameter-values.ts';
+import {
+  changedValues,
+  isEmpty,
+  isVisible,
+  MASK,
+  type Parameter,
+  problemOf,
+  type ParameterValues,
+  redirections,
+} from './parameter-values.ts';
 
 export interface ParameterFormState {
   parameters: readonly Parameter[];
@@ -8,6 +17,8 @@ export interface ParameterFormState {
   /** Errors by name, of fields that were left and, after `check`, of all. */
   problems: Record<string, string>;
   touch(name: string): void;
+  /** Stored secrets that must be entered again, because they would go to another place. */
+  repeated: ReadonlySet<string>;
   /** Shows all errors from now on. True if there are none. */
   check(): boolean;
   /** The parameters to send. */
@@ -16,20 +27,34 @@ export interface ParameterFormState {
   refuse(problems: Record<string, string>): void;
 }
 
-/** State of a form for a connector's parameters. `stored` has the current ones, secrets masked. */
-export function useParameterForm(parameters: readonly Parameter[], stored: ParameterValues = {}): ParameterFormState {
+/**
+ * State of a form for a connector's parameters. `stored` has the current ones, secrets masked. `moved`: labels of
+ * changes outside the form that send the secrets to another place.
+ */
+export function useParameterForm(
+  parameters: readonly Parameter[],
+  stored: ParameterValues = {},
+  moved: readonly string[] = [],
+): ParameterFormState {
   const [values, setValues] = useState<ParameterValues>(stored);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState<Record<string, string>>({});
   const all = { parameters, values };
+  const reasons = [...redirections(all, stored), ...moved];
+  const repeated = new Set(reasons.length === 0 ? [] : storedSecrets(parameters, stored));
+  const problem = (parameter: Parameter) => {
+    const value = values[parameter.name];
+    const isMissing = repeated.has(parameter.name) && (value === MASK || isEmpty(value));
+    return isMissing ? `Enter again: ${reasons.join(', ')} changed` : problemOf(parameter, value);
+  };
   const found = parameters
-    .filter((parameter) => isVisible(parameter, all))
-    .map((parameter) => [parameter.name, problemOf(parameter, values[parameter.name])] as const)
+    .filter((parameter) => repeated.has(parameter.name) || isVisible(parameter, all))
+    .map((parameter) => [parameter.name, problem(parameter)] as const)
     .filter(
       (entry): entry is [string, string] =>
         entry[1] !== null && !(entry[1] && isDefaulted(parameters, entry[0], values)),
     );
-  const shown = found.filter(([name]) => touched.has(name));
+  const shown = found.filter(([name]) => touched.has(name) || repeated.has(name));
   return {
     parameters,
     values,
@@ -38,6 +63,7 @@ export function useParameterForm(parameters: readonly Parameter[], stored: Param
       setRefused(({ [name]: _dropped, ...rest }) => rest);
     },
     problems: { ...refused, ...Object.fromEntries(shown) },
+    repeated,
     touch: (name) => setTouched((before) => (before.has(name) ? before : new Set([...before, name]))),
     check: () => {
       setTouched(new Set(parameters.map(({ name }) => name)));
@@ -47,6 +73,9 @@ export function useParameterForm(parameters: readonly Parameter[], stored: Param
     refuse: setRefused,
   };
 }
+
+const storedSecrets = (parameters: readonly Parameter[], stored: ParameterValues): string[] =>
+  parameters.filter(({ name, secret }) => secret && stored[name] === MASK).map(({ name }) => name);
 
 /** No input, but a default. */
 const isDefaulted = (parameters: readonly Parameter[], name: string, values: ParameterValues) =>

@@ -2,6 +2,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { client, trpc, type RouterOutputs } from '../api.ts';
 import { isEmpty, MASK, type Parameter, problemOf, type ParameterValues, wireValue } from './parameter-values.ts';
+import type { ParameterFormState } from './use-parameter-form.ts';
 
 const DEBOUNCE_MS = 600;
 
@@ -17,20 +18,26 @@ export function useRemoteCheck(
   parameter: Parameter,
   {
     account_connector_id,
-    values,
+    form,
     stored,
-  }: { account_connector_id: string | undefined; values: ParameterValues; stored: ParameterValues },
+  }: { account_connector_id: string | undefined; form: ParameterFormState; stored: ParameterValues },
 ): RemoteCheck {
-  const value = values[parameter.name];
+  const value = form.values[parameter.name];
+  const { [parameter.name]: _own, ...others } = form.changed();
+  const [parameters] = useDebouncedValue(JSON.stringify(others), DEBOUNCE_MS);
+  // Without the secrets the service tests nothing; the form already asks for them.
+  const isUntestable = [...form.repeated].some((name) => form.values[name] === MASK || isEmpty(form.values[name]));
   const [settled] = useDebouncedValue(JSON.stringify(wireValue(parameter, value) ?? null), DEBOUNCE_MS);
   const isChanged = settled !== JSON.stringify(wireValue(parameter, stored[parameter.name]) ?? null);
-  const isCheckable = isChanged && !isEmpty(value) && value !== MASK && problemOf(parameter, value) === null;
+  const isCheckable =
+    isChanged && !isUntestable && !isEmpty(value) && value !== MASK && problemOf(parameter, value) === null;
   const check = useQuery({
     queryKey: [
       ...trpc.account_connectors.validateParameter.mutationKey(),
       account_connector_id,
       parameter.name,
       settled,
+      parameters,
     ],
     enabled: account_connector_id !== undefined && isCheckable,
     staleTime: 30_000,
@@ -40,6 +47,7 @@ export function useRemoteCheck(
           account_connector_id: account_connector_id!,
           parameter_name: parameter.name,
           value: JSON.parse(settled),
+          parameters: JSON.parse(parameters),
         },
         { signal },
       ),

@@ -1,12 +1,17 @@
-import { Alert, Button } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { Alert, Button, PasswordInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
 import { type RouterOutputs, trpc } from '../api.ts';
 import { Confirm } from '../components/confirm.tsx';
 import { Icon } from '../components/icon.tsx';
+import { MASK } from '../parameter-form/parameter-values.ts';
 import { useAction } from '../use-action.ts';
 import type { Tunnel } from './use-tunnel-form.ts';
 
-type Connector = Pick<RouterOutputs['account_connectors']['get'], 'id' | 'status_reason' | 'ssh_tunnel' | 'parameters'>;
+type Connector = Pick<
+  RouterOutputs['account_connectors']['get'],
+  'id' | 'status_reason' | 'ssh_tunnel' | 'parameters' | 'connector_type' | 'connector_name'
+>;
 
 /** What to do about each tunnel error, and about a refused connection that looks like one. */
 const ADVICE: Record<string, (to: { tunnel: Tunnel; database: string }) => ReactNode> = {
@@ -70,6 +75,8 @@ interface ChangedHostKeyProps {
 function ChangedHostKey({ connector, tunnel, disabled }: ChangedHostKeyProps) {
   const { host, port, host_key_fingerprint, refused_host_key_fingerprint: shown } = tunnel;
   const accept = useAction(trpc.account_connectors.update, { done: 'Host key accepted' });
+  const [secrets, setSecrets] = useState<Record<string, string>>({});
+  const stored = useStoredSecrets(connector);
   return (
     <Alert color="red" icon={<Icon name="alert" />} title="The host key of the SSH server has changed">
       <p>
@@ -90,8 +97,13 @@ function ChangedHostKey({ connector, tunnel, disabled }: ChangedHostKeyProps) {
       <Confirm
         title={`Accept the new host key of ${host}:${port}?`}
         action="Accept new key"
+        isReady={stored.every(({ name }) => Boolean(secrets[name]))}
         onConfirm={() =>
-          accept.mutate({ account_connector_id: connector.id, ssh_tunnel: { host_key_fingerprint: shown } })
+          accept.mutate({
+            account_connector_id: connector.id,
+            ssh_tunnel: { host_key_fingerprint: shown },
+            parameters: secrets,
+          })
         }
         trigger={(open) => (
           <Button variant="default" disabled={disabled} loading={accept.isPending} onClick={open}>
@@ -101,7 +113,23 @@ function ChangedHostKey({ connector, tunnel, disabled }: ChangedHostKeyProps) {
       >
         Only <code className="mono">{shown}</code> will be accepted from now on. The server with this key receives your
         rows and passwords.
+        {stored.map(({ name, label }) => (
+          <PasswordInput
+            key={name}
+            label={label}
+            description="Enter again for the new key"
+            autoComplete="new-password"
+            value={secrets[name] ?? ''}
+            onChange={({ currentTarget: { value } }) => setSecrets((before) => ({ ...before, [name]: value }))}
+          />
+        ))}
       </Confirm>
     </Alert>
   );
+}
+
+/** The parameters with a stored secret: it goes to another server only if it is entered again. */
+function useStoredSecrets({ connector_type, connector_name, parameters }: Connector) {
+  const entry = useQuery(trpc.connectors.get.queryOptions({ connector_type, connector_name }));
+  return (entry.data?.parameters ?? []).filter(({ name, secret }) => secret && parameters[name] === MASK);
 }

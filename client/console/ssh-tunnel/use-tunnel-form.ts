@@ -30,6 +30,8 @@ export interface TunnelFormState {
   touch(field: TunnelField): void;
   /** Shows all errors from now on. True if there are none. */
   check(): boolean;
+  /** The connection would take another way than the stored settings lead. */
+  isMoved: boolean;
   /** The settings to send; undefined if none changed. */
   changed(): Change | undefined;
   /** All settings, for a new connector. */
@@ -77,6 +79,7 @@ export function useTunnelForm(stored: Tunnel | null = null): TunnelFormState {
       setTouched(new Set(Object.keys(values)));
       return Object.keys(found).length === 0;
     },
+    isMoved: isMoved(before, values),
     changed,
     whole: () =>
       values.enabled ? { ...changed(), host: values.host.trim(), username: values.username.trim() } : undefined,
@@ -87,6 +90,14 @@ export function useTunnelForm(stored: Tunnel | null = null): TunnelFormState {
       return true;
     },
   };
+}
+
+/** A first host key replaces no other. */
+function isMoved(before: TunnelValues, after: TunnelValues): boolean {
+  if (!before.enabled || !after.enabled) return before.enabled !== after.enabled;
+  const isRepinned =
+    before.host_key_fingerprint !== '' && before.host_key_fingerprint !== after.host_key_fingerprint.trim();
+  return before.host !== after.host.trim() || before.port !== Number(after.port) || isRepinned;
 }
 
 /** Errors that need no request. */

@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
 import { renderTemplate } from '../render-template.ts';
-import { openActionSecrets } from '../triggers/action-secrets.ts';
+import { openActions } from '../triggers/action-secrets.ts';
 import { eventPayload } from '../../events/variables.ts';
 import { guardedFetch } from '../../platform/net/guarded-fetch.ts';
 import { EgressError } from '../../platform/net/egress-rules.ts';
@@ -22,14 +22,14 @@ export async function callWebhook(
   { job, action, signal }: { job: DeliveryJob; action: ActionOf<'call_webhook'>; signal: AbortSignal },
 ): Promise<void> {
   const { delivery, trigger } = job;
-  const secret = openActionSecrets(deps.secrets, trigger)[delivery.action_index];
+  const { secret, url, headers: own } = openActions(deps.secrets, trigger)[delivery.action_index] as typeof action;
   const body = bodyOf(deps, job, action.payload_template);
-  const headers = { ...action.headers, ...signed({ id: delivery.id, body, secret, at: deps.now() }) };
+  const headers = { ...own, ...signed({ id: delivery.id, body, secret, at: deps.now() }) };
   const late = AbortSignal.timeout(TIMEOUT_MS);
   const send = guardedFetch(deps.egress);
   let response: Response;
   try {
-    response = await send(action.url, { method: 'POST', headers, body, signal: AbortSignal.any([signal, late]) });
+    response = await send(url, { method: 'POST', headers, body, signal: AbortSignal.any([signal, late]) });
   } catch (error) {
     signal.throwIfAborted();
     if (late.aborted) throw temporary('timeout', `No response within ${TIMEOUT_MS / 1000} s`);
@@ -59,7 +59,7 @@ function requireSuccess({ status, headers }: Response, now: Date): void {
 const codeOf = (error: unknown) =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'connection failed';
 
-function signed(message: { id: string; body: string; secret: string | undefined; at: Date }): Record<string, string> {
+function signed(message: { id: string; body: string; secret: string | null; at: Date }): Record<string, string> {
   const { id, body, secret, at } = message;
   const headers = {
     'content-type': 'application/json',
@@ -68,7 +68,7 @@ function signed(message: { id: string; body: string; secret: string | undefined;
     'webhook-id': id,
     'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
   };
-  if (secret === undefined) return headers;
+  if (secret === null) return headers;
   const signer = secret.startsWith('whsec_') ? new Webhook(secret) : new Webhook(secret, { format: 'raw' });
   return { ...headers, 'webhook-signature': signer.sign(id, at, body) };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MASK } from '../../platform/mask.ts';
 import { isJsonTemplate } from '../render-template.ts';
 
 const id = () => z.guid().toLowerCase();
@@ -97,9 +98,6 @@ export const TriggerAction = z
 export type TriggerAction = z.infer<typeof TriggerAction>;
 export type ActionOf<Type extends TriggerAction['type']> = Extract<TriggerAction, { type: Type }>;
 
-/** Replaces secrets in responses. Sent back, it means "unchanged". */
-export const SECRET_MASK = '**********';
-
 /** Actions that notify people, as opposed to those that change pipelines. */
 const NOTIFICATIONS: readonly string[] = [
   'send_chat_message',
@@ -120,7 +118,7 @@ function isWebAddress(value: string): boolean {
 }
 
 function isWebhookSecret(secret: string): boolean {
-  if (secret === SECRET_MASK) return true;
+  if (secret === MASK) return true;
   if (!secret.startsWith('whsec_')) return secret.length >= 16;
   const encoded = secret.slice('whsec_'.length);
   const bytes = Buffer.from(encoded, 'base64');

@@ -1,43 +1,91 @@
 import type { TriggerRow } from '../../../db/schema/index.ts';
+import { badRequest } from '../../platform/errors.ts';
+import { maskAddress } from '../../platform/keyed-address.ts';
+import { MASK } from '../../platform/mask.ts';
 import type { Secrets } from '../../platform/secrets.ts';
-import { SECRET_MASK } from './action-schema.ts';
+import type { ActionOf } from './action-schema.ts';
 
 type Action = TriggerRow['actions'][number];
+type Webhook = ActionOf<'call_webhook'>;
 type Identity = Pick<TriggerRow, 'account_id' | 'id'>;
-/** Secrets by the index of their action. */
-type ActionSecrets = Record<string, string>;
+type Stored = Pick<TriggerRow, 'actions' | 'secrets'>;
+/** The encrypted part of each webhook, by the index of the action. `url` only if it contains credentials. */
+type ActionSecrets = Record<string, Partial<Pick<Webhook, 'url' | 'headers'> & { secret: string }>>;
 
 const contextOf = (trigger: Identity) => `trigger:${trigger.account_id}:${trigger.id}`;
 
-/** The decrypted secrets of a trigger's actions, for delivery. */
-export function openActionSecrets(secrets: Secrets, trigger: Identity & Pick<TriggerRow, 'secrets'>): ActionSecrets {
-  return trigger.secrets === null
-    ? {}
-    : (JSON.parse(secrets.open(trigger.secrets, contextOf(trigger))) as ActionSecrets);
+const isWebhook = (action: Action | undefined): action is Action & Webhook => action?.type === 'call_webhook';
+
+/** The actions with their secrets, for delivery. They must not leave the process. */
+export function openActions(secrets: Secrets, trigger: Identity & Stored): Action[] {
+  const sealed =
+    trigger.secrets === null
+      ? {}
+      : (JSON.parse(secrets.open(trigger.secrets, contextOf(trigger))) as Record<
+          string,
+          ActionSecrets[string] | string
+        >);
+  return trigger.actions.map((action, index) => {
+    const own = sealed[index];
+    // Rows of earlier versions hold the signing secret alone.
+    return { ...action, ...(typeof own === 'string' ? { secret: own } : own) };
+  });
 }
 
-/** The actions with their secrets masked, as stored and shown, and the encrypted secrets. */
+/**
+ * The actions with their secrets masked, as stored and shown, and the encrypted secrets. A mask stands for the stored
+ * value of the webhook with the same URL: a secret does not follow its webhook to another address.
+ * @throws ApiError 400 `secrets_required` with `field`
+ */
 export function sealActions(
   secrets: Secrets,
-  input: { trigger: Identity; actions: readonly Action[]; before: Pick<TriggerRow, 'actions' | 'secrets'> | null },
-): Pick<TriggerRow, 'actions' | 'secrets'> {
+  input: { trigger: Identity; actions: readonly Action[]; before: Stored | null },
+): Stored {
   const { trigger, before } = input;
-  const present = before ? openActionSecrets(secrets, { ...trigger, secrets: before.secrets }) : {};
-  const kept: ActionSecrets = {};
+  const present = before ? openActions(secrets, { ...trigger, ...before }) : [];
+  const sealed: ActionSecrets = {};
   const actions = input.actions.map((action, index) => {
-    if (typeof action.secret !== 'string') return action;
-    const secret =
-      action.secret === SECRET_MASK ? present[unchanged(before?.actions ?? [], action, index)] : action.secret;
-    if (secret !== undefined) kept[index] = secret;
-    return { ...action, secret: secret === undefined ? null : SECRET_MASK };
+    if (!isWebhook(action)) return action;
+    const whole = unmasked(action, { field: `actions.${index}`, stored: storedWebhook(present, action, index) });
+    const url = maskAddress(whole.url);
+    const own = {
+      ...(url !== whole.url && { url: whole.url }),
+      ...(Object.keys(whole.headers).length > 0 && { headers: whole.headers }),
+      ...(whole.secret !== null && { secret: whole.secret }),
+    };
+    if (Object.keys(own).length > 0) sealed[index] = own;
+    const headers = Object.fromEntries(Object.keys(whole.headers).map((name) => [name, MASK]));
+    return { ...whole, url, headers, secret: whole.secret === null ? null : MASK };
   });
-  const any = Object.keys(kept).length > 0;
-  return { actions, secrets: any ? secrets.seal(JSON.stringify(kept), contextOf(trigger)) : null };
+  const any = Object.keys(sealed).length > 0;
+  return { actions, secrets: any ? secrets.seal(JSON.stringify(sealed), contextOf(trigger)) : null };
 }
 
-/** Index of the stored action that a mask refers to: actions may have been reordered. */
-function unchanged(before: readonly Action[], action: Action, index: number): number {
-  if (before[index]?.url === action.url) return index;
-  const moved = before.findIndex((one) => one.type === action.type && one.url === action.url);
-  return moved < 0 ? index : moved;
+/** The stored webhook that a mask refers to: actions may have been reordered. */
+function storedWebhook(present: readonly Action[], action: Webhook, index: number): Webhook | undefined {
+  const isSame = (one: Action | undefined) => isWebhook(one) && [one.url, maskAddress(one.url)].includes(action.url);
+  const found = isSame(present[index]) ? present[index] : present.find(isSame);
+  return isWebhook(found) ? found : undefined;
+}
+
+function unmasked(action: Webhook, { field, stored }: { field: string; stored: Webhook | undefined }): Webhook {
+  const value = (given: string, known: string | null | undefined, place: string): string => {
+    if (!given.includes(MASK)) return given;
+    if (typeof known === 'string' && (given === MASK || given === maskAddress(known))) return known;
+    throw badRequest('secrets_required', `${place} is masked, and no value is stored for this URL. Enter it again`, {
+      field: place,
+    });
+  };
+  const { url, headers = {}, secret = null } = action;
+  return {
+    ...action,
+    url: value(url, stored?.url, `${field}.url`),
+    headers: Object.fromEntries(
+      Object.entries(headers).map(([name, text]) => [
+        name,
+        value(text, stored?.headers?.[name], `${field}.headers.${name}`),
+      ]),
+    ),
+    secret: secret === null ? null : value(secret, stored?.secret, `${field}.secret`),
+  };
 }

@@ -6,6 +6,13 @@ export interface ParameterMeta {
   label?: string;
   /** Stored encrypted, never shown, redacted in every log. */
   secret?: boolean;
+  /**
+   * The value decides where the secrets are sent: host, port, address, TLS mode, definition. A change of it needs the
+   * secrets again. Default: true, except for secrets. Only a parameter that cannot redirect anything states `false`.
+   */
+  directs_secrets?: boolean;
+  /** URLs. Their user names, passwords, query values and keys in the path are secrets; the rest is shown. */
+  keyed_address?: boolean;
   placeholder?: string;
   /** Labels of the values of an enum. Default: the value itself. */
   value_labels?: Record<string, string>;
@@ -46,6 +53,9 @@ export interface ConnectorParameter {
   type: ParameterType;
   required: boolean;
   secret: boolean;
+  /** Changing the value needs the stored secrets again. False if the connector has no secrets. */
+  directs_secrets: boolean;
+  keyed_address: boolean;
   default?: unknown;
   placeholder?: string;
   pattern?: string;
@@ -86,8 +96,10 @@ interface JsonProperty extends ParameterMeta {
 export function describeParameters(connector: AnyConnector): ConnectorParameter[] {
   const { properties, required } = jsonOf(connector.config);
   const dynamic = new Set(Object.keys(connector.possibleValues ?? {}));
+  const hasSecrets = Object.values(properties).some(({ secret }) => secret === true);
   return Object.entries(properties).map(([name, property], order) => ({
     ...describe(name, property),
+    directs_secrets: hasSecrets && (property.directs_secrets ?? property.secret !== true),
     required: required.has(name),
     dynamic_possible_values: dynamic.has(name),
     order,
@@ -95,9 +107,16 @@ export function describeParameters(connector: AnyConnector): ConnectorParameter[
 }
 
 /** The names of the settings that are secrets. */
-export function secretNames(config: z.ZodObject): string[] {
-  const { properties } = jsonOf(config);
-  return Object.keys(properties).filter((name) => properties[name]?.secret === true);
+export const secretNames = (config: z.ZodObject): string[] => namesWith(config, ({ secret }) => secret === true);
+
+/** The names of the settings that are URLs with credentials in them. */
+export const keyedAddressNames = (config: z.ZodObject): string[] =>
+  namesWith(config, ({ keyed_address }) => keyed_address === true);
+
+function namesWith(config: z.ZodObject, isWanted: (property: JsonProperty) => boolean): string[] {
+  return Object.entries(jsonOf(config).properties)
+    .filter(([, property]) => isWanted(property))
+    .map(([name]) => name);
 }
 
 /** Validates settings that a user sent, including secrets, and fills in the defaults. Unknown names are problems too. */
@@ -152,6 +171,7 @@ function describe(name: string, property: JsonProperty) {
     ...(property.description !== undefined && { description: property.description }),
     type,
     secret: property.secret === true,
+    keyed_address: property.keyed_address === true,
     ...(property.default !== undefined && property.default !== null && { default: property.default }),
     ...(property.placeholder !== undefined && { placeholder: property.placeholder }),
     ...(type === 'string' && property.pattern !== undefined && { pattern: property.pattern }),

@@ -23,13 +23,14 @@ export const HttpApiConfig = z
       })
       .meta({
         label: 'API definition',
+        directs_secrets: true,
         description: 'YAML or JSON with the base URL, authentication and streams',
         validates_remotely: true,
       }),
     config: z
       .record(z.string(), z.json())
       .default({})
-      .meta({ label: 'Values', description: 'Used in the definition as {{ config.name }}' }),
+      .meta({ label: 'Values', directs_secrets: true, description: 'Used in the definition as {{ config.name }}' }),
     secrets: z.record(z.string(), z.json()).optional().meta({
       label: 'Secret values',
       description: 'Used in the definition as {{ secrets.name }}',

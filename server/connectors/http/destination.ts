@@ -29,7 +29,7 @@ async function check(ctx: ConnectorContext<HttpDestinationConfig>): Promise<Chec
   }
   const client = clientOf(ctx, { interactive: true });
   const { status } = await client.send(
-    { method, url: urlFor(ctx.config, 'check'), headers, body: null },
+    { method, url: urlFor(ctx.config, 'check'), headers: headers ?? {}, body: null },
     REFUSED_METHOD,
   );
   return {

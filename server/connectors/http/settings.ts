@@ -22,16 +22,19 @@ export const HttpDestinationConfig = z
       .max(2000)
       .meta({
         label: 'URL',
+        directs_secrets: true,
+        keyed_address: true,
         description: '{{ table }} is replaced by the name of the table',
         placeholder: 'https://api.example.com/contacts/batch',
         validates_remotely: true,
       }),
-    method: z.enum(['POST', 'PUT', 'PATCH']).default('POST').meta({ label: 'Method' }),
+    method: z.enum(['POST', 'PUT', 'PATCH']).default('POST').meta({ label: 'Method', directs_secrets: false }),
     format: z
       .enum(['array', 'object', 'jsonl'])
       .default('array')
       .meta({
         label: 'Batch format',
+        directs_secrets: false,
         value_labels: {
           array: 'JSON array of rows',
           object: 'JSON object that contains the rows',
@@ -45,6 +48,7 @@ export const HttpDestinationConfig = z
       .default('records')
       .meta({
         label: 'Rows key',
+        directs_secrets: false,
         description: 'The property of the object that contains the rows',
         visible_when: { parameter: 'format', equals: ['object'] },
       }),
@@ -53,6 +57,7 @@ export const HttpDestinationConfig = z
       .default({})
       .meta({
         label: 'Other properties',
+        directs_secrets: false,
         description: 'Sent with every batch',
         visible_when: { parameter: 'format', equals: ['object'] },
       }),
@@ -69,6 +74,7 @@ export const HttpDestinationConfig = z
       .default('none')
       .meta({
         label: 'Authentication',
+        directs_secrets: false,
         group: 'authentication',
         value_labels: {
           none: 'None',
@@ -86,48 +92,58 @@ export const HttpDestinationConfig = z
       .min(1)
       .max(255)
       .default('X-Api-Key')
-      .meta({ label: 'Key name', ...shownFor('api_key_header', 'api_key_query') }),
+      .meta({ label: 'Key name', directs_secrets: false, ...shownFor('api_key_header', 'api_key_query') }),
     api_key: secret('API key', 'api_key_header', 'api_key_query'),
     username: z
       .string()
       .max(1000)
       .default('')
-      .meta({ label: 'Username', ...shownFor('basic') }),
+      .meta({ label: 'Username', directs_secrets: false, ...shownFor('basic') }),
     password: secret('Password', 'basic'),
     oauth_address: z
       .url({ protocol: /^https?$/ })
       .optional()
-      .meta({ label: 'Token endpoint URL', ...shownFor(...OAUTH) }),
+      .meta({ label: 'Token endpoint URL', directs_secrets: true, keyed_address: true, ...shownFor(...OAUTH) }),
     client_id: z
       .string()
       .max(1000)
       .default('')
-      .meta({ label: 'Client ID', ...shownFor(...OAUTH) }),
+      .meta({ label: 'Client ID', directs_secrets: false, ...shownFor(...OAUTH) }),
     client_secret: secret('Client secret', ...OAUTH),
     refresh_token: secret('Refresh token', 'oauth2_refresh_token'),
     scope: z
       .string()
       .max(1000)
       .default('')
-      .meta({ label: 'Scope', ...shownFor(...OAUTH) }),
+      .meta({ label: 'Scope', directs_secrets: false, ...shownFor(...OAUTH) }),
     headers: z
       .record(z.string(), z.string())
-      .default({})
-      .meta({ label: 'Headers', description: 'Sent with every batch', group: 'advanced' }),
-    batch_rows: z.int().min(1).max(10_000).default(500).meta({ label: 'Rows per batch', group: 'advanced' }),
+      .optional()
+      .meta({ label: 'Headers', description: 'Sent with every batch', secret: true, group: 'advanced' }),
+    batch_rows: z
+      .int()
+      .min(1)
+      .max(10_000)
+      .default(500)
+      .meta({ label: 'Rows per batch', directs_secrets: false, group: 'advanced' }),
     batch_bytes: z
       .int()
       .min(1024)
       .max(16 * 1024 * 1024)
       .default(1024 * 1024)
-      .meta({ label: 'Bytes per batch', group: 'advanced' }),
+      .meta({ label: 'Bytes per batch', directs_secrets: false, group: 'advanced' }),
     requests_per_second: z
       .number()
       .positive()
       .max(10_000)
       .optional()
-      .meta({ label: 'Requests per second', group: 'advanced' }),
-    timeout_seconds: z.number().min(0.1).max(600).default(60).meta({ label: 'Timeout (seconds)', group: 'advanced' }),
+      .meta({ label: 'Requests per second', directs_secrets: false, group: 'advanced' }),
+    timeout_seconds: z
+      .number()
+      .min(0.1)
+      .max(600)
+      .default(60)
+      .meta({ label: 'Timeout (seconds)', directs_secrets: false, group: 'advanced' }),
     rejected_selector: z
       .string()
       .max(2000)
@@ -138,6 +154,7 @@ export const HttpDestinationConfig = z
       .optional()
       .meta({
         label: 'Rejected rows',
+        directs_secrets: false,
         description: 'JMESPath expression that selects their list or their number in a successful response',
         placeholder: 'errors',
         group: 'advanced',
@@ -147,6 +164,7 @@ export const HttpDestinationConfig = z
       .default('OPTIONS')
       .meta({
         label: 'Test method',
+        directs_secrets: false,
         description: 'The connection test sends no rows',
         group: 'advanced',
         value_labels: { none: 'No request' },

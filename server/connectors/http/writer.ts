@@ -78,7 +78,7 @@ class HttpWriter implements Writer {
     const headers: Record<string, string> = {
       'content-type': config.format === 'jsonl' ? 'application/x-ndjson' : 'application/json',
       accept: 'application/json',
-      ...lowercased(config.headers),
+      ...lowercased(config.headers ?? {}),
       'idempotency-key': this.#key(body),
     };
     const response = await this.#client.send({

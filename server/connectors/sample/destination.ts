@@ -11,6 +11,7 @@ export const SampleDestinationConfig = z.object({
     .default('sample')
     .meta({
       label: 'Folder',
+      directs_secrets: false,
       description: 'Each table becomes a subfolder of JSON Lines files',
     }),
   fault_at: z
@@ -18,11 +19,13 @@ export const SampleDestinationConfig = z.object({
     .default('write')
     .meta({
       label: 'Fault at',
+      directs_secrets: false,
       description: 'The fault occurs before this step, or right after its commit',
       group: 'advanced',
     }),
   fault_after_rows: z.int().min(0).default(0).meta({
     label: 'Rows before the fault',
+    directs_secrets: false,
     description: 'The fault occurs only after the attempt has written this many rows',
     group: 'advanced',
   }),

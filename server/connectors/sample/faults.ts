@@ -35,12 +35,14 @@ const group = 'advanced' as const;
 export const faultSettings = {
   fault: z.enum(FAULTS).optional().meta({
     label: 'Fault',
+    directs_secrets: false,
     description:
       'What goes wrong. stall waits until it is aborted, hang ignores the abort as well, block occupies the process, die ends it',
     group,
   }),
   faulty_attempts: z.int().min(1).optional().meta({
     label: 'Faulty attempts',
+    directs_secrets: false,
     description: 'Number of attempts of each stream that fail. Default: all',
     group,
   }),
@@ -50,16 +52,16 @@ export const faultSettings = {
     .default('default')
     .meta({
       label: 'Counter',
+      directs_secrets: false,
       description: 'Name under which attempts are counted across processes',
       group,
     }),
-  rate_limit_ms: z.int().min(0).default(1000).meta({ label: 'Rate limit (ms)', group }),
-  batch_delay_ms: z.int().min(0).default(0).meta({ label: 'Delay per batch (ms)', group }),
-  check: z.enum(['passes', 'fails', 'stalls', 'throws']).default('passes').meta({
-    label: 'Check',
-    description: 'Result of the connection test',
-    group,
-  }),
+  rate_limit_ms: z.int().min(0).default(1000).meta({ label: 'Rate limit (ms)', directs_secrets: false, group }),
+  batch_delay_ms: z.int().min(0).default(0).meta({ label: 'Delay per batch (ms)', directs_secrets: false, group }),
+  check: z
+    .enum(['passes', 'fails', 'stalls', 'throws'])
+    .default('passes')
+    .meta({ label: 'Check', directs_secrets: false, description: 'Result of the connection test', group }),
   token: z.string().optional().meta({ label: 'Token', secret: true, group: 'authentication' }),
 };
 export type FaultConfig = z.infer<z.ZodObject<typeof faultSettings>>;

@@ -12,26 +12,39 @@ import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { beginAttempt, checkSample, delayBatch, faultSettings, misbehave } from './faults.ts';
 
 export const SampleSourceConfig = z.object({
-  rows: z.int().min(0).max(100_000_000).default(100).meta({ label: 'Rows', description: 'Number of rows per stream' }),
-  streams: z.int().min(1).max(500).default(1).meta({ label: 'Streams' }),
-  batch_rows: z.int().min(1).max(100_000).default(10).meta({ label: 'Rows per batch' }),
-  value_bytes: z.int().min(0).max(10_000_000).default(0).meta({ label: 'Padding per row (bytes)' }),
-  primary_key: z.boolean().default(true).meta({ label: 'Has a primary key' }),
+  rows: z
+    .int()
+    .min(0)
+    .max(100_000_000)
+    .default(100)
+    .meta({ label: 'Rows', directs_secrets: false, description: 'Number of rows per stream' }),
+  streams: z.int().min(1).max(500).default(1).meta({ label: 'Streams', directs_secrets: false }),
+  batch_rows: z.int().min(1).max(100_000).default(10).meta({ label: 'Rows per batch', directs_secrets: false }),
+  value_bytes: z
+    .int()
+    .min(0)
+    .max(10_000_000)
+    .default(0)
+    .meta({ label: 'Padding per row (bytes)', directs_secrets: false }),
+  primary_key: z.boolean().default(true).meta({ label: 'Has a primary key', directs_secrets: false }),
   cursor: z.boolean().default(true).meta({
     label: 'Has a cursor',
+    directs_secrets: false,
     description: 'Without a cursor only full refresh is possible, and reads cannot resume',
   }),
   fault_at_row: z.int().min(0).default(0).meta({
     label: 'Fault at row',
+    directs_secrets: false,
     description: 'The fault occurs after this many rows of the stream have been read',
     group: 'advanced',
   }),
   fault_stream: z
     .string()
     .optional()
-    .meta({ label: 'Faulty stream', description: 'Default: all streams', group: 'advanced' }),
+    .meta({ label: 'Faulty stream', directs_secrets: false, description: 'Default: all streams', group: 'advanced' }),
   record_requests: z.boolean().default(false).meta({
     label: 'Record requests',
+    directs_secrets: false,
     description: 'Adds one request per batch to the network log, with the token in every place that has to be redacted',
     group: 'advanced',
   }),

@@ -29,6 +29,8 @@ const SlackConfig = z.object({
     .default('https://slack.com/api/')
     .meta({
       label: 'API URL',
+      directs_secrets: true,
+      keyed_address: true,
       description: 'For another server that implements the Web API',
       group: 'advanced',
       validates_remotely: true,

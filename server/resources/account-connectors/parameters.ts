@@ -1,12 +1,16 @@
 import type { AccountConnectorRow } from '../../../db/schema/index.ts';
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
-import { describeParameters, parseParameters, secretNames } from '../../connectors/contract/parameters.ts';
+import {
+  describeParameters,
+  keyedAddressNames,
+  parseParameters,
+  secretNames,
+} from '../../connectors/contract/parameters.ts';
 import type { Deps } from '../../deps.ts';
 import { secretsContext } from '../../connector-runtime/connector-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
-
-/** Replaces secrets in responses. Sent back, it means "unchanged". */
-export const MASK = '**********';
+import { MASK } from '../../platform/mask.ts';
+import { maskAddresses, maskedAddressProblems, unmaskAddresses } from './secrets/keyed-addresses.ts';
 
 export interface CheckedParameters {
   /** All parameters, decrypted. Never leaves the process. */
@@ -23,10 +27,11 @@ export function overlayParameters(
 ): Record<string, unknown> {
   const all = { ...current };
   const secrets = new Set(secretNames(connector.config));
+  const addresses = new Set(keyedAddressNames(connector.config));
   for (const [name, value] of Object.entries(given)) {
     if (value === MASK && secrets.has(name)) continue;
     if (value === null) delete all[name];
-    else all[name] = value;
+    else all[name] = addresses.has(name) ? unmaskAddresses(value, current[name]) : value;
   }
   return all;
 }
@@ -42,11 +47,11 @@ export function checkParameters(
 ): CheckedParameters {
   const all = overlayParameters(connector, given, current);
   const secrets = new Set(secretNames(connector.config));
+  const masked = maskedAddressProblems(connector, all);
   const parsed = parseParameters(connector, all);
-  if ('config' in parsed) return { all: parsed.config, lacks_credentials: false };
-  const fatal = parsed.problems.find(
-    (problem) => problem.code !== 'missing_parameter' || !secrets.has(problem.parameter),
-  );
+  if ('config' in parsed && masked.length === 0) return { all: parsed.config, lacks_credentials: false };
+  const problems = [...masked, ...('problems' in parsed ? parsed.problems : [])];
+  const fatal = problems.find((problem) => problem.code !== 'missing_parameter' || !secrets.has(problem.parameter));
   if (!fatal) return { all, lacks_credentials: true };
   throw badRequest(fatal.code, fatal.message, {
     field: fatal.parameter ? `parameters.${fatal.parameter}` : 'parameters',
@@ -67,7 +72,7 @@ export function sensitiveChange(
 
 /**
  * Splits parameters into a row's columns. Secrets are encrypted for that row and replaced by the mask, so that
- * responses need no decryption.
+ * responses need no decryption. Of an address with credentials the rest stays visible.
  */
 export function sealParameters(
   deps: Deps,
@@ -75,11 +80,17 @@ export function sealParameters(
   input: { row: { account_id: string; id: string }; all: Record<string, unknown> },
 ): Pick<AccountConnectorRow, 'parameters' | 'secrets'> {
   const names = new Set(secretNames(connector.config));
+  const addresses = new Set(keyedAddressNames(connector.config));
   const entries = Object.entries(input.all).filter(([, value]) => value != null);
-  const secret = Object.fromEntries(entries.filter(([name]) => names.has(name)));
+  const shown = Object.fromEntries(
+    entries.map(([name, value]) => [name, names.has(name) ? MASK : addresses.has(name) ? maskAddresses(value) : value]),
+  );
+  const secret = entries.filter(([name, value]) => names.has(name) || shown[name] !== value);
   return {
-    parameters: Object.fromEntries(entries.map(([name, value]) => [name, names.has(name) ? MASK : value])),
+    parameters: shown,
     secrets:
-      Object.keys(secret).length > 0 ? deps.secrets.seal(JSON.stringify(secret), secretsContext(input.row)) : null,
+      secret.length > 0
+        ? deps.secrets.seal(JSON.stringify(Object.fromEntries(secret)), secretsContext(input.row))
+        : null,
   };
 }

@@ -1,7 +1,7 @@
 import type { StoredTunnel } from '../../connector-runtime/tunnel-settings.ts';
 import { badRequest } from '../../platform/errors.ts';
+import { MASK } from '../../platform/mask.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { MASK } from './parameters.ts';
 import type { AccountConnectorSchema, SshTunnelUpdate } from './schema.ts';
 import { describeSshKey, sealOwnSshKey } from './ssh-key.ts';
 

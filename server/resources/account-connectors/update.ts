@@ -13,6 +13,7 @@ import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters, sensitiveChange } from './parameters.ts';
 import { findAccountConnector, getAccountConnector } from './query.ts';
+import { requireSecretsAgain } from './secrets/redirected-secrets.ts';
 import type { AccountConnectorSchema, UpdateAccountConnectorRequest } from './schema.ts';
 import { refuseUnsupported } from './settings.ts';
 import { checkOwnSshKey } from './ssh-key.ts';
@@ -87,6 +88,8 @@ function changesOf(
   const { all, lacks_credentials } = checkParameters(connector, input.parameters ?? {}, before);
   const known = Object.fromEntries(Object.entries(all).filter(([, value]) => value != null));
   const same = Bun.deepEquals(before, known);
+  const given = input.parameters ?? {};
+  requireSecretsAgain(connector, { before, after: all, given, tunnels: [tunnel, ssh_tunnel] });
   if (!same) Object.assign(changes, sealParameters(ctx.deps, connector, { row, all }));
   const retest = tunnelled || (!same && sensitiveChange(connector, before, all));
   // The expiry of new credentials is unknown.

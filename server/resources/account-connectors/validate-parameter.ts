@@ -10,9 +10,12 @@ import { findConnector } from '../../connectors/registry.ts';
 import { testAccountConnector } from '../../connector-runtime/account-connector-calls.ts';
 import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
+import { MASK } from '../../platform/mask.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
-import { MASK, overlayParameters, sealParameters } from './parameters.ts';
+import { maskAddresses, maskedAddressProblems } from './secrets/keyed-addresses.ts';
+import { overlayParameters, sealParameters } from './parameters.ts';
 import { findAccountConnector } from './query.ts';
+import { redirectedSecrets } from './secrets/redirected-secrets.ts';
 import { unknownReference } from './stream-reference.ts';
 import type { Finding, ValidationRequest, ValidationResult } from './validation-schema.ts';
 
@@ -35,13 +38,18 @@ export async function validateParameter(
   }
   const { connector, parameter } = namedParameter(row, input);
   const given = { ...input.parameters, [parameter.name]: input.value };
-  const candidate = overlayParameters(connector, given, openParameters(ctx.deps, row));
+  const stored = openParameters(ctx.deps, row);
+  const candidate = overlayParameters(connector, given, stored);
   const parsed = parseParameters(connector, candidate);
-  const problems = 'problems' in parsed ? parsed.problems : [];
+  const masked = maskedAddressProblems(connector, candidate);
+  const problems = [...masked, ...('problems' in parsed ? parsed.problems : [])];
   const own = problems.filter((problem) => problem.parameter === parameter.name);
   const result = { errors: own.map(finding), warnings: problems.filter((one) => !own.includes(one)).map(finding) };
-  const remote = 'config' in parsed && needsRemoteCheck(parameter);
-  if (remote) {
+  const remote = 'config' in parsed && masked.length === 0 && needsRemoteCheck(parameter);
+  const redirected = remote && redirectedSecrets(connector, { before: stored, after: candidate, given });
+  const checked_remotely = remote && !redirected;
+  if (redirected) result.errors.push({ code: 'secrets_required', message: redirected.message });
+  if (checked_remotely) {
     const sealed = sealParameters(ctx.deps, connector, { row, all: parsed.config });
     result.errors.push(...(await remoteErrors(ctx, { ...row, ...sealed })));
   }
@@ -51,7 +59,7 @@ export async function validateParameter(
     parameter_name: parameter.name,
     ...result,
     normalized_value: is_valid ? normalized(connector, parameter, candidate) : null,
-    checked_remotely: remote,
+    checked_remotely,
     duration_ms: Math.round(performance.now() - started),
   };
 }
@@ -69,8 +77,8 @@ function namedParameter(row: AccountConnectorRow, input: ValidationRequest) {
 }
 
 /** The check depends on address and credentials, not on other settings. */
-const needsRemoteCheck = ({ group, validates_remotely }: ConnectorParameter) =>
-  validates_remotely || group === 'connection' || group === 'authentication';
+const needsRemoteCheck = ({ group, validates_remotely, directs_secrets }: ConnectorParameter) =>
+  validates_remotely || directs_secrets || group === 'connection' || group === 'authentication';
 
 const finding = ({ code, message }: ParameterProblem): Finding => ({ code, message });
 
@@ -84,5 +92,5 @@ async function remoteErrors(ctx: Ctx, candidate: AccountConnectorRow): Promise<F
 
 function normalized(connector: AnyConnector, parameter: ConnectorParameter, candidate: Record<string, unknown>) {
   const value = connector.config.shape[parameter.name]?.safeParse(candidate[parameter.name]).data ?? null;
-  return parameter.secret && value !== null ? MASK : value;
+  return parameter.secret && value !== null ? MASK : parameter.keyed_address ? maskAddresses(value) : value;
 }

@@ -10,6 +10,12 @@ export const ConnectorParameterSchema = z
     type: z.enum(PARAMETER_TYPES),
     required: z.boolean(),
     secret: z.boolean(),
+    directs_secrets: z
+      .boolean()
+      .meta({ description: 'Decides where the secrets are sent. A change of it needs the stored secrets again.' }),
+    keyed_address: z.boolean().meta({
+      description: 'A URL or a list of URLs. User name, password, query values and keys in the path are masked.',
+    }),
     default: z.unknown(),
     placeholder: z.string().nullable(),
     pattern: z.string().nullable(),

@@ -28,8 +28,8 @@ function ParametersForm({ connector, entry }: ParametersSectionProps) {
   const { id, connector_type, parameters: stored, ssh_tunnel: storedTunnel, revision } = connector;
   const mayUpdate = usePermission(`${connector_type}s.update`);
   const [name, setName] = useState(connector.name);
-  const form = useParameterForm(entry.parameters, stored);
   const tunnel = useTunnelForm(storedTunnel);
+  const form = useParameterForm(entry.parameters, stored, tunnel.isMoved ? ['SSH tunnel'] : []);
   const update = useAction(trpc.account_connectors.update, { failed: null, after: notifySaved });
   const parameters = form.changed();
   const isRenamed = name.trim() !== connector.name;

@@ -1,6 +1,7 @@
 import { MultiSelect, NumberInput, Select, TagsInput, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { trpc } from '../../api.ts';
+import { MASK } from '../../parameter-form/parameter-values.ts';
 import { ChatFields } from './chat-fields.tsx';
 import type { Action } from './trigger-draft.ts';
 
@@ -37,8 +38,6 @@ export function ActionFields({ action, onChange }: ActionFieldsProps<Action>) {
   }
 }
 
-const SECRET_MASK = '**********';
-
 const WebhookFields = ({ action, onChange }: ActionFieldsProps<Of<'call_webhook'>>) => (
   <div className="fields">
     <TextInput
@@ -60,8 +59,8 @@ const WebhookFields = ({ action, onChange }: ActionFieldsProps<Of<'call_webhook'
       description="Signs requests. Starts with whsec_ or has at least 16 characters"
       type="password"
       autoComplete="new-password"
-      placeholder={action.secret === SECRET_MASK ? 'Stored. Type to replace' : 'None'}
-      value={action.secret === SECRET_MASK ? '' : (action.secret ?? '')}
+      placeholder={action.secret === MASK ? 'Stored. Type to replace' : 'None'}
+      value={action.secret === MASK ? '' : (action.secret ?? '')}
       onChange={(event) => onChange({ ...action, secret: event.currentTarget.value || null })}
     />
     <Textarea

@@ -18,11 +18,13 @@ export const AirbyteManifestConfig = z
       })
       .meta({
         label: 'Manifest',
+        directs_secrets: true,
         description: 'The manifest.yaml of a low-code connector, unchanged',
         validates_remotely: true,
       }),
     config: values.default({}).meta({
       label: 'Configuration',
+      directs_secrets: true,
       description: 'The values that the spec of the manifest requires, without the secrets',
     }),
     secrets: values.optional().meta({
@@ -35,24 +37,28 @@ export const AirbyteManifestConfig = z
     }),
     skip_unsupported_streams: z.boolean().default(false).meta({
       label: 'Skip unsupported streams',
+      directs_secrets: false,
       description: 'Leave out streams that use unsupported features instead of rejecting the manifest',
       group: 'advanced',
     }),
     unfitting_values: z.enum(['fail', 'null']).default('fail').meta({
       label: 'Values that do not fit the schema',
+      directs_secrets: false,
       description: 'fail: the run fails and names the field. null: the value becomes NULL, with a warning',
       group: 'advanced',
     }),
-    max_pages: z.int().min(1).max(10_000_000).default(1_000_000).meta({
-      label: 'Maximum pages per request',
-      group: 'advanced',
-    }),
+    max_pages: z
+      .int()
+      .min(1)
+      .max(10_000_000)
+      .default(1_000_000)
+      .meta({ label: 'Maximum pages per request', directs_secrets: false, group: 'advanced' }),
     max_page_bytes: z
       .int()
       .min(1024)
       .max(256 * 1024 * 1024)
       .default(32 * 1024 * 1024)
-      .meta({ label: 'Maximum response size (bytes)', group: 'advanced' }),
+      .meta({ label: 'Maximum response size (bytes)', directs_secrets: false, group: 'advanced' }),
   })
   .superRefine((settings, ctx) => {
     for (const message of configProblems(settings)) ctx.addIssue({ code: 'custom', path: ['config'], message });

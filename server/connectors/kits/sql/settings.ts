@@ -10,20 +10,21 @@ export const databaseServer = (usual: { port: number; database: string; max_data
   host: z
     .string()
     .regex(/^[^/\\\s@]+$/, 'Enter a host name or an IP address')
-    .meta({ label: 'Host', placeholder: 'db.example.com' }),
-  port: z.int().min(1).max(65_535).default(usual.port).meta({ label: 'Port' }),
+    .meta({ label: 'Host', directs_secrets: true, placeholder: 'db.example.com' }),
+  port: z.int().min(1).max(65_535).default(usual.port).meta({ label: 'Port', directs_secrets: true }),
   database: z
     .string()
     .min(1)
     .max(usual.max_database_length ?? 10_000)
-    .meta({ label: 'Database', placeholder: usual.database, validates_remotely: true }),
-  username: z.string().min(1).meta({ label: 'User name', group: 'authentication' }),
+    .meta({ label: 'Database', directs_secrets: false, placeholder: usual.database, validates_remotely: true }),
+  username: z.string().min(1).meta({ label: 'User name', directs_secrets: false, group: 'authentication' }),
   password: z.string().default('').meta({ label: 'Password', secret: true, group: 'authentication' }),
   ssl_mode: z
     .enum(SSL_MODES)
     .default('prefer')
     .meta({
       label: 'TLS',
+      directs_secrets: true,
       description: "Only verify-ca and verify-full check the server's certificate",
       value_labels: {
         disable: 'Never',
@@ -38,6 +39,7 @@ export const databaseServer = (usual: { port: number; database: string; max_data
     .optional()
     .meta({
       label: 'CA certificate',
+      directs_secrets: true,
       description: 'In PEM format. Leave empty to trust the well-known authorities',
       placeholder: '-----BEGIN CERTIFICATE-----',
       visible_when: { parameter: 'ssl_mode', equals: ['verify-ca', 'verify-full'] },
@@ -51,13 +53,18 @@ export const databaseTimeouts = (statements: string) => ({
     .min(1)
     .max(300)
     .default(10)
-    .meta({ label: 'Connect timeout (seconds)', group: 'advanced' }),
+    .meta({ label: 'Connect timeout (seconds)', directs_secrets: false, group: 'advanced' }),
   statement_timeout_seconds: z
     .int()
     .min(0)
     .max(604_800)
     .default(0)
-    .meta({ label: 'Statement timeout (seconds)', description: `${statements}. 0 means no limit`, group: 'advanced' }),
+    .meta({
+      label: 'Statement timeout (seconds)',
+      directs_secrets: false,
+      description: `${statements}. 0 means no limit`,
+      group: 'advanced',
+    }),
 });
 
 export type TlsSettings = { ssl_mode: (typeof SSL_MODES)[number]; ssl_ca?: string };

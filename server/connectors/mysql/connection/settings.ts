@@ -13,6 +13,7 @@ export const MysqlSourceConfig = z.object({
     .default('null')
     .meta({
       label: 'Zero dates',
+      directs_secrets: false,
       description: 'Dates without a year, month or day, such as 0000-00-00, which only MySQL and MariaDB can store',
       value_labels: { null: 'Read as NULL, with a warning', keep: 'Keep them, for a MySQL destination' },
       group: 'advanced',

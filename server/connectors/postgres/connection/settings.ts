@@ -8,6 +8,7 @@ export const PostgresSourceConfig = z.object({
   ...server,
   schemas: z.array(z.string().min(1)).default([]).meta({
     label: 'Schemas',
+    directs_secrets: false,
     description: 'Leave empty for all schemas',
     validates_remotely: true,
   }),
@@ -16,6 +17,7 @@ export const PostgresSourceConfig = z.object({
     .default('cursor')
     .meta({
       label: 'Incremental reads',
+      directs_secrets: false,
       description:
         'Logical replication needs wal_level = logical, a user with the REPLICATION attribute, and tables with a key',
       value_labels: {
@@ -30,12 +32,14 @@ export const PostgresSourceConfig = z.object({
     .default(1024)
     .meta({
       label: 'Slot lag warning (MB)',
+      directs_secrets: false,
       description: 'The server keeps all log that a replication slot has not read yet',
       group: 'advanced',
       visible_when: { parameter: 'replication', equals: ['logical'] },
     }),
   parallel_reads: z.int().min(1).max(16).default(2).meta({
     label: 'Parallel reads per table',
+    directs_secrets: false,
     description:
       'Connections that read a large table in parallel from one snapshot. Small tables, filtered tables and views use one',
     group: 'advanced',
@@ -48,6 +52,7 @@ export const PostgresDestinationConfig = z.object({
   ...server,
   schema: z.string().min(1).default('public').meta({
     label: 'Schema',
+    directs_secrets: false,
     description: 'Default schema of connections without one; created if it does not exist',
     validates_remotely: true,
   }),

@@ -9,18 +9,27 @@ const formatLabels = { auto: 'By file extension', csv: 'CSV', jsonl: 'JSON Lines
 const character = z.string().length(1);
 
 const csvSettings = {
-  delimiter: character
-    .default(',')
-    .meta({ label: 'Delimiter', description: 'The character between cells', group: 'advanced' }),
-  quote: character
-    .default('"')
-    .meta({ label: 'Quote', description: 'The character around cells; doubled within a cell', group: 'advanced' }),
-  header: z
-    .boolean()
-    .default(true)
-    .meta({ label: 'Header', description: 'The first line names the columns', group: 'advanced' }),
+  delimiter: character.default(',').meta({
+    label: 'Delimiter',
+    directs_secrets: false,
+    description: 'The character between cells',
+    group: 'advanced',
+  }),
+  quote: character.default('"').meta({
+    label: 'Quote',
+    directs_secrets: false,
+    description: 'The character around cells; doubled within a cell',
+    group: 'advanced',
+  }),
+  header: z.boolean().default(true).meta({
+    label: 'Header',
+    directs_secrets: false,
+    description: 'The first line names the columns',
+    group: 'advanced',
+  }),
   null_value: z.string().max(100).default('').meta({
     label: 'NULL text',
+    directs_secrets: false,
     description: 'An unquoted cell with this text is NULL; a quoted empty cell is the empty string',
     group: 'advanced',
   }),
@@ -35,6 +44,7 @@ const fileSource = z.object({
     .optional()
     .meta({
       label: 'Path',
+      directs_secrets: false,
       description:
         'Relative to the files folder or the bucket. * ? [a-z] {a,b} and ** match several files, which form one stream',
       placeholder: 'orders/*.csv',
@@ -48,6 +58,7 @@ const fileSource = z.object({
     .default('auto')
     .meta({
       label: 'Format',
+      directs_secrets: false,
       description: 'Recognized extensions: .csv, .tsv, .jsonl, .ndjson, .parquet; text formats can also end in .gz',
       value_labels: formatLabels,
     }),
@@ -56,14 +67,16 @@ const fileSource = z.object({
     .min(1)
     .max(255)
     .optional()
-    .meta({ label: 'Stream name', description: 'Default: derived from the path' }),
+    .meta({ label: 'Stream name', directs_secrets: false, description: 'Default: derived from the path' }),
   primary_key: z.array(z.string().min(1)).default([]).meta({
     label: 'Primary key',
+    directs_secrets: false,
     description: 'Columns that identify a row; required for merging',
     group: 'stream',
   }),
   include_file_columns: z.boolean().default(false).meta({
     label: 'File columns',
+    directs_secrets: false,
     description: 'Adds _file_name and _file_modified_at to each row',
     group: 'stream',
   }),
@@ -71,7 +84,7 @@ const fileSource = z.object({
   encoding: z
     .enum(['utf-8', 'utf-16le', 'windows-1252'])
     .default('utf-8')
-    .meta({ label: 'Encoding', group: 'advanced' }),
+    .meta({ label: 'Encoding', directs_secrets: false, group: 'advanced' }),
 });
 export const FileSourceConfig = fileSource.superRefine(requireLocation);
 export type FileSourceConfig = z.infer<typeof FileSourceConfig>;
@@ -80,15 +93,20 @@ const fileDestination = z.object({
   location: destinationLocation,
   path: z.string().min(1).max(1000).default('.').meta({
     label: 'Folder',
+    directs_secrets: false,
     description: 'Relative to the files folder or the bucket. Each table becomes a folder in it',
     validates_remotely: true,
   }),
-  format: z.enum(FORMAT_NAMES).default('csv').meta({ label: 'Format', value_labels: formatLabels }),
+  format: z
+    .enum(FORMAT_NAMES)
+    .default('csv')
+    .meta({ label: 'Format', directs_secrets: false, value_labels: formatLabels }),
   gzip: z
     .boolean()
     .default(false)
     .meta({
       label: 'Compress with gzip',
+      directs_secrets: false,
       description: 'For CSV and JSON Lines; Parquet files are always compressed',
       visible_when: { parameter: 'format', equals: ['csv', 'jsonl'] },
     }),

@@ -9,11 +9,11 @@ const LABELS = { local: 'Files folder of this service', http: 'HTTP(S)', s3: 'S3
 export const sourceLocation = z
   .enum(['local', 'http', 's3'])
   .default('local')
-  .meta({ label: 'Location', value_labels: LABELS });
+  .meta({ label: 'Location', directs_secrets: false, value_labels: LABELS });
 export const destinationLocation = z
   .enum(['local', 's3'])
   .default('local')
-  .meta({ label: 'Location', value_labels: { local: LABELS.local, s3: LABELS.s3 } });
+  .meta({ label: 'Location', directs_secrets: false, value_labels: { local: LABELS.local, s3: LABELS.s3 } });
 
 const timeout_seconds = z
   .number()
@@ -22,6 +22,7 @@ const timeout_seconds = z
   .default(60)
   .meta({
     label: 'Timeout (seconds)',
+    directs_secrets: false,
     description: 'Longest wait for a response to start, and between two parts of it',
     group: 'advanced',
     ...shownAt('http', 's3'),
@@ -34,6 +35,8 @@ export const httpSettings = {
     .default([])
     .meta({
       label: 'Addresses',
+      directs_secrets: true,
+      keyed_address: true,
       description: 'All addresses together form one stream',
       validates_remotely: true,
       ...shownAt('http'),
@@ -43,6 +46,7 @@ export const httpSettings = {
     .default('none')
     .meta({
       label: 'Authentication',
+      directs_secrets: false,
       group: 'authentication',
       value_labels: { none: 'None', bearer: 'Bearer token', basic: 'Username and password' },
       ...shownAt('http'),
@@ -54,7 +58,7 @@ export const httpSettings = {
     .string()
     .max(1000)
     .default('')
-    .meta({ label: 'Username', group: 'authentication', ...shownAt('http') }),
+    .meta({ label: 'Username', directs_secrets: false, group: 'authentication', ...shownAt('http') }),
   password: text()
     .optional()
     .meta({ label: 'Password', secret: true, group: 'authentication', ...shownAt('http') }),
@@ -73,16 +77,18 @@ export const httpSettings = {
 export const s3Settings = {
   bucket: text(255)
     .optional()
-    .meta({ label: 'Bucket', validates_remotely: true, ...shownAt('s3') }),
+    .meta({ label: 'Bucket', directs_secrets: true, validates_remotely: true, ...shownAt('s3') }),
   region: text(100)
     .default('us-east-1')
-    .meta({ label: 'Region', ...shownAt('s3') }),
+    .meta({ label: 'Region', directs_secrets: true, ...shownAt('s3') }),
   endpoint: z
     .url({ protocol: /^https?$/ })
     .max(2000)
     .optional()
     .meta({
       label: 'Endpoint',
+      directs_secrets: true,
+      keyed_address: true,
       description: 'Only for stores other than Amazon S3',
       placeholder: 'https://storage.example.com',
       validates_remotely: true,
@@ -90,7 +96,13 @@ export const s3Settings = {
     }),
   access_key_id: text()
     .optional()
-    .meta({ label: 'Access key', group: 'authentication', validates_remotely: true, ...shownAt('s3') }),
+    .meta({
+      label: 'Access key',
+      directs_secrets: false,
+      group: 'authentication',
+      validates_remotely: true,
+      ...shownAt('s3'),
+    }),
   secret_access_key: text()
     .optional()
     .meta({ label: 'Secret key', secret: true, group: 'authentication', validates_remotely: true, ...shownAt('s3') }),
@@ -108,6 +120,7 @@ export const s3Settings = {
     .default(true)
     .meta({
       label: 'Path-style addresses',
+      directs_secrets: true,
       description: 'The bucket is part of the path; otherwise it is part of the host name',
       group: 'advanced',
       ...shownAt('s3'),

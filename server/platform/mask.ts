@@ -1,0 +1,2 @@
+/** Replaces secrets in responses. Sent back, it means "unchanged". */
+export const MASK = '**********';

@@ -8,8 +8,10 @@ import { toValidationIssues } from './validation-issues.ts';
 export interface Declared {
   params: z.ZodObject;
   query: z.ZodObject;
+  /** The input key that holds the whole query. Null: its keys are merged with those of the other parts. */
+  query_key: string | null;
   body: z.ZodType | null;
-  /** Null: the keys of the body are merged with those of the other parts. */
+  /** As `query_key`, for the body. */
   body_key: string | null;
 }
 
@@ -50,11 +52,39 @@ export function inputParser<Input, Output>(declared: Declared): InputParser<Inpu
     const query = take('query', declared.query, parts.query);
     const taken = body ? take('body', body, parts.body) : undefined;
     if (issues.length > 0) throw new RequestShapeError(issues);
-    const bodyPart = declared.body_key === null ? taken : { [declared.body_key]: taken };
-    return Object.assign({}, bodyPart, query, params) as Output;
+    return Object.assign({}, under(declared.body_key, taken), under(declared.query_key, query), params) as Output;
   };
   // tRPC uses _input and _output as types only.
   return { parse } as InputParser<Input, Output>;
+}
+
+const under = (key: string | null, value: unknown) => (key === null ? value : { [key]: value });
+
+/**
+ * Two parts of an input must not share a key: one value would silently replace the other.
+ * @throws Error naming the endpoint and the keys.
+ */
+export function refuseSharedKeys(endpoint: string, declared: Declared): void {
+  const { params, query, query_key, body, body_key } = declared;
+  const parts = [
+    Object.keys(params.shape),
+    query_key === null ? Object.keys(query.shape) : [query_key],
+    body_key === null ? keysOf(body) : [body_key],
+  ];
+  const keys = parts.flat();
+  const shared = keys.filter((key, index) => keys.indexOf(key) !== index);
+  if (shared.length > 0)
+    throw new Error(`${endpoint}: two parts of the input share ${shared.join(', ')}. Set query_key`);
+}
+
+/** The top-level keys of a body: of each member of a union, and of what a wrapper such as `nullable` holds. */
+export function keysOf(schema: z.ZodType | null): string[] {
+  if (schema === null) return [];
+  const { def } = (schema as unknown as z.core.$ZodTypes)._zod;
+  if (def.type === 'object') return Object.keys(def.shape);
+  if (def.type === 'union') return [...new Set(def.options.flatMap((option) => keysOf(option as z.ZodType)))];
+  if (def.type === 'pipe') return keysOf(def.in as z.ZodType);
+  return 'innerType' in def ? keysOf(def.innerType as z.ZodType) : [];
 }
 
 /** Rejects unknown keys at the top level of every body, whatever the schema allows. */
@@ -80,7 +110,8 @@ function splitFlat(raw: unknown, declared: Declared): RequestParts {
   const body: [string, unknown][] = [];
   for (const entry of Object.entries(raw ?? {})) {
     if (entry[0] in declared.params.shape) params.push(entry);
-    else if (entry[0] in declared.query.shape) query.push(entry);
+    else if (entry[0] === declared.query_key) query.push(...Object.entries(entry[1] ?? {}));
+    else if (declared.query_key === null && entry[0] in declared.query.shape) query.push(entry);
     else body.push(entry);
   }
   const whole = declared.body_key !== null && body.every(([key]) => key === declared.body_key);

@@ -38,6 +38,11 @@ export const UsageRange = z.object({
 });
 export type UsageRange = z.infer<typeof UsageRange>;
 
+/** The range in the input of a create, whose body may have keys of the same names (`query_key: 'usage'`). */
+export interface UsageInput {
+  usage: UsageRange;
+}
+
 const MAX_DAYS = 400;
 
 /**

@@ -3,6 +3,7 @@ import { and, eq } from 'drizzle-orm';
 import { events } from '../../db/schema/index.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { rpc } from '../support/rpc.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
 import postgres from 'postgres';
 
@@ -51,6 +52,16 @@ describe('POST /connections', () => {
       cursor_value: null,
     });
     expect((await call('GET', `/connections/${body.id}`)).body).toEqual(body);
+  });
+
+  test('201: start_date of the body is the earliest day to load, start_date of the query the range of usage', async () => {
+    const body = { ...(await sides({ streams: 1 })), start_date: '2020-02-29' };
+    expect(await create(body)).toMatchObject({ status: 201, body: { start_date: '2020-02-29' } });
+    const range = '?date_range=custom&start_date=2026-01-01&end_date=2026-01-31';
+    expect(await create(body, range)).toMatchObject({ status: 201, body: { start_date: '2020-02-29' } });
+    expect((await create(body, '?start_date=2026-01-01')).body.code).toBe('date_range_conflict');
+    const { result } = await rpc(call, 'connections.create', { name: uniqueName('connection'), ...body });
+    expect(result).toMatchObject({ start_date: '2020-02-29' });
   });
 
   test('201: a stream without key and cursor gets a full refresh', async () => {

@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'bun:test';
+import { z } from 'zod';
 import { eq } from 'drizzle-orm';
 import { accounts } from '../../db/schema/index.ts';
 import { badRequest } from '../../server/platform/errors.ts';
 import { act, type CallContext, type Ctx, router, write } from '../../server/api/procedure.ts';
+import { rest } from '../../server/api/endpoint.ts';
+import { keysOf } from '../../server/api/request-parser.ts';
+import { proceduresOf } from '../../server/http/rest.ts';
+import { appRouter, restRouter } from '../../server/router.ts';
 import { testDeps } from '../support/database.ts';
 
 const context = await testDeps();
@@ -40,5 +45,30 @@ describe('a change', () => {
   test('by `act` that fails stays, because it runs outside a transaction', async () => {
     await expect(caller.outside()).rejects.toMatchObject({ cause: { code: 'too_late' } });
     expect(await accountName()).toBe('outside');
+  });
+});
+
+describe('an input', () => {
+  test('gives every key of path, query and body to one part alone, in every operation', () => {
+    const served = proceduresOf([appRouter, restRouter]);
+    expect(served.length).toBeGreaterThan(50);
+    for (const { endpoint } of served) {
+      const { method, path, params, query, query_key, body, body_key } = endpoint;
+      const keys = [
+        ...Object.keys(params.shape),
+        ...(query_key === null ? Object.keys(query.shape) : [query_key]),
+        ...(body_key === null ? keysOf(body) : [body_key]),
+      ];
+      expect([`${method} ${path}`, keys.length]).toEqual([`${method} ${path}`, new Set(keys).size]);
+    }
+  });
+
+  test('is refused at its declaration when two parts share a key', () => {
+    const query = z.object({ start_date: z.string() });
+    const body = z.union([z.strictObject({ name: z.string() }), z.strictObject({ start_date: z.string() }).nullable()]);
+    expect(() => rest('POST', '/of/{name}', { query })).not.toThrow();
+    expect(() => rest('POST', '/of/{id}', { query, body })).toThrow('start_date');
+    expect(() => rest('POST', '/of/{name}', { body })).toThrow('name');
+    expect(() => rest('POST', '/of/{id}', { query, query_key: 'range', body })).not.toThrow();
   });
 });

@@ -3,7 +3,7 @@ import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
-import { checkUsageRange, type UsageRange } from '../../api/usage-range.ts';
+import { checkUsageRange, type UsageInput } from '../../api/usage-range.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters } from './parameters.ts';
 import { getAccountConnector } from './query.ts';
@@ -19,17 +19,17 @@ import { tunnelAfter } from './tunnel.ts';
  */
 export async function createAccountConnector(
   ctx: Ctx,
-  input: CreateAccountConnectorRequest & UsageRange,
+  input: CreateAccountConnectorRequest & UsageInput,
 ): Promise<AccountConnectorSchema> {
   requirePermission(ctx, `${input.connector_type}s.create`);
-  checkUsageRange(input);
+  checkUsageRange(input.usage);
   await checkOwnSshKey(ctx, input.ssh_tunnel);
   const draft = draftOf(ctx, input);
   const tested = input.test_connection && draft.status !== 'pending_auth';
   const row = tested ? { ...draft, ...(await testRow(ctx, draft)).outcome } : draft;
   await ctx.db.transaction(async (db) => {
     const inside = { ...ctx, db };
-    await checkLimit(inside, await accountPlan(inside), { limit: `max_${row.connector_type}s`, range: input });
+    await checkLimit(inside, await accountPlan(inside), { limit: `max_${row.connector_type}s`, range: input.usage });
     await refuseDuplicateName(input.connector_type, db.insert(accountConnectors).values(row));
     await emitAccountConnectorEvent(inside, 'account_connector_created', { row });
     await emitTransition(inside, null, row);
@@ -56,7 +56,7 @@ function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): AccountConnect
     status: lacks_credentials ? 'pending_auth' : 'pending_test',
     status_reason: null,
     status_message: null,
-    auth_method: input.auth_method ?? connector.auth_methods[0] ?? 'none',
+    auth_method: connector.auth_methods.find((one) => one === input.auth_method) ?? connector.auth_methods[0] ?? 'none',
     ssh_tunnel,
     datasets: input.datasets ?? [],
     last_test: { status: 'skipped', checks: [] },

@@ -54,6 +54,7 @@ export const accountConnectorsRouter = router({
         summary: 'Create a source or destination and test it',
         status: 201,
         query: UsageRange,
+        query_key: 'usage',
         body: CreateAccountConnectorRequest,
         errors: [400, 402],
       }),

@@ -7,7 +7,7 @@ import { requireFeature, requireSchedule } from '../../billing/limits.ts';
 import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
 import { startRun } from '../../runs/start.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
-import { checkUsageRange, type UsageRange } from '../../api/usage-range.ts';
+import { checkUsageRange, type UsageInput } from '../../api/usage-range.ts';
 import { ensureCatalog, readCatalog } from './catalog.ts';
 import { withCopiedFields } from './copy-field-mapping.ts';
 import { refuseUnkeptRejects } from './rejected-rows.ts';
@@ -21,9 +21,9 @@ import { type PlannedStream, planStreams } from './streams/selection.ts';
 /** Creates a connection. A source without a catalog is discovered first, before the transaction begins. */
 export async function createConnection(
   ctx: Ctx,
-  input: CreateConnectionRequest & UsageRange,
+  input: CreateConnectionRequest & UsageInput,
 ): Promise<ConnectionSchema> {
-  checkUsageRange(input);
+  checkUsageRange(input.usage);
   if (input.schedule) checkSchedule(input.schedule, ctx.deps.now());
   const { source } = await resolveSides(ctx, input, { lock: false });
   await ensureCatalog(ctx, source);
@@ -31,7 +31,7 @@ export async function createConnection(
   return getConnection(ctx, { connection_id: id });
 }
 
-async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & UsageRange): Promise<string> {
+async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & UsageInput): Promise<string> {
   const sides = await resolveSides(ctx, input, { lock: true });
   refuseUnkeptRejects(input, sides.destination_connector);
   const planned = await planNewStreams(ctx, input, sides);
@@ -56,11 +56,11 @@ async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & Usage
 async function checkPlan(
   ctx: Ctx,
   account: AccountPlan,
-  { input, sides }: { input: CreateConnectionRequest & UsageRange; sides: Sides },
+  { input, sides }: { input: CreateConnectionRequest & UsageInput; sides: Sides },
 ): Promise<void> {
   if (kindOf(sides) === 'reverse_etl') requireFeature(account, 'reverse_etl');
   requireSchedule(account, input.schedule ?? MANUAL, ctx.deps.now());
-  await checkLimit(ctx, account, { limit: 'max_connections', range: input });
+  await checkLimit(ctx, account, { limit: 'max_connections', range: input.usage });
 }
 
 async function planNewStreams(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): Promise<PlannedStream[]> {

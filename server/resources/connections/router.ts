@@ -43,6 +43,7 @@ export const connectionsRouter = router({
         summary: 'Create a connection; without streams it selects all streams of the source',
         status: 201,
         query: UsageRange,
+        query_key: 'usage',
         body: CreateConnectionRequest,
         errors: [400, 402],
       }),

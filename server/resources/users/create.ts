@@ -5,7 +5,7 @@ import type { Ctx } from '../../api/procedure.ts';
 import { isUniqueViolation } from '../../api/duplicate-name.ts';
 import { assignRoles, lockRoles, requireHeld } from '../access/memberships.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
-import { checkUsageRange, type UsageRange } from '../../api/usage-range.ts';
+import { checkUsageRange, type UsageInput } from '../../api/usage-range.ts';
 import { emitUserEvent } from './events.ts';
 import { makeInvitation } from './invitation.ts';
 import type { CreateUserRequest, UserSchema } from './schema.ts';
@@ -15,12 +15,12 @@ import { getUser } from './service.ts';
  * Invites a user, who becomes active by accepting the invitation.
  * @throws ApiError 400 `email_taken`, `invalid_reference`, `cannot_grant_unheld_permission`; 402, see `checkLimit`.
  */
-export async function createUser(ctx: Ctx, input: CreateUserRequest & UsageRange): Promise<UserSchema> {
-  checkUsageRange(input);
+export async function createUser(ctx: Ctx, input: CreateUserRequest & UsageInput): Promise<UserSchema> {
+  checkUsageRange(input.usage);
   const assigned = input.role_ids ? await lockRoles(ctx, [...new Set(input.role_ids)]) : await viewerRole(ctx);
   requireHeld(ctx, [...new Set(assigned.flatMap((role) => role.permissions))]);
   await requireFreeAddress(ctx, input.email);
-  await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_users', range: input });
+  await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_users', range: input.usage });
   const invitation = input.send_invitation ? makeInvitation(ctx.deps) : null;
   const user = await insertUser(ctx, input, invitation?.columns);
   await emitUserEvent(ctx, 'user_added', { user, role_names: assigned.map((role) => role.name) });

@@ -45,6 +45,7 @@ export const usersRouter = router({
         summary: 'Create a user and an invitation link',
         status: 201,
         query: UsageRange,
+        query_key: 'usage',
         body: CreateUserRequest,
         errors: [400, 402],
       }),

@@ -12,6 +12,7 @@ import {
 } from '../../db/schema/index.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
+import { endRun } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
 
 // No worker runs here: a run stays queued until a test stops it.
@@ -40,7 +41,7 @@ const eventsOf = (connection_id: string, event: string) =>
     .where(and(eq(events.connection_id, connection_id), eq(events.event, event)));
 /** A connection whose source has no date cursor. */
 const undated = async () => make.connection({ source_id: (await make.source({ cursor: false })).id });
-async function inPlan(plan_id: string, work: () => Promise<void>) {
+async function inPlan(plan_id: 'free' | 'starter', work: () => Promise<void>) {
   await deps.db.update(accounts).set({ plan_id }).where(eq(accounts.id, service.account_id));
   try {
     await work();
@@ -256,16 +257,8 @@ describe('POST /connections/{connection_id}/run/preview', () => {
   test('200: estimates come from earlier runs', async () => {
     const { id, source_id } = await make.connection();
     const first = (await run(id, { start_date: '2026-01-01', end_date: '2026-01-04' })).body;
-    const ended = {
-      status: 'succeeded' as const,
-      started_at: '2026-02-01T00:00:00.000Z',
-      finished_at: '2026-02-01T00:00:04.000Z',
-    };
-    await deps.db
-      .update(streamRuns)
-      .set({ status: 'succeeded', rows_loaded: 400 })
-      .where(eq(streamRuns.connection_run_id, first));
-    await deps.db.update(connectionRuns).set(ended).where(eq(connectionRuns.id, first));
+    const ended = { started_at: '2026-02-01T00:00:00.000Z', finished_at: '2026-02-01T00:00:04.000Z' };
+    await endRun(deps.db, first, 'succeeded', { run: ended, streams: { rows_loaded: 400 } });
     const created = await planned(id);
     expect(source_id).toBeString();
     expect(created).toMatchObject({ estimated_rows: 700, estimated_credits: 700, estimated_duration_ms: 7000 });
@@ -363,6 +356,27 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
     expect(await runsOf(id)).toHaveLength(7);
   });
 
+  test('200: a further launch starts the chunks that are left, each once', async () => {
+    const { id } = await make.connection();
+    const { plan_id } = await planned(id);
+    const some = (await launch(id, { plan_id, chunk_indexes: [1, 2] })).body;
+    const more = (await launch(id, { plan_id, chunk_indexes: [0, 1] })).body;
+    expect(more).toMatchObject({ status: 'partially_launched', launched_count: 1, skipped_count: 6 });
+    expect(more.skipped.slice(0, 3)).toEqual([
+      { index: 1, reason: 'already_launched' },
+      { index: 2, reason: 'already_launched' },
+      { index: 3, reason: 'not_requested' },
+    ]);
+    const rest = (await launch(id, { plan_id })).body;
+    expect(rest).toMatchObject({ status: 'launched', launched_count: 4, skipped_count: 3 });
+    const created = (await runsOf(id)).map((one) => one.chunk_index);
+    expect(created.toSorted()).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    expect((await launch(id, { plan_id, chunk_indexes: [1, 2] })).body).toEqual(some);
+    expect((await launch(id, { plan_id, chunk_indexes: [0] })).body).toEqual(more);
+    expect((await launch(id, { plan_id })).body).toEqual(rest);
+    expect(await runsOf(id)).toHaveLength(7);
+  });
+
   test('200: runs only the selected chunks and reports why each other chunk is skipped', async () => {
     const { id } = await make.connection();
     await run(id, { start_date: '2026-01-06', end_date: '2026-01-06' });
@@ -449,6 +463,7 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
       {},
       { plan_id: 'nonsense' },
       { plan_id, chunk_indexes: [-1] },
+      { plan_id, chunk_indexes: [] },
       { plan_id, colour: 'red' },
       undefined,
     ]) {

@@ -1,6 +1,9 @@
+import type { SkipReason } from '../../pipeline/custom-run/plan.ts';
 import { z } from 'zod';
 import { SPLIT_UNITS } from '../../pipeline/custom-run/windows.ts';
 import { count, day, idInBody, instant, text, UserReference } from '../../api/wire-types.ts';
+
+const SKIP_REASONS = ['already_succeeded', 'in_flight', 'empty_window', 'never_run'] as const satisfies SkipReason[];
 
 const date = () => z.string().meta({ format: 'date' });
 
@@ -86,7 +89,7 @@ const CustomRunChunk = z
     end_date: date().nullable(),
     stream_names: z.array(z.string()),
     action: z.enum(['run', 'skip']),
-    skip_reason: z.enum(['already_succeeded', 'in_flight', 'empty_window', 'never_run']).nullable(),
+    skip_reason: z.enum(SKIP_REASONS).nullable(),
     ...estimates,
   })
   .meta({ id: 'CustomRunChunk' });
@@ -145,7 +148,9 @@ export const CustomRunPlanLaunchRequest = z
     plan_id: idInBody(),
     plan_hash: text(1, 64).nullish(),
     confirm: z.boolean().default(false),
-    chunk_indexes: z.array(z.int().min(0)).max(10_000).nullish(),
+    chunk_indexes: z.array(z.int().min(0)).min(1).max(10_000).nullish().meta({
+      description: 'The chunks to launch. Default: all that were not launched.',
+    }),
   })
   .meta({
     id: 'CustomRunPlanLaunchRequest',
@@ -162,7 +167,11 @@ export const CustomRunPlanLaunchResponse = z
     launched_count: z.int().meta({ description: 'Runs that were created, including queued ones' }),
     queued_count: z.int().meta({ description: 'Runs that wait for their turn' }),
     skipped_count: z.int(),
-    skipped: z.array(z.object({ index: z.int(), reason: z.string() })),
+    skipped: z
+      .array(z.object({ index: z.int(), reason: z.enum([...SKIP_REASONS, 'not_requested', 'already_launched']) }))
+      .meta({
+        description: 'Chunks that this launch did not start: skipped by the plan, not requested, or launched earlier.',
+      }),
     launched_at: instant(),
   })
   .meta({ id: 'CustomRunPlanLaunchResponse' });

@@ -16,12 +16,14 @@ import { badRequest, notFound } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { lockConnection } from '../access/connection.ts';
 import { accountPlan } from '../access/account-plan.ts';
+import { chunksToLaunch, earlierLaunch, type LaunchChunks } from './launch-chunks.ts';
 import { decisionOf, parametersOf, storePlan } from './custom-plan.ts';
 import type { CustomRunParameters, CustomRunPlanLaunchRequest, CustomRunPlanLaunchResponse } from './custom-schema.ts';
 import { resolveStreams } from './custom-streams.ts';
 
 /**
- * Starts the runs of a stored plan once. A second launch returns the same response and starts nothing.
+ * Starts the runs of a stored plan. Each chunk is launched once: a further launch starts those that are left, and returns
+ * the earlier response if there are none.
  * @throws ApiError 400 `plan_of_other_connection`, `plan_hash_mismatch`, `plan_expired`, `plan_stale`, `plan_blocked`,
  * `confirmation_required`, `unknown_chunk`, `run_already_active`, `account_connector_not_ready`; 402; 404.
  */
@@ -37,13 +39,14 @@ export async function launchPlan(
   if (input.plan_hash != null && input.plan_hash !== plan.plan_hash) {
     throw badRequest('plan_hash_mismatch', 'plan_hash does not match this plan');
   }
-  if (plan.launch_response) return plan.launch_response as unknown as CustomRunPlanLaunchResponse;
+  const chunks = await chunksToLaunch(ctx, plan, input.chunk_indexes ?? null);
+  if (plan.launch_response && chunks.run.length === 0) return earlierLaunch(plan, chunks);
   refuseUnfit(plan, { revision: connection.revision, now: ctx.deps.now(), confirm: input.confirm });
   // The account may have moved to a smaller plan since the preview.
   const account = await accountPlan(ctx);
   requireFeature(account, 'custom_runs');
   requireChunks(account, decisionOf(plan).total_chunks);
-  return launch(ctx, { connection, account, plan, chunk_indexes: input.chunk_indexes ?? null });
+  return launch(ctx, { connection, account, plan, chunks });
 }
 
 /**
@@ -64,7 +67,8 @@ export async function runCustom(
     throw needsConfirmation('To clear the destination, preview the run and launch its plan with confirm');
   requireFeature(account, 'custom_runs');
   requireChunks(account, total_chunks);
-  return (await launch(ctx, { connection, account, plan, chunk_indexes: null })).first_connection_run_id;
+  const chunks = await chunksToLaunch(ctx, plan, null);
+  return (await launch(ctx, { connection, account, plan, chunks })).first_connection_run_id;
 }
 
 /**
@@ -117,22 +121,14 @@ interface Launch {
   connection: ConnectionRow;
   account: AccountPlan;
   plan: CustomRunPlanRow;
-  /** Null: all chunks. */
-  chunk_indexes: number[] | null;
+  chunks: LaunchChunks;
 }
 
 async function launch(
   ctx: Ctx,
-  { connection, account, plan, chunk_indexes }: Launch,
+  { connection, account, plan, chunks: { run: launched, skipped } }: Launch,
 ): Promise<CustomRunPlanLaunchResponse> {
-  const { chunks, total_chunks } = decisionOf(plan);
-  const unknown = chunk_indexes?.filter((index) => index >= chunks.length) ?? [];
-  if (unknown.length > 0) throw badRequest('unknown_chunk', `The plan has no chunk ${unknown.join(', ')}`);
-  const wanted = (index: number) => chunk_indexes === null || chunk_indexes.includes(index);
-  const launched = chunks.filter((chunk) => chunk.action === 'run' && wanted(chunk.index));
-  const skipped = chunks
-    .filter((chunk) => !launched.includes(chunk))
-    .map(({ index, skip_reason }) => ({ index, reason: skip_reason ?? 'not_requested' }));
+  const { total_chunks } = decisionOf(plan);
   const parameters = parametersOf(plan);
   const started = { id: plan.id, parameters, total_chunks };
   const ids =
@@ -158,7 +154,11 @@ async function launch(
   };
   await ctx.db
     .update(customRunPlans)
-    .set({ launched_at: response.launched_at, launch_response: { ...response } })
+    .set({
+      launched_at: response.launched_at,
+      launch_response: [...(plan.launch_response ?? []), { ...response }],
+      ...(ids.length > 0 && { completed_at: null }),
+    })
     .where(eq(customRunPlans.id, plan.id));
   if (ids.length > 0)
     await emitPlanEvent(ctx.db, { event: 'custom_run_launched', plan, actor: actorOf(ctx.principal) });

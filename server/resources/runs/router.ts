@@ -93,7 +93,10 @@ export const runsRouter = router({
     .concat(
       rest('POST', '/connections/{connection_id}/run/launch-plan', {
         operation_id: 'launch_custom_run_plan',
-        summary: 'Launch a plan or some of its chunks; repeating it returns the same and starts nothing',
+        summary: 'Launch a plan or some of its chunks',
+        description:
+          'Each chunk is launched once. A further launch starts the chunks that were not launched; if there are none, it ' +
+          'returns the response of the earlier launch and starts nothing.',
         body: CustomRunPlanLaunchRequest,
         errors: [400, 402],
       }),

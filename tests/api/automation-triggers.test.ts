@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
-import { accounts, cases, deliveries, events, triggers } from '../../db/schema/index.ts';
+import { desc, eq } from 'drizzle-orm';
+import { accounts, cases, deliveries, events, triggerGroups, triggers } from '../../db/schema/index.ts';
 import { emit, SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { evaluatePending } from '../../server/automation/evaluation/evaluation-loop.ts';
 import { openActions } from '../../server/automation/triggers/action-secrets.ts';
@@ -276,6 +276,28 @@ describe('POST /automation/triggers/{trigger_id}', () => {
       null,
       ['user_added'],
     ]);
+  });
+
+  test('200: an update that changes nothing changes no timestamp, no count and emits nothing', async () => {
+    const created = await make({ actions: [PAUSE, HOOK], threshold: 3, within_seconds: 600 });
+    await db.update(triggers).set({ state: 'pending' }).where(eq(triggers.id, created.id));
+    const group = { trigger_id: created.id, group_key: 'k', group: {}, matched_at: ['2026-01-01T00:00:00.000Z'] };
+    await db.insert(triggerGroups).values(group);
+    const before = await call('GET', `${PATH}/${created.id}`);
+    const { name, rule, actions, enabled, severity, threshold, within_seconds, group_by, case: settings } = before.body;
+    const same = { name, rule, actions, enabled, severity, threshold, within_seconds, group_by, case: settings };
+    expect(await call('POST', `${PATH}/${created.id}`, same)).toMatchObject({ status: 200, body: before.body });
+    expect(await kindsOf(created.id)).toEqual(['trigger_created']);
+    const groups = await db.select().from(triggerGroups).where(eq(triggerGroups.trigger_id, created.id));
+    expect(groups).toMatchObject([{ matched_at: group.matched_at }]);
+    await call('POST', `${PATH}/${created.id}`, { ...same, threshold: 4 });
+    const [event] = await db
+      .select()
+      .from(events)
+      .where(eq(events.event, 'trigger_updated'))
+      .orderBy(desc(events.id))
+      .limit(1);
+    expect(event!.payload.changed_fields).toEqual(['threshold']);
   });
 
   test('200: the mask of a secret keeps it, also when actions change their order', async () => {

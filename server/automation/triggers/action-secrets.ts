@@ -58,7 +58,9 @@ export function sealActions(
     return { ...whole, url, headers, secret: whole.secret === null ? null : MASK };
   });
   const any = Object.keys(sealed).length > 0;
-  return { actions, secrets: any ? secrets.seal(JSON.stringify(sealed), contextOf(trigger)) : null };
+  const after = { actions, secrets: any ? secrets.seal(JSON.stringify(sealed), contextOf(trigger)) : null };
+  // Sealing the same secrets again gives another text.
+  return before && Bun.deepEquals(openActions(secrets, { ...trigger, ...after }), present) ? before : after;
 }
 
 /** The stored webhook that a mask refers to: actions may have been reordered. */

@@ -9,6 +9,7 @@ import { deleteTriggerRow, forgetGroups } from '../../automation/delete-trigger.
 import { sealActions } from '../../automation/triggers/action-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { changedColumns, keysOf } from '../../api/changed-columns.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
 import { getTrigger, lockTrigger } from './triggers-query.ts';
@@ -65,41 +66,49 @@ export async function updateTrigger(
 
 async function changeTrigger(ctx: Ctx, trigger_id: string, input: UpdateTriggerRequest): Promise<void> {
   const before = await lockTrigger(ctx, trigger_id);
-  const changes = changesOf(before, input);
+  const changes = changesOf(ctx, before, input);
+  if (keysOf(changes).length === 0) return;
   checkPosture({ ...before, ...changes });
-  if (input.actions) {
-    Object.assign(changes, sealActions(ctx.deps.secrets, { trigger: before, actions: input.actions, before }));
-  }
-  if (input.actions || changes.normalized_rule !== undefined) {
+  if (changes.actions || changes.normalized_rule !== undefined) {
     await refuseLoops(ctx.db, (changes.actions ?? before.actions) as TriggerAction[], { ...before, ...changes });
   }
   const updating = ctx.db.update(triggers).set(changes).where(eq(triggers.id, before.id)).returning();
   const [after] = await refuseDuplicateName('trigger', updating);
   if (!after) throw new Error('the update returned no row');
-  if (countsAnew(input)) await forgetGroups(ctx.db, before.id);
-  await emitTriggerEvent(
-    ctx,
-    'trigger_updated',
-    after,
-    Object.keys(input).filter((key) => key in before || key === 'case'),
-  );
+  if (restartsCounting(changes)) await forgetGroups(ctx.db, before.id);
+  const changed_fields = Object.keys(input).filter((key) => (COLUMNS[key] ?? [key]).some((one) => one in changes));
+  await emitTriggerEvent(ctx, 'trigger_updated', after, changed_fields);
 }
 
+/** The columns of request keys that have another name. */
+const COLUMNS: Record<string, string[]> = { case: ['case_settings'], actions: ['actions', 'secrets'] };
+
 /** Counters and errors belong to the previous rule. */
-const countsAnew = (input: UpdateTriggerRequest) =>
+const restartsCounting = (changes: Partial<TriggerRow>) =>
   [
-    input.rule,
-    input.condition,
-    input.expect,
-    input.posture,
-    input.group_by,
-    input.threshold,
-    input.within_seconds,
+    changes.normalized_rule,
+    changes.expect,
+    changes.posture,
+    changes.group_by,
+    changes.threshold,
+    changes.within_seconds,
   ].some((value) => value !== undefined);
 
-function changesOf(before: TriggerRow, input: UpdateTriggerRequest): Partial<TriggerRow> {
-  const { rule, condition, event_types, expect, group_by, case: case_settings, actions: _, ...plain } = input;
+/** What the request changes. A rule is compiled and secrets are compared first: the same text changes nothing. */
+function changesOf(ctx: Ctx, before: TriggerRow, input: UpdateTriggerRequest): Partial<TriggerRow> {
+  const wanted = wantedColumns(ctx, before, input);
+  const changes: Partial<TriggerRow> = changedColumns({ ...before, case_settings: caseSettings(before) }, wanted);
+  const revives = input.enabled === true && (before.state === 'auto_disabled' || before.state === 'errored');
+  if (restartsCounting(changes) || changes.enabled || revives) {
+    Object.assign(changes, changedColumns(before, { state: 'idle', consecutive_errors: 0, last_error: null }));
+  }
+  return changes;
+}
+
+function wantedColumns(ctx: Ctx, before: TriggerRow, input: UpdateTriggerRequest): Partial<TriggerRow> {
+  const { rule, condition, event_types, expect, group_by, case: case_settings, actions, ...plain } = input;
   const changes: Partial<TriggerRow> = { ...plain };
+  if (actions) Object.assign(changes, sealActions(ctx.deps.secrets, { trigger: before, actions, before }));
   if (rule !== undefined || condition !== undefined || event_types !== undefined) {
     const given = rule === undefined && condition === undefined ? before : { rule, condition };
     Object.assign(
@@ -112,9 +121,6 @@ function changesOf(before: TriggerRow, input: UpdateTriggerRequest): Partial<Tri
   if (case_settings) {
     if (case_settings.resolve_rule) checkRule(case_settings.resolve_rule, 'case.resolve_rule');
     changes.case_settings = { ...caseSettings(before), ...case_settings };
-  }
-  if (countsAnew(input) || input.enabled === true) {
-    Object.assign(changes, { state: 'idle', consecutive_errors: 0, last_error: null });
   }
   return changes;
 }

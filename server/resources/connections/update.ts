@@ -4,6 +4,7 @@ import { checkSchedule } from '../../pipeline/schedule.ts';
 import { reviewText } from '../../pipeline/schema-summary.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
+import { changedColumns, pick } from '../../api/changed-columns.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { readChanges } from '../../catalog/apply-schema-changes.ts';
 import { connectionLocked, requireActivation, requireSchedule } from '../../billing/limits.ts';
@@ -49,7 +50,10 @@ export async function updateConnection(
   if (input.rejected_rows_policy === 'keep') {
     refuseUnkeptRejects(input, (await connectorPair(ctx, connection)).destination_connector);
   }
-  const changes: Changes = { ...plainChanges(connection, input), ...(await statusChanges(ctx, connection, input)) };
+  const changes: Changes = {
+    ...changedColumns(connection, pick(input, PLAIN)),
+    ...(await statusChanges(ctx, connection, input)),
+  };
   Object.assign(changes, scheduleChanges(ctx, { ...connection, ...changes }, input));
   if (changes.schedule) requireSchedule(await accountPlan(ctx), changes.schedule, ctx.deps.now());
   const changed_fields = Object.keys(changes).filter((key) => !DERIVED.includes(key));
@@ -68,11 +72,6 @@ function refuseStaleOrImmutable(connection: ConnectionRow, input: UpdateConnecti
     if (input[field] === undefined || input[field] === connection[field]) continue;
     throw badRequest('immutable_field', `${field} cannot be changed`, { field });
   }
-}
-
-function plainChanges(connection: ConnectionRow, input: UpdateConnectionRequest): Changes {
-  const given = PLAIN.filter((key) => input[key] !== undefined && !Bun.deepEquals(input[key], connection[key]));
-  return Object.fromEntries(given.map((key) => [key, input[key]]));
 }
 
 async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConnectionRequest): Promise<Changes> {

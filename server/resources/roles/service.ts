@@ -1,5 +1,6 @@
 import { and, eq, ne, sql } from 'drizzle-orm';
 import { type RoleRow, roles, userRoles } from '../../../db/schema/index.ts';
+import { changedColumns, keysOf, pick } from '../../api/changed-columns.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { duplicateName, refuseDuplicateName } from '../../api/duplicate-name.ts';
@@ -50,12 +51,12 @@ export async function updateRole(ctx: Ctx, input: UpdateRequest & { role_id: str
     (changes.permissions ?? []).filter((permission) => !role.permissions.includes(permission)),
   );
   if (changes.name !== undefined) await requireFreeName(ctx, changes.name, role.id);
-  const changed_fields = Object.keys(changes) as (keyof typeof changes)[];
+  const changed_fields = keysOf(changes);
   if (changed_fields.length > 0) {
     const updating = ctx.db.update(roles).set(changes).where(eq(roles.id, role.id)).returning();
     const [changed] = await refuseDuplicateName('role', updating);
     if (!changed) throw new Error('the locked row no longer exists');
-    const before = Object.fromEntries(changed_fields.map((key) => [key, role[key]]));
+    const before = pick(role, changed_fields);
     await emitRoleEvent(ctx, 'role_updated', { role: changed, changed_fields, before, after: changes });
   }
   return getRole(ctx, input);
@@ -64,9 +65,7 @@ export async function updateRole(ctx: Ctx, input: UpdateRequest & { role_id: str
 function changesOf(role: RoleRow, input: UpdateRequest) {
   const { name, description, permissions } = input;
   const wanted = { name, description, permissions: permissions && permissionsAmong(permissions) };
-  const isChange = ([key, value]: [string, unknown]) =>
-    value !== undefined && !Bun.deepEquals(value, role[key as keyof typeof wanted]);
-  return Object.fromEntries(Object.entries(wanted).filter(isChange)) as Partial<typeof wanted>;
+  return changedColumns(role, wanted);
 }
 
 /** @throws ApiError 404; 400 `system_role`, `role_in_use` with `user_ids`. */

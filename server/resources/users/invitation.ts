@@ -62,7 +62,7 @@ export async function acceptInvitation(
   );
   return deps.db.transaction(async (db) => {
     // A concurrent request waits for the lock and then no longer matches.
-    const [before] = await db.select().from(users).where(invited).for('update');
+    const [before] = await db.select().from(users).where(invited).for('no key update');
     if (!before) throw badRequest('invalid_invitation', 'The invitation is invalid, already used or expired');
     const user = { ...before, status: 'active' as const, invitation_hash: null, invitation_expires_at: null };
     const { status, invitation_hash, invitation_expires_at } = user;

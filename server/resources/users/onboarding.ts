@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { type UserRow, users } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../api/procedure.ts';
+import { changedColumns, keysOf } from '../../api/changed-columns.ts';
 import { lockUser } from '../access/user.ts';
 import { emitUserEvent } from './events.ts';
 import { ONBOARDING_STEPS, type OnboardingStateResponse, type OnboardingStateSchema } from './schema.ts';
@@ -10,15 +11,12 @@ export async function putOnboardingState(ctx: Ctx, input: OnboardingStateSchema)
   const user = await lockUser(ctx, ctx.principal.user_id);
   const before = presentOnboarding(user);
   const completed_steps = stepsAmong(input.completed_steps);
+  const { dismissed, data } = input;
+  const wanted = { completed_steps, current_step: input.current_step ?? null, dismissed, data };
+  if (keysOf(changedColumns(before, wanted)).length === 0) return before;
   const now = ctx.deps.now().toISOString();
-  const onboarding_state = {
-    completed_steps,
-    current_step: input.current_step ?? null,
-    dismissed: input.dismissed,
-    data: input.data,
-    completed_at: isComplete(completed_steps) ? (before.completed_at ?? now) : null,
-    updated_at: now,
-  };
+  const completed_at = isComplete(completed_steps) ? (before.completed_at ?? now) : null;
+  const onboarding_state = { ...wanted, completed_at, updated_at: now };
   await ctx.db.update(users).set({ onboarding_state }).where(eq(users.id, user.id));
   await emitUserEvent(ctx, 'user_updated', { user, changed_fields: ['onboarding_state'] });
   return presentOnboarding({ ...user, onboarding_state });

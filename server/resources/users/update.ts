@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { apiKeys, type UserRow, users } from '../../../db/schema/index.ts';
+import { changedColumns, keysOf, pick } from '../../api/changed-columns.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { keepingAnAdministrator } from '../access/last-administrator.ts';
@@ -41,12 +42,17 @@ async function changeUser(ctx: Ctx, input: Input, isSelf: boolean): Promise<void
 }
 
 async function changeProfile(ctx: Ctx, user: UserRow, input: Input): Promise<void> {
-  const changed_fields = PROFILE.filter((key) => input[key] !== undefined && input[key] !== user[key]);
+  const after = changedColumns(user, pick(input, PROFILE));
+  const changed_fields = keysOf(after);
   if (changed_fields.length === 0) return;
-  const pick = (from: UserRow | Input) => Object.fromEntries(changed_fields.map((key) => [key, from[key]]));
-  const [changed] = await ctx.db.update(users).set(pick(input)).where(eq(users.id, user.id)).returning();
+  const [changed] = await ctx.db.update(users).set(after).where(eq(users.id, user.id)).returning();
   if (!changed) throw new Error('the locked row no longer exists');
-  await emitUserEvent(ctx, 'user_updated', { user: changed, changed_fields, before: pick(user), after: pick(input) });
+  await emitUserEvent(ctx, 'user_updated', {
+    user: changed,
+    changed_fields,
+    before: pick(user, changed_fields),
+    after,
+  });
 }
 
 async function setRoles(ctx: Ctx, user: UserRow, wanted: string[]): Promise<void> {

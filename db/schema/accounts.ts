@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
 import {
+  type AnyPgColumn,
   boolean,
+  check,
   date,
   index,
   integer,
@@ -11,23 +13,32 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { knownValues } from './checks.ts';
+import { PLAN_IDS } from './closed-sets.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 
-export const accounts = pgTable('accounts', {
-  id: id(),
-  name: text('name').notNull(),
-  timezone: text('timezone').notNull().default('UTC'),
-  plan_id: text('plan_id').notNull().default('self_hosted'),
-  payment_status: text('payment_status', { enum: ['active', 'trial', 'grace', 'ended', 'overdue'] })
-    .notNull()
-    .default('active'),
-  /** Day on which the first billing period started; each lasts a month. */
-  billing_anchor: date('billing_anchor', { mode: 'string' }).notNull().default(sql`current_date`),
-  case_counter: integer('case_counter').notNull().default(0),
-  created_at: createdAt(),
-  updated_at: updatedAt(),
-});
+/** A tenant. All other rows belong to one, except for the system roles. */
+export const accounts = pgTable(
+  'accounts',
+  {
+    id: id(),
+    name: text('name').notNull(),
+    timezone: text('timezone').notNull().default('UTC'),
+    plan_id: text('plan_id', { enum: PLAN_IDS }).notNull().default('self_hosted'),
+    payment_status: text('payment_status', { enum: ['active', 'trial', 'grace', 'ended', 'overdue'] })
+      .notNull()
+      .default('active'),
+    /** Day on which the first billing period started; each lasts a month. */
+    billing_anchor: date('billing_anchor', { mode: 'string' }).notNull().default(sql`current_date`),
+    /** The number of the newest case. */
+    case_counter: integer('case_counter').notNull().default(0),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+  },
+  (t) => [...knownValues('accounts', t), check('accounts_case_counter', sql`${t.case_counter} >= 0`)],
+);
 
+/** A person with access to an account. Rows stay when a user is deleted, so that history keeps its names. */
 export const users = pgTable(
   'users',
   {
@@ -45,7 +56,7 @@ export const users = pgTable(
     locale: text('locale'),
     onboarding_state: jsonb('onboarding_state').$type<Record<string, unknown>>().notNull().default({}),
     notification_preferences: jsonb('notification_preferences').$type<Record<string, unknown>>().notNull().default({}),
-    invited_by: uuid('invited_by'),
+    invited_by: uuid('invited_by').references((): AnyPgColumn => users.id),
     invited_at: instant('invited_at'),
     /** HMAC of the one-time token in the invitation link; null once it was used. */
     invitation_hash: text('invitation_hash'),
@@ -57,11 +68,16 @@ export const users = pgTable(
     deleted_at: instant('deleted_at'),
   },
   (t) => [
+    ...knownValues('users', t),
+    check('users_email', sql`${t.email} like '%_@_%'`),
+    check('users_invitation', sql`${t.invitation_hash} is null or ${t.invitation_expires_at} is not null`),
+    check('users_avatar', sql`${t.avatar_key} is null or ${t.avatar_updated_at} is not null`),
     uniqueIndex('users_email').on(t.account_id, sql`lower(${t.email})`).where(sql`${t.deleted_at} is null`),
     uniqueIndex('users_invitation').on(t.invitation_hash).where(sql`${t.invitation_hash} is not null`),
   ],
 );
 
+/** A named set of permissions. */
 export const roles = pgTable(
   'roles',
   {
@@ -76,6 +92,7 @@ export const roles = pgTable(
     updated_at: updatedAt(),
   },
   (t) => [
+    check('roles_owner', sql`${t.is_system} = (${t.account_id} is null)`),
     uniqueIndex('roles_name').on(
       sql`coalesce(${t.account_id}, '00000000-0000-0000-0000-000000000000')`,
       sql`lower(${t.name})`,
@@ -83,6 +100,7 @@ export const roles = pgTable(
   ],
 );
 
+/** Which user has which role. */
 export const userRoles = pgTable(
   'user_roles',
   {
@@ -97,6 +115,7 @@ export const userRoles = pgTable(
   (t) => [primaryKey({ columns: [t.user_id, t.role_id] }), index('user_roles_role').on(t.role_id)],
 );
 
+/** Keys of users for the API. A user has one valid key at a time. */
 export const apiKeys = pgTable(
   'api_keys',
   {

@@ -1,21 +1,29 @@
 import { sql } from 'drizzle-orm';
-import { index, integer, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { check, index, integer, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { accounts, users } from './accounts.ts';
+import { knownValues, literals } from './checks.ts';
+import { ACTOR_TYPES, EVENT_CATEGORIES, SEVERITIES } from './closed-sets.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
+import { connections } from './connections.ts';
+import { accountConnectors } from './connectors.ts';
 
 /** Events, written in the transaction of the change that they report. */
 export const events = pgTable(
   'events',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
     event: text('event').notNull(),
-    category: text('category').notNull(),
-    severity: text('severity').notNull(),
+    category: text('category', { enum: EVENT_CATEGORIES }).notNull(),
+    severity: text('severity', { enum: SEVERITIES }).notNull(),
     occurred_at: instant('occurred_at').notNull().default(sql`clock_timestamp()`),
     actor: jsonb('actor')
-      .$type<{ type: 'user' | 'schedule' | 'system' | 'automation'; id: string | null; name: string | null }>()
+      .$type<{ type: (typeof ACTOR_TYPES)[number]; id: string | null; name: string | null }>()
       .notNull(),
     resource: jsonb('resource').$type<{ type: string; id: string; name: string | null }>().notNull(),
+    /** What the event is about, as ids without foreign keys: an event outlives what it reports. */
     connection_id: uuid('connection_id'),
     connection_run_id: uuid('connection_run_id'),
     stream_run_id: uuid('stream_run_id'),
@@ -26,6 +34,7 @@ export const events = pgTable(
     processing_status: text('processing_status', { enum: ['received', 'evaluating', 'processed', 'failed'] })
       .notNull()
       .default('received'),
+    /** Length of the chain of trigger actions that led to the event. */
     causation_depth: integer('causation_depth').notNull().default(0),
     matched_trigger_ids: uuid('matched_trigger_ids').array().notNull().default([]),
     case_ids: uuid('case_ids').array().notNull().default([]),
@@ -33,6 +42,10 @@ export const events = pgTable(
     evaluation_attempts: integer('evaluation_attempts').notNull().default(0),
   },
   (t) => [
+    ...knownValues('events', t),
+    check('events_event', sql`${t.event} ~ '^[a-z]+(_[a-z]+)*$'`),
+    check('events_actor', sql`coalesce(${t.actor} ->> 'type', '') in (${literals(ACTOR_TYPES)})`),
+    check('events_counts', sql`${t.causation_depth} >= 0 and ${t.evaluation_attempts} >= 0`),
     index('events_list').on(t.account_id, t.occurred_at, t.id),
     index('events_kind').on(t.account_id, t.event, t.occurred_at, t.id),
     index('events_connection')
@@ -47,13 +60,17 @@ export const tasks = pgTable(
   'tasks',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
     kind: text('kind', { enum: ['discover_catalog', 'export_metadata'] }).notNull(),
     status: text('status', { enum: ['queued', 'running', 'succeeded', 'failed'] })
       .notNull()
       .default('queued'),
-    account_connector_id: uuid('account_connector_id').notNull(),
-    connection_id: uuid('connection_id'),
+    account_connector_id: uuid('account_connector_id')
+      .notNull()
+      .references(() => accountConnectors.id),
+    connection_id: uuid('connection_id').references(() => connections.id),
     parameters: jsonb('parameters').$type<Record<string, unknown>>().notNull().default({}),
     result: jsonb('result').$type<Record<string, unknown>>(),
     error: jsonb('error').$type<{ code: string; message: string }>(),
@@ -61,10 +78,16 @@ export const tasks = pgTable(
     attempts: integer('attempts').notNull().default(0),
     /** While it runs, by the worker that runs it. */
     heartbeat_at: instant('heartbeat_at'),
-    created_by: uuid('created_by'),
+    created_by: uuid('created_by').references(() => users.id),
     created_at: createdAt(),
     updated_at: updatedAt(),
     finished_at: instant('finished_at'),
   },
-  (t) => [index('tasks_live').on(t.account_connector_id, t.kind).where(sql`${t.status} in ('queued', 'running')`)],
+  (t) => [
+    ...knownValues('tasks', t),
+    check('tasks_finished', sql`(${t.finished_at} is not null) = (${t.status} in ('succeeded', 'failed'))`),
+    check('tasks_attempts', sql`${t.attempts} >= 0`),
+    check('tasks_failed', sql`(${t.error} is not null) = (${t.status} = 'failed')`),
+    index('tasks_live').on(t.account_connector_id, t.kind).where(sql`${t.status} in ('queued', 'running')`),
+  ],
 );

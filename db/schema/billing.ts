@@ -1,4 +1,8 @@
-import { bigint, date, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { bigint, check, date, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { accounts } from './accounts.ts';
+import { knownValues } from './checks.ts';
+import { NOTICED_LIMITS } from './closed-sets.ts';
 import { createdAt, id } from './columns.ts';
 
 /** One row per stream run and attempt that committed rows. Usage and credits are computed from it. Never changed. */
@@ -6,7 +10,10 @@ export const usageLedger = pgTable(
   'usage_ledger',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    /** What was metered, as ids without foreign keys: usage outlives what caused it. */
     connection_id: uuid('connection_id').notNull(),
     connection_run_id: uuid('connection_run_id').notNull(),
     stream_run_id: uuid('stream_run_id').notNull(),
@@ -24,6 +31,12 @@ export const usageLedger = pgTable(
     created_at: createdAt(),
   },
   (t) => [
+    ...knownValues('usage_ledger', t),
+    check(
+      'usage_ledger_counts',
+      sql`${t.attempt} >= 1 and ${t.rows_free} >= 0 and ${t.rows_paid} >= 0 and ${t.credits_used} >= 0
+        and ${t.credits_free} >= 0 and ${t.bytes_loaded} >= 0`,
+    ),
     uniqueIndex('usage_ledger_attempt').on(t.stream_run_id, t.attempt),
     // Index-only scans for the sums of an account and the rows by connection.
     index('usage_ledger_day').on(t.account_id, t.day, t.connection_id, t.rows_free, t.rows_paid),
@@ -45,12 +58,18 @@ export const usageLedger = pgTable(
 export const planLimitNotices = pgTable(
   'plan_limit_notices',
   {
-    account_id: uuid('account_id').notNull(),
-    limit: text('limit').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    limit: text('limit', { enum: NOTICED_LIMITS }).notNull(),
     period_start: date('period_start', { mode: 'string' }).notNull(),
     /** Percent of the limit. */
     threshold: integer('threshold').notNull(),
     created_at: createdAt(),
   },
-  (t) => [primaryKey({ columns: [t.account_id, t.limit, t.period_start, t.threshold] })],
+  (t) => [
+    ...knownValues('plan_limit_notices', t),
+    check('plan_limit_notices_threshold', sql`${t.threshold} between 1 and 100`),
+    primaryKey({ columns: [t.account_id, t.limit, t.period_start, t.threshold] }),
+  ],
 );

@@ -1,5 +1,7 @@
-import { bigint, boolean, index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { bigint, boolean, check, index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 import { createdAt, instant } from './columns.ts';
+import { accountConnectors } from './connectors.ts';
 import { connectionStreams } from './connections.ts';
 
 /**
@@ -12,7 +14,9 @@ export const changeReaders = pgTable(
     stream_id: uuid('stream_id')
       .primaryKey()
       .references(() => connectionStreams.id, { onDelete: 'cascade' }),
-    source_id: uuid('source_id').notNull(),
+    source_id: uuid('source_id')
+      .notNull()
+      .references(() => accountConnectors.id),
     lag_bytes: bigint('lag_bytes', { mode: 'number' }),
     /** The event `change_log_lagging` was emitted. */
     is_lagging: boolean('is_lagging').notNull().default(false),
@@ -22,5 +26,9 @@ export const changeReaders = pgTable(
     next_look_at: instant('next_look_at').notNull(),
     created_at: createdAt(),
   },
-  (t) => [index('change_readers_due').on(t.next_look_at), index('change_readers_source').on(t.source_id)],
+  (t) => [
+    check('change_readers_counts', sql`${t.lag_bytes} >= 0 and ${t.failures} >= 0`),
+    index('change_readers_due').on(t.next_look_at),
+    index('change_readers_source').on(t.source_id),
+  ],
 );

@@ -1,7 +1,21 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, date, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  check,
+  date,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import type { LogicalType } from './logical-types.ts';
-import { accounts } from './accounts.ts';
+import { accounts, users } from './accounts.ts';
+import { knownValues, literals } from './checks.ts';
+import { DESTINATION_SYNC_MODES, SCHEDULE_TYPES, SYNC_MODES } from './closed-sets.ts';
 import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
 import { accountConnectors } from './connectors.ts';
 
@@ -32,7 +46,7 @@ export const connections = pgTable(
     locked_from: jsonb('locked_from').$type<{ status: 'active' | 'paused' | 'auto_disabled'; reason: string | null }>(),
     schedule: jsonb('schedule')
       .$type<{
-        type: 'manual' | 'interval' | 'cron';
+        type: (typeof SCHEDULE_TYPES)[number];
         interval_minutes: number | null;
         cron_expression: string | null;
         timezone: string;
@@ -66,18 +80,31 @@ export const connections = pgTable(
     max_parallel_streams: integer('max_parallel_streams').notNull().default(4),
     notify_on_failure: boolean('notify_on_failure').notNull().default(true),
     tags: text('tags').array().notNull().default([]),
+    /** The number of the newest run. */
     run_counter: integer('run_counter').notNull().default(0),
     consecutive_failures: integer('consecutive_failures').notNull().default(0),
     last_succeeded_at: instant('last_succeeded_at'),
     last_failed_at: instant('last_failed_at'),
-    created_by: uuid('created_by'),
-    updated_by: uuid('updated_by'),
+    created_by: uuid('created_by').references(() => users.id),
+    updated_by: uuid('updated_by').references(() => users.id),
     created_at: createdAt(),
     updated_at: updatedAt(),
     revision: revision(),
     deleted_at: instant('deleted_at'),
   },
   (t) => [
+    ...knownValues('connections', t),
+    check('connections_sides', sql`${t.source_id} <> ${t.destination_id}`),
+    check('connections_lock', sql`${t.locked_from} is null or ${t.status} = 'locked'`),
+    check('connections_schedule', sql`coalesce(${t.schedule} ->> 'type', '') in (${literals(SCHEDULE_TYPES)})`),
+    check('connections_next_run', sql`${t.next_run_at} is null or ${t.deleted_at} is null`),
+    check('connections_parallel_streams', sql`${t.max_parallel_streams} between 1 and 50`),
+    check('connections_backfill_days', sql`${t.backfill_days} between 0 and 365`),
+    check(
+      'connections_counts',
+      sql`${t.max_rejected_rows} >= 0 and ${t.run_counter} >= 0 and ${t.consecutive_failures} >= 0
+        and ${t.revision} >= 1`,
+    ),
     uniqueIndex('connections_name').on(t.account_id, sql`lower(${t.name})`).where(sql`${t.deleted_at} is null`),
     index('connections_list').on(t.account_id, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
     index('connections_status').on(t.account_id, t.status, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
@@ -93,17 +120,17 @@ export const connectionStreams = pgTable(
   'connection_streams',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
     connection_id: uuid('connection_id')
       .notNull()
       .references(() => connections.id, { onDelete: 'cascade' }),
     namespace: text('namespace'),
     name: text('name').notNull(),
     selected: boolean('selected').notNull().default(true),
-    sync_mode: text('sync_mode', { enum: ['full_refresh', 'incremental'] }).notNull(),
-    destination_sync_mode: text('destination_sync_mode', {
-      enum: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
-    }).notNull(),
+    sync_mode: text('sync_mode', { enum: SYNC_MODES }).notNull(),
+    destination_sync_mode: text('destination_sync_mode', { enum: DESTINATION_SYNC_MODES }).notNull(),
     cursor_field: jsonb('cursor_field').$type<string[]>(),
     primary_key: jsonb('primary_key').$type<string[][]>(),
     destination_table: text('destination_table'),
@@ -126,6 +153,14 @@ export const connectionStreams = pgTable(
     row_count_last_run: bigint('row_count_last_run', { mode: 'number' }),
   },
   (t) => [
+    ...knownValues('connection_streams', t),
+    check('connection_streams_backfill_days', sql`${t.backfill_days} between 0 and 365`),
+    check('connection_streams_counts', sql`${t.state_version} >= 0 and ${t.row_count_last_run} >= 0`),
+    check(
+      'connection_streams_lists',
+      sql`jsonb_typeof(${t.fields}) = 'array' and jsonb_typeof(${t.filters}) = 'array'
+        and jsonb_typeof(coalesce(${t.mapping}, '[]')) = 'array'`,
+    ),
     uniqueIndex('connection_streams_name').on(t.connection_id, sql`coalesce(${t.namespace}, '')`, t.name),
     index('connection_streams_mapped')
       .on(t.account_id, t.connection_id)
@@ -138,7 +173,9 @@ export const schemaChanges = pgTable(
   'schema_changes',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
     connection_id: uuid('connection_id')
       .notNull()
       .references(() => connections.id, { onDelete: 'cascade' }),
@@ -152,5 +189,10 @@ export const schemaChanges = pgTable(
     breaking: boolean('breaking').notNull(),
     discovered_at: createdAt(),
   },
-  (t) => [index('schema_changes_connection').on(t.connection_id)],
+  (t) => [
+    ...knownValues('schema_changes', t),
+    check('schema_changes_sides', sql`${t.before} is not null or ${t.after} is not null`),
+    check('schema_changes_field', sql`${t.subject} <> 'field' or ${t.field_path} is not null`),
+    index('schema_changes_connection').on(t.connection_id),
+  ],
 );

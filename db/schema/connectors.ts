@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
-import { index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
-import { accounts } from './accounts.ts';
+import { check, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { accounts, users } from './accounts.ts';
+import { knownValues } from './checks.ts';
+import { AUTH_METHODS, CONNECTOR_TYPES } from './closed-sets.ts';
 import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
 
 /** A configured source or destination of an account. */
@@ -12,14 +14,14 @@ export const accountConnectors = pgTable(
       .notNull()
       .references(() => accounts.id),
     name: text('name').notNull(),
-    connector_type: text('connector_type', { enum: ['source', 'destination'] }).notNull(),
+    connector_type: text('connector_type', { enum: CONNECTOR_TYPES }).notNull(),
     connector_name: text('connector_name').notNull(),
     status: text('status', {
       enum: ['pending_auth', 'pending_test', 'active', 'broken', 'needs_reauth', 'disabled'],
     }).notNull(),
     status_reason: text('status_reason'),
     status_message: text('status_message'),
-    auth_method: text('auth_method').notNull().default('none'),
+    auth_method: text('auth_method', { enum: AUTH_METHODS }).notNull().default('none'),
     /** Parameters that are not secrets. */
     parameters: jsonb('parameters').$type<Record<string, unknown>>().notNull().default({}),
     /** The secret parameters as a JSON object, encrypted (`Secrets` in server/platform/secrets.ts). */
@@ -43,13 +45,17 @@ export const accountConnectors = pgTable(
     free_until: instant('free_until'),
     /** When `free_period_ending` was emitted. */
     free_end_told_at: instant('free_end_told_at'),
-    created_by: uuid('created_by'),
+    created_by: uuid('created_by').references(() => users.id),
     created_at: createdAt(),
     updated_at: updatedAt(),
     revision: revision(),
     deleted_at: instant('deleted_at'),
   },
   (t) => [
+    ...knownValues('account_connectors', t),
+    check('account_connectors_counts', sql`${t.failure_streak} >= 0 and ${t.revision} >= 1`),
+    check('account_connectors_parameters', sql`jsonb_typeof(${t.parameters}) = 'object'`),
+    check('account_connectors_catalog', sql`${t.catalog_status} <> 'ready' or ${t.catalog_refreshed_at} is not null`),
     uniqueIndex('account_connectors_name')
       .on(t.account_id, t.connector_type, sql`lower(${t.name})`)
       .where(sql`${t.deleted_at} is null`),
@@ -62,7 +68,9 @@ export const catalogStreams = pgTable(
   'catalog_streams',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
     account_connector_id: uuid('account_connector_id')
       .notNull()
       .references(() => accountConnectors.id, { onDelete: 'cascade' }),
@@ -78,5 +86,9 @@ export const catalogStreams = pgTable(
     discovered_at: instant('discovered_at').notNull(),
     removed_at: instant('removed_at'),
   },
-  (t) => [uniqueIndex('catalog_streams_name').on(t.account_connector_id, sql`coalesce(${t.namespace}, '')`, t.name)],
+  (t) => [
+    ...knownValues('catalog_streams', t),
+    check('catalog_streams_definition', sql`jsonb_typeof(${t.definition}) = 'object'`),
+    uniqueIndex('catalog_streams_name').on(t.account_connector_id, sql`coalesce(${t.namespace}, '')`, t.name),
+  ],
 );

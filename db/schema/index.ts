@@ -2,6 +2,7 @@ export * from './accounts.ts';
 export * from './automation.ts';
 export * from './billing.ts';
 export * from './change-readers.ts';
+export * from './closed-sets.ts';
 export * from './connections.ts';
 export * from './connectors.ts';
 export * from './custom-runs.ts';

@@ -1,7 +1,9 @@
 import { sql } from 'drizzle-orm';
 import {
+  type AnyPgColumn,
   bigint,
   boolean,
+  check,
   date,
   index,
   integer,
@@ -12,34 +14,24 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { accounts, users } from './accounts.ts';
+import { knownValues, literals } from './checks.ts';
+import {
+  CONNECTOR_TYPES,
+  DESTINATION_SYNC_MODES,
+  HELD_STREAM_RUN,
+  LIVE_RUN,
+  LIVE_STREAM_RUN,
+  RUN_STATUSES,
+  STREAM_RUN_STATUSES,
+  SYNC_MODES,
+} from './closed-sets.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
+import { customRunPlans } from './custom-runs.ts';
 import { connectionStreams, connections } from './connections.ts';
 
 /** Gives each claim of a stream run a higher fencing token, so that a worker presumed dead cannot write any more. */
 export const fenceSequence = pgSequence('stream_run_fence');
-
-export const RUN_STATUSES = [
-  'queued',
-  'running',
-  'retrying',
-  'stopping',
-  'succeeded',
-  'partially_succeeded',
-  'failed',
-  'stopped',
-  'skipped',
-] as const;
-
-export const STREAM_RUN_STATUSES = [
-  'pending',
-  'running',
-  'rate_limited',
-  'retrying',
-  'succeeded',
-  'failed',
-  'stopped',
-  'skipped',
-] as const;
 
 /** Why a run or stream run failed, as the API shows it. */
 export interface StoredRunError {
@@ -61,11 +53,14 @@ export interface StoredWarning {
 
 const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
 
+/** One execution of a connection. */
 export const connectionRuns = pgTable(
   'connection_runs',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
     connection_id: uuid('connection_id')
       .notNull()
       .references(() => connections.id),
@@ -75,11 +70,11 @@ export const connectionRuns = pgTable(
     trigger_type: text('trigger_type', {
       enum: ['schedule', 'manual', 'api', 'rerun', 'custom_plan', 'automation'],
     }).notNull(),
-    triggered_by: uuid('triggered_by'),
-    rerun_of_run_id: uuid('rerun_of_run_id'),
+    triggered_by: uuid('triggered_by').references(() => users.id),
+    rerun_of_run_id: uuid('rerun_of_run_id').references((): AnyPgColumn => connectionRuns.id),
     /** Length of the chain of trigger actions that led to this run; its events carry the same number. */
     causation_depth: integer('causation_depth').notNull().default(0),
-    custom_run_plan_id: uuid('custom_run_plan_id'),
+    custom_run_plan_id: uuid('custom_run_plan_id').references(() => customRunPlans.id),
     chunk_index: integer('chunk_index'),
     chunk_count: integer('chunk_count'),
     window_start: date('window_start', { mode: 'string' }),
@@ -91,7 +86,7 @@ export const connectionRuns = pgTable(
     started_at: instant('started_at'),
     finished_at: instant('finished_at'),
     stop_requested_at: instant('stop_requested_at'),
-    stop_requested_by: uuid('stop_requested_by'),
+    stop_requested_by: uuid('stop_requested_by').references(() => users.id),
     stop_reason: text('stop_reason'),
     skip_reason: text('skip_reason'),
     error: jsonb('error').$type<StoredRunError>(),
@@ -104,11 +99,31 @@ export const connectionRuns = pgTable(
     updated_at: updatedAt(),
   },
   (t) => [
+    ...knownValues('connection_runs', t),
+    check(
+      'connection_runs_finished',
+      sql`(${t.finished_at} is not null) = (${t.status} not in (${literals(LIVE_RUN)}))`,
+    ),
+    check('connection_runs_skipped', sql`(${t.skip_reason} is not null) = (${t.status} = 'skipped')`),
+    check('connection_runs_stopping', sql`${t.status} <> 'stopping' or ${t.stop_requested_at} is not null`),
+    check('connection_runs_window', sql`${t.window_start} <= ${t.window_end}`),
+    check(
+      'connection_runs_chunk',
+      sql`(${t.custom_run_plan_id} is null) = (${t.chunk_index} is null)
+        and (${t.custom_run_plan_id} is null) = (${t.chunk_count} is null)
+        and (${t.chunk_index} is null or ${t.chunk_index} between 0 and ${t.chunk_count} - 1)`,
+    ),
+    check('connection_runs_rerun', sql`${t.rerun_of_run_id} <> ${t.id}`),
+    check(
+      'connection_runs_counts',
+      sql`${t.number} >= 1 and ${t.attempt} >= 1 and ${t.causation_depth} >= 0 and ${t.credits_used} >= 0
+        and ${t.credits_free} >= 0 and ${t.credits_reserved} >= 0`,
+    ),
     uniqueIndex('connection_runs_number').on(t.connection_id, t.number),
     // At most one live plain run per connection, even when two starts race.
     uniqueIndex('connection_runs_one_live')
       .on(t.connection_id)
-      .where(sql`${t.custom_run_plan_id} is null and ${t.status} in ('queued', 'running', 'retrying', 'stopping')`),
+      .where(sql`${t.custom_run_plan_id} is null and ${t.status} in (${literals(LIVE_RUN)})`),
     index('connection_runs_list').on(t.connection_id, t.created_at, t.id),
     index('connection_runs_status').on(t.connection_id, t.status, t.created_at, t.id),
     index('connection_runs_account').on(t.account_id, t.created_at, t.connection_id, t.status),
@@ -117,16 +132,21 @@ export const connectionRuns = pgTable(
       .where(sql`${t.custom_run_plan_id} is not null`),
     index('connection_runs_live')
       .on(t.status, t.queued_at)
-      .where(sql`${t.status} in ('queued', 'running', 'retrying', 'stopping')`),
+      .where(sql`${t.status} in (${literals(LIVE_RUN)})`),
   ],
 );
 
+/** One stream of a run. */
 export const streamRuns = pgTable(
   'stream_runs',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
-    connection_id: uuid('connection_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    connection_id: uuid('connection_id')
+      .notNull()
+      .references(() => connections.id),
     connection_run_id: uuid('connection_run_id')
       .notNull()
       .references(() => connectionRuns.id, { onDelete: 'cascade' }),
@@ -136,10 +156,8 @@ export const streamRuns = pgTable(
     stream_name: text('stream_name').notNull(),
     namespace: text('namespace'),
     status: text('status', { enum: STREAM_RUN_STATUSES }).notNull(),
-    sync_mode: text('sync_mode', { enum: ['full_refresh', 'incremental'] }).notNull(),
-    destination_sync_mode: text('destination_sync_mode', {
-      enum: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
-    }).notNull(),
+    sync_mode: text('sync_mode', { enum: SYNC_MODES }).notNull(),
+    destination_sync_mode: text('destination_sync_mode', { enum: DESTINATION_SYNC_MODES }).notNull(),
     destination_table: text('destination_table'),
     attempt: integer('attempt').notNull().default(1),
     /** Consecutive attempts that committed nothing; too many fail the stream. */
@@ -179,6 +197,22 @@ export const streamRuns = pgTable(
     updated_at: updatedAt(),
   },
   (t) => [
+    ...knownValues('stream_runs', t),
+    check(
+      'stream_runs_finished',
+      sql`(${t.finished_at} is not null) = (${t.status} not in (${literals(LIVE_STREAM_RUN)}))`,
+    ),
+    check(
+      'stream_runs_held',
+      sql`${t.status} not in (${literals(HELD_STREAM_RUN)}) or (${t.fence} > 0 and ${t.heartbeat_at} is not null)`,
+    ),
+    check(
+      'stream_runs_counts',
+      sql`${t.attempt} >= 1 and ${t.attempts_without_progress} >= 0 and ${t.worker_deaths} >= 0 and ${t.fence} >= 0 and ${t.rows_read} >= 0
+        and ${t.rows_loaded} >= 0 and ${t.rows_updated} >= 0 and ${t.rows_deleted} >= 0 and ${t.rows_rejected} >= 0
+        and ${t.bytes_read} >= 0 and ${t.bytes_loaded} >= 0 and ${t.requests_count} >= 0
+        and ${t.log_lag_bytes} >= 0 and ${t.estimated_rows} >= 0`,
+    ),
     uniqueIndex('stream_runs_stream').on(t.connection_run_id, t.stream_id),
     index('stream_runs_live')
       .on(t.status, t.heartbeat_at)
@@ -191,16 +225,22 @@ export const networkLogSegments = pgTable(
   'network_log_segments',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
     connection_run_id: uuid('connection_run_id')
       .notNull()
       .references(() => connectionRuns.id, { onDelete: 'cascade' }),
     stream_run_id: uuid('stream_run_id').references(() => streamRuns.id, { onDelete: 'cascade' }),
-    connector_type: text('connector_type', { enum: ['source', 'destination'] }).notNull(),
+    connector_type: text('connector_type', { enum: CONNECTOR_TYPES }).notNull(),
     object_key: text('object_key').notNull(),
     entries: integer('entries').notNull(),
     bytes: integer('bytes').notNull(),
     created_at: createdAt(),
   },
-  (t) => [index('network_log_segments_run').on(t.connection_run_id, t.stream_run_id, t.connector_type, t.id)],
+  (t) => [
+    ...knownValues('network_log_segments', t),
+    check('network_log_segments_size', sql`${t.entries} >= 1 and ${t.bytes} >= 1`),
+    index('network_log_segments_run').on(t.connection_run_id, t.stream_run_id, t.connector_type, t.id),
+  ],
 );

@@ -1,4 +1,5 @@
-import { index, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { check, index, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import { apiKeys } from './accounts.ts';
 import { createdAt, id, instant } from './columns.ts';
 
@@ -16,6 +17,7 @@ export const sessions = pgTable(
     expires_at: instant('expires_at').notNull(),
   },
   (t) => [
+    check('sessions_expiry', sql`${t.expires_at} > ${t.created_at}`),
     uniqueIndex('sessions_hash').on(t.hash),
     index('sessions_api_key').on(t.api_key_id),
     index('sessions_expiry').on(t.expires_at),

@@ -1,6 +1,20 @@
 import { sql } from 'drizzle-orm';
-import { boolean, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
-import { accounts } from './accounts.ts';
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
+import { accounts, users } from './accounts.ts';
+import { knownValues } from './checks.ts';
+import { ACTION_TYPES, CASE_ENTRIES, DELIVERY_REASONS, SEVERITIES } from './closed-sets.ts';
+import { accountConnectors } from './connectors.ts';
 import { events } from './automation.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 
@@ -27,7 +41,7 @@ export const triggers = pgTable(
     event_types: text('event_types').array(),
     /** Event kinds that the rule can match, derived from the rule; null for all. */
     matched_kinds: text('matched_kinds').array(),
-    severity: text('severity', { enum: ['critical', 'high', 'warning', 'info', 'low'] }).notNull(),
+    severity: text('severity', { enum: SEVERITIES }).notNull(),
     threshold: integer('threshold').notNull().default(1),
     within_seconds: integer('within_seconds').notNull().default(0),
     posture: text('posture', { enum: ['reactive', 'proactive'] })
@@ -49,12 +63,21 @@ export const triggers = pgTable(
     error_count: integer('error_count').notNull().default(0),
     consecutive_errors: integer('consecutive_errors').notNull().default(0),
     last_error: text('last_error'),
-    created_by: uuid('created_by'),
+    created_by: uuid('created_by').references(() => users.id),
     created_at: createdAt(),
     updated_at: updatedAt(),
     deleted_at: instant('deleted_at'),
   },
   (t) => [
+    ...knownValues('triggers', t),
+    check('triggers_rule', sql`(${t.rule} is null) <> (${t.condition} is null)`),
+    check('triggers_system', sql`${t.is_system} = (${t.system_key} is not null)`),
+    check('triggers_lists', sql`jsonb_typeof(${t.actions}) = 'array' and jsonb_typeof(${t.case_settings}) = 'object'`),
+    check(
+      'triggers_counts',
+      sql`${t.threshold} >= 1 and ${t.within_seconds} >= 0 and ${t.cooldown_seconds} >= 0 and ${t.fire_count} >= 0
+        and ${t.error_count} >= 0 and ${t.consecutive_errors} >= 0`,
+    ),
     uniqueIndex('triggers_name')
       .on(t.account_id, sql`lower(${t.name})`)
       .where(sql`${t.deleted_at} is null and not ${t.is_system}`),
@@ -99,7 +122,7 @@ export const triggerMatches = pgTable(
       .notNull()
       .references(() => triggers.id, { onDelete: 'cascade' }),
     fired: boolean('fired').notNull(),
-    case_id: uuid('case_id'),
+    case_id: uuid('case_id').references(() => cases.id),
     created_at: createdAt(),
   },
   (t) => [
@@ -119,7 +142,7 @@ export const cases = pgTable(
     number: integer('number').notNull(),
     title: text('title').notNull(),
     status: text('status', { enum: ['open', 'acknowledged', 'resolved', 'suppressed'] }).notNull(),
-    severity: text('severity', { enum: ['critical', 'high', 'warning', 'info', 'low'] }).notNull(),
+    severity: text('severity', { enum: SEVERITIES }).notNull(),
     trigger_id: uuid('trigger_id')
       .notNull()
       .references(() => triggers.id),
@@ -132,9 +155,9 @@ export const cases = pgTable(
     last_event_at: instant('last_event_at').notNull(),
     opened_at: instant('opened_at').notNull(),
     acknowledged_at: instant('acknowledged_at'),
-    acknowledged_by: uuid('acknowledged_by'),
+    acknowledged_by: uuid('acknowledged_by').references(() => users.id),
     resolved_at: instant('resolved_at'),
-    resolved_by: uuid('resolved_by'),
+    resolved_by: uuid('resolved_by').references(() => users.id),
     resolution: text('resolution', { enum: ['manual', 'auto', 'trigger_deleted'] }),
     reopened_count: integer('reopened_count').notNull().default(0),
     last_error: text('last_error'),
@@ -145,6 +168,15 @@ export const cases = pgTable(
     updated_at: updatedAt(),
   },
   (t) => [
+    ...knownValues('cases', t),
+    check(
+      'cases_resolved',
+      sql`(${t.status} = 'resolved') = (${t.resolved_at} is not null)
+        and (${t.status} = 'resolved') = (${t.resolution} is not null)`,
+    ),
+    check('cases_acknowledged', sql`${t.status} <> 'acknowledged' or ${t.acknowledged_at} is not null`),
+    check('cases_counts', sql`${t.number} >= 1 and ${t.event_count} >= 1 and ${t.reopened_count} >= 0`),
+    check('cases_events', sql`${t.first_event_at} <= ${t.last_event_at}`),
     uniqueIndex('cases_number').on(t.account_id, t.number),
     uniqueIndex('cases_one_live')
       .on(t.account_id, t.dedup_key)
@@ -155,6 +187,7 @@ export const cases = pgTable(
   ],
 );
 
+/** What happened to a case, and what caused it. */
 export const caseTimeline = pgTable(
   'case_timeline',
   {
@@ -163,11 +196,11 @@ export const caseTimeline = pgTable(
       .notNull()
       .references(() => cases.id, { onDelete: 'cascade' }),
     at: instant('at').notNull().default(sql`clock_timestamp()`),
-    type: text('type').notNull(),
+    type: text('type', { enum: CASE_ENTRIES }).notNull(),
     actor: jsonb('actor').$type<Record<string, unknown>>(),
     note: text('note'),
   },
-  (t) => [index('case_timeline_case').on(t.case_id, t.id)],
+  (t) => [...knownValues('case_timeline', t), index('case_timeline_case').on(t.case_id, t.id)],
 );
 
 /** One action of one firing, delivered at least once. Receivers deduplicate by `id`. */
@@ -175,18 +208,20 @@ export const deliveries = pgTable(
   'deliveries',
   {
     id: id(),
-    account_id: uuid('account_id').notNull(),
+    account_id: uuid('account_id')
+      .notNull()
+      .references(() => accounts.id),
     event_id: uuid('event_id')
       .notNull()
       .references(() => events.id, { onDelete: 'cascade' }),
     trigger_id: uuid('trigger_id')
       .notNull()
       .references(() => triggers.id, { onDelete: 'cascade' }),
-    case_id: uuid('case_id'),
+    case_id: uuid('case_id').references(() => cases.id),
     action_index: integer('action_index').notNull(),
-    type: text('type').notNull(),
+    type: text('type', { enum: ACTION_TYPES }).notNull(),
     /** What the case did: opened, reopened, raised, repeated, summary or resolved; `fired` without a case. */
-    reason: text('reason').notNull(),
+    reason: text('reason', { enum: DELIVERY_REASONS }).notNull(),
     status: text('status', { enum: ['pending', 'retrying', 'delivered', 'failed', 'suppressed', 'cancelled'] })
       .notNull()
       .default('pending'),
@@ -198,6 +233,9 @@ export const deliveries = pgTable(
     created_at: createdAt(),
   },
   (t) => [
+    ...knownValues('deliveries', t),
+    check('deliveries_delivered', sql`(${t.delivered_at} is not null) = (${t.status} = 'delivered')`),
+    check('deliveries_counts', sql`${t.action_index} >= 0 and ${t.attempts} >= 0`),
     uniqueIndex('deliveries_action').on(t.event_id, t.trigger_id, t.action_index),
     index('deliveries_case').on(t.case_id, t.id),
     index('deliveries_waiting').on(t.next_attempt_at).where(sql`${t.status} in ('pending', 'retrying')`),
@@ -209,7 +247,9 @@ export const deliveries = pgTable(
 export const chatChannelSlots = pgTable(
   'chat_channel_slots',
   {
-    account_connector_id: uuid('account_connector_id').notNull(),
+    account_connector_id: uuid('account_connector_id')
+      .notNull()
+      .references(() => accountConnectors.id),
     channel_id: text('channel_id').notNull(),
     next_at: instant('next_at').notNull(),
   },

@@ -1,4 +1,4 @@
-import { planLimitNotices } from '../../db/schema/index.ts';
+import { type NOTICED_LIMITS, planLimitNotices } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { emitLimitReached, emitLimitWarning } from '../events/billing-events.ts';
 import type { AccountPlan } from './account-plan.ts';
@@ -13,7 +13,7 @@ export const WARNING_PERCENT = 80;
 export async function noticeLimit(
   db: Db,
   { account, plan, period }: AccountPlan,
-  usage: { limit: string; used: number; limit_value: number },
+  usage: { limit: (typeof NOTICED_LIMITS)[number]; used: number; limit_value: number },
 ): Promise<void> {
   const percent = percentOf(usage.used, usage.limit_value);
   if (percent < WARNING_PERCENT) return;

@@ -55,7 +55,11 @@ export async function storeStream(db: Db, row: AccountConnectorRow, stream: Stre
 
 /** Serializes transactions that store streams of a source. Returns the current row of the source. */
 export async function lockSource(db: Db, row: AccountConnectorRow): Promise<AccountConnectorRow> {
-  const [latest] = await db.select().from(accountConnectors).where(eq(accountConnectors.id, row.id)).for('update');
+  const [latest] = await db
+    .select()
+    .from(accountConnectors)
+    .where(eq(accountConnectors.id, row.id))
+    .for('no key update');
   return latest ?? row;
 }
 

@@ -54,7 +54,7 @@ function currentAt(path: Path, before: unknown, now: unknown): string | null {
 /** Locks the row, so that concurrent changes to its other secrets are kept. */
 const store = (deps: Deps, id: string, { used, replacement }: { used: string; replacement: string }) =>
   deps.db.transaction(async (tx): Promise<boolean> => {
-    const [row] = await tx.select().from(accountConnectors).where(eq(accountConnectors.id, id)).for('update');
+    const [row] = await tx.select().from(accountConnectors).where(eq(accountConnectors.id, id)).for('no key update');
     if (!row || used === '') return false;
     const before = openSecrets(deps, row);
     const after = replaced(before, used, replacement);

@@ -1,15 +1,7 @@
-export type EventCategory =
-  | 'connection'
-  | 'run'
-  | 'stream'
-  | 'account_connector'
-  | 'user'
-  | 'role'
-  | 'billing'
-  | 'automation'
-  | 'schema'
-  | 'api_key';
-export type EventSeverity = 'critical' | 'high' | 'warning' | 'info' | 'low';
+import type { EVENT_CATEGORIES, SEVERITIES } from '../../db/schema/closed-sets.ts';
+
+export type EventCategory = (typeof EVENT_CATEGORIES)[number];
+export type EventSeverity = (typeof SEVERITIES)[number];
 
 const kind = (category: EventCategory, severity: EventSeverity = 'info') => ({ category, severity });
 

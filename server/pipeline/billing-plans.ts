@@ -1,15 +1,9 @@
+import type { COUNTED_LIMITS, PLAN_IDS } from '../../db/schema/closed-sets.ts';
+
 /** Features that a billing plan includes or not. */
 export const PLAN_FEATURES = ['reverse_etl', 'custom_runs', 'ssh_tunnel', 'metadata_export', 'custom_roles'] as const;
 export type PlanFeature = (typeof PLAN_FEATURES)[number];
 
-/** The limits on numbers of objects. */
-export const COUNTED_LIMITS = [
-  'max_connections',
-  'max_sources',
-  'max_destinations',
-  'max_users',
-  'max_triggers',
-] as const;
 export type CountedLimit = (typeof COUNTED_LIMITS)[number];
 
 export type PlanLimits = Record<
@@ -19,7 +13,7 @@ export type PlanLimits = Record<
 >;
 
 export interface Plan {
-  id: string;
+  id: (typeof PLAN_IDS)[number];
   name: string;
   description: string;
   /** Null: by agreement. */

@@ -1,14 +1,15 @@
-import type { RUN_STATUSES, STREAM_RUN_STATUSES } from '../../db/schema/index.ts';
+import {
+  HELD_STREAM_RUN as HELD_STREAM,
+  LIVE_RUN,
+  LIVE_STREAM_RUN as LIVE_STREAM,
+  type RUN_STATUSES,
+  type STREAM_RUN_STATUSES,
+} from '../../db/schema/closed-sets.ts';
+
+export { HELD_STREAM, LIVE_RUN, LIVE_STREAM };
 
 export type RunStatus = (typeof RUN_STATUSES)[number];
 export type StreamRunStatus = (typeof STREAM_RUN_STATUSES)[number];
-
-/** Run states that still change. */
-export const LIVE_RUN: RunStatus[] = ['queued', 'running', 'retrying', 'stopping'];
-/** Stream run states in which a worker holds the stream. */
-export const HELD_STREAM: StreamRunStatus[] = ['running', 'rate_limited'];
-/** Stream run states that still change. */
-export const LIVE_STREAM: StreamRunStatus[] = ['pending', 'retrying', ...HELD_STREAM];
 
 export const isLiveRun = (status: RunStatus) => LIVE_RUN.includes(status);
 

@@ -25,7 +25,7 @@ const tunnel = (encrypted_private_key: string) => ({
 });
 const ofAccount = { deps, principal: { account_id } } as Parameters<typeof tunnelAfter>[0];
 
-async function onPlan(plan_id: string, work: () => Promise<void>) {
+async function onPlan(plan_id: 'free' | 'self_hosted', work: () => Promise<void>) {
   await deps.db.update(accounts).set({ plan_id }).where(eq(accounts.id, account_id));
   try {
     await work();

@@ -199,7 +199,9 @@ describe('GET /billing/usage/aggregated', () => {
       queued_at: '2026-03-02T00:00:00.000Z',
     } as const;
     const run = (number: number, status: 'succeeded' | 'failed' | 'stopped', created_at: string) =>
-      db.insert(connectionRuns).values({ ...created, connection_id: second.id, number, status, created_at });
+      db
+        .insert(connectionRuns)
+        .values({ ...created, connection_id: second.id, number, status, created_at, finished_at: created_at });
     await run(101, 'succeeded', '2026-03-02T00:00:00.000Z');
     await run(102, 'failed', '2026-03-03T23:59:59.999Z');
     await run(103, 'stopped', '2026-03-03T10:00:00.000Z');

@@ -125,7 +125,8 @@ describe('DELETE /connections/{connection_id}', () => {
 describe('POST /connections/{connection_id}/update_catalog', () => {
   test('200: repeated requests queue one discovery, plus one beside a running one', async () => {
     const { id, source_id } = await make.connection();
-    await deps.db.update(tasks).set({ status: 'succeeded' }).where(eq(tasks.account_connector_id, source_id));
+    const ended = { status: 'succeeded', finished_at: new Date().toISOString() } as const;
+    await deps.db.update(tasks).set(ended).where(eq(tasks.account_connector_id, source_id));
     const first = await call('POST', `/connections/${id}/update_catalog`);
     const second = await call('POST', `/connections/${id}/update_catalog`);
     expect(first.status).toBe(200);

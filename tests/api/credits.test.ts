@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { eq, inArray } from 'drizzle-orm';
-import { accountConnectors, accounts, connectionRuns, streamRuns, usageLedger } from '../../db/schema/index.ts';
+import { accountConnectors, accounts, connectionRuns, usageLedger } from '../../db/schema/index.ts';
 import { LIVE_RUN } from '../../server/pipeline/run-states.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
+import { endRun } from '../support/pipeline.ts';
 import { ledgerEntry } from '../support/ledger.ts';
 import { makerOf } from '../support/resources.ts';
 
@@ -30,15 +31,10 @@ const count = (answers: { status: number }[], status: number) =>
 /** Records this many rows as loaded by the connection's last run. */
 async function usually(at: number, rows: number): Promise<void> {
   const { body: id } = await run(at);
-  await db
-    .update(streamRuns)
-    .set({ status: 'succeeded', rows_loaded: rows })
-    .where(eq(streamRuns.connection_run_id, id));
-  await db.update(connectionRuns).set({ status: 'succeeded' }).where(eq(connectionRuns.id, id));
+  await endRun(db, id, 'succeeded', { streams: { rows_loaded: rows } });
 }
 
 beforeEach(async () => {
-  await db.update(connectionRuns).set({ status: 'stopped' }).where(inArray(connectionRuns.status, LIVE_RUN));
   await db.delete(connectionRuns);
   await db.delete(usageLedger);
   await setFree('2020-01-01T00:00:00.000Z');

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
-import { connectionRuns, connections, events, streamRuns } from '../../db/schema/index.ts';
+import { connections, events, streamRuns } from '../../db/schema/index.ts';
 import { countRows } from '../../server/api/total-count.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
+import { endRun } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
 
 const service = await testDeps();
@@ -72,8 +73,7 @@ const runs: string[] = [];
 for (const [index, status] of (['failed', 'succeeded', 'stopped'] as const).entries()) {
   const run_id = (await call('POST', `/connections/${id}/run`)).body;
   const created_at = `2026-03-0${index + 1}T12:00:00.000Z`;
-  await db.update(streamRuns).set({ status }).where(eq(streamRuns.connection_run_id, run_id));
-  await db.update(connectionRuns).set({ status, created_at }).where(eq(connectionRuns.id, run_id));
+  await endRun(db, run_id, status, { run: { created_at } });
   runs.push(run_id);
 }
 const [failed, succeeded, stopped] = runs;
@@ -120,7 +120,7 @@ test('200: a run includes the warnings of its streams', async () => {
 describe('X-Total-Count', () => {
   const fill = (rows: number) =>
     db.execute(sql`insert into ${events} (id, account_id, event, category, severity, actor, resource, summary)
-      select gen_random_uuid(), ${service.account_id}, 'connection_created', 'connection', 'info', '{}', '{}', 'x'
+      select gen_random_uuid(), ${service.account_id}, 'connection_created', 'connection', 'info', '{"type":"system"}', '{}', 'x'
       from generate_series(1, ${rows})`);
 
   test('200: is exact up to ten thousand, and approximate beyond', async () => {

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { accountConnectors, connectionRuns, connections, streamRuns } from '../../db/schema/index.ts';
+import { accountConnectors, connectionRuns, connections } from '../../db/schema/index.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
+import { endRun } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
 
 // No worker runs here: a run stays queued until a test stops it.
@@ -57,7 +58,7 @@ describe('POST /connections/{connection_id}/run', () => {
   test('400: run_already_active while a worker is ending that run; neither waits for the other', async () => {
     const { id, run } = await running();
     await deps.db.transaction(async (worker) => {
-      await worker.update(connectionRuns).set({ status: 'succeeded' }).where(eq(connectionRuns.id, run));
+      await endRun(worker, run);
       const answer = await call('POST', `/connections/${id}/run`);
       expect(answer.body).toMatchObject({ code: 'run_already_active', connection_run_id: run });
       await worker
@@ -112,11 +113,10 @@ describe('POST /connections/{connection_id}/run', () => {
 
 describe('GET /connections/{connection_id}/runs', () => {
   test('200: newest first with totals of their streams, in pages with the total count', async () => {
-    const { id, run } = await stopped({ source_id: (await make.source({ streams: 2 })).id });
-    await deps.db
-      .update(streamRuns)
-      .set({ rows_read: 5, rows_loaded: 4, rows_rejected: 1, bytes_read: 50, bytes_loaded: 40, status: 'succeeded' })
-      .where(eq(streamRuns.connection_run_id, run));
+    const { id, run } = await running({ source_id: (await make.source({ streams: 2 })).id });
+    const streams = { rows_read: 5, rows_loaded: 4, rows_rejected: 1, bytes_read: 50, bytes_loaded: 40 };
+    const asked = { stop_requested_at: deps.now().toISOString(), stop_requested_by: service.user_id };
+    await endRun(deps.db, run, 'succeeded', { streams, run: { status: 'stopped', ...asked } });
     const second = await start(id);
     const { status, headers, body } = await call('GET', `/connections/${id}/runs`);
     expect(status).toBe(200);

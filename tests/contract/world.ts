@@ -1,16 +1,10 @@
 import { gzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
-import {
-  accountConnectors,
-  cases,
-  connectionRuns,
-  events,
-  networkLogSegments,
-  streamRuns,
-} from '../../db/schema/index.ts';
+import { accountConnectors, cases, events, networkLogSegments, streamRuns } from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
 import type { Call } from '../support/api.ts';
 import type { TestDeps } from '../support/database.ts';
+import { endRun } from '../support/pipeline.ts';
 
 /** One account with something of every kind in it: ids by the names that parameters and bodies give them. */
 export type World = Record<string, string[]>;
@@ -42,7 +36,7 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
   const connection = () => make('/connections', { name: unique(), source_id, destination_id, tags: ['sales'] });
   const [idle, busy] = [await connection(), await connection()];
   const [ended, live] = [await make(`/connections/${idle.id}/run`), await make(`/connections/${busy.id}/run`)];
-  const stream_run_ids = await endRun(test, whose.account_id, ended);
+  const stream_run_ids = await runWithLog(test, whose.account_id, ended);
   const plan = await make(`/connections/${idle.id}/run/preview`, {
     start_date: '2026-01-01',
     end_date: '2026-02-28',
@@ -100,10 +94,10 @@ async function insertConnector(
 }
 
 /** As if a worker had done it, with a log of what its source was asked. */
-async function endRun({ deps }: TestDeps, account_id: string, id: string): Promise<string[]> {
-  const ended = { status: 'succeeded', started_at: now(), finished_at: now() } as const;
-  await deps.db.update(connectionRuns).set(ended).where(eq(connectionRuns.id, id));
-  const rows = await deps.db.update(streamRuns).set(ended).where(eq(streamRuns.connection_run_id, id)).returning();
+async function runWithLog({ deps }: TestDeps, account_id: string, id: string): Promise<string[]> {
+  const started = { started_at: now() };
+  await endRun(deps.db, id, 'succeeded', { run: started, streams: started });
+  const rows = await deps.db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, id));
   const object_key = `network-logs/${id}.gz`;
   await deps.objects.put(object_key, gzipSync('{"sequence":1}\n'));
   const segment = { account_id, connection_run_id: id, object_key, entries: 1, bytes: 17 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
-import { streamRuns } from '../../db/schema/index.ts';
+import { connectionRuns, streamRuns } from '../../db/schema/index.ts';
 import {
   type Claim,
   claimStream,
@@ -98,8 +98,8 @@ describe('a claim', () => {
     const made = await started(2, 1);
     const [first, second] = await made.streams();
     await claimStream(db, first!.id, deps.worker_id);
-    await made.stop(made.run_id);
-    await db.update(streamRuns).set({ status: 'pending' }).where(eq(streamRuns.id, second!.id));
+    const stopping = { status: 'stopping' as const, stop_requested_at: sql`now()` };
+    await db.update(connectionRuns).set(stopping).where(eq(connectionRuns.id, made.run_id));
     expect(await claimStream(db, second!.id, deps.worker_id)).toBeNull();
   });
 });

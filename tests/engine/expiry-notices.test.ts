@@ -96,7 +96,8 @@ describe('free_period_ending', () => {
       .update(accountConnectors)
       .set({ free_until: inDays(days) })
       .where(eq(accountConnectors.id, id));
-  const setPlan = (plan_id: string) => db.update(accounts).set({ plan_id }).where(eq(accounts.id, account_id));
+  const setPlan = (plan_id: 'free' | 'self_hosted' | 'starter') =>
+    db.update(accounts).set({ plan_id }).where(eq(accounts.id, account_id));
   const lookFree = () => Promise.all([announceEndingFreePeriods(deps), announceEndingFreePeriods(deps)]);
 
   test('is emitted once, a week before rows cost credits, on plans that count credits', async () => {

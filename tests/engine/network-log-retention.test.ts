@@ -30,7 +30,7 @@ describe('network logs', () => {
     ['free', 7],
     ['pro', 14],
     ['enterprise', 14],
-  ])('on the plan %s are deleted after %d days, file and row, and not before', async (plan_id, days) => {
+  ] as const)('on the plan %s are deleted after %d days, file and row, and not before', async (plan_id, days) => {
     await db.update(accounts).set({ plan_id }).where(eq(accounts.id, account_id));
     const [old, young] = [await logOf(days), await logOf(days - 1)];
     await Promise.all([deleteOldNetworkLogs(deps), deleteOldNetworkLogs(deps)]);

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { eq, inArray } from 'drizzle-orm';
-import { accountConnectors, accounts, connectionRuns, connections, usageLedger, users } from '../../db/schema/index.ts';
-import { LIVE_RUN } from '../../server/pipeline/run-states.ts';
+import { eq } from 'drizzle-orm';
+import { accountConnectors, accounts, connections, usageLedger, users } from '../../db/schema/index.ts';
 import { deliveringService } from '../support/deliveries.ts';
 import { connectionId } from '../support/firings.ts';
 import { ledgerEntry } from '../support/ledger.ts';
+import { stopAllRuns } from '../support/pipeline.ts';
 import { until } from '../support/until.ts';
 
 /** No mail server, and retries that come too late for a test. */
@@ -26,7 +26,7 @@ afterEach(async () => {
   await setAccount({ plan_id: 'self_hosted', payment_status: 'active' });
   await setSource({ status: 'active', free_until: null });
   await db.delete(usageLedger);
-  await db.update(connectionRuns).set({ status: 'stopped' }).where(inArray(connectionRuns.status, LIVE_RUN));
+  await stopAllRuns(db);
 });
 
 /** Reasons to refuse a run, and the resulting state of the delivery. */

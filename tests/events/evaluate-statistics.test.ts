@@ -40,6 +40,7 @@ async function history(past: Past[]) {
       stream_id: stream!.id,
       stream_name: stream!.name,
       status: 'succeeded',
+      finished_at: instant(started + seconds * 1000),
       sync_mode: 'full_refresh',
       destination_sync_mode: 'append',
       rows_loaded: rows,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { events, triggerMatches, triggers } from '../../db/schema/index.ts';
+import { accounts, events, triggerMatches, triggers } from '../../db/schema/index.ts';
 import { refreshTriggerStates } from '../../server/automation/evaluation/overdue-triggers.ts';
 import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { compileRule } from '../../server/automation/rules/compile.ts';
@@ -51,7 +51,8 @@ describe('an event that matches', () => {
 
   test('in another account does not fire', async () => {
     const id = await makeTrigger('event == "role_deleted"');
-    await happen({ event: 'role_deleted', account_id: connection() });
+    const [other] = await server.deps.db.insert(accounts).values({ name: 'Other' }).returning();
+    await happen({ event: 'role_deleted', account_id: other!.id });
     await evaluate();
     expect(await firings(id)).toBe(0);
   });
@@ -99,8 +100,8 @@ describe('thresholds and cooldowns', () => {
     const event = {
       account_id: server.account_id,
       event: 'role_assigned',
-      category: 'role',
-      severity: 'info',
+      category: 'role' as const,
+      severity: 'info' as const,
       actor: SYSTEM_ACTOR,
       resource: { type: 'role', id: 'x', name: null },
       summary: 'assigned',

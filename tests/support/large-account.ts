@@ -46,15 +46,17 @@ export async function fillAccount(sql: postgres.Sql, roots: Roots, size: Size): 
     with parents as (
       select id, row_number() over () n from connections where account_id = ${account_id} and name like 'large %')
     insert into connection_runs
-      (id, account_id, connection_id, number, status, run_type, trigger_type, queued_at, created_at)
+      (id, account_id, connection_id, number, status, run_type, trigger_type, queued_at, finished_at, created_at)
     select gen_random_uuid(), ${account_id}, case when g % 100 = 0 then ${connection_id}::uuid else parents.id end,
       1000 + g, case when g % 997 = 0 then 'failed' else 'succeeded' end, 'plain', 'schedule',
-      now() - interval '400 days' * g / ${size.runs}::int, now() - interval '400 days' * g / ${size.runs}::int
+      now() - interval '400 days' * g / ${size.runs}::int, now(), now() - interval '400 days' * g / ${size.runs}::int
     from generate_series(1, ${size.runs}::int) g join parents on parents.n = 1 + g % ${size.connections}::int`;
   await sql`
     insert into stream_runs
-      (id, account_id, connection_id, connection_run_id, stream_id, stream_name, status, sync_mode, destination_sync_mode)
-    select gen_random_uuid(), account_id, connection_id, id, ${stream_id}, 'orders', 'succeeded', 'full_refresh', 'append'
+      (id, account_id, connection_id, connection_run_id, stream_id, stream_name, status, sync_mode, destination_sync_mode,
+      finished_at)
+    select gen_random_uuid(), account_id, connection_id, id, ${stream_id}, 'orders', 'succeeded', 'full_refresh', 'append',
+      finished_at
     from connection_runs where account_id = ${account_id} and number > 1000`;
   await sql`
     insert into network_log_segments
@@ -89,8 +91,9 @@ async function fillAutomation(
     from generate_series(1, ${size.events}::int) g`;
   await sql`
     insert into cases (id, account_id, number, title, status, severity, trigger_id, dedup_key, "group", first_event_at,
-      last_event_at, opened_at, created_at)
+      last_event_at, opened_at, resolved_at, resolution, created_at)
     select gen_random_uuid(), ${account_id}, 1000000 + g, 'It failed', case when g % 100 = 0 then 'open' else 'resolved' end,
-      'warning', ${trigger_id}, 'large ' || g, '{}', now(), now(), now(), now() - g * interval '1 second'
+      'warning', ${trigger_id}, 'large ' || g, '{}', now(), now(), now(),
+      case when g % 100 = 0 then null else now() end, case when g % 100 = 0 then null else 'manual' end, now() - g * interval '1 second'
     from generate_series(1, ${size.cases}::int) g`;
 }

@@ -150,3 +150,37 @@ export async function networkLog({ deps }: TestDeps, run_id: string): Promise<Re
   const lines = (await Promise.all(texts)).join('').split('\n');
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line));
 }
+
+type EndedStatus = 'succeeded' | 'failed' | 'stopped';
+
+/** Ends a run and its streams by SQL, as if a worker had done it. */
+export async function endRun(
+  db: Db,
+  run_id: string,
+  status: EndedStatus = 'succeeded',
+  columns: {
+    run?: Partial<typeof connectionRuns.$inferInsert>;
+    streams?: Partial<typeof streamRuns.$inferInsert>;
+  } = {},
+): Promise<void> {
+  const ended = { status, finished_at: new Date().toISOString() };
+  await db.transaction(async (tx) => {
+    await tx
+      .update(streamRuns)
+      .set({ ...ended, ...columns.streams })
+      .where(eq(streamRuns.connection_run_id, run_id));
+    await tx
+      .update(connectionRuns)
+      .set({ ...ended, ...columns.run })
+      .where(eq(connectionRuns.id, run_id));
+  });
+}
+
+/** Stops every live run by SQL. */
+export async function stopAllRuns(db: Db): Promise<void> {
+  const live = await db
+    .select({ id: connectionRuns.id })
+    .from(connectionRuns)
+    .where(inArray(connectionRuns.status, LIVE_RUN));
+  for (const { id } of live) await endRun(db, id, 'stopped');
+}

@@ -2,10 +2,12 @@ import { createHash } from 'node:crypto';
 import { and, desc, eq, gt, inArray, sql } from 'drizzle-orm';
 import {
   accounts,
+  type CASE_ENTRIES,
   type CaseRow,
   cases,
   caseTimeline,
   type EventRow,
+  SEVERITIES,
   type TriggerRow,
 } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -35,7 +37,6 @@ interface Firing {
 
 const LATEST_EVENTS = 20;
 const MAX_TITLE = 500;
-const SEVERITIES: readonly string[] = ['low', 'info', 'warning', 'high', 'critical'];
 
 /** Firings with the same account, trigger and group belong to one case. */
 export function dedupKey({ trigger, group }: Pick<Firing, 'trigger' | 'group'>): string {
@@ -173,6 +174,15 @@ function titleOf({ trigger, event }: Firing): string {
   return renderTemplate(template, values, 'text').slice(0, MAX_TITLE);
 }
 
+/** The entry of the timeline for each event. */
+const ENTRIES: Record<CaseEventKind, (typeof CASE_ENTRIES)[number]> = {
+  case_opened: 'opened',
+  case_acknowledged: 'acknowledged',
+  case_resolved: 'resolved',
+  case_reopened: 'reopened',
+  case_suppressed: 'suppressed',
+};
+
 export interface CaseReport {
   row: CaseRow;
   trigger: Pick<TriggerRow, 'id' | 'name'>;
@@ -186,7 +196,7 @@ export interface CaseReport {
 export async function report(db: Db, event: CaseEventKind, change: CaseReport): Promise<void> {
   const { row, trigger, actor } = change;
   await Promise.all([
-    note(db, row.id, { type: event.slice('case_'.length), actor, note: change.note }),
+    note(db, row.id, { type: ENTRIES[event], actor, note: change.note }),
     emitCaseEvent(db, event, {
       row,
       trigger,
@@ -200,7 +210,7 @@ export async function report(db: Db, event: CaseEventKind, change: CaseReport): 
 export async function note(
   db: Db,
   case_id: string,
-  entry: { type: string; actor: Actor | null; note: string | null },
+  entry: { type: (typeof CASE_ENTRIES)[number]; actor: Actor | null; note: string | null },
 ): Promise<void> {
   await db.insert(caseTimeline).values({ case_id, ...entry, actor: entry.actor && { ...entry.actor } });
 }

@@ -37,7 +37,7 @@ export async function moveCase(
   db: Db,
   move: { case_id: string; status: CaseStatus; actor: Actor; now: string },
 ): Promise<CaseRow | CaseRefusal> {
-  const [before] = await db.select().from(cases).where(eq(cases.id, move.case_id)).for('update');
+  const [before] = await db.select().from(cases).where(eq(cases.id, move.case_id)).for('no key update');
   if (!before) throw new Error(`case ${move.case_id} is gone`);
   if (before.status === move.status) return before;
   if (!ALLOWED_FROM[move.status].includes(before.status)) {
@@ -86,7 +86,7 @@ export async function resolveByEvent(
         inArray(cases.status, LIVE_CASE),
       ),
     )
-    .for('update');
+    .for('no key update');
   if (!live) return null;
   const [row] = await db
     .update(cases)

@@ -1,20 +1,19 @@
 import { and, asc, eq, gt, inArray, ne, sql } from 'drizzle-orm';
-import { deliveries, type DeliveryRow, type EventRow, type TriggerRow } from '../../../db/schema/index.ts';
+import {
+  type ACTION_TYPES,
+  type DELIVERY_REASONS,
+  deliveries,
+  type DeliveryRow,
+  type EventRow,
+  type TriggerRow,
+} from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Queue } from '../../queue/boss.ts';
 import { deliverAction } from '../../queue/jobs.ts';
 import { isNotification } from '../triggers/action-schema.ts';
 
 /** Why an action runs: what happened to the case, or `fired` without one. */
-export type DeliveryReason =
-  | 'fired'
-  | 'opened'
-  | 'reopened'
-  | 'raised'
-  | 'joined'
-  | 'repeated'
-  | 'summary'
-  | 'resolved';
+export type DeliveryReason = (typeof DELIVERY_REASONS)[number];
 
 export interface Deliveries {
   trigger: TriggerRow;
@@ -41,7 +40,7 @@ export async function queueDeliveries(db: Db, queue: Queue, input: Deliveries): 
   const { trigger, event, case_id, now } = input;
   const rows: (typeof deliveries.$inferInsert)[] = [];
   for (const [action_index, action] of trigger.actions.entries()) {
-    const type = String(action.type);
+    const type = action.type as (typeof ACTION_TYPES)[number];
     const plan = isNotification(type) ? await planNotification(db, input, { action_index, type }) : planChange(input);
     if (!plan) continue;
     rows.push({

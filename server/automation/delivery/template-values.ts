@@ -45,6 +45,6 @@ const PREFIXES: Partial<Record<DeliveryReason, string>> = {
 /** Prefix of a message that is not the first about its case; empty for the first. */
 export function prefixOf({ delivery, more_events }: DeliveryJob): string {
   if (delivery.reason === 'summary') return `+${more_events} more: `;
-  const prefix = PREFIXES[delivery.reason as DeliveryReason];
+  const prefix = PREFIXES[delivery.reason];
   return prefix ? `${prefix}: ` : '';
 }

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { AUTH_METHODS } from '../../../db/schema/closed-sets.ts';
 import type { Batch, ByteFormat, ByteStream } from './cells.ts';
 import type { LogLag } from './changes.ts';
 import type { ChatChannel, ChatMessage } from './chat.ts';
@@ -26,7 +27,7 @@ export interface ConnectorDescription {
   category: 'database' | 'warehouse' | 'file' | 'saas' | 'ads' | 'crm' | 'chat' | 'http';
   version: string;
   release_stage: 'alpha' | 'beta' | 'generally_available' | 'deprecated';
-  auth_methods: ('none' | 'api_key' | 'basic' | 'oauth2' | 'key_pair' | 'ssh_key' | 'service_account')[];
+  auth_methods: (typeof AUTH_METHODS)[number][];
   documentation_url?: string;
   /** Usable by name, but not listed: for tests. */
   hidden?: boolean;

@@ -105,7 +105,7 @@ export async function findAccountConnector(ctx: Ctx, id: string, lock: boolean):
     .select()
     .from(accountConnectors)
     .where(and(ofAccount(ctx), eq(accountConnectors.id, id)));
-  const [row] = await (lock ? query.for('update') : query);
+  const [row] = await (lock ? query.for('no key update') : query);
   if (!row) throw notFound('Account connector');
   return row;
 }

@@ -75,8 +75,8 @@ function changesOf(
   const { row, connector, input } = change;
   const changes: Changes = {};
   if (input.name !== undefined && input.name !== row.name) changes.name = input.name;
-  const method = input.auth_method !== undefined && input.auth_method !== row.auth_method;
-  if (method) changes.auth_method = input.auth_method;
+  const method = connector.auth_methods.find((one) => one === input.auth_method);
+  if (method && method !== row.auth_method) changes.auth_method = method;
   if (input.datasets && !Bun.deepEquals(input.datasets, row.datasets)) changes.datasets = input.datasets;
   if (input.credentials_expire_at !== undefined) Object.assign(changes, expiryChange(row, input.credentials_expire_at));
   const tunnel = row.ssh_tunnel as StoredTunnel | null;

@@ -2,7 +2,8 @@ import { type AccountPlan, readAccountPlan } from '../../billing/account-plan.ts
 import { creditsUsed } from '../../billing/credits.ts';
 import { countOf } from '../../billing/usage-counts.ts';
 import { percentOf, WARNING_PERCENT } from '../../billing/limit-notices.ts';
-import { COUNTED_LIMITS, type CountedLimit } from '../../pipeline/billing-plans.ts';
+import { COUNTED_LIMITS } from '../../../db/schema/index.ts';
+import type { CountedLimit } from '../../pipeline/billing-plans.ts';
 import { billingPeriod, daysIn, utcDay } from '../../platform/utc-days.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { daysOf, type UsageRange } from '../../api/usage-range.ts';

@@ -1,12 +1,12 @@
 import { eq } from 'drizzle-orm';
-import { accounts } from '../../../db/schema/index.ts';
+import { accounts, COUNTED_LIMITS } from '../../../db/schema/index.ts';
 import { readAccountPlan } from '../../billing/account-plan.ts';
 import { clearAccountNotices } from '../../billing/clear-notices.ts';
 import { countOf } from '../../billing/usage-counts.ts';
 import { applyPlanLocks } from '../../billing/lock-connections.ts';
 import { noticeLimit } from '../../billing/limit-notices.ts';
 import { emitPlanChanged } from '../../events/billing-events.ts';
-import { COUNTED_LIMITS, CREDIT_RATES, type Plan, PLANS, planOf } from '../../pipeline/billing-plans.ts';
+import { CREDIT_RATES, type Plan, PLANS, planOf } from '../../pipeline/billing-plans.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import type { ChangePlan, PlanSchema } from './schema.ts';
 

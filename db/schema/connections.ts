@@ -144,6 +144,8 @@ export const connectionStreams = pgTable(
     state: jsonb('state').$type<{ cursor: string | null; [key: string]: unknown }>(),
     /** Number of checkpoints. The destination stores it too; after a crash the higher number is right. */
     state_version: bigint('state_version', { mode: 'number' }).notNull().default(0),
+    /** `state_version` of the last commit that the destination confirmed; null: none since the state was last set. */
+    committed_version: bigint('committed_version', { mode: 'number' }),
     cursor_updated_at: instant('cursor_updated_at'),
     /** The types with which each column of the destination was last written, by name. */
     loaded_columns:

@@ -168,6 +168,8 @@ export const streamRuns = pgTable(
     worker_deaths: integer('worker_deaths').notNull().default(0),
     /** Fencing token of the current claim; every write of a worker names it. */
     fence: bigint('fence', { mode: 'number' }).notNull().default(0),
+    /** Attempts that lost their claim to a newer one, or that the destination rejected by its fence. */
+    attempts_fenced: integer('attempts_fenced').notNull().default(0),
     /** When its job was sent; null while it waits behind the other streams of the run. */
     dispatched_at: instant('dispatched_at'),
     heartbeat_at: instant('heartbeat_at'),
@@ -217,6 +219,7 @@ export const streamRuns = pgTable(
     index('stream_runs_live')
       .on(t.status, t.heartbeat_at)
       .where(sql`${t.status} in ('pending', 'running', 'rate_limited', 'retrying')`),
+    index('stream_runs_fenced').on(t.attempts_fenced).where(sql`${t.attempts_fenced} > 0`),
   ],
 );
 

@@ -22,6 +22,8 @@ export interface ConnectorHooks {
   hostKey?(fingerprint: string): void;
   warn(code: string, message: string): void;
   rateLimited(until: Date): void;
+  /** Called before each HTTP request; throws when none may be sent any more. */
+  beforeSend?(): void;
 }
 
 /** Finds a row's connector and builds the context to call it with. @throws ConfigurationError for invalid settings */
@@ -42,7 +44,11 @@ export function openConnector(
     connector,
     ctx: {
       config: parsed.config,
-      fetch: recordingFetch(hooks.recorder, hooks.signal, { ...deps.egress, http: true }),
+      fetch: recordingFetch(hooks.recorder, hooks.signal, {
+        ...deps.egress,
+        http: true,
+        beforeSend: hooks.beforeSend,
+      }),
       connect: connectOf(deps, row, hooks),
       recorder: hooks.recorder,
       log: {

@@ -5,10 +5,18 @@ import { EgressError, type EgressRules } from '../platform/net/egress-rules.ts';
 
 const BODY_LIMIT = 64 * 1024;
 
-/** A fetch that records every request, aborts with `signal` and reaches only addresses that the egress rules allow. */
-export function recordingFetch(recorder: Recorder, signal: AbortSignal, rules: EgressRules): typeof globalThis.fetch {
+/**
+ * A fetch that records every request, aborts with `signal` and reaches only addresses that the egress rules allow.
+ * `beforeSend` throws when no request may be sent any more.
+ */
+export function recordingFetch(
+  recorder: Recorder,
+  signal: AbortSignal,
+  { beforeSend, ...rules }: EgressRules & { beforeSend?(): void },
+): typeof globalThis.fetch {
   const guarded = guardedFetch(rules, { keepAlive: true });
   const recorded = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
+    beforeSend?.();
     const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
     const url = new URL(request.url);
     const body = typeof init.body === 'string' ? init.body : null;

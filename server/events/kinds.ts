@@ -78,6 +78,7 @@ export const EVENT_KINDS = {
   data_delayed: kind('run', 'warning'),
   change_log_lagging: kind('stream', 'warning'),
   change_log_not_released: kind('stream', 'warning'),
+  destination_went_back: kind('stream', 'warning'),
 } as const;
 
 export type EventKind = keyof typeof EVENT_KINDS;

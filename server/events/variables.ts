@@ -121,6 +121,7 @@ const FAMILIES: [prefix: RegExp, names: readonly string[]][] = [
   [/^(trigger_|action_)/, TRIGGER],
   [/^case_/, [...TRIGGER, 'case_number']],
   [/^change_log_/, [...CONNECTION, ...names('stream_id stream_name namespace lag_bytes error_message')]],
+  [/^destination_/, [...CONNECTION, ...names('stream_id stream_name namespace cursor_before cursor_now')]],
   [/^data_delayed$/, [...CONNECTION, 'minutes_late']],
 ];
 

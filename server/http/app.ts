@@ -12,13 +12,14 @@ import { openApiDocument } from './openapi.ts';
 import { otherMethods, type PathRoutes, proceduresOf, restRoutes } from './rest.ts';
 import { TRPC_PATH, trpcHandler } from './trpc.ts';
 import { ApiError } from '../platform/errors.ts';
+import { fencedAttempts } from '../runs/claim-stream.ts';
 import { appRouter, restRouter } from '../router.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /** The whole service on HTTP, not listening yet: `createApp(deps).listen({ hostname, port })`, or `.handle(request)`. */
 export function createApp(deps: Deps) {
-  const metrics = createMetrics();
+  const metrics = createMetrics({ attemptsFenced: () => fencedAttempts(deps.db) });
   const edge = createEdge({ log: deps.log, metrics });
   const served = proceduresOf([appRouter, restRouter]);
   let document: string | undefined;

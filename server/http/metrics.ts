@@ -9,8 +9,11 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
-/** The metrics of one app, in its own registry, so that several apps in one process do not mix. */
-export function createMetrics(): Metrics {
+/**
+ * The metrics of one app, in its own registry, so that several apps in one process do not mix.
+ * @param totals of all workers, which have no endpoint of their own
+ */
+export function createMetrics(totals: { attemptsFenced(): Promise<number> }): Metrics {
   const registers = [new Registry()];
   const requests = new Histogram({
     name: 'http_request_duration_seconds',
@@ -35,6 +38,16 @@ export function createMetrics(): Metrics {
     registers,
     collect() {
       this.set(process.memoryUsage.rss());
+    },
+  });
+  new Gauge({
+    name: 'stream_attempts_fenced_total',
+    help: 'Attempts at streams that ended because a newer one had claimed the stream.',
+    registers,
+    async collect() {
+      // The other metrics are wanted most when the database does not answer.
+      const total = await totals.attemptsFenced().catch(() => null);
+      if (total !== null) this.set(total);
     },
   });
   return {

@@ -1,4 +1,4 @@
-import { and, eq, inArray, ne, not, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, ne, not, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -18,11 +18,11 @@ import { lockRun } from './finish-run.ts';
 import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
 /** A heartbeat younger than this means that another worker holds the stream. */
-const FRESH_SECONDS = 5;
+export const LEASE_SECONDS = 5;
 
 /** Whether a living worker holds the stream run. */
 export const isHeldFresh = sql<boolean>`(${inArray(streamRuns.status, HELD_STREAM)}
-  and coalesce(${streamRuns.heartbeat_at} >= clock_timestamp() - make_interval(secs => ${FRESH_SECONDS}), false))`;
+  and coalesce(${streamRuns.heartbeat_at} >= clock_timestamp() - make_interval(secs => ${LEASE_SECONDS}), false))`;
 
 export interface Claim {
   run: RunRow;
@@ -115,7 +115,7 @@ async function loadPipeline(db: Db, run: RunRow, claimed: Claim['stream_run']) {
 function asRun(run: RunRow, { sync_mode, destination_sync_mode }: Claim['stream_run'], stream: Claim['stream']) {
   if (run.custom_run_plan_id === null) return stream;
   const state = run.custom_run_parameters?.mode === 'incremental' ? stream.state : null;
-  return { ...stream, sync_mode, destination_sync_mode, state, state_version: 0 };
+  return { ...stream, sync_mode, destination_sync_mode, state, state_version: 0, committed_version: null };
 }
 
 const stillHeld = (claim: Claim) =>
@@ -124,6 +124,41 @@ const stillHeld = (claim: Claim) =>
     eq(streamRuns.fence, claim.stream_run.fence),
     inArray(streamRuns.status, HELD_STREAM),
   );
+
+/** Whether no other worker has claimed the stream since, and nothing has ended it. */
+export async function holdsClaim(db: Db, claim: Claim): Promise<boolean> {
+  const [held] = await db.select({ id: streamRuns.id }).from(streamRuns).where(stillHeld(claim));
+  return held !== undefined;
+}
+
+export async function fencedAttempts(db: Db): Promise<number> {
+  const [row] = await db
+    .select({ count: sql<number>`coalesce(sum(${streamRuns.attempts_fenced}), 0)::int` })
+    .from(streamRuns)
+    .where(gt(streamRuns.attempts_fenced, 0));
+  return row?.count ?? 0;
+}
+
+/** Counts an attempt that ended because of its fence. */
+export async function countFenced(db: Db, { stream_run }: Claim): Promise<void> {
+  await db
+    .update(streamRuns)
+    .set({ attempts_fenced: sql`${streamRuns.attempts_fenced} + 1` })
+    .where(eq(streamRuns.id, stream_run.id));
+}
+
+/** Claims that are made meanwhile must not get a fence twice. */
+const FENCES_SKIPPED = 1000;
+
+/**
+ * Continues the fences above one that a destination holds. It can be higher than all that were given here if the control
+ * database was restored from a backup.
+ */
+export async function raiseFences(db: Db, floor: number): Promise<void> {
+  await db.execute(
+    sql`select setval('stream_run_fence', ${floor + FENCES_SKIPPED}::bigint) from stream_run_fence where last_value <= ${floor}::bigint`,
+  );
+}
 
 /** Stores a heartbeat and the progress. Returns the status of the run, or null if this worker has lost its claim. */
 export async function recordProgress(db: Db, claim: Claim, progress: Progress): Promise<RunStatus | null> {
@@ -163,7 +198,11 @@ export async function recordCheckpoint(
     .update(connectionStreams)
     .set({
       state_version: commit.state_version,
-      ...(commit.state && { state: commit.state, cursor_updated_at: sql`clock_timestamp()` }),
+      ...(commit.state && {
+        state: commit.state,
+        committed_version: commit.state_version,
+        cursor_updated_at: sql`clock_timestamp()`,
+      }),
     })
     .where(and(eq(connectionStreams.id, claim.stream.id), ne(connectionStreams.state_version, commit.state_version)));
   return true;

@@ -22,14 +22,23 @@ export const selectedStreams = (db: Db, connection_id: string): Promise<StreamRo
     .orderBy(...BY_NAME);
 
 /**
- * The streams of a run that has ended, for a rerun.
+ * The streams of a run that has ended, for a rerun: those that did not succeed, so that appended rows are not appended
+ * again. All of them if every one succeeded, or if `all` is set.
  * @throws ApiError 400 `run_not_terminal`; `stream_removed` if one of them is gone or no longer selected.
  */
-export async function streamsToRerun(db: Db, connection: ConnectionRow, run: RunRow): Promise<StreamRow[]> {
+export async function streamsToRerun(
+  db: Db,
+  { connection, run, all = false }: { connection: ConnectionRow; run: RunRow; all?: boolean },
+): Promise<StreamRow[]> {
   if (isLiveRun(run.status)) {
     throw badRequest('run_not_terminal', 'The run has not ended', { connection_run_id: run.id, status: run.status });
   }
-  const ids = db.select({ id: streamRuns.stream_id }).from(streamRuns).where(eq(streamRuns.connection_run_id, run.id));
+  const ended = await db
+    .select({ id: streamRuns.stream_id, status: streamRuns.status })
+    .from(streamRuns)
+    .where(eq(streamRuns.connection_run_id, run.id));
+  const failed = all ? [] : ended.filter(({ status }) => status === 'failed' || status === 'stopped');
+  const ids = (failed.length > 0 ? failed : ended).map(({ id }) => id);
   const streams = await db
     .select()
     .from(connectionStreams)

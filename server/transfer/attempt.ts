@@ -5,6 +5,7 @@ import { createRedactor, type Redactor } from '../platform/redact.ts';
 import { type Claim, type Progress, recordProgress } from '../runs/claim-stream.ts';
 import { secretsOf } from '../connector-runtime/connector-secrets.ts';
 import type { ConnectorHooks } from '../connector-runtime/open-connector.ts';
+import { Lease } from './lease.ts';
 import { limitMemoryGrowth } from './limit-memory-growth.ts';
 import { NetworkLog } from '../connector-runtime/network-log.ts';
 import { markRateLimited } from '../runs/rate-limits.ts';
@@ -28,11 +29,14 @@ export class Attempt {
   readonly #logs: { source: NetworkLog; destination: NetworkLog };
   readonly #cleanUps: (() => Promise<void>)[] = [];
   #timer: Timer | undefined;
+  #lease: Lease | null = null;
   #heartbeat: Promise<void> | null = null;
 
+  /** @param provenAt when the last heartbeat was sent that the control database has recorded, by `performance.now` */
   constructor(
     readonly deps: Deps,
     readonly claim: Claim,
+    private provenAt = performance.now(),
   ) {
     const { stream_run, run, source, destination } = claim;
     this.progress = {
@@ -76,6 +80,7 @@ export class Attempt {
       signal: this.signal,
       cleanUp: (work) => void this.#cleanUps.push(work),
       warn: (code, message) => this.warn(code, message),
+      ...(side === 'destination' && { beforeSend: () => this.#lease?.assert() }),
       rateLimited: (until) => {
         this.progress.rate_limited_until = until.toISOString();
         this.heartbeat();
@@ -86,6 +91,11 @@ export class Attempt {
   warn(code: string, message: string): void {
     if (this.warnings.length >= MAX_WARNINGS) return;
     this.warnings.push({ code, message: this.redactor.text(message), stream_name: this.claim.stream_run.stream_name });
+  }
+
+  /** Ends the attempt before its lease does: for a destination that would accept rows of two workers at once. */
+  limitToLease(): void {
+    this.#lease ??= new Lease(this.provenAt, (reason) => this.abort(reason));
   }
 
   /** Counts rows that arrived from the source. */
@@ -113,16 +123,23 @@ export class Attempt {
     this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;
     source.flushOld();
     destination.flushOld();
+    const sentAt = performance.now();
     try {
       const { rate_limited_until } = this.progress;
       if (rate_limited_until !== null) await markRateLimited(this.deps.db, this.claim, rate_limited_until);
       const status = await recordProgress(this.deps.db, this.claim, this.progress);
       if (status === null) this.abort(new ClaimLost('Another worker holds this stream'));
-      else if (status === 'stopping') this.abort(new StopRequested('A stop of the run was requested'));
+      else this.#prove(sentAt);
+      if (status === 'stopping') this.abort(new StopRequested('A stop of the run was requested'));
     } catch (error) {
       // The database may be unavailable for a moment. If for longer, the lease expires and the fence protects the rows.
       this.deps.log.warn({ err: error }, 'heartbeat failed');
     }
+  }
+
+  #prove(sentAt: number): void {
+    this.provenAt = sentAt;
+    this.#lease?.renew(sentAt);
   }
 
   abort(reason: Error): void {
@@ -133,6 +150,7 @@ export class Attempt {
   async close(): Promise<void> {
     await Promise.allSettled(this.#cleanUps.map((work) => work()));
     clearInterval(this.#timer);
+    this.#lease?.close();
     await this.#heartbeat;
     const { source, destination } = this.#logs;
     this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;

@@ -3,20 +3,21 @@ import { ConnectorError, FencedError, RateLimitedError } from '../connectors/con
 import { SideError } from '../connector-runtime/side-error.ts';
 import type { Deps } from '../deps.ts';
 import { type Attempt, ClaimLost, StopRequested, WorkerStopping } from './attempt.ts';
+import { fencedOutcome } from './fenced.ts';
 import type { Outcome } from '../runs/end-attempt.ts';
 
 /** What an attempt's error means for the stream. Null: the claim is lost, so nothing must be written. */
-export function classifyError(deps: Deps, attempt: Attempt, thrown: unknown): Outcome | null {
+export async function classifyError(deps: Deps, attempt: Attempt, thrown: unknown): Promise<Outcome | null> {
   const origin = thrown instanceof SideError ? thrown.origin : 'replication';
   const error = thrown instanceof SideError ? thrown.cause : thrown;
   // The reason of the abort counts, not the error that the connector derived from it.
   const reason: unknown = attempt.signal.aborted ? attempt.signal.reason : error;
-  if (reason instanceof ClaimLost || error instanceof FencedError) return null;
+  if (reason instanceof ClaimLost || error instanceof FencedError) return fencedOutcome(attempt, error);
   if (reason instanceof StopRequested) return { kind: 'stopped' };
   if (reason instanceof WorkerStopping) return { kind: 'released' };
-  const described = describe(attempt, error, origin);
-  if (!(error instanceof ConnectorError)) {
-    deps.log.error({ err: error, stream_run_id: attempt.claim.stream_run.id }, 'stream failed unexpectedly');
+  const described = describe(attempt, reason, origin);
+  if (!(reason instanceof ConnectorError)) {
+    deps.log.error({ err: reason, stream_run_id: attempt.claim.stream_run.id }, 'stream failed unexpectedly');
   }
   if (!described.retryable) return { kind: 'failed', error: described };
   return {

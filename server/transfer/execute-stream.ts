@@ -2,6 +2,7 @@ import type { Deps } from '../deps.ts';
 import { Attempt, WorkerStopping } from './attempt.ts';
 import { claimStream } from '../runs/claim-stream.ts';
 import { classifyError } from './classify-error.ts';
+import { fencedOutcome } from './fenced.ts';
 import { moveStream } from './move-stream.ts';
 import { endAttempt, type Outcome } from '../runs/end-attempt.ts';
 import { failStream, howToTakeUp } from '../runs/worker-deaths.ts';
@@ -34,9 +35,10 @@ export async function executeStreamJob(
 
 /** Claims the stream, moves its rows and records the outcome. */
 export async function attemptStream(deps: Deps, stream_run_id: string, signal: AbortSignal): Promise<void> {
+  const asked = performance.now();
   const claim = await deps.db.transaction((tx) => claimStream(tx, stream_run_id, deps.worker_id));
   if (!claim) return;
-  const attempt = new Attempt(deps, claim);
+  const attempt = new Attempt(deps, claim, asked);
   const shutDown = () => attempt.abort(new WorkerStopping('The worker is shutting down'));
   if (signal.aborted) shutDown();
   signal.addEventListener('abort', shutDown, { once: true });
@@ -45,9 +47,9 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
   let outcome: Outcome | null;
   try {
     const moved = await Promise.race([moveStream(attempt), abortTimeout(attempt)]);
-    outcome = moved ? { kind: 'succeeded' } : null;
+    outcome = moved ? { kind: 'succeeded' } : await fencedOutcome(attempt, null);
   } catch (error) {
-    outcome = classifyError(deps, attempt, error);
+    outcome = await classifyError(deps, attempt, error);
   } finally {
     signal.removeEventListener('abort', shutDown);
     await attempt.close();

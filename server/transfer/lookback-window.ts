@@ -69,3 +69,9 @@ export function notBefore(state: StreamState, floor: StreamState | null): Stream
   if (!floor?.cursor || !state.cursor) return state;
   return microsOf(state.cursor) < microsOf(floor.cursor) ? floor : state;
 }
+
+/** A lookback window of a destination that went back starts where the destination is, if that is earlier. */
+export function earlierOf(from: StreamState, resumed: StreamState | null): StreamState | null {
+  if (!resumed?.cursor || !from.cursor) return resumed;
+  return microsOf(resumed.cursor) < microsOf(from.cursor) ? resumed : from;
+}

@@ -13,7 +13,8 @@ import { recordColumns, targetColumns, warnAboutNewColumns } from './column-hist
 import { openConnector } from '../connector-runtime/open-connector.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import { loadCurrentStream } from '../catalog/resolve-stream.ts';
-import { lookbackWindow } from './lookback-window.ts';
+import { resumeState } from './destination-position.ts';
+import { earlierOf, lookbackWindow } from './lookback-window.ts';
 import { hasDateCursor } from '../pipeline/custom-run/streams.ts';
 import { byteFormat, moveBytes } from './byte-lane.ts';
 import { moveRows } from './row-lane.ts';
@@ -34,6 +35,7 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
   warnAboutNewColumns(attempt, schema, plan);
   const destination = to.connector as AnyDestination;
+  if (destination.capabilities?.at_least_once) attempt.limitToLease();
   const window = windowFor(attempt, hasDateCursor(schema, stream));
   const about = { claim, schema, stream, destination };
   const lookback = await lookbackWindow(deps.db, about, (code, message) => attempt.warn(code, message));
@@ -46,9 +48,14 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   try {
     if (writer.committed?.finished) return await resumeCommitted(attempt, writer);
     const at_once = replace_window != null;
-    const resumed = resumeState(attempt, writer);
-    const state = lookback ? lookback.from : at_once ? null : resumed;
-    const request = { ...readRequest({ plan, schema, stream, state, window }), reader_id };
+    const requestFrom = (state: StreamState | null): ReadRequest => ({
+      ...readRequest({ plan, schema, stream, state, window }),
+      reader_id,
+    });
+    const serves = async (state: StreamState) =>
+      onSide('source', async () => source.canResume?.(from.ctx, requestFrom(state)) ?? true);
+    const resumed = await resumeState(attempt, writer, serves);
+    const request = requestFrom(lookback ? earlierOf(lookback.from, resumed) : at_once ? null : resumed);
     if (reader_id !== undefined) await registerConsumer(deps.db, claim);
     const state_version = Math.max(claim.stream.state_version, writer.committed?.state_version ?? 0);
     const floor = lookback && resumed;
@@ -83,13 +90,6 @@ async function resumeCommitted(attempt: Attempt, writer: Writer): Promise<boolea
   Object.assign(attempt.progress, committed.counts);
   attempt.progress.rows_read = Math.max(attempt.claim.stream_run.rows_read, committed.counts.rows_loaded);
   return recordCheckpoint(attempt.deps.db, attempt.claim, committed);
-}
-
-/** The destination's state wins when it is ahead: it was committed together with the rows. */
-function resumeState({ claim }: Attempt, { committed }: Writer): StreamState | null {
-  if (claim.stream.sync_mode !== 'incremental') return null;
-  const ahead = committed && (committed.same_stream_run || committed.state_version > claim.stream.state_version);
-  return ahead ? committed.state : (claim.stream.state ?? null);
 }
 
 /** The days of a custom run, or everything from the connection's start date on. */

@@ -14,6 +14,7 @@ import { presentable, withConnector } from '../connector-runtime/account-connect
 import { emitCdcEvent } from '../events/cdc-events.ts';
 import { LAG_CHECK_SECONDS, recordLag } from './cdc-consumers.ts';
 import { type Periodic, periodic } from '../platform/periodic.ts';
+import { stateSetTo } from '../runs/set-state.ts';
 import { LIVE_STREAM } from '../pipeline/run-states.ts';
 
 const EVERY_MS = 5_000;
@@ -22,8 +23,6 @@ const FIRST_PAUSE_SECONDS = 10;
 const MAX_PAUSE_SECONDS = 3_600;
 /** After this many failures in a row it is not a short interruption: the source's log grows, and users must know. */
 const ANNOUNCE_AFTER_FAILURES = 3;
-/** The destination's state version is never further ahead of ours. */
-const VERSIONS_AHEAD = 2;
 
 /**
  * Looks after what sources keep for CDC consumers. It is released when there will be no more reads: the connection or
@@ -115,7 +114,7 @@ async function release(deps: Deps, { reader, stream, source }: Due): Promise<voi
     // The log that the state refers to is gone: a stream selected again starts from the beginning.
     await tx
       .update(connectionStreams)
-      .set({ state: null, state_version: sql`${connectionStreams.state_version} + ${VERSIONS_AHEAD}` })
+      .set(stateSetTo(null))
       .where(eq(connectionStreams.id, stream.id));
     const others = tx.select({ one: sql`1` }).from(changeReaders).where(eq(changeReaders.source_id, source.id));
     await tx

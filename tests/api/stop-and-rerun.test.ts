@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
-import { catalogStreams, connections, events } from '../../db/schema/index.ts';
+import { catalogStreams, connectionRuns, connections, events, streamRuns } from '../../db/schema/index.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf } from '../support/resources.ts';
@@ -76,6 +76,22 @@ describe('POST /connections/{connection_run_id}/rerun', () => {
     expect(streams.map((one: { stream_name: string }) => one.stream_name)).toEqual(['stream_1', 'stream_3']);
     const queued = await deps.db.select().from(events).where(eq(events.connection_run_id, body));
     expect(queued).toMatchObject([{ event: 'connection_run_queued', actor: { id: service.user_id } }]);
+  });
+
+  test.each([
+    ['partially_succeeded', ['succeeded', 'failed', 'stopped'], '', ['stream_2', 'stream_3']],
+    ['partially_succeeded', ['succeeded', 'failed', 'stopped'], '?streams=all', ['stream_1', 'stream_2', 'stream_3']],
+    ['succeeded', ['succeeded', 'succeeded', 'skipped'], '', ['stream_1', 'stream_2', 'stream_3']],
+  ] as const)('200: of a run that %s with %j, rerun%s takes %j', async (status, ended, query, taken) => {
+    const { id, run } = await stopped({ source_id: (await make.source({ streams: 3 })).id });
+    await deps.db.update(connectionRuns).set({ status }).where(eq(connectionRuns.id, run));
+    for (const [index, one] of ended.entries()) {
+      const stream = and(eq(streamRuns.connection_run_id, run), eq(streamRuns.stream_name, `stream_${index + 1}`));
+      await deps.db.update(streamRuns).set({ status: one }).where(stream);
+    }
+    const { body } = await call('POST', `/connections/${run}/rerun${query}`);
+    const streams = (await call('GET', `/connections/${id}/runs/${body}/stream_runs`)).body;
+    expect(streams.map((row: { stream_name: string }) => row.stream_name)).toEqual([...taken]);
   });
 
   test('400: run_not_terminal', async () => {

@@ -74,6 +74,12 @@ for (const connector of destinations) {
 
       const open = (target: WriteTarget) => connector.open(contextOf(connector, place), target);
       const table = async (name: string) => sorted((await place.readTable?.(name, COLUMNS)) ?? null);
+      whereItKeepsState('the names of its own tables are refused', async () => {
+        for (const name of ['_pipeline_state', '_Rejected', 'orders__new_0123abcd']) {
+          expect(await open(targetOf(name)).catch((error) => error)).toMatchObject({ code: 'reserved_name' });
+        }
+      });
+
       const load = async (target: WriteTarget, rows: Cell[][]) => {
         const writer = await open(target);
         await writer.write(batchOf(rows));

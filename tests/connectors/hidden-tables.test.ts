@@ -1,6 +1,8 @@
+import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { tablesOf } from '../../server/connectors/sqlite/catalog.ts';
 import { describeMysql, errorOf, mysqlDatabase, sourceConfig as mysqlContext } from './mysql-support.ts';
 import { sourceConfig, twoDatabases } from './postgres-support.ts';
 
@@ -29,7 +31,30 @@ test('postgres: a table without read permission is reported as denied, a dropped
   await sql.unsafe(`drop owned by ${role}; drop role ${role}`);
 });
 
+const RESERVED = ['_pipeline_state', '_rejected', '_pipeline_check_1234abcd', 'orders__new_0123abcd'];
+
+test('postgres: tables that a destination keeps for itself are not offered', async () => {
+  const { source } = sides;
+  for (const name of RESERVED) await source.sql.unsafe(`create table ${name} (id int primary key)`);
+  await source.sql.unsafe('create table orders__new (id int)');
+  const streams = await postgresSource.discover(sourceConfig(source).ctx);
+  expect(streams.map(({ name }) => name)).toEqual(['orders__new']);
+});
+
+test('sqlite: tables that a destination keeps for itself are not offered', () => {
+  const database = new Database(':memory:');
+  for (const name of ['kept', ...RESERVED]) database.run(`create table ${name} (id int)`);
+  expect(tablesOf(database).map(({ name }) => name)).toEqual(['kept']);
+});
+
 describeMysql('mysql', () => {
+  test('tables that a destination keeps for itself are not offered', async () => {
+    for (const name of ['kept', ...RESERVED]) await maria.sql(`create table ${name} (id int primary key)`);
+    const streams = await mysqlSource.discover(mysqlContext(maria).ctx);
+    expect(streams.map(({ name }) => name)).toEqual(['kept']);
+  });
+
+
   test('a table without read permission is reported as denied, a dropped one as missing', async () => {
     await maria.sql(`create table t (id int primary key); create table other (id int); create user ${role} identified by 'reader';
       grant select on t to ${role}; grant select on other to ${role}`);

@@ -78,7 +78,7 @@ async function rerun(db: Db, deps: Deps, { job, max_reruns }: { job: DeliveryJob
     connection,
     trigger_type: 'rerun',
     rerun_of_run_id: run.id,
-    findStreams: () => streamsToRerun(db, connection, run),
+    findStreams: () => streamsToRerun(db, { connection, run }),
   });
 }
 

@@ -71,7 +71,8 @@ export class RateLimitedError extends ConnectorError {
 
 /** A newer attempt owns this stream. The older one stops at once and writes nothing. */
 export class FencedError extends ConnectorError {
-  constructor() {
+  /** @param fence the one that the destination holds; null: unknown */
+  constructor(readonly fence: number | null = null) {
     super('fenced', 'Another worker has taken over this stream');
   }
 }

@@ -71,6 +71,15 @@ export interface CommittedState {
   counts: WriteCounts;
 }
 
+/** What a destination holds of a stream, read from the destination itself when it is opened. */
+export interface HeldPosition {
+  /** `state_version` of its last commit; 0: it knows of none. */
+  state_version: number;
+  state: StreamState | null;
+  /** Rows that the destination committed earlier can still be there. False: their table is gone. */
+  has_table: boolean;
+}
+
 /** Totals of this stream run as committed so far, earlier attempts included. */
 export interface WriteCounts {
   rows_loaded: number;
@@ -91,6 +100,8 @@ export interface Writer {
   byteFormats?: ByteFormat[];
   /** What this destination had committed when the writer was opened; null if nothing, or nothing newer. */
   committed: CommittedState | null;
+  /** The position that the destination proves; null if it stores no state. */
+  held: HeldPosition | null;
   write(batch: Batch): Promise<void>;
   /** Writes a byte stream to its end. Only for formats in `byteFormats`. */
   pipe?(stream: ByteStream): Promise<void>;

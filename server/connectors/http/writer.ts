@@ -20,6 +20,7 @@ export async function openHttpWriter(ctx: Context, target: WriteTarget): Promise
  */
 class HttpWriter implements Writer {
   readonly committed = null;
+  readonly held = null;
   readonly #client: HttpClient;
   readonly #encode: (row: Batch['rows'][number]) => string;
   readonly #rejected: ((response: unknown) => unknown) | null;

@@ -24,6 +24,7 @@ import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './cdc
 import { canBeBinary, conditions, resumeCondition } from './read/select.ts';
 import { PgSession, withSession } from './connection/session.ts';
 import { PostgresSourceConfig } from './connection/settings.ts';
+import { isLsn, lsnValue } from './connection/lsn.ts';
 import { postgresNames, relation } from './connection/sql.ts';
 import { copyTable } from './read/table-copy.ts';
 
@@ -65,6 +66,14 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
     }),
   read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
   acknowledge: async (ctx, request, state) => lagOf(ctx, await confirmLsn(ctx, slotName(request.reader_id!), state)),
+  canResume: async (ctx, { reader_id, state }) => {
+    if (reader_id === undefined || state?.cursor == null) return true;
+    const { cursor } = state;
+    return withSession(ctx, { phase: 'run' }, async (session) => {
+      const slot = await findSlot(session, slotName(reader_id));
+      return slot !== null && !slot.lost && isLsn(cursor) && lsnValue(slot.confirmed) <= lsnValue(cursor);
+    });
+  },
   lag: (ctx, reader_id) =>
     withSession(ctx, { phase: 'run' }, async (session) => {
       const slot = await findSlot(session, slotName(reader_id));

@@ -62,6 +62,7 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
   const writer = await openTableWriter({ ...ctx, config: files }, target);
   return {
     committed: writer.committed,
+    held: writer.held,
     async write(batch) {
       await step('write');
       await delayBatch(ctx);

@@ -1,5 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import type { Field, LogicalType, StreamSchema } from '../contract/connector.ts';
+import { isReserved } from '../contract/reserved-names.ts';
 import { streamOfFields } from '../kits/sql/streams.ts';
 import { type Context, identifier } from './database.ts';
 import { sqliteError } from './failures.ts';
@@ -20,12 +21,13 @@ interface Table {
 
 /** Tables and views, without SQLite's own and the shadow tables of virtual tables. */
 export function tablesOf(database: Database): Table[] {
-  return database
+  const tables = database
     .query(
       `select name, type as kind from pragma_table_list where schema = 'main' and type in ('table', 'view', 'virtual')
          and name not like 'sqlite\\_%' escape '\\' order by name`,
     )
     .all() as Table[];
+  return tables.filter(({ name }) => !isReserved(name));
 }
 
 export async function discoverStreams(ctx: Context, database: Database): Promise<StreamSchema[]> {

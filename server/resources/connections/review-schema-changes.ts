@@ -13,6 +13,7 @@ import { isCursor } from '../../pipeline/schema-policy.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { findConnection, lockConnection } from '../access/connection.ts';
 import { requireActivation } from '../../billing/limits.ts';
+import { stateSetTo } from '../../runs/set-state.ts';
 import { accountPlan } from '../access/account-plan.ts';
 import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
 import { readCatalog } from './catalog.ts';
@@ -24,7 +25,7 @@ import { readStreams, storeStreams } from './streams/store.ts';
 import { planStreams, streamKey } from './streams/selection.ts';
 import { settingsOf } from './streams/settings.ts';
 import { tickingFrom } from './next-run.ts';
-import { connectorPair, refuseWhileRunning, VERSIONS_AHEAD } from './streams/update.ts';
+import { connectorPair, refuseWhileRunning } from './streams/update.ts';
 
 type WaitingChange = SchemaChange & { breaking: boolean };
 
@@ -101,8 +102,7 @@ async function restartCursors(ctx: Ctx, rows: StreamRow[], changes: WaitingChang
   await ctx.db
     .update(connectionStreams)
     .set({
-      state: null,
-      state_version: sql`${connectionStreams.state_version} + ${VERSIONS_AHEAD}`,
+      ...stateSetTo(null),
       cursor_updated_at: ctx.deps.now().toISOString(),
     })
     .where(

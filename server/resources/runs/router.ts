@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { read, router, write } from '../../api/procedure.ts';
 import { rpcInput } from '../../api/rpc-input.ts';
-import { rerunRun } from './rerun.ts';
+import { RerunQuery, rerunRun } from './rerun.ts';
 import {
   CustomRunParameters,
   CustomRunPlanLaunchRequest,
@@ -116,7 +116,8 @@ export const runsRouter = router({
     .concat(
       rest('POST', '/connections/{connection_run_id}/rerun', {
         operation_id: 'rerun_connection_run',
-        summary: 'Rerun a finished run; returns the id of the new run',
+        summary: 'Rerun the streams of a finished run that did not succeed; returns the id of the new run',
+        query: RerunQuery,
         errors: [400, 402],
       }),
     )

@@ -3,10 +3,8 @@ import { connectionRuns, connectionStreams, type CustomRunPlanRow, streamRuns } 
 import type { Db } from '../../../db/types.ts';
 import type { StreamState } from '../../connectors/contract/connector.ts';
 import { microsOf } from '../../connectors/cells/timestamp-text.ts';
+import { stateSetTo } from '../set-state.ts';
 import type { PlannedChunk } from '../../pipeline/custom-run/plan.ts';
-
-/** After a crash a destination may be one version ahead. One more, and the state stored here is the newer one. */
-const VERSIONS_AHEAD = 2;
 
 interface ChunkOutcome {
   stream_id: string;
@@ -76,8 +74,7 @@ async function moveCursor(db: Db, stream_id: string, state: StreamState): Promis
   await db
     .update(connectionStreams)
     .set({
-      state,
-      state_version: sql`${connectionStreams.state_version} + ${VERSIONS_AHEAD}`,
+      ...stateSetTo(state),
       cursor_updated_at: sql`clock_timestamp()`,
     })
     .where(and(eq(connectionStreams.id, stream_id)));

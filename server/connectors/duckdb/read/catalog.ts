@@ -1,6 +1,6 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { Field, StreamSchema } from '../../contract/connector.ts';
-import { STATE_TABLE } from '../../kits/sql/state-row.ts';
+import { isReserved } from '../../contract/reserved-names.ts';
 import { groupRows, streamOfFields } from '../../kits/sql/streams.ts';
 import { DATABASE, query, type Value } from '../connection/engine.ts';
 import { literal } from '../connection/sql.ts';
@@ -18,14 +18,14 @@ const columnsQuery = (schemas: readonly string[]) => `
     left join (select schema_name, table_name, any_value(constraint_column_names) as names from duckdb_constraints()
                 where database_name = '${DATABASE}' and constraint_type = 'PRIMARY KEY' group by all) k
       on k.schema_name = t.schema_name and k.table_name = t.name
-   where t.name <> '${STATE_TABLE}' ${schemas.length > 0 ? `and t.schema_name in (${schemas.map(literal).join(', ')})` : ''}
+   ${schemas.length > 0 ? `where t.schema_name in (${schemas.map(literal).join(', ')})` : ''}
    order by t.schema_name, t.name, c.column_index`;
 
 export async function discoverStreams(
   connection: DuckDBConnection,
   schemas: readonly string[],
 ): Promise<StreamSchema[]> {
-  const rows = await query(connection, columnsQuery(schemas));
+  const rows = (await query(connection, columnsQuery(schemas))).filter(([, name]) => !isReserved(name as string));
   return groupRows(rows, ([schema, table]) => [schema, table]).map(streamOf);
 }
 

@@ -3,12 +3,14 @@ import type {
   ByteFormat,
   ByteStream,
   CommittedState,
+  HeldPosition,
   StreamState,
   WriteCounts,
   Writer,
   WriteTarget,
 } from '../../contract/connector.ts';
 import { FencedError } from '../../contract/errors.ts';
+import { refuseReserved } from '../../contract/reserved-names.ts';
 import { FORMATS } from './formats.ts';
 import type { OutputFile, Segment } from './formats/format.ts';
 import type { DestinationContext } from './settings/files.ts';
@@ -17,6 +19,8 @@ import { fileError } from './stores/local-files.ts';
 import type { CommitRecord, Draft, TableStore } from './stores/store.ts';
 
 const NO_COUNTS: WriteCounts = { rows_loaded: 0, rows_updated: 0, rows_deleted: 0, bytes_loaded: 0 };
+/** The run of a claim before the first commit. */
+const NO_RUN = '';
 /** Matches the data files of any run: an overwrite replaces them. */
 const DATA_FILE = new RegExp(String.raw`^[\w-]+-\d{5}\.(${Object.keys(FORMATS).join('|')})(\.gz)?$`);
 
@@ -25,15 +29,19 @@ const DATA_FILE = new RegExp(String.raw`^[\w-]+-\d{5}\.(${Object.keys(FORMATS).j
  * @throws FencedError if a newer attempt has claimed it
  */
 export async function openTableWriter(ctx: DestinationContext, target: WriteTarget): Promise<Writer> {
+  refuseReserved(target.table);
   try {
     const store = await openTableStore(ctx, target);
     const { last } = store;
-    if (last && last.fence > target.fence) throw new FencedError();
+    if (last && last.fence > target.fence) throw new FencedError(last.fence);
     await store.apply();
     const committed = last && committedState(last, target);
+    const held = { state: last?.state ?? null, state_version: last?.state_version ?? 0 };
     await store.append(claim(last, target));
     await store.sweep();
-    return new TableWriter(ctx, { target, store }, committed);
+    // Files belong to their readers, which may move or delete them: only a lost log of commits counts.
+    const has_table = (last !== null && last.stream_run_id !== NO_RUN) || (await store.files()).some((name) => DATA_FILE.test(name));
+    return new TableWriter(ctx, { target, store }, { committed, held: { ...held, has_table } });
   } catch (error) {
     throw fileError(error, target.table);
   }
@@ -52,16 +60,19 @@ function committedState(last: CommitRecord, target: WriteTarget): CommittedState
   };
 }
 
-/** The first record of an attempt: the last state under the new fence. Nothing is left to publish. */
-function claim(last: CommitRecord | null, target: WriteTarget): CommitRecord {
-  const { fence, stream_run_id, state_version } = target;
-  const none = { state: null, state_version, finished: false, counts: NO_COUNTS, files: 0 };
-  const base = last ?? { ...none, stream_run_id: '' };
-  // A state older than the control plane's (where a user can set the cursor) must never return as the newer one.
-  const stale = base.state_version < state_version ? { state: null, state_version } : {};
+/** The first record of an attempt: the last commit under the new fence. Nothing is left to publish. */
+function claim(last: CommitRecord | null, { fence, stream_run_id }: WriteTarget): CommitRecord {
+  const none = { state: null, state_version: 0, finished: false, counts: NO_COUNTS, files: 0 };
+  const base = last ?? { ...none, stream_run_id: NO_RUN };
   const same = base.stream_run_id === stream_run_id;
-  return { ...base, ...stale, files: same ? base.files : 0, fence, publish: [], remove: [] };
+  return { ...base, files: same ? base.files : 0, fence, publish: [], remove: [] };
 }
+
+/** A state older than the control plane's (where a user can set the cursor) must never return as the newer one. */
+const currentState = (last: CommitRecord, { state_version }: WriteTarget) =>
+  last.state_version < state_version
+    ? { state: null, state_version }
+    : { state: last.state, state_version: last.state_version };
 
 interface NamedDraft {
   draft: Draft;
@@ -70,6 +81,8 @@ interface NamedDraft {
 
 class TableWriter implements Writer {
   readonly byteFormats: ByteFormat[];
+  readonly committed: CommittedState | null;
+  readonly held: HeldPosition;
   private output: (NamedDraft & { file: OutputFile }) | null = null;
   /** Finished files that are not committed yet, and their total size. */
   private kept: NamedDraft[] = [];
@@ -79,8 +92,10 @@ class TableWriter implements Writer {
   constructor(
     private readonly ctx: DestinationContext,
     private readonly work: { target: WriteTarget; store: TableStore },
-    readonly committed: CommittedState | null,
+    { committed, held }: { committed: CommittedState | null; held: HeldPosition },
   ) {
+    this.committed = committed;
+    this.held = held;
     this.byteFormats = this.format.bytes?.formats(work.target.columns) ?? [];
   }
 
@@ -176,12 +191,13 @@ class TableWriter implements Writer {
     const files = this.output ? [...this.kept, this.output] : this.kept;
     counts.bytes_loaded += this.keptBytes;
     counts.rows_loaded += this.rows;
+    const current = currentState(last, target);
     const replaced = finished && target.mode === 'overwrite' ? await store.files() : [];
     await store.append({
       fence: target.fence,
       stream_run_id: target.stream_run_id,
-      state: state ?? last.state,
-      state_version: last.state_version + (state ? 1 : 0),
+      state: state ?? current.state,
+      state_version: current.state_version + (state ? 1 : 0),
       finished,
       counts,
       files: last.files + files.length,

@@ -32,9 +32,10 @@ export async function openTarget<Table extends ExistingTable>(
   const { schema, table, mode } = target;
   await ensureStateTable(db, schema, db.extraState);
   if (target.rejects) await ensureRejectedTable(db, schema);
-  const state = await db.atomically(() => claimState(db, target, db.extraState));
-  await db.resume?.(state);
+  const claimed = await db.atomically(() => claimState(db, target, db.extraState));
+  await db.resume?.(claimed);
   let existing = await db.findTable(schema, table);
+  const state = { ...claimed, held: { ...claimed.held, has_table: existing !== null } };
   if (existing && mode !== 'overwrite') await adaptTable(db, target, existing);
   if (existing && isMerge(target)) await db.ensureUniqueKey(target, existing, state);
   if (!existing && mode === 'update') {

@@ -1,10 +1,10 @@
-import type { CommittedState, StreamState, WriteCounts } from '../../contract/connector.ts';
+import type { CommittedState, HeldPosition, StreamState, WriteCounts } from '../../contract/connector.ts';
 import { FencedError } from '../../contract/errors.ts';
 import { type SqlDatabase, type Row, textOrNull } from './dialect.ts';
 import type { PlacedTarget } from './target.ts';
 
 /** Lives in the schema of the tables it describes, one row per stream, committed together with the stream's rows. */
-export const STATE_TABLE = '_pipeline_state';
+const STATE_TABLE = '_pipeline_state';
 
 const NO_COUNTS: WriteCounts = { rows_loaded: 0, rows_updated: 0, rows_deleted: 0, bytes_loaded: 0 };
 
@@ -27,6 +27,8 @@ export interface StateRow {
   counts: WriteCounts;
   /** The stream has committed to this schema before, in any run. */
   known: boolean;
+  /** The last commit, whatever the control plane knows. `openTarget` sets `has_table`. */
+  held: HeldPosition;
   extra: ExtraState;
   /**
    * Records a commit in the open transaction. May be called again, in the same transaction or after a rollback.
@@ -93,11 +95,11 @@ export async function claimState(
   const shown = ['fence', 'state', 'state_version', 'stream_run_id', 'finished', 'counts', ...extra].join(', ');
   const { rows } = await session.query(`select ${shown} from ${table} where ${key}${forUpdate}`);
   const [row] = rows;
-  if (!row || BigInt(row[0]!) > BigInt(target.fence)) throw new FencedError();
+  if (!row || BigInt(row[0]!) > BigInt(target.fence)) throw new FencedError(fenceOf(row));
   await session.query(`update ${table} set fence = ${target.fence} where ${key}`);
   const update = async (assignments: string[]) => {
     const found = await session.query(`select fence from ${table} where ${key}${forUpdate}`);
-    if (found.rows[0]?.[0] !== String(target.fence)) throw new FencedError();
+    if (found.rows[0]?.[0] !== String(target.fence)) throw new FencedError(fenceOf(found.rows[0]));
     await session.query(`update ${table} set ${assignments.join(', ')}, updated_at = ${now} where ${key}`);
   };
   const stored = storedState(row, target);
@@ -106,6 +108,7 @@ export async function claimState(
     committed: ahead ? stored : null,
     counts: stored.counts,
     known: row[3] != null,
+    held: { state: stored.state, state_version: stored.state_version, has_table: true },
     extra: Object.fromEntries(extra.map((name, at) => [name, row[6 + at] ?? null])),
     ...recorder({ dialect }, { target, stored, update }),
   };
@@ -143,6 +146,8 @@ function recorder(
     note: (extra) => update(extras(extra)),
   };
 }
+
+const fenceOf = (row: Row | undefined) => (row?.[0] == null ? null : Number(row[0]));
 
 const TRUE = new Set(['t', 'true', '1']);
 

@@ -1,6 +1,7 @@
 import type { WriteTarget } from '../../contract/connector.ts';
 import { DELETED_AT } from '../../contract/changes.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
+import { refuseReserved } from '../../contract/reserved-names.ts';
 import { checkedName, type Dialect } from './dialect.ts';
 
 export type PlacedTarget = WriteTarget & { schema: string };
@@ -34,6 +35,7 @@ export const keyOf = ({ mode, primary_key }: WriteTarget): readonly string[] => 
 export function checkTarget(dialect: Dialect, target: PlacedTarget): void {
   checkedName(dialect, 'schema', target.schema);
   checkedName(dialect, 'table', target.table);
+  refuseReserved(target.table);
   const names = target.columns.map(({ name }) => dialect.fold(checkedName(dialect, 'column', name)));
   if (names.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
   const twice = target.columns.find((_, index) => names.indexOf(names[index]!) !== index);

@@ -4,6 +4,7 @@ import type {
   Cell,
   CommittedState,
   ConnectorContext,
+  HeldPosition,
   RowChange,
   StreamState,
   WriteCounts,
@@ -61,6 +62,7 @@ export interface WriterParts {
 /** A Writer over one database: counts, changes, checkpoints, the state and its fence. */
 export class SqlWriter implements Writer {
   readonly committed: CommittedState | null;
+  readonly held: HeldPosition;
   protected prepared = false;
   #counts: WriteCounts;
   /** Rows that were taken without being staged, less those staged to be deleted. */
@@ -70,6 +72,7 @@ export class SqlWriter implements Writer {
   constructor(private readonly parts: WriterParts) {
     const { state, target } = parts;
     this.committed = state.committed;
+    this.held = state.held;
     this.#counts = state.counts;
     this.#key = target.primary_key.map((name) => target.columns.findIndex((column) => column.name === name));
   }

@@ -1,4 +1,5 @@
 import type { Field, StreamSchema } from '../../contract/connector.ts';
+import { isReserved } from '../../contract/reserved-names.ts';
 import { groupRows, streamOfFields } from '../../kits/sql/streams.ts';
 import type { MysqlSession, Row } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
@@ -21,8 +22,13 @@ const jsonQuery = (database: string) => `
   select table_name, constraint_name from information_schema.check_constraints
    where constraint_schema = ${literal(database)} and check_clause like 'json_valid(%)'`;
 
+async function columnsOf(session: MysqlSession, database: string, table?: string): Promise<Row[]> {
+  const { rows } = await session.query(columnsQuery(database, table));
+  return rows.filter(([name]) => !isReserved(name!));
+}
+
 export const countTables = async (session: MysqlSession, database: string): Promise<number> =>
-  new Set((await session.query(columnsQuery(database))).rows.map(([table]) => table)).size;
+  new Set((await columnsOf(session, database)).map(([table]) => table)).size;
 
 /** @param table limits the streams to one table */
 export async function discoverStreams(
@@ -30,7 +36,7 @@ export async function discoverStreams(
   database: string,
   table?: string,
 ): Promise<StreamSchema[]> {
-  const { rows } = await session.query(columnsQuery(database, table));
+  const rows = await columnsOf(session, database, table);
   const json = new Set<string>();
   if (session.version.flavor === 'MariaDB') {
     for (const names of (await session.query(jsonQuery(database))).rows) json.add(JSON.stringify(names));

@@ -1,6 +1,7 @@
-import type { Batch, Cell, ConnectorContext, ReadRequest } from '../../contract/connector.ts';
+import type { Batch, Cell, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { TRUNCATE } from '../../contract/changes.ts';
+import { readPublication, serverPosition } from './log-identity.ts';
 import { followLog, openReplication } from './read-log.ts';
 import {
   RESET_CURSOR_HINT,
@@ -66,15 +67,16 @@ async function* readSnapshot(ctx: Context, reading: Reading): AsyncGenerator<Bat
   // Rows of earlier reads that are not in the snapshot were deleted, so the destination starts empty.
   yield { rows: [request.columns.map((): Cell => null)], changes: [TRUNCATE], bytes: 0 };
   yield* batches(session, fullSelect(request, 'rows'));
-  yield { rows: [], bytes: 0, state: { cursor: start } };
+  yield { rows: [], bytes: 0, state: start };
 }
 
 /** Recreates slot and publication after an unfinished attempt, whose snapshot is gone. */
-async function beginSnapshot(ctx: Context, { session, request, shape, name }: Reading): Promise<string> {
+async function beginSnapshot(ctx: Context, { session, request, shape, name }: Reading): Promise<StreamState> {
   const { namespace, name: table } = request.stream;
   await dropSlot(session, name);
   // Before the slot: the log is decoded by the publications that existed when it was written.
   await createPublication(session, name, { namespace: namespace ?? 'public', name: table });
+  const { rows: publication, mark } = await readPublication(session, request, name);
   const replication = await openReplication(ctx);
   const waiting = setTimeout(
     () =>
@@ -85,6 +87,7 @@ async function beginSnapshot(ctx: Context, { session, request, shape, name }: Re
     WARN_AFTER_MS,
   );
   try {
+    const { system_identifier, timeline } = await serverPosition(replication);
     const { start, snapshot } = await createSlot(replication, name);
     await session.query('begin isolation level repeatable read read only');
     await session.query(`set transaction snapshot ${literal(snapshot)}`);
@@ -93,7 +96,7 @@ async function beginSnapshot(ctx: Context, { session, request, shape, name }: Re
     // column are neither in the columns read nor in the log that begins here.
     const now = await shapeOf(replication, request);
     if (now.fingerprint !== shape.fingerprint) throw changedDuringRead(table);
-    return start;
+    return { cursor: start, source: { system_identifier, timeline, publication, mark } };
   } finally {
     clearTimeout(waiting);
     await replication.close();

@@ -4,12 +4,20 @@ import { ConfigurationError, ConnectorError, RetryableError } from '../../contra
 import { fillGaps } from './fill-toast-values.ts';
 import { ChangeRows } from './change-rows.ts';
 import { RESET_CURSOR_HINT, changedDuringRead, sameColumns, shapeOf, type TableShape } from './table-shape.ts';
+import {
+  assertSameHistory,
+  assertSamePublication,
+  identityOf,
+  type LogIdentity,
+  markStatement,
+  readPublication,
+} from './log-identity.ts';
 import { fullLsn, lsnValue } from '../connection/lsn.ts';
 import type { ReplicationStream } from '../connection/replication-stream.ts';
 import { findSlot, freeSlot, setUpError } from './replication-slots.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
-import { identifier, literal } from '../connection/sql.ts';
+import { identifier } from '../connection/sql.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 type Message = Pgoutput.Message & { bytes: number };
@@ -36,14 +44,13 @@ interface Reading {
  */
 export async function* followLog(ctx: Context, reading: Reading): AsyncGenerator<Batch> {
   const { session, name, from } = reading;
-  await assertLogAvailable(reading);
-  const target = await endOfLog(session);
-  await freeSlot(session, name);
-  await session.close();
   const replication = await openReplication(ctx);
   try {
+    const { target, source } = await openLog(replication, reading);
+    await freeSlot(session, name);
+    await session.close();
     const stream = replication.replicate(startReplication(name, from));
-    yield* untilTarget(ctx, { ...reading, stream, target });
+    yield* untilTarget(ctx, { ...reading, stream, target, source });
     await stream.end();
   } catch (error) {
     throw lostError(replication.translate(error), reading);
@@ -52,13 +59,33 @@ export async function* followLog(ctx: Context, reading: Reading): AsyncGenerator
   }
 }
 
+/** Checks that the log continues from the state, and marks the source with this read. */
+async function openLog(
+  replication: PgSession,
+  { session, request, name, from }: Reading,
+): Promise<{ target: bigint; source: LogIdentity }> {
+  const known = identityOf(request.state);
+  const about = { known, name, from, table: request.stream.name };
+  const server = await assertSameHistory(replication, about);
+  await assertLogAvailable({ session, name, from });
+  const before = await readPublication(session, request, name);
+  assertSamePublication(before, about);
+  const mark = Math.max(before.mark, known?.mark ?? 0) + 1;
+  const target = await endOfLog(session, markStatement(name, mark));
+  // Again, since the log up to its end was decoded by the publication of that time.
+  const { rows } = await readPublication(session, request, name);
+  assertSamePublication({ rows, mark }, { ...about, known: known ?? { ...server, publication: before.rows, mark } });
+  const { system_identifier, timeline } = server;
+  return { target, source: { system_identifier, timeline, publication: rows, mark } };
+}
+
 /**
  * The current end of the log. The server sends only what it has flushed, and commits may not have waited for the flush
  * (synchronous_commit = off). A small commit that does wait flushes everything before it.
  */
-async function endOfLog(session: PgSession): Promise<bigint> {
+async function endOfLog(session: PgSession, mark: string): Promise<bigint> {
   await session.query(
-    "begin; set local synchronous_commit = 'local'; select pg_logical_emit_message(true, 'data-pipelines', ''); commit",
+    `begin; set local synchronous_commit = 'local'; select pg_logical_emit_message(true, 'data-pipelines', ''); ${mark}; commit`,
   );
   const { rows } = await session.query('select pg_current_wal_flush_lsn()');
   return lsnValue(rows[0]![0]!);
@@ -97,9 +124,9 @@ export async function confirmLsn(ctx: Context, name: string, { cursor }: StreamS
 
 async function* untilTarget(
   ctx: Context,
-  reading: Reading & { stream: ReplicationStream<Message>; target: bigint },
+  reading: Reading & { stream: ReplicationStream<Message>; target: bigint; source: LogIdentity },
 ): AsyncGenerator<Batch> {
-  const { request, stream, target } = reading;
+  const { request, stream, target, source } = reading;
   const collected = new ChangeRows(request);
   const take = async (state?: StreamState): Promise<Batch> => {
     await fillGaps(ctx, request, collected.gaps);
@@ -118,7 +145,7 @@ async function* untilTarget(
         open = false;
         const cursor = message.commitEndLsn!;
         const done = lsnValue(cursor) >= target;
-        if (done || isFull(1)) yield await take({ cursor });
+        if (done || isFull(1)) yield await take({ cursor, source });
         if (done) return;
       } else if (isFull(OVERSIZE)) yield await take();
       // Partitions are announced too, but their changes refer to the partitioned table.
@@ -133,7 +160,7 @@ async function* untilTarget(
       collect(collected, message);
     }
     if (open || position === null || lsnValue(position) < target) continue;
-    yield await take({ cursor: position });
+    yield await take({ cursor: position, source });
     return;
   }
 }
@@ -166,7 +193,7 @@ async function assertUnchanged(ctx: Context, { request, shape }: Reading): Promi
 }
 
 /** @throws ConfigurationError if the log no longer has the changes after `from`. */
-async function assertLogAvailable({ session, request, name, from }: Reading): Promise<void> {
+async function assertLogAvailable({ session, name, from }: Pick<Reading, 'session' | 'name' | 'from'>): Promise<void> {
   const slot = await findSlot(session, name);
   if (!slot) {
     throw new ConfigurationError(
@@ -181,15 +208,6 @@ async function assertLogAvailable({ session, request, name, from }: Reading): Pr
       `Replication slot ${name} was advanced to ${slot.confirmed}, so the changes after ${fullLsn(from)} are lost. ${RESET_CURSOR_HINT}`,
     );
   }
-  const { rows } = await session.query(
-    `select schemaname, tablename from pg_publication_tables where pubname = ${literal(name)}`,
-  );
-  const { namespace, name: table } = request.stream;
-  if (rows.some(([schema, published]) => schema === namespace && published === table)) return;
-  throw new ConfigurationError(
-    'publication_missing',
-    `Publication ${name} no longer contains table ${namespace}.${table}, which was recreated or removed. ${RESET_CURSOR_HINT}`,
-  );
 }
 
 const slotLost = (name: string) =>

@@ -1,4 +1,5 @@
 import type { ConnectorContext, Field, StreamSchema } from '../../contract/connector.ts';
+import { isReserved } from '../../contract/reserved-names.ts';
 import { groupRows, isOrdered, streamOfFields } from '../../kits/sql/streams.ts';
 import { changeFields } from './change-fields.ts';
 import { datasetStreams } from './datasets.ts';
@@ -61,7 +62,8 @@ export async function discoverStreams(
   await session.query('commit');
   const datasets = only ? [] : await datasetStreams(session, ctx.datasets ?? []);
   const logical = ctx.config.replication === 'logical';
-  const tables = groupRows(rows, ([schema, table]) => [schema, table]);
+  const visible = rows.filter(([, table]) => !isReserved(table!));
+  const tables = groupRows(visible, ([schema, table]) => [schema, table]);
   const found = tables.map((columns) => (logical && loggedStreamOf(columns)) || streamOf(columns));
   return [...found, ...datasets];
 }

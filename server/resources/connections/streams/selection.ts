@@ -1,4 +1,5 @@
 import type { AnyDestination, AnySource, StreamSchema } from '../../../connectors/contract/connector.ts';
+import { isReserved } from '../../../connectors/contract/reserved-names.ts';
 import { defaultSettings } from '../../../pipeline/stream-defaults.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import type { ConnectionStreamRequest } from './schema.ts';
@@ -90,6 +91,12 @@ export function refuseSharedTables(planned: PlannedStream[], table_prefix: strin
   for (const { name, settings } of planned) {
     if (!settings.selected) continue;
     const table = `${table_prefix}${settings.destination_table ?? name}`;
+    if (isReserved(table)) {
+      throw badRequest('reserved_name', `"${name}" cannot be written to "${table}", a table of the service itself`, {
+        field: 'streams',
+        destination_table: table,
+      });
+    }
     const other = tables.get(table);
     if (other !== undefined) {
       throw badRequest('duplicate_destination_table', `"${other}" and "${name}" would both be written to "${table}"`, {

@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray } from 'drizzle-orm';
 import {
   accountConnectors,
   type ConnectionRow,
@@ -8,6 +8,7 @@ import {
 import type { StreamSchema } from '../../../connectors/contract/connector.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import type { Ctx } from '../../../api/procedure.ts';
+import { stateSetTo } from '../../../runs/set-state.ts';
 import { liveRunIds } from '../../access/connection.ts';
 import { readCatalog } from '../catalog.ts';
 import { connectorsOf } from './references.ts';
@@ -15,9 +16,6 @@ import type { UpdateConnectionRequest } from '../schema.ts';
 import { readStreams, storeStreams } from './store.ts';
 import { planStreams, refuseSharedTables, streamKey } from './selection.ts';
 import { settingsOf } from './settings.ts';
-
-/** After a crash the destination can be one version ahead. One more makes the control database's state the newer one. */
-export const VERSIONS_AHEAD = 2;
 
 /**
  * Applies an update to streams: settings, cursors, and table names after a change of prefix. Returns the changed
@@ -117,8 +115,7 @@ async function resetCursors(
     await ctx.db
       .update(connectionStreams)
       .set({
-        state: value === null ? null : { cursor: value },
-        state_version: sql`${connectionStreams.state_version} + ${VERSIONS_AHEAD}`,
+        ...stateSetTo(value === null ? null : { cursor: value }),
         cursor_updated_at: ctx.deps.now().toISOString(),
       })
       .where(and(eq(connectionStreams.id, row.id), eq(connectionStreams.connection_id, input.connection.id)));

@@ -44,9 +44,10 @@ export class Claims {
   async open(): Promise<S3Claim[]> {
     await this.put(this.own);
     const fences = await this.fences();
-    if (fences.some((fence) => fence > this.own.fence)) {
+    const newest = Math.max(...fences);
+    if (newest > this.own.fence) {
       await this.remove(this.own.fence);
-      throw new FencedError();
+      throw new FencedError(newest);
     }
     const lower = fences.filter((fence) => fence < this.own.fence).toSorted((a, b) => b - a);
     const claims = await Promise.all(lower.map((fence) => this.get(fence)));
@@ -67,7 +68,8 @@ export class Claims {
   }
 
   async assertNewest(): Promise<void> {
-    if ((await this.fences()).some((fence) => fence > this.own.fence)) throw new FencedError();
+    const newest = Math.max(...(await this.fences()));
+    if (newest > this.own.fence) throw new FencedError(newest);
   }
 
   async remove(fence: number): Promise<void> {

@@ -1,0 +1,140 @@
+import type { ReadRequest, StreamState } from '../../contract/connector.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { lsnText, lsnValue } from '../connection/lsn.ts';
+import type { PgSession } from '../connection/session.ts';
+import { identifier, literal } from '../connection/sql.ts';
+import { RESET_CURSOR_HINT } from './table-shape.ts';
+
+/** Which log a state belongs to. Kept in the state, so that source and destination can be compared by it. */
+export interface LogIdentity {
+  system_identifier: string;
+  timeline: number;
+  /** The rows of the catalog that define the publication; they change whenever it is altered. */
+  publication: string;
+  /** Grows with every read. The source keeps it too: a source that was set back to an older copy has a lower one. */
+  mark: number;
+}
+
+/** Where the server is. */
+interface ServerPosition {
+  system_identifier: string;
+  timeline: number;
+  position: bigint;
+}
+
+export const identityOf = (state: StreamState | null): LogIdentity | null =>
+  (state?.source as LogIdentity | undefined) ?? null;
+
+/** @param replication a session opened for replication */
+export async function serverPosition(replication: PgSession): Promise<ServerPosition> {
+  const { rows } = await replication.query('IDENTIFY_SYSTEM');
+  const [[system_identifier, timeline, position] = []] = rows;
+  return { system_identifier: system_identifier!, timeline: Number(timeline), position: lsnValue(position!) };
+}
+
+/**
+ * Checks that the server still has the history that was read up to `from`.
+ * @throws ConfigurationError `source_went_back`
+ */
+export async function assertSameHistory(
+  replication: PgSession,
+  { known, from, table }: { known: LogIdentity | null; from: string; table: string },
+): Promise<ServerPosition> {
+  const server = await serverPosition(replication);
+  if (known && known.system_identifier !== server.system_identifier) {
+    const message = `${table} was read from the server ${known.system_identifier}, and this is ${server.system_identifier}`;
+    throw wentBack(message);
+  }
+  const ends = known && known.timeline !== server.timeline ? await timelineEnd(replication, known, server) : null;
+  const reached = ends ?? server.position;
+  if (reached >= lsnValue(from)) return server;
+  throw wentBack(
+    `The server has the log of ${table} up to ${lsnText(reached)} (timeline ${known?.timeline ?? server.timeline}), and it was read up to ${from}. The server was set back to an older copy of itself`,
+  );
+}
+
+/** Where the timeline of an earlier read ends in the history of today's: after it the servers differ. */
+async function timelineEnd(replication: PgSession, known: LogIdentity, server: ServerPosition): Promise<bigint> {
+  const { rows } = await replication.query(`TIMELINE_HISTORY ${server.timeline}`);
+  const content = rows[0]?.[1] ?? '';
+  const text = content.startsWith('\\x') ? Buffer.from(content.slice(2), 'hex').toString() : content;
+  const lines = text.split('\n').map((line) => line.split('\t'));
+  const end = lines.find(([timeline]) => timeline?.trim() === String(known.timeline))?.[1];
+  return end === undefined ? 0n : lsnValue(end.trim());
+}
+
+export interface Publication {
+  /** As in `LogIdentity`. */
+  rows: string;
+  mark: number;
+}
+
+/**
+ * Reads the publication of a consumer and checks that it sends every change of the table and nothing else.
+ * @throws ConfigurationError `publication_missing`, `publication_altered`
+ */
+export async function readPublication(session: PgSession, request: ReadRequest, name: string): Promise<Publication> {
+  const { rows } = await session.query(
+    `select p.oid, p.xmin, p.puballtables, p.pubviaroot, p.pubinsert, p.pubupdate, p.pubdelete, p.pubtruncate,
+            obj_description(p.oid, 'pg_publication'), r.oid, r.xmin, n.nspname, c.relname,
+            to_jsonb(r) ->> 'prqual', to_jsonb(r) ->> 'prattrs'
+       from pg_publication p left join pg_publication_rel r on r.prpubid = p.oid
+       left join pg_class c on c.oid = r.prrelid left join pg_namespace n on n.oid = c.relnamespace
+      where p.pubname = ${literal(name)} order by r.oid`,
+  );
+  const { namespace, name: table } = request.stream;
+  const own = rows.find((row) => row[11] === namespace && row[12] === table);
+  if (!own) {
+    throw new ConfigurationError(
+      'publication_missing',
+      `Publication ${name} no longer contains table ${namespace}.${table}, which was recreated or removed. ${RESET_CURSOR_HINT}`,
+    );
+  }
+  const [, , all, viaRoot, ...rest] = own;
+  const lacking = ['inserts', 'updates', 'deletes', 'truncates'].filter((_, at) => rest[at] !== 't');
+  const problem =
+    lacking.length > 0
+      ? `no longer publishes ${lacking.join(', ')}`
+      : own[13] !== null
+        ? 'has a row filter'
+        : own[14] !== null
+          ? 'has a column list'
+          : all === 't' || rows.length > 1
+            ? 'contains other tables'
+            : viaRoot !== 't'
+              ? 'no longer publishes partitions as their table'
+              : null;
+  if (problem) throw altered(name, problem);
+  const kept = rows.map((row) => row.filter((_, at) => at !== 8));
+  return { rows: Bun.SHA256.hash(JSON.stringify(kept), 'hex').slice(0, 32), mark: markOf(rest[4] ?? null) };
+}
+
+const altered = (name: string, problem: string) =>
+  new ConfigurationError(
+    'publication_altered',
+    `Publication ${name} ${problem}. Changes since the last run may be missing from it. ${RESET_CURSOR_HINT}, which creates the publication again`,
+  );
+
+const MARK = /^data-pipelines (\d{1,15})$/;
+const markOf = (comment: string | null) => Number(MARK.exec(comment ?? '')?.[1] ?? 0);
+
+/** The statement that marks the source with a new read. */
+export const markStatement = (name: string, mark: number) =>
+  `comment on publication ${identifier(name)} is 'data-pipelines ${mark}'`;
+
+/** @throws ConfigurationError when the publication or its mark are not those that an earlier read has seen */
+export function assertSamePublication(
+  { rows, mark }: Publication,
+  { known, name, from, table }: { known: LogIdentity | null; name: string; from: string; table: string },
+): void {
+  if (!known) return;
+  if (mark < known.mark) {
+    throw wentBack(
+      `The server has the log of ${table} up to read ${mark}, and read ${known.mark} reached ${from}. The server was set back to an older copy of itself`,
+    );
+  }
+  if (rows !== known.publication) throw altered(name, 'was altered after the last run');
+}
+
+const wentBack = (problem: string) =>
+  new ConfigurationError('source_went_back', `${problem}. ${RESET_CURSOR_HINT}`);

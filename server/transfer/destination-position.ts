@@ -1,0 +1,47 @@
+import type { StreamState, Writer } from '../connectors/contract/connector.ts';
+import { ConfigurationError } from '../connectors/contract/errors.ts';
+import { onSide } from '../connector-runtime/side-error.ts';
+import { emitPositionEvent } from '../events/position-events.ts';
+import { continuationOf, positionsText } from '../pipeline/destination-position.ts';
+import type { Attempt } from './attempt.ts';
+
+/**
+ * The state that a read resumes from: where the destination really is, which may be behind what it confirmed (a restored
+ * backup, a failover, a dropped table). Going back is a warning of the run and an event.
+ * @param serves whether the source still has everything after a state
+ * @throws SideError of the destination with a ConfigurationError `destination_went_back`
+ */
+export async function resumeState(
+  attempt: Attempt,
+  writer: Pick<Writer, 'committed' | 'held'>,
+  serves: (state: StreamState) => Promise<boolean>,
+): Promise<StreamState | null> {
+  const { stream } = attempt.claim;
+  if (stream.sync_mode !== 'incremental') return null;
+  const { committed, held } = writer;
+  const how = continuationOf(stream, held);
+  if (how === 'continue' || held === null) {
+    // The destination's state wins when it is ahead: it was committed together with the rows.
+    const ahead = committed && (committed.same_stream_run || committed.state_version > stream.state_version);
+    return ahead ? committed.state : stream.state;
+  }
+  const positions = positionsText(stream, held);
+  if (how === 'refuse' || (how === 'go_back' && !(await serves(held.state!)))) {
+    const because =
+      how === 'refuse' ? 'Reading from the start would append all rows again' : 'The source no longer has the changes since';
+    return onSide('destination', async () => {
+      throw new ConfigurationError(
+        'destination_went_back',
+        `${stream.name} cannot continue: ${positions}. ${because}. Reset the cursor to read the whole stream again, or set it to the value to read on from`,
+      );
+    });
+  }
+  const code = held.has_table ? 'destination_went_back' : 'destination_table_missing';
+  const found = held.has_table ? positions : 'its table no longer exists at the destination';
+  const text = `${stream.name}: ${found}. It is read again ${how === 'restart' ? 'from the start' : 'from there'}`;
+  attempt.warn(code, text);
+  await attempt.deps.db.transaction((tx) =>
+    emitPositionEvent(tx, { stream, summary: text, cursor_before: stream.state?.cursor ?? null, cursor_now: how === 'go_back' ? held.state!.cursor : null }),
+  );
+  return how === 'restart' ? null : held.state;
+}

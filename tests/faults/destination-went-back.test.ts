@@ -1,0 +1,267 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { and, eq } from 'drizzle-orm';
+import postgres from 'postgres';
+import { connectionStreams, events } from '../../db/schema/index.ts';
+import type { HeldPosition } from '../../server/connectors/contract/connector.ts';
+import { continuationOf } from '../../server/pipeline/destination-position.ts';
+import { stateSetTo } from '../../server/runs/set-state.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
+import { postgresParameters } from '../support/resources.ts';
+
+const service = await testDeps();
+const worker = await startWorker(service.deps);
+const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const source = postgres(from.url, { max: 1, onnotice: () => {} });
+const target = postgres(to.url, { max: 1, onnotice: () => {} });
+afterAll(async () => {
+  await worker.stop();
+  const slots = await source`select slot_name from pg_replication_slots where database = current_database()`;
+  for (const { slot_name } of slots) await source`select pg_drop_replication_slot(${slot_name})`;
+  await Promise.all([source.end(), target.end()]);
+  await Promise.all([from.drop(), to.drop()]);
+});
+
+test.each<[Partial<HeldPosition>, 'append' | 'append_dedup', number | null, string]>([
+  [{}, 'append', 3, 'continue'],
+  [{ state_version: 4 }, 'append', 3, 'continue'],
+  [{ state_version: 2 }, 'append', null, 'continue'],
+  [{ state_version: 2 }, 'append', 3, 'go_back'],
+  [{ state_version: 2 }, 'append_dedup', 3, 'go_back'],
+  [{ state_version: 0, state: null }, 'append', 3, 'refuse'],
+  [{ state_version: 0, state: null }, 'append_dedup', 3, 'restart'],
+  [{ has_table: false }, 'append', 3, 'restart'],
+  [{ state_version: 0, state: null, has_table: false }, 'append', 3, 'restart'],
+])('a destination that holds %j continues %s after commit %p: %s', (held, destination_sync_mode, committed_version, how) => {
+  const holds = { state: { cursor: '7' }, state_version: 3, has_table: true, ...held };
+  expect(continuationOf({ state: { cursor: '9' }, committed_version, destination_sync_mode }, holds)).toBe(how as never);
+});
+
+const FIRST = 40;
+const MORE = 10;
+type Mode = 'append' | 'append_dedup';
+let counter = 0;
+
+interface Loaded {
+  pipeline: Pipeline;
+  table: string;
+  schema: string;
+}
+
+/** A table of which the first rows are loaded. */
+async function loaded(mode: Mode, read: 'cursor' | 'log'): Promise<Loaded> {
+  const table = `t${++counter}`;
+  const schema = `s${counter}`;
+  await source.unsafe(`create table ${table} (id int primary key, name text)`);
+  await addRows(table, FIRST);
+  const pipeline = await makePipeline(service, {
+    source: {
+      name: 'postgres',
+      parameters: { ...postgresParameters(from.url), replication: read === 'log' ? 'logical' : 'cursor' },
+    },
+    destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+    only: [table],
+    connection: { destination_schema: schema },
+    stream: {
+      sync_mode: 'incremental',
+      destination_sync_mode: mode,
+      primary_key: [['id']],
+      ...(read === 'cursor' && { cursor_field: ['id'] }),
+    },
+  });
+  expect((await run(pipeline)).status).toBe('succeeded');
+  return { pipeline, table, schema };
+}
+
+const addRows = (table: string, rows: number) =>
+  source.unsafe(`insert into ${table} select n + i, 'name ' || n + i
+    from (select coalesce(max(id), 0) n from ${table}) t, generate_series(1, ${rows}) i`);
+
+async function run({ start, connection }: Pipeline) {
+  const id = await start();
+  const ended = await runEnded(service, id);
+  const [stream] = await getStreamRuns(service, id);
+  const told = await service.deps.db
+    .select()
+    .from(events)
+    .where(and(eq(events.connection_id, connection.id), eq(events.event, 'destination_went_back')));
+  return { ...ended, stream: stream!, codes: ended.warnings.map(({ code }) => code), events: told.length };
+}
+
+const rowsOf = (sql: postgres.Sql, table: string) => sql.unsafe(`select id, name from ${table} order by id, name`);
+async function expectEqual({ table, schema }: Loaded) {
+  expect([...(await rowsOf(target, `${schema}.${table}`))]).toEqual([...(await rowsOf(source, table))]);
+}
+const setCursor = ({ pipeline }: Loaded, cursor: string | null) =>
+  service.deps.db
+    .update(connectionStreams)
+    .set(stateSetTo(cursor === null ? null : { cursor }))
+    .where(eq(connectionStreams.connection_id, pipeline.connection.id));
+
+/** Keeps a copy of a schema of the destination, as a backup or a standby does. @returns what restores it */
+async function backUp({ schema }: Loaded): Promise<() => Promise<void>> {
+  const tables = (await target`select tablename from pg_tables where schemaname = ${schema}`).map((row) => row.tablename);
+  for (const name of tables) await target.unsafe(`create table public.${schema}_${name} as table ${schema}.${name}`);
+  return async () => {
+    for (const name of tables) {
+      await target.unsafe(`delete from ${schema}.${name}; insert into ${schema}.${name} table public.${schema}_${name}`);
+    }
+  };
+}
+
+describe.each<Mode>(['append', 'append_dedup'])('an incremental stream (%s)', (mode) => {
+  test.each([
+    ['table', ({ schema, table }: Loaded) => `drop table ${schema}.${table}`],
+    ['schema', ({ schema }: Loaded) => `drop schema ${schema} cascade`],
+  ])('whose destination lost its %s is read again from the start, with a warning and an event', async (_, lose) => {
+    const created = await loaded(mode, 'cursor');
+    await addRows(created.table, MORE);
+    await target.unsafe(lose(created));
+    const second = await run(created.pipeline);
+    expect(second).toMatchObject({ status: 'succeeded', codes: ['destination_table_missing'], events: 1 });
+    expect(second.stream.rows_loaded).toBe(FIRST + MORE);
+    await expectEqual(created);
+    expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [], events: 1 });
+  });
+
+  test('whose destination lost its last commits is read again from the position that it holds', async () => {
+    const created = await loaded(mode, 'cursor');
+    const restore = await backUp(created);
+    await addRows(created.table, MORE);
+    await run(created.pipeline);
+    await restore();
+    await addRows(created.table, MORE);
+    const third = await run(created.pipeline);
+    expect(third).toMatchObject({ status: 'succeeded', codes: ['destination_went_back'], events: 1 });
+    expect(third.warnings[0]!.message).toContain(
+      `the destination is at cursor ${FIRST} (commit 1), and the last run reached cursor ${FIRST + MORE} (commit 2)`,
+    );
+    expect(third.stream.rows_loaded).toBe(2 * MORE);
+    await expectEqual(created);
+    expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
+  });
+});
+
+test('a merge into a table whose position is lost is read again from the start', async () => {
+  const created = await loaded('append_dedup', 'cursor');
+  await target.unsafe(`delete from ${created.schema}._pipeline_state; delete from ${created.schema}.${created.table} where id < 9`);
+  await addRows(created.table, MORE);
+  expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: ['destination_went_back'] });
+  await expectEqual(created);
+});
+
+test('an append to a table whose position is lost fails and names the choice; the cursor set by a user is taken', async () => {
+  const created = await loaded('append', 'cursor');
+  await target.unsafe(`delete from ${created.schema}._pipeline_state`);
+  await addRows(created.table, MORE);
+  const failed = await run(created.pipeline);
+  expect(failed.error).toMatchObject({ code: 'destination_went_back', origin: 'destination', retryable: false });
+  expect(failed.error!.message).toMatch(/has no record of a commit, and the last run reached cursor 40 .*Reset the cursor/);
+  expect(await run(created.pipeline)).toMatchObject({ status: 'failed' });
+  await setCursor(created, String(FIRST + 1));
+  expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
+  expect((await rowsOf(target, `${created.schema}.${created.table}`)).length).toBe(FIRST + MORE);
+});
+
+describe('a stream read from the log', () => {
+  const slotOf = async ({ pipeline }: Loaded) => {
+    const [row] = await service.deps.db
+      .select({ id: connectionStreams.id })
+      .from(connectionStreams)
+      .where(eq(connectionStreams.connection_id, pipeline.connection.id));
+    return `pipeline_${row!.id.replaceAll('-', '')}`;
+  };
+  const change = (table: string) =>
+    source.unsafe(`update ${table} set name = 'changed ' || clock_timestamp() where id <= 5; delete from ${table} where id = 6`);
+
+  test.each(['kept', 'gone'])('whose destination lost its last commits: the log since then is %s', async (log) => {
+    const created = await loaded('append_dedup', 'log');
+    const restore = await backUp(created);
+    const slot = await slotOf(created);
+    if (log === 'kept') await source`select pg_copy_logical_replication_slot(${slot}, ${`${slot}_kept`})`;
+    await change(created.table);
+    await run(created.pipeline);
+    await restore();
+    if (log === 'kept') {
+      await source`select pg_drop_replication_slot(${slot})`;
+      await source`select pg_copy_logical_replication_slot(${`${slot}_kept`}, ${slot})`;
+    }
+    await addRows(created.table, MORE);
+    const third = await run(created.pipeline);
+    if (log === 'kept') {
+      expect(third).toMatchObject({ status: 'succeeded', codes: ['destination_went_back'] });
+    } else {
+      expect(third.error).toMatchObject({ code: 'destination_went_back', origin: 'destination' });
+      await setCursor(created, null);
+      expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
+    }
+    await expectEqual(created);
+  });
+
+  test('whose destination lost its table is read again from a new snapshot', async () => {
+    const created = await loaded('append_dedup', 'log');
+    await change(created.table);
+    await target.unsafe(`drop schema ${created.schema} cascade`);
+    expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: ['destination_table_missing'] });
+    await expectEqual(created);
+    await change(created.table);
+    expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
+    await expectEqual(created);
+  });
+});
+
+describe('files', () => {
+  const filesRoot = join(service.deps.config.DATA_DIR, 'files');
+
+  async function written(name: 'duckdb' | 'file', parameters: Record<string, unknown>) {
+    const table = `t${++counter}`;
+    await source.unsafe(`create table ${table} (id int primary key, name text)`);
+    await addRows(table, FIRST);
+    const pipeline = await makePipeline(service, {
+      source: { name: 'postgres', parameters: postgresParameters(from.url) },
+      destination: { name, parameters },
+      only: [table],
+      stream: { sync_mode: 'incremental', destination_sync_mode: 'append', cursor_field: ['id'] },
+    });
+    expect((await run(pipeline)).status).toBe('succeeded');
+    return { pipeline, table };
+  }
+
+  test('a DuckDB file restored from yesterday is filled up from its own position', async () => {
+    const { pipeline, table } = await written('duckdb', { path: 'went.duckdb' });
+    const path = join(filesRoot, 'went.duckdb');
+    copyFileSync(path, `${path}.copy`);
+    await addRows(table, MORE);
+    await run(pipeline);
+    rmSync(`${path}.wal`, { force: true });
+    copyFileSync(`${path}.copy`, path);
+    const third = await run(pipeline);
+    expect(third).toMatchObject({ status: 'succeeded', codes: ['destination_went_back'] });
+    expect(third.stream.rows_loaded).toBe(MORE);
+  });
+
+  test('a folder that is gone is written again; files that were moved away are not missed', async () => {
+    const { pipeline, table } = await written('file', { path: 'out', format: 'jsonl' });
+    const folder = join(filesRoot, 'out', table);
+    const lines = () =>
+      readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), 'utf8').trim().split('\n'));
+    for (const name of readdirSync(folder)) rmSync(join(folder, name));
+    await addRows(table, MORE);
+    expect(await run(pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
+    expect(lines().length).toBe(MORE);
+    rmSync(join(filesRoot, 'out'), { recursive: true });
+    expect(await run(pipeline)).toMatchObject({ status: 'succeeded', codes: ['destination_table_missing'] });
+    expect(lines().length).toBe(FIRST + MORE);
+  });
+
+  test('a folder that lost the record of its commits is not written twice', async () => {
+    const { pipeline } = await written('file', { path: 'kept', format: 'jsonl' });
+    rmSync(join(filesRoot, 'kept', '_pipeline_state'), { recursive: true });
+    const failed = await run(pipeline);
+    expect(failed.error).toMatchObject({ code: 'destination_went_back' });
+    expect(await run(pipeline)).toMatchObject({ status: 'failed' });
+  });
+});

@@ -1,0 +1,140 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { eq, sql } from 'drizzle-orm';
+import pino from 'pino';
+import postgres from 'postgres';
+import { connectionStreams } from '../../db/schema/index.ts';
+import { LEASE_SECONDS } from '../../server/runs/claim-stream.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
+import { testApi } from '../support/api.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { startHttpServer } from '../support/http-server.ts';
+import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
+import { postgresParameters } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+
+const server = startHttpServer();
+const service = await testDeps({ config: { EGRESS_ALLOW: [new URL(server.url).host], RETRY_BACKOFF_SECONDS: 0 } });
+const lines: Record<string, unknown>[] = [];
+const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+const worker = await startWorker({ ...service.deps, log });
+const { db } = service.deps;
+const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const source = postgres(from.url, { max: 1, onnotice: () => {} });
+const target = postgres(to.url, { max: 1, onnotice: () => {} });
+afterAll(async () => {
+  await worker.stop();
+  await Promise.all([source.end(), target.end(), server.close()]);
+  await Promise.all([from.drop(), to.drop()]);
+});
+
+const { raw } = testApi(service);
+let counter = 0;
+async function pipeline(
+  destination: { name: string; parameters: Record<string, unknown> },
+  sync_mode: 'incremental' | 'full_refresh',
+): Promise<Pipeline & { table: string }> {
+  const table = `t${++counter}`;
+  await source.unsafe(`create table ${table} (id int primary key)`);
+  await add(table, 30);
+  const created = await makePipeline(service, {
+    source: { name: 'postgres', parameters: postgresParameters(from.url) },
+    destination,
+    only: [table],
+    stream: {
+      sync_mode,
+      destination_sync_mode: sync_mode === 'incremental' ? 'append' : 'overwrite',
+      cursor_field: sync_mode === 'incremental' ? ['id'] : null,
+    },
+  });
+  return { ...created, table };
+}
+
+const add = (table: string, rows: number) =>
+  source.unsafe(
+    `insert into ${table} select n + i from (select coalesce(max(id), 0) n from ${table}) t, generate_series(1, ${rows}) i`,
+  );
+
+async function run({ start }: Pipeline) {
+  const id = await start();
+  const ended = await runEnded(service, id);
+  const [stream] = await getStreamRuns(service, id);
+  return { ...ended, stream: stream! };
+}
+
+const streamOf = async ({ connection }: Pipeline) =>
+  (await db.select().from(connectionStreams).where(eq(connectionStreams.connection_id, connection.id)))[0]!;
+const fenced = () => lines.filter(({ msg }) => msg === 'attempt was fenced');
+const metric = async () => {
+  const text = await (await raw('/metrics')).text();
+  return Number(/^stream_attempts_fenced_total (\d+)$/m.exec(text)?.[1]);
+};
+
+describe('a control database restored from an older backup', () => {
+  test.each([
+    ['postgres', 'incremental', () => ({ name: 'postgres', parameters: postgresParameters(to.url) })],
+    ['postgres', 'full_refresh', () => ({ name: 'postgres', parameters: postgresParameters(to.url) })],
+    ['duckdb', 'incremental', () => ({ name: 'duckdb', parameters: { path: 'fences.duckdb' } })],
+    ['file', 'incremental', () => ({ name: 'file', parameters: { path: 'fences', format: 'jsonl' } })],
+  ] as const)('continues above the fences of %s (%s)', async (_, sync_mode, destination) => {
+    const created = await pipeline(destination(), sync_mode);
+    await run(created);
+    const { id, state, state_version, committed_version } = await streamOf(created);
+    await add(created.table, 30);
+    expect((await run(created)).status).toBe('succeeded');
+    await db.update(connectionStreams).set({ state, state_version, committed_version }).where(eq(connectionStreams.id, id));
+    await db.execute(sql`select setval('stream_run_fence', 1, false)`);
+    await add(created.table, 30);
+    const before = { metric: await metric(), logged: fenced().length };
+    const third = await run(created);
+    expect(third).toMatchObject({ status: 'succeeded', stream: { attempt: 2 } });
+    expect(third.stream.rows_loaded).toBe(sync_mode === 'incremental' ? 30 : 90);
+    expect(await metric()).toBe(before.metric + 1);
+    const [entry] = fenced().slice(before.logged);
+    expect(entry).toMatchObject({ stream_run_id: third.stream.id, attempt: 1, destination_fence: expect.any(Number) });
+    expect((await run(created)).stream).toMatchObject({ attempt: 1, rows_loaded: sync_mode === 'incremental' ? 0 : 90 });
+  });
+
+  test('a destination that another service writes at the same time: the run fails and says so', async () => {
+    const created = await pipeline({ name: 'postgres', parameters: postgresParameters(to.url) }, 'incremental');
+    await run(created);
+    // The fence of the other service is always the newer one.
+    await target.unsafe(`create function raise_fence() returns trigger language plpgsql as
+        $$ begin new.fence := new.fence + 100000; return new; end $$;
+      create trigger raised before update on public._pipeline_state for each row execute function raise_fence()`);
+    const failed = await run(created);
+    await target.unsafe('drop function raise_fence cascade');
+    expect(failed.error).toMatchObject({ code: 'destination_fence_ahead', origin: 'destination' });
+    expect(failed.error!.message).toContain('another service');
+    await add(created.table, 5);
+    expect((await run(created)).stream.rows_loaded).toBe(5);
+  });
+});
+
+test('a worker that cannot reach the control database stops sending before another one may claim the stream', async () => {
+  const calls: number[] = [];
+  let isSlow = true;
+  server.on('/slow', async ({ method }) => {
+    if (method === 'POST') calls.push(Date.now());
+    if (isSlow) await Bun.sleep(40);
+    return Response.json({});
+  });
+  const { start } = await makePipeline(service, {
+    source: { name: 'sample', parameters: { rows: 300 } },
+    destination: { name: 'http', parameters: { url: `${server.url}/slow`, batch_rows: 1 } },
+  });
+  const id = await start();
+  await until(() => calls.length > 2);
+  const [stream] = await getStreamRuns(service, id);
+  const control = postgres(service.url, { max: 1, onnotice: () => {} });
+  await control.begin(async (tx) => {
+    // No heartbeat gets through any more.
+    const [row] = await tx`select heartbeat_at from stream_runs where id = ${stream!.id} for update`;
+    const claimable = new Date(row!.heartbeat_at).getTime() + LEASE_SECONDS * 1000;
+    await until(() => Date.now() > claimable + 300, { timeout_ms: 10_000 });
+    expect(calls.filter((at) => at > claimable)).toEqual([]);
+    isSlow = false;
+  });
+  await control.end();
+  expect(await runEnded(service, id, 60_000)).toMatchObject({ status: 'succeeded' });
+  expect((await getStreamRuns(service, id))[0]).toMatchObject({ attempt: 2, rows_loaded: 300 });
+}, 90_000);

@@ -1,7 +1,7 @@
 import type { DestinationSyncMode, HeldPosition, StreamState } from '../connectors/contract/connector.ts';
 
 /** What the control database knows about a stream. */
-export interface KnownPosition {
+interface KnownPosition {
   state: StreamState | null;
   /** `state_version` of the last commit that the destination confirmed; null: there is nothing to compare. */
   committed_version: number | null;
@@ -16,7 +16,7 @@ export interface KnownPosition {
  * - `restart`: its table, or its record of commits, is gone, and a read from the start restores all rows.
  * - `refuse`: rows are there and their position is not, so reading them again would append them twice.
  */
-export type Continuation = 'continue' | 'go_back' | 'restart' | 'refuse';
+type Continuation = 'continue' | 'go_back' | 'restart' | 'refuse';
 
 /** Pure. @param held null: the destination stores no state */
 export function continuationOf(known: KnownPosition, held: HeldPosition | null): Continuation {

@@ -28,7 +28,9 @@ export async function resumeState(
   const positions = positionsText(stream, held);
   if (how === 'refuse' || (how === 'go_back' && !(await serves(held.state!)))) {
     const because =
-      how === 'refuse' ? 'Reading from the start would append all rows again' : 'The source no longer has the changes since';
+      how === 'refuse'
+        ? 'Reading from the start would append all rows again'
+        : 'The source no longer has the changes since';
     return onSide('destination', async () => {
       throw new ConfigurationError(
         'destination_went_back',
@@ -41,7 +43,12 @@ export async function resumeState(
   const text = `${stream.name}: ${found}. It is read again ${how === 'restart' ? 'from the start' : 'from there'}`;
   attempt.warn(code, text);
   await attempt.deps.db.transaction((tx) =>
-    emitPositionEvent(tx, { stream, summary: text, cursor_before: stream.state?.cursor ?? null, cursor_now: how === 'go_back' ? held.state!.cursor : null }),
+    emitPositionEvent(tx, {
+      stream,
+      summary: text,
+      cursor_before: stream.state?.cursor ?? null,
+      cursor_now: how === 'go_back' ? held.state!.cursor : null,
+    }),
   );
   return how === 'restart' ? null : held.state;
 }

@@ -11,7 +11,12 @@ import type { Attempt } from './attempt.ts';
 export async function fencedOutcome({ deps, claim }: Attempt, error: unknown): Promise<Outcome | null> {
   const { stream_run, run } = claim;
   const floor = error instanceof FencedError ? error.fence : null;
-  const about = { stream_run_id: stream_run.id, connection_run_id: run.id, attempt: stream_run.attempt, fence: stream_run.fence };
+  const about = {
+    stream_run_id: stream_run.id,
+    connection_run_id: run.id,
+    attempt: stream_run.attempt,
+    fence: stream_run.fence,
+  };
   deps.log.warn({ ...about, destination_fence: floor }, 'attempt was fenced');
   await countFenced(deps.db, claim);
   if (!(error instanceof FencedError) || !(await holdsClaim(deps.db, claim))) return null;

@@ -6,7 +6,7 @@ const MARGIN_MS = 1000;
 const LENGTH_MS = LEASE_SECONDS * 1000 - MARGIN_MS;
 
 /** The control database was not reached for so long that another worker may have the stream. */
-export class LeaseEnded extends TimeoutError {
+class LeaseEnded extends TimeoutError {
   constructor() {
     super(
       'lease_ended',

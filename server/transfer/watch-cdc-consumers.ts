@@ -112,10 +112,7 @@ async function release(deps: Deps, { reader, stream, source }: Due): Promise<voi
   await deps.db.transaction(async (tx) => {
     await tx.delete(changeReaders).where(eq(changeReaders.stream_id, stream.id));
     // The log that the state refers to is gone: a stream selected again starts from the beginning.
-    await tx
-      .update(connectionStreams)
-      .set(stateSetTo(null))
-      .where(eq(connectionStreams.id, stream.id));
+    await tx.update(connectionStreams).set(stateSetTo(null)).where(eq(connectionStreams.id, stream.id));
     const others = tx.select({ one: sql`1` }).from(changeReaders).where(eq(changeReaders.source_id, source.id));
     await tx
       .update(accountConnectors)

@@ -54,7 +54,6 @@ describeMysql('mysql', () => {
     expect(streams.map(({ name }) => name)).toEqual(['kept']);
   });
 
-
   test('a table without read permission is reported as denied, a dropped one as missing', async () => {
     await maria.sql(`create table t (id int primary key); create table other (id int); create user ${role} identified by 'reader';
       grant select on t to ${role}; grant select on other to ${role}`);

@@ -21,10 +21,18 @@ describe('a publication that an operator altered', () => {
     how.replaceAll('PUBLICATION', publication).replaceAll('TABLE_OF', table);
 
   test.each([
-    ['no_updates', "alter publication PUBLICATION set (publish = 'insert')", /no longer publishes updates, deletes, truncates/],
+    [
+      'no_updates',
+      "alter publication PUBLICATION set (publish = 'insert')",
+      /no longer publishes updates, deletes, truncates/,
+    ],
     ['row_filter', 'alter publication PUBLICATION set table TABLE_OF where (id > 3)', /has a row filter/],
     ['column_list', 'alter publication PUBLICATION set table TABLE_OF (id)', /has a column list/],
-    ['more_tables', 'create table extra (id int); alter publication PUBLICATION add table extra', /contains other tables/],
+    [
+      'more_tables',
+      'create table extra (id int); alter publication PUBLICATION add table extra',
+      /contains other tables/,
+    ],
     [
       'altered_back',
       "alter publication PUBLICATION set (publish = 'insert'); update TABLE_OF set name = 'unseen'; alter publication PUBLICATION set (publish = 'insert, update, delete, truncate')",
@@ -36,7 +44,10 @@ describe('a publication that an operator altered', () => {
     await follower.run();
     const name = slotName(follower.reader_id);
     const confirmed = async () =>
-      (await sides.source.sql`select confirmed_flush_lsn::text as lsn from pg_replication_slots where slot_name = ${name}`)[0]!.lsn;
+      (
+        await sides.source
+          .sql`select confirmed_flush_lsn::text as lsn from pg_replication_slots where slot_name = ${name}`
+      )[0]!.lsn;
     const before = await confirmed();
     await sql(altered(how, name, table));
     await sql(`update ${table} set name = 'c'`);
@@ -81,12 +92,21 @@ describe('a source that was set back to an older copy of itself', () => {
       await client.end();
     }
   };
-  const add = (rows: number) => query(`insert into orders select n + i from (select coalesce(max(id), 0) n from orders) t, generate_series(1, ${rows}) i`);
+  const add = (rows: number) =>
+    query(
+      `insert into orders select n + i from (select coalesce(max(id), 0) n from orders) t, generate_series(1, ${rows}) i`,
+    );
   async function read(state: StreamState | null) {
     const url = new URL(server.url('warehouse'));
     const side = {
       sql: null as never,
-      server: { host: url.hostname, port: Number(url.port), database: 'warehouse', username: 'postgres', password: url.password },
+      server: {
+        host: url.hostname,
+        port: Number(url.port),
+        database: 'warehouse',
+        username: 'postgres',
+        password: url.password,
+      },
     };
     const { ctx } = sourceConfig(side, { replication: 'logical' });
     const stream = (await postgresSource.discover(ctx)).find(({ name }) => name === 'orders')!;

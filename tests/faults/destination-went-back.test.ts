@@ -35,10 +35,15 @@ test.each<[Partial<HeldPosition>, 'append' | 'append_dedup', number | null, stri
   [{ state_version: 0, state: null }, 'append_dedup', 3, 'restart'],
   [{ has_table: false }, 'append', 3, 'restart'],
   [{ state_version: 0, state: null, has_table: false }, 'append', 3, 'restart'],
-])('a destination that holds %j continues %s after commit %p: %s', (held, destination_sync_mode, committed_version, how) => {
-  const holds = { state: { cursor: '7' }, state_version: 3, has_table: true, ...held };
-  expect(continuationOf({ state: { cursor: '9' }, committed_version, destination_sync_mode }, holds)).toBe(how as never);
-});
+])(
+  'a destination that holds %j continues %s after commit %p: %s',
+  (held, destination_sync_mode, committed_version, how) => {
+    const holds = { state: { cursor: '7' }, state_version: 3, has_table: true, ...held };
+    expect(continuationOf({ state: { cursor: '9' }, committed_version, destination_sync_mode }, holds)).toBe(
+      how as never,
+    );
+  },
+);
 
 const FIRST = 40;
 const MORE = 10;
@@ -103,11 +108,15 @@ const setCursor = ({ pipeline }: Loaded, cursor: string | null) =>
 
 /** Keeps a copy of a schema of the destination, as a backup or a standby does. @returns what restores it */
 async function backUp({ schema }: Loaded): Promise<() => Promise<void>> {
-  const tables = (await target`select tablename from pg_tables where schemaname = ${schema}`).map((row) => row.tablename);
+  const tables = (await target`select tablename from pg_tables where schemaname = ${schema}`).map(
+    (row) => row.tablename,
+  );
   for (const name of tables) await target.unsafe(`create table public.${schema}_${name} as table ${schema}.${name}`);
   return async () => {
     for (const name of tables) {
-      await target.unsafe(`delete from ${schema}.${name}; insert into ${schema}.${name} table public.${schema}_${name}`);
+      await target.unsafe(
+        `delete from ${schema}.${name}; insert into ${schema}.${name} table public.${schema}_${name}`,
+      );
     }
   };
 }
@@ -147,7 +156,9 @@ describe.each<Mode>(['append', 'append_dedup'])('an incremental stream (%s)', (m
 
 test('a merge into a table whose position is lost is read again from the start', async () => {
   const created = await loaded('append_dedup', 'cursor');
-  await target.unsafe(`delete from ${created.schema}._pipeline_state; delete from ${created.schema}.${created.table} where id < 9`);
+  await target.unsafe(
+    `delete from ${created.schema}._pipeline_state; delete from ${created.schema}.${created.table} where id < 9`,
+  );
   await addRows(created.table, MORE);
   expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: ['destination_went_back'] });
   await expectEqual(created);
@@ -159,7 +170,9 @@ test('an append to a table whose position is lost fails and names the choice; th
   await addRows(created.table, MORE);
   const failed = await run(created.pipeline);
   expect(failed.error).toMatchObject({ code: 'destination_went_back', origin: 'destination', retryable: false });
-  expect(failed.error!.message).toMatch(/has no record of a commit, and the last run reached cursor 40 .*Reset the cursor/);
+  expect(failed.error!.message).toMatch(
+    /has no record of a commit, and the last run reached cursor 40 .*Reset the cursor/,
+  );
   expect(await run(created.pipeline)).toMatchObject({ status: 'failed' });
   await setCursor(created, String(FIRST + 1));
   expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
@@ -175,7 +188,9 @@ describe('a stream read from the log', () => {
     return `pipeline_${row!.id.replaceAll('-', '')}`;
   };
   const change = (table: string) =>
-    source.unsafe(`update ${table} set name = 'changed ' || clock_timestamp() where id <= 5; delete from ${table} where id = 6`);
+    source.unsafe(
+      `update ${table} set name = 'changed ' || clock_timestamp() where id <= 5; delete from ${table} where id = 6`,
+    );
 
   test.each(['kept', 'gone'])('whose destination lost its last commits: the log since then is %s', async (log) => {
     const created = await loaded('append_dedup', 'log');

@@ -81,7 +81,10 @@ describe('a control database restored from an older backup', () => {
     const { id, state, state_version, committed_version } = await streamOf(created);
     await add(created.table, 30);
     expect((await run(created)).status).toBe('succeeded');
-    await db.update(connectionStreams).set({ state, state_version, committed_version }).where(eq(connectionStreams.id, id));
+    await db
+      .update(connectionStreams)
+      .set({ state, state_version, committed_version })
+      .where(eq(connectionStreams.id, id));
     await db.execute(sql`select setval('stream_run_fence', 1, false)`);
     await add(created.table, 30);
     const before = { metric: await metric(), logged: fenced().length };
@@ -91,7 +94,10 @@ describe('a control database restored from an older backup', () => {
     expect(await metric()).toBe(before.metric + 1);
     const [entry] = fenced().slice(before.logged);
     expect(entry).toMatchObject({ stream_run_id: third.stream.id, attempt: 1, destination_fence: expect.any(Number) });
-    expect((await run(created)).stream).toMatchObject({ attempt: 1, rows_loaded: sync_mode === 'incremental' ? 0 : 90 });
+    expect((await run(created)).stream).toMatchObject({
+      attempt: 1,
+      rows_loaded: sync_mode === 'incremental' ? 0 : 90,
+    });
   });
 
   test('a destination that another service writes at the same time: the run fails and says so', async () => {

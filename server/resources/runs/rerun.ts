@@ -20,7 +20,10 @@ export const RerunQuery = z.object({
  * the new run.
  * @throws ApiError 400 `run_not_terminal`, `stream_removed`, and as `startRun`.
  */
-export async function rerunRun(ctx: Ctx, input: { connection_run_id: string } & z.output<typeof RerunQuery>): Promise<string> {
+export async function rerunRun(
+  ctx: Ctx,
+  input: { connection_run_id: string } & z.output<typeof RerunQuery>,
+): Promise<string> {
   const run = await findRun(ctx, input);
   const connection = await lockConnection(ctx, run.connection_id);
   const streams = await streamsToRerun(ctx.db, { connection, run, all: input.streams === 'all' });

@@ -40,7 +40,8 @@ export async function openTableWriter(ctx: DestinationContext, target: WriteTarg
     await store.append(claim(last, target));
     await store.sweep();
     // Files belong to their readers, which may move or delete them: only a lost log of commits counts.
-    const has_table = (last !== null && last.stream_run_id !== NO_RUN) || (await store.files()).some((name) => DATA_FILE.test(name));
+    const has_table =
+      (last !== null && last.stream_run_id !== NO_RUN) || (await store.files()).some((name) => DATA_FILE.test(name));
     return new TableWriter(ctx, { target, store }, { committed, held: { ...held, has_table } });
   } catch (error) {
     throw fileError(error, target.table);

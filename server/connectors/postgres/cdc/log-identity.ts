@@ -63,7 +63,7 @@ async function timelineEnd(replication: PgSession, known: LogIdentity, server: S
   return end === undefined ? 0n : lsnValue(end.trim());
 }
 
-export interface Publication {
+interface Publication {
   /** As in `LogIdentity`. */
   rows: string;
   mark: number;
@@ -136,5 +136,4 @@ export function assertSamePublication(
   if (rows !== known.publication) throw altered(name, 'was altered after the last run');
 }
 
-const wentBack = (problem: string) =>
-  new ConfigurationError('source_went_back', `${problem}. ${RESET_CURSOR_HINT}`);
+const wentBack = (problem: string) => new ConfigurationError('source_went_back', `${problem}. ${RESET_CURSOR_HINT}`);

@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
+import { type DatabaseClock, startClock } from '../db/clock.ts';
 import { type Database, openDatabase } from '../db/index.ts';
+import { pinSecretKey } from '../db/pinned-key.ts';
 import type { Db } from '../db/types.ts';
 import type { Config } from './platform/config.ts';
 import { openLog } from './platform/log.ts';
@@ -14,7 +16,9 @@ export interface Deps {
   database: Database;
   db: Db;
   log: Logger;
+  /** The time of the control database. Machines of the service need not agree on theirs. */
   now(): Date;
+  clock: DatabaseClock;
   secrets: Secrets;
   objects: ObjectStore;
   /** Which addresses may be called for users: public ones and those in EGRESS_ALLOW, but never the control database. */
@@ -36,13 +40,18 @@ export async function createDeps(
 ): Promise<Deps> {
   const log = openLog(config.LOG_LEVEL, { role });
   const database = openDatabase(url, { max: role === 'worker' ? 2 * config.WORKER_CONCURRENCY + 4 : 10 });
+  const secrets = openSecrets(config.SECRET_KEY);
+  await pinSecretKey(database.db, secrets.key_id);
+  const onError = (error: unknown) => log.warn({ err: error }, 'The clock of the database could not be read');
+  const clock = await startClock(database.db, onError);
   return {
     config,
     database,
     db: database.db,
     log,
-    now: () => new Date(),
-    secrets: openSecrets(config.SECRET_KEY),
+    now: clock.now,
+    clock,
+    secrets,
     objects: openObjectStore(config.OBJECT_STORE_URL),
     egress: { allow: config.EGRESS_ALLOW, control: url },
     queue: await openQueue({ url, log, supervise: role === 'worker' }),
@@ -53,5 +62,6 @@ export async function createDeps(
 /** Closes the queue before the database, which its handlers still need. */
 export async function closeDeps(deps: Deps): Promise<void> {
   await deps.queue.stop();
+  await deps.clock.stop();
   await deps.database.close();
 }

@@ -42,6 +42,10 @@ export const accountConnectors = pgTable(
     catalog_refreshed_at: instant('catalog_refreshed_at'),
     /** Consecutive configuration and network failures. After three the connector is broken. */
     failure_streak: integer('failure_streak').notNull().default(0),
+    /** When the service tests a broken connector again. Null while it is not broken. */
+    retest_at: instant('retest_at'),
+    /** How often the service has tested it since it broke. Each test doubles the pause. */
+    retests: integer('retests').notNull().default(0),
     free_until: instant('free_until'),
     /** When `free_period_ending` was emitted. */
     free_end_told_at: instant('free_end_told_at'),
@@ -59,6 +63,7 @@ export const accountConnectors = pgTable(
     uniqueIndex('account_connectors_name')
       .on(t.account_id, t.connector_type, sql`lower(${t.name})`)
       .where(sql`${t.deleted_at} is null`),
+    index('account_connectors_retest').on(t.retest_at).where(sql`${t.retest_at} is not null`),
     index('account_connectors_list').on(t.account_id, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
   ],
 );

@@ -6,6 +6,7 @@ export * from './closed-sets.ts';
 export * from './connections.ts';
 export * from './connectors.ts';
 export * from './custom-runs.ts';
+export * from './installation.ts';
 export * from './requests.ts';
 export * from './rows.ts';
 export * from './runs.ts';

@@ -2,8 +2,7 @@ import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { CheckResult, PendingRequest, Recorder } from '../connectors/contract/connector.ts';
 import { ConfigurationError, ConnectorError, TimeoutError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
-import { createRedactor } from '../platform/redact.ts';
-import { secretsOf } from './connector-secrets.ts';
+import { redactorOf } from './connector-secrets.ts';
 import { type ConnectorHooks, openConnector } from './open-connector.ts';
 import { watchTunnel } from './tunnel-check.ts';
 
@@ -97,7 +96,7 @@ async function useConnector<Result>(
 
 /** The error with the row's secrets redacted. */
 export function presentable(deps: Deps, row: AccountConnectorRow, thrown: unknown): ConnectorError {
-  const redactor = createRedactor(secretsOf(deps, row));
+  const redactor = redactorOf(deps, [row]);
   if (thrown instanceof ConnectorError) {
     thrown.message = redactor.text(thrown.message);
     return thrown;

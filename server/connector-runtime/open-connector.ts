@@ -6,7 +6,7 @@ import { ConfigurationError } from '../connectors/contract/errors.ts';
 import { parseParameters } from '../connectors/contract/parameters.ts';
 import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
-import { openParameters } from './connector-secrets.ts';
+import { openParameters, withOpened } from './connector-secrets.ts';
 import { directConnect, tunnelConnect } from './sockets.ts';
 import { recordingFetch } from './recording-fetch.ts';
 import { rotateSecret } from './rotate-secret.ts';
@@ -34,7 +34,10 @@ export function openConnector(
 ): { connector: AnyConnector; ctx: ConnectorContext<unknown> } {
   const connector = findConnector(row.connector_type, row.connector_name);
   if (!connector) throw new ConfigurationError('unknown_connector', `Unknown connector ${row.connector_name}`);
-  const parsed = parseParameters(connector, openParameters(deps, row));
+  const parsed = parseParameters(
+    connector,
+    withOpened(() => openParameters(deps, row)),
+  );
   if ('problems' in parsed) {
     const [first] = parsed.problems;
     throw new ConfigurationError(first?.code ?? 'invalid_parameter', `${first?.parameter}: ${first?.message}`);
@@ -68,7 +71,7 @@ export function openConnector(
 
 function connectOf(deps: Deps, row: AccountConnectorRow, hooks: ConnectorHooks): Connect {
   const rules = { ...deps.egress, internal: deps.config.CONNECTOR_NETWORK === 'any' };
-  const settings = tunnelOf(deps, row);
+  const settings = withOpened(() => tunnelOf(deps, row));
   if (!settings) return directConnect(rules, hooks.signal);
   const pin = async (fingerprint: string) =>
     hooks.hostKey ? hooks.hostKey(fingerprint) : pinHostKey(deps, row, fingerprint);

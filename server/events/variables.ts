@@ -36,7 +36,7 @@ export const VARIABLES: Readonly<Record<string, VariableType>> = {
   ...typed('list<string>', 'streams_added', 'streams_removed', 'streams_updated'),
   ...typed('list<string>', 'fields_added', 'fields_removed', 'fields_updated'),
   ...typed('string', 'account_connector_id', 'account_connector_name', 'connector_type', 'connector_name'),
-  ...typed('int', 'days_remaining', 'minutes_late', 'case_number'),
+  ...typed('int', 'days_remaining', 'minutes_late', 'case_number', 'skipped_runs'),
   ...typed('string', 'task_id', 'format', 'url_expires_at'),
   ...typed('string', 'user_id', 'email', 'full_name', 'role_id', 'role_name'),
   ...typed('string', 'limit', 'plan_name'),
@@ -84,7 +84,7 @@ const STREAM = [
 const CUSTOM_RUN = [...CONNECTION, 'plan_id', 'total_chunks', 'failed_chunks', 'start_date', 'end_date'];
 const ACCOUNT_CONNECTOR = [
   ...names('account_connector_id account_connector_name connector_type connector_name status status_reason'),
-  ...names('days_remaining changed_fields'),
+  ...names('days_remaining changed_fields skipped_runs'),
 ];
 const SCHEMA = [
   ...new Set([...CONNECTION, ...ACCOUNT_CONNECTOR]),

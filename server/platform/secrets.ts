@@ -5,6 +5,8 @@ import { fieldCipher } from './field-encryption.ts';
 
 /** Encrypts what must not be readable in the database. `context` binds a blob to its place: it does not open elsewhere. */
 export interface Secrets {
+  /** Identifies the master key without revealing it. */
+  key_id: string;
   seal(plaintext: string, context: string): string;
   /** @throws ApiError 400 `invalid_secret` if the blob has another form or key, was changed, or belongs elsewhere */
   open(blob: string, context: string): string;
@@ -43,6 +45,7 @@ export function openSecrets(masterKey: string): Secrets {
     return (value: string | Uint8Array) => keyed.copy().update(value).digest('hex');
   };
   return {
+    key_id: keyId,
     seal: (plaintext, context) => {
       const dataKey = randomBytes(KEY_BYTES);
       const wrapped = encrypt(wrappingKey, dataKey, `key:${keyId}:${context}`);

@@ -132,10 +132,13 @@ const SETTING_AT_FAULT: Record<string, string> = {
   '3D000': 'DATABASE_URL: the database does not exist',
 };
 
+/** By name: their modules are loaded only by the modes that need them. */
+const EXPECTED = ['ConfigError', 'EmbeddedPostgresError', 'MigrationError'];
+
 /** Prints one line for an error that the operator can fix, and the whole error otherwise. */
 function complain(error: unknown): void {
   const { code = '', message, stack, cause } = error as Error & { code?: string };
-  const isExpected = error instanceof ConfigError || (error as Error).name === 'EmbeddedPostgresError';
+  const isExpected = EXPECTED.includes((error as Error).name);
   const whole = [stack ?? String(error), ...(cause instanceof Error ? [`because: ${cause.message}`] : [])].join('\n');
   process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? whole)}\n`);
 }

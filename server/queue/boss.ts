@@ -5,8 +5,8 @@ import type { Db } from '../../db/types.ts';
 import { ALL_JOBS, type JobDefinition } from './jobs.ts';
 
 export interface SendOptions {
-  /** The job does not start before this instant. */
-  start_after?: Date;
+  /** The job does not start before this instant, or for this many seconds by the database's clock. */
+  start_after?: Date | number;
   /** The account that the job belongs to, for jobs that are `fair_to_accounts`. */
   account_id?: string;
 }

@@ -114,11 +114,10 @@ function columnsOf(outcome: Outcome) {
 /** Takes back what the claim has counted. */
 const UNCOUNTED = sql`greatest(${streamRuns.attempts_without_progress} - 1, 0)`;
 
-function resumeAt(outcome: Outcome, stream: StreamRunRow): Date | undefined {
+function resumeAt(outcome: Outcome, stream: StreamRunRow): Date | number | undefined {
   if (outcome.kind !== 'retry') return undefined;
   if (outcome.wait_until) return outcome.wait_until;
-  const seconds = backoffSeconds(stream.attempts_without_progress, outcome.backoff_base_seconds);
-  return new Date(Date.now() + seconds * 1000);
+  return backoffSeconds(stream.attempts_without_progress, outcome.backoff_base_seconds);
 }
 
 async function rememberRows(db: Db, stream: StreamRunRow, outcome: Outcome): Promise<void> {

@@ -36,17 +36,19 @@ export async function fireDue(deps: Deps): Promise<void> {
 }
 
 async function fireOne(deps: Deps, db: Db): Promise<ConnectionRow | null> {
-  const now = deps.now();
-  const [connection] = await db
-    .select()
+  // The clock of the database decides: with a worker's own, one that is ahead would fire early and skip the right moment.
+  const [due] = await db
+    .select({ connection: connections, now: sql<string>`now()` })
     .from(connections)
-    .where(and(isNull(connections.deleted_at), lte(connections.next_run_at, now.toISOString())))
+    .where(and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`)))
     .orderBy(asc(connections.next_run_at))
     .limit(1)
     .for('update', { skipLocked: true });
-  if (!connection?.next_run_at) return null;
+  if (!due?.connection.next_run_at) return null;
+  const { connection } = due;
   // Counted from now rather than from the missed tick, so that one run catches up after downtime.
-  const next = nextRunAt(connection.schedule, { anchor: new Date(connection.next_run_at), after: now });
+  const ticked = { anchor: new Date(due.connection.next_run_at), after: new Date(due.now) };
+  const next = nextRunAt(connection.schedule, ticked);
   const scheduled = connection.status === 'active' || connection.status === 'locked';
   await db
     .update(connections)

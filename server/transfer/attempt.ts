@@ -1,9 +1,9 @@
 import type { StoredWarning } from '../../db/schema/index.ts';
 import type { Recorder } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
-import { createRedactor, type Redactor } from '../platform/redact.ts';
+import type { Redactor } from '../platform/redact.ts';
 import { type Claim, type Progress, recordProgress } from '../runs/claim-stream.ts';
-import { secretsOf } from '../connector-runtime/connector-secrets.ts';
+import { redactorOf } from '../connector-runtime/connector-secrets.ts';
 import type { ConnectorHooks } from '../connector-runtime/open-connector.ts';
 import { Lease } from './lease.ts';
 import { limitMemoryGrowth } from './limit-memory-growth.ts';
@@ -52,7 +52,7 @@ export class Attempt {
       first_row_at: stream_run.first_row_at,
       rate_limited_until: null,
     };
-    this.redactor = createRedactor([source, destination].flatMap((row) => secretsOf(deps, row)));
+    this.redactor = redactorOf(deps, [source, destination]);
     const log = (connector_type: 'source' | 'destination') =>
       new NetworkLog(
         deps,
@@ -146,7 +146,7 @@ export class Attempt {
     if (!this.signal.aborted) this.#abort.abort(reason);
   }
 
-  /** Closes the connectors' tunnels, stops the heartbeat and stores the remaining log entries. */
+  /** Closes the connectors' tunnels, stops the heartbeat and stores the remaining log entries. Never throws. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#cleanUps.map((work) => work()));
     clearInterval(this.#timer);

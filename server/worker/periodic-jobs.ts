@@ -5,6 +5,7 @@ import { periodic } from '../platform/periodic.ts';
 import { recoverStuckRuns } from '../runs/recover-stuck-runs.ts';
 import { disableBroken } from '../runs/disable-connections.ts';
 import { recoverStuckTasks } from './background-tasks.ts';
+import { retestConnectors } from '../runs/retest-connectors.ts';
 import { announceDelays } from './data-delays.ts';
 import { announceExpiringCredentials, announceEndingFreePeriods } from './expiry-notices.ts';
 import { deleteOldExports } from '../exports/export-metadata.ts';
@@ -40,6 +41,7 @@ const JOBS: readonly PeriodicJob[] = [
     await applyAllPlanLocks(deps);
     await clearPlanNotices(deps);
   }),
+  job('test broken connectors again', 10_000, retestConnectors),
   job('announce delays', MINUTE_MS, announceDelays),
   job('announce expiring API keys', 15 * MINUTE_MS, announceExpiringKeys),
   job('announce expiring credentials', 15 * MINUTE_MS, announceExpiringCredentials),

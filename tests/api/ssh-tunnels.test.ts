@@ -3,9 +3,8 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors } from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
-import { secretsOf } from '../../server/connector-runtime/connector-secrets.ts';
+import { redactorOf } from '../../server/connector-runtime/connector-secrets.ts';
 import { openSshKey, pinHostKey, type StoredTunnel } from '../../server/connector-runtime/tunnel-settings.ts';
-import { createRedactor } from '../../server/platform/redact.ts';
 import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
@@ -175,7 +174,7 @@ describe.skipIf(sshdMissing !== null)('a run through tunnels', () => {
     const stored = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
     const { encrypted_private_key } = stored[0]!.ssh_tunnel as StoredTunnel;
     const { private_key } = openSshKey(deps, account_id, encrypted_private_key);
-    const redactor = createRedactor(secretsOf(deps, stored[0]!));
+    const redactor = redactorOf(deps, [stored[0]!]);
     for (const line of private_key.split('\n').slice(1, -2)) {
       expect(JSON.stringify(log)).not.toContain(line);
       expect(redactor.text(`key: "${line}\\n"`)).not.toContain(line);

@@ -1,9 +1,11 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, setSystemTime, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { accountConnectors, accounts, connectionRuns, connections } from '../../db/schema/index.ts';
 import { fireDue } from '../../server/runs/schedule-tick.ts';
+import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makePipeline } from '../support/pipeline.ts';
+import { makerOf } from '../support/resources.ts';
 
 const service = await testDeps();
 const { deps } = service;
@@ -81,6 +83,35 @@ describe('the scheduler', () => {
     const skipped = { status: 'skipped', skip_reason: 'plan_limit', error: { type: 'plan_limit', retryable: false } };
     expect(await runsOf(connection.id)).toMatchObject([skipped]);
     expect(await nextOf(connection.id)).not.toBeNull();
+  });
+
+  describe.each([60, -60])('on a machine whose clock differs by %i minutes', (minutes) => {
+    const skewed = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+      setSystemTime(new Date(Date.now() + minutes * 60_000));
+      try {
+        return await work();
+      } finally {
+        setSystemTime();
+      }
+    };
+
+    test('fires what is due by the clock of the database, and nothing else', async () => {
+      const [now, soon] = [await due(ago(1)), await due(ago(-30))];
+      const planned = await nextOf(soon.connection.id);
+      await skewed(() => fireDue(deps));
+      expect(await runsOf(now.connection.id)).toHaveLength(1);
+      expect(Date.parse((await nextOf(now.connection.id)) ?? '')).toBeLessThanOrEqual(Date.now() + 3_600_000);
+      expect(await runsOf(soon.connection.id)).toEqual([]);
+      expect(await nextOf(soon.connection.id)).toBe(planned);
+    });
+
+    test('plans the first tick of a new connection by that clock', async () => {
+      const make = makerOf(testApi(service).call);
+      const created = await skewed(() => make.connection({ schedule: { type: 'interval', interval_minutes: 60 } }));
+      const minutesAhead = (Date.parse(created.next_run_at) - Date.now()) / 60_000;
+      expect(minutesAhead).toBeGreaterThan(55);
+      expect(minutesAhead).toBeLessThanOrEqual(60);
+    });
   });
 
   test('does not fire a paused connection', async () => {

@@ -22,6 +22,22 @@ test('several processes may migrate an empty database at once: each migration is
   expect(table!.name).toBe('connection_runs');
 });
 
+test('a database that a newer version has migrated is refused, and stays as it is', async () => {
+  const { url, drop } = await createPlainDatabase();
+  await migrateDatabase(url);
+  const database = openDatabase(url, { max: 1 });
+  const count = async () =>
+    (await database.db.execute(sql`select count(*)::int as count from drizzle.__drizzle_migrations`))[0]?.count;
+  const before = Number(await count());
+  await database.db.execute(
+    sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('newer', ${Date.now() + 86_400_000})`,
+  );
+  await expect(migrateDatabase(url)).rejects.toThrow('The database was migrated by a newer version');
+  expect(await count()).toBe(before + 1);
+  await database.close();
+  await drop();
+});
+
 test('a database that does not answer is an error that ends', async () => {
   const { url, drop } = await createPlainDatabase();
   await drop();

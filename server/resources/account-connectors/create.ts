@@ -10,7 +10,7 @@ import { getAccountConnector } from './query.ts';
 import type { AccountConnectorSchema, CreateAccountConnectorRequest } from './schema.ts';
 import { namedConnector, refuseUnsupported } from './settings.ts';
 import { checkOwnSshKey } from './ssh-key.ts';
-import { testRow } from './test-outcome.ts';
+import { testRow } from '../../connector-runtime/test-outcome.ts';
 import { tunnelAfter } from './tunnel.ts';
 
 /**
@@ -26,7 +26,7 @@ export async function createAccountConnector(
   await checkOwnSshKey(ctx, input.ssh_tunnel);
   const draft = draftOf(ctx, input);
   const tested = input.test_connection && draft.status !== 'pending_auth';
-  const row = tested ? { ...draft, ...(await testRow(ctx, draft)).outcome } : draft;
+  const row = tested ? { ...draft, ...(await testRow(ctx.deps, draft)).outcome } : draft;
   await ctx.db.transaction(async (db) => {
     const inside = { ...ctx, db };
     await checkLimit(inside, await accountPlan(inside), { limit: `max_${row.connector_type}s`, range: input.usage });
@@ -66,6 +66,8 @@ function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): AccountConnect
     catalog_status: 'never',
     catalog_refreshed_at: null,
     failure_streak: 0,
+    retest_at: null,
+    retests: 0,
     free_until: null,
     free_end_told_at: null,
     created_by: ctx.principal.user_id,

@@ -2,7 +2,7 @@ import type { AccountConnectorRow } from '../../../db/schema/index.ts';
 import { emitConnectorEvent } from '../../events/account-connector-events.ts';
 import type { EventKind } from '../../events/kinds.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
-import { transitionEvent } from './test-outcome.ts';
+import { transitionEvent } from '../../connector-runtime/test-outcome.ts';
 
 const SENTENCES: Partial<Record<EventKind, string>> = {
   account_connector_created: 'was created',

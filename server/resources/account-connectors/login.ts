@@ -8,7 +8,7 @@ import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { emitTransition } from './events.ts';
 import { checkParameters } from './parameters.ts';
 import { findAccountConnector } from './query.ts';
-import { testRow } from './test-outcome.ts';
+import { testRow } from '../../connector-runtime/test-outcome.ts';
 
 /**
  * Signs in to the remote system with the stored credentials by running the connector's check. Returns the new status,
@@ -19,7 +19,7 @@ export async function login(ctx: Ctx, input: { account_connector_id: string }): 
   const row = await findAccountConnector(ctx, input.account_connector_id, false);
   requirePermission(ctx, `${row.connector_type}s.update`);
   refuseUnready(ctx, row);
-  const { outcome, error, passed, message } = await testRow(ctx, row);
+  const { outcome, error, passed, message } = await testRow(ctx.deps, row);
   await ctx.db.transaction(async (db) => {
     const inside = { ...ctx, db };
     const [changed] = await db

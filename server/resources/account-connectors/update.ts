@@ -17,7 +17,7 @@ import { requireSecretsAgain } from './secrets/redirected-secrets.ts';
 import type { AccountConnectorSchema, UpdateAccountConnectorRequest } from './schema.ts';
 import { refuseUnsupported } from './settings.ts';
 import { checkOwnSshKey } from './ssh-key.ts';
-import { testRow } from './test-outcome.ts';
+import { testRow } from '../../connector-runtime/test-outcome.ts';
 import { tunnelAfter } from './tunnel.ts';
 
 type Changes = Partial<AccountConnectorRow>;
@@ -44,7 +44,7 @@ export async function updateAccountConnector(
   if (changed_fields.length === 0) return getAccountConnector(ctx, input);
   if (retest) await refuseWhileRunning(ctx, row);
   const tested = retest && changes.status === 'pending_test' && input.test_connection !== false;
-  const outcome = tested ? (await testRow(ctx, { ...row, ...changes })).outcome : {};
+  const outcome = tested ? (await testRow(ctx.deps, { ...row, ...changes })).outcome : {};
   await ctx.db.transaction((db) =>
     store({ ...ctx, db }, row, { changes: { ...changes, ...outcome }, changed_fields, retest }),
   );

@@ -1,10 +1,10 @@
-import type { AccountConnectorRow } from '../../../db/schema/index.ts';
-import type { ConnectorError } from '../../connectors/contract/errors.ts';
-import { testAccountConnector, type TestResult } from '../../connector-runtime/account-connector-calls.ts';
-import { HostKeyChangedError } from '../../connector-runtime/ssh-tunnel.ts';
-import type { StoredTunnel } from '../../connector-runtime/tunnel-settings.ts';
-import type { EventKind } from '../../events/kinds.ts';
-import type { Ctx } from '../../api/procedure.ts';
+import type { AccountConnectorRow } from '../../db/schema/index.ts';
+import type { ConnectorError } from '../connectors/contract/errors.ts';
+import type { Deps } from '../deps.ts';
+import type { EventKind } from '../events/kinds.ts';
+import { testAccountConnector, type TestResult } from './account-connector-calls.ts';
+import { HostKeyChangedError } from './ssh-tunnel.ts';
+import type { StoredTunnel } from './tunnel-settings.ts';
 
 /** Columns that a test, or skipping it, sets. */
 export type TestOutcome = Pick<
@@ -18,17 +18,17 @@ const BROKEN_AFTER = 3;
 
 /** Runs the connector's check. It uses the network, so never call it within a transaction. */
 export async function testRow(
-  ctx: Ctx,
+  deps: Deps,
   row: AccountConnectorRow,
 ): Promise<{ outcome: TestOutcome; error: ConnectorError | null; passed: boolean; message: string | null }> {
-  const { result, error, host_key_fingerprint } = await testAccountConnector(ctx.deps, row);
+  const { result, error, host_key_fingerprint } = await testAccountConnector(deps, row);
   const failed = result.checks.find((check) => check.status === 'failed');
   const passed = !error && !failed;
   const message = error?.message ?? failed?.message ?? failed?.title ?? null;
   const outcome = {
     ...statusAfter(row, { passed, message, code: error?.code ?? 'check_failed', auth: error?.type === 'auth_error' }),
     last_test: { status: passed ? ('passed' as const) : ('failed' as const), checks: result.checks },
-    last_tested_at: ctx.deps.now().toISOString(),
+    last_tested_at: deps.now().toISOString(),
     ...hostKeysAfter(row, { host_key_fingerprint, error }),
   };
   return { outcome, error, passed, message };

@@ -1,0 +1,13 @@
+import { sql } from 'drizzle-orm';
+import { boolean, check, pgTable, text } from 'drizzle-orm/pg-core';
+
+/** Facts of the whole installation, in one row. */
+export const installation = pgTable(
+  'installation',
+  {
+    id: boolean('id').primaryKey().default(true),
+    /** Id of the SECRET_KEY that encrypts the secrets in this database. Null: the next start stores the id of its key. */
+    key_id: text('key_id'),
+  },
+  (t) => [check('installation_has_one_row', sql`${t.id}`)],
+);

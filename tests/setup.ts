@@ -1,11 +1,11 @@
 import { afterAll } from 'bun:test';
 import { checkTrustedOutputs } from '../server/api/trusted-output.ts';
 import { limitHangs } from './support/hangs.ts';
-import { stopTestServer } from './support/postgres.ts';
+import { runEndSteps } from './support/at-end.ts';
 
 checkTrustedOutputs();
 
 limitHangs();
 
 // Registered in the preload, so it runs once, after the last test file of this process.
-afterAll(stopTestServer);
+afterAll(runEndSteps);

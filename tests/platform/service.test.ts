@@ -10,7 +10,11 @@ import { isAlive } from '../support/processes.ts';
 const folder = temporaryFolder();
 const dataDir = join(folder, 'data');
 let home: string | null = null;
-afterAll(() => home && rmSync(home, { recursive: true, force: true }));
+const started: Bun.Subprocess[] = [];
+afterAll(async () => {
+  for (const child of started) child.kill('SIGKILL');
+  if (home) rmSync(home, { recursive: true, force: true });
+});
 
 /** Starts the service as users do, and waits until it says where it is. */
 async function startService(settings: Record<string, string> = {}) {
@@ -18,6 +22,7 @@ async function startService(settings: Record<string, string> = {}) {
     env: { PATH: process.env.PATH, DATA_DIR: dataDir, PORT: '0', DEMO: '0', LOG_LEVEL: 'silent', ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+  started.push(child);
   const reader = child.stdout.getReader();
   let said = '';
   while (!said.includes('API key')) {
@@ -98,13 +103,18 @@ test('a second checkout takes another port when the usual one is taken; a config
     expect((await fetch(`${second.address}/readyz`)).status).toBe(200);
     second.child.kill('SIGTERM');
     expect(await second.child.exited).toBe(0);
-    await expect(startService({ PORT: '8080' })).rejects.toThrow('The service ended');
   } finally {
     await taken?.stop(true);
   }
+  const own = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('taken') });
+  try {
+    await expect(startService({ PORT: String(own.port) })).rejects.toThrow('The service ended');
+  } finally {
+    await own.stop(true);
+  }
 });
 
-/** Null: somebody else has it, which serves as well. */
+/** Null: another process holds it, which serves as well. */
 function holdPort(port: number) {
   try {
     return Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('taken') });

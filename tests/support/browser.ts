@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { atEnd } from './at-end.ts';
 
 const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const PROGRAM = '/usr/bin/chromium';
@@ -16,8 +17,12 @@ const FLAGS = [
 
 let launched: Promise<Browser> | null = null;
 
-/** One Chromium for all profiles of a process; it ends with the last of them. */
-const launch = () => chromium.launch({ executablePath: PROGRAM, args: FLAGS, headless: true });
+/** One Chromium for all profiles of a process. */
+async function launch(): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath: PROGRAM, args: FLAGS, headless: true });
+  atEnd(() => browser.close());
+  return browser;
+}
 
 export interface Looking {
   width?: number;
@@ -47,13 +52,7 @@ export async function openBrowser(address: string, looking: Looking = {}): Promi
   const page = await context.newPage();
   const complaints: string[] = [];
   watch(page, { address, complaints });
-  const close = async () => {
-    await context.close();
-    if (browser.contexts().length > 0) return;
-    launched = null;
-    await browser.close();
-  };
-  return { context, page, complaints, close };
+  return { context, page, complaints, close: () => context.close() };
 }
 
 function watch(page: Page, { address, complaints }: { address: string; complaints: string[] }): void {

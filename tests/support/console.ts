@@ -1,3 +1,5 @@
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll } from 'bun:test';
 import type { Config } from '../../server/platform/config.ts';
 import { createApp } from '../../server/http/app.ts';
@@ -7,9 +9,14 @@ import { testApi } from './api.ts';
 import { type Looking, openBrowser, type TestBrowser } from './browser.ts';
 import { testDeps } from './database.ts';
 
+/** One bundle for all tests: the service finds it by the fingerprint of its sources. */
+const BUNDLES = join(import.meta.dir, '../../node_modules/.cache/console');
+
 /** The whole service on a free port with a worker, for a browser to look at. */
 export async function startConsole(config: Partial<Config> = {}) {
   const service = await testDeps({ role: 'worker', config });
+  mkdirSync(BUNDLES, { recursive: true });
+  symlinkSync(BUNDLES, join(service.deps.config.DATA_DIR, 'console'));
   const app = createApp(service.deps).listen({ hostname: '127.0.0.1', port: 0 });
   const worker = await startWorker(service.deps);
   const browsers: TestBrowser[] = [];

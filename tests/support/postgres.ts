@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'bun:test';
+import { atEnd } from './at-end.ts';
 import { limitHangs } from './hangs.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../db/embedded.ts';
 
@@ -34,6 +35,7 @@ export async function stopTestServer(): Promise<void> {
 
 async function start() {
   const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
+  atEnd(stopTestServer);
   return { server: await startEmbeddedPostgres({ dataDir, ephemeral: true }), dataDir };
 }
 

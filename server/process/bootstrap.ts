@@ -24,12 +24,15 @@ export interface Bootstrapped {
   user_id: string;
   /** The key itself if it was created just now. It is not stored and cannot be shown again. */
   api_key: string | null;
+  /** BOOTSTRAP_API_KEY was revoked, replaced, or belongs to a user who is not an active administrator: it does not work. */
+  is_key_ended: boolean;
 }
 
 /**
  * Creates the first account, the system roles and the first administrator with an API key if they are missing, and
- * updates the permissions of system roles. Safe on every start and in several processes at once. BOOTSTRAP_API_KEY is valid
- * afterwards, even if it was revoked. Without it, a key is created if no administrator has a valid one.
+ * updates the permissions of system roles. Safe on every start and in several processes at once. BOOTSTRAP_API_KEY becomes
+ * the key of an administrator at its first start and is renewed when it expires; once revoked it stays revoked. Without
+ * it, a key is created if no administrator has a valid one.
  */
 export function bootstrap(db: Db, options: { secrets: Secrets; config: Config }): Promise<Bootstrapped> {
   const { secrets, config } = options;
@@ -43,12 +46,13 @@ export function bootstrap(db: Db, options: { secrets: Secrets; config: Config })
     if (config.BOOTSTRAP_API_KEY !== null) {
       const hash = secrets.hmac('api_key', config.BOOTSTRAP_API_KEY);
       await keepAlive(tx, { ...owner, hash, prefix: apiKeyPrefix(config.BOOTSTRAP_API_KEY) });
-      return { ...owner, api_key: null };
+      const is_key_ended = !(await anyLiveKey(tx, { account_id, role_id, hash }));
+      return { ...owner, api_key: null, is_key_ended };
     }
-    if (await anyLiveKey(tx, { account_id, role_id })) return { ...owner, api_key: null };
+    if (await anyLiveKey(tx, { account_id, role_id })) return { ...owner, api_key: null, is_key_ended: false };
     const api_key = makeApiKey();
     await keepAlive(tx, { ...owner, hash: secrets.hmac('api_key', api_key), prefix: apiKeyPrefix(api_key) });
-    return { ...owner, api_key };
+    return { ...owner, api_key, is_key_ended: false };
   });
 }
 
@@ -117,7 +121,8 @@ async function addUser(tx: Db, user: { account_id: string; email: string }): Pro
   return made!.id;
 }
 
-async function anyLiveKey(tx: Db, of: { account_id: string; role_id: string }): Promise<boolean> {
+/** Whether an administrator has a valid key: any, or the one with this hash. */
+async function anyLiveKey(tx: Db, of: { account_id: string; role_id: string; hash?: string }): Promise<boolean> {
   const administrators = tx.select({ id: userRoles.user_id }).from(userRoles).where(eq(userRoles.role_id, of.role_id));
   const [live] = await tx
     .select({ id: apiKeys.id })
@@ -127,6 +132,7 @@ async function anyLiveKey(tx: Db, of: { account_id: string; role_id: string }): 
       and(
         eq(apiKeys.account_id, of.account_id),
         inArray(apiKeys.user_id, administrators),
+        of.hash === undefined ? undefined : eq(apiKeys.hash, of.hash),
         isNull(apiKeys.revoked_at),
         gt(apiKeys.expires_at, sql`now()`),
       ),
@@ -135,7 +141,15 @@ async function anyLiveKey(tx: Db, of: { account_id: string; role_id: string }): 
   return live !== undefined;
 }
 
-/** Creates the key, or renews it if it has expired or was revoked. A valid key keeps its expiry. */
+/** A rotation ends a key before its time and gives its user a newer one. */
+const wasReplaced = sql`(
+  ${apiKeys.expires_at} < ${apiKeys.created_at} + make_interval(days => ${API_KEY_DAYS}) and exists (
+    select from api_keys newer where newer.user_id = ${apiKeys.user_id} and newer.created_at > ${apiKeys.created_at}))`;
+
+/**
+ * Creates the key, or renews it if its time has run out. A valid key keeps its expiry; one that was revoked, or replaced
+ * before its time, stays ended.
+ */
 async function keepAlive(
   tx: Db,
   key: { account_id: string; user_id: string; hash: string; prefix: string },
@@ -146,7 +160,7 @@ async function keepAlive(
     .values({ ...key, expires_at })
     .onConflictDoUpdate({
       target: apiKeys.hash,
-      set: { user_id: key.user_id, created_at: sql`now()`, expires_at, revoked_at: null, announced_days: [] },
-      setWhere: sql`${apiKeys.revoked_at} is not null or ${apiKeys.expires_at} <= now() or ${apiKeys.user_id} <> ${key.user_id}`,
+      set: { created_at: sql`now()`, expires_at, announced_days: [] },
+      setWhere: sql`${apiKeys.revoked_at} is null and ${apiKeys.expires_at} <= now() and not ${wasReplaced}`,
     });
 }

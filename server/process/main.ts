@@ -41,7 +41,7 @@ async function runAll(config: Config, shutdown: Shutdown): Promise<void> {
   greet(config, { made, address });
   if (config.DEMO) {
     const { runDemo } = await import('./demo.ts');
-    const api_key = made.api_key ?? config.BOOTSTRAP_API_KEY;
+    const api_key = made.api_key ?? (made.is_key_ended ? null : config.BOOTSTRAP_API_KEY);
     await runDemo({ db: deps.db, address, api_key, warehouse: server?.warehouse ?? null, say });
   }
 }
@@ -112,6 +112,8 @@ function greet(config: Config, at: { made: Bootstrapped; address: string }): voi
   say(`  Documentation: ${at.address}/docs`);
   if (at.made.api_key)
     say(`  API key of ${config.BOOTSTRAP_EMAIL}, valid for 90 days, shown only now: ${at.made.api_key}`);
+  else if (at.made.is_key_ended)
+    say('  API key: BOOTSTRAP_API_KEY was revoked or replaced and stays invalid. Set a new value to restore access');
   else if (config.BOOTSTRAP_API_KEY) say('  API key: the value of BOOTSTRAP_API_KEY');
   else say('  API key: shown at the first start');
 }

@@ -96,16 +96,40 @@ describe('BOOTSTRAP_API_KEY', () => {
     expect(await keyOf(api_key!)).toMatchObject({ user_id, revoked_at: null });
   });
 
+  test('whose time has run out is renewed', async () => {
+    await start({ BOOTSTRAP_API_KEY });
+    const ago = (days: number) => sql`now() - make_interval(days => ${days})`;
+    await database.db.update(apiKeys).set({ created_at: ago(100), expires_at: ago(10) });
+    expect((await start({ BOOTSTRAP_API_KEY })).is_key_ended).toBeFalse();
+    expect(Date.parse((await keyOf(BOOTSTRAP_API_KEY))!.expires_at)).toBeGreaterThan(Date.now() + 89 * 86_400_000);
+  });
+
   test.each([
-    ['expired', { expires_at: '2020-01-01T00:00:00.000Z' }],
-    ['was revoked', { revoked_at: '2020-01-01T00:00:00.000Z' }],
-  ])('that %s works again', async (_, change) => {
-    await start({ BOOTSTRAP_API_KEY });
-    await database.db.update(apiKeys).set(change);
-    await start({ BOOTSTRAP_API_KEY });
-    const row = await keyOf(BOOTSTRAP_API_KEY);
-    expect(row!.revoked_at).toBeNull();
-    expect(Date.parse(row!.expires_at)).toBeGreaterThan(Date.now() + 89 * 86_400_000);
+    ['revoked', { revoked_at: '2020-01-01T00:00:00.000Z' }],
+    ['replaced before its time', { expires_at: sql`now() - interval '1 hour'` }],
+  ])('that was %s stays ended, and the start reports it; a new value restores access', async (_, change) => {
+    expect((await start({ BOOTSTRAP_API_KEY })).is_key_ended).toBeFalse();
+    const [key] = await database.db.update(apiKeys).set(change).returning();
+    const newer = { ...key!, id: undefined, hash: 'newer', created_at: sql`now() + interval '1 second'` };
+    await database.db.insert(apiKeys).values(newer);
+    const before = await keyOf(BOOTSTRAP_API_KEY);
+    expect((await start({ BOOTSTRAP_API_KEY })).is_key_ended).toBeTrue();
+    expect(await keyOf(BOOTSTRAP_API_KEY)).toEqual(before);
+    const restored = await start({ BOOTSTRAP_API_KEY: `${BOOTSTRAP_API_KEY}-2` });
+    expect(restored.is_key_ended).toBeFalse();
+    expect(await keyOf(`${BOOTSTRAP_API_KEY}-2`)).toMatchObject({ user_id: restored.user_id, revoked_at: null });
+  });
+
+  test('stays with its user, also when that user is no longer an administrator', async () => {
+    const first = await start({ BOOTSTRAP_API_KEY });
+    const [second] = await database.db
+      .insert(users)
+      .values({ account_id: first.account_id, email: 'second@example.org', full_name: 'Second', status: 'active' })
+      .returning();
+    await database.db.update(userRoles).set({ user_id: second!.id });
+    const later = await start({ BOOTSTRAP_API_KEY });
+    expect(later).toMatchObject({ user_id: second!.id, is_key_ended: true });
+    expect((await keyOf(BOOTSTRAP_API_KEY))!.user_id).toBe(first.user_id);
   });
 
   test('that is valid keeps its expiry: a restart does not rotate it', async () => {

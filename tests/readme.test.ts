@@ -23,11 +23,15 @@ const documents = ['README.md', ...new Bun.Glob('{server,client}/**/*.md').scanS
 // At the top, since what is started within a test ends with it.
 const service = await startService();
 
-const section = (title: string) => readme.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? '';
+const section = (title: string, text = readme) =>
+  text.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? '';
 const blocks = (title: string, language: string) =>
   [...section(title).matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``, 'g'))].map(([, code]) => code ?? '');
-const rowsOf = (title: string) =>
-  [...section(title).matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].map(([, name, rest]) => [name, ...rest!.split(/ ?\| ?/)]);
+const rowsOf = (title: string, text = readme) =>
+  [...section(title, text).matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].map(([, name, rest]) => [
+    name,
+    ...rest!.split(/ ?\| ?/),
+  ]);
 
 /** The output that the comments promise; `…` stands for the rest of the line. */
 const promised = (script: string) =>
@@ -55,7 +59,9 @@ describe('the README', () => {
     const { SECRET_KEY: _, ...defaults } = readConfig({
       SECRET_KEY: 'given, so that readConfig generates no key file',
     });
-    const documented = new Map(rowsOf('Configuration').map(([name, value]) => [name, value]));
+    const more = readFileSync(join(ROOT, 'server/docs/guides/operation.md'), 'utf8');
+    const rows = [...rowsOf('Configuration'), ...rowsOf('More settings', more)];
+    const documented = new Map(rows.map(([name, value]) => [name, value]));
     expect([...documented.keys()].toSorted()).toEqual([...Object.keys(defaults), 'SECRET_KEY'].toSorted());
     const simple = Object.entries(defaults).filter(([name]) => /^`[^`]*`$/.test(documented.get(name) ?? ''));
     expect(simple.length).toBeGreaterThan(9);

@@ -5,6 +5,9 @@ import { runEndSteps } from './support/at-end.ts';
 
 checkTrustedOutputs();
 
+// For the processes that tests start; `testConfig` sets it for this one.
+process.env.TEST_CONNECTORS = '1';
+
 limitHangs();
 
 // Registered in the preload, so it runs once, after the last test file of this process.

@@ -33,7 +33,9 @@ export function openConnector(
   hooks: ConnectorHooks,
 ): { connector: AnyConnector; ctx: ConnectorContext<unknown> } {
   const connector = findConnector(row.connector_type, row.connector_name);
-  if (!connector) throw new ConfigurationError('unknown_connector', `Unknown connector ${row.connector_name}`);
+  if (!connector || (connector.hidden && !deps.config.TEST_CONNECTORS)) {
+    throw new ConfigurationError('unknown_connector', `Unknown connector ${row.connector_name}`);
+  }
   const parsed = parseParameters(
     connector,
     withOpened(() => openParameters(deps, row)),

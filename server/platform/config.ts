@@ -35,6 +35,8 @@ export interface Config {
   EGRESS_ALLOW: readonly string[];
   /** Where database connections and SSH tunnels may lead. `public_only`: public addresses and those in EGRESS_ALLOW. */
   CONNECTOR_NETWORK: 'any' | 'public_only';
+  /** Makes the connectors for tests usable. */
+  TEST_CONNECTORS: boolean;
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }
 
@@ -78,6 +80,12 @@ const secretKey = z
   .min(32, 'must have at least 32 characters')
   .refine((value) => !isOneCharacterRepeated(value), 'must be random, not one character repeated');
 
+const onOff = z
+  .string()
+  .toLowerCase()
+  .refine((value) => value in SWITCH, 'must be 1 or 0')
+  .transform((value) => SWITCH[value] === true);
+
 const Environment = z.object({
   HOST: z.string().regex(/^\S+$/, 'must be a host name or an IP address').default('127.0.0.1'),
   PORT: wholeNumber(0, 65_535).default(8080),
@@ -94,12 +102,7 @@ const Environment = z.object({
     .string()
     .regex(/^[\x21-\x7e]{32,512}$/, 'must have 32 to 512 printable ASCII characters without spaces')
     .optional(),
-  DEMO: z
-    .string()
-    .toLowerCase()
-    .refine((value) => value in SWITCH, 'must be 1 or 0')
-    .transform((value) => SWITCH[value] === true)
-    .default(true),
+  DEMO: onOff.default(true),
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(4),
   RETRY_BACKOFF_SECONDS: wholeNumber(0, 1800).default(10),
   CHECKPOINT_KB: wholeNumber(1, 1024 * 1024).default(32 * 1024),
@@ -118,6 +121,7 @@ const Environment = z.object({
     .transform((text) => text.split(',').map((entry) => entry.trim()))
     .optional(),
   CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
+  TEST_CONNECTORS: onOff.default(false),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 

@@ -75,6 +75,7 @@ export function testConfig(dataDir: string): Config {
     SECRET_KEY: TEST_SECRET_KEY,
     BOOTSTRAP_API_KEY: TEST_API_KEY,
     DEMO: '0',
+    TEST_CONNECTORS: '1',
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
   });
 }

@@ -29,7 +29,7 @@ export interface ConnectorDescription {
   release_stage: 'alpha' | 'beta' | 'generally_available' | 'deprecated';
   auth_methods: (typeof AUTH_METHODS)[number][];
   documentation_url?: string;
-  /** Usable by name, but not listed: for tests. */
+  /** Not listed, and usable by name with the setting TEST_CONNECTORS alone. */
   hidden?: boolean;
 }
 

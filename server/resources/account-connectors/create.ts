@@ -41,7 +41,7 @@ export async function createAccountConnector(
 }
 
 function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): AccountConnectorRow {
-  const connector = namedConnector(input);
+  const connector = namedConnector(ctx, input);
   const ssh_tunnel = tunnelAfter(ctx, input.ssh_tunnel, null);
   refuseUnsupported(connector, input);
   const { all, lacks_credentials } = checkParameters(connector, input.parameters, {});

@@ -2,15 +2,17 @@ import type { AnyConnector } from '../../connectors/contract/connector.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { connectorId } from '../../api/connector-id.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import type { CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
 
 /**
  * The connector named by a create request.
  * @throws ApiError 400 `unknown_connector`, `connector_type_mismatch`, `invalid_reference` (connector_id).
  */
-export function namedConnector(input: CreateAccountConnectorRequest): AnyConnector {
+export function namedConnector({ deps }: Pick<Ctx, 'deps'>, input: CreateAccountConnectorRequest): AnyConnector {
   const { connector_type, connector_name, connector_id } = input;
   const connector = findConnector(connector_type as 'source', connector_name);
+  if (connector?.hidden && !deps.config.TEST_CONNECTORS) throw unknownConnector(connector_name);
   if (!connector) {
     const other = connector_type === 'source' ? 'destination' : 'source';
     if (findConnector(other as 'source', connector_name)) {
@@ -18,7 +20,7 @@ export function namedConnector(input: CreateAccountConnectorRequest): AnyConnect
         field: 'connector_type',
       });
     }
-    throw badRequest('unknown_connector', `Unknown connector "${connector_name}"`, { field: 'connector_name' });
+    throw unknownConnector(connector_name);
   }
   if (connector_id !== undefined && connector_id.toLowerCase() !== connectorId(connector)) {
     throw badRequest('invalid_reference', `connector_id is not the id of ${connector_type} ${connector_name}`, {
@@ -27,6 +29,9 @@ export function namedConnector(input: CreateAccountConnectorRequest): AnyConnect
   }
   return connector;
 }
+
+const unknownConnector = (name: string) =>
+  badRequest('unknown_connector', `Unknown connector "${name}"`, { field: 'connector_name' });
 
 /**
  * Rejects settings that the connector does not support.

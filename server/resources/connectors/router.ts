@@ -26,5 +26,5 @@ export const connectorsRouter = router({
       }),
     )
     .output(ConnectorSchema)
-    .query(({ input }) => getConnector(input)),
+    .query(({ ctx, input }) => getConnector(ctx, input)),
 });

@@ -1,5 +1,6 @@
 import { allConnectors, findConnector } from '../../connectors/registry.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import type { ConnectorType } from '../../api/wire-types.ts';
 import { presentConnector } from './present.ts';
 import type { ConnectorSchema } from './schema.ts';
@@ -12,14 +13,13 @@ export const listConnectors = (): ConnectorSchema[] =>
     .toSorted((a, b) => b.connector_type.localeCompare(a.connector_type) || a.name.localeCompare(b.name));
 
 /** @throws ApiError 404; 400 `connector_id_mismatch` when `connector_id` belongs to a different connector. */
-export function getConnector(input: {
-  connector_type: ConnectorType;
-  connector_name: string;
-  connector_id?: string;
-}): ConnectorSchema {
+export function getConnector(
+  { deps }: Pick<Ctx, 'deps'>,
+  input: { connector_type: ConnectorType; connector_name: string; connector_id?: string },
+): ConnectorSchema {
   const { connector_type, connector_name, connector_id } = input;
   const connector = findConnector(connector_type as 'source', connector_name);
-  if (!connector) throw notFound('Connector');
+  if (!connector || (connector.hidden && !deps.config.TEST_CONNECTORS)) throw notFound('Connector');
   const shown = presentConnector(connector);
   if (connector_id !== undefined && connector_id.toLowerCase() !== shown.id) {
     throw badRequest('connector_id_mismatch', `connector_id is not the id of ${connector_type} ${connector_name}`, {

@@ -49,6 +49,18 @@ describe('users.acceptInvitation', () => {
     await api.call('DELETE', `/users/${removed.id}`);
     for (const { token } of [disabled, removed]) expect(await accept(token)).toMatchObject(REFUSED);
   });
+  test('gives the permissions of the moment it was created: it ends when they change, in either direction', async () => {
+    const role = async (name: string) =>
+      (await api.call('GET', '/roles')).body.find((one: { name: string }) => one.name === name).id as string;
+    const [promoted, demoted] = [await invited(), await invited()];
+    await api.call('POST', `/users/${demoted.id}`, { role_ids: [await role('Creator')] });
+    const { result } = await rpc(api.call, 'users.invite', { user_id: demoted.id });
+    await api.call('POST', `/users/${promoted.id}`, { role_ids: [await role('Administrator')] });
+    await api.call('POST', `/users/${demoted.id}`, { role_ids: [await role('Viewer')] });
+    for (const token of [promoted.token, tokenOf(result.invite_link)]) {
+      expect(await accept(token)).toMatchObject(REFUSED);
+    }
+  });
   test('refuses an invalid token', async () => {
     expect(await accept('nobody-made-this')).toMatchObject(REFUSED);
     for (const input of [{}, { token: 5 }, { token: '' }, { token: 'a', x: 1 }]) {

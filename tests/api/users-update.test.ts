@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { accounts, apiKeys, events, roles, users } from '../../db/schema/index.ts';
+import { SYSTEM_ROLES } from '../../server/api/permissions.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 
@@ -84,7 +85,7 @@ describe('POST /users/{user_id}', () => {
     expect(answer).toMatchObject({ status: 400, body: { code: 'cannot_disable_self' } });
   });
   test('400 last_administrator, for the caller and for other users', async () => {
-    const manager = await member(['users.manage']);
+    const manager = await member([...SYSTEM_ROLES.Administrator]);
     for (const [call, body] of [
       [api.call, { role_ids: [] }],
       [manager.call, { role_ids: [] }],
@@ -171,7 +172,7 @@ describe('DELETE /users/{user_id}', () => {
     });
   });
   test('400 last_administrator, and nothing changes', async () => {
-    const { call } = await member(['users.manage']);
+    const { call } = await member([...SYSTEM_ROLES.Administrator]);
     expect(await call('DELETE', `/users/${t.user_id}`)).toMatchObject({
       status: 400,
       body: { code: 'last_administrator' },

@@ -56,7 +56,7 @@ describe('POST /users', () => {
     });
     expect(user.roles.map((role: { name: string }) => role.name)).toEqual(['Viewer']);
     expect(user.invited_by).toBe(t.user_id);
-    expect(user.invite_link).toMatch(/#token=[\w-]{43}$/);
+    expect(user.invite_link).toMatch(/#token=[0-9a-f-]{36}\.[\w-]{43}$/);
     expect((await api.call('GET', `/users/${user.id}`)).body.invite_link).toBeNull();
     const [row] = await db.select().from(users).where(eq(users.id, user.id));
     expect(JSON.stringify(row)).not.toContain(user.invite_link.split('=')[1]);

@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, isNull, or } from 'drizzle-orm';
 import { type RoleRow, roles, userRoles } from '../../../db/schema/index.ts';
 import { emitMembership } from '../../events/role-events.ts';
-import { badRequest } from '../../platform/errors.ts';
+import { ApiError, badRequest } from '../../platform/errors.ts';
 import type { Permission } from '../../api/permissions.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
 
@@ -21,6 +21,26 @@ export function requireHeld(ctx: Pick<Ctx, 'principal'>, granted: readonly strin
       permissions,
     },
   );
+}
+
+/**
+ * Only users who hold all permissions of another user may change, disable or delete that user.
+ * @throws ApiError 403 `permission_denied` with the permissions that the caller lacks.
+ */
+export async function requireAllOf(ctx: Pick<Ctx, 'db' | 'principal'>, user: { id: string }): Promise<void> {
+  if (user.id === ctx.principal.user_id) return;
+  requireAllPermissions(
+    ctx,
+    (await rolesOf(ctx, user.id)).flatMap((role) => role.permissions),
+  );
+}
+
+/** @throws ApiError 403 `permission_denied` with the permissions that the caller lacks. */
+export function requireAllPermissions({ principal }: Pick<Ctx, 'principal'>, needed: readonly string[]): void {
+  const required_permission = [...new Set(needed)].filter((name) => !principal.permissions.has(name as Permission));
+  if (required_permission.length === 0) return;
+  const message = `The user has permissions that you do not have: ${required_permission.join(', ')}`;
+  throw new ApiError(403, 'permission_denied', message, { required_permission });
 }
 
 /** System roles, and the roles of the caller's account. */

@@ -1,7 +1,7 @@
 import { notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { keepingAnAdministrator } from '../access/last-administrator.ts';
-import { assignRoles, rolesOf, unassignRoles } from '../access/memberships.ts';
+import { assignRoles, requireAllOf, rolesOf, unassignRoles } from '../access/memberships.ts';
 import { lockUser } from '../access/user.ts';
 import { lockRole, selectRole } from './query.ts';
 import type { RoleSchema } from './schema.ts';
@@ -30,6 +30,7 @@ export const removeRoleUser = (ctx: Ctx, input: Membership): Promise<void> =>
   keepingAnAdministrator(ctx, async () => {
     const { role } = await selectRole(ctx, input.role_id);
     const user = await lockUser(ctx, input.user_id);
+    await requireAllOf(ctx, user);
     const present = await rolesOf(ctx, user.id);
     if (!present.some((one) => one.id === role.id)) throw notFound('Member of the role');
     await unassignRoles(ctx, user, [role]);

@@ -1,10 +1,10 @@
-import { and, eq, ne, sql } from 'drizzle-orm';
+import { and, eq, inArray, ne, sql } from 'drizzle-orm';
 import { type RoleRow, roles, userRoles } from '../../../db/schema/index.ts';
 import { changedColumns, keysOf, pick } from '../../api/changed-columns.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { duplicateName, refuseDuplicateName } from '../../api/duplicate-name.ts';
-import { requireHeld, visibleRoles } from '../access/memberships.ts';
+import { requireAllPermissions, requireHeld, visibleRoles } from '../access/memberships.ts';
 import { requireFeature } from '../../billing/limits.ts';
 import { accountPlan } from '../access/account-plan.ts';
 import { emitRoleEvent } from './events.ts';
@@ -50,6 +50,9 @@ export async function updateRole(ctx: Ctx, input: UpdateRequest & { role_id: str
     ctx,
     (changes.permissions ?? []).filter((permission) => !role.permissions.includes(permission)),
   );
+  const { permissions = role.permissions } = changes;
+  const isStripped = role.permissions.some((permission) => !permissions.includes(permission));
+  if (isStripped) requireAllPermissions(ctx, await permissionsOfMembers(ctx, role));
   if (changes.name !== undefined) await requireFreeName(ctx, changes.name, role.id);
   const changed_fields = keysOf(changes);
   if (changed_fields.length > 0) {
@@ -60,6 +63,17 @@ export async function updateRole(ctx: Ctx, input: UpdateRequest & { role_id: str
     await emitRoleEvent(ctx, 'role_updated', { role: changed, changed_fields, before, after: changes });
   }
   return getRole(ctx, input);
+}
+
+/** All permissions of the users with this role, from any role. */
+async function permissionsOfMembers(ctx: Ctx, role: RoleRow): Promise<string[]> {
+  const members = ctx.db.select({ id: userRoles.user_id }).from(userRoles).where(eq(userRoles.role_id, role.id));
+  const held = await ctx.db
+    .selectDistinct({ permissions: roles.permissions })
+    .from(userRoles)
+    .innerJoin(roles, eq(roles.id, userRoles.role_id))
+    .where(inArray(userRoles.user_id, members));
+  return held.flatMap(({ permissions }) => permissions);
 }
 
 function changesOf(role: RoleRow, input: UpdateRequest) {

@@ -18,11 +18,13 @@ import { getUser } from './service.ts';
 export async function createUser(ctx: Ctx, input: CreateUserRequest & UsageInput): Promise<UserSchema> {
   checkUsageRange(input.usage);
   const assigned = input.role_ids ? await lockRoles(ctx, [...new Set(input.role_ids)]) : await viewerRole(ctx);
-  requireHeld(ctx, [...new Set(assigned.flatMap((role) => role.permissions))]);
+  const permissions = [...new Set(assigned.flatMap((role) => role.permissions))];
+  requireHeld(ctx, permissions);
   await requireFreeAddress(ctx, input.email);
   await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_users', range: input.usage });
-  const invitation = input.send_invitation ? makeInvitation(ctx.deps) : null;
-  const user = await insertUser(ctx, input, invitation?.columns);
+  const user_id = Bun.randomUUIDv7();
+  const invitation = input.send_invitation ? makeInvitation(ctx.deps, { user_id, permissions }) : null;
+  const user = await insertUser(ctx, { ...input, user_id }, invitation?.columns);
   await emitUserEvent(ctx, 'user_added', { user, role_names: assigned.map((role) => role.name) });
   await assignRoles(ctx, user, assigned);
   return { ...(await getUser(ctx, { user_id: user.id })), invite_link: invitation?.invite_link ?? null };
@@ -50,12 +52,13 @@ const emailTaken = (user_id?: string) =>
 
 async function insertUser(
   ctx: Ctx,
-  { email, full_name, timezone }: CreateUserRequest,
+  { user_id: id, email, full_name, timezone }: CreateUserRequest & { user_id: string },
   invitation: ReturnType<typeof makeInvitation>['columns'] | undefined,
 ): Promise<UserRow> {
   const inserting = ctx.db
     .insert(users)
     .values({
+      id,
       account_id: ctx.principal.account_id,
       email,
       full_name,

@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { and, eq, isNull, ne, sql } from 'drizzle-orm';
 import { users } from '../../../db/schema/index.ts';
 import { badRequest } from '../../platform/errors.ts';
+import type { Secrets } from '../../platform/secrets.ts';
 import type { CallContext, Ctx } from '../../api/procedure.ts';
+import { isId } from '../../api/wire-types.ts';
 import { requireHeld, rolesOf } from '../access/memberships.ts';
 import { lockUser } from '../access/user.ts';
 import { emitUserEvent, emitUserEventAs } from './events.ts';
@@ -11,21 +13,39 @@ import type { AcceptedInvitation, Invitation } from './key-schema.ts';
 import { presentUser, selectUser } from './query.ts';
 
 const INVITATION_DAYS = 7;
+/** Matches no user. */
+const NO_USER = '00000000-0000-0000-0000-000000000000';
 
 /** The token is in the fragment: browsers do not send it to servers, so it appears in no log. */
 const linkWith = (token: string) => `/invitation#token=${token}`;
 
-/** A new link and the columns that verify it. They hold a hash, not the token. */
-export function makeInvitation({ secrets }: Ctx['deps']) {
-  const token = randomBytes(32).toString('base64url');
+interface Invited {
+  user_id: string;
+  /** What the user may do at the moment. */
+  permissions: readonly string[];
+}
+
+/**
+ * A new link and the columns that verify it. The hash covers the permissions of the user, so that the link ends when they
+ * change: it never gives more than its creator gave.
+ */
+export function makeInvitation({ secrets }: Ctx['deps'], invited: Invited) {
+  const token = `${invited.user_id}.${randomBytes(32).toString('base64url')}`;
   return {
     invite_link: linkWith(token),
     columns: {
-      invitation_hash: secrets.hmac('invitation', token),
+      invitation_hash: hashOf(secrets, token, invited),
       invitation_expires_at: sql`now() + make_interval(days => ${INVITATION_DAYS})`,
     },
   };
 }
+
+const hashOf = (secrets: Secrets, token: string, { user_id, permissions }: Invited): string =>
+  secrets.hmac('invitation', JSON.stringify([token, user_id, permissions.toSorted()]));
+
+const permissionsOf = async (ctx: Pick<Ctx, 'db'>, user_id: string): Promise<string[]> => [
+  ...new Set((await rolesOf(ctx, user_id)).flatMap((role) => role.permissions)),
+];
 
 /**
  * Creates a new link for a user who lost the link or the key; the previous link ends. The link gives access to all that
@@ -35,8 +55,9 @@ export function makeInvitation({ secrets }: Ctx['deps']) {
 export async function inviteUser(ctx: Ctx, { user_id }: { user_id: string }): Promise<Invitation> {
   const user = await lockUser(ctx, user_id);
   if (user.status === 'disabled') throw badRequest('user_disabled', 'A disabled user cannot be invited');
-  requireHeld(ctx, [...new Set((await rolesOf(ctx, user.id)).flatMap((role) => role.permissions))]);
-  const { invite_link, columns } = makeInvitation(ctx.deps);
+  const permissions = await permissionsOf(ctx, user.id);
+  requireHeld(ctx, permissions);
+  const { invite_link, columns } = makeInvitation(ctx.deps, { user_id: user.id, permissions });
   const [invited] = await ctx.db
     .update(users)
     .set({ ...columns, invited_by: ctx.principal.user_id, invited_at: sql`now()` })
@@ -54,8 +75,9 @@ export async function acceptInvitation(
   { deps }: CallContext,
   { token }: { token: string },
 ): Promise<AcceptedInvitation> {
+  const user_id = token.slice(0, token.indexOf('.'));
   const invited = and(
-    eq(users.invitation_hash, deps.secrets.hmac('invitation', token)),
+    eq(users.id, isId(user_id) ? user_id : NO_USER),
     sql`${users.invitation_expires_at} > now()`,
     ne(users.status, 'disabled'),
     isNull(users.deleted_at),
@@ -63,7 +85,13 @@ export async function acceptInvitation(
   return deps.db.transaction(async (db) => {
     // A concurrent request waits for the lock and then no longer matches.
     const [before] = await db.select().from(users).where(invited).for('no key update');
-    if (!before) throw badRequest('invalid_invitation', 'The invitation is invalid, already used or expired');
+    const permissions = before ? await permissionsOf({ db }, before.id) : [];
+    if (before?.invitation_hash !== hashOf(deps.secrets, token, { user_id, permissions })) {
+      throw badRequest(
+        'invalid_invitation',
+        'The invitation is invalid, already used or expired, or the permissions of the user changed since. Request a new one',
+      );
+    }
     const user = { ...before, status: 'active' as const, invitation_hash: null, invitation_expires_at: null };
     const { status, invitation_hash, invitation_expires_at } = user;
     await db.update(users).set({ status, invitation_hash, invitation_expires_at }).where(eq(users.id, user.id));

@@ -2,6 +2,7 @@ import { and, desc, eq, sql } from 'drizzle-orm';
 import { apiKeys, users } from '../../../db/schema/index.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { requireAllOf } from '../access/memberships.ts';
 import { lockUser } from '../access/user.ts';
 import { causedBy, emitKeyEvent } from './events.ts';
 import { isLive, issueKey } from './issue-key.ts';
@@ -74,6 +75,7 @@ export async function revokeKey(ctx: Ctx, { key_id }: { key_id: string }): Promi
   if (key_id === ctx.principal.api_key_id) {
     throw badRequest('key_in_use', 'This call uses the key. Replace it with users.rotateKey and grace_hours 0');
   }
+  await requireAllOf(ctx, found.user);
   if (found.key.revoked_at !== null) return;
   await ctx.db.update(apiKeys).set({ revoked_at: sql`now()` }).where(eq(apiKeys.id, key_id));
   await emitKeyEvent(causedBy(ctx), 'api_key_revoked', found);

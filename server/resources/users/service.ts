@@ -3,7 +3,7 @@ import { apiKeys, userRoles, users } from '../../../db/schema/index.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { keepingAnAdministrator } from '../access/last-administrator.ts';
-import { rolesOf } from '../access/memberships.ts';
+import { requireAllOf, rolesOf } from '../access/memberships.ts';
 import { lockUser } from '../access/user.ts';
 import { deletePicture } from './avatar.ts';
 import { emitUserEvent } from './events.ts';
@@ -36,6 +36,7 @@ export async function deleteUser(ctx: Ctx, { user_id }: { user_id: string }): Pr
 async function removeUser(ctx: Ctx, user_id: string): Promise<string | null> {
   const user = await lockUser(ctx, user_id);
   if (user.id === ctx.principal.user_id) throw badRequest('cannot_delete_self', 'You cannot delete yourself');
+  await requireAllOf(ctx, user);
   const role_names = (await rolesOf(ctx, user.id)).map((role) => role.name);
   await ctx.db.delete(userRoles).where(eq(userRoles.user_id, user.id));
   await ctx.db

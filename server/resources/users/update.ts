@@ -4,7 +4,7 @@ import { changedColumns, keysOf, pick } from '../../api/changed-columns.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { keepingAnAdministrator } from '../access/last-administrator.ts';
-import { assignRoles, lockRoles, rolesOf, unassignRoles } from '../access/memberships.ts';
+import { assignRoles, lockRoles, requireAllOf, rolesOf, unassignRoles } from '../access/memberships.ts';
 import { lockUser } from '../access/user.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
 import { emitUserEvent } from './events.ts';
@@ -32,6 +32,7 @@ export async function updateUser(ctx: Ctx, input: Input): Promise<UserSchema> {
 
 async function changeUser(ctx: Ctx, input: Input, isSelf: boolean): Promise<void> {
   const user = await lockUser(ctx, input.user_id);
+  await requireAllOf(ctx, user);
   if (input.email !== undefined && input.email.toLowerCase() !== user.email.toLowerCase()) {
     throw badRequest('immutable_field', 'email cannot be changed', { field: 'email' });
   }

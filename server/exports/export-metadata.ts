@@ -13,7 +13,7 @@ import { emitExportEvent } from '../events/account-connector-events.ts';
 import { refreshCatalog } from '../catalog/discover.ts';
 import { describeStream, type ExportDocument } from './document.ts';
 import { EXPORT_TYPES, type ExportFormat, formatExport } from './formats.ts';
-import { EXPORT_HOURS, signedExportUrl } from './link.ts';
+import { EXPORT_HOURS } from './link.ts';
 import { addSamples } from './samples.ts';
 import { writeExport } from './tables.ts';
 import { readUsage } from './usage.ts';
@@ -115,14 +115,14 @@ async function finish(
   deps: Deps,
   { task, row, result }: ExportTask & { result: Record<string, unknown> },
 ): Promise<void> {
-  const { url, expires_at } = signedExportUrl(deps, task.id);
+  const url_expires_at = new Date(deps.now().getTime() + EXPORT_HOURS * 3_600_000).toISOString();
   const { bytes, streams_count, table } = result;
   await deps.db.transaction(async (tx) => {
     await tx
       .update(tasks)
       .set({ status: 'succeeded', result, finished_at: sql`clock_timestamp()` })
       .where(eq(tasks.id, task.id));
-    const facts = { url, url_expires_at: expires_at, bytes, streams_count, table };
+    const facts = { url_expires_at, bytes, streams_count, table };
     await emitExportEvent(tx, 'metadata_export_succeeded', { task, row, facts });
   });
 }
@@ -142,7 +142,7 @@ async function fail(deps: Deps, { task, row, error }: ExportTask & { error: unkn
       .update(tasks)
       .set({ status: 'failed', error: { code, message }, finished_at: sql`clock_timestamp()` })
       .where(eq(tasks.id, task.id));
-    const facts = { url: null, url_expires_at: null, error_code: code, error_message: message };
+    const facts = { url_expires_at: null, error_code: code, error_message: message };
     await emitExportEvent(tx, 'metadata_export_failed', { task, row, facts });
   });
 }

@@ -1,12 +1,16 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Deps } from '../deps.ts';
 
-/** Lifetime of an export's file and of the link to it. */
+/** Lifetime of an export's file. */
 export const EXPORT_HOURS = 24;
+const LINK_MINUTES = 10;
 
-/** Signs a download link. It needs no API key, so anyone with the link can fetch the file until `expires_at`. */
+/**
+ * Signs a download link. It needs no API key, so it is created on request, for a caller with the permission, and works
+ * for ten minutes.
+ */
 export function signedExportUrl(deps: Deps, task_id: string): { url: string; expires_at: string } {
-  const expires = Math.floor(deps.now().getTime() / 1000) + EXPORT_HOURS * 3600;
+  const expires = Math.floor(deps.now().getTime() / 1000) + LINK_MINUTES * 60;
   const signature = sign(deps, task_id, String(expires));
   return {
     url: `${deps.config.PUBLIC_URL}/exports/${task_id}?expires=${expires}&signature=${signature}`,

@@ -1,5 +1,11 @@
-import { eq, inArray, sql } from 'drizzle-orm';
-import { type AccountConnectorRow, accountConnectors, type TriggerRow, triggers } from '../../db/schema/index.ts';
+import { and, eq, gt, inArray, sql } from 'drizzle-orm';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  events,
+  type TriggerRow,
+  triggers,
+} from '../../db/schema/index.ts';
 import { openActions, sealActions } from '../automation/triggers/action-secrets.ts';
 import { openParameters } from '../connector-runtime/connector-secrets.ts';
 import { keyedAddressNames, secretNames } from '../connectors/contract/parameters.ts';
@@ -10,8 +16,8 @@ import { maskAddresses } from '../resources/account-connectors/secrets/keyed-add
 import { sealParameters } from '../resources/account-connectors/parameters.ts';
 
 /**
- * Seals headers and addresses with credentials that earlier versions stored in clear text. A migration in SQL cannot do
- * it because it has no key. Rows that are sealed already do not change, so it is safe at every start.
+ * Seals headers and addresses with credentials that earlier versions stored in clear text, and removes their signed links
+ * of exports that still work. A migration in SQL cannot seal because it has no key. Rows that are sealed already do not change, so it is safe at every start.
  */
 export async function sealStoredSecrets(deps: Deps): Promise<void> {
   const names = allConnectors()
@@ -27,6 +33,10 @@ export async function sealStoredSecrets(deps: Deps): Promise<void> {
     .select()
     .from(triggers)
     .where(sql`${triggers.actions} @> '[{"type": "call_webhook"}]'::jsonb`);
+  await deps.db
+    .update(events)
+    .set({ payload: sql`${events.payload} - 'url'` })
+    .where(and(eq(events.event, 'metadata_export_succeeded'), gt(events.occurred_at, sql`now() - interval '2 days'`)));
   for (const row of hooks) await skippingUnreadable(deps, row, () => sealTrigger(deps, row));
 }
 

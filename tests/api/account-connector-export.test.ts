@@ -3,10 +3,12 @@ import { and, eq, inArray, sql as query } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors, accounts, events, tasks } from '../../db/schema/index.ts';
 import { deleteOldExports } from '../../server/exports/export-metadata.ts';
+import { sealStoredSecrets } from '../../server/process/seal-stored-secrets.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
-import { testApi } from '../support/api.ts';
+import { type Call, testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { makerOf, postgresParameters } from '../support/resources.ts';
+import { rpc } from '../support/rpc.ts';
 import { until } from '../support/until.ts';
 
 const service = await testDeps({ role: 'worker' });
@@ -67,14 +69,15 @@ async function ending(task_id: string) {
   return found;
 }
 
-/** Requests an export and downloads its file, as any holder of the link can. */
+/** Requests an export, then a link to its file, which needs no key. */
 async function fetched(body?: unknown, id = source.id) {
   const { status, body: task_id } = await order(id, body);
   expect(status).toBe(200);
   const event = await ending(task_id);
-  const path = event.payload.url.slice(deps.config.PUBLIC_URL.length);
+  const link = await rpc(call, 'account_connectors.exportLink', { task_id });
+  const path = link.result.url.slice(deps.config.PUBLIC_URL.length);
   const file = await api.raw(path, undefined);
-  return { task_id, event, path, file, text: await file.text() };
+  return { task_id, event, link: link.result, path, file, text: await file.text() };
 }
 
 describe('POST /account_connectors/{account_connector_id}/source_tasks/export_metadata', () => {
@@ -176,7 +179,6 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
       event: 'metadata_export_failed',
       payload: {
         task_id,
-        url: null,
         url_expires_at: null,
         error_code: 'invalid_parameter',
         error_message: expect.any(String),
@@ -261,6 +263,27 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
   });
 });
 
+describe('account_connectors.exportLink', () => {
+  test('is the only source of links: no event contains one, and the permission is needed', async () => {
+    const { task_id, event, link } = await fetched();
+    expect(JSON.stringify(event)).not.toContain('signature');
+    expect(Date.parse(link.expires_at)).toBeLessThan(Date.now() + 11 * 60_000);
+    const ask = (as: Call, id = task_id) => rpc(as, 'account_connectors.exportLink', { task_id: id });
+    expect((await ask(api.as(await api.keyWith([])))).error.code).toBe('permission_denied');
+    expect((await ask((await api.otherAccount()).call)).status).toBe(404);
+    expect((await ask(call, UNKNOWN)).status).toBe(404);
+  });
+
+  test('a link that an earlier version stored in an event is removed at the start', async () => {
+    const { event } = await fetched();
+    const payload = { ...event.payload, url: 'https://example.test/exports/x?signature=y' };
+    await deps.db.update(events).set({ payload }).where(eq(events.id, event.id));
+    await sealStoredSecrets(deps);
+    const [after] = await deps.db.select().from(events).where(eq(events.id, event.id));
+    expect(after!.payload).toEqual(event.payload);
+  });
+});
+
 describe('GET /exports/{task_id}', () => {
   test('needs no key, but the complete and unmodified link', async () => {
     const { path, task_id } = await fetched();
@@ -287,9 +310,11 @@ describe('GET /exports/{task_id}', () => {
   });
 
   test('expires at the time in the link, and the file is deleted too', async () => {
-    const { path, task_id, event } = await fetched();
+    const { path, task_id, event, link } = await fetched();
     const clock = deps.now;
     try {
+      deps.now = () => new Date(Date.parse(link.expires_at) + 1000);
+      expect((await anonymous('GET', path)).status).toBe(404);
       deps.now = () => new Date(Date.parse(event.payload.url_expires_at) + 1000);
       expect((await anonymous('GET', path)).status).toBe(404);
       await deleteOldExports(deps);

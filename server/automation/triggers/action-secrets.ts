@@ -78,7 +78,7 @@ function unmasked(action: Webhook, { field, stored }: { field: string; stored: W
       field: place,
     });
   };
-  const { url, headers = {}, secret = null } = action;
+  const { url, headers, secret } = action;
   return {
     ...action,
     url: value(url, stored?.url, `${field}.url`),

@@ -28,9 +28,22 @@ const NEEDED: Partial<Record<TriggerAction['type'], Permission>> = {
  * `address_not_allowed`, each with the `field`; 403 `permission_denied`.
  */
 export async function validateActions(ctx: Caller, actions: readonly TriggerAction[]): Promise<void> {
-  for (const [index, action] of actions.entries()) {
-    requireHeld(ctx, action);
-    await validateAction(ctx, action, `actions.${index}`);
+  requireActionPermissions(ctx, actions);
+  for (const [index, action] of actions.entries()) await validateAction(ctx, action, `actions.${index}`);
+}
+
+/**
+ * A trigger acts on its own, so each change of what makes it fire needs the permissions of what it does.
+ * @throws ApiError 403 `permission_denied`
+ */
+export function requireActionPermissions(
+  { principal }: Pick<Caller, 'principal'>,
+  actions: readonly { type?: unknown }[],
+): void {
+  for (const { type } of actions) {
+    const needed = NEEDED[type as TriggerAction['type']];
+    if (!needed || principal.permissions.has(needed)) continue;
+    throw new ApiError(403, 'permission_denied', `Missing permission: ${needed}`, { required_permission: needed });
   }
 }
 
@@ -39,12 +52,6 @@ async function validateAction(ctx: Caller, action: TriggerAction, field: string)
   else if (action.type === 'send_email') await validateRecipients(ctx, action, field);
   else if (action.type === 'call_webhook') validateAddress(ctx, action, field);
   else if (action.type === 'run_connection') await validateConnection(ctx, action, field);
-}
-
-function requireHeld({ principal }: Caller, action: TriggerAction): void {
-  const needed = NEEDED[action.type];
-  if (!needed || principal.permissions.has(needed)) return;
-  throw new ApiError(403, 'permission_denied', `Missing permission: ${needed}`, { required_permission: needed });
 }
 
 async function validateChat(ctx: Caller, action: ActionOf<'send_chat_message'>, field: string): Promise<void> {

@@ -3,12 +3,13 @@ import { z } from 'zod';
 import { type AccountConnectorRow, accountConnectors, catalogStreams, tasks } from '../../../db/schema/index.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import { type ExportRequest, isNamed } from '../../exports/export-metadata.ts';
-import { badRequest } from '../../platform/errors.ts';
+import { signedExportUrl } from '../../exports/link.ts';
+import { badRequest, notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { executeTask } from '../../queue/jobs.ts';
 import { requireFeature } from '../../billing/limits.ts';
 import { accountPlan } from '../access/account-plan.ts';
-import { idInBody, text } from '../../api/wire-types.ts';
+import { idInBody, instant, text } from '../../api/wire-types.ts';
 import { findAccountConnector } from './query.ts';
 
 export const ExportSourceMetadataRequest = z
@@ -40,7 +41,8 @@ export const ExportSourceMetadataRequest = z
 export type ExportSourceMetadataRequest = z.infer<typeof ExportSourceMetadataRequest>;
 
 /**
- * Starts an export in the background. Returns the task's id. When it finishes, an event reports the link.
+ * Starts an export in the background. Returns the task's id. When it finishes, an event reports it; `exportLink` returns
+ * the link to the file.
  * @throws ApiError 400 `not_a_source`, `export_not_supported`, `account_connector_not_ready`, `invalid_reference`,
  * `destination_not_writable`, `unknown_stream`; 402 `feature_not_in_plan`.
  */
@@ -73,6 +75,27 @@ export async function orderExport(
   if (!task) throw new Error('the insert returned no row');
   await ctx.deps.queue.send(ctx.db, executeTask, { task_id: task.id });
   return task.id;
+}
+
+export const ExportLinkRequest = z.strictObject({ task_id: idInBody() });
+export const ExportLink = z.object({ url: z.string(), expires_at: instant() });
+
+/** A link to the file of a finished export, for ten minutes. @throws ApiError 404 */
+export async function exportLink(ctx: Ctx, { task_id }: { task_id: string }): Promise<z.infer<typeof ExportLink>> {
+  const [task] = await ctx.db
+    .select({ result: tasks.result })
+    .from(tasks)
+    .where(
+      and(
+        eq(tasks.id, task_id),
+        eq(tasks.account_id, ctx.principal.account_id),
+        eq(tasks.kind, 'export_metadata'),
+        eq(tasks.status, 'succeeded'),
+      ),
+    );
+  // The key is removed with the file.
+  if (typeof task?.result?.object_key !== 'string') throw notFound('Export');
+  return signedExportUrl(ctx.deps, task_id);
 }
 
 function refuseUnready(row: AccountConnectorRow): void {

@@ -10,7 +10,13 @@ import { ComparedParameters, differingParameters } from './compare.ts';
 import { createAccountConnector } from './create.ts';
 import { deleteAccountConnector } from './delete.ts';
 import { Discovery, orderCatalog, readDiscovery } from './discovery.ts';
-import { ExportSourceMetadataRequest, orderExport } from './export-metadata.ts';
+import {
+  ExportLink,
+  exportLink,
+  ExportLinkRequest,
+  ExportSourceMetadataRequest,
+  orderExport,
+} from './export-metadata.ts';
 import { login } from './login.ts';
 import { dynamicPossibleValues } from './possible-values.ts';
 import { AccountConnectorQuery, getAccountConnector, listAccountConnectors } from './query.ts';
@@ -159,7 +165,7 @@ export const accountConnectorsRouter = router({
         operation_id: 'export_source_metadata',
         summary: 'Export the metadata of a source in the background; returns the id of the task',
         description:
-          'Ends with the event `metadata_export_succeeded`, whose payload has a link, or `metadata_export_failed`.',
+          'Ends with the event `metadata_export_succeeded` or `metadata_export_failed`. The event contains no link: callers with `metadata.export` request one, which works for ten minutes.',
         body: ExportSourceMetadataRequest.nullable(),
         body_key: 'request',
         errors: [400, 402],
@@ -167,4 +173,8 @@ export const accountConnectorsRouter = router({
     )
     .output(z.string())
     .mutation(({ ctx, input }) => orderExport(ctx, input)),
+  exportLink: act('metadata.export')
+    .input(rpcInput(ExportLinkRequest))
+    .output(ExportLink)
+    .mutation(({ ctx, input }) => exportLink(ctx, input)),
 });

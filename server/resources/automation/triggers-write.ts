@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { type TriggerRow, triggers } from '../../../db/schema/index.ts';
 import { refuseLoops } from '../../automation/triggers/action-loops.ts';
-import { validateActions } from '../../automation/triggers/validate-actions.ts';
+import { requireActionPermissions, validateActions } from '../../automation/triggers/validate-actions.ts';
 import type { TriggerAction } from '../../automation/triggers/action-schema.ts';
 import { emitTriggerChange } from '../../events/trigger-events.ts';
 import { caseSettings, DEFAULT_CASE_SETTINGS } from '../../automation/triggers/trigger-index.ts';
@@ -66,6 +66,7 @@ export async function updateTrigger(
 
 async function changeTrigger(ctx: Ctx, trigger_id: string, input: UpdateTriggerRequest): Promise<void> {
   const before = await lockTrigger(ctx, trigger_id);
+  if (!isSwitchedOff(input)) requireActionPermissions(ctx, input.actions ?? before.actions);
   const changes = changesOf(ctx, before, input);
   if (keysOf(changes).length === 0) return;
   checkPosture({ ...before, ...changes });
@@ -82,6 +83,10 @@ async function changeTrigger(ctx: Ctx, trigger_id: string, input: UpdateTriggerR
 
 /** The columns of request keys that have another name. */
 const COLUMNS: Record<string, string[]> = { case: ['case_settings'], actions: ['actions', 'secrets'] };
+
+/** The only change after which the trigger does less than before. */
+const isSwitchedOff = ({ enabled, ...others }: UpdateTriggerRequest) =>
+  enabled === false && Object.values(others).every((value) => value === undefined);
 
 /** Counters and errors belong to the previous rule. */
 const restartsCounting = (changes: Partial<TriggerRow>) =>

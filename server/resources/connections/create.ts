@@ -1,6 +1,6 @@
 import { connections } from '../../../db/schema/index.ts';
 import { checkSchedule, MANUAL, nextRunAt } from '../../pipeline/schedule.ts';
-import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import type { AccountPlan } from '../../billing/account-plan.ts';
 import { requireFeature, requireSchedule } from '../../billing/limits.ts';
@@ -23,6 +23,7 @@ export async function createConnection(
   ctx: Ctx,
   input: CreateConnectionRequest & UsageInput,
 ): Promise<ConnectionSchema> {
+  if (input.run_immediately) requirePermission(ctx, 'connections.run');
   checkUsageRange(input.usage);
   if (input.schedule) checkSchedule(input.schedule, ctx.deps.now());
   const { source } = await resolveSides(ctx, input, { lock: false });

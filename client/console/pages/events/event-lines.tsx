@@ -1,8 +1,11 @@
+import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { RouterOutputs } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
+import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
+import { useAction } from '../../use-action.ts';
 import { Severity } from '../triggers/severity.tsx';
 
 export type Event = RouterOutputs['automation']['listEvents'][number];
@@ -40,6 +43,26 @@ export function EventLines({ events }: { events: Event[] }) {
   );
 }
 
+/** The link to an export is created on request, for users who may export. */
+function Download({ task_id }: { task_id: string }) {
+  const link = useAction(trpc.account_connectors.exportLink, {
+    failed: 'Export not downloaded',
+    refresh: [],
+    after: ({ url }) => window.location.assign(url),
+  });
+  return (
+    <Button
+      variant="default"
+      size="xs"
+      disabled={!usePermission('metadata.export')}
+      loading={link.isPending}
+      onClick={() => link.mutate({ task_id })}
+    >
+      Download
+    </Button>
+  );
+}
+
 const Details = ({ event }: { event: Event }) => (
   <div className="event-details">
     <div className="row">
@@ -47,6 +70,7 @@ const Details = ({ event }: { event: Event }) => (
       {event.connection_id && event.connection_run_id && (
         <Link href={`/console/connections/${event.connection_id}/runs/${event.connection_run_id}`}>View run</Link>
       )}
+      {event.event === 'metadata_export_succeeded' && <Download task_id={String(event.payload.task_id)} />}
       {event.case_ids.map((id) => (
         <Link key={id} href={`/console/cases/${id}`}>
           View case

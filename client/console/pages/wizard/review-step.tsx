@@ -2,6 +2,7 @@ import { Button, Switch, TextInput } from '@mantine/core';
 import type { FormEvent } from 'react';
 import { useLocation } from 'wouter';
 import { trpc } from '../../api.ts';
+import { usePermission } from '../../current-user.ts';
 import { isApiError } from '../../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { formatCompact, pluralize } from '../../components/format.ts';
@@ -27,6 +28,8 @@ interface ReviewStepProps {
 export function ReviewStep({ draft: { draft, set, clear }, selection, go }: ReviewStepProps) {
   const { source, destination, selected, edits } = selection;
   const [, navigate] = useLocation();
+  const mayRun = usePermission('connections.run');
+  const run_immediately = draft.run_immediately && mayRun;
   const create = useAction(trpc.connections.create, {
     done: 'Connection created',
     failed: null,
@@ -47,7 +50,7 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
       schedule: draft.schedule,
       ...(draft.destination_schema.trim() !== '' && { destination_schema: draft.destination_schema.trim() }),
       ...(draft.table_prefix.trim() !== '' && { table_prefix: draft.table_prefix.trim() }),
-      run_immediately: draft.run_immediately,
+      run_immediately,
     });
   };
   const where = stepOf(refusedField(create.error));
@@ -76,7 +79,8 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
           />
           <Switch
             label="Start the first run immediately"
-            checked={draft.run_immediately}
+            checked={run_immediately}
+            disabled={!mayRun}
             onChange={(event) => set({ run_immediately: event.currentTarget.checked })}
           />
         </div>
@@ -94,7 +98,7 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
           Back
         </Button>
         <Button type="submit" loading={create.isPending} leftSection={<Icon name="play" size={16} />}>
-          {draft.run_immediately ? 'Create and run' : 'Create connection'}
+          {run_immediately ? 'Create and run' : 'Create connection'}
         </Button>
       </div>
     </form>

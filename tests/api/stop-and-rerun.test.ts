@@ -83,12 +83,13 @@ describe('POST /connections/{connection_run_id}/rerun', () => {
     ['partially_succeeded', ['succeeded', 'failed', 'stopped'], '?streams=all', ['stream_1', 'stream_2', 'stream_3']],
     ['succeeded', ['succeeded', 'succeeded', 'skipped'], '', ['stream_1', 'stream_2', 'stream_3']],
   ] as const)('200: of a run that %s with %j, rerun%s takes %j', async (status, ended, query, taken) => {
-    const { id, run } = await stopped({ source_id: (await make.source({ streams: 3 })).id });
-    await deps.db.update(connectionRuns).set({ status }).where(eq(connectionRuns.id, run));
+    const { id, run } = await running({ source_id: (await make.source({ streams: 3 })).id });
+    const finished_at = new Date().toISOString();
     for (const [index, one] of ended.entries()) {
       const stream = and(eq(streamRuns.connection_run_id, run), eq(streamRuns.stream_name, `stream_${index + 1}`));
-      await deps.db.update(streamRuns).set({ status: one }).where(stream);
+      await deps.db.update(streamRuns).set({ status: one, finished_at }).where(stream);
     }
+    await deps.db.update(connectionRuns).set({ status, finished_at }).where(eq(connectionRuns.id, run));
     const { body } = await call('POST', `/connections/${run}/rerun${query}`);
     const streams = (await call('GET', `/connections/${id}/runs/${body}/stream_runs`)).body;
     expect(streams.map((row: { stream_name: string }) => row.stream_name)).toEqual([...taken]);

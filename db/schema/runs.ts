@@ -10,6 +10,7 @@ import {
   jsonb,
   pgSequence,
   pgTable,
+  primaryKey,
   text,
   uniqueIndex,
   uuid,
@@ -220,6 +221,26 @@ export const streamRuns = pgTable(
       .on(t.status, t.heartbeat_at)
       .where(sql`${t.status} in ('pending', 'running', 'rate_limited', 'retrying')`),
     index('stream_runs_fenced').on(t.attempts_fenced).where(sql`${t.attempts_fenced} > 0`),
+  ],
+);
+
+/**
+ * Batches of a live stream run that a destination without a state has accepted, so that the next attempt does not send
+ * them again.
+ */
+export const deliveredBatches = pgTable(
+  'delivered_batches',
+  {
+    stream_run_id: uuid('stream_run_id')
+      .notNull()
+      .references(() => streamRuns.id, { onDelete: 'cascade' }),
+    /** The idempotency key that the batch was sent with. */
+    key: text('key').notNull(),
+    rejected: integer('rejected').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.stream_run_id, t.key] }),
+    check('delivered_batches_counts', sql`${t.rejected} >= 0`),
   ],
 );
 

@@ -118,7 +118,8 @@ function asRun(run: RunRow, { sync_mode, destination_sync_mode }: Claim['stream_
   return { ...stream, sync_mode, destination_sync_mode, state, state_version: 0, committed_version: null };
 }
 
-const stillHeld = (claim: Claim) =>
+/** The row of the stream run, while this worker holds it. */
+export const stillHeld = (claim: Claim) =>
   and(
     eq(streamRuns.id, claim.stream_run.id),
     eq(streamRuns.fence, claim.stream_run.fence),

@@ -10,6 +10,7 @@ import type { Db } from '../../db/types.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
 import type { Claim, Progress } from './claim-stream.ts';
+import { forgetDeliveries } from './delivered-batches.ts';
 import { meterStreamRun } from '../billing/metering.ts';
 import { recordFailure, recordSuccess } from './connector-health.ts';
 import { rediscoverChanged } from '../catalog/request-discovery.ts';
@@ -71,6 +72,7 @@ export async function endAttempt(
   } else {
     await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
     await rememberRows(db, stream, outcome);
+    await forgetDeliveries(db, stream.id);
     if (outcome.kind === 'succeeded') await recordSuccess(db, claim);
     if (outcome.kind === 'failed') {
       await recordFailure(db, claim, outcome.error);

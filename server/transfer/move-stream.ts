@@ -13,6 +13,7 @@ import { recordColumns, targetColumns, warnAboutNewColumns } from './column-hist
 import { openConnector } from '../connector-runtime/open-connector.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import { loadCurrentStream } from '../catalog/resolve-stream.ts';
+import { guardDeliveries } from './delivery-log.ts';
 import { resumeState } from './destination-position.ts';
 import { earlierOf, lookbackWindow } from './lookback-window.ts';
 import { hasDateCursor } from '../pipeline/custom-run/streams.ts';
@@ -35,7 +36,6 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
   warnAboutNewColumns(attempt, schema, plan);
   const destination = to.connector as AnyDestination;
-  if (destination.capabilities?.at_least_once) attempt.limitToLease();
   const window = windowFor(attempt, hasDateCursor(schema, stream));
   const about = { claim, schema, stream, destination };
   const lookback = await lookbackWindow(deps.db, about, (code, message) => attempt.warn(code, message));
@@ -43,7 +43,8 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const reader_id = consumerOf(claim, schema);
   refuseUnsupportedChanges(reader_id !== undefined, claim, destination);
   const complete = stream.sync_mode === 'full_refresh' && window === null;
-  const target = { ...writeTarget(attempt, plan), replace_window, complete };
+  const deliveries = await guardDeliveries(attempt, destination);
+  const target = { ...writeTarget(attempt, plan), replace_window, complete, deliveries };
   const writer = await onSide('destination', () => destination.open(to.ctx, target));
   try {
     if (writer.committed?.finished) return await resumeCommitted(attempt, writer);

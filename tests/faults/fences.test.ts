@@ -116,11 +116,15 @@ describe('a control database restored from an older backup', () => {
   });
 });
 
-test('a worker that cannot reach the control database stops sending before another one may claim the stream', async () => {
+test('a worker that cannot reach the control database stops sending before another one may claim the stream, which sends at most one batch again', async () => {
   const calls: number[] = [];
+  const keys: string[] = [];
   let isSlow = true;
-  server.on('/slow', async ({ method }) => {
-    if (method === 'POST') calls.push(Date.now());
+  server.on('/slow', async ({ method, headers }) => {
+    if (method === 'POST') {
+      calls.push(Date.now());
+      keys.push(headers['idempotency-key']!);
+    }
     if (isSlow) await Bun.sleep(40);
     return Response.json({});
   });
@@ -143,4 +147,6 @@ test('a worker that cannot reach the control database stops sending before anoth
   await control.end();
   expect(await runEnded(service, id, 60_000)).toMatchObject({ status: 'succeeded' });
   expect((await getStreamRuns(service, id))[0]).toMatchObject({ attempt: 2, rows_loaded: 300 });
+  expect(new Set(keys).size).toBe(300);
+  expect(keys.length).toBeLessThanOrEqual(301);
 }, 90_000);

@@ -57,6 +57,16 @@ export interface WriteTarget {
   state_version: number;
   /** The control plane's counts of this stream run, if it resumes there: for destinations that store no state. */
   counts?: WriteCounts;
+  /** Set for destinations that declare `at_least_once`. */
+  deliveries?: DeliveryLog;
+}
+
+/** Batches that earlier attempts at a stream run have delivered, for destinations that store no state. */
+export interface DeliveryLog {
+  /** Rows of the batch that the destination rejected; undefined: the batch has not arrived. */
+  rejectedOf(key: string): number | undefined;
+  /** Call it before the next batch is sent. @throws an error that ends the attempt when the batch cannot be recorded */
+  record(key: string, rejected: number): Promise<void>;
 }
 
 /** What the destination committed for this stream earlier. */

@@ -14,7 +14,7 @@ export async function openHttpWriter(ctx: Context, target: WriteTarget): Promise
 
 /**
  * Sends rows in batches, in order. The service keeps no state for us, so a repeated attempt cannot ask what has
- * arrived. Instead each batch has a key that is the same in every attempt: a hash of the stream run, the checkpoint
+ * arrived. Batches whose delivery was recorded are not sent again; at most one was sent and not recorded. Each has a key that is the same in every attempt: a hash of the stream run, the checkpoint
  * before it, its number since then, and its body. A service that honors the key accepts a batch once, and different rows
  * never get the same key.
  */
@@ -75,20 +75,23 @@ class HttpWriter implements Writer {
   async #send(): Promise<void> {
     if (this.#rows.length === 0) return;
     const { config } = this.ctx;
+    const { deliveries } = this.target;
     const body = batchBody(config, this.#rows);
+    const key = this.#key(body);
     const headers: Record<string, string> = {
       'content-type': config.format === 'jsonl' ? 'application/x-ndjson' : 'application/json',
       accept: 'application/json',
       ...lowercased(config.headers ?? {}),
-      'idempotency-key': this.#key(body),
+      'idempotency-key': key,
     };
-    const response = await this.#client.send({
-      method: config.method,
-      url: urlFor(config, this.target.table),
-      headers,
-      body,
-    });
-    const rejected = Math.min(this.#countRejected(response.text), this.#rows.length);
+    const send = async () => {
+      const url = urlFor(config, this.target.table);
+      const { text } = await this.#client.send({ method: config.method, url, headers, body });
+      const found = Math.min(this.#countRejected(text), this.#rows.length);
+      await deliveries?.record(key, found);
+      return found;
+    };
+    const rejected = deliveries?.rejectedOf(key) ?? (await send());
     this.#counts.rows_loaded += this.#rows.length - rejected;
     this.#counts.bytes_loaded += Buffer.byteLength(body);
     this.#counts.rows_rejected = (this.#counts.rows_rejected ?? 0) + rejected;

@@ -1,0 +1,29 @@
+import { eq, sql } from 'drizzle-orm';
+import { deliveredBatches, streamRuns } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import { type Claim, stillHeld } from './claim-stream.ts';
+
+/** Batches of a stream run that have arrived: rejected rows by key. */
+export async function deliveredBy(db: Db, stream_run_id: string): Promise<Map<string, number>> {
+  const rows = await db.select().from(deliveredBatches).where(eq(deliveredBatches.stream_run_id, stream_run_id));
+  return new Map(rows.map(({ key, rejected }) => [key, rejected]));
+}
+
+/** False if this worker has lost its claim. */
+export async function recordDelivery(db: Db, claim: Claim, batch: { key: string; rejected: number }): Promise<boolean> {
+  const held = db
+    .select({
+      stream_run_id: streamRuns.id,
+      key: sql<string>`${batch.key}`.as('key'),
+      rejected: sql<number>`${batch.rejected}::int`.as('rejected'),
+    })
+    .from(streamRuns)
+    .where(stillHeld(claim));
+  const rows = await db.insert(deliveredBatches).select(held).returning({ key: deliveredBatches.key });
+  return rows.length > 0;
+}
+
+/** A stream run that has ended sends nothing again. */
+export async function forgetDeliveries(db: Db, stream_run_id: string): Promise<void> {
+  await db.delete(deliveredBatches).where(eq(deliveredBatches.stream_run_id, stream_run_id));
+}

@@ -3,7 +3,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { atEnd } from './at-end.ts';
 
 const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
-const PROGRAM = '/usr/bin/chromium';
+const PROGRAM = '/usr/bin/chromium-headless-shell';
 const FLAGS = [
   '--headless',
   '--no-sandbox',

@@ -55,7 +55,7 @@ export async function possibleValues(
   }
 }
 
-type Opened = ReturnType<typeof openConnector>;
+type Opened = Awaited<ReturnType<typeof openConnector>>;
 
 /**
  * Opens the connector for one piece of work of at most `ms` milliseconds, then closes everything it opened.
@@ -86,7 +86,7 @@ async function useConnector<Result>(
   const { signal } = abort;
   const hooks = { recorder, signal, cleanUp, hostKey, warn: () => {}, rateLimited: () => {} };
   try {
-    return await Promise.race([work(openConnector(deps, row, hooks)), timeout.promise]);
+    return await Promise.race([openConnector(deps, row, hooks).then(work), timeout.promise]);
   } finally {
     clearTimeout(timer);
     abort.abort();

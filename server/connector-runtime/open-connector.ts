@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { Connect } from '../connectors/contract/connect.ts';
 import type { AnyConnector, ConnectorContext, Recorder } from '../connectors/contract/connector.ts';
@@ -7,6 +6,7 @@ import { parseParameters } from '../connectors/contract/parameters.ts';
 import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
 import { openParameters, withOpened } from './connector-secrets.ts';
+import { filesRootOf } from './files-root.ts';
 import { directConnect, tunnelConnect } from './sockets.ts';
 import { recordingFetch } from './recording-fetch.ts';
 import { rotateSecret } from './rotate-secret.ts';
@@ -27,11 +27,11 @@ export interface ConnectorHooks {
 }
 
 /** Finds a row's connector and builds the context to call it with. @throws ConfigurationError for invalid settings */
-export function openConnector(
+export async function openConnector(
   deps: Deps,
   row: AccountConnectorRow,
   hooks: ConnectorHooks,
-): { connector: AnyConnector; ctx: ConnectorContext<unknown> } {
+): Promise<{ connector: AnyConnector; ctx: ConnectorContext<unknown> }> {
   const connector = findConnector(row.connector_type, row.connector_name);
   if (!connector || (connector.hidden && !deps.config.TEST_CONNECTORS)) {
     throw new ConfigurationError('unknown_connector', `Unknown connector ${row.connector_name}`);
@@ -45,6 +45,7 @@ export function openConnector(
     throw new ConfigurationError(first?.code ?? 'invalid_parameter', `${first?.parameter}: ${first?.message}`);
   }
   const log = deps.log.child({ account_connector_id: row.id });
+  const filesRoot = await filesRootOf(deps, row.account_id);
   return {
     connector,
     ctx: {
@@ -62,7 +63,7 @@ export function openConnector(
       },
       now: deps.now,
       signal: hooks.signal,
-      filesRoot: join(deps.config.DATA_DIR, 'files'),
+      filesRoot,
       datasets: row.datasets,
       warn: hooks.warn,
       rateLimited: hooks.rateLimited,

@@ -9,7 +9,7 @@ const [url = '', id = ''] = process.argv.slice(2);
 const deps = await createDeps(readConfig(process.env), url, 'worker');
 const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
 if (!row) throw new Error('no such account connector');
-const { connector, ctx } = openConnector(deps, row, {
+const { connector, ctx } = await openConnector(deps, row, {
   recorder: { start: () => ({ done() {}, failed() {} }) },
   signal: AbortSignal.timeout(60_000),
   cleanUp: () => {},

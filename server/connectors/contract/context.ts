@@ -14,7 +14,7 @@ export interface ConnectorContext<Config> {
   now(): Date;
   /** Aborted on a stop, a lost lease or a timeout: release everything at once. */
   signal: AbortSignal;
-  /** The only folder of this machine that a connector may touch (`DATA_DIR/files`). */
+  /** The only folder of this machine that a connector may touch (`DATA_DIR/files` of the first account). */
   filesRoot: string;
   /** Adds a warning to the run, which its user sees. */
   warn(code: string, message: string): void;

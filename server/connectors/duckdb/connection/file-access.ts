@@ -1,4 +1,5 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
+import { lstat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, RetryableError } from '../../contract/errors.ts';
@@ -43,9 +44,19 @@ export async function fileToWrite(ctx: FileContext): Promise<Place & { exists: b
   if (name.endsWith('/')) throw new ConfigurationError('file_path_invalid', `"${name}" is not a file`);
   try {
     const folder = await folderBelow(ctx.filesRoot, dirname(name));
-    return { path: join(folder, basename(name)), name, exists: false };
+    const path = join(folder, basename(name));
+    await refuseLink(path, name);
+    return { path, name, exists: false };
   } catch (error) {
     throw fileError(error, name);
+  }
+}
+
+/** A link to a missing file passes for a missing file, and DuckDB would create the file that it leads to. */
+async function refuseLink(path: string, name: string): Promise<void> {
+  const found = await lstat(path).catch(() => null);
+  if (found?.isSymbolicLink()) {
+    throw new ConfigurationError('path_outside_root', `The path "${name}" is a link to a file that does not exist`);
   }
 }
 

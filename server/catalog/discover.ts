@@ -17,11 +17,12 @@ export async function refreshCatalog(
   deps: Deps,
   row: AccountConnectorRow,
   report?: (tx: Db, diff: CatalogDiff) => Promise<void>,
+  within_ms = DISCOVER_MS,
 ): Promise<CatalogDiff> {
   let current = row;
   try {
     for (;;) {
-      const found = await withConnector(deps, current, DISCOVER_MS, ({ connector, ctx }) =>
+      const found = await withConnector(deps, current, within_ms, ({ connector, ctx }) =>
         (connector as AnySource).discover(ctx),
       );
       const stored = await deps.db.transaction(async (tx) => {

@@ -13,6 +13,7 @@ import type { StreamDrift } from '../pipeline/schema-adaptation.ts';
 import { diffStream } from '../pipeline/schema-diff.ts';
 import { type ChangeSummary, summarize } from '../pipeline/schema-summary.ts';
 import { applyDrift } from './apply-schema-changes.ts';
+import { addInitialStreams } from './initial-streams.ts';
 
 /** The changes that a discovery found, and whether they break a connection. */
 export type CatalogDiff = ChangeSummary & { breaking: boolean };
@@ -39,6 +40,7 @@ export async function storeCatalog(db: Db, row: AccountConnectorRow, found: Stre
   drifts.push(...gone.map((stream) => driftOf(stream, null)).filter((drift) => drift !== null));
   if (gone.length > 0) await markRemoved(db, gone);
   const breaking = await applyDrift(db, row, drifts);
+  if (first) await addInitialStreams(db, row, found);
   await markRefreshed(db, row);
   return { ...summarize(drifts.flatMap(({ changes }) => changes)), breaking };
 }

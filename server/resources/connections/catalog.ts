@@ -18,16 +18,19 @@ export async function readCatalog(ctx: Ctx, account_connector_id: string): Promi
 }
 
 /**
- * Discovers a source that has no catalog yet. Uses the network, so never call it within a transaction.
+ * Discovers a source that has no catalog yet. Uses the network, so never call it within a transaction. False if the source
+ * does not answer within `within_ms`.
  * @throws ApiError 400 `catalog_not_ready` with the connector's message.
  */
-export async function ensureCatalog(ctx: Ctx, source: AccountConnectorRow): Promise<void> {
-  if (source.catalog_status === 'ready') return;
-  if (source.catalog_status === 'pending' && source.catalog_refreshed_at !== null) return;
+export async function ensureCatalog(ctx: Ctx, source: AccountConnectorRow, within_ms: number): Promise<boolean> {
+  if (source.catalog_status === 'ready') return true;
+  if (source.catalog_status === 'pending' && source.catalog_refreshed_at !== null) return true;
   try {
-    await refreshCatalog(ctx.deps, source);
+    await refreshCatalog(ctx.deps, source, undefined, within_ms);
+    return true;
   } catch (error) {
     if (!(error instanceof ConnectorError)) throw error;
+    if (error.code === 'check_timeout') return false;
     throw badRequest('catalog_not_ready', `The streams of "${source.name}" cannot be read: ${error.message}`, {
       field: 'source_id',
       account_connector_id: source.id,

@@ -1,4 +1,5 @@
-import { connections } from '../../../db/schema/index.ts';
+import { type AccountConnectorRow, connections } from '../../../db/schema/index.ts';
+import { badRequest } from '../../platform/errors.ts';
 import { checkSchedule, MANUAL, nextRunAt } from '../../pipeline/schedule.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
@@ -7,6 +8,7 @@ import { requireFeature, requireSchedule } from '../../billing/limits.ts';
 import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
 import { startRun } from '../../runs/start.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
+import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { checkUsageRange, type UsageInput } from '../../api/usage-range.ts';
 import { ensureCatalog, readCatalog } from './catalog.ts';
 import { withCopiedFields } from './copy-field-mapping.ts';
@@ -18,7 +20,15 @@ import { getConnection } from './service.ts';
 import { storeStreams } from './streams/store.ts';
 import { type PlannedStream, planStreams } from './streams/selection.ts';
 
-/** Creates a connection. A source without a catalog is discovered first, before the transaction begins. */
+/** A source that answers at once gives the connection its streams at once. */
+const ANSWERS_AT_ONCE_MS = 1_000;
+/** Streams that the request names, or runs, can only be checked against the catalog. */
+const CHECKED_MS = 5_000;
+
+/**
+ * Creates a connection. A source without a catalog is discovered before the transaction begins. If it takes its time, a
+ * task goes on with the discovery: a connection without named streams exists at once and gets its streams from the task.
+ */
 export async function createConnection(
   ctx: Ctx,
   input: CreateConnectionRequest & UsageInput,
@@ -27,9 +37,27 @@ export async function createConnection(
   checkUsageRange(input.usage);
   if (input.schedule) checkSchedule(input.schedule, ctx.deps.now());
   const { source } = await resolveSides(ctx, input, { lock: false });
-  await ensureCatalog(ctx, source);
-  const id = await ctx.db.transaction((db) => insertConnection({ ...ctx, db }, input));
+  const needsCatalog =
+    input.streams !== undefined || input.run_immediately || Boolean(input.copy_field_mapping_from_connection_id);
+  const discovered = await ensureCatalog(ctx, source, needsCatalog ? CHECKED_MS : ANSWERS_AT_ONCE_MS);
+  if (!discovered && needsCatalog) await refuseUndiscovered(ctx, source);
+  const id = await ctx.db.transaction(async (db) => {
+    const connection_id = await insertConnection({ ...ctx, db }, input);
+    if (!discovered) await discoverCatalogTask({ ...ctx, db }, { account_connector_id: source.id, connection_id });
+    return connection_id;
+  });
   return getConnection(ctx, { connection_id: id });
+}
+
+async function refuseUndiscovered(ctx: Ctx, source: AccountConnectorRow): Promise<never> {
+  const task_id = await ctx.db.transaction((db) =>
+    discoverCatalogTask({ ...ctx, db }, { account_connector_id: source.id, connection_id: null }),
+  );
+  throw badRequest(
+    'catalog_not_ready',
+    `The streams of "${source.name}" are still being discovered. Wait for the task, or create the connection without streams`,
+    { field: 'source_id', account_connector_id: source.id, task_id },
+  );
 }
 
 async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & UsageInput): Promise<string> {

@@ -20,7 +20,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 /** The whole service on HTTP, not listening yet: `createApp(deps).listen({ hostname, port })`, or `.handle(request)`. */
 export function createApp(deps: Deps) {
   const metrics = createMetrics({ attemptsFenced: () => fencedAttempts(deps.db) });
-  const edge = createEdge({ log: deps.log, metrics });
+  const edge = createEdge({ log: deps.log, metrics, proxies: deps.config.TRUSTED_PROXIES });
   const served = proceduresOf([appRouter, restRouter]);
   let document: string | undefined;
   const pages: Record<string, Handler> = {

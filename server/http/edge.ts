@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Db } from '../../db/types.ts';
+import { clientAddress } from '../platform/net/addresses.ts';
 import { errorResponse } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -9,7 +10,7 @@ export interface HttpExchange {
   /** Path parameters by position, decoded. */
   params: string[];
   request_id: string;
-  /** The client's address, or the proxy's. Empty when the app handles requests without listening. */
+  /** The client's address, or that of a proxy outside TRUSTED_PROXIES. Empty when the app handles requests without listening. */
   address(): string;
   /** Headers for a successful response. */
   headers: Headers;
@@ -38,7 +39,7 @@ interface Incoming {
  * The outermost layer of every route: assigns the request id, maps errors to responses, adds default headers, and records
  * metrics. `route` is the path template for metrics and logs.
  */
-export function createEdge({ log, metrics }: { log: Logger; metrics: Metrics }) {
+export function createEdge({ log, metrics, proxies }: { log: Logger; metrics: Metrics; proxies: readonly string[] }) {
   return (route: string, handler: Handler) =>
     // Destructured here: if a handler passes its context on, Elysia assumes that it reads cookies, headers and query,
     // parses all of them and copies the response: 150 µs per request instead of 120.
@@ -47,7 +48,8 @@ export function createEdge({ log, metrics }: { log: Logger; metrics: Metrics }) 
       const given = request.headers.get('x-request-id');
       const request_id = given !== null && SANE_ID.test(given) ? given : Bun.randomUUIDv7();
       const params = positional(named);
-      const address = () => server?.requestIP(request)?.address ?? '';
+      const address = () =>
+        clientAddress(server?.requestIP(request)?.address ?? '', request.headers.get('x-forwarded-for'), proxies);
       const response = await answer(handler, { request, params, request_id, address, headers: new Headers() }, log);
       for (const name in DEFAULT_HEADERS) {
         if (!response.headers.has(name)) response.headers.set(name, DEFAULT_HEADERS[name]!);

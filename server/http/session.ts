@@ -18,13 +18,12 @@ export function signIn(deps: Deps): Handler {
   return async ({ request, address: addressOf }) => {
     const address = addressOf();
     requireConsole(deps, request);
-    limit.require(address);
     const body = SignIn.safeParse(await readJson(request));
     if (!body.success) {
       throw new RequestShapeError([{ loc: ['body', 'api_key'], msg: 'API key required', type: 'value_error' }]);
     }
     const { token } = await openSession(deps, body.data.api_key).catch((error: unknown) => {
-      if (error instanceof ApiError) limit.noteFailure(address);
+      if (error instanceof ApiError) limit.noteFailure({ address, api_key: body.data.api_key });
       throw error;
     });
     return new Response(null, { status: 204, headers: { 'set-cookie': cookie(deps, token, SESSION_DAYS * 86_400) } });

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { readOrMakeKeyFile } from './key-file.ts';
+import { isNetwork } from './net/addresses.ts';
 
 /** The settings of the process. Only `readConfig` reads the environment. */
 export interface Config {
@@ -33,6 +34,8 @@ export interface Config {
   DELIVERY_BACKOFF_SECONDS: number;
   /** `host:port` or `cidr:port` that may be called even if the address is not public, and over plain http. */
   EGRESS_ALLOW: readonly string[];
+  /** Addresses and networks of proxies whose X-Forwarded-For names the client. */
+  TRUSTED_PROXIES: readonly string[];
   /** Where database connections and SSH tunnels may lead. `public_only`: public addresses and those in EGRESS_ALLOW. */
   CONNECTOR_NETWORK: 'any' | 'public_only';
   /** Makes the connectors for tests usable. */
@@ -120,6 +123,11 @@ const Environment = z.object({
     )
     .transform((text) => text.split(',').map((entry) => entry.trim()))
     .optional(),
+  TRUSTED_PROXIES: z
+    .string()
+    .transform((text) => text.split(',').map((entry) => entry.trim()))
+    .refine((entries) => entries.every(isNetwork), 'must be a comma-separated list of addresses or networks (CIDR)')
+    .optional(),
   CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
   TEST_CONNECTORS: onOff.default(false),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
@@ -138,7 +146,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     throw new ConfigError(`${String(issue?.path[0])} ${issue?.message}`);
   }
   const { DATABASE_URL, OBJECT_STORE_URL, BOOTSTRAP_API_KEY, SECRET_KEY, ...settings } = parsed.data;
-  const { PUBLIC_URL, SMTP_URL, EGRESS_ALLOW, ...rest } = settings;
+  const { PUBLIC_URL, SMTP_URL, EGRESS_ALLOW, TRUSTED_PROXIES, ...rest } = settings;
   const DATA_DIR = resolve(rest.DATA_DIR);
   return Object.freeze({
     ...rest,
@@ -150,6 +158,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     PUBLIC_URL: (PUBLIC_URL ?? `http://${rest.HOST}:${rest.PORT}`).replace(/\/+$/, ''),
     SMTP_URL: SMTP_URL ?? null,
     EGRESS_ALLOW: EGRESS_ALLOW ?? [],
+    TRUSTED_PROXIES: TRUSTED_PROXIES ?? [],
   });
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { addressKind, isMetadataName, literalAddress } from '../../server/platform/net/addresses.ts';
+import { addressKind, clientAddress, isMetadataName, literalAddress } from '../../server/platform/net/addresses.ts';
 
 describe('kinds of addresses', () => {
   test.each([
@@ -126,4 +126,21 @@ test('a name is not a literal address', () => {
   for (const name of ['localhost', 'db.example.com', '1.2.3.4.example.com', 'face.b00c', '']) {
     expect(literalAddress(name)).toBeNull();
   }
+});
+
+describe('the client behind proxies', () => {
+  const proxies = ['10.0.0.0/8', '127.0.0.1', 'fd00::/8'];
+  test.each([
+    ['no proxy: the header of a client counts for nothing', '203.0.113.9', '198.51.100.1', '203.0.113.9'],
+    ['one proxy', '10.1.2.3', '203.0.113.9', '203.0.113.9'],
+    ['two proxies', '127.0.0.1', '203.0.113.9, 10.1.2.3', '203.0.113.9'],
+    ['what the client wrote stands before its address', '10.1.2.3', '192.0.2.1, 203.0.113.9', '203.0.113.9'],
+    ['an IPv4 address in IPv6', '::ffff:10.1.2.3', '203.0.113.9', '203.0.113.9'],
+    ['IPv6', 'fd00::1', '2001:db8::7', '2001:db8::7'],
+    ['no header', '10.1.2.3', null, '10.1.2.3'],
+    ['not an address', '10.1.2.3', 'unknown, 203.0.113.9:80', '10.1.2.3'],
+    ['no socket', '', '203.0.113.9', ''],
+  ])('%s', (_, peer, forwarded, client) => {
+    expect(clientAddress(peer, forwarded, proxies)).toBe(client);
+  });
 });

@@ -84,6 +84,24 @@ export function isThisMachine(address: string): boolean {
 
 export const sameAddress = (a: string, b: string) => ipaddr.process(a).toString() === ipaddr.process(b).toString();
 
+/** Whether a text is an IP address or a network in CIDR notation. */
+export const isNetwork = (text: string): boolean => ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
+
+/**
+ * The address of the client behind trusted proxies: each of them appends the address that it was called from to
+ * X-Forwarded-For, so the last one that is not a proxy is the client. What clients write there themselves stands before it.
+ */
+export function clientAddress(peer: string, forwarded: string | null, proxies: readonly string[]): string {
+  const isProxy = (address: string) => proxies.some((proxy) => isWithin(address, proxy));
+  let client = peer;
+  for (const hop of (forwarded ?? '').split(',').toReversed()) {
+    const address = hop.trim();
+    if (!ipaddr.isValid(client) || !isProxy(client) || !ipaddr.isValid(address)) break;
+    client = address;
+  }
+  return client;
+}
+
 /** @param target an address or a range in CIDR notation; anything else contains no address */
 export function isWithin(address: string, target: string): boolean {
   const parsed = ipaddr.process(address);

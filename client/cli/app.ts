@@ -7,6 +7,7 @@ import { launch, logs, plan, run, runs } from './commands/runs.ts';
 import { completion, login, logout, whoami } from './commands/session.ts';
 import type { Cli } from './context.ts';
 import { describeFailure, exitCodeOf } from './exit.ts';
+import { printable } from './style.ts';
 
 const root = buildRouteMap<string, Cli>({
   routes: {
@@ -50,6 +51,6 @@ export const app = buildApplication(root, {
   completion: { includeAliases: false },
   determineExitCode: exitCodeOf,
   localization: {
-    loadText: () => ({ ...text_en, exceptionWhileRunningCommand: (error) => describeFailure(error) }),
+    loadText: () => ({ ...text_en, exceptionWhileRunningCommand: (error) => printable(describeFailure(error)) }),
   },
 });

@@ -1,6 +1,7 @@
 import { confirm, isCancel, multiselect, password, select, text } from '@clack/prompts';
 import type { Cli } from './context.ts';
 import { CommandError, UsageError } from './exit.ts';
+import { printable } from './style.ts';
 
 export interface Question {
   message: string;
@@ -17,8 +18,8 @@ export async function askText(cli: Cli, question: Question): Promise<string> {
   const { message, initial, placeholder, problem } = question;
   return answered(
     await text({
-      message,
-      placeholder,
+      message: printable(message),
+      placeholder: placeholder === undefined ? undefined : printable(placeholder),
       initialValue: initial,
       validate: (value) => problem?.(value ?? ''),
     }),
@@ -28,26 +29,35 @@ export async function askText(cli: Cli, question: Question): Promise<string> {
 /** Echoes a mask character instead of the input. */
 export async function askSecret(cli: Cli, question: Question): Promise<string> {
   requireTerminal(cli, question);
-  return answered(await password({ message: question.message, validate: (value) => question.problem?.(value ?? '') }));
+  return answered(
+    await password({ message: printable(question.message), validate: (value) => question.problem?.(value ?? '') }),
+  );
 }
 
 type Choices = Record<string, string>;
-const options = (choices: Choices) => Object.entries(choices).map(([value, label]) => ({ value, label }));
+const options = (choices: Choices) =>
+  Object.entries(choices).map(([value, label]) => ({ value, label: printable(label) }));
 
 export async function askChoice(cli: Cli, question: Question, choices: Choices): Promise<string> {
   requireTerminal(cli, question);
   return answered(
-    await select<string>({ message: question.message, options: options(choices), initialValue: question.initial }),
+    await select<string>({
+      message: printable(question.message),
+      options: options(choices),
+      initialValue: question.initial,
+    }),
   );
 }
 
 export async function askChoices(cli: Cli, question: Question, choices: Choices): Promise<string[]> {
   requireTerminal(cli, question);
-  return answered(await multiselect<string>({ message: question.message, options: options(choices), required: false }));
+  return answered(
+    await multiselect<string>({ message: printable(question.message), options: options(choices), required: false }),
+  );
 }
 
 export const confirmed = async (message: string, initialValue = false): Promise<boolean> =>
-  answered(await confirm({ message, initialValue }));
+  answered(await confirm({ message: printable(message), initialValue }));
 
 function requireTerminal(cli: Cli, { message, hint }: Question): void {
   if (cli.interactive) return;

@@ -1,7 +1,7 @@
 import type { CommandContext } from '@stricli/core';
 import type { ApiClient } from '../api.ts';
 import { currentLogin, type Login, wantsColours } from './settings.ts';
-import { type Style, styleOf } from './style.ts';
+import { printable, type Style, styleOf } from './style.ts';
 
 /** The context that every command receives. */
 export interface Cli extends CommandContext {
@@ -35,7 +35,7 @@ export function createCli(process: NodeJS.Process): Cli {
       const { url, key } = currentLogin();
       return fetch(new URL(path, url), { headers: { authorization: `Bearer ${key}` } });
     },
-    print: (text) => void process.stdout.write(`${text}\n`),
-    note: (text) => void process.stderr.write(`${text}\n`),
+    print: (text) => void process.stdout.write(`${printable(text)}\n`),
+    note: (text) => void process.stderr.write(`${printable(text)}\n`),
   };
 }

@@ -2,7 +2,7 @@ import type { ApiClient } from '../api.ts';
 import type { Run, StreamRun } from './actions/runs.ts';
 import type { Cli } from './context.ts';
 import { type Outcome, CommandError } from './exit.ts';
-import { colouredStatus, duration, number } from './style.ts';
+import { colouredStatus, duration, number, printable } from './style.ts';
 
 interface Progress {
   run: Run;
@@ -107,7 +107,7 @@ function liveScreen(cli: Cli): Screen {
   const rates = new Map<string, Rate>();
   const draw = () => {
     if (!last) return;
-    const lines = [...linesOf(cli, last, rates), ...notes].map((line) => `\u001b[2K${line}`);
+    const lines = [...linesOf(cli, last, rates), ...notes].map((line) => `\u001b[2K${printable(line)}`);
     const up = drawn > 0 ? `\u001b[${drawn}A\r` : '';
     cli.process.stdout.write(`${up}${lines.join('\n')}\n\u001b[0J`);
     drawn = lines.length;

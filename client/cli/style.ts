@@ -2,10 +2,27 @@ const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan:
 export type Colour = keyof typeof CODES;
 export type Style = (colour: Colour, text: string) => string;
 
+/** Marks the colours of this program. Names that contain escape sequences cannot know it. */
+const MARK = String(crypto.getRandomValues(new Uint32Array(1))[0]);
+
 export const styleOf =
   (colours: boolean): Style =>
   (colour, text) =>
-    colours && text !== '' ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text;
+    colours && text !== '' ? `\u001b[${CODES[colour]};${MARK}m${text}\u001b[0;${MARK}m` : text;
+
+/** What a terminal could execute: control characters except line feed and tab, and changes of the text direction. */
+// oxlint-disable-next-line no-control-regex -- these are what is replaced
+const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+const OWN_COLOUR = new RegExp(`\\\\u001b\\[(\\d+);${MARK}m`, 'g');
+
+/**
+ * The text for a terminal. Everything that could control it, such as an escape sequence in a name, is shown as the
+ * escaped form of JSON, so that JSON stays the same.
+ */
+export const printable = (text: string): string =>
+  text
+    .replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .replace(OWN_COLOUR, '\u001b[$1m');
 
 const OF_STATUS: Record<string, Colour> = {
   active: 'green',

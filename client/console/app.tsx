@@ -5,6 +5,7 @@ import { Failure } from './components/failure.tsx';
 import { Splash } from './components/splash.tsx';
 import { InvitationPage } from './pages/invitation.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
+import { ConfirmSession } from './confirm-session.tsx';
 import { CurrentUserContext } from './current-user.ts';
 import { signedOut } from './session.ts';
 import { Shell } from './shell.tsx';
@@ -27,6 +28,7 @@ function Console() {
         <div inert={reason !== null}>
           <Shell />
         </div>
+        <ConfirmSession />
         {reason !== null && <SignInPage reason={reason} over previousUser={me.data} />}
       </CurrentUserContext>
     );

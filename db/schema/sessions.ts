@@ -15,6 +15,10 @@ export const sessions = pgTable(
     hash: text('hash').notNull(),
     created_at: createdAt(),
     expires_at: instant('expires_at').notNull(),
+    /** Within a minute. A session that is idle for SESSION_IDLE_HOURS ends. */
+    last_used_at: instant('last_used_at').notNull().default(sql`now()`),
+    /** Until then the session may create keys: its API key was entered again. */
+    confirmed_until: instant('confirmed_until'),
   },
   (t) => [
     check('sessions_expiry', sql`${t.expires_at} > ${t.created_at}`),

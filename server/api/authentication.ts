@@ -17,6 +17,8 @@ export interface Principal {
   permissions: ReadonlySet<Permission>;
   /** The key of this call. */
   api_key_id: string;
+  /** The console session of this call, and whether its key was entered again just now. Absent for calls with the key. */
+  session?: { id: string; confirmed: boolean };
 }
 
 /** The principal in the form that events record. */
@@ -42,15 +44,27 @@ export interface Credentials {
 export async function authenticate(deps: Deps, { authorization, session }: Credentials): Promise<Principal> {
   const bySession = authorization === null && session;
   const [key] = bySession
-    ? await prepared(deps.db).bySession.execute({ hash: deps.secrets.hmac('session', session) })
+    ? await prepared(deps.db).bySession.execute({
+        hash: deps.secrets.hmac('session', session),
+        idle_hours: deps.config.SESSION_IDLE_HOURS,
+      })
     : await prepared(deps.db).byKey.execute({ hash: deps.secrets.hmac('api_key', bearerToken(authorization)) });
   if (!key && bySession) throw new ApiError(401, 'session_ended', 'The session has ended');
   if (!key || key.revoked || key.user_deleted) throw invalid('The API key is not valid');
   if (key.user_status !== 'active') throw invalid('The user of this API key is not active');
   if (key.expired) throw new ApiError(401, 'token_expired', 'The API key has expired');
   if (key.stale) recordUse(deps, key.key_id, key.user_id);
-  const { user_id, account_id, name, email, key_id: api_key_id } = key;
-  return { user_id, account_id, name, email, api_key_id, permissions: permissionSet(key.permissions) };
+  const { user_id, account_id, name, email, key_id: api_key_id, session_id } = key;
+  if (key.session_stale && session_id !== null) recordSessionUse(deps, session_id);
+  return {
+    user_id,
+    account_id,
+    name,
+    email,
+    api_key_id,
+    permissions: permissionSet(key.permissions),
+    ...(session_id !== null && { session: { id: session_id, confirmed: key.confirmed } }),
+  };
 }
 
 function bearerToken(authorization: string | null): string {
@@ -73,9 +87,12 @@ function permissionSet(names: string): ReadonlySet<Permission> {
 }
 
 /** The clock is the database's: it also wrote `expires_at`. */
-const keyQuery = (db: Db, name: string, where: SQL) =>
+const keyQuery = (db: Db, name: string, { where, session }: { where: SQL; session: SQL }) =>
   db
     .select({
+      session_id: sql<string | null>`${sessions.id}`,
+      confirmed: sql<boolean>`coalesce(${sessions.confirmed_until} > now(), false)`,
+      session_stale: sql<boolean>`coalesce(${sessions.last_used_at} < now() - interval '1 minute', false)`,
       key_id: apiKeys.id,
       revoked: sql<boolean>`${apiKeys.revoked_at} is not null`,
       expired: sql<boolean>`${apiKeys.expires_at} <= now()`,
@@ -95,17 +112,17 @@ const keyQuery = (db: Db, name: string, where: SQL) =>
     })
     .from(apiKeys)
     .innerJoin(users, eq(users.id, apiKeys.user_id))
+    .leftJoin(sessions, session)
     .where(where)
     .prepare(name);
 
 const keyQueries = (db: Db) => ({
-  byKey: keyQuery(db, 'authenticate', eq(apiKeys.hash, sql.placeholder('hash'))),
-  bySession: keyQuery(
-    db,
-    'authenticate_session',
-    sql`${apiKeys.id} = (
-      select s.api_key_id from ${sessions} s where s.hash = ${sql.placeholder('hash')} and s.expires_at > now())`,
-  ),
+  byKey: keyQuery(db, 'authenticate', { where: eq(apiKeys.hash, sql.placeholder('hash')), session: sql`false` }),
+  bySession: keyQuery(db, 'authenticate_session', {
+    where: sql`${sessions.hash} = ${sql.placeholder('hash')} and ${sessions.expires_at} > now()
+      and ${sessions.last_used_at} > now() - make_interval(hours => ${sql.placeholder('idle_hours')}::int)`,
+    session: eq(sessions.api_key_id, apiKeys.id),
+  }),
 });
 
 const queries = new WeakMap<Db, ReturnType<typeof keyQueries>>();
@@ -114,6 +131,15 @@ function prepared(db: Db) {
   const known = queries.get(db) ?? keyQueries(db);
   queries.set(db, known);
   return known;
+}
+
+/** Runs beside the request, at most once a minute per session. */
+function recordSessionUse(deps: Deps, id: string): void {
+  void deps.db
+    .update(sessions)
+    .set({ last_used_at: sql`now()` })
+    .where(eq(sessions.id, id))
+    .catch((error: unknown) => deps.log.debug({ err: error }, 'last use of a session could not be recorded'));
 }
 
 /** Runs beside the request, at most once a minute per key. Lists show it; nothing depends on it. */

@@ -40,6 +40,8 @@ export interface Config {
   CONNECTOR_NETWORK: 'any' | 'public_only';
   /** Makes the connectors for tests usable. */
   TEST_CONNECTORS: boolean;
+  /** A console session without a request for this long ends. */
+  SESSION_IDLE_HOURS: number;
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }
 
@@ -130,6 +132,7 @@ const Environment = z.object({
     .optional(),
   CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
   TEST_CONNECTORS: onOff.default(false),
+  SESSION_IDLE_HOURS: wholeNumber(1, 720).default(24),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 

@@ -4,6 +4,7 @@ import { apiKeys, events, sessions, users } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
+import { until } from '../support/until.ts';
 
 const context = await testDeps();
 const { deps } = context;
@@ -188,7 +189,7 @@ describe('a session', () => {
     const { cookie, row } = await session();
     await deps.db
       .update(sessions)
-      .set({ expires_at: sql`now() - interval '1 second'` })
+      .set({ created_at: sql`now() - interval '1 day'`, expires_at: sql`now() - interval '1 second'` })
       .where(eq(sessions.api_key_id, row.id));
     expect(await codeOf(await me(cookie))).toBe('session_ended');
     await session();
@@ -213,5 +214,87 @@ describe('a session', () => {
     const { cookie } = await session();
     const answer = await me(cookie, { ...CONSOLE, authorization: `Bearer ${context.api_key}` });
     expect(((await answer.json()) as any).result.data.id).toBe(context.user_id);
+  });
+});
+
+describe('a session that stands for its user', () => {
+  const procedure = async (cookie: string, name: string, input: object = {}) => {
+    const answer = await send(`/trpc/${name}`, { method: 'POST', body: input, headers: { ...CONSOLE, cookie } });
+    // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
+    const body = (await answer.json()) as any;
+    return { status: answer.status, result: body.result?.data, code: body.error?.data.code };
+  };
+  const sessionsOf = async (cookie: string) => {
+    const answer = await send('/trpc/users.listSessions?input={}', { headers: { ...CONSOLE, cookie } });
+    // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
+    return ((await answer.json()) as any).result.data;
+  };
+  const administrator = async () => {
+    const answer = await signIn(context.api_key);
+    return answer.headers.get('set-cookie')!.split(';')[0]!;
+  };
+
+  test('confirms with its API key before it creates a key or an invitation', async () => {
+    const { cookie, key } = await session();
+    expect(await procedure(cookie, 'users.rotateKey')).toMatchObject({ status: 403, code: 'confirmation_required' });
+    const wrong = await procedure(cookie, 'users.confirmSession', { api_key: context.api_key });
+    expect(wrong).toMatchObject({ status: 400, code: 'wrong_api_key' });
+    expect((await procedure(cookie, 'users.rotateKey')).code).toBe('confirmation_required');
+    expect((await procedure(cookie, 'users.confirmSession', { api_key: key })).status).toBe(200);
+    expect((await procedure(cookie, 'users.rotateKey')).result.api_key).toBeString();
+    const admin = await administrator();
+    const guest = { email: 'step-up@example.org', full_name: 'Guest' };
+    expect((await procedure(admin, 'users.create', guest)).code).toBe('confirmation_required');
+    expect((await procedure(admin, 'users.create', { ...guest, send_invitation: false })).status).toBe(200);
+    const invited = await procedure(admin, 'users.invite', { user_id: context.user_id });
+    expect(invited.code).toBe('confirmation_required');
+  });
+
+  test('stays confirmed for five minutes; a call with the key needs no confirmation', async () => {
+    const { cookie, key, row } = await session();
+    await procedure(cookie, 'users.confirmSession', { api_key: key });
+    const past = { confirmed_until: sql`now()` };
+    await deps.db.update(sessions).set(past).where(eq(sessions.api_key_id, row.id));
+    expect((await procedure(cookie, 'users.rotateKey')).code).toBe('confirmation_required');
+    expect((await api.as(key)('POST', '/trpc/users.confirmSession', { api_key: key })).body.error.data.code).toBe(
+      'no_session',
+    );
+    expect((await api.as(key)('POST', '/trpc/users.rotateKey', {})).status).toBe(200);
+  });
+
+  test('is listed and can be ended, by its user and by those who may manage the user', async () => {
+    const { cookie, key, row } = await session();
+    const second = (await signIn(key)).headers.get('set-cookie')!.split(';')[0]!;
+    const listed = await sessionsOf(cookie);
+    expect(listed.map((one: { is_current: boolean }) => one.is_current).toSorted()).toEqual([false, true]);
+    expect(JSON.stringify(listed)).not.toContain('hash');
+    const other = listed.find((one: { is_current: boolean }) => !one.is_current);
+    const stranger = await session();
+    expect((await procedure(stranger.cookie, 'users.endSession', { session_id: other.id })).status).toBe(403);
+    expect((await procedure(cookie, 'users.endSession', { session_id: other.id })).status).toBe(200);
+    expect((await me(second)).status).toBe(401);
+    expect((await me(cookie)).status).toBe(200);
+    const [own] = await sessionsOf(cookie);
+    expect((await procedure(await administrator(), 'users.endSession', { session_id: own.id })).status).toBe(200);
+    expect((await me(cookie)).status).toBe(401);
+    expect(await deps.db.$count(sessions, eq(sessions.api_key_id, row.id))).toBe(0);
+  });
+
+  test('ends when it is idle for too long, and a request keeps it', async () => {
+    const { cookie, row } = await session();
+    const idle = (hours: number) =>
+      deps.db
+        .update(sessions)
+        .set({ last_used_at: sql`now() - make_interval(hours => ${hours})` })
+        .where(eq(sessions.api_key_id, row.id));
+    await idle(23);
+    expect((await me(cookie)).status).toBe(200);
+    await until(async () => {
+      const [found] = await deps.db.select().from(sessions).where(eq(sessions.api_key_id, row.id));
+      return Date.parse(found!.last_used_at) > Date.now() - 60_000;
+    });
+    await idle(25);
+    const ended = await me(cookie);
+    expect([ended.status, await codeOf(ended)]).toEqual([401, 'session_ended']);
   });
 });

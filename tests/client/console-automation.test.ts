@@ -165,6 +165,10 @@ test('a user is invited, signs in by the link, and has only the permissions of t
   await dialog.getByRole('textbox', { name: 'Email' }).fill('ada@example.org');
   await dialog.getByRole('textbox', { name: 'Name' }).fill('Ada');
   await dialog.getByRole('button', { name: 'Invite' }).click();
+  const confirmation = page.getByRole('dialog', { name: 'Confirm with your API key' });
+  await confirmation.getByLabel('API key').fill(site.service.api_key);
+  await confirmation.getByRole('button', { name: 'Confirm' }).click();
+  await confirmation.waitFor({ state: 'detached' });
   const link = await dialog.getByRole('textbox', { name: 'Invitation link' }).inputValue();
   await shoot(page, 'users-invited');
   await dialog.getByRole('button', { name: 'Done' }).click();

@@ -83,6 +83,10 @@ test('a rotated key is shown once, signs the console in, and the old one can be 
   await dialog.getByRole('combobox', { name: 'Current key' }).click();
   await page.getByRole('option', { name: 'Revoke immediately' }).click();
   await dialog.getByRole('button', { name: 'Rotate key' }).click();
+  const confirmation = page.getByRole('dialog', { name: 'Confirm with your API key' });
+  await confirmation.getByLabel('API key').fill(key);
+  await confirmation.getByRole('button', { name: 'Confirm' }).click();
+  await confirmation.waitFor({ state: 'detached' });
   const field = dialog.getByRole('textbox', { name: 'API key' });
   await field.waitFor();
   const made = await field.inputValue();

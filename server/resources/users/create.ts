@@ -10,12 +10,14 @@ import { emitUserEvent } from './events.ts';
 import { makeInvitation } from './invitation.ts';
 import type { CreateUserRequest, UserSchema } from './schema.ts';
 import { getUser } from './service.ts';
+import { requireConfirmed } from './sessions.ts';
 
 /**
  * Invites a user, who becomes active by accepting the invitation.
  * @throws ApiError 400 `email_taken`, `invalid_reference`, `cannot_grant_unheld_permission`; 402, see `checkLimit`.
  */
 export async function createUser(ctx: Ctx, input: CreateUserRequest & UsageInput): Promise<UserSchema> {
+  if (input.send_invitation) requireConfirmed(ctx);
   checkUsageRange(input.usage);
   const assigned = input.role_ids ? await lockRoles(ctx, [...new Set(input.role_ids)]) : await viewerRole(ctx);
   const permissions = [...new Set(assigned.flatMap((role) => role.permissions))];

@@ -11,6 +11,7 @@ import { emitUserEvent, emitUserEventAs } from './events.ts';
 import { issueKey } from './issue-key.ts';
 import type { AcceptedInvitation, Invitation } from './key-schema.ts';
 import { presentUser, selectUser } from './query.ts';
+import { requireConfirmed } from './sessions.ts';
 
 const INVITATION_DAYS = 7;
 /** Matches no user. */
@@ -53,6 +54,7 @@ const permissionsOf = async (ctx: Pick<Ctx, 'db'>, user_id: string): Promise<str
  * @throws ApiError 404; 400 `user_disabled`, `cannot_grant_unheld_permission`.
  */
 export async function inviteUser(ctx: Ctx, { user_id }: { user_id: string }): Promise<Invitation> {
+  requireConfirmed(ctx);
   const user = await lockUser(ctx, user_id);
   if (user.status === 'disabled') throw badRequest('user_disabled', 'A disabled user cannot be invited');
   const permissions = await permissionsOf(ctx, user.id);

@@ -8,6 +8,7 @@ import { causedBy, emitKeyEvent } from './events.ts';
 import { isLive, issueKey } from './issue-key.ts';
 import type { ApiKeySchema, RotatedKey } from './key-schema.ts';
 import { selectUser } from './query.ts';
+import { requireConfirmed } from './sessions.ts';
 
 /** Marks all expiry warnings as sent: the rotation event has already announced the end. */
 const ALL_ANNOUNCED = [14, 7, 1, 0];
@@ -17,6 +18,7 @@ const ALL_ANNOUNCED = [14, 7, 1, 0];
  * until its own expiry; all other keys end immediately.
  */
 export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number }): Promise<RotatedKey> {
+  requireConfirmed(ctx);
   const user = await lockUser(ctx, ctx.principal.user_id);
   const [previous] = await ctx.db
     .update(apiKeys)

@@ -31,6 +31,8 @@ import {
   UserSchemaWithMeTagged,
 } from './schema.ts';
 import { deleteUser, getUser, listUsers } from './service.ts';
+import { ConfirmSessionRequest, EndSessionRequest, ListSessionsRequest, SessionSchema } from './session-schema.ts';
+import { confirmSession, endListedSession, listSessions } from './sessions.ts';
 import { updateUser } from './update.ts';
 
 export const usersRouter = router({
@@ -110,6 +112,18 @@ export const usersRouter = router({
     .input(rpcInput(RotateKeyRequest))
     .output(RotatedKey)
     .mutation(({ ctx, input }) => rotateKey(ctx, input)),
+  confirmSession: write(null)
+    .input(rpcInput(ConfirmSessionRequest))
+    .output(z.void())
+    .mutation(({ ctx, input }) => confirmSession(ctx, input)),
+  listSessions: read
+    .input(rpcInput(ListSessionsRequest))
+    .output(z.array(SessionSchema))
+    .query(({ ctx, input }) => listSessions(ctx, input)),
+  endSession: write(null)
+    .input(rpcInput(EndSessionRequest))
+    .output(z.void())
+    .mutation(({ ctx, input }) => endListedSession(ctx, input)),
   listKeys: read
     .input(rpcInput(ListKeysRequest))
     .output(z.array(ApiKeySchema))

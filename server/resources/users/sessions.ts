@@ -1,11 +1,14 @@
-import { randomBytes } from 'node:crypto';
-import { eq, lt, sql } from 'drizzle-orm';
-import { sessions, users } from '../../../db/schema/index.ts';
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { and, desc, eq, gt, isNull, lt, not, or, sql } from 'drizzle-orm';
+import { apiKeys, sessions, users } from '../../../db/schema/index.ts';
 import { authenticate } from '../../api/authentication.ts';
 import type { Deps } from '../../deps.ts';
 import { emitUserEvent } from '../../events/user-events.ts';
-import { actorOf } from '../../api/procedure.ts';
-import { rolesOf } from '../access/memberships.ts';
+import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
+import { ApiError, badRequest, notFound } from '../../platform/errors.ts';
+import { requireAllOf, rolesOf } from '../access/memberships.ts';
+import type { SessionSchema } from './session-schema.ts';
+import { selectUser } from './query.ts';
 
 /** Maximum lifetime of a session. It ends earlier when its API key ends. */
 export const SESSION_DAYS = 30;
@@ -19,7 +22,7 @@ export async function openSession(deps: Deps, api_key: string): Promise<{ token:
   const token = randomBytes(32).toString('base64url');
   const now = sql`now()`;
   await deps.db.transaction(async (tx) => {
-    await tx.delete(sessions).where(lt(sessions.expires_at, now));
+    await tx.delete(sessions).where(or(lt(sessions.expires_at, now), not(isUsed(deps))));
     await tx.insert(sessions).values({
       api_key_id: principal.api_key_id,
       hash: deps.secrets.hmac('session', token),
@@ -41,4 +44,78 @@ export async function openSession(deps: Deps, api_key: string): Promise<{ token:
 /** Ends a session. Unknown sessions are not an error. */
 export async function endSession(deps: Deps, token: string): Promise<void> {
   await deps.db.delete(sessions).where(eq(sessions.hash, deps.secrets.hmac('session', token)));
+}
+
+const CONFIRMED_MINUTES = 5;
+
+/** Not idle for too long. */
+const isUsed = ({ config }: Pick<Deps, 'config'>) =>
+  sql`${sessions.last_used_at} > now() - make_interval(hours => ${config.SESSION_IDLE_HOURS}::int)`;
+
+/**
+ * A session is a cookie in a browser that may be left open, and a key outlives it. So whatever creates a key needs the API
+ * key again, within the last five minutes. Calls with the key itself need nothing.
+ * @throws ApiError 403 `confirmation_required`
+ */
+export function requireConfirmed({ principal }: Pick<Ctx, 'principal'>): void {
+  if (!principal.session || principal.session.confirmed) return;
+  throw new ApiError(403, 'confirmation_required', 'Enter the API key of this session again to continue');
+}
+
+/** Confirms the session of the call with its API key. @throws ApiError 400 `no_session`, `wrong_api_key` */
+export async function confirmSession(ctx: Ctx, { api_key }: { api_key: string }): Promise<void> {
+  const { session, api_key_id } = ctx.principal;
+  if (!session) throw badRequest('no_session', 'The call uses an API key, so there is no session to confirm');
+  const [key] = await ctx.db.select({ hash: apiKeys.hash }).from(apiKeys).where(eq(apiKeys.id, api_key_id));
+  const [stored, given] = [key?.hash ?? '', ctx.deps.secrets.hmac('api_key', api_key)].map((text) => Buffer.from(text));
+  if (stored!.length !== given!.length || !timingSafeEqual(stored!, given!)) {
+    throw badRequest('wrong_api_key', 'This is not the API key of the session. Enter the key that you signed in with', {
+      field: 'api_key',
+    });
+  }
+  await ctx.db
+    .update(sessions)
+    .set({ confirmed_until: sql`now() + make_interval(mins => ${CONFIRMED_MINUTES})` })
+    .where(eq(sessions.id, session.id));
+}
+
+/** The open sessions of the caller, or of a user whom the caller may manage; the latest use first. */
+export async function listSessions(ctx: Ctx, { user_id }: { user_id?: string }): Promise<SessionSchema[]> {
+  const of = user_id ?? ctx.principal.user_id;
+  if (of !== ctx.principal.user_id) {
+    requirePermission(ctx, 'users.manage');
+    await selectUser(ctx, { id: of, account_id: ctx.principal.account_id });
+  }
+  const rows = await ctx.db
+    .select({ session: sessions, key_prefix: apiKeys.prefix })
+    .from(sessions)
+    .innerJoin(apiKeys, eq(apiKeys.id, sessions.api_key_id))
+    .where(
+      and(
+        eq(apiKeys.user_id, of),
+        isNull(apiKeys.revoked_at),
+        gt(apiKeys.expires_at, sql`now()`),
+        gt(sessions.expires_at, sql`now()`),
+        isUsed(ctx.deps),
+      ),
+    )
+    .orderBy(desc(sessions.last_used_at), desc(sessions.id));
+  return rows.map(({ session, key_prefix }) => ({
+    ...session,
+    key_prefix,
+    is_current: session.id === ctx.principal.session?.id,
+  }));
+}
+
+/** Ends a session of the caller, or of a user whom the caller may manage. @throws ApiError 404; 403 */
+export async function endListedSession(ctx: Ctx, { session_id }: { session_id: string }): Promise<void> {
+  const [found] = await ctx.db
+    .select({ user_id: apiKeys.user_id })
+    .from(sessions)
+    .innerJoin(apiKeys, eq(apiKeys.id, sessions.api_key_id))
+    .where(and(eq(sessions.id, session_id), eq(apiKeys.account_id, ctx.principal.account_id)));
+  if (found?.user_id !== ctx.principal.user_id) requirePermission(ctx, 'users.manage');
+  if (!found) throw notFound('Session');
+  await requireAllOf(ctx, { id: found.user_id });
+  await ctx.db.delete(sessions).where(eq(sessions.id, session_id));
 }

@@ -12,6 +12,7 @@ import { QueryView } from '../../components/query-view.tsx';
 import { notifyFailure } from '../../components/notices.tsx';
 import { Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
+import { forgetConfirmation } from '../../confirm-session.tsx';
 import { signedOut, signIn } from '../../session.ts';
 import { useAction } from '../../use-action.ts';
 
@@ -61,6 +62,7 @@ function Rotation() {
     refresh: [trpc.users.me, trpc.users.listKeys],
     after: async (fresh) => {
       setCreated(fresh);
+      forgetConfirmation();
       // Moves the session to the new key, because it would end with the old one.
       await signIn(fresh.api_key).then(
         () => signedOut.set(null),

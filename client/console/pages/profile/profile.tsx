@@ -8,6 +8,7 @@ import { Page, Section } from '../../components/page.tsx';
 import { signedOut, signOut } from '../../session.ts';
 import { useAction } from '../../use-action.ts';
 import { ApiKeySection } from './api-key-section.tsx';
+import { SessionsSection } from './sessions-section.tsx';
 import { AvatarUpload } from './avatar-upload.tsx';
 
 /** The signed-in user: API key, personal details, picture and permissions. */
@@ -30,6 +31,7 @@ export default function ProfilePage() {
       }
     >
       <ApiKeySection />
+      <SessionsSection />
       <div className="columns">
         <PersonalDetails />
         <Section title="Picture">

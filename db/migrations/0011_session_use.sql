@@ -1,0 +1,2 @@
+ALTER TABLE "sessions" ADD COLUMN "last_used_at" timestamp(3) with time zone DEFAULT now() NOT NULL;--> statement-breakpoint
+ALTER TABLE "sessions" ADD COLUMN "confirmed_until" timestamp(3) with time zone;

@@ -21,7 +21,7 @@ POST   /connections/{connection_id}/run | run_connection | - | CustomRunParamete
 POST   /connections/{connection_id}/run/launch-plan | launch_custom_run_plan | - | CustomRunPlanLaunchRequest | 200 CustomRunPlanLaunchResponse
 POST   /connections/{connection_id}/run/preview | preview_custom_run | - | CustomRunParameters | 200 CustomRunPlannerDecision
 POST   /connections/{connection_run_id}/stop | stop_connection_run | - | - | 200 string|null
-POST   /connections/{connection_run_id}/rerun | rerun_connection_run | - | - | 200 string
+POST   /connections/{connection_run_id}/rerun | rerun_connection_run | +streams | - | 200 string
 POST   /connections/{connection_id}/update_catalog | update_connection_catalog | - | - | 200 string
 
 GET    /connections/{connection_id}/runs/{connection_run_id}/network_logs | download_connection_run_network_logs | connector_type:ConnectorType? cross_account:boolean=false | - | 200 ndjson

@@ -134,6 +134,8 @@ export const connectionStreams = pgTable(
     cursor_field: jsonb('cursor_field').$type<string[]>(),
     primary_key: jsonb('primary_key').$type<string[][]>(),
     destination_table: text('destination_table'),
+    /** Other streams may write to the same table. */
+    shared_destination_table: boolean('shared_destination_table').notNull().default(false),
     backfill_days: integer('backfill_days'),
     /** ConnectionField[] as in the API; empty for all fields. */
     fields: jsonb('fields').$type<unknown[]>().notNull().default([]),

@@ -1,5 +1,6 @@
 import { type ParseError, parse } from 'jsonc-parser';
 import { ApiError, RequestShapeError } from '../platform/errors.ts';
+import { refuseRoundedNumbers } from './exact-numbers.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
@@ -7,7 +8,7 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
  * Reads a request's JSON; undefined without a body.
- * @throws ApiError 413; RequestShapeError for invalid JSON.
+ * @throws ApiError 413; RequestShapeError for invalid JSON and for numbers that JSON.parse would round.
  */
 export async function readJson(request: Request): Promise<unknown> {
   const bytes = await readBytes(request);
@@ -22,11 +23,14 @@ export async function readJson(request: Request): Promise<unknown> {
   } catch {
     throw invalid(['body', 0], 'json_invalid', 'The body is not valid UTF-8');
   }
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     throw invalid(['body', errorOffset(text)], 'json_invalid', 'The body is not valid JSON');
   }
+  refuseRoundedNumbers(text);
+  return value;
 }
 
 /**

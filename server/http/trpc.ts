@@ -7,6 +7,7 @@ import { badRequest } from '../platform/errors.ts';
 import { appRouter } from '../router.ts';
 import { readBytes } from './body.ts';
 import type { HttpExchange, Handler } from './edge.ts';
+import { refuseRoundedNumbers } from './exact-numbers.ts';
 import { IDEMPOTENCY_HEADER, idempotent } from './idempotency.ts';
 import { sessionOf } from './session.ts';
 
@@ -85,9 +86,11 @@ function logCause(deps: Deps, call: { error: unknown; request_id: string; path: 
   deps.log.error({ err: cause, request_id: call.request_id, path: call.path }, 'call failed');
 }
 
-/** The adapter itself has no size limit. */
+/** The adapter itself has no size limit and rounds numbers. */
 async function limited(request: Request): Promise<Request> {
   if (request.body === null) return request;
   const { url, method, headers, signal } = request;
-  return new Request(url, { method, headers, signal, body: await readBytes(request) });
+  const body = await readBytes(request);
+  refuseRoundedNumbers(new TextDecoder().decode(body));
+  return new Request(url, { method, headers, signal, body });
 }

@@ -63,13 +63,6 @@ function overriddenKey(schema: StreamSchema, overrides: Overrides): string[][] |
  */
 export function withCatalogChoices(stream: StreamRow, discovered: StreamSchema, overrides: Overrides): StreamRow {
   if (Object.keys(overrides).length === 0) return stream;
-  const own = stream.fields as FieldChoice[];
-  const named = new Map(own.map((choice) => [fieldName(choice.path), choice]));
-  for (const { path } of discovered.fields) {
-    const override = overrides[fieldName(path)];
-    if (override)
-      named.set(fieldName(path), mergeChoice(named.get(fieldName(path)) ?? { ...UNTOUCHED, path }, override));
-  }
   const schema = applyOverrides(discovered, overrides);
   const followsKey = Bun.deepEquals(stream.primary_key, discovered.source_defined_primary_key);
   const followsCursor =
@@ -78,10 +71,25 @@ export function withCatalogChoices(stream: StreamRow, discovered: StreamSchema, 
     Bun.deepEquals(stream.cursor_field, discovered.default_cursor_field);
   return {
     ...stream,
-    fields: [...named.values()],
+    fields: effectiveFields(stream.fields as FieldChoice[], discovered.fields, overrides),
     primary_key: followsKey ? schema.source_defined_primary_key : stream.primary_key,
     cursor_field: followsCursor ? schema.default_cursor_field : stream.cursor_field,
   };
+}
+
+/** The settings of fields, with those of the catalog wherever the stream sets nothing itself. Pure. */
+export function effectiveFields(
+  own: readonly FieldChoice[],
+  discovered: readonly Field[],
+  overrides: Overrides,
+): FieldChoice[] {
+  const named = new Map(own.map((choice) => [fieldName(choice.path), choice]));
+  for (const { path } of discovered) {
+    const name = fieldName(path);
+    const override = overrides[name];
+    if (override) named.set(name, mergeChoice(named.get(name) ?? { ...UNTOUCHED, path }, override));
+  }
+  return [...named.values()];
 }
 
 const UNTOUCHED = { selected: true, destination_name: null, destination_type: null, masking: 'none' as const };

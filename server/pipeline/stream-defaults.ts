@@ -18,6 +18,7 @@ export function defaultSettings(stream: StreamSchema, destination: AnyDestinatio
     cursor_field: effective === 'incremental' ? stream.default_cursor_field : null,
     primary_key: stream.source_defined_primary_key,
     destination_table: null as string | null,
+    shared_destination_table: false,
     backfill_days: null,
     fields: [],
     filters: [],

@@ -46,7 +46,7 @@ export interface FieldChoice {
   path: string[];
   selected: boolean;
   destination_name: string | null;
-  destination_type: string | null;
+  destination_type: LogicalType | null;
   masking: Masking;
 }
 
@@ -110,18 +110,20 @@ const mappedColumns = ({ source, schema, stream }: PlanInput, mappings: FieldMap
   });
 
 /** The effective key: that of the connection, else that of the source. */
-export const keyPaths = (schema: StreamSchema, stream: StreamRow): string[][] =>
+export const keyPaths = (schema: StreamSchema, stream: Pick<StreamRow, 'primary_key'>): string[][] =>
   stream.primary_key?.length ? stream.primary_key : (schema.source_defined_primary_key ?? []);
 
 /** Null for CDC: a log has its own order, even if the stream was read by a cursor before. */
-export const cursorPath = (schema: StreamSchema, stream: StreamRow): string[] | null =>
-  givesChanges(schema, stream) ? null : (stream.cursor_field ?? schema.default_cursor_field);
+export const cursorPath = (
+  schema: StreamSchema,
+  stream: Pick<StreamRow, 'cursor_field' | 'sync_mode' | 'dataset_sql'>,
+): string[] | null => (givesChanges(schema, stream) ? null : (stream.cursor_field ?? schema.default_cursor_field));
 
 function planColumn(source: AnySource, field: Field, choice: FieldChoice | undefined): PlannedColumn {
   const masking = choice?.masking ?? 'none';
   const pushed = source.pushdown.masking.includes(masking) ? masking : 'none';
   const masked = masking !== 'none';
-  const retyped = (choice?.destination_type ?? null) as LogicalType | null;
+  const retyped = choice?.destination_type ?? null;
   if (retyped && !masked && !canBeWrittenAs(field.type, retyped)) throw incompatible(field, retyped);
   // A value that the source masks is a text of the source, so its column can still be copied as bytes.
   const native = masked && pushed === masking ? 'text' : masked || retyped ? null : field.source_type;

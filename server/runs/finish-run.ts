@@ -82,7 +82,9 @@ export async function finishRun(
   if (run.custom_run_plan_id === null) await rememberOutcome(db, run.connection_id, status);
   if (status !== 'succeeded') await report();
   if (status === 'failed' && run.custom_run_plan_id === null) await disableIfRepeatedlyFailing(db, run.connection_id);
-  if (run.custom_run_plan_id !== null) await advancePlan(db, queue, { plan_id: run.custom_run_plan_id, ended: status });
+  if (run.custom_run_plan_id !== null) {
+    await advancePlan(db, queue, { plan_id: run.custom_run_plan_id, ended: { status, number: run.number } });
+  }
 }
 
 const FINAL_EVENTS: Partial<Record<RunStatus, EventKind>> = {

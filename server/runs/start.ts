@@ -18,7 +18,7 @@ import type { Actor } from '../events/emit.ts';
 import { emitRunEvents } from '../events/run-events.ts';
 import type { PlannedChunk, RunParameters } from '../pipeline/custom-run/plan.ts';
 import { isWindowed } from '../pipeline/custom-run/plan.ts';
-import type { StreamPlan } from '../pipeline/custom-run/streams.ts';
+import type { PlanNotice, StreamPlan } from '../pipeline/custom-run/streams.ts';
 import type { OpenSpan } from '../pipeline/custom-run/windows.ts';
 import { tableName } from '../pipeline/transfer-plan.ts';
 import { ApiError, badRequest } from '../platform/errors.ts';
@@ -127,12 +127,48 @@ export async function startChunks(db: Db, deps: StartDeps, start: ChunkStart): P
   return runs.map((run) => run.id);
 }
 
+/** Codes of refusals that depend on the moment of the start: another start may succeed. */
+export const MOMENTARY: readonly string[] = ['account_connector_not_ready', 'connection_locked', 'run_already_active'];
+
+/** What would refuse a start of chunks with these windows at this moment, for a preview. */
+export async function startBlockers(
+  db: Db,
+  {
+    connection,
+    account,
+    ...wanted
+  }: { connection: ConnectionRow; account: AccountPlan; streams: StreamRow[]; windows: readonly OpenSpan[] },
+): Promise<PlanNotice[]> {
+  const checks = [
+    () => refuseUnstartable(db, connection, account),
+    () => refuseConflict(db, { ...wanted, connection_id: connection.id }),
+  ];
+  const blockers: PlanNotice[] = [];
+  for (const check of checks) {
+    try {
+      await check();
+    } catch (error) {
+      if (!(error instanceof StartRefused)) throw error;
+      blockers.push({ code: error.code, message: error.message, stream_name: null });
+    }
+  }
+  return blockers;
+}
+
 /** The checks that all runs share, in the order in which the API reports them. */
 async function requireMovable(
   db: Db,
   { now }: StartDeps,
   { connection, account, streams }: Start & { streams: readonly unknown[] },
 ): Promise<AccountPlan> {
+  await refuseUnstartable(db, connection, account);
+  if (streams.length === 0) {
+    throw new StartRefused(badRequest('no_streams_selected', 'No stream of this connection is selected'), false);
+  }
+  return holdCredits(db, account, now());
+}
+
+async function refuseUnstartable(db: Db, connection: ConnectionRow, account: AccountPlan): Promise<void> {
   if (connection.status === 'locked') {
     throw new StartRefused(await connectionLocked(db, account, connection), false);
   }
@@ -141,10 +177,6 @@ async function requireMovable(
   } catch (error) {
     throw error instanceof ApiError ? new StartRefused(error, true) : error;
   }
-  if (streams.length === 0) {
-    throw new StartRefused(badRequest('no_streams_selected', 'No stream of this connection is selected'), false);
-  }
-  return holdCredits(db, account, now());
 }
 
 /** Credits that live runs only hold become available again when those runs end. */

@@ -21,6 +21,7 @@ import { byteFormat, moveBytes } from './byte-lane.ts';
 import { moveRows } from './row-lane.ts';
 import { windowOf } from '../pipeline/custom-run/windows.ts';
 import { recordCommit, type Transfer } from './commit-checkpoint.ts';
+import { requireSound } from '../pipeline/stream-check/check.ts';
 import { planTransfer, readRequest, tableName, type TransferPlan } from '../pipeline/transfer-plan.ts';
 import { replacedWindow } from './replace-window.ts';
 
@@ -36,6 +37,7 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
   warnAboutNewColumns(attempt, schema, plan);
   const destination = to.connector as AnyDestination;
+  requireSound(stream, { schema, destination });
   const window = windowFor(attempt, hasDateCursor(schema, stream));
   const about = { claim, schema, stream, destination };
   const lookback = await lookbackWindow(deps.db, about, (code, message) => attempt.warn(code, message));

@@ -16,13 +16,14 @@ const database = await createPlainDatabase();
 
 const KEYLESS = { streams: 2, primary_key: false, cursor: false };
 
-/** A source with these settings into a PostgreSQL destination, which supports every mode. */
+/** A source with these settings into a PostgreSQL destination, which supports every mode, with tables of its own. */
 async function sides(source: object = {}) {
   return {
     source_id: (await make.source(source)).id,
-    destination_id: (await make.connector('destination', 'postgres', postgresParameters(database.url))).id,
+    destination_id: (await make.connector('destination', 'postgres', ownSchema())).id,
   };
 }
+const ownSchema = () => ({ ...postgresParameters(database.url), schema: uniqueName('schema') });
 const create = (body: object, query = '') =>
   call('POST', `/connections${query}`, { name: uniqueName('connection'), ...body });
 
@@ -55,7 +56,8 @@ describe('POST /connections', () => {
   });
 
   test('201: start_date of the body is the earliest day to load, start_date of the query the range of usage', async () => {
-    const body = { ...(await sides({ streams: 1 })), start_date: '2020-02-29' };
+    const streams = [{ name: 'stream_1', shared_destination_table: true }];
+    const body = { ...(await sides({ streams: 1 })), start_date: '2020-02-29', streams };
     expect(await create(body)).toMatchObject({ status: 201, body: { start_date: '2020-02-29' } });
     const range = '?date_range=custom&start_date=2026-01-01&end_date=2026-01-31';
     expect(await create(body, range)).toMatchObject({ status: 201, body: { start_date: '2020-02-29' } });
@@ -100,8 +102,9 @@ describe('POST /connections', () => {
 
   test('201: one mode of the pair implies the other', async () => {
     const ends = await sides();
-    const modes = async (stream: object) => {
-      const { body } = await create({ ...ends, streams: [{ name: 'stream_1', ...stream }] });
+    const modes = async (settings: object) => {
+      const stream = { name: 'stream_1', destination_table: uniqueName('table'), ...settings };
+      const { body } = await create({ ...ends, streams: [stream] });
       return [body.streams[0].sync_mode, body.streams[0].destination_sync_mode];
     };
     expect(await modes({ sync_mode: 'full_refresh' })).toEqual(['full_refresh', 'overwrite']);

@@ -18,13 +18,14 @@ const database = await createPlainDatabase();
 const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 const KEYLESS = { streams: 2, primary_key: false, cursor: false };
 
-/** A source with these settings into a PostgreSQL destination, which supports every mode. */
+/** A source with these settings into a PostgreSQL destination, which supports every mode, with tables of its own. */
 async function sides(source: object = {}) {
   return {
     source_id: (await make.source(source)).id,
-    destination_id: (await make.connector('destination', 'postgres', postgresParameters(database.url))).id,
+    destination_id: (await make.connector('destination', 'postgres', ownSchema())).id,
   };
 }
+const ownSchema = () => ({ ...postgresParameters(database.url), schema: uniqueName('schema') });
 const create = (body: object, query = '') =>
   call('POST', `/connections${query}`, { name: uniqueName('connection'), ...body });
 
@@ -135,22 +136,27 @@ describe('POST /connections refused', () => {
       { primary_key: false },
       one({ sync_mode: 'incremental', destination_sync_mode: 'append_dedup' }),
     ],
-    ['primary_key_required', 'streams.0.fields', {}, one({ fields: [{ path: ['id'], selected: false }] })],
-    ['cursor_required', 'streams.0.fields', {}, one({ fields: [{ path: ['updated_at'], selected: false }] })],
+    ['primary_key_required', 'streams.0.fields.0.selected', {}, one({ fields: [{ path: ['id'], selected: false }] })],
+    [
+      'cursor_required',
+      'streams.0.fields.0.selected',
+      {},
+      one({ fields: [{ path: ['updated_at'], selected: false }] }),
+    ],
     ['unknown_field', 'streams.0.cursor_field', {}, one({ cursor_field: ['nothing'] })],
-    ['unknown_field', 'streams.0.primary_key', {}, one({ primary_key: [['nothing']] })],
-    ['unknown_field', 'streams.0.fields', {}, one({ fields: [{ path: ['nothing'] }] })],
-    ['unknown_field', 'streams.0.filters', {}, one({ filters: [{ field: 'nothing', operator: 'is_null' }] })],
+    ['unknown_field', 'streams.0.primary_key.0', {}, one({ primary_key: [['nothing']] })],
+    ['unknown_field', 'streams.0.fields.0.path', {}, one({ fields: [{ path: ['nothing'] }] })],
+    ['unknown_field', 'streams.0.filters.0.field', {}, one({ filters: [{ field: 'nothing', operator: 'is_null' }] })],
     [
       'duplicate_destination_column',
-      'streams.0.fields',
+      'streams.0.fields.0.destination_name',
       {},
       one({ fields: [{ path: ['name'], destination_name: 'id' }] }),
     ],
     ['reverse_etl_only', 'streams.0.dataset_sql', {}, one({ dataset_sql: 'select 1' })],
     [
       'duplicate_destination_table',
-      'streams',
+      'streams.1.destination_table',
       { streams: 2 },
       [{ name: 'stream_1', destination_table: 'stream_2' }, { name: 'stream_2' }],
     ],

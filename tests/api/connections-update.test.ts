@@ -55,6 +55,12 @@ describe('POST /connections/{connection_id}', () => {
     expect(await eventsOf(before.id)).toEqual(['connection_created']);
   });
 
+  test('200: tags are a set', async () => {
+    const { id, tags } = await make.connection({ tags: ['x', 'y', ' x'] });
+    expect(tags).toEqual(['x', 'y']);
+    expect((await update(id, { tags: ['z', 'z'] })).body.tags).toEqual(['z']);
+  });
+
   test('200: a schedule starts when it is set, ends on pause and restarts on resume', async () => {
     const { id } = await make.connection();
     const from = Date.now();

@@ -254,6 +254,33 @@ describe('POST /connections/{connection_id}/run/preview', () => {
     });
   });
 
+  test('200: the decision names what would refuse a launch at this moment', async () => {
+    const connection = await make.connection();
+    const { id, source_id } = connection;
+    const { plan_id } = await planned(id);
+    const locked = async (is: boolean) =>
+      deps.db
+        .update(connections)
+        .set({ status: is ? 'locked' : 'active', locked_from: is ? { status: 'active', reason: null } : null })
+        .where(eq(connections.id, id));
+    const ready = async (status: 'active' | 'broken') =>
+      deps.db.update(accountConnectors).set({ status }).where(eq(accountConnectors.id, source_id));
+    await locked(true);
+    const refused = await planned(id);
+    expect(refused).toMatchObject({ decision: 'blocked', blockers: [{ code: 'connection_locked' }] });
+    expect(await launch(id, { plan_id })).toMatchObject({ status: 402, body: { code: 'connection_locked' } });
+    await locked(false);
+    await ready('broken');
+    const blockers = [{ code: 'account_connector_not_ready' }];
+    expect(await planned(id)).toMatchObject({ decision: 'blocked', blockers });
+    await ready('active');
+    const active = (await run(id)).body;
+    expect(await planned(id)).toMatchObject({ decision: 'blocked', blockers: [{ code: 'run_already_active' }] });
+    await call('POST', `/connections/${active}/stop`);
+    // What blocked the preview is gone, and the launch checks again.
+    expect((await launch(id, { plan_id: refused.plan_id })).body.status).toBe('launched');
+  });
+
   test('200: estimates come from earlier runs', async () => {
     const { id, source_id } = await make.connection();
     const first = (await run(id, { start_date: '2026-01-01', end_date: '2026-01-04' })).body;
@@ -483,6 +510,36 @@ describe('POST /connections/{connection_id}/run/launch-plan', () => {
 });
 
 describe('the runs of a custom run', () => {
+  test('a run that a user stops also stops the ones after it if on_chunk_failure is stop', async () => {
+    const statusesAfter = async (on_chunk_failure: string, stopped: number) => {
+      const { id } = await make.connection();
+      const { plan_id } = await planned(id, { ...WEEK, on_chunk_failure });
+      const ids: string[] = (await launch(id, { plan_id })).body.connection_run_ids;
+      await call('POST', `/connections/${ids[stopped]}/stop`);
+      const runs = (await runsOf(id)).toSorted((a, b) => a.number - b.number);
+      return runs.map(({ status }) => status);
+    };
+    const seven = (status: string) => Array.from({ length: 7 }, () => status);
+    expect(await statusesAfter('stop', 0)).toEqual(seven('stopped'));
+    expect(await statusesAfter('continue', 0)).toEqual(seven('queued').with(0, 'stopped'));
+    expect(await statusesAfter('stop', 4)).toEqual([...seven('queued').slice(3), ...seven('stopped').slice(4)]);
+  });
+
+  test('a rerun has the run that it repeats and the first run of the chain', async () => {
+    const { id } = await make.connection();
+    const first = (await run(id)).body;
+    await call('POST', `/connections/${first}/stop`);
+    const second = (await call('POST', `/connections/${first}/rerun`)).body;
+    await call('POST', `/connections/${second}/stop`);
+    const third = (await call('POST', `/connections/${second}/rerun`)).body;
+    const chain = (await runsOf(id)).map((one) => [one.id, one.parent_run_id, one.rerun_of_run_id]);
+    expect(chain).toEqual([
+      [third, first, second],
+      [second, first, first],
+      [first, null, null],
+    ]);
+  });
+
   const stop = (id: string) => call('POST', `/connections/${id}/stop`);
 
   test('stop one by one: the next run starts, and the last one completes the plan', async () => {

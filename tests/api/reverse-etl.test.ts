@@ -193,7 +193,7 @@ test('an invalid mapping is refused on create', async () => {
     ).body;
   expect(await attempt({ mapping: [field('nothing', 'x')] })).toMatchObject({
     code: 'unknown_field',
-    field: 'streams.0.mapping',
+    field: 'streams.0.mapping.0.source_field',
   });
   expect(await attempt({ mapping: [field('id', 'x'), field('email', 'x')] })).toMatchObject({
     code: 'duplicate_destination_column',

@@ -197,13 +197,22 @@ function pruned(wanted: Wanted[], current: Current): Step[] {
   );
 }
 
+interface Finding {
+  code: string;
+  message: string;
+  field: string | null;
+}
+
 /** Adds the locations in the file to an error of the service. */
 export function withLocation(one: Wanted, error: unknown): unknown {
   if (!isApiError(error) || error.status === null || error.status === 401 || error.status >= 500) return error;
-  const { field } = error.context;
+  const { field, findings } = error.context;
   const problems = error.problems.map(({ loc, msg }) => `${one.at(loc.slice(1))}: ${loc.slice(1).join('.')}: ${msg}`);
-  const path = typeof field === 'string' ? field.split('.') : [];
-  const lines =
-    problems.length > 0 ? problems : [`${one.at(path)}: ${error.message} (${error.code}, request ${error.request_id})`];
+  const about = ({ code, message, field: path }: Finding) =>
+    `${one.at(path?.split('.') ?? [])}: ${message} (${code}, request ${error.request_id})`;
+  const whole = { code: error.code, message: error.message, field: typeof field === 'string' ? field : null };
+  const found = Array.isArray(findings) ? (findings as (Finding & { stream_name: string })[]) : [];
+  const several = found.map((finding) => about({ ...finding, message: `${finding.stream_name}: ${finding.message}` }));
+  const lines = problems.length > 0 ? problems : several.length > 0 ? several : [about(whole)];
   return new UsageError(lines.join('\n'));
 }

@@ -6,7 +6,7 @@ import type { ChatChannel, ChatMessage } from './chat.ts';
 import type { ConnectorContext } from './context.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
 import type { DestinationSyncMode, StreamSchema, StreamState, SyncMode } from './stream.ts';
-import type { Writer, WriteTarget } from './writer.ts';
+import type { NameRules, TableLocation, Writer, WriteTarget } from './writer.ts';
 
 /*
  * The contract of connectors. The other files of this folder define its parts; this one exports them all, so that a
@@ -94,6 +94,10 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   replaces_windows?: boolean;
   /** Implements `WriteTarget.rejects`. */
   keeps_rejects?: boolean;
+  /** Absent: names differ as they are written, and may have any length. */
+  names?: NameRules;
+  /** Where these settings, which lack the secrets, keep the tables. Absent: the destination has no tables. */
+  locate?(settings: Partial<Config>): TableLocation;
   /** Prepares to write one stream. @throws FencedError if a newer attempt has claimed it */
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
   /**

@@ -44,6 +44,8 @@ export interface Field {
   nullable: boolean;
   is_primary_key: boolean;
   is_cursor_candidate: boolean;
+  /** The source orders and compares different values as equal, such as texts that differ only in case. Absent: false. */
+  inexact_order?: boolean;
 }
 
 /**

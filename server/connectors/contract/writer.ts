@@ -15,6 +15,26 @@ export interface TargetColumn {
 
 export type ColumnType = Pick<TargetColumn, 'type' | 'source_type' | 'dialect'>;
 
+/** How a destination names tables and columns. */
+export interface NameRules {
+  /** For messages, such as `PostgreSQL`. */
+  product: string;
+  /** Null: names may have any length. */
+  max: { length: number; unit: 'bytes' | 'characters' } | null;
+  /** Matches the names that cannot be stored as they are. */
+  invalid: RegExp;
+  /** Two names are the same one if their folded forms are. */
+  fold(name: string): string;
+}
+
+/** Where a destination keeps its tables. */
+export interface TableLocation {
+  /** Account connectors with the same store write to the same tables. */
+  store: string;
+  /** The schema of connections that set none. */
+  schema: string;
+}
+
 /** The table that one stream is written to, and how. */
 export interface WriteTarget {
   schema: string | null;

@@ -1,5 +1,5 @@
 import { readdir, rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, posix } from 'node:path';
 import {
   type CheckResult,
   type ConnectorContext,
@@ -35,6 +35,8 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
   replaces_windows: true,
   keeps_rejects: true,
   config: DuckDbDestinationConfig,
+  names: duckdb.names,
+  locate: ({ path = '', schema = 'main' }) => ({ store: posix.normalize(path), schema }),
   check,
   open,
 });

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { defineDestination } from '../contract/connector.ts';
 import { FileDestinationConfig } from '../kits/files/settings/files.ts';
 import { destinationCheckSteps } from '../kits/files/stores.ts';
@@ -15,6 +16,10 @@ export const fileDestination = defineDestination<FileDestinationConfig>({
   auth_methods: ['none', 'api_key'],
   supported_destination_sync_modes: ['append', 'overwrite'],
   config: FileDestinationConfig,
+  locate: ({ location = 'local', path = '.', endpoint = '', bucket = '' }) => ({
+    store: [location, ...(location === 's3' ? [endpoint, bucket] : []), posix.normalize(path)].join(' '),
+    schema: '',
+  }),
   check: async (ctx) => ({ checks: await checkInOrder(destinationCheckSteps(ctx)) }),
   open: openTableWriter,
 });

@@ -13,7 +13,7 @@ import { databases, serverCheck } from './connection/check.ts';
 import { MysqlSession, withSession } from './connection/session.ts';
 import { MysqlDestinationConfig } from './connection/settings.ts';
 import { literal, relation } from './connection/sql.ts';
-import { mysqlDialect } from './write/dialect.ts';
+import { mysqlDialect, mysqlNameRules } from './write/dialect.ts';
 import { PENDING_TABLE, resumePending } from './write/pending-table.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import { withShapes } from './write/target.ts';
@@ -36,6 +36,8 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
   replaces_windows: true,
   keeps_rejects: true,
   config: MysqlDestinationConfig,
+  names: mysqlNameRules,
+  locate: ({ host, port = 3306, database = '' }) => ({ store: `${host}:${port}`, schema: database }),
   check,
   possibleValues: { database: databases },
   open,

@@ -33,6 +33,11 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   replaces_windows: true,
   keeps_rejects: true,
   config: PostgresDestinationConfig,
+  names: postgres.names,
+  locate: ({ host, port = 5432, database = 'postgres', schema = 'public' }) => ({
+    store: `${host}:${port}/${database}`,
+    schema,
+  }),
   check,
   possibleValues: { database: databases, schema: schemas },
   open,

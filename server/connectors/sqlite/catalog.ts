@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import type { Field, LogicalType, StreamSchema } from '../contract/connector.ts';
 import { isReserved } from '../contract/reserved-names.ts';
-import { streamOfFields } from '../kits/sql/streams.ts';
+import { countDistinctTexts, DISTINCT_TEXTS, streamOfFields } from '../kits/sql/streams.ts';
 import { type Context, identifier } from './database.ts';
 import { sqliteError } from './failures.ts';
 import { fittingTypes } from './fitting-types.ts';
@@ -67,7 +67,11 @@ async function streamOf(
   const found =
     added.length > 0 ? await fittingTypes(ctx, database, { from: `${identifier(name)} t`, columns: typed }) : [];
   for (const [at, column] of added.entries()) types.set(column.name, found[at] as LogicalType);
-  const fields = columns.map((column) => fieldOf(column, types.get(column.name) as LogicalType));
+  const inexact = inexactColumns(database, name, columns);
+  const fields = columns.map((column) => ({
+    ...fieldOf(column, types.get(column.name) as LogicalType),
+    ...(inexact.has(column.name) && { inexact_order: true }),
+  }));
   const key = columns.filter((column) => column.key > 0).toSorted((a, b) => a.key - b.key);
   return streamOfFields(fields, {
     namespace: null,
@@ -84,6 +88,16 @@ function columnsOf(database: Database, table: string): Column[] {
     .query('select name, type, "notnull", pk from pragma_table_xinfo(?) where hidden <> 1 order by cid')
     .values(table) as [string, string, bigint, bigint][];
   return rows.map(([name, declared, notNull, key]) => ({ name, declared, notNull: notNull === 1n, key: Number(key) }));
+}
+
+/** Columns with a collation such as NOCASE. A database without collations needs no look at each column. */
+function inexactColumns(database: Database, table: string, columns: Column[]): Set<string> {
+  const any = database.query("select 1 from sqlite_schema where sql like '%collate%' limit 1").values().length > 0;
+  const isInexact = ({ name }: Column) => {
+    const [row] = database.query(countDistinctTexts(identifier(table), identifier(name))).values();
+    return Number(row?.[0]) < DISTINCT_TEXTS;
+  };
+  return new Set((any ? columns.filter(isInexact) : []).map(({ name }) => name));
 }
 
 const fieldOf = ({ name, declared, notNull, key }: Column, type: LogicalType): Field => ({

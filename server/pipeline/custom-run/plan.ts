@@ -94,6 +94,10 @@ export function planCustomRun(input: PlannerInput): CustomRunPlan {
   };
 }
 
+/** The plan with what would refuse its launch. Pure. */
+export const withBlockers = (plan: CustomRunPlan, blockers: readonly PlanNotice[]): CustomRunPlan =>
+  blockers.length === 0 ? plan : { ...plan, decision: 'blocked', blockers: [...plan.blockers, ...blockers] };
+
 export const isWindowed = (parameters: Pick<RunParameters, 'start_date' | 'end_date'>) =>
   parameters.start_date !== null || parameters.end_date !== null;
 

@@ -1,6 +1,15 @@
 import { and, eq, inArray, isNull } from 'drizzle-orm';
-import { type CatalogStreamRow, connections, connectionStreams } from '../../../db/schema/index.ts';
-import type { StreamSchema } from '../../connectors/contract/connector.ts';
+import {
+  accountConnectors,
+  type CatalogStreamRow,
+  connections,
+  connectionStreams,
+  type StreamRow,
+} from '../../../db/schema/index.ts';
+import type { AnyDestination, StreamSchema } from '../../connectors/contract/connector.ts';
+import { findConnector } from '../../connectors/registry.ts';
+import { checkEffects } from '../../pipeline/stream-check/check.ts';
+import { settingsOf } from '../../pipeline/stream-check/settings.ts';
 import { applyOverrides, incompatibility, type Overrides, withCatalogChoices } from '../../pipeline/overrides.ts';
 import { cursorPath, fieldName, keyPaths } from '../../pipeline/transfer-plan.ts';
 import { badRequest } from '../../platform/errors.ts';
@@ -45,43 +54,61 @@ export function checkOverrides(overrides: Overrides, { schema, field }: CatalogS
 }
 
 /**
- * Rejects excluding a field that a connection uses as key or cursor.
- * @throws ApiError 400 `field_in_use` with `connection_ids`.
+ * Rejects overrides that a connection cannot be run with: an excluded key or cursor, or what the check of its settings
+ * would find. Findings that a connection has anyway are its own.
+ * @throws ApiError 400 `field_in_use` or the code of the finding, with `connection_ids`.
  */
-export async function refuseExcludedKeys(ctx: Ctx, rows: CatalogStreamRow[]): Promise<void> {
-  const excluding = rows.filter((row) => Object.values(row.overrides).some((override) => override.excluded === true));
-  if (excluding.length === 0) return;
+export async function refuseBreakingOverrides(
+  ctx: Ctx,
+  rows: readonly { before: Overrides; after: CatalogStreamRow }[],
+): Promise<void> {
+  const [first] = rows;
+  if (!first) return;
+  const names = rows.map(({ after }) => after.name);
   const streams = await ctx.db
-    .select({ stream: connectionStreams })
+    .select({ stream: connectionStreams, connector_name: accountConnectors.connector_name })
     .from(connectionStreams)
     .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
+    .innerJoin(accountConnectors, eq(accountConnectors.id, connections.destination_id))
     .where(
       and(
-        eq(connections.source_id, excluding[0]!.account_connector_id),
+        eq(connections.source_id, first.after.account_connector_id),
         isNull(connections.deleted_at),
         eq(connectionStreams.selected, true),
-        inArray(
-          connectionStreams.name,
-          excluding.map((row) => row.name),
-        ),
+        inArray(connectionStreams.name, names),
       ),
     );
-  for (const row of excluding) {
-    const mine = streams
-      .map(({ stream }) => stream)
-      .filter((one) => one.name === row.name && one.namespace === row.namespace);
-    for (const stream of mine) {
-      const schema = applyOverrides(schemaOf(row), row.overrides);
-      const effective = withCatalogChoices(stream, schemaOf(row), row.overrides);
-      const cursor = stream.sync_mode === 'incremental' ? cursorPath(schema, effective) : null;
-      const needed = [...keyPaths(schema, effective), ...(cursor ? [cursor] : [])].map(fieldName);
-      const lost = needed.find((name) => row.overrides[name]?.excluded === true);
-      if (lost === undefined) continue;
-      throw badRequest('field_in_use', `${row.name}: a connection uses "${lost}" as key or cursor`, {
-        field: 'items',
-        stream_name: row.name,
-        connection_ids: [stream.connection_id],
-      });
+  for (const { before, after } of rows) {
+    for (const { stream, connector_name } of streams) {
+      if (stream.name !== after.name || stream.namespace !== after.namespace) continue;
+      refuseExcludedKey(stream, after);
+      const destination = findConnector('destination', connector_name);
+      if (destination) refuseNewFindings(stream, { before, after, destination });
     }
   }
 }
+
+function refuseExcludedKey(stream: StreamRow, row: CatalogStreamRow): void {
+  const schema = applyOverrides(schemaOf(row), row.overrides);
+  const effective = withCatalogChoices(stream, schemaOf(row), row.overrides);
+  const cursor = stream.sync_mode === 'incremental' ? cursorPath(schema, effective) : null;
+  const needed = [...keyPaths(schema, effective), ...(cursor ? [cursor] : [])].map(fieldName);
+  const lost = needed.find((name) => row.overrides[name]?.excluded === true);
+  if (lost === undefined) return;
+  throw refusal('field_in_use', `${row.name}: a connection uses "${lost}" as key or cursor`, stream);
+}
+
+function refuseNewFindings(
+  stream: StreamRow,
+  { before, after, destination }: { before: Overrides; after: CatalogStreamRow; destination: AnyDestination },
+): void {
+  const settings = settingsOf(stream);
+  const find = (overrides: Overrides) =>
+    checkEffects(settings, { stream: applyOverrides(schemaOf(after), overrides), overrides, destination });
+  const had = new Set(find(before).map(({ code, message }) => `${code} ${message}`));
+  const found = find(after.overrides).find(({ code, message }) => !had.has(`${code} ${message}`));
+  if (found) throw refusal(found.code, `${after.name}: ${found.message}`, stream);
+}
+
+const refusal = (code: string, message: string, { name, connection_id }: StreamRow) =>
+  badRequest(code, message, { field: 'items', stream_name: name, connection_ids: [connection_id] });

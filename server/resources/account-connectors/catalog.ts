@@ -4,7 +4,7 @@ import type { Overrides } from '../../pipeline/overrides.ts';
 import { fieldName } from '../../pipeline/transfer-plan.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
-import { checkOverrides, refuseExcludedKeys } from './catalog-checks.ts';
+import { checkOverrides, refuseBreakingOverrides } from './catalog-checks.ts';
 import { presentItem, readCatalogRows, schemaOf } from './catalog-items.ts';
 import type {
   AccountConnectorCatalogItemSchema,
@@ -19,7 +19,7 @@ import { findAccountConnector } from './query.ts';
  * Stores overrides for fields of a source; all its connections use them from their next run on. Returns the whole
  * catalog, ordered by namespace and name.
  * @throws ApiError 400 `catalog_not_ready`, `unknown_stream`, `ambiguous_stream`, `unknown_field`, and those of
- * checkOverrides and refuseExcludedKeys.
+ * checkOverrides and refuseBreakingOverrides.
  */
 export async function updateAccountConnectorCatalog(
   ctx: Ctx,
@@ -36,7 +36,9 @@ export async function updateAccountConnectorCatalog(
   const overrides = overridesAfter(before, input);
   const after = before.map((stream) => ({ ...stream, overrides: overrides.get(stream.id) ?? stream.overrides }));
   const changed = after.filter((stream, index) => !Bun.deepEquals(stream.overrides, before[index]!.overrides));
-  await refuseExcludedKeys(ctx, changed);
+  const known = new Map(before.map(({ id, overrides: had }) => [id, had]));
+  const changes = changed.map((stream) => ({ before: known.get(stream.id) ?? {}, after: stream }));
+  await refuseBreakingOverrides(ctx, changes);
   for (const stream of changed) {
     await ctx.db.update(catalogStreams).set({ overrides: stream.overrides }).where(eq(catalogStreams.id, stream.id));
   }

@@ -6,15 +6,19 @@ import { refreshCatalog } from '../../catalog/discover.ts';
 import { applyOverrides } from '../../pipeline/overrides.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
+import type { CatalogStream } from './streams/selection.ts';
 
 /** Streams of a source as last discovered, with the overrides of its users, ordered by namespace and name. */
-export async function readCatalog(ctx: Ctx, account_connector_id: string): Promise<StreamSchema[]> {
+export async function readCatalog(ctx: Ctx, account_connector_id: string): Promise<CatalogStream[]> {
   const rows = await ctx.db
     .select({ definition: catalogStreams.definition, overrides: catalogStreams.overrides })
     .from(catalogStreams)
     .where(and(eq(catalogStreams.account_connector_id, account_connector_id), isNull(catalogStreams.removed_at)))
     .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
-  return rows.map((row) => applyOverrides(row.definition as unknown as StreamSchema, row.overrides));
+  return rows.map(({ definition, overrides }) => ({
+    ...applyOverrides(definition as unknown as StreamSchema, overrides),
+    overrides,
+  }));
 }
 
 /**

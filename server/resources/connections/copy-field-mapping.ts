@@ -5,7 +5,6 @@ import { ApiError, badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { findConnection } from '../access/connection.ts';
 import type { Sides } from './streams/references.ts';
-import { hasField } from './streams/fields.ts';
 import type { ConnectionField, ConnectionStreamRequest } from './streams/schema.ts';
 import { streamKey } from './streams/selection.ts';
 
@@ -32,7 +31,9 @@ export async function withCopiedFields(
     );
     const settings = stream && copied.get(streamKey(stream));
     if (!settings) return request;
-    const fields = settings.fields.filter((field) => hasField(stream, field.path));
+    const fields = settings.fields.filter((field) =>
+      stream.fields.some(({ path }) => Bun.deepEquals(path, field.path)),
+    );
     // A constant needs no field.
     const mapping = settings.mapping?.filter(
       ({ source_field, constant_value }) =>

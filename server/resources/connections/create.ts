@@ -1,8 +1,9 @@
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import { type AccountConnectorRow, connections } from '../../../db/schema/index.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { checkSchedule, MANUAL, nextRunAt } from '../../pipeline/schedule.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
-import { refuseDuplicateName } from '../../api/duplicate-name.ts';
+import { duplicateName, refuseDuplicateName } from '../../api/duplicate-name.ts';
 import type { AccountPlan } from '../../billing/account-plan.ts';
 import { requireFeature, requireSchedule } from '../../billing/limits.ts';
 import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
@@ -18,7 +19,8 @@ import { kindOf, resolveSides, type Sides } from './streams/references.ts';
 import type { ConnectionSchema, CreateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
 import { storeStreams } from './streams/store.ts';
-import { type PlannedStream, planStreams } from './streams/selection.ts';
+import { checkedPlan, lockTables, refuseFindings, type StreamFinding } from './streams/check.ts';
+import type { PlannedStream } from './streams/selection.ts';
 
 /** A source that answers at once gives the connection its streams at once. */
 const ANSWERS_AT_ONCE_MS = 1_000;
@@ -63,7 +65,10 @@ async function refuseUndiscovered(ctx: Ctx, source: AccountConnectorRow): Promis
 async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & UsageInput): Promise<string> {
   const sides = await resolveSides(ctx, input, { lock: true });
   refuseUnkeptRejects(input, sides.destination_connector);
-  const planned = await planNewStreams(ctx, input, sides);
+  await lockTables(ctx);
+  await refuseTakenName(ctx, input.name);
+  const { planned, findings } = await planNewStreams(ctx, input, sides);
+  refuseFindings(findings);
   if (input.run_immediately) await requireReadyConnectors(ctx.db, [sides.source.id, sides.destination.id]);
   const account = await accountPlan(ctx);
   await checkPlan(ctx, account, { input, sides });
@@ -82,6 +87,17 @@ async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & Usage
   return connection.id;
 }
 
+/** Before the check of the streams: a repeated request would find its own tables taken. */
+async function refuseTakenName(ctx: Ctx, name: string): Promise<void> {
+  const isTaken = and(
+    eq(connections.account_id, ctx.principal.account_id),
+    isNull(connections.deleted_at),
+    sql`lower(${connections.name}) = lower(${name})`,
+  );
+  const [taken] = await ctx.db.select({ id: connections.id }).from(connections).where(isTaken);
+  if (taken) throw duplicateName('connection');
+}
+
 async function checkPlan(
   ctx: Ctx,
   account: AccountPlan,
@@ -92,21 +108,35 @@ async function checkPlan(
   await checkLimit(ctx, account, { limit: 'max_connections', range: input.usage });
 }
 
-async function planNewStreams(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): Promise<PlannedStream[]> {
+/** What the request consists of, for a connection that may not have a name yet. */
+export type NewStreams = Pick<
+  CreateConnectionRequest,
+  'streams' | 'destination_schema' | 'table_prefix' | 'copy_field_mapping_from_connection_id'
+>;
+
+/** The streams of a new connection, and what is wrong with them. */
+export async function planNewStreams(
+  ctx: Ctx,
+  input: NewStreams,
+  sides: Sides,
+): Promise<{ planned: PlannedStream[]; findings: StreamFinding[] }> {
   const catalog = await readCatalog(ctx, sides.source.id);
   const from = input.copy_field_mapping_from_connection_id;
   const asked = input.streams ?? null;
   const requests = from ? await withCopiedFields(ctx, { from, sides, catalog, requests: asked }) : asked;
-  return planStreams({
+  const { source_connector, destination_connector, destination } = sides;
+  const selection = {
     catalog,
-    source: sides.source_connector,
-    destination: sides.destination_connector,
+    source_connector,
+    destination_connector,
     reverse_etl: kindOf(sides) === 'reverse_etl',
     table_prefix: input.table_prefix ?? '',
     requests,
     current: new Map(),
-    unnamed: 'keep',
-  });
+    unnamed: 'keep' as const,
+  };
+  const destination_schema = input.destination_schema ?? null;
+  return checkedPlan(ctx, selection, { connection_id: null, destination, destination_schema });
 }
 
 function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeof connections.$inferInsert {

@@ -20,7 +20,7 @@ const streamsJson = sql<ConnectionStream[]>`(
   select coalesce(json_agg(json_build_object(
     'id', s.id, 'name', s.name, 'namespace', s.namespace, 'selected', s.selected, 'sync_mode', s.sync_mode,
     'destination_sync_mode', s.destination_sync_mode, 'cursor_field', s.cursor_field, 'primary_key', s.primary_key,
-    'destination_table', s.destination_table, 'backfill_days', s.backfill_days, 'fields', s.fields,
+    'destination_table', s.destination_table, 'shared_destination_table', s.shared_destination_table, 'backfill_days', s.backfill_days, 'fields', s.fields,
     'filters', s.filters, 'dataset_sql', s.dataset_sql, 'mapping', s.mapping, 'cursor_value', s.state ->> 'cursor',
     'cursor_updated_at', ${iso('s.cursor_updated_at')}, 'row_count_last_run', s.row_count_last_run
   ) order by coalesce(s.namespace, '') collate "C", s.name collate "C"), '[]')

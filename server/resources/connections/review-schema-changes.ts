@@ -22,8 +22,9 @@ import { type Decision, reviewedSettings } from './streams/reviewed-settings.ts'
 import type { ConnectionSchema } from './schema.ts';
 import { getConnection } from './service.ts';
 import { readStreams, storeStreams } from './streams/store.ts';
-import { planStreams, streamKey } from './streams/selection.ts';
-import { settingsOf } from './streams/settings.ts';
+import { checkedPlan, lockTables, refuseFindings } from './streams/check.ts';
+import { streamKey } from './streams/selection.ts';
+import { settingsOf } from '../../pipeline/stream-check/settings.ts';
 import { tickingFrom } from './next-run.ts';
 import { connectorPair, refuseWhileRunning } from './streams/update.ts';
 
@@ -33,7 +34,7 @@ type WaitingChange = SchemaChange & { breaking: boolean };
  * Ends the review of schema changes: `accept` applies them where possible, `ignore` leaves out new streams and fields
  * and keeps key and cursor. Removed streams and fields are dropped in both cases. A connection that the changes
  * disabled resumes.
- * @throws ApiError 400 `run_active`, `account_connector_not_ready`, and those of planStreams where the settings do not
+ * @throws ApiError 400 `run_active`, `account_connector_not_ready`, and the code of a finding where the settings do not
  * work with the source as it is now (a filter on a field that is gone): change them first. 402.
  */
 export async function reviewSchemaChanges(
@@ -56,6 +57,7 @@ async function adaptStreams(
   connection: ConnectionRow,
   { changes, decision }: { changes: WaitingChange[]; decision: Decision },
 ): Promise<void> {
+  await lockTables(ctx);
   const before = await readStreams(ctx, connection.id);
   const catalog = await readCatalog(ctx, connection.source_id);
   const schemas = new Map(catalog.map((stream) => [streamKey(stream), stream]));
@@ -65,17 +67,20 @@ async function adaptStreams(
     const settings = current.get(key);
     if (settings) current.set(key, reviewedSettings(settings, { changes: some, decision, schema: schemas.get(key) }));
   }
-  const { source_connector, destination_connector } = await connectorPair(ctx, connection);
-  const planned = planStreams({
+  const ends = await connectorPair(ctx, connection);
+  const { table_prefix, destination_schema } = connection;
+  const selection = {
+    ...ends,
     catalog,
-    source: source_connector,
-    destination: destination_connector,
     reverse_etl: connection.kind === 'reverse_etl',
-    table_prefix: connection.table_prefix,
+    table_prefix,
     requests: catalog.filter((stream) => concerned.has(streamKey(stream))).map((stream) => request(stream)),
     current,
-    unnamed: 'keep',
-  });
+    unnamed: 'keep' as const,
+  };
+  const where = { ...ends, connection_id: connection.id, destination_schema };
+  const { planned, findings } = await checkedPlan(ctx, selection, where);
+  refuseFindings(findings);
   const gone = before.filter((row) => !schemas.has(streamKey(row)));
   const left = gone.map((row) => ({ ...row, settings: current.get(streamKey(row)) ?? settingsOf(row) }));
   await storeStreams(ctx, connection, { before, planned: [...planned, ...left] });

@@ -4,6 +4,7 @@ import { trustedOutput } from '../../api/trusted-output.ts';
 import { act, read, router, write } from '../../api/procedure.ts';
 import { rpcInput } from '../../api/rpc-input.ts';
 import { UsageRange } from '../../api/usage-range.ts';
+import { checkConnection, CheckConnectionRequest, ConnectionFinding } from './check.ts';
 import { createConnection } from './create.ts';
 import { ConnectionQuery, listConnections } from './list.ts';
 import { FieldMappingSourceConnectionSchema, listFieldMappingSources } from './field-mapping-sources.ts';
@@ -50,6 +51,10 @@ export const connectionsRouter = router({
     )
     .output(ConnectionSchema)
     .mutation(({ ctx, input }) => createConnection(ctx, input)),
+  check: act('connections.create')
+    .input(rpcInput(CheckConnectionRequest))
+    .output(z.array(ConnectionFinding))
+    .mutation(({ ctx, input }) => checkConnection(ctx, input)),
   get: read
     .concat(
       rest('GET', '/connections/{connection_id}', { operation_id: 'get_connection', summary: 'Get a connection' }),

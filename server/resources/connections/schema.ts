@@ -91,7 +91,10 @@ const settings = {
   max_rejected_rows: z.int().min(1).max(100_000),
   max_parallel_streams: z.int().min(1).max(50),
   notify_on_failure: z.boolean(),
-  tags: z.array(name()).max(20),
+  tags: z
+    .array(name())
+    .overwrite((tags) => [...new Set(tags)])
+    .max(20),
   status: z.enum(['active', 'paused']),
 };
 

@@ -16,6 +16,7 @@ import { refuseUnkeptRejects } from './rejected-rows.ts';
 import type { ConnectionSchema, UpdateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
 import { tickingFrom } from './next-run.ts';
+import { lockTables } from './streams/check.ts';
 import { connectorPair, updateStreams } from './streams/update.ts';
 
 /** Columns that take the value of the request unchanged. */
@@ -46,6 +47,9 @@ export async function updateConnection(
   const { id } = await findConnection(ctx, input.connection_id);
   if (input.stop_active_run) await stopLiveRuns(ctx, id, 'connection_paused');
   const connection = await lockConnection(ctx, id);
+  // Before the locks of the account's plan, which a create acquires after this one.
+  if (input.streams || input.table_prefix !== undefined || input.destination_schema !== undefined)
+    await lockTables(ctx);
   refuseStaleOrImmutable(connection, input);
   if (input.rejected_rows_policy === 'keep') {
     refuseUnkeptRejects(input, (await connectorPair(ctx, connection)).destination_connector);

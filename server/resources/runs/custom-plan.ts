@@ -1,7 +1,14 @@
 import { type ConnectionRow, type CustomRunPlanRow, customRunPlans } from '../../../db/schema/index.ts';
 import type { AccountPlan } from '../../billing/account-plan.ts';
 import { creditsRemaining } from '../../billing/credits.ts';
-import { type CustomRunPlan, planCustomRun, type RunParameters } from '../../pipeline/custom-run/plan.ts';
+import {
+  isWindowed,
+  planCustomRun,
+  type PlannedChunk,
+  type RunParameters,
+  withBlockers,
+} from '../../pipeline/custom-run/plan.ts';
+import { startBlockers } from '../../runs/start.ts';
 import { paceOf } from '../../pipeline/custom-run/estimates.ts';
 import { completeParameters, planHash } from '../../pipeline/custom-run/parameters.ts';
 import { dayIn } from '../../pipeline/custom-run/windows.ts';
@@ -81,7 +88,7 @@ async function planFor(
     pastRuns(ctx.db, scope),
     creditsRemaining(ctx.db, account),
   ]);
-  const plan: CustomRunPlan = planCustomRun({
+  const plan = planCustomRun({
     parameters,
     streams,
     history,
@@ -92,5 +99,14 @@ async function planFor(
     max_chunks: account.plan.limits.max_custom_run_chunks,
     blockers,
   });
-  return { plan, streams, credits_remaining };
+  const moved = isWindowed(parameters) ? streams.filter((one) => one.supports_date_window) : streams;
+  const refusals = await startBlockers(ctx.db, {
+    connection,
+    account,
+    streams: moved.map(({ stream }) => stream),
+    windows: plan.chunks.filter(({ action }) => action === 'run').map(windowOf),
+  });
+  return { plan: withBlockers(plan, refusals), streams, credits_remaining };
 }
+
+const windowOf = ({ start_date, end_date }: PlannedChunk) => ({ start: start_date, end: end_date });

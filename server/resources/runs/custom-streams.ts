@@ -1,8 +1,10 @@
 import { and, eq, isNull } from 'drizzle-orm';
 import { accountConnectors, catalogStreams, type ConnectionRow, type StreamRow } from '../../../db/schema/index.ts';
-import type { StreamSchema } from '../../connectors/contract/connector.ts';
+import type { AnyDestination, StreamSchema } from '../../connectors/contract/connector.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { applyOverrides, withCatalogChoices } from '../../pipeline/overrides.ts';
+import { applyOverrides, type Overrides, withCatalogChoices } from '../../pipeline/overrides.ts';
+import { checkEffects } from '../../pipeline/stream-check/check.ts';
+import { settingsOf } from '../../pipeline/stream-check/settings.ts';
 import { isWindowed, type RunParameters } from '../../pipeline/custom-run/plan.ts';
 import { planStream, type PlanNotice, type StreamPlan } from '../../pipeline/custom-run/streams.ts';
 import { tableName } from '../../pipeline/transfer-plan.ts';
@@ -34,15 +36,31 @@ export async function resolveStreams(
   const supported = destination?.supported_destination_sync_modes ?? [];
   const { mode, clear_destination } = parameters;
   const how = { supported, mode, clear_destination, windowed: isWindowed(parameters) };
-  return {
-    streams: named.map((stream) => {
-      const found = catalog.get(keyOf(stream));
-      const shared = foreign.has(tableName(connection, stream));
-      const replaceable = destination?.replaces_windows === true && !shared && found?.windowColumn(stream) != null;
-      return planStream({ ...how, stream, schema: found?.schema ?? null, replaceable });
-    }),
-    blockers: clear_destination && !supported.includes('overwrite') ? [cannotClear(connection)] : [],
-  };
+  const streams = named.map((stream) => {
+    const found = catalog.get(keyOf(stream));
+    const shared = foreign.has(tableName(connection, stream));
+    const replaceable = destination?.replaces_windows === true && !shared && found?.windowColumn(stream) != null;
+    return planStream({ ...how, stream, schema: found?.schema ?? null, replaceable });
+  });
+  const unclearable = clear_destination && !supported.includes('overwrite');
+  const unsound = streams.flatMap((one) => {
+    const found = catalog.get(keyOf(one.stream));
+    return found && destination ? findingsOf(one, { ...found, destination }) : [];
+  });
+  return { streams, blockers: [...(unclearable ? [cannotClear(connection)] : []), ...unsound] };
+}
+
+/** What the run itself would refuse. */
+function findingsOf(
+  { stream, sync_mode, destination_sync_mode }: StreamPlan,
+  { schema, overrides, destination }: Pick<CatalogEntry, 'schema' | 'overrides'> & { destination: AnyDestination },
+): PlanNotice[] {
+  const settings = { ...settingsOf(stream), sync_mode, destination_sync_mode };
+  return checkEffects(settings, { stream: schema, overrides, destination }).map(({ code, message }) => ({
+    code,
+    message: `${stream.name}: ${message}`,
+    stream_name: stream.name,
+  }));
 }
 
 function namedStreams(selected: StreamRow[], { stream_ids, stream_names }: RunParameters): StreamRow[] {
@@ -66,6 +84,7 @@ const keyOf = (stream: { namespace: string | null; name: string }) => JSON.strin
 
 interface CatalogEntry {
   schema: StreamSchema;
+  overrides: Overrides;
   /** Takes the overrides of the catalog into account. */
   windowColumn(stream: StreamRow): string | null;
 }
@@ -80,7 +99,7 @@ async function catalogOf(ctx: Ctx, connection: ConnectionRow): Promise<Map<strin
       const discovered = definition as unknown as StreamSchema;
       const schema = applyOverrides(discovered, overrides);
       const column = (stream: StreamRow) => windowColumn(schema, withCatalogChoices(stream, discovered, overrides));
-      return [keyOf(schema), { schema, windowColumn: column }];
+      return [keyOf(schema), { schema, overrides, windowColumn: column }];
     }),
   );
 }

@@ -9,9 +9,10 @@ import {
 } from '../../../db/schema/index.ts';
 import type { AccountPlan } from '../../billing/account-plan.ts';
 import { requireChunks, requireFeature } from '../../billing/limits.ts';
-import { type ChunkStart, startChunks } from '../../runs/start.ts';
+import { type ChunkStart, MOMENTARY, startChunks } from '../../runs/start.ts';
 import { emitPlanEvent } from '../../events/custom-run-events.ts';
 import type { RunParameters } from '../../pipeline/custom-run/plan.ts';
+import type { PlanNotice } from '../../pipeline/custom-run/streams.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { lockConnection } from '../access/connection.ts';
@@ -61,7 +62,7 @@ export async function runCustom(
   const account = await accountPlan(ctx);
   const plan = await storePlan(ctx, connection, { parameters, account });
   const { blockers, total_chunks } = decisionOf(plan);
-  const blocker = blockers.find(({ code }) => code !== 'max_custom_run_chunks');
+  const blocker = lasting(blockers).find(({ code }) => code !== 'max_custom_run_chunks');
   if (blocker) throw badRequest(blocker.code, blocker.message);
   if (parametersOf(plan).clear_destination)
     throw needsConfirmation('To clear the destination, preview the run and launch its plan with confirm');
@@ -102,17 +103,25 @@ async function findPlan(ctx: Ctx, id: string): Promise<CustomRunPlanRow> {
   return plan;
 }
 
+/** Without those that the start itself checks again, which has their status and details. */
+const lasting = (blockers: readonly PlanNotice[]) => blockers.filter(({ code }) => !MOMENTARY.includes(code));
+
+const refuseBlocked = (blockers: readonly PlanNotice[]) => {
+  if (blockers.length > 0) throw badRequest('plan_blocked', blockers[0]!.message, { blockers });
+};
+
 const needsConfirmation = (message: string) => badRequest('confirmation_required', message);
 
 function refuseUnfit(plan: CustomRunPlanRow, now: { revision: number; now: Date; confirm: boolean }): void {
-  const { blockers, requires_confirmation } = decisionOf(plan);
+  const { requires_confirmation, ...decision } = decisionOf(plan);
+  const blockers = lasting(decision.blockers);
   if (Date.parse(plan.expires_at) <= now.now.getTime()) {
     throw badRequest('plan_expired', 'The plan has expired. Preview the run again', { expires_at: plan.expires_at });
   }
   if (plan.connection_revision !== now.revision) {
     throw badRequest('plan_stale', 'The connection has changed since the plan was created. Preview the run again');
   }
-  if (blockers.length > 0) throw badRequest('plan_blocked', blockers[0]!.message, { blockers });
+  refuseBlocked(blockers);
   if (requires_confirmation && !now.confirm)
     throw needsConfirmation('This plan needs confirmation: set confirm to true');
 }
@@ -171,7 +180,9 @@ type Chunks = Pick<ChunkStart, 'connection' | 'account' | 'plan' | 'chunks' | 'r
 };
 
 async function launchChunks(ctx: Ctx, { parameters, ...start }: Chunks): Promise<string[]> {
-  const { streams } = await resolveStreams(ctx, start.connection, parameters);
+  const { streams, blockers } = await resolveStreams(ctx, start.connection, parameters);
+  // The catalog of the source may have changed since the preview.
+  refuseBlocked(blockers);
   return startChunks(ctx.db, ctx.deps, { ...start, streams, actor: actorOf(ctx.principal) });
 }
 

@@ -15,8 +15,8 @@ export function presentRun(record: RunRecord, viewing: Viewing): ConnectionRunSc
   return {
     ...run,
     plan_id: custom_run_plan_id,
-    // Part of the API for compatibility; runs have no parent, and the limit is one for all of them.
-    parent_run_id: null,
+    parent_run_id: record.parent_run_id,
+    // Part of the API for compatibility; the limit is one for all runs.
     max_attempts: MAX_ATTEMPTS_WITHOUT_PROGRESS,
     ...record.totals,
     triggered_by: record.triggered_by,

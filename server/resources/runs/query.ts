@@ -31,6 +31,14 @@ const totals = sql<StreamTotals>`(
 const hasLogs = sql<boolean>`coalesce((
   select true from ${networkLogSegments} l where l.connection_run_id = ${connectionRuns.id} limit 1), false)`;
 
+/** The first run of a chain of reruns; null: the run is no rerun. */
+const firstOfChain = sql<string | null>`(
+  with recursive chain as (
+    select r.id, r.rerun_of_run_id, 1 as depth from connection_runs r where r.id = ${connectionRuns.rerun_of_run_id}
+    union all
+    select r.id, r.rerun_of_run_id, c.depth + 1 from connection_runs r join chain c on r.id = c.rerun_of_run_id)
+  select id from chain order by depth desc limit 1)`;
+
 const runsQuery = (db: Db) =>
   db
     .select({
@@ -39,6 +47,7 @@ const runsQuery = (db: Db) =>
       stop_requested_by: { id: stopper.id, name: stopper.full_name, email: stopper.email },
       totals,
       has_network_logs: hasLogs,
+      parent_run_id: firstOfChain,
     })
     .from(connectionRuns)
     .leftJoin(starter, eq(starter.id, connectionRuns.triggered_by))

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, isNull, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm';
 import {
   connectionRuns,
   connections,
@@ -26,8 +26,8 @@ export const waitsForTurn = sql<boolean>`(connection_runs.status = 'queued' and 
 const FAILED: readonly RunStatus[] = ['failed', 'partially_succeeded'];
 
 /**
- * Called after a launch, and when a run of a plan has ended with the final state `ended`. Dispatches the next chunks,
- * stops those that must not follow a failure, and completes the plan after the last one.
+ * Called after a launch, and when the run `ended` of a plan has ended. Dispatches the next chunks,
+ * stops those that must not follow a failure or a stop, and completes the plan after the last one.
  *
  * Locks the plan. Other runs of it are locked only if they are free: a transaction that holds one is about to end it and
  * advances the plan next.
@@ -37,7 +37,7 @@ export async function advancePlan(
   queue: Queue,
   step: {
     plan_id: string;
-    ended: RunStatus | null;
+    ended: { status: RunStatus; number: number } | null;
     /** From `holdCredits`, if the caller has called it. */
     held?: AccountPlan;
   },
@@ -46,9 +46,14 @@ export async function advancePlan(
   // Deleted together with its connection.
   if (!plan) return;
   const parameters = plan.parameters as unknown as RunParameters;
-  const failed = step.ended !== null && FAILED.includes(step.ended);
-  if (failed && parameters.on_chunk_failure === 'stop') await stopWaiting(db, plan, 'predecessor_failed');
-  else await startNext(db, queue, { plan, parameters, held: step.held });
+  const { ended } = step;
+  const stops = ended !== null && parameters.on_chunk_failure === 'stop';
+  if (stops && FAILED.includes(ended.status)) await stopWaiting(db, plan, 'predecessor_failed');
+  else {
+    // Chunks before a waiting one that a user stopped still run.
+    if (stops && ended.status === 'stopped') await stopWaiting(db, plan, 'predecessor_stopped', ended.number);
+    await startNext(db, queue, { plan, parameters, held: step.held });
+  }
   const live = await liveRuns(db, plan.id);
   if (live.length > 0) return;
   if (parameters.update_cursor) await moveCursors(db, plan);
@@ -75,7 +80,7 @@ async function startNext(
   if (active >= slots) return;
   const [connection] = await db.select().from(connections).where(eq(connections.id, plan.connection_id));
   if (!connection || connection.status === 'locked') return stopWaiting(db, plan, 'connection_locked');
-  const waiting = await waitingRuns(db, plan.id, slots - active);
+  const waiting = await waitingRuns(db, plan.id, { limit: slots - active });
   if (waiting.length === 0) return;
   const account = held ?? (await readHeld(db, plan.account_id, new Date()));
   for (const run of waiting) {
@@ -113,19 +118,20 @@ async function hasNewStreams(db: Db, plan_id: string): Promise<boolean> {
   return found !== undefined;
 }
 
-function waitingRuns(db: Db, plan_id: string, limit?: number) {
+function waitingRuns(db: Db, plan_id: string, { limit, after = 0 }: { limit?: number; after?: number } = {}) {
   const query = db
     .select()
     .from(connectionRuns)
-    .where(and(eq(connectionRuns.custom_run_plan_id, plan_id), waitsForTurn))
+    .where(and(eq(connectionRuns.custom_run_plan_id, plan_id), waitsForTurn, gt(connectionRuns.number, after)))
     .orderBy(connectionRuns.number)
     .for('update', { skipLocked: true })
     .$dynamic();
   return limit === undefined ? query : query.limit(limit);
 }
 
-async function stopWaiting(db: Db, plan: CustomRunPlanRow, stop_reason: string): Promise<void> {
-  const ids = (await waitingRuns(db, plan.id)).map((run) => run.id);
+/** @param after only runs with a higher number */
+async function stopWaiting(db: Db, plan: CustomRunPlanRow, stop_reason: string, after?: number): Promise<void> {
+  const ids = (await waitingRuns(db, plan.id, { after })).map((run) => run.id);
   if (ids.length === 0) return;
   const finished_at = sql`clock_timestamp()`;
   await db

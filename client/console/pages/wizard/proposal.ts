@@ -68,6 +68,7 @@ function streamOf(
     cursor_field: edit.cursor_field ?? (sync_mode === 'incremental' ? item.default_cursor_field : null),
     primary_key,
     destination_table: edit.destination_table ?? null,
+    shared_destination_table: edit.shared_destination_table ?? false,
     backfill_days: edit.backfill_days ?? null,
     fields: edit.fields ?? [],
     filters: edit.filters ?? [],

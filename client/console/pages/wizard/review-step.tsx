@@ -11,6 +11,7 @@ import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
 import { wordsOf } from '../../components/status.tsx';
 import { refusedField } from '../../refused-field.ts';
+import { Findings, useFindings } from './findings.tsx';
 import { useSchedulePreview } from '../../schedule/schedule-preview.tsx';
 import { useAction } from '../../use-action.ts';
 import type { DraftState } from './draft.ts';
@@ -26,10 +27,12 @@ interface ReviewStepProps {
 
 /** A summary, the name and the destination settings, before the connection is created. */
 export function ReviewStep({ draft: { draft, set, clear }, selection, go }: ReviewStepProps) {
-  const { source, destination, selected, edits } = selection;
+  const { source, destination } = selection;
   const [, navigate] = useLocation();
   const mayRun = usePermission('connections.run');
   const run_immediately = draft.run_immediately && mayRun;
+  const request = streamsRequest(draft, selection);
+  const findings = useFindings(request);
   const create = useAction(trpc.connections.create, {
     done: 'Connection created',
     failed: null,
@@ -41,15 +44,11 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
   const name = draft.name ?? `${source?.name} to ${destination?.name}`;
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (!source || !destination || name.trim() === '') return;
+    if (!request || name.trim() === '') return;
     create.mutate({
+      ...request,
       name: name.trim(),
-      source_id: source.id,
-      destination_id: destination.id,
-      streams: selected.map((row) => requestOf(row, edits)),
       schedule: draft.schedule,
-      ...(draft.destination_schema.trim() !== '' && { destination_schema: draft.destination_schema.trim() }),
-      ...(draft.table_prefix.trim() !== '' && { table_prefix: draft.table_prefix.trim() }),
       run_immediately,
     });
   };
@@ -85,6 +84,7 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
           />
         </div>
       </Section>
+      {!create.error && findings.length > 0 && <Findings findings={findings} edit={() => go('streams')} />}
       {create.error && <Failure title="Connection not created" error={create.error} />}
       <div className="form-foot sticky-foot">
         <span className="grow">
@@ -103,6 +103,19 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
       </div>
     </form>
   );
+}
+
+/** What the draft says about streams and where they are written; null without both sides. */
+function streamsRequest(draft: DraftState['draft'], { source, destination, selected, edits }: Selection) {
+  if (!source || !destination) return null;
+  const [destination_schema, table_prefix] = [draft.destination_schema.trim(), draft.table_prefix.trim()];
+  return {
+    source_id: source.id,
+    destination_id: destination.id,
+    streams: selected.map((row) => requestOf(row, edits)),
+    ...(destination_schema !== '' && { destination_schema }),
+    ...(table_prefix !== '' && { table_prefix }),
+  };
 }
 
 /** The step that sets a field of the request; null for this one. */

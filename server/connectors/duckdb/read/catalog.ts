@@ -1,9 +1,9 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { Field, StreamSchema } from '../../contract/connector.ts';
 import { isReserved } from '../../contract/reserved-names.ts';
-import { groupRows, streamOfFields } from '../../kits/sql/streams.ts';
+import { countDistinctTexts, DISTINCT_TEXTS, groupRows, streamOfFields } from '../../kits/sql/streams.ts';
 import { DATABASE, query, type Value } from '../connection/engine.ts';
-import { literal } from '../connection/sql.ts';
+import { identifier, literal, relation } from '../connection/sql.ts';
 import { DIALECT, isCursorType, logicalType } from '../connection/types.ts';
 
 /** One row per column: schema, table, whether a view, comment, column, type, nullable, place in the primary key. */
@@ -26,7 +26,21 @@ export async function discoverStreams(
   schemas: readonly string[],
 ): Promise<StreamSchema[]> {
   const rows = (await query(connection, columnsQuery(schemas))).filter(([, name]) => !isReserved(name as string));
-  return groupRows(rows, ([schema, table]) => [schema, table]).map(streamOf);
+  const streams = groupRows(rows, ([schema, table]) => [schema, table]).map(streamOf);
+  const any = await query(connection, "select 1 from duckdb_tables() where sql ilike '%collate%' limit 1");
+  if (any.length > 0) for (const stream of streams) await markInexact(connection, stream);
+  return streams;
+}
+
+/** DuckDB shows the collation of a column nowhere but in the statement that created the table. */
+async function markInexact(connection: DuckDBConnection, { namespace, name, fields }: StreamSchema): Promise<void> {
+  for (const field of fields) {
+    if (field.source_type !== 'VARCHAR') continue;
+    const counting = countDistinctTexts(relation(namespace ?? 'main', name), identifier(field.path[0]!));
+    // A view whose tables are gone has no collation.
+    const [row] = await query(connection, counting).catch(() => []);
+    if (row && Number(row[0]) < DISTINCT_TEXTS) field.inexact_order = true;
+  }
 }
 
 function streamOf(rows: Value[][]): StreamSchema {

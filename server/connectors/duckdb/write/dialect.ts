@@ -8,12 +8,10 @@ import { widens } from './widen.ts';
 const same = (column: string, name: string) => `lower(${column}) = lower(${literal(name)})`;
 
 export const duckdb: Dialect = {
-  product: 'DuckDB',
-  names: { schema: 'schema', max: null, invalid: /\0/ },
+  names: { product: 'DuckDB', schema: 'schema', max: null, invalid: /\0/, fold: (name) => name.toLowerCase() },
   identifier,
   literal,
   relation,
-  fold: (name) => name.toLowerCase(),
   types: {
     id: 'VARCHAR',
     text: 'VARCHAR',

@@ -1,5 +1,6 @@
-import type { TargetColumn } from '../../contract/connector.ts';
+import type { NameRules, TargetColumn } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
+import { nameProblem } from '../../contract/names.ts';
 import type { MergeDialect } from './merge.ts';
 
 /** Every value as text, in the canonical form of a cell. */
@@ -19,25 +20,16 @@ export interface SqlDatabase<Session extends SqlSession = SqlSession> {
   dialect: Dialect;
 }
 
-export interface NameRules {
-  /** What the database calls the place of a table. */
-  schema: 'schema' | 'database';
-  /** Null: names may have any length. */
-  max: { length: number; unit: 'bytes' | 'characters' } | null;
-  /** Matches the names that the database cannot store as they are. */
-  invalid: RegExp;
-}
-
 /** SQL of one database, as data and small functions. */
 export interface Dialect {
-  /** For messages, e.g. `PostgreSQL`. */
-  product: string;
-  names: NameRules;
+  /** Columns and tables are the same ones if their folded names are. */
+  names: NameRules & {
+    /** What the database calls the place of a table. */
+    schema: 'schema' | 'database';
+  };
   identifier(name: string): string;
   literal(text: string): string;
   relation(schema: string, table: string): string;
-  /** Two columns are the same one if their folded names are. */
-  fold(name: string): string;
 
   /** Column types of the tables that the kit creates for itself, and of `_deleted_at`. */
   types: { id: string; text: string; state: string; json: string; boolean: string; instant: string };
@@ -72,15 +64,8 @@ export const textOrNull = ({ literal }: Pick<Dialect, 'literal'>, text: string |
   text === null ? 'null' : literal(text);
 
 /** @throws ConfigurationError when the database cannot store the name as it is. */
-export function checkedName({ product, names }: Dialect, kind: 'schema' | 'table' | 'column', name: string): string {
-  const called = kind === 'schema' ? names.schema : kind;
-  if (name === '' || names.invalid.test(name)) {
-    throw new ConfigurationError('invalid_name', `${product} cannot store "${name}" as the name of a ${called}`);
-  }
-  const length = names.max?.unit === 'bytes' ? Buffer.byteLength(name) : name.length;
-  if (!names.max || length <= names.max.length) return name;
-  throw new ConfigurationError(
-    'name_too_long',
-    `The ${called} name "${name}" has ${length} ${names.max.unit}; ${product} allows ${names.max.length}. Use a shorter name`,
-  );
+export function checkedName({ names }: Dialect, kind: 'schema' | 'table' | 'column', name: string): string {
+  const problem = nameProblem(names, kind === 'schema' ? names.schema : kind, name);
+  if (problem) throw new ConfigurationError(problem.code, problem.message);
+  return name;
 }

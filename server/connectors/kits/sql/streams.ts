@@ -27,6 +27,15 @@ export function streamOfFields(
   };
 }
 
+/**
+ * A query that counts fewer than `DISTINCT_TEXTS` if the column compares different texts as equal: the texts of a UNION
+ * are compared by the collation of its first part, which has no rows here.
+ */
+export const countDistinctTexts = (relation: string, column: string) =>
+  `select count(*) from (select ${column} from ${relation} where 1 = 0
+    union select 'a' union select 'A' union select 'ä' union select 'a ')`;
+export const DISTINCT_TEXTS = 4;
+
 /** Groups rows by the values that `keyOf` gives, in the order in which the groups begin. */
 export function groupRows<Row>(rows: Iterable<Row>, keyOf: (row: Row) => unknown): Row[][] {
   const groups = new Map<string, Row[]>();

@@ -32,15 +32,15 @@ export async function createTable(
  */
 export async function adaptTable(db: SqlDatabase, target: PlacedTarget, table: ExistingTable): Promise<void> {
   const { session, dialect } = db;
-  const { fold, identifier } = dialect;
+  const { identifier, names } = dialect;
   const widened = widenedColumns(target, {
-    existing: (name) => table.types.get(fold(name)),
+    existing: (name) => table.types.get(names.fold(name)),
     wanted: (column) => dialect.columnTypes([column], keyOf(target))[0]!,
     widens: dialect.widens,
   });
   const isKey = (name: string) => keyOf(target).includes(name);
   const changes = widened.map(({ name, type }) => dialect.changeType({ name, type, isKey: isKey(name) }));
-  const missing = target.columns.filter(({ name }) => !table.types.has(fold(name)));
+  const missing = target.columns.filter(({ name }) => !table.types.has(names.fold(name)));
   const types = dialect.columnTypes(missing, keyOf(target));
   changes.push(...missing.map(({ name }, index) => `add column ${identifier(name)} ${types[index]} null`));
   if (target.mode === 'soft_delete' && !table.types.has(DELETED_AT)) {
@@ -50,8 +50,8 @@ export async function adaptTable(db: SqlDatabase, target: PlacedTarget, table: E
   for (const statement of dialect.alterTable(dialect.relation(target.schema, target.table), changes)) {
     await session.query(statement, { slow: true });
   }
-  for (const [index, { name }] of missing.entries()) table.types.set(fold(name), types[index]!);
-  for (const { name, type } of widened) table.types.set(fold(name), type);
+  for (const [index, { name }] of missing.entries()) table.types.set(names.fold(name), types[index]!);
+  for (const { name, type } of widened) table.types.set(names.fold(name), type);
 }
 
 export const keyNotUnique = ({ table, primary_key }: PlacedTarget) =>

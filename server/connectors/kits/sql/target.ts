@@ -36,7 +36,7 @@ export function checkTarget(dialect: Dialect, target: PlacedTarget): void {
   checkedName(dialect, 'schema', target.schema);
   checkedName(dialect, 'table', target.table);
   refuseReserved(target.table);
-  const names = target.columns.map(({ name }) => dialect.fold(checkedName(dialect, 'column', name)));
+  const names = target.columns.map(({ name }) => dialect.names.fold(checkedName(dialect, 'column', name)));
   if (names.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
   const twice = target.columns.find((_, index) => names.indexOf(names[index]!) !== index);
   if (twice) {
@@ -66,7 +66,7 @@ export function resolveTarget<Table extends ExistingTable>(
   const fresh = dialect.columnTypes(target.columns, keyOf(target));
   const typed = target.columns.map(({ name }, index) => ({
     name,
-    type: kept?.types.get(dialect.fold(name)) ?? fresh[index]!,
+    type: kept?.types.get(dialect.names.fold(name)) ?? fresh[index]!,
   }));
   return { ...target, existing, typed, relation: dialect.relation(target.schema, target.table) };
 }

@@ -5,9 +5,10 @@ import type { MysqlSession, Row } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 import { DIALECT, isCursorType, logicalType } from '../connection/types.ts';
 
-/** One row per column: table, kind, comment, column, type, nullable, place in the primary key. */
+/** One row per column: table, kind, comment, column, type, nullable, place in the primary key, collation. */
 const columnsQuery = (database: string, table?: string) => `
-  select t.table_name, t.table_type, t.table_comment, c.column_name, c.column_type, c.is_nullable, k.seq_in_index
+  select t.table_name, t.table_type, t.table_comment, c.column_name, c.column_type, c.is_nullable, k.seq_in_index,
+         c.collation_name
     from information_schema.tables t
     join information_schema.columns c on c.table_schema = t.table_schema and c.table_name = t.table_name
     left join information_schema.statistics k on k.table_schema = c.table_schema and k.table_name = c.table_name
@@ -59,7 +60,7 @@ function streamOf(database: string, rows: Row[]): StreamSchema {
 }
 
 function fieldOf(row: Row): Field {
-  const [, , , name, type, nullable, keyPlace] = row;
+  const [, , , name, type, nullable, keyPlace, collation] = row;
   return {
     path: [name!],
     type: logicalType(type!),
@@ -68,5 +69,6 @@ function fieldOf(row: Row): Field {
     nullable: nullable === 'YES',
     is_primary_key: keyPlace !== null,
     is_cursor_candidate: isCursorType(type!),
+    ...(collation !== null && !collation!.endsWith('_bin') && { inexact_order: true }),
   };
 }

@@ -5,19 +5,22 @@ import { columnTypes } from './column-types.ts';
 import { mergeSql } from './merge.ts';
 import { widens } from './widen.ts';
 
+export const mysqlNameRules: Dialect['names'] = {
+  product: 'MySQL',
+  schema: 'database',
+  max: { length: MAX_NAME_CHARACTERS, unit: 'characters' },
+  // No characters beyond the basic plane, and trailing blanks would be cut off.
+  invalid: /[\0\ud800-\udfff]|\s$/,
+  // Columns on every server, tables on those that store their names in lower case.
+  fold: (name) => name.toLowerCase(),
+};
+
 /** MySQL and MariaDB: the version decides on types and collations. */
 export const mysqlDialect = (version: ServerVersion): Dialect => ({
-  product: 'MySQL',
-  names: {
-    schema: 'database',
-    max: { length: MAX_NAME_CHARACTERS, unit: 'characters' },
-    // No characters beyond the basic plane, and trailing blanks would be cut off.
-    invalid: /[\0\ud800-\udfff]|\s$/,
-  },
+  names: mysqlNameRules,
   identifier,
   literal,
   relation,
-  fold: (name) => name.toLowerCase(),
   types: {
     id: 'varchar(255)',
     text: 'longtext',

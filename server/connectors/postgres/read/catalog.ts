@@ -24,18 +24,19 @@ const READABLE = `c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartitio
 
 /**
  * One row per column: schema, table, kind, comment, column, type, base type, not null, place in the primary key, replica
- * identity, place in the index of that, generated.
+ * identity, place in the index of that, generated, collation that treats different texts as equal.
  */
 const columnsQuery = (schemas: string[], table?: string) => `
   select n.nspname, c.relname, c.relkind, obj_description(c.oid, 'pg_class'), a.attname,
          format_type(a.atttypid, a.atttypmod),
          case when t.typtype = 'd' then format_type(t.typbasetype, t.typtypmod) end,
          a.attnotnull, array_position(i.indkey::int2[], a.attnum), c.relreplident,
-         array_position(ri.indkey::int2[], a.attnum), a.attgenerated <> ''
+         array_position(ri.indkey::int2[], a.attnum), a.attgenerated <> '', not co.collisdeterministic
     from pg_class c
     join pg_namespace n on n.oid = c.relnamespace
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     join pg_type t on t.oid = a.atttypid
+    left join pg_collation co on co.oid = a.attcollation
     left join pg_index i on i.indrelid = c.oid and i.indisprimary
     left join pg_index ri on ri.indrelid = c.oid and ri.indisreplident
    where ${schemaCondition(schemas)} and ${READABLE} and has_column_privilege(c.oid, a.attnum, 'select')
@@ -109,7 +110,7 @@ function loggedStreamOf(rows: Row[]): StreamSchema | null {
 }
 
 function fieldOf(row: Row): Field {
-  const [, , , , name, type, base, notNull, keyPlace] = row;
+  const [, , , , name, type, base, notNull, keyPlace, , , , inexact] = row;
   const logical = logicalType(base ?? type!);
   return {
     path: [name!],
@@ -119,5 +120,6 @@ function fieldOf(row: Row): Field {
     nullable: notNull !== 't',
     is_primary_key: keyPlace !== null,
     is_cursor_candidate: isOrdered(logical),
+    ...(inexact === 't' && { inexact_order: true }),
   };
 }

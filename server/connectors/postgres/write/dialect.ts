@@ -5,13 +5,17 @@ import { mergeSql } from './merge.ts';
 import { widens } from './widen.ts';
 
 export const postgres: Dialect = {
-  product: 'PostgreSQL',
-  // Longer names are truncated silently, so that two of them may become one.
-  names: { schema: 'schema', max: { length: MAX_NAME_BYTES, unit: 'bytes' }, invalid: /\0/ },
+  names: {
+    product: 'PostgreSQL',
+    schema: 'schema',
+    // Longer names are truncated silently, so that two of them may become one.
+    max: { length: MAX_NAME_BYTES, unit: 'bytes' },
+    invalid: /\0/,
+    fold: (name) => name,
+  },
   identifier,
   literal,
   relation,
-  fold: (name) => name,
   types: {
     id: 'text',
     text: 'text',

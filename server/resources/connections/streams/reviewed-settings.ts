@@ -1,7 +1,7 @@
 import type { StreamSchema } from '../../../connectors/contract/connector.ts';
 import { changeName, type SchemaChange } from '../../../pipeline/schema-diff.ts';
 import { isLeftOut } from '../../../pipeline/schema-policy.ts';
-import type { StreamSettings } from './settings.ts';
+import type { StreamSettings } from '../../../pipeline/stream-check/settings.ts';
 
 export type Decision = 'accept' | 'ignore';
 

@@ -69,6 +69,9 @@ export const ConnectionStreamRequest = z
     cursor_field: path().nullable(),
     primary_key: z.array(path()).max(50).nullable(),
     destination_table: text(1, 255).nullable(),
+    shared_destination_table: z.boolean().meta({
+      description: 'Other streams and connections may write to the same table. Otherwise such a stream is refused.',
+    }),
     backfill_days: z.int().min(0).max(365).nullable(),
     fields: z.array(ConnectionField).max(2000),
     filters: z.array(StreamFilter).max(50),
@@ -91,6 +94,7 @@ export const ConnectionStream = z
     cursor_field: z.array(z.string()).nullable(),
     primary_key: z.array(z.array(z.string())).nullable(),
     destination_table: z.string().nullable(),
+    shared_destination_table: z.boolean(),
     backfill_days: z.number().nullable(),
     fields: z.array(ConnectionField),
     filters: z.array(StreamFilter),

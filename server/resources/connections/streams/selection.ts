@@ -1,21 +1,33 @@
 import type { AnyDestination, AnySource, StreamSchema } from '../../../connectors/contract/connector.ts';
-import { isReserved } from '../../../connectors/contract/reserved-names.ts';
+import type { Overrides } from '../../../pipeline/overrides.ts';
+import { checkStream } from '../../../pipeline/stream-check/check.ts';
+import type { StreamSettings } from '../../../pipeline/stream-check/settings.ts';
 import { defaultSettings } from '../../../pipeline/stream-defaults.ts';
 import { badRequest } from '../../../platform/errors.ts';
+import type { StreamFinding } from './check.ts';
 import type { ConnectionStreamRequest } from './schema.ts';
-import { checkSettings, mergeSettings, type StreamSettings } from './settings.ts';
+import { mergeSettings } from './settings.ts';
 
 /** A stream of the source and its settings in the connection. */
 export interface PlannedStream {
   name: string;
   namespace: string | null;
   settings: StreamSettings;
+  /** Path of the stream in the request. */
+  field: string;
+  /** The request names the stream, or the connection does not have it yet. */
+  isChecked: boolean;
+}
+
+/** A stream of the catalog, with the overrides applied to it. */
+export interface CatalogStream extends StreamSchema {
+  overrides: Overrides;
 }
 
 export interface SelectionInput {
-  catalog: StreamSchema[];
-  source: AnySource;
-  destination: AnyDestination;
+  catalog: CatalogStream[];
+  source_connector: AnySource;
+  destination_connector: AnyDestination;
   /** The connection goes from a database into an application. */
   reverse_etl: boolean;
   table_prefix: string;
@@ -31,33 +43,36 @@ export const streamKey = (stream: { name: string; namespace?: string | null }) =
   JSON.stringify([stream.namespace ?? '', stream.name]);
 
 /**
- * The streams of a connection, checked, in the order of the catalog.
- * @throws ApiError 400 `unknown_stream`, `ambiguous_stream`, `duplicate_stream`, `duplicate_destination_table`, and
- * those of checkSettings.
+ * The streams of a connection, in the order of the catalog, and what is wrong with those that change.
+ * @throws ApiError 400 `unknown_stream`, `ambiguous_stream`, `duplicate_stream`.
  */
-export function planStreams(input: SelectionInput): PlannedStream[] {
+export function planStreams(input: SelectionInput): { planned: PlannedStream[]; findings: StreamFinding[] } {
   const named = resolveNames(input.catalog, input.requests ?? []);
   const names = countNames(input.catalog);
+  const { source_connector: source, destination_connector: destination, reverse_etl } = input;
+  const findings: StreamFinding[] = [];
   const planned = input.catalog.map((stream) => {
     const key = streamKey(stream);
     const request = named.get(key);
-    const { source, destination, reverse_etl } = input;
     const stored = input.current.get(key);
     const field = request ? `streams.${request.index}` : 'streams';
-    const place = { stream, source, destination, reverse_etl, stored, field };
-    const fresh: StreamSettings = defaultSettings(stream, input.destination);
+    const fresh: StreamSettings = defaultSettings(stream, destination);
     // Store the table name now: derived later, it would change when another stream of this name appears.
     if ((names.get(stream.name) ?? 0) > 1) fresh.destination_table = `${stream.namespace ?? ''}_${stream.name}`;
     const initial = { ...fresh, selected: input.requests === null || request !== undefined };
     // `deselect` means that the list replaces the old one: its streams start from the defaults again.
     const base = request && input.unnamed === 'deselect' ? initial : (stored ?? initial);
-    const settings = mergeSettings(base, request?.stream ?? null, place);
+    const settings = mergeSettings(base, request?.stream ?? null, { stream, destination });
     if (!request && input.requests !== null && input.unnamed === 'deselect') settings.selected = false;
-    if (request || !stored) checkSettings(settings, place);
-    return { name: stream.name, namespace: stream.namespace, settings };
+    const isChecked = request !== undefined || stored === undefined;
+    const about = { stream, overrides: stream.overrides, source, destination, reverse_etl, stored };
+    for (const { code, message, place } of isChecked ? checkStream(settings, about) : []) {
+      const at = request ? [field, ...place].join('.') : field;
+      findings.push({ code, message, field: at, stream_name: stream.name });
+    }
+    return { name: stream.name, namespace: stream.namespace, settings, field, isChecked };
   });
-  refuseSharedTables(planned, input.table_prefix);
-  return planned;
+  return { planned, findings };
 }
 
 function countNames(catalog: StreamSchema[]): Map<string, number> {
@@ -83,27 +98,4 @@ function resolveNames(catalog: StreamSchema[], requests: ConnectionStreamRequest
     named.set(key, { stream: request, index });
   }
   return named;
-}
-
-/** Two streams in one table would overwrite each other. */
-export function refuseSharedTables(planned: PlannedStream[], table_prefix: string): void {
-  const tables = new Map<string, string>();
-  for (const { name, settings } of planned) {
-    if (!settings.selected) continue;
-    const table = `${table_prefix}${settings.destination_table ?? name}`;
-    if (isReserved(table)) {
-      throw badRequest('reserved_name', `"${name}" cannot be written to "${table}", a table of the service itself`, {
-        field: 'streams',
-        destination_table: table,
-      });
-    }
-    const other = tables.get(table);
-    if (other !== undefined) {
-      throw badRequest('duplicate_destination_table', `"${other}" and "${name}" would both be written to "${table}"`, {
-        field: 'streams',
-        destination_table: table,
-      });
-    }
-    tables.set(table, name);
-  }
 }

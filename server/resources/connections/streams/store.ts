@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { type ConnectionRow, connectionStreams, type StreamRow } from '../../../../db/schema/index.ts';
 import type { Ctx } from '../../../api/procedure.ts';
 import { type PlannedStream, streamKey } from './selection.ts';
-import { settingsOf } from './settings.ts';
+import { settingsOf } from '../../../pipeline/stream-check/settings.ts';
 
 /** Parameters of one statement are limited to 65,535; a row takes 16 of them. */
 const ROWS_AT_ONCE = 2000;
@@ -14,7 +14,7 @@ const ROWS_AT_ONCE = 2000;
 export async function storeStreams(
   ctx: Ctx,
   connection: ConnectionRow,
-  plan: { before: StreamRow[]; planned: PlannedStream[] },
+  plan: { before: StreamRow[]; planned: Pick<PlannedStream, 'name' | 'namespace' | 'settings'>[] },
 ): Promise<boolean> {
   const known = new Map(plan.before.map((row) => [streamKey(row), row]));
   const fresh = plan.planned.filter((stream) => !known.has(streamKey(stream)));

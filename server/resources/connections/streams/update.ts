@@ -14,13 +14,15 @@ import { readCatalog } from '../catalog.ts';
 import { connectorsOf } from './references.ts';
 import type { UpdateConnectionRequest } from '../schema.ts';
 import { readStreams, storeStreams } from './store.ts';
-import { planStreams, refuseSharedTables, streamKey } from './selection.ts';
-import { settingsOf } from './settings.ts';
+import { checkedPlan, findSharedTables, refuseFindings } from './check.ts';
+import { streamKey } from './selection.ts';
+import { settingsOf } from '../../../pipeline/stream-check/settings.ts';
 
 /**
  * Applies an update to streams: settings, cursors, and table names after a change of prefix. Returns the changed
  * fields.
- * @throws ApiError 400 `run_active` with `connection_run_id`, `catalog_not_ready`, and those of planStreams.
+ * The caller holds `lockTables`.
+ * @throws ApiError 400 `run_active` with `connection_run_id`, `catalog_not_ready`, those of planStreams and of findings.
  */
 export async function updateStreams(
   ctx: Ctx,
@@ -35,15 +37,15 @@ export async function updateStreams(
   await refuseWhileRunning(ctx, connection.id);
   const before = await readStreams(ctx, connection.id);
   const changed: string[] = [];
-  const table_prefix = input.table_prefix ?? connection.table_prefix;
+  const { table_prefix = connection.table_prefix, destination_schema = connection.destination_schema } = input;
+  const ends = await connectorPair(ctx, connection);
+  const where = { ...ends, connection_id: connection.id, table_prefix, destination_schema, renamed: moved };
   if (streams) {
-    const planned = await replan(ctx, connection, { before, table_prefix, input });
+    const planned = await replan(ctx, connection, { before, where, input });
     if (await storeStreams(ctx, connection, { before, planned })) changed.push('streams');
-  } else {
-    refuseSharedTables(
-      before.map((row) => ({ name: row.name, namespace: row.namespace, settings: settingsOf(row) })),
-      table_prefix,
-    );
+  } else if (moved) {
+    const rows = before.map((row) => ({ ...row, settings: settingsOf(row), field: 'streams', isChecked: true }));
+    refuseFindings(await findSharedTables(ctx, rows, where));
   }
   if (reset_cursor && (await resetCursors(ctx, { connection, before, reset_cursor }))) changed.push('cursors');
   return changed;
@@ -55,29 +57,30 @@ export async function refuseWhileRunning(ctx: Ctx, connection_id: string): Promi
   throw badRequest('run_active', 'Streams cannot be changed while a run is active', { connection_run_id });
 }
 
+type Destined = Parameters<typeof findSharedTables>[2] & Awaited<ReturnType<typeof connectorPair>>;
+
 async function replan(
   ctx: Ctx,
   connection: ConnectionRow,
-  { before, table_prefix, input }: { before: StreamRow[]; table_prefix: string; input: UpdateConnectionRequest },
+  { before, where, input }: { before: StreamRow[]; where: Destined; input: UpdateConnectionRequest },
 ) {
   const catalog = await readCatalog(ctx, connection.source_id);
   if (catalog.length === 0)
     throw badRequest('catalog_not_ready', 'The streams of the source have not been discovered yet');
-  const { source_connector, destination_connector } = await connectorPair(ctx, connection);
   const replaces = input.streams_mode === 'replace';
   const gone = before.filter((row) => !catalog.some((stream) => streamKey(stream) === streamKey(row)));
   const requests = input.streams ?? [];
   const dropped = requests.filter((one) => one.selected === false && gone.some((row) => names(one, row)));
-  const planned = planStreams({
+  const selection = {
+    ...where,
     catalog,
-    source: source_connector,
-    destination: destination_connector,
     reverse_etl: connection.kind === 'reverse_etl',
-    table_prefix,
     requests: requests.filter((one) => !dropped.includes(one)),
     current: new Map(before.map((row) => [streamKey(row), settingsOf(row)])),
-    unnamed: replaces ? 'deselect' : 'keep',
-  });
+    unnamed: replaces ? ('deselect' as const) : ('keep' as const),
+  };
+  const { planned, findings } = await checkedPlan(ctx, selection, where);
+  refuseFindings(findings);
   // Streams that the source no longer has can still be deselected.
   const deselected = gone.filter((row) => replaces || dropped.some((one) => names(one, row)));
   return [...planned, ...deselected.map((row) => ({ ...row, settings: { ...settingsOf(row), selected: false } }))];
@@ -94,7 +97,7 @@ export async function connectorPair(ctx: Ctx, connection: ConnectionRow) {
   const source = rows.find((row) => row.id === connection.source_id);
   const destination = rows.find((row) => row.id === connection.destination_id);
   if (!source || !destination) throw new Error(`an end of connection ${connection.id} is gone`);
-  return connectorsOf(source, destination);
+  return { source, destination, ...connectorsOf(source, destination) };
 }
 
 async function resetCursors(

@@ -1,0 +1,1 @@
+ALTER TABLE "connection_streams" ADD COLUMN "shared_destination_table" boolean DEFAULT false NOT NULL;

@@ -1,0 +1,145 @@
+import { and, eq, isNull, ne, sql } from 'drizzle-orm';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  connections,
+  connectionStreams,
+} from '../../../../db/schema/index.ts';
+import type { AnyDestination } from '../../../connectors/contract/connector.ts';
+import { namesOf } from '../../../pipeline/stream-check/columns.ts';
+import type { SettingFinding } from '../../../pipeline/stream-check/finding.ts';
+import { checkTables, type ForeignTable } from '../../../pipeline/stream-check/tables.ts';
+import { tableName } from '../../../pipeline/transfer-plan.ts';
+import { badRequest } from '../../../platform/errors.ts';
+import type { Ctx } from '../../../api/procedure.ts';
+import { type PlannedStream, planStreams, type SelectionInput } from './selection.ts';
+
+/** A finding about one stream of a request. */
+export interface StreamFinding extends Pick<SettingFinding, 'code' | 'message'> {
+  /** Path of the setting in the request, such as `streams.0.filters.0.value`. */
+  field: string;
+  stream_name: string;
+  context?: Record<string, unknown>;
+}
+
+/** Where the streams of a connection are written. */
+export interface WrittenTo {
+  /** Null: the connection does not exist yet. */
+  connection_id: string | null;
+  destination: AccountConnectorRow;
+  destination_schema: string | null;
+  /** Also compares the tables of streams that the request does not name: their names change. */
+  renamed?: boolean;
+}
+
+/**
+ * The streams of a connection, as planStreams decides, and everything that is wrong with the ones that change. The caller
+ * holds `lockTables`, so that no other connection takes one of their tables meanwhile.
+ */
+export async function checkedPlan(
+  ctx: Ctx,
+  input: SelectionInput,
+  where: WrittenTo,
+): Promise<{ planned: PlannedStream[]; findings: StreamFinding[] }> {
+  const { planned, findings } = planStreams(input);
+  return { planned, findings: [...findings, ...(await findSharedTables(ctx, planned, { ...input, ...where }))] };
+}
+
+const MAX_FINDINGS = 100;
+
+/** @throws ApiError 400 with the code of the first finding, its `field` and `stream_name`, and all `findings`. */
+export function refuseFindings(findings: readonly StreamFinding[]): void {
+  const [first] = findings;
+  if (!first) return;
+  throw badRequest(first.code, `${first.stream_name}: ${first.message}`, {
+    field: first.field,
+    stream_name: first.stream_name,
+    ...first.context,
+    findings: findings.slice(0, MAX_FINDINGS).map(({ context: _context, ...finding }) => finding),
+  });
+}
+
+/** Serializes the changes of an account to tables that its connections write to. Held until the transaction ends. */
+export const lockTables = (ctx: Ctx) =>
+  ctx.db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`tables:${ctx.principal.account_id}`}, 0))`);
+
+/** Streams that would be written to a table of another stream or connection, or to one that cannot exist. */
+export async function findSharedTables(
+  ctx: Ctx,
+  planned: readonly Pick<PlannedStream, 'name' | 'settings' | 'field' | 'isChecked'>[],
+  where: WrittenTo & { table_prefix: string; destination: AccountConnectorRow; destination_connector: AnyDestination },
+): Promise<StreamFinding[]> {
+  const { destination_connector, table_prefix, destination } = where;
+  const store = storeOf(destination_connector, destination);
+  const selected = planned.filter(({ settings }) => settings.selected);
+  const schema = where.destination_schema ?? store?.schema ?? '';
+  const own = selected.map(({ name, settings }) => ({
+    stream_name: name,
+    schema,
+    table: tableName({ table_prefix }, { name, ...settings }),
+    shared: settings.shared_destination_table,
+  }));
+  const isChecked = (at: number) => where.renamed === true || selected[at]!.isChecked;
+  const names = namesOf(destination_connector);
+  const checked = own.filter((_, at) => isChecked(at)).map(({ table }) => table);
+  const foreign = store ? await foreignTables(ctx, { ...where, store: store.store }, checked) : [];
+  return checkTables(own, { names, foreign, isChecked }).map(({ stream, code, message, place, context }) => {
+    const { name, field } = selected[stream]!;
+    return { code, message, field: [field, ...place].join('.'), stream_name: name, context };
+  });
+}
+
+/** Account connectors behind different tunnels reach different servers under one name. */
+function storeOf(destination: AnyDestination, row: AccountConnectorRow) {
+  const located = destination.locate?.(row.parameters);
+  if (!located) return null;
+  const tunnel = row.ssh_tunnel as { host?: string; port?: number } | null;
+  return { ...located, store: JSON.stringify([located.store, tunnel?.host ?? null, tunnel?.port ?? null]) };
+}
+
+async function foreignTables(
+  ctx: Ctx,
+  {
+    connection_id,
+    destination,
+    destination_connector,
+    store,
+  }: WrittenTo & {
+    destination_connector: AnyDestination;
+    store: string;
+  },
+  tables: readonly string[],
+): Promise<ForeignTable[]> {
+  if (tables.length === 0) return [];
+  const table = sql`lower(${connections.table_prefix} || coalesce(${connectionStreams.destination_table}, ${connectionStreams.name}))`;
+  const wanted = sql`${JSON.stringify(tables.map((name) => name.toLowerCase()))}::jsonb`;
+  const rows = await ctx.db
+    .select({ connection: connections, stream: connectionStreams, destination: accountConnectors })
+    .from(connectionStreams)
+    .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
+    .innerJoin(accountConnectors, eq(accountConnectors.id, connections.destination_id))
+    .where(
+      and(
+        eq(connections.account_id, ctx.principal.account_id),
+        isNull(connections.deleted_at),
+        connection_id === null ? undefined : ne(connections.id, connection_id),
+        eq(connectionStreams.selected, true),
+        eq(accountConnectors.connector_name, destination.connector_name),
+        sql`${table} in (select jsonb_array_elements_text(${wanted}))`,
+      ),
+    )
+    .orderBy(connections.created_at, connectionStreams.id);
+  return rows.flatMap((row) => {
+    const other = storeOf(destination_connector, row.destination);
+    if (other?.store !== store) return [];
+    const { id, name, destination_schema } = row.connection;
+    return {
+      connection_id: id,
+      connection_name: name,
+      stream_name: row.stream.name,
+      schema: destination_schema ?? other.schema,
+      table: tableName(row.connection, row.stream),
+      shared: row.stream.shared_destination_table,
+    };
+  });
+}

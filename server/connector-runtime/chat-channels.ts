@@ -22,7 +22,7 @@ export async function chatChannels(deps: Deps, row: AccountConnectorRow): Promis
 
 function requireReadyChat(row: AccountConnectorRow): void {
   const connector = findConnector(row.connector_type as 'destination', row.connector_name);
-  if (connector?.type !== 'destination' || !connector.capabilities?.chat || !connector.channels) {
+  if (connector?.type !== 'destination' || !connector.channels) {
     throw badRequest('not_a_chat_connector', `"${row.name}" is not a chat connector`, { account_connector_id: row.id });
   }
   if (row.status === 'active') return;

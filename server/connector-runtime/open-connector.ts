@@ -50,13 +50,7 @@ export async function openConnector(
     connector,
     ctx: {
       config: parsed.config,
-      fetch: recordingFetch(hooks.recorder, hooks.signal, {
-        ...deps.egress,
-        http: true,
-        beforeSend: hooks.beforeSend,
-      }),
-      connect: connectOf(deps, row, hooks),
-      recorder: hooks.recorder,
+      ...(connector.offline ? NO_NETWORK : networkOf(deps, row, hooks)),
       log: {
         info: (message, fields) => log.info(fields ?? {}, message),
         warn: (message, fields) => log.warn(fields ?? {}, message),
@@ -71,6 +65,28 @@ export async function openConnector(
     },
   };
 }
+
+type Network = Pick<ConnectorContext<unknown>, 'fetch' | 'connect' | 'recorder'>;
+
+const networkOf = (deps: Deps, row: AccountConnectorRow, hooks: ConnectorHooks): Network => ({
+  fetch: recordingFetch(hooks.recorder, hooks.signal, {
+    ...deps.egress,
+    http: true,
+    beforeSend: hooks.beforeSend,
+  }),
+  connect: connectOf(deps, row, hooks),
+  recorder: hooks.recorder,
+});
+
+/** The catalog promises that an offline connector has no network log. */
+const refused = (): never => {
+  throw new Error('an offline connector used the network');
+};
+const NO_NETWORK: Network = {
+  fetch: Object.assign(refused, { preconnect: refused }),
+  connect: refused,
+  recorder: { start: refused },
+};
 
 function connectOf(deps: Deps, row: AccountConnectorRow, hooks: ConnectorHooks): Connect {
   const rules = { ...deps.egress, internal: deps.config.CONNECTOR_NETWORK === 'any' };

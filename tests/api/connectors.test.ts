@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { allConnectors } from '../../server/connectors/registry.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -70,4 +72,41 @@ describe('GET /connectors/{connector_type}/{connector_name}', () => {
     expect(status).toBe(422);
     expect(body.detail).toMatchObject([{ loc: ['path', 'connector_type'], type: 'enum' }]);
   });
+});
+
+describe('capabilities', () => {
+  const ROOT = join(import.meta.dir, '../../server/connectors');
+  const of = (type: 'source' | 'destination', name: string) => call('GET', `/connectors/${type}/${name}`);
+
+  test.each([
+    ['source', 'postgres', { cdc: true, reverse_etl: false, network_logs: true }],
+    ['source', 'mysql', { cdc: false }],
+    ['source', 'demo', { cdc: false, network_logs: false }],
+    ['destination', 'postgres', { reverse_etl: false, chat: false, network_logs: true }],
+    ['destination', 'http', { reverse_etl: true, network_logs: true }],
+    ['destination', 'slack', { chat: true }],
+  ] as const)('of the %s %s are those of its code', async (type, name, capabilities) => {
+    expect((await of(type, name)).body.capabilities).toMatchObject(capabilities);
+  });
+
+  /** The files that a connector consists of. */
+  function filesOf(file: string, known = new Set<string>()): Set<string> {
+    if (known.has(file) || !file.startsWith(ROOT) || file.startsWith(join(ROOT, 'contract'))) return known;
+    known.add(file);
+    for (const { path } of new Bun.Transpiler({ loader: 'ts' }).scanImports(readFileSync(file, 'utf8'))) {
+      if (path.startsWith('.')) filesOf(join(dirname(file), path), known);
+    }
+    return known;
+  }
+
+  test.each(allConnectors().map((one) => [`${one.name} ${one.type}`, one] as const))(
+    'the %s has a network log exactly if its code uses the network',
+    async (_, { type, name, offline }) => {
+      const file = join(ROOT, name.replaceAll('_', '-'), `${type}.ts`);
+      const used = [...filesOf(file)].some((one) =>
+        /\bctx\.(?:fetch|connect|recorder)\b|\bfetch\b/.test(readFileSync(one, 'utf8')),
+      );
+      expect([name, !offline]).toEqual([name, used]);
+    },
+  );
 });

@@ -29,6 +29,8 @@ export interface ConnectorDescription {
   release_stage: 'alpha' | 'beta' | 'generally_available' | 'deprecated';
   auth_methods: (typeof AUTH_METHODS)[number][];
   documentation_url?: string;
+  /** Uses neither network nor recorder, which fail in its context. Its runs have no network log. */
+  offline?: boolean;
   /** Not listed, and usable by name with the setting TEST_CONNECTORS alone. */
   hidden?: boolean;
 }
@@ -101,10 +103,10 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   /** Prepares to write one stream. @throws FencedError if a newer attempt has claimed it */
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
   /**
-   * `chat`: has `channels` and `postMessage`. `at_least_once`: stores no state and checks no fence, so the attempt after a
+   * `at_least_once`: stores no state and checks no fence, so the attempt after a
    * crash may send rows again under the same idempotency keys. `ssh_tunnel`: as for sources.
    */
-  capabilities?: { chat?: boolean; at_least_once?: boolean; ssh_tunnel?: boolean };
+  capabilities?: { at_least_once?: boolean; ssh_tunnel?: boolean };
   /** The current channels, in any order. */
   channels?(ctx: ConnectorContext<Config>): Promise<ChatChannel[]>;
   /** Posts a message. @returns the thread that later messages can continue */

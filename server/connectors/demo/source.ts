@@ -48,6 +48,7 @@ export const demoSource = defineSource<DemoConfig>({
   version: '1.0.0',
   release_stage: 'generally_available',
   auth_methods: ['none'],
+  offline: true,
   supported_sync_modes: ['full_refresh', 'incremental'],
   pushdown: { masking: [], filters: false },
   config: DemoConfig,

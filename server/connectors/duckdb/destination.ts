@@ -30,6 +30,7 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['none'],
+  offline: true,
   supported_destination_sync_modes: ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'],
   applies_changes: true,
   replaces_windows: true,

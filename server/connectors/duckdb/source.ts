@@ -20,6 +20,7 @@ export const duckDbSource = defineSource<DuckDbSourceConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['none'],
+  offline: true,
   capabilities: { datasets: true },
   supported_sync_modes: ['full_refresh', 'incremental'],
   pushdown: { masking: [], filters: false },

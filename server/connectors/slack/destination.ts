@@ -50,7 +50,6 @@ export const slackDestination = defineDestination<SlackSettings>({
   auth_methods: ['api_key'],
   documentation_url: 'https://docs.slack.dev/apis/web-api/',
   supported_destination_sync_modes: [],
-  capabilities: { chat: true },
   config: SlackConfig,
   check,
   channels,

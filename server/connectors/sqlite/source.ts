@@ -17,6 +17,7 @@ export const sqliteSource = defineSource<SqliteSourceConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['none'],
+  offline: true,
   capabilities: { datasets: true },
   supported_sync_modes: ['full_refresh', 'incremental'],
   // SQLite compares values of different kinds in its own ways: the engine filters as it does everywhere else.

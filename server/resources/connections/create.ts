@@ -1,6 +1,7 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { type AccountConnectorRow, connections } from '../../../db/schema/index.ts';
 import { badRequest } from '../../platform/errors.ts';
+import { kindOf } from '../../pipeline/connection-kind.ts';
 import { checkSchedule, MANUAL, nextRunAt } from '../../pipeline/schedule.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { duplicateName, refuseDuplicateName } from '../../api/duplicate-name.ts';
@@ -15,7 +16,7 @@ import { ensureCatalog, readCatalog } from './catalog.ts';
 import { withCopiedFields } from './copy-field-mapping.ts';
 import { refuseUnkeptRejects } from './rejected-rows.ts';
 import { emitConnectionEvent } from './events.ts';
-import { kindOf, resolveSides, type Sides } from './streams/references.ts';
+import { resolveSides, type Sides } from './streams/references.ts';
 import type { ConnectionSchema, CreateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
 import { storeStreams } from './streams/store.ts';

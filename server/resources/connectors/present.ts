@@ -1,5 +1,6 @@
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
 import { type ConnectorParameter, describeParameters } from '../../connectors/contract/parameters.ts';
+import { isApplication } from '../../pipeline/connection-kind.ts';
 import { connectorId } from '../../api/connector-id.ts';
 import type { ConnectorParameterSchema, ConnectorSchema } from './schema.ts';
 
@@ -51,14 +52,14 @@ function capabilitiesOf(connector: AnyConnector): ConnectorSchema['capabilities'
   return {
     incremental: reads.includes('incremental') || writes.includes('append_dedup'),
     full_refresh: reads.includes('full_refresh') || writes.includes('overwrite'),
-    cdc: false,
+    cdc: connector.type === 'source' && connector.acknowledge !== undefined,
     date_window: reads.includes('incremental'),
     dynamic_streams: connector.type === 'source',
-    reverse_etl: writes.includes('update'),
-    network_logs: true,
+    reverse_etl: connector.type === 'destination' && isApplication(connector),
+    network_logs: !connector.offline,
     export_metadata: connector.type === 'source',
     ssh_tunnel: connector.capabilities?.ssh_tunnel === true,
-    chat: connector.type === 'destination' && connector.capabilities?.chat === true,
+    chat: connector.type === 'destination' && connector.postMessage !== undefined,
   };
 }
 

@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { type AccountConnectorRow, accountConnectors } from '../../../../db/schema/index.ts';
-import type { AnyDestination, AnySource, ConnectorDescription } from '../../../connectors/contract/connector.ts';
+import type { AnyDestination, AnySource } from '../../../connectors/contract/connector.ts';
 import { findConnector } from '../../../connectors/registry.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import type { Ctx } from '../../../api/procedure.ts';
@@ -12,18 +12,6 @@ export interface Sides {
   source_connector: AnySource;
   destination_connector: AnyDestination;
 }
-
-const APPLICATIONS: ConnectorDescription['category'][] = ['saas', 'ads', 'crm', 'chat', 'http'];
-const SQL: ConnectorDescription['category'][] = ['database', 'warehouse'];
-
-/** From a database to a business application is reverse ETL; every other pair is ETL. */
-export const kindOf = (pair: {
-  source_connector: AnySource;
-  destination_connector: AnyDestination;
-}): 'elt' | 'reverse_etl' =>
-  SQL.includes(pair.source_connector.category) && APPLICATIONS.includes(pair.destination_connector.category)
-    ? 'reverse_etl'
-    : 'elt';
 
 /**
  * Source and destination of a new connection. `lock` keeps them from being deleted before the transaction ends.

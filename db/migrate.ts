@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
+import { storeComments } from './comments.ts';
 import journal from './migrations/meta/_journal.json' with { type: 'json' };
 
 const LOCK = 7_300_002;
@@ -21,6 +22,7 @@ export async function migrateDatabase(url: string): Promise<void> {
     await client`select pg_advisory_lock(${LOCK})`;
     await refuseNewer(client);
     await migrate(drizzle(client), { migrationsFolder: fileURLToPath(new URL('./migrations', import.meta.url)) });
+    await storeComments(client);
   } finally {
     await client.end({ timeout: 5 });
   }

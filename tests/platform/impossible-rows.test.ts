@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { is, sql } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
+import { schemaComments } from '../../db/comments.ts';
 import * as schema from '../../db/schema/index.ts';
 import { testDeps } from '../support/database.ts';
 import { makePipeline } from '../support/pipeline.ts';
@@ -246,6 +247,21 @@ describe('the control database', () => {
     expect(sorted(named(found!.runs))).toEqual(sorted(schema.LIVE_RUN));
     expect(sorted(named(found!.streams))).toEqual(sorted(schema.LIVE_STREAM_RUN));
     expect(sorted(named(found!.both))).toEqual(sorted([...schema.LIVE_RUN, ...schema.LIVE_STREAM_RUN]));
+  });
+
+  test('explains every table, and the columns that the schema explains, in the same words', async () => {
+    const rows = await db.execute<{ place: string; text: string | null }>(sql`
+      select c.relname as place, obj_description(c.oid) as text from pg_class c
+      where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace
+      union all
+      select table_name || '.' || column_name, col_description(format('%I', table_name)::regclass, ordinal_position)
+      from information_schema.columns where table_schema = 'public'`);
+    const stored = new Map(rows.map(({ place, text }) => [place, text]));
+    expect(tables.map((table) => getTableConfig(table).name).filter((name) => !stored.get(name))).toEqual([]);
+    for (const { table, column, text } of schemaComments()) {
+      const place = column === null ? table : `${table}.${column}`;
+      expect([place, stored.get(place)]).toEqual([place, text]);
+    }
   });
 
   test('has an account behind every row that names one', async () => {

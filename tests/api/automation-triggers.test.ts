@@ -290,7 +290,7 @@ describe('POST /automation/triggers/{trigger_id}', () => {
     expect(await kindsOf(created.id)).toEqual(['trigger_created']);
     const groups = await db.select().from(triggerGroups).where(eq(triggerGroups.trigger_id, created.id));
     expect(groups).toMatchObject([{ matched_at: group.matched_at }]);
-    await call('POST', `${PATH}/${created.id}`, { ...same, threshold: 4 });
+    expect(await call('POST', `${PATH}/${created.id}`, { ...same, threshold: 4 })).toMatchObject({ status: 200 });
     const [event] = await db
       .select()
       .from(events)

@@ -60,7 +60,8 @@ export function sealActions(
   const any = Object.keys(sealed).length > 0;
   const after = { actions, secrets: any ? secrets.seal(JSON.stringify(sealed), contextOf(trigger)) : null };
   // Sealing the same secrets again gives another text.
-  return before && Bun.deepEquals(openActions(secrets, { ...trigger, ...after }), present) ? before : after;
+  const isSame = before && Bun.deepEquals(openActions(secrets, { ...trigger, ...after }), present);
+  return isSame ? { actions: before.actions, secrets: before.secrets } : after;
 }
 
 /** The stored webhook that a mask refers to: actions may have been reordered. */

@@ -12,7 +12,7 @@ export interface Problem {
 
 /** Thrown by every call: an error response of the service, or a failure to reach it. */
 export class ApiError extends TRPCClientError<AppRouter> {
-  /** A documented code such as `not_found`; `network_error` without a response, `unreadable_answer` if the response is not the service's. */
+  /** A documented code such as `not_found`; `network_error` without a response, `aborted` by the caller's signal, `unreadable_answer` if the response is not the service's. */
   readonly code: string;
   /** HTTP status; null without a response. */
   readonly status: number | null;
@@ -41,7 +41,9 @@ export class ApiError extends TRPCClientError<AppRouter> {
     Object.setPrototypeOf(this, ApiError.prototype);
     this.name = 'ApiError';
     this.status = (httpStatus as number | undefined) ?? unreadable?.status ?? null;
-    this.code = (code as string | undefined) ?? (unreadable ? 'unreadable_answer' : 'network_error');
+    this.code =
+      (code as string | undefined) ??
+      (unreadable ? 'unreadable_answer' : isAbort(error.cause) ? 'aborted' : 'network_error');
     this.detail = detail ?? error.message;
     this.request_id = (request_id as string | undefined) ?? unreadable?.request_id ?? null;
     this.context = context;
@@ -55,6 +57,9 @@ export class ApiError extends TRPCClientError<AppRouter> {
 
 /** Whether the typed client threw this error. */
 export const isApiError = (error: unknown): error is ApiError => error instanceof ApiError;
+
+const isAbort = (cause: unknown) =>
+  cause instanceof Error && (cause.name === 'AbortError' || cause.name === 'TimeoutError');
 
 const sentence = (detail: unknown): string | undefined => {
   if (typeof detail === 'string') return detail;

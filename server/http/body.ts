@@ -40,10 +40,16 @@ export async function readJson(request: Request): Promise<unknown> {
  */
 export async function readBytes(request: Request, limit = MAX_BODY_BYTES): Promise<Uint8Array<ArrayBuffer>> {
   const announced = request.headers.get('content-length');
-  if (announced !== null) {
-    if (Number(announced) > limit) throw tooLarge(limit);
-    return new Uint8Array(await request.arrayBuffer());
+  if (announced !== null && Number(announced) > limit) throw tooLarge(limit);
+  try {
+    return announced === null ? await readChunks(request, limit) : new Uint8Array(await request.arrayBuffer());
+  } catch (error) {
+    if (!request.signal.aborted) throw error;
+    throw new ApiError(499, 'client_closed_request', 'The client closed the connection before the end of the body');
   }
+}
+
+async function readChunks(request: Request, limit: number): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of request.body ?? []) {

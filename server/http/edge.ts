@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Db } from '../../db/types.ts';
 import { clientAddress } from '../platform/net/addresses.ts';
+import { compressed } from './compress.ts';
 import { errorResponse } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -50,7 +51,8 @@ export function createEdge({ log, metrics, proxies }: { log: Logger; metrics: Me
       const params = positional(named);
       const address = () =>
         clientAddress(server?.requestIP(request)?.address ?? '', request.headers.get('x-forwarded-for'), proxies);
-      const response = await answer(handler, { request, params, request_id, address, headers: new Headers() }, log);
+      const exchange = { request, params, request_id, address, headers: new Headers() };
+      const response = await compressed(request, await answer(handler, exchange, log));
       for (const name in DEFAULT_HEADERS) {
         if (!response.headers.has(name)) response.headers.set(name, DEFAULT_HEADERS[name]!);
       }

@@ -27,6 +27,7 @@ export function trpcHandler(deps: Deps): Handler {
   const once = idempotent(deps, calls, credentialsOf);
   return async (exchange) => {
     try {
+      refuseLargeBatch(exchange.request);
       if (exchange.request.method !== 'POST') return await calls(exchange);
       refuseKeyOnBatch(exchange.request);
       return await once(exchange);
@@ -47,6 +48,7 @@ async function answerCalls(
     req: await limited(request),
     router: appRouter,
     maxBatchSize: MAX_BATCH,
+    allowMethodOverride: true,
     createContext: ({ resHeaders }) => ({
       deps,
       request_id,
@@ -59,6 +61,17 @@ async function answerCalls(
       return challenge ? { headers: new Headers(challenge.headers) } : {};
     },
     onError: ({ error, path }) => logCause(deps, { error, request_id, path }),
+  });
+}
+
+/** tRPC would answer before it knows the request. */
+function refuseLargeBatch({ url }: Request): void {
+  const { pathname, searchParams } = new URL(url);
+  const calls = pathname.split(',').length;
+  if (calls <= MAX_BATCH || !searchParams.has('batch')) return;
+  throw badRequest('batch_too_large', `A batch has at most ${MAX_BATCH} calls. Set maxItems of httpBatchLink`, {
+    limit: MAX_BATCH,
+    calls,
   });
 }
 

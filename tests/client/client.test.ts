@@ -40,6 +40,8 @@ function proxy(mishaps: Mishap[]) {
       const { pathname, search } = new URL(request.url);
       const body = await request.bytes();
       const { method, headers } = request;
+      // The proxy's own fetch would decompress the response and keep its header.
+      headers.set('accept-encoding', 'identity');
       const forward = () => fetch(url + pathname + search, { method, headers, ...(body.length > 0 && { body }) });
       return (mishaps.shift() ?? ((onward) => onward()))(forward);
     },

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { TRPCClientError } from '@trpc/client';
+import { connect } from 'node:net';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { createTRPCClient, httpBatchLink, TRPCClientError } from '@trpc/client';
+import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { createApiClient } from '../../client/api.ts';
 import { createApp } from '../../server/http/app.ts';
+import type { AppRouter } from '../../server/router.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 
@@ -56,6 +60,68 @@ describe('tRPC', () => {
     expect(data).toMatchObject({ httpStatus: 422, detail: [{ type: 'extra_forbidden' }] });
   });
 
+  const headers = { authorization: `Bearer ${context.api_key}`, 'content-type': 'application/json' };
+
+  test('a batch of more than a hundred calls is refused with the limit and the id of the request', async () => {
+    const link = httpBatchLink({ url: `${url}/trpc`, headers });
+    const batching = createTRPCClient<AppRouter>({ links: [link] });
+    const calls = Array.from({ length: 101 }, () => batching.users.me.query());
+    const [first, ...rest] = await Promise.all(calls.map((call) => failure(call)));
+    expect(first).toMatchObject({ code: 'batch_too_large', httpStatus: 400, limit: 100, calls: 101 });
+    expect(first!.detail).toContain('at most 100 calls');
+    expect(first!.request_id).not.toBe('');
+    expect(rest).toHaveLength(100);
+  });
+
+  test('415 carries the code of an unsupported media type', async () => {
+    const body = '<name/>';
+    const answer = await fetch(`${url}/trpc/connections.create`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/xml' },
+      body,
+    });
+    const { error } = (await answer.json()) as { error: { code: number; data: object } };
+    expect([answer.status, error.code]).toEqual([415, TRPC_ERROR_CODES_BY_KEY.UNSUPPORTED_MEDIA_TYPE]);
+    expect(error.data).toMatchObject({ code: 'unsupported_media_type', httpStatus: 415 });
+  });
+
+  test('reads may be sent as POST', async () => {
+    const link = httpBatchLink({ url: `${url}/trpc`, headers, methodOverride: 'POST' });
+    const posting = createTRPCClient<AppRouter>({ links: [link] });
+    expect(await posting.users.me.query()).toMatchObject({ is_me: true });
+  });
+
+  test('a call that its caller aborts is `aborted`', async () => {
+    const aborting = new AbortController();
+    const call = client.connections.list.query({}, { signal: aborting.signal });
+    aborting.abort();
+    expect(await call.catch((error: unknown) => error)).toMatchObject({ code: 'aborted', status: null });
+  });
+
+  test('a client that leaves in the middle of its body is not an error of the service', async () => {
+    const errors: unknown[] = [];
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const log = new Proxy(context.deps.log, {
+      get: (target, name, receiver) =>
+        name === 'error'
+          ? (...all: unknown[]) => errors.push(all)
+          : name === 'debug'
+            ? () => resolve()
+            : Reflect.get(target, name, receiver),
+    });
+    const own = createApp({ ...context.deps, log }).listen({ hostname: '127.0.0.1', port: 0 });
+    for (const path of ['/trpc/connections.create', '/connections']) {
+      const socket = connect(own.server!.port!, '127.0.0.1');
+      const lines = [`POST ${path} HTTP/1.1`, 'host: localhost', `authorization: ${headers.authorization}`];
+      socket.write([...lines, 'content-type: application/json', 'content-length: 1000', '', '{"name":'].join('\r\n'));
+      await new Promise((written) => socket.once('ready', written));
+      socket.resetAndDestroy();
+      await ended;
+    }
+    expect(errors).toEqual([]);
+    await own.stop();
+  });
+
   test('a body beyond the limit is 413', async () => {
     const response = await fetch(`${url}/trpc/connections.create`, {
       method: 'POST',
@@ -67,6 +133,30 @@ describe('tRPC', () => {
 });
 
 describe('REST on a socket', () => {
+  test.each([
+    ['gzip, zstd', 'zstd'],
+    ['gzip;q=1, zstd;q=0.5', 'gzip'],
+    ['gzip', 'gzip'],
+    ['*', 'zstd'],
+    ['identity', null],
+    ['zstd;q=0, gzip;q=0', null],
+  ])('compresses 1 kB or more for Accept-Encoding %s with %s', async (accepted, encoding) => {
+    const answer = await app.handle(
+      new Request('http://localhost/openapi.json', { headers: { 'accept-encoding': accepted } }),
+    );
+    expect(answer.headers.get('content-encoding')).toBe(encoding);
+    const bytes = new Uint8Array(await answer.arrayBuffer());
+    const plain = encoding === 'zstd' ? zstdDecompressSync(bytes) : encoding === 'gzip' ? gunzipSync(bytes) : bytes;
+    expect(JSON.parse(new TextDecoder().decode(plain)).openapi).toBe('3.1.0');
+    expect(encoding === null || bytes.byteLength < plain.byteLength / 4).toBe(true);
+  });
+
+  test('does not compress less than 1 kB', async () => {
+    const headers = { authorization: `Bearer ${context.api_key}`, 'accept-encoding': 'gzip' };
+    const answer = await app.handle(new Request('http://localhost/connections', { headers }));
+    expect([answer.headers.get('content-encoding'), await answer.text()]).toEqual([null, '[]']);
+  });
+
   test('HEAD is GET without its body', async () => {
     const headers = { authorization: `Bearer ${context.api_key}` };
     const response = await fetch(`${url}/users/me`, { method: 'HEAD', headers });

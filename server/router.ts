@@ -7,7 +7,7 @@ import { connectorsRouter } from './resources/connectors/router.ts';
 import { networkLogsRouter } from './resources/network-logs/router.ts';
 import { overviewRouter } from './resources/overview/router.ts';
 import { rolesRouter } from './resources/roles/router.ts';
-import { runsRouter } from './resources/runs/router.ts';
+import { runRouter, runsRouter } from './resources/runs/router.ts';
 import { avatarRouter, usersRouter } from './resources/users/router.ts';
 
 /** Every procedure that both faces serve: REST by its endpoint, tRPC by its name. */
@@ -23,9 +23,10 @@ export const appRouter = router({
   users: usersRouter,
 });
 
-/** Procedures whose answer is no JSON: REST alone serves them. */
+/** Procedures that REST alone serves: those whose answer is no JSON, and those that tRPC has in another form. */
 export const restRouter = router({
   network_logs: networkLogsRouter,
+  runs: runRouter,
   users: avatarRouter,
 });
 

@@ -20,13 +20,19 @@ export interface Endpoint extends Declared {
   /** Statuses beyond those that follow from the declaration (401, 403, 404 with path parameters, 422, 500). */
   errors: readonly ErrorStatus[];
   consumes: BodyType;
+  /** Whether the operation is one beside the original interface. The document marks it. */
+  addition: boolean;
+  /** Whether the response has the revision of the object as its ETag. A POST then heeds If-Match. */
+  revisioned: boolean;
+  /** Whether callers need no key. */
+  public: boolean;
   /** Response bodies other than JSON, by content type with a description. The procedure then returns a Response. */
   produces: Record<string, string> | null;
 }
 
 type BodyType = 'application/json' | 'multipart/form-data';
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-type ErrorStatus = 400 | 402 | 403 | 404;
+type ErrorStatus = 400 | 402 | 403 | 404 | 412;
 // oxlint-disable-next-line typescript/no-generated-empty-object-type -- a shape without keys is meant
 type NoKeys = Record<never, never>;
 type Nothing = z.ZodObject<NoKeys>;
@@ -56,6 +62,9 @@ interface RestOptions<
   body?: Body;
   /** The input key that holds the whole body. A missing body counts as null if the schema accepts null. */
   body_key?: BodyKey;
+  addition?: true;
+  revisioned?: true;
+  public?: true;
   /** Default: JSON. */
   consumes?: BodyType;
   produces?: Record<string, string>;
@@ -106,7 +115,19 @@ export function rest<
   };
   refuseSharedKeys(`${method} ${path}`, declared);
   const operation_id = options.operation_id ?? null;
-  const endpoint: Endpoint = { method, path, operation_id, status, errors, consumes, produces, ...declared };
+  const endpoint: Endpoint = {
+    method,
+    path,
+    operation_id,
+    status,
+    errors,
+    consumes,
+    produces,
+    addition: options.addition ?? false,
+    revisioned: options.revisioned ?? false,
+    public: options.public ?? false,
+    ...declared,
+  };
   type Ids = OpaqueIds<P, Path>;
   type Input = Together<Ids & Known<z.input<z.ZodObject<Path>>> & QueryIn<Query, QueryKey> & BodyIn<Body, BodyKey>>;
   type Output = Together<Ids & Known<z.output<z.ZodObject<Path>>> & QueryOut<Query, QueryKey> & BodyOut<Body, BodyKey>>;

@@ -14,6 +14,8 @@ export { actorOf, type Principal } from './authentication.ts';
 export interface CallContext extends Credentials {
   deps: Deps;
   request_id: string;
+  /** The revisions of the header If-Match; null: any, or no header. */
+  if_match?: readonly string[] | null;
   setHeader(name: string, value: string): void;
   /** Called with the result of a `write`, inside its transaction. */
   changed?(db: Db, result: unknown): Promise<void>;
@@ -25,6 +27,7 @@ export interface Ctx {
   deps: Deps;
   principal: Principal;
   request_id: string;
+  if_match?: readonly string[] | null;
   /** Sets a response header, such as `X-Total-Count`. */
   setHeader(name: string, value: string): void;
 }
@@ -37,8 +40,12 @@ const NAMES: Record<number, TRPC_ERROR_CODE_KEY> = {
   403: 'FORBIDDEN',
   404: 'NOT_FOUND',
   405: 'METHOD_NOT_SUPPORTED',
+  412: 'PRECONDITION_FAILED',
   413: 'PAYLOAD_TOO_LARGE',
+  415: 'UNSUPPORTED_MEDIA_TYPE',
   422: 'UNPROCESSABLE_CONTENT',
+  429: 'TOO_MANY_REQUESTS',
+  499: 'CLIENT_CLOSED_REQUEST',
 };
 
 const t = initTRPC

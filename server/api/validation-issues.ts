@@ -12,16 +12,22 @@ interface Place {
 
 /** Maps zod issues to those of HTTPValidationError. Never repeats the input, which may be a secret. */
 export function toValidationIssues(problems: readonly Problem[], { where, value }: Place): ValidationIssue[] {
-  const issues = problems.flatMap(flatten).flatMap((problem) => issuesOf(problem, { where, value }));
+  const issues = problems
+    .flatMap((one) => flatten(one, value))
+    .flatMap((problem) => issuesOf(problem, { where, value }));
   return [...new Map(issues.map((issue) => [JSON.stringify([issue.loc, issue.type]), issue])).values()];
 }
 
-/** Reports a union by the branch that matched deepest. */
-function flatten(problem: Problem): Problem[] {
+/** Reports a union by the branch whose keys fit best, and of several by the one that matched deepest. */
+function flatten(problem: Problem, value: unknown): Problem[] {
   if (problem.code !== 'invalid_union' || problem.errors.length === 0) return [problem];
   const depth = (branch: Problem[]) => Math.max(0, ...branch.map((one) => one.path.length));
-  const best = problem.errors.toSorted((a, b) => depth(b) - depth(a))[0]!;
-  return best.flatMap((one) => flatten({ ...one, path: [...problem.path, ...one.path] }));
+  const isMissing = (one: Problem) =>
+    one.code !== 'custom' && valueAt(value, [...problem.path, ...one.path]) === undefined;
+  const misfits = (branch: Problem[]) =>
+    branch.reduce((sum, one) => sum + (one.code === 'unrecognized_keys' ? one.keys.length : isMissing(one) ? 1 : 0), 0);
+  const best = problem.errors.toSorted((a, b) => misfits(a) - misfits(b) || depth(b) - depth(a))[0]!;
+  return best.flatMap((one) => flatten({ ...one, path: [...problem.path, ...one.path] }, value));
 }
 
 function issuesOf(problem: Problem, { where, value }: Place): ValidationIssue[] {

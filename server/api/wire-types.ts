@@ -6,6 +6,9 @@ export const instant = () => z.string().meta({ format: 'date-time', examples: ['
 /** A count in a response, a 64-bit integer. */
 export const count = () => z.number().meta({ type: 'integer', format: 'int64', minimum: 0 });
 
+/** A whole number in a response. */
+export const whole = () => z.number().meta({ type: 'integer' });
+
 /** Text in a request. reject-unstorable.ts has already rejected NUL and lone surrogates. */
 export const text = (minimum: number, maximum: number) => z.string().min(minimum).max(maximum);
 
@@ -50,6 +53,24 @@ function isTimeZone(value: string): boolean {
     return false;
   }
 }
+
+/**
+ * The keys of a response that its request lacks. Requests accept and ignore them, so that what was read can be written.
+ * Types of requests do not show them.
+ */
+export function readOnlyKeys(response: z.ZodObject, request: z.ZodRawShape): NoKeys {
+  const names = Object.keys(response.shape).filter((key) => !(key in request));
+  return Object.fromEntries(names.map((key) => [key, ignored()])) as NoKeys;
+}
+// oxlint-disable-next-line typescript/no-generated-empty-object-type -- a shape without keys is meant
+type NoKeys = Record<never, never>;
+
+const ignored = () =>
+  z
+    .unknown()
+    .transform(() => undefined)
+    .optional()
+    .meta({ readOnly: true, description: 'Ignored in requests.' });
 
 /** A user, as responses refer to it. */
 export const UserReference = z

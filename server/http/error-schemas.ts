@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ERROR_CODES } from '../platform/error-codes.ts';
 
 const ValidationError = z
   .object({
@@ -12,7 +13,10 @@ const ValidationError = z
 
 export const HTTPValidationError = z.object({ detail: z.array(ValidationError) }).meta({ id: 'HTTPValidationError' });
 
-const code = z.string().meta({ description: 'Machine-readable and stable.', examples: ['not_found'] });
+const ErrorCode = z
+  .union([z.enum(ERROR_CODES), z.string()])
+  .meta({ id: 'ErrorCode', description: 'Machine-readable and stable. Later versions may add codes.' });
+const code = ErrorCode.meta({ examples: ['not_found'] });
 
 export const ErrorSchema = z
   .looseObject({ detail: z.string().meta({ description: 'Human-readable message.' }), code })

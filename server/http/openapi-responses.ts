@@ -18,7 +18,8 @@ export function responsesOf(served: ServedProcedure): Responses {
 
 /** Error statuses. Unknown query parameters are 422 everywhere. */
 function statusesOf({ procedure, endpoint }: ServedProcedure): number[] {
-  const statuses = new Set<number>([401, 422, 500, ...endpoint.errors]);
+  const statuses = new Set<number>([422, 500, ...endpoint.errors]);
+  if (!endpoint.public) statuses.add(401);
   if (procedure._def.meta?.needed) statuses.add(403);
   if (Object.keys(endpoint.params.shape).length > 0) statuses.add(404);
   if (endpoint.body && endpoint.consumes === 'application/json') statuses.add(413);
@@ -43,6 +44,14 @@ const TOTAL: HeaderDocs = {
   },
 };
 
+const LINK: HeaderDocs = {
+  Link: { description: 'The `next` and `prev` pages, if there are any (RFC 8288).', schema: { type: 'string' } },
+};
+
+const ETAG: HeaderDocs = {
+  ETag: { description: 'The revision, for `If-Match` of an update.', required: true, schema: { type: 'string' } },
+};
+
 const REPLAYED: HeaderDocs = {
   'Idempotency-Replayed': {
     description: 'This is the stored response to an earlier request with the same Idempotency-Key.',
@@ -59,7 +68,8 @@ function success({ procedure, endpoint }: ServedProcedure): ZodOpenApiResponseOb
     endpoint.status === 201 ? 'Created' : endpoint.status === 204 ? 'Done, without a body' : 'Successful';
   const headers = {
     ...EVERYWHERE,
-    ...('offset' in endpoint.query.shape && TOTAL),
+    ...('offset' in endpoint.query.shape && { ...TOTAL, ...LINK }),
+    ...(endpoint.revisioned && ETAG),
     ...(acceptsIdempotencyKey(endpoint) && REPLAYED),
   };
   if (endpoint.status === 204) return { description, headers };
@@ -80,6 +90,7 @@ const PROBLEMS: Record<number, string> = {
   402: 'The billing plan does not allow it',
   403: 'The permission in `required_permission` is missing',
   404: 'The object does not exist in this account',
+  412: 'The object has another revision than `If-Match` names',
   413: 'The body is larger than 1 MiB',
   422: 'The request does not match the documented shape',
   500: 'Internal server error',

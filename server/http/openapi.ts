@@ -1,8 +1,10 @@
 import { generateOpenApiDocument } from 'trpc-to-openapi';
 import { z } from 'zod';
+import { createDocument } from 'zod-openapi';
 import type { ZodOpenApiMediaTypeObject, ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
 import { appRouter } from '../router.ts';
 import { IDEMPOTENCY_HEADER } from './idempotency.ts';
+import { WEBHOOKS } from './openapi-webhooks.ts';
 import { responsesOf } from './openapi-responses.ts';
 import { acceptsIdempotencyKey, type ServedProcedure } from './rest.ts';
 
@@ -17,6 +19,7 @@ const SECTIONS: [name: string, paths: RegExp, description: string][] = [
   ['Automation', /^\/automation\b/, 'Events, the triggers that watch them, and the cases that triggers open.'],
   ['Billing', /^\/billing\b/, 'Plans, limits and usage.'],
 ];
+const ADDITIONS = 'Additions';
 
 const DESCRIPTION = `Pipelines that move data from sources to destinations.
 
@@ -43,10 +46,20 @@ export function openApiDocument(served: readonly ServedProcedure[]) {
     filter: () => false,
     paths,
   });
+  const { webhooks, components } = createDocument({
+    openapi: '3.1.0',
+    info: document.info,
+    webhooks: WEBHOOKS,
+  });
   return {
     ...document,
+    webhooks,
+    components: { ...document.components, schemas: { ...components?.schemas, ...document.components?.schemas } },
     info: { ...document.info, license: { name: 'MIT', identifier: 'MIT' } },
-    tags: SECTIONS.map(([name, , description]) => ({ name, description })),
+    tags: [
+      ...SECTIONS.map(([name, , description]) => ({ name, description })),
+      { name: ADDITIONS, description: 'Operations beside the original interface, marked with `x-addition`.' },
+    ],
   };
 }
 
@@ -59,13 +72,16 @@ function operation(served: ServedProcedure): ZodOpenApiOperationObject {
     operationId: endpoint.operation_id ?? name.replaceAll('.', '_'),
     summary,
     description,
-    tags: [SECTIONS.find(([, paths]) => paths.test(endpoint.path))?.[0] ?? 'Other'],
-    security: [{ bearer: [] }],
+    tags: [endpoint.addition ? ADDITIONS : (SECTIONS.find(([, paths]) => paths.test(endpoint.path))?.[0] ?? 'Other')],
+    ...(endpoint.addition && { 'x-addition': true }),
+    security: endpoint.public ? [] : [{ bearer: [] }],
     ...(needed ? { 'x-required-permission': needed } : {}),
     requestParams: {
       ...(isEmpty(params) ? {} : { path: params }),
       ...(isEmpty(query) ? {} : { query }),
-      ...(acceptsIdempotencyKey(endpoint) && { header: IdempotencyHeader }),
+      ...(acceptsIdempotencyKey(endpoint) && {
+        header: endpoint.errors.includes(412) ? IdempotencyHeader.extend(IfMatchHeader.shape) : IdempotencyHeader,
+      }),
     },
     ...(body && {
       requestBody: { required: !body.safeParse(null).success, content: { [consumes]: mediaType(body) } },
@@ -94,6 +110,12 @@ const IdempotencyHeader = z.object({
         '`idempotency_key_reused`. Successes and 400, 402 and 404 are stored; after other responses the key can be ' +
         'used again.',
     }),
+});
+
+const IfMatchHeader = z.object({
+  'If-Match': z.string().optional().meta({
+    description: 'The ETag of the last read. If the object has changed since, the update is rejected with 412.',
+  }),
 });
 
 const isEmpty = (schema: z.ZodObject) => Object.keys(schema.shape).length === 0;

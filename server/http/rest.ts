@@ -7,6 +7,8 @@ import { readForm } from './avatar.ts';
 import { readJson } from './body.ts';
 import type { HttpExchange, Handler } from './edge.ts';
 import { idempotent } from './idempotency.ts';
+import { pageLinks } from './page-links.ts';
+import { revisionsIn } from './if-match.ts';
 import { sessionOf } from './session.ts';
 
 /** A procedure and how to call it without tRPC's own HTTP layer. */
@@ -80,6 +82,7 @@ function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProce
         deps,
         request_id: exchange.request_id,
         authorization: exchange.request.headers.get('authorization'),
+        if_match: endpoint.revisioned ? revisionsIn(exchange.request.headers.get('if-match')) : null,
         session: takesSession(endpoint) ? sessionOf(deps, exchange.request) : null,
         setHeader: (header, value) => exchange.headers.set(header, value),
         changed: async (db, result) => exchange.keep?.(db, { status: endpoint.status, body: result ?? null }),
@@ -92,6 +95,9 @@ function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProce
       batchIndex: 0,
     });
     if (data instanceof Response) return data;
+    if (endpoint.revisioned) exchange.headers.set('etag', `"${(data as { revision: number }).revision}"`);
+    const links = pageLinks(exchange, endpoint, data);
+    if (links) exchange.headers.set('link', links);
     if (endpoint.status === 204) return new Response(null, { status: 204 });
     return Response.json(data ?? null, { status: endpoint.status });
   };

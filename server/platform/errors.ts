@@ -1,7 +1,7 @@
 /** An error that callers see: `detail` is the message, `code` is for programs, `context` adds further keys. */
 export class ApiError extends Error {
   constructor(
-    readonly status: 400 | 401 | 402 | 403 | 404 | 405 | 413 | 422 | 429 | 500,
+    readonly status: 400 | 401 | 402 | 403 | 404 | 405 | 412 | 413 | 422 | 429 | 499 | 500,
     readonly code: string,
     message: string,
     readonly context: Record<string, unknown> = {},

@@ -263,8 +263,8 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
   });
 });
 
-describe('account_connectors.exportLink', () => {
-  test('is the only source of links: no event contains one, and the permission is needed', async () => {
+describe('POST /tasks/{task_id}/export_link', () => {
+  test('200: is the only source of links: no event contains one, and the permission is needed', async () => {
     const { task_id, event, link } = await fetched();
     expect(JSON.stringify(event)).not.toContain('signature');
     expect(Date.parse(link.expires_at)).toBeLessThan(Date.now() + 11 * 60_000);
@@ -272,6 +272,10 @@ describe('account_connectors.exportLink', () => {
     expect((await ask(api.as(await api.keyWith([])))).error.code).toBe('permission_denied');
     expect((await ask((await api.otherAccount()).call)).status).toBe(404);
     expect((await ask(call, UNKNOWN)).status).toBe(404);
+    expect(await call('POST', `/tasks/${task_id}/export_link`)).toMatchObject({
+      status: 200,
+      body: { url: expect.any(String) },
+    });
   });
 
   test('a link that an earlier version stored in an event is removed at the start', async () => {

@@ -3,6 +3,7 @@ import { emit, type NewEvent, SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { VARIABLES_OF } from '../../server/events/variables.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
+import { until } from '../support/until.ts';
 
 const server = await testDeps();
 const api = testApi(server);
@@ -129,5 +130,64 @@ describe('GET /automation/events', () => {
   test('401 without a key, 200 for a user without any permission', async () => {
     expect((await api.anonymous('GET', '/automation/events')).status).toBe(401);
     expect((await api.as(await api.keyWith([]))('GET', '/automation/events')).status).toBe(200);
+  });
+});
+
+describe('GET /automation/events with after, from and to', () => {
+  type Shown = { id: string; event: string; occurred_at: string };
+  const ids = async (query: string): Promise<string[]> =>
+    (await api.call('GET', `/automation/events?${query}`)).body.map(({ id }: Shown) => id);
+
+  test('200: following by after misses no event of a transaction that commits late', async () => {
+    const [{ id: start }] = (await api.call('GET', '/automation/events?limit=1')).body;
+    const { promise: written, resolve: wrote } = Promise.withResolvers<void>();
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const summary = (text: string) => ({ summary: text, connection_id: CONNECTION });
+    const slow = server.deps.db.transaction(async (tx) => {
+      await emit(tx, {
+        account_id: server.account_id,
+        event: 'role_created',
+        actor: SYSTEM_ACTOR,
+        resource: { type: 'role', id: CONNECTION, name: null },
+        ...summary('late'),
+      });
+      wrote();
+      await held;
+    });
+    await written;
+    await happen('role_updated', summary('early'));
+    const seen: string[] = [];
+    let last = start;
+    const follow = async () => {
+      const { headers, body } = await api.call('GET', `/automation/events?after=${last}`);
+      seen.push(...body.map((one: { summary: string }) => one.summary));
+      last = body.at(-1)?.id ?? last;
+      if (body.length > 0) expect(headers.get('link')).toContain(`after=${last}`);
+    };
+    await follow();
+    expect(seen).toEqual([]);
+    release();
+    await slow;
+    await until(async () => {
+      await follow();
+      return seen.length === 2;
+    });
+    expect(seen).toEqual(['late', 'early']);
+  });
+
+  test('200: from is inclusive, to is not', async () => {
+    const { body } = await api.call('GET', '/automation/events?limit=3');
+    const [newest, , third] = body as Shown[];
+    const between = await ids(`from=${third!.occurred_at}&to=${newest!.occurred_at}`);
+    expect(between).toContain(third!.id);
+    expect(between).not.toContain(newest!.id);
+  });
+
+  test('400: after is not the id of an event of the account; 422: from is not a time', async () => {
+    for (const after of [CONNECTION, 'nonsense']) {
+      const answer = await api.call('GET', `/automation/events?after=${after}`);
+      expect([answer.status, answer.body.code]).toEqual([400, 'unknown_event']);
+    }
+    expect((await api.call('GET', '/automation/events?from=yesterday')).status).toBe(422);
   });
 });

@@ -234,11 +234,17 @@ describe('POST /connections/{connection_id}', () => {
   test.each([
     [{}, 'value_error'],
     [{ connection_id: UNKNOWN }, 'extra_forbidden'],
-    [{ status: 'locked' }, 'enum'],
+    [{ status: 'gone' }, 'enum'],
     [{ stop_active_run: true }, 'value_error'],
   ])('422: %j is %s', async (body, type) => {
     const answer = await update(UNKNOWN, body);
     expect(answer.status).toBe(422);
     expect(answer.body.detail[0].type).toBe(type);
+  });
+
+  test('422: a status that only the service sets, unless it is the current one', async () => {
+    const { id } = await make.connection();
+    const answer = await update(id, { status: 'locked' });
+    expect([answer.status, answer.body.detail[0].type]).toEqual([422, 'enum']);
   });
 });

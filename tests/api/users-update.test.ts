@@ -141,7 +141,6 @@ describe('POST /users/{user_id}', () => {
     [{}, ['body'], 'value_error'],
     [{ locale: 'not a tag' }, ['body', 'locale'], 'value_error'],
     [{ is_active: 'yes' }, ['body', 'is_active'], 'bool_parsing'],
-    [{ status: 'active' }, ['body', 'status'], 'extra_forbidden'],
   ])('422: %j', async (body, loc, type) => {
     const answer = await api.call('POST', `/users/${t.user_id}`, body);
     expect(answer.status).toBe(422);

@@ -61,7 +61,7 @@ POST   /roles/{role_id}/users/{user_id} | add_user_to_role | - | - | 200 RoleSch
 DELETE /roles/{role_id}/users/{user_id} | remove_user_from_role | - | - | 204 -
 
 POST   /automation/evaluate_automator_rule | evaluate_automator_rule | - | EvaluateRequest | 200 EvaluateResponse
-GET    /automation/events | list_events | limit:integer=100 offset:integer=0 +event +category +severity +connection_id | - | 200 [EventSchema]
+GET    /automation/events | list_events | limit:integer=100 offset:integer=0 +event +category +severity +connection_id +after +from +to | - | 200 [EventSchema]
 GET    /automation/triggers | list_triggers | include_system:boolean=false +limit +offset | - | 200 [TriggerSchema]
 POST   /automation/triggers | create_trigger | - | CreateTriggerRequest | 201 TriggerSchema
 GET    /automation/triggers/{trigger_id} | get_trigger | - | - | 200 TriggerSchema
@@ -76,6 +76,32 @@ GET    /billing/plans | list_plans | - | - | 200 [PlanSchema]
 GET    /billing/usage/aggregated | get_aggregated_usage | USAGE | - | 200 AggregatedUsageSchema
 GET    /billing/usage/connection-usage | list_connection_usage | start_date:date end_date:date +limit +offset | - | 200 [ConnectionUsageSchema]
 `;
+
+/** Operations beside the sixty: method, path, operation id. The document marks them. */
+export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
+  ['GET /overview/activity', 'list_activity'],
+  ['GET /overview/recent_runs', 'list_recent_runs'],
+  ['POST /users/{user_id}/invitation', 'invite_user'],
+  ['POST /invitations/accept', 'accept_invitation'],
+  ['GET /users/me/api_keys', 'list_api_keys'],
+  ['POST /users/me/api_keys', 'rotate_api_key'],
+  ['DELETE /users/me/api_keys/{api_key_id}', 'revoke_api_key'],
+  ['GET /automation/rule_language', 'get_rule_language'],
+  ['GET /connection_summaries', 'list_connection_summaries'],
+  ['POST /connection_checks', 'check_connection'],
+  ['POST /schedules/preview', 'preview_schedule'],
+  ['GET /connections/{connection_id}/schema_changes', 'list_schema_changes'],
+  ['POST /connections/{connection_id}/schema_changes/review', 'review_schema_changes'],
+  ['GET /connections/{connection_id}/runs/{connection_run_id}', 'get_connection_run'],
+  ['GET /account_connectors/{account_connector_id}/catalog', 'get_account_connector_catalog'],
+  ['GET /account_connectors/{account_connector_id}/discovery', 'get_discovery'],
+  ['POST /account_connectors/{account_connector_id}/discover', 'discover_catalog'],
+  ['POST /account_connectors/{account_connector_id}/differing_parameters', 'list_differing_parameters'],
+  ['GET /tasks/{task_id}', 'get_task'],
+  ['POST /tasks/{task_id}/export_link', 'create_export_link'],
+  ['GET /custom_run_plans/{plan_id}', 'get_custom_run_plan'],
+  ['POST /billing/plan', 'change_plan'],
+];
 
 const USAGE = 'date_range:AggregateUsageDateRange=current_billing_period start_date:date|null? end_date:date|null?';
 

@@ -6,7 +6,7 @@ import { proceduresOf } from '../../server/http/rest.ts';
 import { appRouter, restRouter } from '../../server/router.ts';
 import { testDeps } from '../support/database.ts';
 import { type Json, type Operation, readContract, type Schema } from './document.ts';
-import { ENDPOINTS, type Expected, PREFIXES } from './endpoints.ts';
+import { ADDITIONS, ENDPOINTS, type Expected, PREFIXES } from './endpoints.ts';
 
 const { operations, resolve, document } = readContract();
 const app = createApp((await testDeps()).deps);
@@ -70,12 +70,30 @@ describe('the interface', () => {
 
   test('is served in full, and nothing else below its paths', () => {
     const below = (path: string) => PREFIXES.some((prefix) => path === prefix || path.startsWith(`${prefix}/`));
-    const wanted = ENDPOINTS.map(nameOf).toSorted();
+    const added = ADDITIONS.map(([name]) => name);
+    const wanted = [...ENDPOINTS.map(nameOf), ...added].toSorted();
     expect(served.map(nameOf).toSorted()).toEqual(wanted);
     expect(operations.map(({ name }) => name).toSorted()).toEqual(wanted);
+    const marked = operations.filter(({ told }) => told['x-addition']);
+    expect(marked.map(({ name, told }) => [name, told.operationId]).toSorted()).toEqual(ADDITIONS.toSorted());
     const pattern = (path: string) => path.replaceAll(/\{\w+\}|:\w+/g, '*');
     const routed = new Set(app.routes.map(({ path }) => pattern(path)).filter(below));
-    expect([...routed].toSorted()).toEqual([...new Set(ENDPOINTS.map(({ path }) => pattern(path)))].toSorted());
+    const paths = [...ENDPOINTS.map(({ path }) => path), ...added.map((name) => name.split(' ')[1]!)].filter(below);
+    expect([...routed].toSorted()).toEqual([...new Set(paths.map(pattern))].toSorted());
+  });
+
+  test('does over REST all that tRPC does', () => {
+    const procedures: Record<string, any> = appRouter._def.procedures;
+    const rpcOnly = Object.keys(procedures).filter((name) => !procedures[name]._def.meta?.endpoint);
+    // `runs.get` and `users.revokeKey` have twins of another form, `runs.progress` is a stream, and sessions are the console's.
+    expect(rpcOnly.toSorted()).toEqual([
+      'runs.get',
+      'runs.progress',
+      'users.confirmSession',
+      'users.endSession',
+      'users.listSessions',
+      'users.revokeKey',
+    ]);
   });
 
   test.each(rows.map((row) => [nameOf(row), row] as const))('%s is as the table says', (name, row) => {
@@ -122,9 +140,8 @@ for (const folder of ['../api', '.']) {
 const TRIED_ON_ALL = [401, 403, 404, 413, 422, 500];
 
 describe('a test names the operation and the status, for every status that is its own', () => {
-  test.each(rows.map((row) => [nameOf(row), row.status] as const))('%s', (name, success) => {
-    const { errors } = served.find((one) => nameOf(one) === name)!;
-    const own = [success, ...errors].filter((status) => !TRIED_ON_ALL.includes(status));
+  test.each(served.map((one) => [nameOf(one), one] as const))('%s', (name, { status, errors }) => {
+    const own = [status, ...errors].filter((status) => !TRIED_ON_ALL.includes(status));
     expect(own.filter((status) => !tested.get(name)?.has(status))).toEqual([]);
   });
 });

@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Glob } from 'bun';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { createApp } from '../../server/http/app.ts';
 import { testDeps } from '../support/database.ts';
@@ -26,8 +29,10 @@ describe('GET /openapi.json', () => {
     expect(new Set(ids).size).toBe(ids.length);
     for (const { name, operation: told } of operations) {
       expect(told.tags, name).not.toContain('Other');
-      expect(told.security, name).toEqual([{ bearer: [] }]);
-      expect(Object.keys(told.responses), name).toEqual(expect.arrayContaining(['401', '422', '500']));
+      const isPublic = name === 'post /invitations/accept';
+      expect(told.security, name).toEqual(isPublic ? [] : [{ bearer: [] }]);
+      expect(Object.keys(told.responses), name).toEqual(expect.arrayContaining(['422', '500']));
+      expect('401' in told.responses, name).toBe(!isPublic);
       expect('403' in told.responses || !told['x-required-permission'], name).toBeTrue();
       expect('404' in told.responses || !name.includes('{'), name).toBeTrue();
       expect('413' in told.responses || !told.requestBody?.content['application/json'], name).toBeTrue();
@@ -62,6 +67,68 @@ describe('GET /openapi.json', () => {
     expect(operation('delete /connections/{connection_id}').responses['204'].content).toBeUndefined();
     const logs = operation('get /connection_runs/{connection_run_id}/network_logs');
     expect(Object.keys(logs.responses['200'].content)).toEqual(['application/x-ndjson']);
+  });
+});
+
+describe('the document is tight:', () => {
+  const schemas: Record<string, any> = document.components.schemas;
+
+  test('every operation has a description', () => {
+    expect(operations.filter(({ operation: { description } }) => !description).map(({ name }) => name)).toEqual([]);
+  });
+
+  test('numbers are integers, but for durations, shares and values of users', () => {
+    const fractional: string[] = [];
+    const walk = (node: any, path: string) => {
+      if (typeof node !== 'object' || node === null) return;
+      if (node.type === 'number') fractional.push(path);
+      for (const [key, inner] of Object.entries(node)) walk(inner, `${path}/${key}`);
+    };
+    walk(schemas, '');
+    const allowed = /duration_ms|percent|\/value\/|default|minimum|maximum|parameters|visible_when|examples/;
+    expect(fractional.filter((path) => !allowed.test(path))).toEqual([]);
+  });
+
+  test('closed sets are enums', () => {
+    const property = (schema: string, name: string) => {
+      const { $ref, ...own } = schemas[schema].properties[name];
+      return $ref ? schemas[$ref.split('/').at(-1)] : own;
+    };
+    for (const [schema, name] of [
+      ['EventSchema', 'event'],
+      ['EventSchema', 'category'],
+      ['EventSchema', 'severity'],
+      ['TriggerSchema', 'severity'],
+      ['CaseTimelineEntry', 'type'],
+      ['AccountConnectorSchema', 'auth_method'],
+      ['AccountConnectorSummary', 'status'],
+    ] as const) {
+      expect([schema, name, property(schema, name).enum?.length > 1]).toEqual([schema, name, true]);
+    }
+  });
+
+  test('error codes are enumerated: every code that the service names', () => {
+    const known: string[] = schemas.ErrorCode.anyOf.find((one: any) => one.enum).enum;
+    const root = join(import.meta.dir, '../../server');
+    const named = [...new Glob('**/*.ts').scanSync(root)]
+      .filter((file) => !file.startsWith('connectors/'))
+      .map((file) => readFileSync(join(root, file), 'utf8'))
+      .flatMap((text) => [...text.matchAll(/\b(?:badRequest|paymentRequired|ApiError)\(\s*(?:\d+,\s*)?'([a-z_]+)'/g)])
+      .map(([, code]) => code!);
+    expect([...new Set(named)].filter((code) => !known.includes(code))).toEqual([]);
+  });
+
+  test('the webhook of triggers is described', () => {
+    const { post } = document.webhooks.trigger_fired;
+    expect(post.requestBody.content['application/json'].schema.$ref).toEndWith('/WebhookDelivery');
+    expect(Object.keys(schemas.WebhookDelivery.properties)).toEqual(
+      expect.arrayContaining(['id', 'reason', 'event', 'trigger', 'case', 'payload']),
+    );
+  });
+
+  test('402 is documented for an update that may use a feature outside the plan', () => {
+    const update = operation('post /account_connectors/{account_connector_id}');
+    expect(Object.keys(update.responses)).toContain('402');
   });
 });
 

@@ -14,7 +14,7 @@ export interface Answer {
   body: Json;
 }
 
-export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>;
+export type Call = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>;
 
 /** The real app, called without a socket, with a caller per key. */
 export interface TestApi {
@@ -34,21 +34,26 @@ export interface TestApi {
 export function testApi(test: TestDeps): TestApi {
   const { deps } = test;
   const app = createApp(deps);
-  const send = (method: string, path: string, options: { key?: string; body?: unknown }) =>
+  const send = (
+    method: string,
+    path: string,
+    options: { key?: string; body?: unknown; headers?: Record<string, string> },
+  ) =>
     app.handle(
       new Request(`http://localhost${path}`, {
         method,
         headers: {
           ...(options.key !== undefined && { authorization: `Bearer ${options.key}` }),
           ...(options.body !== undefined && { 'content-type': 'application/json' }),
+          ...options.headers,
         },
         body: options.body === undefined ? undefined : JSON.stringify(options.body),
       }),
     );
   const as =
     (key?: string): Call =>
-    async (method, path, body) => {
-      const answer = await send(method, path, { key, body });
+    async (method, path, body, headers) => {
+      const answer = await send(method, path, { key, body, headers });
       const text = await answer.text();
       return { status: answer.status, headers: answer.headers, body: text === '' ? null : JSON.parse(text) };
     };

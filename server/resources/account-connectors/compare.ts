@@ -6,17 +6,19 @@ import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { checkParameters } from './parameters.ts';
 import { findAccountConnector } from './query.ts';
 
-export const ComparedParameters = z.strictObject({
-  account_connector_id: z.string(),
-  parameters: z.record(z.string(), z.unknown()),
-});
+export const ComparedParameters = z
+  .strictObject({ parameters: z.record(z.string(), z.unknown()) })
+  .meta({ id: 'ComparedParameters', examples: [{ parameters: { rows: 20000 } }] });
 
 /**
  * Names of the parameters, secrets included, that an update with these values would change. Clients that keep pipelines
  * in files cannot read secrets and must not store them. Needs the permission to update.
  * @throws ApiError 404, 403; 400 for values that the update would refuse.
  */
-export async function differingParameters(ctx: Ctx, input: z.infer<typeof ComparedParameters>): Promise<string[]> {
+export async function differingParameters(
+  ctx: Ctx,
+  input: z.infer<typeof ComparedParameters> & { account_connector_id: string },
+): Promise<string[]> {
   const row = await findAccountConnector(ctx, input.account_connector_id, false);
   requirePermission(ctx, `${row.connector_type}s.update`);
   const connector = findConnector(row.connector_type as 'source', row.connector_name);

@@ -1,11 +1,11 @@
 import { and, desc, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import { tasks } from '../../../db/schema/index.ts';
-import { badRequest } from '../../platform/errors.ts';
+import { badRequest, notFound } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
-import { instant } from '../../api/wire-types.ts';
+import { instant, isId } from '../../api/wire-types.ts';
 import { findAccountConnector } from './query.ts';
 
 /** The last discovery of a source and the streams known since. */
@@ -56,4 +56,32 @@ export async function orderCatalog(ctx: Ctx, input: { account_connector_id: stri
   if (row.connector_type !== 'source') throw badRequest('discovery_not_supported', 'Only sources have streams');
   await requireReadyConnectors(ctx.db, [row.id]);
   return discoverCatalogTask(ctx, { account_connector_id: row.id, connection_id: null });
+}
+
+export const TaskSchema = z
+  .object({
+    id: z.string().meta({ format: 'uuid' }),
+    kind: z.enum(tasks.kind.enumValues),
+    status: z.enum(tasks.status.enumValues),
+    account_connector_id: z.string().meta({ format: 'uuid' }),
+    connection_id: z.string().nullable(),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    created_at: instant(),
+    finished_at: instant().nullable(),
+  })
+  .meta({ id: 'TaskSchema' });
+
+/** A task of the account, without its result, which may need a permission. @throws ApiError 404 */
+export async function readTask(ctx: Ctx, { task_id }: { task_id: string }): Promise<z.infer<typeof TaskSchema>> {
+  const mine = eq(tasks.account_id, ctx.principal.account_id);
+  const { id, kind, status, account_connector_id, connection_id, error, created_at, finished_at } = tasks;
+  const shown = { id, kind, status, account_connector_id, connection_id, error, created_at, finished_at };
+  const [task] = isId(task_id)
+    ? await ctx.db
+        .select(shown)
+        .from(tasks)
+        .where(and(mine, eq(tasks.id, task_id)))
+    : [];
+  if (!task) throw notFound('Task');
+  return task;
 }

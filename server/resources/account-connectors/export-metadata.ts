@@ -9,7 +9,7 @@ import type { Ctx } from '../../api/procedure.ts';
 import { executeTask } from '../../queue/jobs.ts';
 import { requireFeature } from '../../billing/limits.ts';
 import { accountPlan } from '../access/account-plan.ts';
-import { idInBody, instant, text } from '../../api/wire-types.ts';
+import { idInBody, instant, isId, text } from '../../api/wire-types.ts';
 import { findAccountConnector } from './query.ts';
 
 export const ExportSourceMetadataRequest = z
@@ -77,11 +77,11 @@ export async function orderExport(
   return task.id;
 }
 
-export const ExportLinkRequest = z.strictObject({ task_id: idInBody() });
 export const ExportLink = z.object({ url: z.string(), expires_at: instant() });
 
 /** A link to the file of a finished export, for ten minutes. @throws ApiError 404 */
 export async function exportLink(ctx: Ctx, { task_id }: { task_id: string }): Promise<z.infer<typeof ExportLink>> {
+  if (!isId(task_id)) throw notFound('Export');
   const [task] = await ctx.db
     .select({ result: tasks.result })
     .from(tasks)

@@ -1,11 +1,7 @@
-import { z } from 'zod';
 import type { Ctx } from '../../api/procedure.ts';
-import { idInBody } from '../../api/wire-types.ts';
 import { presentItem, readCatalogRows } from './catalog-items.ts';
 import type { AccountConnectorCatalogItemSchema } from './catalog-schema.ts';
 import { findAccountConnector } from './query.ts';
-
-export const CatalogQuery = z.strictObject({ account_connector_id: idInBody() });
 
 /** Streams from the last discovery, ordered by namespace and name; empty before the first one. */
 export async function readCatalog(

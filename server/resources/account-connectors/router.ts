@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { act, read, router, write } from '../../api/procedure.ts';
-import { rpcInput } from '../../api/rpc-input.ts';
 import { UsageRange } from '../../api/usage-range.ts';
 import { ConnectorType } from '../../api/wire-types.ts';
 import { updateAccountConnectorCatalog } from './catalog.ts';
@@ -9,18 +8,12 @@ import { AccountConnectorCatalogItemSchema, UpdateAccountConnectorCatalogRequest
 import { ComparedParameters, differingParameters } from './compare.ts';
 import { createAccountConnector } from './create.ts';
 import { deleteAccountConnector } from './delete.ts';
-import { Discovery, orderCatalog, readDiscovery } from './discovery.ts';
-import {
-  ExportLink,
-  exportLink,
-  ExportLinkRequest,
-  ExportSourceMetadataRequest,
-  orderExport,
-} from './export-metadata.ts';
+import { Discovery, orderCatalog, readDiscovery, readTask, TaskSchema } from './discovery.ts';
+import { ExportLink, exportLink, ExportSourceMetadataRequest, orderExport } from './export-metadata.ts';
 import { login } from './login.ts';
 import { dynamicPossibleValues } from './possible-values.ts';
 import { AccountConnectorQuery, getAccountConnector, listAccountConnectors } from './query.ts';
-import { CatalogQuery, readCatalog } from './read-catalog.ts';
+import { readCatalog } from './read-catalog.ts';
 import { AccountConnectorSchema, CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { updateAccountConnector } from './update.ts';
@@ -38,6 +31,7 @@ export const accountConnectorsRouter = router({
       rest('POST', '/account_connectors/generate_ssh_key', {
         operation_id: 'generate_ssh_key',
         summary: 'Generate a key pair for an SSH tunnel; it is not stored',
+        description: 'Returns the public key for the SSH server and the encrypted private key for `ssh_tunnel`.',
         errors: [402],
       }),
     )
@@ -48,6 +42,7 @@ export const accountConnectorsRouter = router({
       rest('GET', '/account_connectors', {
         operation_id: 'list_account_connectors',
         summary: 'List sources and destinations, newest first',
+        description: 'Without `limit`, all of them. Secrets are masked.',
         query: AccountConnectorQuery,
       }),
     )
@@ -58,6 +53,8 @@ export const accountConnectorsRouter = router({
       rest('POST', '/account_connectors', {
         operation_id: 'create_account_connector',
         summary: 'Create a source or destination and test it',
+        description:
+          'It is created even if the test fails, so that it can be corrected. The streams of a working source are discovered in the background.',
         status: 201,
         query: UsageRange,
         query_key: 'usage',
@@ -72,6 +69,7 @@ export const accountConnectorsRouter = router({
       rest('GET', '/account_connectors/{connector_type}/{account_connector_id}', {
         operation_id: 'get_account_connector',
         summary: 'Get a source or destination',
+        description: 'Secrets are masked. The mask sent back means unchanged.',
         path: { connector_type: ConnectorType },
       }),
     )
@@ -82,8 +80,9 @@ export const accountConnectorsRouter = router({
       rest('POST', '/account_connectors/{account_connector_id}', {
         operation_id: 'update_account_connector',
         summary: 'Edit a source or destination; changed credentials are tested',
+        description: 'Omitted keys stay unchanged. A changed place of the secrets needs the secrets again.',
         body: UpdateAccountConnectorRequest,
-        errors: [400],
+        errors: [400, 402],
       }),
     )
     .output(AccountConnectorSchema)
@@ -93,6 +92,7 @@ export const accountConnectorsRouter = router({
       rest('DELETE', '/account_connectors/{account_connector_id}', {
         operation_id: 'delete_account_connector',
         summary: 'Delete a source or destination that no connection uses',
+        description: 'One that a connection uses is 400 `account_connector_in_use`.',
         status: 204,
         errors: [400],
       }),
@@ -104,21 +104,45 @@ export const accountConnectorsRouter = router({
       rest('POST', '/account_connectors/{account_connector_id}/login', {
         operation_id: 'login_account_connector',
         summary: 'Test a source or destination with its stored credentials',
+        description: 'Stores the result of the test. A source that passes is discovered in the background.',
         errors: [400],
       }),
     )
     .output(z.string())
     .mutation(({ ctx, input }) => login(ctx, input)),
   catalog: read
-    .input(rpcInput(CatalogQuery))
+    .concat(
+      rest('GET', '/account_connectors/{account_connector_id}/catalog', {
+        operation_id: 'get_account_connector_catalog',
+        summary: 'List the streams and fields of a source',
+        description:
+          'Streams of the last discovery with the options of their fields, by namespace and name; empty before the first discovery.',
+        addition: true,
+      }),
+    )
     .output(z.array(AccountConnectorCatalogItemSchema))
     .query(({ ctx, input }) => readCatalog(ctx, input)),
   discovery: read
-    .input(rpcInput(CatalogQuery))
+    .concat(
+      rest('GET', '/account_connectors/{account_connector_id}/discovery', {
+        operation_id: 'get_discovery',
+        summary: 'Get the last discovery of a source',
+        description: 'Status of the catalog, and of the task that refreshes it.',
+        addition: true,
+      }),
+    )
     .output(Discovery)
     .query(({ ctx, input }) => readDiscovery(ctx, input)),
   discover: write(update)
-    .input(rpcInput(CatalogQuery))
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}/discover', {
+        operation_id: 'discover_catalog',
+        summary: 'Refresh the catalog of a source in the background',
+        description: 'Returns the id of the task, or of one that is queued already.',
+        addition: true,
+        errors: [400],
+      }),
+    )
     .output(z.string())
     .mutation(({ ctx, input }) => orderCatalog(ctx, input)),
   updateCatalog: write(update)
@@ -126,6 +150,7 @@ export const accountConnectorsRouter = router({
       rest('POST', '/account_connectors/{account_connector_id}/catalog', {
         operation_id: 'update_account_connector_catalog',
         summary: 'Set field options for every connection of a source; returns the catalog',
+        description: 'Connections use the options from their next run on.',
         body: UpdateAccountConnectorCatalogRequest,
         errors: [400],
       }),
@@ -149,6 +174,7 @@ export const accountConnectorsRouter = router({
       rest('POST', '/account_connectors/{account_connector_id}/validate_parameter', {
         operation_id: 'validate_parameter',
         summary: 'Validate a value of a parameter; 200 with is_valid=false when invalid',
+        description: 'Nothing is stored.',
         body: ValidationRequest,
         errors: [400],
       }),
@@ -156,9 +182,29 @@ export const accountConnectorsRouter = router({
     .output(ValidationResult)
     .mutation(({ ctx, input }) => validateParameter(ctx, input)),
   differingParameters: act(update)
-    .input(rpcInput(ComparedParameters))
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}/differing_parameters', {
+        operation_id: 'list_differing_parameters',
+        summary: 'List the parameters that an update with these values would change',
+        description: 'Compares secrets without showing them.',
+        addition: true,
+        body: ComparedParameters,
+        errors: [400],
+      }),
+    )
     .output(z.array(z.string()))
     .mutation(({ ctx, input }) => differingParameters(ctx, input)),
+  task: read
+    .concat(
+      rest('GET', '/tasks/{task_id}', {
+        operation_id: 'get_task',
+        summary: 'Get a background task',
+        description: 'A discovery or an export: its status, and the error of a failed one.',
+        addition: true,
+      }),
+    )
+    .output(TaskSchema)
+    .query(({ ctx, input }) => readTask(ctx, input)),
   exportMetadata: write('metadata.export')
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/source_tasks/export_metadata', {
@@ -174,7 +220,14 @@ export const accountConnectorsRouter = router({
     .output(z.string())
     .mutation(({ ctx, input }) => orderExport(ctx, input)),
   exportLink: act('metadata.export')
-    .input(rpcInput(ExportLinkRequest))
+    .concat(
+      rest('POST', '/tasks/{task_id}/export_link', {
+        operation_id: 'create_export_link',
+        summary: 'Create a link to the file of a finished export',
+        description: 'The link works for ten minutes. The file is kept for a day.',
+        addition: true,
+      }),
+    )
     .output(ExportLink)
     .mutation(({ ctx, input }) => exportLink(ctx, input)),
 });

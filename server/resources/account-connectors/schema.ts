@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { ConnectorType, instant, moment, name, text, UserReference } from '../../api/wire-types.ts';
+import { AUTH_METHODS } from '../../../db/schema/index.ts';
+import {
+  ConnectorType,
+  instant,
+  moment,
+  name,
+  readOnlyKeys,
+  text,
+  UserReference,
+  whole,
+} from '../../api/wire-types.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 const port = () => z.int().min(1).max(65_535);
@@ -19,6 +29,23 @@ export const AccountConnectorTest = z
 
 const Dataset = z.object({ name: z.string(), sql: z.string() }).meta({ id: 'Dataset' });
 
+const SshTunnel = z.object({
+  enabled: z.boolean(),
+  host: z.string(),
+  port: whole(),
+  username: z.string(),
+  public_key: z.string().nullable(),
+  fingerprint: z.string().nullable(),
+  host_key_fingerprint: z
+    .string()
+    .nullable()
+    .meta({ description: 'Host key of the SSH server. Null until the first login, which stores the key.' }),
+  refused_host_key_fingerprint: z.string().nullable().meta({
+    description:
+      'A different host key seen and rejected at the last test. Set host_key_fingerprint to it if the change is expected.',
+  }),
+});
+
 export const AccountConnectorSchema = z
   .object({
     id: uuid(),
@@ -32,40 +59,23 @@ export const AccountConnectorSchema = z
     status: z.enum(['pending_auth', 'pending_test', 'active', 'broken', 'needs_reauth', 'disabled']),
     status_reason: z.string().nullable(),
     status_message: z.string().nullable(),
-    auth_method: z.string(),
+    auth_method: z.enum(AUTH_METHODS),
     is_authenticated: z.boolean(),
     credentials_expire_at: instant().nullable(),
     parameters: z.record(z.string(), z.unknown()).meta({ description: 'Secrets are shown as "**********".' }),
-    ssh_tunnel: z
-      .object({
-        enabled: z.boolean(),
-        host: z.string(),
-        port: z.number(),
-        username: z.string(),
-        public_key: z.string().nullable(),
-        fingerprint: z.string().nullable(),
-        host_key_fingerprint: z
-          .string()
-          .nullable()
-          .meta({ description: 'Host key of the SSH server. Null until the first login, which stores the key.' }),
-        refused_host_key_fingerprint: z.string().nullable().meta({
-          description:
-            'A different host key seen and rejected at the last test. Set host_key_fingerprint to it if the change is expected.',
-        }),
-      })
-      .nullable(),
-    connections_count: z.number(),
+    ssh_tunnel: SshTunnel.nullable(),
+    connections_count: whole(),
     datasets: z.array(Dataset).meta({ description: 'SQL queries that a source offers as streams.' }),
     last_tested_at: instant().nullable(),
     last_test: AccountConnectorTest.nullable(),
     catalog_status: z.enum(['never', 'pending', 'ready', 'failed']),
     catalog_refreshed_at: instant().nullable(),
-    streams_count: z.number(),
+    streams_count: whole(),
     free_until: instant().nullable(),
     created_by: UserReference.nullable(),
     created_at: instant(),
     updated_at: instant(),
-    revision: z.number(),
+    revision: whole(),
   })
   .meta({ id: 'AccountConnectorSchema' });
 export type AccountConnectorSchema = z.infer<typeof AccountConnectorSchema>;
@@ -99,12 +109,12 @@ const SshTunnelRequest = z
     host: tunnel.host,
     port: tunnel.port.default(22),
     username: tunnel.username,
+    ...readOnlyKeys(SshTunnel, tunnel),
   })
   .meta({ id: 'SshTunnelRequest' });
 
 const SshTunnelUpdate = z
-  .strictObject(tunnel)
-  .partial()
+  .strictObject({ ...z.object(tunnel).partial().shape, ...readOnlyKeys(SshTunnel, tunnel) })
   .meta({ id: 'SshTunnelUpdate', description: 'Omitted keys stay unchanged. A masked key means unchanged.' });
 export type SshTunnelUpdate = z.infer<typeof SshTunnelUpdate>;
 
@@ -154,12 +164,14 @@ export const CreateAccountConnectorRequest = z
   });
 export type CreateAccountConnectorRequest = z.infer<typeof CreateAccountConnectorRequest>;
 
+const updates = {
+  ...z.object(settings).partial().shape,
+  ssh_tunnel: SshTunnelUpdate.nullable().optional(),
+  revision: z.int().optional().meta({ description: 'The update is rejected if the current revision differs.' }),
+};
+
 export const UpdateAccountConnectorRequest = z
-  .strictObject({
-    ...z.object(settings).partial().shape,
-    ssh_tunnel: SshTunnelUpdate.nullable().optional(),
-    revision: z.int().optional().meta({ description: 'The update is rejected if the current revision differs.' }),
-  })
+  .strictObject({ ...updates, ...readOnlyKeys(AccountConnectorSchema, updates) })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .meta({
     id: 'UpdateAccountConnectorRequest',

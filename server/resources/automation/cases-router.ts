@@ -12,6 +12,7 @@ export const caseProcedures = {
       rest('GET', '/automation/cases', {
         operation_id: 'list_cases',
         summary: 'List cases, newest first',
+        description: 'Without events, timeline and deliveries. Without `limit`, all of them.',
         query: CaseQuery,
       }),
     )
@@ -22,6 +23,7 @@ export const caseProcedures = {
       rest('GET', '/automation/cases/{case_id}', {
         operation_id: 'get_case',
         summary: 'Get a case with its events, timeline and deliveries',
+        description: 'The newest 20 events and 100 deliveries.',
       }),
     )
     .output(CaseSchema)
@@ -31,6 +33,8 @@ export const caseProcedures = {
       rest('POST', '/automation/cases/{case_id}', {
         operation_id: 'update_case_status',
         summary: 'Acknowledge, suppress, resolve or reopen a case',
+        description:
+          'The current status changes nothing. A resolved case can be reopened unless a newer one of the same group is open.',
         query: z.object({ status: CaseStatus }),
         errors: [400],
       }),
@@ -42,6 +46,7 @@ export const caseProcedures = {
       rest('GET', '/automation/chat_channels/{account_connector_id}', {
         operation_id: 'list_chat_channels',
         summary: 'List the channels of a chat connector by name, requested live',
+        description: 'Cached for a minute.',
         errors: [400],
       }),
     )

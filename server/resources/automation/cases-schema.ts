@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { instant, PageQuery, UserReference } from '../../api/wire-types.ts';
+import { ACTION_TYPES, ACTOR_TYPES, CASE_ENTRIES, DELIVERY_REASONS } from '../../../db/schema/index.ts';
+import { instant, PageQuery, UserReference, whole } from '../../api/wire-types.ts';
 import { EventSchema, Severity } from './events-schema.ts';
 
 export const CaseStatus = z.enum(['open', 'acknowledged', 'resolved', 'suppressed']).meta({ id: 'CaseStatus' });
@@ -7,11 +8,9 @@ export const CaseStatus = z.enum(['open', 'acknowledged', 'resolved', 'suppresse
 const CaseTimelineEntry = z
   .object({
     at: instant(),
-    type: z.string().meta({
-      description: 'opened, reopened, raised, acknowledged, suppressed, resolved or action_failed',
-    }),
+    type: z.enum(CASE_ENTRIES),
     actor: z
-      .object({ type: z.string(), id: z.string().nullable(), name: z.string().nullable() })
+      .object({ type: z.enum(ACTOR_TYPES), id: z.string().nullable(), name: z.string().nullable() })
       .nullable()
       .meta({ description: 'Null for acts of the service.' }),
     note: z.string().nullable(),
@@ -22,13 +21,13 @@ const CaseDelivery = z
   .object({
     id: z.string().meta({ description: 'Identifies repetitions for the receiver.' }),
     event_id: z.string(),
-    action_index: z.number(),
-    type: z.string(),
-    reason: z.string().meta({
+    action_index: whole(),
+    type: z.enum(ACTION_TYPES),
+    reason: z.enum(DELIVERY_REASONS).meta({
       description: 'What happened to the case: opened, reopened, raised, joined, repeated, summary or resolved.',
     }),
     status: z.enum(['pending', 'retrying', 'delivered', 'failed', 'suppressed', 'cancelled']),
-    attempts: z.number(),
+    attempts: whole(),
     last_attempt_at: instant().nullable(),
     next_attempt_at: instant().nullable(),
     delivered_at: instant().nullable(),
@@ -41,7 +40,7 @@ export const CaseSchema = z
   .object({
     id: z.string(),
     account_id: z.string(),
-    number: z.number().meta({ description: 'Sequential within the account.' }),
+    number: whole().meta({ description: 'Sequential within the account.' }),
     title: z.string(),
     status: CaseStatus,
     severity: Severity,
@@ -51,7 +50,7 @@ export const CaseSchema = z
     group: z.record(z.string(), z.unknown()),
     connection_id: z.string().nullable(),
     account_connector_id: z.string().nullable(),
-    event_count: z.number(),
+    event_count: whole(),
     first_event_at: instant(),
     last_event_at: instant(),
     opened_at: instant(),
@@ -60,7 +59,7 @@ export const CaseSchema = z
     resolved_at: instant().nullable(),
     resolved_by: UserReference.nullable(),
     resolution: z.enum(['manual', 'auto', 'trigger_deleted']).nullable(),
-    reopened_count: z.number(),
+    reopened_count: whole(),
     last_error: z.string().nullable(),
     latest_events: z.array(EventSchema).nullable().meta({ description: 'The last 20, newest first; null in lists.' }),
     timeline: z.array(CaseTimelineEntry).nullable().meta({ description: 'Oldest first; null in lists.' }),
@@ -88,7 +87,7 @@ export const ChatChannelSchema = z
     is_private: z.boolean(),
     is_member: z.boolean(),
     is_archived: z.boolean(),
-    member_count: z.number().nullable(),
+    member_count: whole().nullable(),
   })
   .meta({ id: 'ChatChannel' });
 export type ChatChannelSchema = z.infer<typeof ChatChannelSchema>;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { whole } from '../../api/wire-types.ts';
 import { RuleCondition } from '../../automation/rules/condition.ts';
 import { RULE_ERROR_CODES } from '../../automation/rules/errors.ts';
 import { EventType } from './events-schema.ts';
@@ -52,9 +53,9 @@ export type EvaluateRequest = z.infer<typeof EvaluateRequest>;
 
 export const RulePosition = z
   .object({
-    line: z.number().meta({ description: 'From 1.' }),
-    column: z.number().meta({ description: 'From 1.' }),
-    offset: z.number().meta({ description: 'Offset in characters, from 0.' }),
+    line: whole().meta({ description: 'From 1.' }),
+    column: whole().meta({ description: 'From 1.' }),
+    offset: whole().meta({ description: 'Offset in characters, from 0.' }),
   })
   .meta({ id: 'RulePosition' });
 
@@ -78,7 +79,7 @@ export const EvaluateResponse = z
     functions_used: z.array(z.string()),
     unknown_variables: z.array(z.string()),
     matched_event_ids: z.array(z.string()).nullable().meta({ description: 'Of stored events, newest first.' }),
-    evaluated_count: z.number(),
+    evaluated_count: whole(),
     duration_ms: z.number().meta({ description: 'Duration of the evaluations.' }),
     warnings: z.array(z.string()),
   })

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { EVENT_KINDS, type EventKind } from '../../events/kinds.ts';
-import { instant } from '../../api/wire-types.ts';
+import { instant, moment, whole } from '../../api/wire-types.ts';
 
 /** Every kind of event. */
 export const EventType = z.enum(Object.keys(EVENT_KINDS) as [EventKind, ...EventKind[]]).meta({ id: 'EventType' });
@@ -28,9 +28,9 @@ export const EventSchema = z
   .object({
     id: z.string(),
     account_id: z.string(),
-    event: z.string().meta({ description: 'Kind of the event, such as `connection_failed`.' }),
-    category: z.string(),
-    severity: z.string(),
+    event: EventType,
+    category: EventCategory,
+    severity: Severity,
     occurred_at: instant(),
     actor: z.object({ type: z.enum(['user', 'schedule', 'system', 'automation']), id: reference(), name: reference() }),
     resource: z.object({ type: z.string(), id: z.string(), name: reference() }),
@@ -46,7 +46,7 @@ export const EventSchema = z
     matched_trigger_ids: z.array(z.string()),
     case_ids: z.array(z.string()),
     processing_status: z.enum(['received', 'evaluating', 'processed', 'failed']),
-    causation_depth: z.number(),
+    causation_depth: whole(),
   })
   .meta({ id: 'EventSchema' });
 export type EventSchema = z.infer<typeof EventSchema>;
@@ -58,5 +58,15 @@ export const EventQuery = z.object({
   category: EventCategory.optional(),
   severity: Severity.optional(),
   connection_id: z.string().optional().meta({ description: 'Only events about this connection.' }),
+  after: z
+    .string()
+    .optional()
+    .meta({
+      description:
+        'The id of an event: returns the events after it, oldest first. Repeated with the id of the last event received, ' +
+        'it misses none. An event appears once all that began before it have been stored.',
+    }),
+  from: moment().optional().meta({ description: 'Only events at or after this time.' }),
+  to: moment().optional().meta({ description: 'Only events before this time.' }),
 });
 export type EventQuery = z.infer<typeof EventQuery>;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { act, read, router, write } from '../../api/procedure.ts';
-import { rpcInput } from '../../api/rpc-input.ts';
 import { PageQuery } from '../../api/wire-types.ts';
 import { caseProcedures } from './cases-router.ts';
 import { evaluateAutomatorRule } from './evaluate.ts';
@@ -23,6 +22,8 @@ export const automationRouter = router({
       rest('POST', '/automation/evaluate_automator_rule', {
         operation_id: 'evaluate_automator_rule',
         summary: 'Test a rule against an event; an invalid rule is answered with position and reason',
+        description:
+          'Against the given event, a stored one, a sample of a kind, or the newest stored events. Nothing fires.',
         body: EvaluateRequest,
         errors: [404],
       }),
@@ -30,7 +31,14 @@ export const automationRouter = router({
     .output(EvaluateResponse)
     .mutation(({ ctx, input }) => evaluateAutomatorRule(ctx, input)),
   ruleLanguage: read
-    .input(rpcInput(z.strictObject({})))
+    .concat(
+      rest('GET', '/automation/rule_language', {
+        operation_id: 'get_rule_language',
+        summary: 'Get variables, functions and limits of the rule language',
+        description: 'What an editor of rules needs for completion.',
+        addition: true,
+      }),
+    )
     .output(RuleLanguage)
     .query(() => readRuleLanguage()),
   listEvents: read
@@ -38,7 +46,9 @@ export const automationRouter = router({
       rest('GET', '/automation/events', {
         operation_id: 'list_events',
         summary: 'List events, newest first',
+        description: 'With `after`, oldest first from that event on, for clients that follow all events.',
         query: EventQuery,
+        errors: [400],
       }),
     )
     .output(z.array(EventSchema))
@@ -48,6 +58,7 @@ export const automationRouter = router({
       rest('GET', '/automation/triggers', {
         operation_id: 'list_triggers',
         summary: 'List triggers, newest first',
+        description: 'Without `limit`, all of them. Built-in triggers only with `include_system`.',
         query: TriggerQuery,
       }),
     )
@@ -58,6 +69,8 @@ export const automationRouter = router({
       rest('POST', '/automation/triggers', {
         operation_id: 'create_trigger',
         summary: 'Create a trigger',
+        description:
+          'Needs exactly one of `rule` and `condition`. Rules are checked against the variables of the events that they match.',
         status: 201,
         body: CreateTriggerRequest,
         errors: [400, 402],
@@ -66,7 +79,13 @@ export const automationRouter = router({
     .output(TriggerSchema)
     .mutation(({ ctx, input }) => createTrigger(ctx, input)),
   getTrigger: read
-    .concat(rest('GET', '/automation/triggers/{trigger_id}', { operation_id: 'get_trigger', summary: 'Get a trigger' }))
+    .concat(
+      rest('GET', '/automation/triggers/{trigger_id}', {
+        operation_id: 'get_trigger',
+        summary: 'Get a trigger',
+        description: 'Secrets of actions are masked.',
+      }),
+    )
     .output(TriggerSchema)
     .query(({ ctx, input }) => getTrigger(ctx, input)),
   updateTrigger: act('triggers.update')
@@ -74,6 +93,8 @@ export const automationRouter = router({
       rest('POST', '/automation/triggers/{trigger_id}', {
         operation_id: 'update_trigger',
         summary: 'Edit, enable or disable a trigger',
+        description:
+          'Omitted keys stay unchanged. A changed rule restarts the counting. Of a built-in trigger, only `enabled` and `actions` can be changed.',
         body: UpdateTriggerRequest,
         errors: [400],
       }),
@@ -85,6 +106,7 @@ export const automationRouter = router({
       rest('DELETE', '/automation/triggers/{trigger_id}', {
         operation_id: 'delete_trigger',
         summary: 'Delete a trigger and resolve its cases',
+        description: 'Pending deliveries are cancelled. Built-in triggers cannot be deleted, only disabled.',
         status: 204,
         errors: [400],
       }),

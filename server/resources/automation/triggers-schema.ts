@@ -3,7 +3,7 @@ import { TriggerAction } from '../../automation/triggers/action-schema.ts';
 import { RuleCondition } from '../../automation/rules/condition.ts';
 import { MAX_SOURCE_LENGTH } from '../../automation/rules/language.ts';
 import { matchesAnyKind } from '../../automation/triggers/event-kinds.ts';
-import { instant, name, text, UserReference } from '../../api/wire-types.ts';
+import { instant, name, readOnlyKeys, text, UserReference, whole } from '../../api/wire-types.ts';
 import { Severity } from './events-schema.ts';
 
 const rule = () => text(1, MAX_SOURCE_LENGTH);
@@ -44,8 +44,8 @@ const TriggerCaseRequest = z.strictObject(z.object(caseSettings).partial().shape
 const settings = {
   name: name(),
   description: text(0, 2000).nullable(),
-  rule: rule(),
-  condition: RuleCondition,
+  rule: rule().nullable(),
+  condition: RuleCondition.nullable(),
   actions: z.array(TriggerAction).min(1).max(20),
   enabled: z.boolean(),
   event_types: eventTypes(),
@@ -59,9 +59,52 @@ const settings = {
   case: TriggerCaseRequest,
 };
 
+export const TriggerSchema = z
+  .object({
+    id: z.string(),
+    account_id: z.string(),
+    name: z.string(),
+    description: z.string().nullable(),
+    rule: z.string().nullable().meta({ description: 'As given. Null when there is a condition.' }),
+    condition: z.unknown().meta({ description: 'As given. Null when there is a rule.' }),
+    normalized_rule: z.string().meta({ description: 'The rule as it is evaluated.' }),
+    actions: z.array(z.record(z.string(), z.unknown())).meta({ description: 'As given; secrets are masked.' }),
+    enabled: z.boolean(),
+    event_types: z.array(z.string()).nullable(),
+    matched_kinds: z.array(z.string()).nullable().meta({ description: 'Kinds of event that can match. Null: any.' }),
+    severity: Severity,
+    threshold: whole(),
+    within_seconds: whole(),
+    posture: z.enum(['reactive', 'proactive']),
+    expect: z.string().nullable().meta({ description: 'The expected event, as a rule.' }),
+    group_by: z.array(z.string()),
+    cooldown_seconds: whole(),
+    case: z.object({
+      open: z.boolean(),
+      resolve_rule: z.string().nullable(),
+      auto_resolve: z.boolean(),
+      reopen_window_seconds: whole(),
+      notify_on_resolve: z.boolean(),
+      notify_every: whole().nullable(),
+    }),
+    is_system: z.boolean(),
+    state: z.enum(['idle', 'pending', 'triggered', 'cooldown', 'errored', 'auto_disabled']),
+    last_evaluated_at: instant().nullable(),
+    last_fired_at: instant().nullable(),
+    fire_count: whole(),
+    error_count: whole(),
+    last_error: z.string().nullable(),
+    open_cases_count: whole(),
+    created_by: UserReference.nullable(),
+    created_at: instant(),
+    updated_at: instant(),
+  })
+  .meta({ id: 'TriggerSchema' });
+export type TriggerSchema = z.infer<typeof TriggerSchema>;
+
 export const CreateTriggerRequest = z
   .strictObject({ ...z.object(settings).partial().shape, name: settings.name, actions: settings.actions })
-  .refine((body) => (body.rule === undefined) !== (body.condition === undefined), {
+  .refine((body) => (body.rule == null) !== (body.condition == null), {
     message: 'Exactly one of rule and condition is required',
     path: ['rule'],
   })
@@ -78,54 +121,15 @@ export const CreateTriggerRequest = z
 export type CreateTriggerRequest = z.infer<typeof CreateTriggerRequest>;
 
 export const UpdateTriggerRequest = z
-  .strictObject(z.object(settings).partial().shape)
-  .refine((body) => body.rule === undefined || body.condition === undefined, {
+  .strictObject({
+    ...z.object(settings).partial().shape,
+    actions: z.array(TriggerAction).max(20).optional(),
+    ...readOnlyKeys(TriggerSchema, settings),
+  })
+  .refine((body) => body.rule == null || body.condition == null, {
     message: 'Only one of rule and condition is allowed',
     path: ['rule'],
   })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .meta({ id: 'UpdateTriggerRequest', examples: [{ enabled: false }, { threshold: 3, within_seconds: 3600 }] });
 export type UpdateTriggerRequest = z.infer<typeof UpdateTriggerRequest>;
-
-export const TriggerSchema = z
-  .object({
-    id: z.string(),
-    account_id: z.string(),
-    name: z.string(),
-    description: z.string().nullable(),
-    rule: z.string().nullable().meta({ description: 'As given. Null when there is a condition.' }),
-    condition: z.unknown().meta({ description: 'As given. Null when there is a rule.' }),
-    normalized_rule: z.string().meta({ description: 'The rule as it is evaluated.' }),
-    actions: z.array(z.record(z.string(), z.unknown())).meta({ description: 'As given; secrets are masked.' }),
-    enabled: z.boolean(),
-    event_types: z.array(z.string()).nullable(),
-    matched_kinds: z.array(z.string()).nullable().meta({ description: 'Kinds of event that can match. Null: any.' }),
-    severity: z.string(),
-    threshold: z.number(),
-    within_seconds: z.number(),
-    posture: z.enum(['reactive', 'proactive']),
-    expect: z.string().nullable().meta({ description: 'The expected event, as a rule.' }),
-    group_by: z.array(z.string()),
-    cooldown_seconds: z.number(),
-    case: z.object({
-      open: z.boolean(),
-      resolve_rule: z.string().nullable(),
-      auto_resolve: z.boolean(),
-      reopen_window_seconds: z.number(),
-      notify_on_resolve: z.boolean(),
-      notify_every: z.number().nullable(),
-    }),
-    is_system: z.boolean(),
-    state: z.enum(['idle', 'pending', 'triggered', 'cooldown', 'errored', 'auto_disabled']),
-    last_evaluated_at: instant().nullable(),
-    last_fired_at: instant().nullable(),
-    fire_count: z.number(),
-    error_count: z.number(),
-    last_error: z.string().nullable(),
-    open_cases_count: z.number(),
-    created_by: UserReference.nullable(),
-    created_at: instant(),
-    updated_at: instant(),
-  })
-  .meta({ id: 'TriggerSchema' });
-export type TriggerSchema = z.infer<typeof TriggerSchema>;

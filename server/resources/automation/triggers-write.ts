@@ -7,7 +7,7 @@ import { emitTriggerChange } from '../../events/trigger-events.ts';
 import { caseSettings, DEFAULT_CASE_SETTINGS } from '../../automation/triggers/trigger-index.ts';
 import { deleteTriggerRow, forgetGroups } from '../../automation/delete-trigger.ts';
 import { sealActions } from '../../automation/triggers/action-secrets.ts';
-import { badRequest } from '../../platform/errors.ts';
+import { badRequest, RequestShapeError } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { changedColumns, keysOf } from '../../api/changed-columns.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
@@ -53,12 +53,16 @@ async function insertTrigger(ctx: Ctx, values: typeof triggers.$inferInsert): Pr
   await emitTriggerEvent(ctx, 'trigger_created', made);
 }
 
+const NO_ACTIONS = { loc: ['body', 'actions'], msg: 'List should have at least 1 items', type: 'too_short' };
+
 export async function updateTrigger(
   ctx: Ctx,
   { trigger_id, ...input }: UpdateTriggerRequest & { trigger_id: string },
 ): Promise<TriggerSchema> {
-  const { is_system } = await getTrigger(ctx, { trigger_id });
-  if (is_system) refuseSystemFields(input);
+  const shown = await getTrigger(ctx, { trigger_id });
+  if (shown.is_system) refuseSystemFields(shown, input);
+  // System triggers alone may have none.
+  else if (input.actions?.length === 0) throw new RequestShapeError([NO_ACTIONS]);
   if (input.actions) await validateActions(ctx, input.actions);
   await ctx.db.transaction((db) => changeTrigger({ ...ctx, db }, trigger_id, input));
   return getTrigger(ctx, { trigger_id });
@@ -114,8 +118,8 @@ function wantedColumns(ctx: Ctx, before: TriggerRow, input: UpdateTriggerRequest
   const { rule, condition, event_types, expect, group_by, case: case_settings, actions, ...plain } = input;
   const changes: Partial<TriggerRow> = { ...plain };
   if (actions) Object.assign(changes, sealActions(ctx.deps.secrets, { trigger: before, actions, before }));
-  if (rule !== undefined || condition !== undefined || event_types !== undefined) {
-    const given = rule === undefined && condition === undefined ? before : { rule, condition };
+  if (rule != null || condition != null || event_types !== undefined) {
+    const given = rule == null && condition == null ? before : { rule, condition };
     Object.assign(
       changes,
       ruleColumns({ ...given, event_types: event_types === undefined ? before.event_types : event_types }),
@@ -131,9 +135,8 @@ function wantedColumns(ctx: Ctx, before: TriggerRow, input: UpdateTriggerRequest
 }
 
 /** @throws ApiError 400 `system_trigger_field` */
-function refuseSystemFields(input: UpdateTriggerRequest): void {
-  const [field] =
-    Object.entries(input).find(([key, value]) => value !== undefined && key !== 'enabled' && key !== 'actions') ?? [];
+function refuseSystemFields(shown: TriggerSchema, input: UpdateTriggerRequest): void {
+  const field = keysOf(changedColumns(shown, input)).find((key) => key !== 'enabled' && key !== 'actions');
   if (field === undefined) return;
   throw badRequest('system_trigger_field', 'Only enabled and actions of a system trigger can be changed', { field });
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { act, router, write } from '../../api/procedure.ts';
-import { rpcInput } from '../../api/rpc-input.ts';
 import { UsageRange } from '../../api/usage-range.ts';
 import { aggregatedUsage } from './aggregated.ts';
 import { connectionUsage } from './connection-usage.ts';
@@ -14,6 +13,7 @@ export const billingRouter = router({
       rest('GET', '/billing/plans', {
         operation_id: 'list_plans',
         summary: 'List billing plans and the plan of the account',
+        description: 'In the order of their size.',
       }),
     )
     .output(z.array(PlanSchema))
@@ -23,6 +23,7 @@ export const billingRouter = router({
       rest('GET', '/billing/usage/aggregated', {
         operation_id: 'get_aggregated_usage',
         summary: 'Get the usage of the account in a date range, and its limits',
+        description: 'Days are UTC. `limits` compares the account with its plan.',
         query: UsageRange,
         errors: [400],
       }),
@@ -34,6 +35,7 @@ export const billingRouter = router({
       rest('GET', '/billing/usage/connection-usage', {
         operation_id: 'list_connection_usage',
         summary: 'List usage by connection, most rows first',
+        description: 'Includes deleted connections with usage in these days.',
         query: UsageDays,
         errors: [400],
       }),
@@ -41,7 +43,16 @@ export const billingRouter = router({
     .output(z.array(ConnectionUsageSchema))
     .query(({ ctx, input }) => connectionUsage(ctx, input)),
   changePlan: write('billing.read')
-    .input(rpcInput(ChangePlan))
+    .concat(
+      rest('POST', '/billing/plan', {
+        operation_id: 'change_plan',
+        summary: 'Change the billing plan of the account',
+        description: 'Locks connections that the new plan does not allow. Also needs `users.manage`.',
+        addition: true,
+        body: ChangePlan,
+        errors: [403],
+      }),
+    )
     .output(PlanSchema)
     .mutation(({ ctx, input }) => changePlan(ctx, input)),
 });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PLAN_FEATURES, PLANS } from '../../pipeline/billing-plans.ts';
-import { count, day, instant, PageQuery } from '../../api/wire-types.ts';
+import { count, day, instant, PageQuery, whole } from '../../api/wire-types.ts';
 import { AggregateUsageDateRange } from '../../api/usage-range.ts';
 
 const date = () => z.string().meta({ format: 'date' });
@@ -29,9 +29,7 @@ export const PlanSchema = z
       network_log_retention_days: limit(),
     }),
     features: z.array(z.enum(PLAN_FEATURES)),
-    credit_rates: z
-      .object({ elt: z.number(), reverse_etl: z.number() })
-      .meta({ description: 'Credits per loaded row.' }),
+    credit_rates: z.object({ elt: whole(), reverse_etl: whole() }).meta({ description: 'Credits per loaded row.' }),
     available_from: date().nullable(),
     deprecated_at: date().nullable(),
   })
@@ -59,7 +57,7 @@ const LimitUsage = z
     key: z.string().meta({ examples: ['max_connections', 'credits_included'] }),
     limit: limit(),
     used: count(),
-    percent: z.number().meta({ description: 'Whole percent, rounded down; 0 without a limit.' }),
+    percent: whole().meta({ description: 'Whole percent, rounded down; 0 without a limit.' }),
     status: z.enum(['ok', 'warning', 'reached']).meta({ description: 'warning from 80 %, reached from 100 %.' }),
   })
   .meta({ id: 'LimitUsage' });
@@ -131,9 +129,11 @@ export const ConnectionUsageSchema = z
   .meta({ id: 'ConnectionUsageSchema' });
 export type ConnectionUsageSchema = z.infer<typeof ConnectionUsageSchema>;
 
-export const ChangePlan = z.strictObject({
-  plan_id: z.enum(PLANS.map((plan) => plan.id)),
-  payment_status: z.enum(['active', 'trial', 'grace', 'ended', 'overdue']).optional(),
-  billing_anchor: day().optional().meta({ description: 'Billing periods begin on this day of the month.' }),
-});
+export const ChangePlan = z
+  .strictObject({
+    plan_id: z.enum(PLANS.map((plan) => plan.id)),
+    payment_status: z.enum(['active', 'trial', 'grace', 'ended', 'overdue']).optional(),
+    billing_anchor: day().optional().meta({ description: 'Billing periods begin on this day of the month.' }),
+  })
+  .meta({ id: 'ChangePlan', examples: [{ plan_id: 'pro' }] });
 export type ChangePlan = z.infer<typeof ChangePlan>;

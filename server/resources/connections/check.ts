@@ -10,7 +10,16 @@ const { destination_schema, table_prefix, streams } = CreateConnectionRequest.sh
 
 export const CheckConnectionRequest = z
   .strictObject({ source_id: idInBody(), destination_id: idInBody(), destination_schema, table_prefix, streams })
-  .meta({ id: 'CheckConnectionRequest' });
+  .meta({
+    id: 'CheckConnectionRequest',
+    examples: [
+      {
+        source_id: '019a0000-0000-7000-8000-000000000001',
+        destination_id: '019a0000-0000-7000-8000-000000000002',
+        streams: [{ name: 'orders', sync_mode: 'incremental', destination_sync_mode: 'append' }],
+      },
+    ],
+  });
 export type CheckConnectionRequest = z.infer<typeof CheckConnectionRequest>;
 
 export const ConnectionFinding = z

@@ -10,7 +10,7 @@ import {
 } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { findConnection } from '../access/connection.ts';
-import { instant } from '../../api/wire-types.ts';
+import { instant, whole } from '../../api/wire-types.ts';
 import { readStreams } from './streams/store.ts';
 import { streamKey } from './streams/selection.ts';
 
@@ -20,9 +20,9 @@ export const FieldMappingSourceConnectionSchema = z
     name: z.string(),
     source_connector_name: z.string(),
     destination_connector_name: z.string(),
-    stream_count: z.number(),
-    mapped_stream_count: z.number(),
-    mapped_field_count: z.number(),
+    stream_count: whole(),
+    mapped_stream_count: whole(),
+    mapped_field_count: whole(),
     matching_stream_names: z.array(z.string()).meta({ description: 'Mapped streams that this connection also has.' }),
     is_same_source: z.boolean(),
     updated_at: instant(),

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { trustedOutput } from '../../api/trusted-output.ts';
 import { act, read, router, write } from '../../api/procedure.ts';
-import { rpcInput } from '../../api/rpc-input.ts';
 import { UsageRange } from '../../api/usage-range.ts';
 import { checkConnection, CheckConnectionRequest, ConnectionFinding } from './check.ts';
 import { createConnection } from './create.ts';
@@ -11,12 +10,7 @@ import { FieldMappingSourceConnectionSchema, listFieldMappingSources } from './f
 import { ConnectionSchema, CreateConnectionRequest, UpdateConnectionRequest } from './schema.ts';
 import { reviewSchemaChanges } from './review-schema-changes.ts';
 import { previewSchedule, SchedulePreview, SchedulePreviewRequest } from './schedule-preview.ts';
-import {
-  ConnectionSchemaChange,
-  listSchemaChanges,
-  ReviewSchemaChanges,
-  SchemaChangesQuery,
-} from './schema-changes.ts';
+import { ConnectionSchemaChange, listSchemaChanges, ReviewDecision } from './schema-changes.ts';
 import { deleteConnection, getConnection } from './service.ts';
 import { ConnectionSummary, listSummaries } from './summaries.ts';
 import { updateConnection } from './update.ts';
@@ -28,13 +22,21 @@ export const connectionsRouter = router({
       rest('GET', '/connections', {
         operation_id: 'list_connections',
         summary: 'List connections, newest first',
+        description: 'Without `limit`, all of them.',
         query: ConnectionQuery,
       }),
     )
     .output(trustedOutput(z.array(ConnectionSchema)))
     .query(({ ctx, input }) => listConnections(ctx, input)),
   summaries: read
-    .input(rpcInput(z.strictObject({})))
+    .concat(
+      rest('GET', '/connection_summaries', {
+        operation_id: 'list_connection_summaries',
+        summary: 'List all connections in short',
+        description: 'Names, statuses and last runs without streams and schedules.',
+        addition: true,
+      }),
+    )
     .output(trustedOutput(z.array(ConnectionSummary)))
     .query(({ ctx }) => listSummaries(ctx)),
   create: act('connections.create')
@@ -42,22 +44,39 @@ export const connectionsRouter = router({
       rest('POST', '/connections', {
         operation_id: 'create_connection',
         summary: 'Create a connection; without streams it selects all streams of the source',
+        description:
+          'Checks the plan limits over the usage range of the query. A source without a catalog is discovered first.',
         status: 201,
         query: UsageRange,
         query_key: 'usage',
         body: CreateConnectionRequest,
+        revisioned: true,
         errors: [400, 402],
       }),
     )
     .output(ConnectionSchema)
     .mutation(({ ctx, input }) => createConnection(ctx, input)),
   check: act('connections.create')
-    .input(rpcInput(CheckConnectionRequest))
+    .concat(
+      rest('POST', '/connection_checks', {
+        operation_id: 'check_connection',
+        summary: 'Check the settings of a connection before it is created',
+        description: 'Returns what a create would refuse, each with its place. Nothing is stored.',
+        addition: true,
+        body: CheckConnectionRequest,
+        errors: [400],
+      }),
+    )
     .output(z.array(ConnectionFinding))
     .mutation(({ ctx, input }) => checkConnection(ctx, input)),
   get: read
     .concat(
-      rest('GET', '/connections/{connection_id}', { operation_id: 'get_connection', summary: 'Get a connection' }),
+      rest('GET', '/connections/{connection_id}', {
+        operation_id: 'get_connection',
+        summary: 'Get a connection',
+        description: 'With schedule and streams. The ETag is the revision.',
+        revisioned: true,
+      }),
     )
     .output(trustedOutput(ConnectionSchema))
     .query(({ ctx, input }) => getConnection(ctx, input)),
@@ -66,8 +85,11 @@ export const connectionsRouter = router({
       rest('POST', '/connections/{connection_id}', {
         operation_id: 'update_connection',
         summary: 'Edit, pause or resume a connection',
+        description:
+          'Omitted keys stay unchanged; read-only keys are ignored. With `If-Match` or `revision`, an object that has changed since is left as it is.',
         body: UpdateConnectionRequest,
-        errors: [400, 402],
+        revisioned: true,
+        errors: [400, 402, 412],
       }),
     )
     .output(ConnectionSchema)
@@ -77,6 +99,7 @@ export const connectionsRouter = router({
       rest('DELETE', '/connections/{connection_id}', {
         operation_id: 'delete_connection',
         summary: 'Delete a connection and stop its active run; loaded data stays',
+        description: 'Its runs and usage stay in the history.',
         status: 204,
       }),
     )
@@ -87,21 +110,48 @@ export const connectionsRouter = router({
       rest('POST', '/connections/{connection_id}/update_catalog', {
         operation_id: 'update_connection_catalog',
         summary: "Refresh the source's catalog in the background; returns the id of the task",
+        description: 'Ends with the event `catalog_refreshed`.',
         errors: [400],
       }),
     )
     .output(z.string())
     .mutation(({ ctx, input }) => updateCatalog(ctx, input)),
   previewSchedule: read
-    .input(rpcInput(SchedulePreviewRequest))
+    .concat(
+      rest('POST', '/schedules/preview', {
+        operation_id: 'preview_schedule',
+        summary: 'Describe a schedule and list its next runs',
+        description: 'Checks a schedule without storing it.',
+        addition: true,
+        body: SchedulePreviewRequest,
+        errors: [400],
+      }),
+    )
     .output(SchedulePreview)
     .query(({ ctx, input }) => previewSchedule(ctx, input)),
   schemaChanges: read
-    .input(rpcInput(SchemaChangesQuery))
+    .concat(
+      rest('GET', '/connections/{connection_id}/schema_changes', {
+        operation_id: 'list_schema_changes',
+        summary: 'List schema changes that wait for a review',
+        description: 'Differences between the source and the settings of the connection, grouped by stream.',
+        addition: true,
+      }),
+    )
     .output(z.array(ConnectionSchemaChange))
     .query(({ ctx, input }) => listSchemaChanges(ctx, input)),
   reviewSchemaChanges: write('connections.update')
-    .input(rpcInput(ReviewSchemaChanges))
+    .concat(
+      rest('POST', '/connections/{connection_id}/schema_changes/review', {
+        operation_id: 'review_schema_changes',
+        summary: 'Accept or ignore the pending schema changes',
+        description:
+          '`accept` applies what can be applied, `ignore` continues without it. A connection that breaking changes stopped can then be resumed.',
+        addition: true,
+        body: ReviewDecision,
+        errors: [400, 402],
+      }),
+    )
     .output(ConnectionSchema)
     .mutation(({ ctx, input }) => reviewSchemaChanges(ctx, input)),
   fieldMappingSources: read

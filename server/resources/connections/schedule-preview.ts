@@ -3,7 +3,9 @@ import { checkSchedule, describeSchedule, nextTicks } from '../../pipeline/sched
 import type { Ctx } from '../../api/procedure.ts';
 import { ConnectionSchedule, ConnectionScheduleRequest } from './schedule-schema.ts';
 
-export const SchedulePreviewRequest = z.strictObject({ schedule: ConnectionScheduleRequest });
+export const SchedulePreviewRequest = z
+  .strictObject({ schedule: ConnectionScheduleRequest })
+  .meta({ id: 'SchedulePreviewRequest', examples: [{ schedule: { type: 'interval', interval_minutes: 60 } }] });
 export const SchedulePreview = ConnectionSchedule.pick({ description: true, next_runs: true });
 
 const TICKS = 5;

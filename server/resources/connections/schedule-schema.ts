@@ -1,13 +1,16 @@
 import { z } from 'zod';
 import type { Schedule } from '../../pipeline/schedule.ts';
-import { instant, text, timeZone } from '../../api/wire-types.ts';
+import { instant, readOnlyKeys, text, timeZone, whole } from '../../api/wire-types.ts';
 
 const INTERVALS = [5, 15, 30, 60, 120, 180, 360, 480, 720, 1440] as const;
 const DAY_MINUTES = 1440;
 
 const type = () => z.enum(['manual', 'interval', 'cron']);
 const fields = {
-  interval_minutes: z.literal([...INTERVALS]).nullable(),
+  interval_minutes: z
+    .literal([...INTERVALS])
+    .meta({ type: 'integer' })
+    .nullable(),
   cron_expression: text(1, 200)
     .trim()
     .nullable()
@@ -20,25 +23,10 @@ const fields = {
     .meta({ description: '`HH:MM` in the time zone; only with interval_minutes 1440.' }),
 };
 
-export const ConnectionScheduleRequest = z
-  .strictObject({
-    type: type(),
-    interval_minutes: fields.interval_minutes.default(null),
-    cron_expression: fields.cron_expression.default(null),
-    timezone: fields.timezone.default('UTC'),
-    time_of_day: fields.time_of_day.default(null),
-  })
-  .check((ctx) => {
-    for (const [path, message] of problemsOf(ctx.value)) {
-      ctx.issues.push({ code: 'custom', message, path: [path], input: ctx.value });
-    }
-  })
-  .meta({ id: 'ConnectionScheduleRequest' });
-
 export const ConnectionSchedule = z
   .object({
     type: type(),
-    interval_minutes: z.number().nullable(),
+    interval_minutes: whole().nullable(),
     cron_expression: z.string().nullable(),
     timezone: z.string(),
     time_of_day: z.string().nullable(),
@@ -49,6 +37,23 @@ export const ConnectionSchedule = z
   })
   .meta({ id: 'ConnectionSchedule' });
 export type ConnectionSchedule = z.infer<typeof ConnectionSchedule>;
+
+const settings = {
+  type: type(),
+  interval_minutes: fields.interval_minutes.default(null),
+  cron_expression: fields.cron_expression.default(null),
+  timezone: fields.timezone.default('UTC'),
+  time_of_day: fields.time_of_day.default(null),
+};
+
+export const ConnectionScheduleRequest = z
+  .strictObject({ ...settings, ...readOnlyKeys(ConnectionSchedule, settings) })
+  .check((ctx) => {
+    for (const [path, message] of problemsOf(ctx.value)) {
+      ctx.issues.push({ code: 'custom', message, path: [path], input: ctx.value });
+    }
+  })
+  .meta({ id: 'ConnectionScheduleRequest' });
 
 /** A schedule has exactly the fields of its type. */
 function problemsOf(schedule: Schedule): [keyof Schedule, string][] {

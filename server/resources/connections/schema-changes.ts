@@ -3,16 +3,15 @@ import { changeName, factText } from '../../pipeline/schema-diff.ts';
 import { readChanges } from '../../catalog/apply-schema-changes.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { findConnection } from '../access/connection.ts';
-import { idInBody } from '../../api/wire-types.ts';
 
-export const SchemaChangesQuery = z.strictObject({ connection_id: idInBody() });
-
-export const ReviewSchemaChanges = z.strictObject({
-  connection_id: idInBody(),
-  decision: z.enum(['accept', 'ignore']).meta({
-    description: '`accept` applies the changes that can be applied; `ignore` continues without them.',
-  }),
-});
+export const ReviewDecision = z
+  .strictObject({
+    decision: z.enum(['accept', 'ignore']).meta({
+      description: '`accept` applies the changes that can be applied; `ignore` continues without them.',
+    }),
+  })
+  .meta({ id: 'ReviewDecision', examples: [{ decision: 'accept' }] });
+export type ReviewSchemaChanges = z.infer<typeof ReviewDecision> & { connection_id: string };
 
 /** A difference between the source and the connection's settings. */
 export const ConnectionSchemaChange = z.object({

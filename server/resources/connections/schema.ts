@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { count, day, idInBody, instant, name, text, UserReference } from '../../api/wire-types.ts';
+import { accountConnectors, RUN_STATUSES } from '../../../db/schema/index.ts';
+import { count, day, idInBody, instant, name, readOnlyKeys, text, UserReference, whole } from '../../api/wire-types.ts';
 import { ConnectionSchedule, ConnectionScheduleRequest } from './schedule-schema.ts';
 import { ConnectionStream, ConnectionStreamRequest } from './streams/schema.ts';
 
@@ -22,7 +23,7 @@ export const AccountConnectorSummary = z
     connector_name: z.string(),
     display_name: z.string(),
     icon_url: z.string().nullable(),
-    status: z.string(),
+    status: z.enum(accountConnectors.status.enumValues),
   })
   .meta({ id: 'AccountConnectorSummary' });
 
@@ -41,7 +42,7 @@ export const ConnectionSchema = z
     status_reason: z.string().nullable(),
     health: z.enum(['healthy', 'warning', 'failing', 'pending', 'running']),
     schedule: ConnectionSchedule,
-    backfill_days: z.number(),
+    backfill_days: whole(),
     start_date: z.string().nullable().meta({ format: 'date' }),
     destination_schema: z.string().nullable(),
     table_prefix: z.string(),
@@ -50,14 +51,14 @@ export const ConnectionSchema = z
     schema_change_status: z.enum(['no_change', 'non_breaking', 'breaking']),
     catalog_refreshed_at: instant().nullable(),
     rejected_rows_policy: rejectedRowsPolicy(),
-    max_rejected_rows: z.number(),
-    max_parallel_streams: z.number(),
+    max_rejected_rows: whole(),
+    max_parallel_streams: whole(),
     notify_on_failure: z.boolean(),
     tags: z.array(z.string()),
     last_run: z
       .object({
         id: uuid(),
-        status: z.string(),
+        status: z.enum(RUN_STATUSES),
         started_at: instant().nullable(),
         finished_at: instant().nullable(),
         rows_loaded: count(),
@@ -67,12 +68,12 @@ export const ConnectionSchema = z
     next_run_at: instant().nullable(),
     last_succeeded_at: instant().nullable(),
     last_failed_at: instant().nullable(),
-    consecutive_failures: z.number(),
+    consecutive_failures: whole(),
     created_by: UserReference.nullable(),
     updated_by: UserReference.nullable(),
     created_at: instant(),
     updated_at: instant(),
-    revision: z.number(),
+    revision: whole(),
   })
   .meta({ id: 'ConnectionSchema' });
 export type ConnectionSchema = z.infer<typeof ConnectionSchema>;
@@ -127,23 +128,28 @@ export const CreateConnectionRequest = z
   });
 export type CreateConnectionRequest = z.infer<typeof CreateConnectionRequest>;
 
+const updates = {
+  ...z.object(settings).partial().shape,
+  status: ConnectionStatus.optional().meta({
+    description: 'Set to `active` or `paused`. Of the others, only the current value is accepted.',
+  }),
+  source_id: idInBody().optional().meta({ description: 'Immutable: only the current value is accepted.' }),
+  destination_id: idInBody().optional().meta({ description: 'Immutable: only the current value is accepted.' }),
+  streams_mode: z.enum(['merge', 'replace']).optional().meta({
+    description: '`merge` (default) changes the named streams only, `replace` deselects the ones not named.',
+  }),
+  stop_active_run: z.boolean().optional().meta({ description: 'With status=paused, also stops the active run.' }),
+  revision: z.int().optional().meta({ description: 'The update is rejected if the current revision differs.' }),
+  reset_cursor: z
+    .array(z.strictObject({ stream_id: idInBody(), value: text(1, 1000).nullable() }))
+    .min(1)
+    .max(10_000)
+    .optional()
+    .meta({ description: 'Sets cursors. With null, the next run starts from the beginning.' }),
+};
+
 export const UpdateConnectionRequest = z
-  .strictObject({
-    ...z.object(settings).partial().shape,
-    source_id: idInBody().optional().meta({ description: 'Immutable: only the current value is accepted.' }),
-    destination_id: idInBody().optional().meta({ description: 'Immutable: only the current value is accepted.' }),
-    streams_mode: z.enum(['merge', 'replace']).optional().meta({
-      description: '`merge` (default) changes the named streams only, `replace` deselects the ones not named.',
-    }),
-    stop_active_run: z.boolean().optional().meta({ description: 'With status=paused, also stops the active run.' }),
-    revision: z.int().optional().meta({ description: 'The update is rejected if the current revision differs.' }),
-    reset_cursor: z
-      .array(z.strictObject({ stream_id: idInBody(), value: text(1, 1000).nullable() }))
-      .min(1)
-      .max(10_000)
-      .optional()
-      .meta({ description: 'Sets cursors. With null, the next run starts from the beginning.' }),
-  })
+  .strictObject({ ...updates, ...readOnlyKeys(ConnectionSchema, updates) })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .refine((body) => !body.stop_active_run || body.status === 'paused', {
     path: ['stop_active_run'],

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { RUN_STATUSES } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { count } from '../../api/wire-types.ts';
+import { count, whole } from '../../api/wire-types.ts';
 import { presentConnection } from './present.ts';
 import { ofAccount, selectSummaries } from './query.ts';
 import { ConnectionSchema } from './schema.ts';
@@ -11,7 +11,7 @@ const { shape } = ConnectionSchema;
 /** One of the newest runs of a connection. */
 const StripRun = z.object({
   id: z.string(),
-  number: z.number(),
+  number: whole(),
   status: z.enum(RUN_STATUSES),
   created_at: shape.created_at,
   duration_ms: count().nullable(),

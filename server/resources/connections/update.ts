@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { type ConnectionRow, connections } from '../../../db/schema/index.ts';
 import { checkSchedule } from '../../pipeline/schedule.ts';
 import { reviewText } from '../../pipeline/schema-summary.ts';
-import { badRequest } from '../../platform/errors.ts';
+import { ApiError, badRequest, RequestShapeError } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { changedColumns, pick } from '../../api/changed-columns.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
@@ -50,7 +50,7 @@ export async function updateConnection(
   // Before the locks of the account's plan, which a create acquires after this one.
   if (input.streams || input.table_prefix !== undefined || input.destination_schema !== undefined)
     await lockTables(ctx);
-  refuseStaleOrImmutable(connection, input);
+  refuseStaleOrImmutable(ctx, connection, input);
   if (input.rejected_rows_policy === 'keep') {
     refuseUnkeptRejects(input, (await connectorPair(ctx, connection)).destination_connector);
   }
@@ -66,7 +66,17 @@ export async function updateConnection(
   return getConnection(ctx, { connection_id: id });
 }
 
-function refuseStaleOrImmutable(connection: ConnectionRow, input: UpdateConnectionRequest): void {
+function refuseStaleOrImmutable({ if_match }: Ctx, connection: ConnectionRow, input: UpdateConnectionRequest): void {
+  if (if_match && !if_match.includes(String(connection.revision))) {
+    throw new ApiError(
+      412,
+      'precondition_failed',
+      'The connection has changed since it was read. Reload it and try again',
+      {
+        revision: connection.revision,
+      },
+    );
+  }
   if (input.revision !== undefined && input.revision !== connection.revision) {
     throw badRequest('stale_revision', 'The connection has changed since this revision. Reload it and try again', {
       revision: connection.revision,
@@ -83,6 +93,9 @@ async function statusChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateC
   if (status === undefined || status === connection.status) return {};
   if (connection.status === 'locked') throw await connectionLocked(ctx.db, await accountPlan(ctx), connection);
   if (status === 'paused') return { status, status_reason: null };
+  if (status !== 'active') {
+    throw new RequestShapeError([{ loc: ['body', 'status'], msg: 'Input should be active, paused', type: 'enum' }]);
+  }
   await requireReadyConnectors(ctx.db, [connection.source_id, connection.destination_id]);
   if (connection.schema_change_status === 'breaking') {
     const breaking = (await readChanges(ctx.db, connection.id)).filter((change) => change.breaking);

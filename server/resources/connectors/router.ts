@@ -11,6 +11,7 @@ export const connectorsRouter = router({
       rest('GET', '/connectors', {
         operation_id: 'list_connectors',
         summary: 'List connectors',
+        description: 'Sources, then destinations, each by name.',
       }),
     )
     .output(z.array(ConnectorSchema))
@@ -20,6 +21,7 @@ export const connectorsRouter = router({
       rest('GET', '/connectors/{connector_type}/{connector_name}', {
         operation_id: 'get_connector',
         summary: 'Get a connector with its parameters',
+        description: 'Parameters are in the order of a form.',
         path: { connector_type: ConnectorType },
         query: z.object({ connector_id: z.string().optional() }),
         errors: [400],

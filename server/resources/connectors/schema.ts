@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PARAMETER_TYPES } from '../../connectors/contract/parameters.ts';
-import { ConnectorType, instant } from '../../api/wire-types.ts';
+import { ConnectorType, instant, whole } from '../../api/wire-types.ts';
 
 export const ConnectorParameterSchema = z
   .object({
@@ -28,7 +28,7 @@ export const ConnectorParameterSchema = z
       .object({ parameter: z.string(), equals: z.array(z.union([z.string(), z.number(), z.boolean()])) })
       .nullable(),
     group: z.enum(['connection', 'authentication', 'advanced', 'stream']),
-    order: z.number(),
+    order: whole(),
     validates_remotely: z.boolean(),
   })
   .meta({ id: 'ConnectorParameter' });

@@ -18,6 +18,7 @@ export const networkLogsRouter = router({
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/network_logs', {
         operation_id: 'download_connection_run_network_logs',
         summary: 'Download the network logs of a run as gzipped JSON Lines',
+        description: 'One JSON document per line, in the order of the requests. Kept for the days of the plan.',
         query: RunLogsQuery,
         errors: [403],
         produces,
@@ -29,6 +30,7 @@ export const networkLogsRouter = router({
       rest('GET', '/connection_runs/{connection_run_id}/network_logs', {
         operation_id: 'download_run_network_logs',
         summary: 'Download the network logs of a run as gzipped JSON Lines',
+        description: 'One JSON document per line, in the order of the requests. Kept for the days of the plan.',
         query: RunLogsQuery,
         errors: [403],
         produces,
@@ -40,6 +42,7 @@ export const networkLogsRouter = router({
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/network_logs', {
         operation_id: 'download_stream_run_network_logs',
         summary: 'Get the network logs of one side of a stream run, with Content-Encoding: gzip',
+        description: 'One JSON document per line, in the order of the requests. Kept for the days of the plan.',
         path: { stream_run_id: z.guid() },
         query: z.object({ connector_type: ConnectorType, cross_account }),
         errors: [403],

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { RUN_STATUSES } from '../../../db/schema/index.ts';
-import { count, day, instant } from '../../api/wire-types.ts';
+import { connectionRuns, RUN_STATUSES } from '../../../db/schema/index.ts';
+import { count, day, instant, whole } from '../../api/wire-types.ts';
 
 export const ActivityRequest = z.strictObject({ days: z.int().min(1).max(92).default(14) });
 
@@ -23,9 +23,9 @@ export const RecentRun = z.object({
   id: z.string(),
   connection_id: z.string(),
   connection_name: z.string(),
-  number: z.number(),
+  number: whole(),
   status: z.enum(RUN_STATUSES),
-  trigger_type: z.string(),
+  trigger_type: z.enum(connectionRuns.trigger_type.enumValues),
   created_at: instant(),
   started_at: instant().nullable(),
   finished_at: instant().nullable(),

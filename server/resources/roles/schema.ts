@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PERMISSIONS } from '../../api/permissions.ts';
-import { instant, text } from '../../api/wire-types.ts';
+import { instant, readOnlyKeys, text } from '../../api/wire-types.ts';
 
 export const Permission = z.enum(PERMISSIONS).meta({ id: 'Permission' });
 
@@ -36,8 +36,7 @@ export const CreateRequest = z.strictObject(settings).meta({
 export type CreateRequest = z.infer<typeof CreateRequest>;
 
 export const UpdateRequest = z
-  .strictObject(settings)
-  .partial()
+  .strictObject({ ...z.object(settings).partial().shape, ...readOnlyKeys(RoleSchema, settings) })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .meta({ id: 'UpdateRequest', examples: [{ permissions: ['connections.run', 'cases.update'] }] });
 export type UpdateRequest = z.infer<typeof UpdateRequest>;

@@ -11,8 +11,6 @@ import { presentRun } from './present.ts';
 import { selectRuns } from './query.ts';
 import { ConnectionRunSchema } from './schema.ts';
 
-export const PlanById = z.strictObject({ plan_id: z.string() });
-
 export const PlanProgress = z.object({
   plan: CustomRunPlannerDecision,
   is_launched: z.boolean(),
@@ -20,7 +18,7 @@ export const PlanProgress = z.object({
 });
 
 /** A plan and its runs. @throws ApiError 404. */
-export async function readPlan(ctx: Ctx, { plan_id }: z.infer<typeof PlanById>): Promise<z.infer<typeof PlanProgress>> {
+export async function readPlan(ctx: Ctx, { plan_id }: { plan_id: string }): Promise<z.infer<typeof PlanProgress>> {
   const mine = eq(customRunPlans.account_id, ctx.principal.account_id);
   const [plan] = isId(plan_id)
     ? await ctx.db

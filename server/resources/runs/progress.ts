@@ -6,7 +6,7 @@ import { authenticate, type Credentials } from '../../api/authentication.ts';
 import { isLiveRun } from '../../pipeline/run-states.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { findRun } from '../access/run.ts';
+import { findRun, type RunKey } from '../access/run.ts';
 import { viewing } from './list.ts';
 import { presentRun, presentStreamRun } from './present.ts';
 import { selectRuns, selectStreamRuns } from './query.ts';
@@ -62,7 +62,7 @@ export async function* followRun(
 }
 
 /** Reads a run and its streams once. @throws ApiError 404. */
-export async function readRun(ctx: Ctx, key: z.infer<typeof RunById>): Promise<RunProgress> {
+export async function readRun(ctx: Ctx, key: RunKey): Promise<RunProgress> {
   return readProgress(ctx, (await findRun(ctx, key)).id);
 }
 

@@ -11,7 +11,7 @@ import {
   CustomRunSplitOptions,
 } from './custom-schema.ts';
 import { launchPlan } from './launch.ts';
-import { PlanById, PlanProgress, readPlan } from './plan-progress.ts';
+import { PlanProgress, readPlan } from './plan-progress.ts';
 import { previewCustomRun } from './preview.ts';
 import { FollowedRun, followRun, readRun, RunById, RunProgress } from './progress.ts';
 import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
@@ -29,6 +29,7 @@ export const runsRouter = router({
       rest('GET', '/connections/{connection_id}/runs', {
         operation_id: 'list_connection_runs',
         summary: 'List the runs of a connection, newest first',
+        description: 'Totals are those of the streams. Without `limit`, all of them.',
         query: RunQuery,
       }),
     )
@@ -39,6 +40,7 @@ export const runsRouter = router({
       rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs', {
         operation_id: 'list_stream_runs',
         summary: 'List the stream runs of a run, by namespace and name',
+        description: 'Of a run in progress, numbers are those of the last heartbeat.',
         query: CrossAccount.extend(StreamRunQuery.shape),
         errors: [403],
       }),
@@ -50,7 +52,14 @@ export const runsRouter = router({
     .output(RunProgress)
     .query(({ ctx, input }) => readRun(ctx, input)),
   ofPlan: read
-    .input(rpcInput(PlanById))
+    .concat(
+      rest('GET', '/custom_run_plans/{plan_id}', {
+        operation_id: 'get_custom_run_plan',
+        summary: 'Get a custom-run plan and its runs',
+        description: 'The plan as it was previewed, and the runs of all its chunks, with reruns, newest first.',
+        addition: true,
+      }),
+    )
     .output(PlanProgress)
     .query(({ ctx, input }) => readPlan(ctx, input)),
   progress: read.input(rpcInput(FollowedRun)).subscription(({ ctx, input, signal }) => followRun(ctx, input, signal!)),
@@ -73,6 +82,7 @@ export const runsRouter = router({
       rest('GET', '/connections/custom-run/split-options', {
         operation_id: 'get_custom_run_split_options',
         summary: 'Get the split options of custom runs',
+        description: 'Constants for a form: units, limits and recommendations by the length of the range.',
       }),
     )
     .output(CustomRunSplitOptions)
@@ -82,6 +92,8 @@ export const runsRouter = router({
       rest('POST', '/connections/{connection_id}/run/preview', {
         operation_id: 'preview_custom_run',
         summary: 'Preview a custom run; the plan can be launched for an hour',
+        description:
+          'Returns the chunks with estimates, warnings and blockers. Nothing starts before the plan is launched.',
         body: CustomRunParameters,
         body_key: 'parameters',
         errors: [400, 402],
@@ -108,6 +120,7 @@ export const runsRouter = router({
       rest('POST', '/connections/{connection_run_id}/stop', {
         operation_id: 'stop_connection_run',
         summary: 'Stop a run; returns null if it has already ended',
+        description: 'Streams that no worker holds stop at once, the others at their next heartbeat. Loaded rows stay.',
       }),
     )
     .output(z.string().nullable())
@@ -117,10 +130,26 @@ export const runsRouter = router({
       rest('POST', '/connections/{connection_run_id}/rerun', {
         operation_id: 'rerun_connection_run',
         summary: 'Rerun the streams of a finished run that did not succeed; returns the id of the new run',
+        description: 'Only runs that have ended can be repeated.',
         query: RerunQuery,
         errors: [400, 402],
       }),
     )
     .output(z.string())
     .mutation(({ ctx, input }) => rerunRun(ctx, input)),
+});
+
+/** REST only: over tRPC, `runs.get` also returns the stream runs. */
+export const runRouter = router({
+  get: read
+    .concat(
+      rest('GET', '/connections/{connection_id}/runs/{connection_run_id}', {
+        operation_id: 'get_connection_run',
+        summary: 'Get a run',
+        description: 'One run of a connection, as in the list of its runs.',
+        addition: true,
+      }),
+    )
+    .output(ConnectionRunSchema)
+    .query(async ({ ctx, input }) => (await readRun(ctx, input)).run),
 });

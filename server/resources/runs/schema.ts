@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { RUN_STATUSES, STREAM_RUN_STATUSES } from '../../../db/schema/index.ts';
-import { count, instant, UserReference } from '../../api/wire-types.ts';
+import { count, instant, UserReference, whole } from '../../api/wire-types.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 const date = () => z.string().meta({ format: 'date' });
@@ -30,7 +30,7 @@ export const ConnectionRunSchema = z
     id: uuid(),
     connection_id: uuid(),
     account_id: uuid(),
-    number: z.number(),
+    number: whole(),
     status: z.enum(RUN_STATUSES),
     run_type: z.enum(['plain', 'custom', 'full_refresh']),
     trigger_type: z.enum(['schedule', 'manual', 'api', 'rerun', 'custom_plan', 'automation']),
@@ -38,12 +38,12 @@ export const ConnectionRunSchema = z
     parent_run_id: uuid().nullable(),
     rerun_of_run_id: uuid().nullable(),
     plan_id: uuid().nullable(),
-    chunk_index: z.number().nullable(),
-    chunk_count: z.number().nullable(),
+    chunk_index: whole().nullable(),
+    chunk_count: whole().nullable(),
     window_start: date().nullable(),
     window_end: date().nullable(),
-    attempt: z.number(),
-    max_attempts: z.number(),
+    attempt: whole(),
+    max_attempts: whole(),
     queued_at: instant(),
     started_at: instant().nullable(),
     finished_at: instant().nullable(),
@@ -55,9 +55,9 @@ export const ConnectionRunSchema = z
     rows_rejected: count(),
     bytes_read: count(),
     bytes_loaded: count(),
-    streams_total: z.number(),
-    streams_succeeded: z.number(),
-    streams_failed: z.number(),
+    streams_total: whole(),
+    streams_succeeded: whole(),
+    streams_failed: whole(),
     credits_used: count(),
     credits_free: count(),
     error: RunError.nullable(),
@@ -81,7 +81,7 @@ export const StreamRunSchema = z
     status: z.enum(STREAM_RUN_STATUSES),
     sync_mode: z.enum(['full_refresh', 'incremental']),
     destination_sync_mode: z.enum(['append', 'overwrite', 'append_dedup', 'update', 'soft_delete']),
-    attempt: z.number(),
+    attempt: whole(),
     started_at: instant().nullable(),
     finished_at: instant().nullable(),
     duration_ms: count().nullable(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { instant } from '../../api/wire-types.ts';
+import { instant, whole } from '../../api/wire-types.ts';
 
 export const AvatarForm = z
   .strictObject({ file: z.file().meta({ description: 'PNG, JPEG or WebP, at most 2 MiB.' }) })
@@ -8,10 +8,10 @@ export const AvatarForm = z
 export const AvatarUploadResponse = z
   .object({
     avatar_url: z.string().meta({ description: 'Path on this server. Changes with each upload.' }),
-    width: z.number(),
-    height: z.number(),
+    width: whole(),
+    height: whole(),
     content_type: z.literal('image/webp'),
-    size_bytes: z.number(),
+    size_bytes: whole(),
     updated_at: instant(),
   })
   .meta({ id: 'AvatarUploadResponse' });

@@ -26,10 +26,12 @@ export const NewApiKey = z.object({
 });
 export type NewApiKey = z.infer<typeof NewApiKey>;
 
-export const RotateKeyRequest = z.strictObject({
-  /** How long the previous key still works, at most until its own expiry. */
-  grace_hours: z.int().min(0).max(168).default(24),
-});
+export const RotateKeyRequest = z
+  .strictObject({
+    /** How long the previous key still works, at most until its own expiry. */
+    grace_hours: z.int().min(0).max(168).default(24),
+  })
+  .meta({ id: 'RotateKeyRequest', examples: [{ grace_hours: 24 }] });
 
 export const RotatedKey = NewApiKey.extend({
   previous: z.object({ id: z.string(), prefix: z.string(), expires_at: instant() }),
@@ -41,12 +43,12 @@ export const ListKeysRequest = z.strictObject({ user_id: idInBody().optional() }
 
 export const RevokeKeyRequest = z.strictObject({ key_id: idInBody() });
 
-export const InviteRequest = z.strictObject({ user_id: idInBody() });
-
 export const Invitation = z.object({ user_id: z.string(), invite_link: z.string(), expires_at: instant() });
 export type Invitation = z.infer<typeof Invitation>;
 
-export const AcceptInvitationRequest = z.strictObject({ token: z.string().min(1).max(200) });
+export const AcceptInvitationRequest = z
+  .strictObject({ token: z.string().min(1).max(200) })
+  .meta({ id: 'AcceptInvitationRequest', examples: [{ token: 'the part of the link after #token=' }] });
 
 export const AcceptedInvitation = NewApiKey.extend({ user: UserSchema });
 export type AcceptedInvitation = z.infer<typeof AcceptedInvitation>;

@@ -2,6 +2,7 @@ import { and, desc, eq, sql } from 'drizzle-orm';
 import { apiKeys, users } from '../../../db/schema/index.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { isId } from '../../api/wire-types.ts';
 import { requireAllOf } from '../access/memberships.ts';
 import { lockUser } from '../access/user.ts';
 import { causedBy, emitKeyEvent } from './events.ts';
@@ -65,6 +66,7 @@ export async function listKeys(ctx: Ctx, { user_id }: { user_id?: string }): Pro
  * @throws ApiError 404; 403; 400 `key_in_use`.
  */
 export async function revokeKey(ctx: Ctx, { key_id }: { key_id: string }): Promise<void> {
+  if (!isId(key_id)) throw notFound('API key');
   const [found] = await ctx.db
     .select({ key: apiKeys, user: users })
     .from(apiKeys)

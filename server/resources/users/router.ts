@@ -12,7 +12,6 @@ import {
   AcceptInvitationRequest,
   ApiKeySchema,
   Invitation,
-  InviteRequest,
   ListKeysRequest,
   RevokeKeyRequest,
   RotatedKey,
@@ -37,7 +36,13 @@ import { updateUser } from './update.ts';
 
 export const usersRouter = router({
   list: read
-    .concat(rest('GET', '/users', { operation_id: 'list_users', summary: 'List users, newest first' }))
+    .concat(
+      rest('GET', '/users', {
+        operation_id: 'list_users',
+        summary: 'List users, newest first',
+        description: 'Deleted users are not listed.',
+      }),
+    )
     .output(z.array(UserSchemaWithMeTagged))
     .query(({ ctx }) => listUsers(ctx)),
   create: write('users.manage')
@@ -45,6 +50,7 @@ export const usersRouter = router({
       rest('POST', '/users', {
         operation_id: 'create_user',
         summary: 'Create a user and an invitation link',
+        description: 'The invitation link is returned only here and works once, within 7 days.',
         status: 201,
         query: UsageRange,
         query_key: 'usage',
@@ -59,12 +65,19 @@ export const usersRouter = router({
       rest('GET', '/users/me', {
         operation_id: 'get_current_user',
         summary: 'Get the calling user with account, permissions and key',
+        description: 'Works with every valid key.',
       }),
     )
     .output(ExpandedUserSchema)
     .query(({ ctx }) => getMe(ctx)),
   get: read
-    .concat(rest('GET', '/users/{user_id}', { operation_id: 'get_user', summary: 'Get a user' }))
+    .concat(
+      rest('GET', '/users/{user_id}', {
+        operation_id: 'get_user',
+        summary: 'Get a user',
+        description: 'Users of the same account only.',
+      }),
+    )
     .output(UserSchema)
     .query(({ ctx, input }) => getUser(ctx, input)),
   update: write(null)
@@ -84,6 +97,7 @@ export const usersRouter = router({
       rest('DELETE', '/users/{user_id}', {
         operation_id: 'delete_user',
         summary: 'Delete a user and revoke their keys',
+        description: 'The caller cannot delete itself. At least one active user remains an administrator.',
         status: 204,
         errors: [400],
       }),
@@ -95,21 +109,51 @@ export const usersRouter = router({
       rest('PUT', '/users/me/onboarding-state', {
         operation_id: 'update_onboarding_state',
         summary: "Replace the state of the caller's onboarding",
+        description: 'The time of completion stays until a step is undone.',
         body: OnboardingStateSchema,
       }),
     )
     .output(OnboardingStateResponse)
     .mutation(({ ctx, input }) => putOnboardingState(ctx, input)),
   invite: write('users.manage')
-    .input(rpcInput(InviteRequest))
+    .concat(
+      rest('POST', '/users/{user_id}/invitation', {
+        operation_id: 'invite_user',
+        summary: 'Create a new invitation link for a user',
+        description: 'Replaces an earlier link. The link is returned only here and works once, within 7 days.',
+        addition: true,
+        errors: [400],
+      }),
+    )
     .output(Invitation)
     .mutation(({ ctx, input }) => inviteUser(ctx, input)),
   acceptInvitation: procedure
-    .input(rpcInput(AcceptInvitationRequest))
+    .concat(
+      rest('POST', '/invitations/accept', {
+        operation_id: 'accept_invitation',
+        summary: 'Accept an invitation; returns an API key',
+        description: 'Needs no key. The token is the part of the link after `#token=`. The key is returned only here.',
+        addition: true,
+        public: true,
+        body: AcceptInvitationRequest,
+        errors: [400],
+      }),
+    )
     .output(AcceptedInvitation)
     .mutation(({ ctx, input }) => acceptInvitation(ctx, input)),
   rotateKey: write(null)
-    .input(rpcInput(RotateKeyRequest))
+    .concat(
+      rest('POST', '/users/me/api_keys', {
+        operation_id: 'rotate_api_key',
+        summary: 'Create a new API key for the caller',
+        description:
+          'The key of the call keeps working for `grace_hours`; all other keys of the caller end at once. The new key is returned only here.',
+        addition: true,
+        status: 201,
+        body: RotateKeyRequest,
+        errors: [400],
+      }),
+    )
     .output(RotatedKey)
     .mutation(({ ctx, input }) => rotateKey(ctx, input)),
   confirmSession: write(null)
@@ -125,7 +169,16 @@ export const usersRouter = router({
     .output(z.void())
     .mutation(({ ctx, input }) => endListedSession(ctx, input)),
   listKeys: read
-    .input(rpcInput(ListKeysRequest))
+    .concat(
+      rest('GET', '/users/me/api_keys', {
+        operation_id: 'list_api_keys',
+        summary: 'List API keys of the caller, newest first',
+        description: 'With `user_id`, the keys of another user; needs `users.manage`. Never shows the keys themselves.',
+        addition: true,
+        query: ListKeysRequest,
+        errors: [403, 404],
+      }),
+    )
     .output(z.array(ApiKeySchema))
     .query(({ ctx, input }) => listKeys(ctx, input)),
   revokeKey: write(null)
@@ -134,8 +187,21 @@ export const usersRouter = router({
     .mutation(({ ctx, input }) => revokeKey(ctx, input)),
 });
 
-/** REST only: tRPC cannot carry files. */
+/** REST only: tRPC cannot carry files, and names the key in its input `key_id`. */
 export const avatarRouter = router({
+  revokeApiKey: write(null)
+    .concat(
+      rest('DELETE', '/users/me/api_keys/{api_key_id}', {
+        operation_id: 'revoke_api_key',
+        summary: 'Revoke an API key',
+        description: 'A key of another user needs `users.manage`. The key of the call itself can only be rotated.',
+        addition: true,
+        status: 204,
+        errors: [400, 403],
+      }),
+    )
+    .output(z.void())
+    .mutation(({ ctx, input }) => revokeKey(ctx, { key_id: input.api_key_id.toLowerCase() })),
   uploadAvatar: act(null)
     .concat(
       rest('POST', '/users/me/avatar', {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PERMISSIONS } from '../../api/permissions.ts';
-import { day, idInBody, instant, name, text, timeZone } from '../../api/wire-types.ts';
+import { day, idInBody, instant, name, readOnlyKeys, text, timeZone, whole } from '../../api/wire-types.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
 
@@ -17,23 +17,6 @@ export const ONBOARDING_STEPS = [
 
 const MAX_ONBOARDING_DATA_BYTES = 8192;
 
-export const OnboardingStateSchema = z
-  .strictObject({
-    completed_steps: z.array(z.enum(ONBOARDING_STEPS)).max(100),
-    current_step: text(1, 100).nullish(),
-    dismissed: z.boolean().default(false),
-    data: z
-      .record(z.string(), z.unknown())
-      .default({})
-      .refine(
-        (data) => Buffer.byteLength(JSON.stringify(data)) <= MAX_ONBOARDING_DATA_BYTES,
-        `Should have at most ${MAX_ONBOARDING_DATA_BYTES} bytes as JSON`,
-      )
-      .meta({ description: `Whatever the caller keeps; at most ${MAX_ONBOARDING_DATA_BYTES} bytes as JSON.` }),
-  })
-  .meta({ id: 'OnboardingStateSchema', examples: [{ completed_steps: ['profile'], current_step: 'add_source' }] });
-export type OnboardingStateSchema = z.infer<typeof OnboardingStateSchema>;
-
 export const OnboardingStateResponse = z
   .object({
     completed_steps: z.array(z.enum(ONBOARDING_STEPS)),
@@ -43,10 +26,29 @@ export const OnboardingStateResponse = z
     is_complete: z.boolean().meta({ description: 'Whether all steps are completed.' }),
     completed_at: instant().nullable(),
     updated_at: instant(),
-    progress_percent: z.number().meta({ minimum: 0, maximum: 100 }),
+    progress_percent: whole().meta({ minimum: 0, maximum: 100 }),
   })
   .meta({ id: 'OnboardingStateResponse' });
 export type OnboardingStateResponse = z.infer<typeof OnboardingStateResponse>;
+
+const onboarding = {
+  completed_steps: z.array(z.enum(ONBOARDING_STEPS)).max(100),
+  current_step: text(1, 100).nullish(),
+  dismissed: z.boolean().default(false),
+  data: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .refine(
+      (data) => Buffer.byteLength(JSON.stringify(data)) <= MAX_ONBOARDING_DATA_BYTES,
+      `Should have at most ${MAX_ONBOARDING_DATA_BYTES} bytes as JSON`,
+    )
+    .meta({ description: `Whatever the caller keeps; at most ${MAX_ONBOARDING_DATA_BYTES} bytes as JSON.` }),
+};
+
+export const OnboardingStateSchema = z
+  .strictObject({ ...onboarding, ...readOnlyKeys(OnboardingStateResponse, onboarding) })
+  .meta({ id: 'OnboardingStateSchema', examples: [{ completed_steps: ['profile'], current_step: 'add_source' }] });
+export type OnboardingStateSchema = z.infer<typeof OnboardingStateSchema>;
 
 const user = {
   id: uuid(),
@@ -128,15 +130,17 @@ export const CreateUserRequest = z
   .meta({ id: 'CreateUserRequest', examples: [{ email: 'ada@example.org', full_name: 'Ada Lovelace' }] });
 export type CreateUserRequest = z.infer<typeof CreateUserRequest>;
 
+const updates = {
+  full_name: name().optional(),
+  timezone: timeZone().nullish(),
+  locale: locale().nullish(),
+  role_ids: roleIds().optional().meta({ description: 'All roles that the user shall have.' }),
+  is_active: z.boolean().optional().meta({ description: 'false disables the user and their keys.' }),
+  email: z.string().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
+};
+
 export const UpdateUserRequest = z
-  .strictObject({
-    full_name: name().optional(),
-    timezone: timeZone().nullish(),
-    locale: locale().nullish(),
-    role_ids: roleIds().optional().meta({ description: 'All roles that the user shall have.' }),
-    is_active: z.boolean().optional().meta({ description: 'false disables the user and their keys.' }),
-    email: z.string().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
-  })
+  .strictObject({ ...updates, ...readOnlyKeys(UserSchema, updates) })
   .refine((body) => Object.values(body).some((value) => value !== undefined), 'At least one field is required')
   .meta({ id: 'UpdateUserRequest', examples: [{ full_name: 'Ada King' }] });
 export type UpdateUserRequest = z.infer<typeof UpdateUserRequest>;

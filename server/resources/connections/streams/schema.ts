@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LOGICAL_TYPES } from '../../../connectors/contract/connector.ts';
-import { count, instant, text } from '../../../api/wire-types.ts';
+import { count, instant, readOnlyKeys, text, whole } from '../../../api/wire-types.ts';
 
 export const SyncMode = z.enum(['full_refresh', 'incremental']).meta({ id: 'SyncMode' });
 export const DestinationSyncMode = z
@@ -58,31 +58,6 @@ export const FieldMapping = z
   })
   .meta({ id: 'FieldMapping' });
 
-/** Settings of one stream in a request. Only the name is required. */
-export const ConnectionStreamRequest = z
-  .strictObject({
-    name: text(1, 255),
-    namespace: text(1, 255).nullish(),
-    selected: z.boolean(),
-    sync_mode: SyncMode,
-    destination_sync_mode: DestinationSyncMode,
-    cursor_field: path().nullable(),
-    primary_key: z.array(path()).max(50).nullable(),
-    destination_table: text(1, 255).nullable(),
-    shared_destination_table: z.boolean().meta({
-      description: 'Other streams and connections may write to the same table. Otherwise such a stream is refused.',
-    }),
-    backfill_days: z.int().min(0).max(365).nullable(),
-    fields: z.array(ConnectionField).max(2000),
-    filters: z.array(StreamFilter).max(50),
-    dataset_sql: text(1, 100_000).nullable(),
-    mapping: z.array(FieldMapping).max(500).nullable(),
-  })
-  .partial()
-  .required({ name: true })
-  .meta({ id: 'ConnectionStreamRequest' });
-export type ConnectionStreamRequest = z.infer<typeof ConnectionStreamRequest>;
-
 export const ConnectionStream = z
   .object({
     id: z.string().meta({ format: 'uuid' }),
@@ -95,7 +70,7 @@ export const ConnectionStream = z
     primary_key: z.array(z.array(z.string())).nullable(),
     destination_table: z.string().nullable(),
     shared_destination_table: z.boolean(),
-    backfill_days: z.number().nullable(),
+    backfill_days: whole().nullable(),
     fields: z.array(ConnectionField),
     filters: z.array(StreamFilter),
     dataset_sql: z.string().nullable(),
@@ -106,3 +81,32 @@ export const ConnectionStream = z
   })
   .meta({ id: 'ConnectionStream' });
 export type ConnectionStream = z.infer<typeof ConnectionStream>;
+
+const settings = {
+  name: text(1, 255),
+  namespace: text(1, 255).nullish(),
+  selected: z.boolean(),
+  sync_mode: SyncMode,
+  destination_sync_mode: DestinationSyncMode,
+  cursor_field: path().nullable(),
+  primary_key: z.array(path()).max(50).nullable(),
+  destination_table: text(1, 255).nullable(),
+  shared_destination_table: z.boolean().meta({
+    description: 'Other streams and connections may write to the same table. Otherwise such a stream is refused.',
+  }),
+  backfill_days: z.int().min(0).max(365).nullable(),
+  fields: z.array(ConnectionField).max(2000),
+  filters: z.array(StreamFilter).max(50),
+  dataset_sql: text(1, 100_000).nullable(),
+  mapping: z.array(FieldMapping).max(500).nullable(),
+};
+
+/** Settings of one stream in a request. Only the name is required. */
+export const ConnectionStreamRequest = z
+  .strictObject({
+    ...z.object(settings).partial().shape,
+    name: settings.name,
+    ...readOnlyKeys(ConnectionStream, settings),
+  })
+  .meta({ id: 'ConnectionStreamRequest' });
+export type ConnectionStreamRequest = z.infer<typeof ConnectionStreamRequest>;

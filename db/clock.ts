@@ -1,8 +1,8 @@
-import { sql } from 'drizzle-orm';
+import type { Logger } from 'pino';
 import { periodic } from '../server/platform/periodic.ts';
-import type { Db } from './types.ts';
+import { type Database, DatabaseUnresponsive } from './index.ts';
 
-const READ_EVERY_MS = 60_000;
+const READ_EVERY_MS = 1_000;
 
 /** The clock of the control database, by which schedules, leases and expiries are decided on every machine. */
 export interface DatabaseClock {
@@ -11,26 +11,39 @@ export interface DatabaseClock {
 }
 
 /**
- * Reads the database's clock once a minute. In between this process's monotonic clock continues it, which does not jump
- * when the machine's time is set.
+ * Reads the database's clock every second. In between this process's monotonic clock continues it, which does not jump
+ * when the machine's time is set. A server that does not answer in time is unresponsive: everything that waits for it
+ * fails then, because a driver would wait for ever.
  */
-export async function startClock(db: Db, onError: (error: unknown) => void): Promise<DatabaseClock> {
-  let start = await readStart(db);
+export async function startClock(
+  database: Database,
+  options: { unresponsive_after_ms: number; log: Pick<Logger, 'warn'> },
+): Promise<DatabaseClock> {
+  const { unresponsive_after_ms, log } = options;
+  const read = async () => {
+    const asked = performance.now();
+    const time = await database.askTime({ within_ms: unresponsive_after_ms });
+    return time - (asked + performance.now()) / 2;
+  };
+  /** The database's time at which `performance.now()` was zero. */
+  let start = await read();
+  let isFailing = false;
   const reading = periodic(
     async () => {
-      start = await readStart(db);
+      start = await read();
+      isFailing = false;
     },
-    { every_ms: READ_EVERY_MS, onError },
+    {
+      every_ms: READ_EVERY_MS,
+      onError: (error) => {
+        if (error instanceof DatabaseUnresponsive) database.failPending(error);
+        if (!isFailing) log.warn({ err: error }, 'The control database does not answer');
+        isFailing = true;
+      },
+    },
   );
   return {
     now: () => new Date(start + performance.now()),
     stop: () => reading.stop(),
   };
-}
-
-/** The database's time at which `performance.now()` was zero. */
-async function readStart(db: Db): Promise<number> {
-  const asked = performance.now();
-  const [row] = await db.execute<{ ms: string }>(sql`select extract(epoch from clock_timestamp()) * 1000 as ms`);
-  return Number(row?.ms) - (asked + performance.now()) / 2;
 }

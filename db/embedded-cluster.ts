@@ -28,7 +28,7 @@ export interface Cluster {
  * Finds or creates the cluster of `dataDir`. Safe when several processes do so at once.
  * @throws EmbeddedPostgresError
  */
-export async function prepareCluster(dataDir: string): Promise<Cluster> {
+export async function prepareCluster(dataDir: string, options: { ephemeral: boolean }): Promise<Cluster> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const owner = process.getuid?.() === 0 ? nobody() : null;
   const base = owner ? ROOT_BASE : join(dataDir, 'postgres');
@@ -44,7 +44,7 @@ export async function prepareCluster(dataDir: string): Promise<Cluster> {
     owner,
     binaries,
   };
-  if (!existsSync(cluster.data)) await initialise(cluster);
+  if (!existsSync(cluster.data)) await initialise(cluster, options);
   const major = readFileSync(join(cluster.data, 'PG_VERSION'), 'utf8').trim();
   if (major !== binaries.major) {
     throw new EmbeddedPostgresError(
@@ -66,7 +66,7 @@ function clusterName(dataDir: string): string {
     .slice(0, 24);
 }
 
-async function initialise(cluster: Cluster): Promise<void> {
+async function initialise(cluster: Cluster, { ephemeral }: { ephemeral: boolean }): Promise<void> {
   const draft = `${cluster.data}.draft-${randomBytes(6).toString('hex')}`;
   const passwordFile = `${draft}.password`;
   mkdirSync(draft, { mode: 0o700 });
@@ -79,7 +79,9 @@ async function initialise(cluster: Cluster): Promise<void> {
     const { initdb } = cluster.binaries;
     const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
     const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
-    const child = Bun.spawn([initdb, '-D', draft, '--no-sync', '--no-instructions', ...locale, ...access], {
+    // Synced before its first use: after a power failure the folder would look initialized, with files missing.
+    const sync = ephemeral ? ['--no-sync'] : [];
+    const child = Bun.spawn([initdb, '-D', draft, ...sync, '--no-instructions', ...locale, ...access], {
       ...cluster.owner,
       cwd: cluster.home,
       env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },

@@ -8,6 +8,9 @@ const START_SECONDS = 30;
 const STOP_SECONDS = 30;
 const LOG_KEEP_BYTES = 10_000_000;
 
+/** WAL that the server keeps for a replication slot at most. */
+const MAX_SLOT_WAL_MB = 16 * 1024;
+
 /** Passed with `-c` instead of in a file, so that an upgrade of the service changes them. */
 const SETTINGS = [
   'listen_addresses=127.0.0.1',
@@ -21,6 +24,8 @@ const SETTINGS = [
   'max_wal_size=4GB',
   'checkpoint_timeout=15min',
   'wal_compression=on',
+  // A CDC consumer that no longer reads would fill the disk. Beyond this its slot is invalid, and its streams are read again.
+  `max_slot_wal_keep_size=${MAX_SLOT_WAL_MB}MB`,
   'jit=off',
   'timezone=UTC',
   'log_timezone=UTC',
@@ -40,7 +45,10 @@ export interface Postmaster {
  * process at the same time.
  * @throws EmbeddedPostgresError after 30 s, with the end of the server's log
  */
-export async function startServer(cluster: Cluster, options: { ephemeral: boolean }): Promise<Postmaster> {
+export async function startServer(
+  cluster: Cluster,
+  options: { ephemeral: boolean; port?: number },
+): Promise<Postmaster> {
   const deadline = Date.now() + START_SECONDS * 1000;
   const logStart = rotateLog(cluster.log);
   let pid: number | null = null;
@@ -48,7 +56,7 @@ export async function startServer(cluster: Cluster, options: { ephemeral: boolea
     const running = livePostmaster(cluster);
     if (running?.ready) return running;
     if (!running && pid === null) {
-      pid = await spawnServer(cluster, { ...options, port: await choosePort(cluster, refused > 0) });
+      pid = await spawnServer(cluster, { ...options, port: options.port ?? (await choosePort(cluster, refused > 0)) });
     } else if (pid !== null && !isPostmasterOf(cluster, pid)) {
       const tail = logTail(cluster.log, logStart);
       pid = null;
@@ -131,6 +139,8 @@ function listenOn(port: number): Promise<number | null> {
     });
   });
 }
+
+export const isRunning = (cluster: Cluster): boolean => livePostmaster(cluster) !== null;
 
 /** Null if no server runs. Removes the pid file of a dead one, because its pid may belong to any process by now. */
 function livePostmaster(cluster: Cluster): Postmaster | null {

@@ -4,6 +4,7 @@ import postgres from 'postgres';
 import { EmbeddedPostgresError } from './embedded-binaries.ts';
 import { type Cluster, prepareCluster } from './embedded-cluster.ts';
 import { removeOrphans } from './embedded-orphans.ts';
+import { type ClusterLog, SILENT, watchCluster } from './embedded-watch.ts';
 import { lastPort, startServer, stopServer } from './embedded-server.ts';
 
 export { EmbeddedPostgresError };
@@ -38,35 +39,24 @@ const LOCK = 7_300_001;
 /**
  * Starts the embedded PostgreSQL of `dataDir`, or uses the one already running there, with the databases `pipelines` and
  * `warehouse`. It listens on 127.0.0.1 only, requires a password, and uses a port that the kernel assigns.
- * `ephemeral`: for tests; does not survive a power failure, and is deleted with the process.
+ * `ephemeral`: for tests; does not survive a power failure, and is deleted with the process. Any other server is started
+ * again if it dies.
  * @throws EmbeddedPostgresError
  */
 export async function startEmbeddedPostgres(options: {
   dataDir: string;
   ephemeral?: boolean;
+  log?: ClusterLog;
 }): Promise<EmbeddedPostgres> {
   const ephemeral = options.ephemeral ?? false;
-  const cluster = await prepareCluster(options.dataDir).catch(explainFolders);
+  const cluster = await prepareCluster(options.dataDir, { ephemeral }).catch(explainFolders);
   removeOrphans(cluster, options.dataDir);
   const previousPort = lastPort(cluster);
   const { port, pid } = await startServer(cluster, { ephemeral });
   const watchdog = ephemeral ? spawnWatchdog(cluster, pid) : null;
   const url = (database: string) => `postgres://postgres:${cluster.password}@127.0.0.1:${port}/${database}`;
-  const holder = postgres(url('postgres'), {
-    max: 1,
-    idle_timeout: 0,
-    max_lifetime: null,
-    connect_timeout: 10,
-    onnotice: () => {},
-    connection: { application_name: HOLDER },
-  });
-  const warehouse: DatabaseAccess = {
-    host: '127.0.0.1',
-    port,
-    database: WAREHOUSE,
-    username: WAREHOUSE,
-    password: createHmac('sha256', cluster.password).update(WAREHOUSE).digest('hex'),
-  };
+  const holder = openHolder(url('postgres'));
+  const warehouse = warehouseOf(cluster, port);
   try {
     await ensureDatabases(holder, warehouse.password);
   } catch (error) {
@@ -75,12 +65,14 @@ export async function startEmbeddedPostgres(options: {
       `The embedded PostgreSQL (process ${pid}) does not accept connections: ${reason}. See ${cluster.log}`,
     );
   }
+  const watch = ephemeral ? null : watchCluster(cluster, { port, holder, log: options.log ?? SILENT });
   return {
     port,
     previousPort,
     url,
     warehouse,
     stop: async () => {
+      await watch?.stop();
       if (await isLastHolder(holder)) await stopServer(cluster);
       await holder.end({ timeout: 0 });
       if (!ephemeral) return;
@@ -89,6 +81,24 @@ export async function startEmbeddedPostgres(options: {
     },
   };
 }
+
+const openHolder = (url: string): postgres.Sql =>
+  postgres(url, {
+    max: 1,
+    idle_timeout: 0,
+    max_lifetime: null,
+    connect_timeout: 10,
+    onnotice: () => {},
+    connection: { application_name: HOLDER },
+  });
+
+const warehouseOf = (cluster: Cluster, port: number): DatabaseAccess => ({
+  host: '127.0.0.1',
+  port,
+  database: WAREHOUSE,
+  username: WAREHOUSE,
+  password: createHmac('sha256', cluster.password).update(WAREHOUSE).digest('hex'),
+});
 
 function explainFolders(error: NodeJS.ErrnoException): never {
   if (!error.syscall) throw error;

@@ -12,7 +12,19 @@ export interface Database {
   listen(channel: string, heard: (payload: string) => void): Promise<{ unlisten(): Promise<void> }>;
   /** Runs `work` while holding a lock that all processes share. @throws the reason of the signal */
   alone<Result>(lock: { name: string; signal: AbortSignal }, work: () => Promise<Result>): Promise<Result>;
+  /**
+   * The server's time in milliseconds, asked on a connection of its own: it shows whether the server answers at all.
+   * @throws DatabaseUnresponsive
+   */
+  askTime(options: { within_ms: number }): Promise<number>;
+  /** Fails all queries and transactions that wait for the server. Later ones connect again. */
+  failPending(error: Error): void;
   close(): Promise<void>;
+}
+
+/** The server accepts connections but does not answer, as when its machine is frozen. */
+export class DatabaseUnresponsive extends Error {
+  override name = 'DatabaseUnresponsive';
 }
 
 /**
@@ -29,16 +41,30 @@ const GONE_AFTER_20_S = {
 /** Locks that one process can hold at the same time. Further callers wait for a connection. */
 const MAX_LOCKS = 5;
 
+/** Ends a statement that waits for a lock or runs away. Migrations have connections of their own, without a limit. */
+const MAX_STATEMENT_MS = 15 * 60_000;
+
+export interface DatabaseOptions {
+  max?: number;
+  statement_timeout_ms?: number;
+}
+
 /** Opens a pool on the control database. `url`: postgres://user:password@host:port/database. */
-export function openDatabase(url: string, options: { max?: number } = {}): Database {
+export function openDatabase(url: string, options: DatabaseOptions = {}): Database {
   const settings = {
     onnotice: () => {},
-    connection: { application_name: 'data-pipelines', ...GONE_AFTER_20_S },
+    connection: {
+      application_name: 'data-pipelines',
+      statement_timeout: options.statement_timeout_ms ?? MAX_STATEMENT_MS,
+      ...GONE_AFTER_20_S,
+    },
     connect_timeout: 10,
   };
   const client = postgres(url, { ...settings, max: options.max ?? 10 });
   // A separate pool: work under a lock needs another connection, and would wait forever if locks held all of them.
   const locks = postgres(url, { ...settings, max: MAX_LOCKS, idle_timeout: 20 });
+  const watch = postgres(url, { ...settings, max: 1 });
+  const pools = [client, locks, watch];
   return {
     db: drizzle(preparing(client), { schema }),
     url,
@@ -47,8 +73,29 @@ export function openDatabase(url: string, options: { max?: number } = {}): Datab
       return { unlisten };
     },
     alone: (lock, work) => alone(locks, lock, work),
+    askTime: ({ within_ms }) => askTime(watch, within_ms),
+    failPending: (error) => pools.forEach((pool) => reset(pool, error)),
     close: async () => {
-      await Promise.all([client, locks].map((pool) => pool.end({ timeout: 5 })));
+      await Promise.all(pools.map((pool) => pool.end({ timeout: 5 })));
     },
   };
+}
+
+/** Added to the driver by the patch in db/patches. */
+const reset = (pool: postgres.Sql, error: Error) => (pool as postgres.Sql & { reset(error: Error): void }).reset(error);
+
+async function askTime(watch: postgres.Sql, within_ms: number): Promise<number> {
+  const timeout = Promise.withResolvers<null>();
+  const timer = setTimeout(() => {
+    // The answer may have arrived while this process was busy: it is read before the second turn of the event loop.
+    setImmediate(() => setImmediate(timeout.resolve, null));
+  }, within_ms);
+  try {
+    const asking = watch`select extract(epoch from clock_timestamp()) * 1000 as ms`;
+    const rows = await Promise.race([asking, timeout.promise]);
+    if (rows) return Number(rows[0]?.ms);
+  } finally {
+    clearTimeout(timer);
+  }
+  throw new DatabaseUnresponsive(`The control database did not answer within ${within_ms / 1000} s`);
 }

@@ -12,11 +12,33 @@ export class MigrationError extends Error {
   override name = 'MigrationError';
 }
 
+/** Errors of a server that restarts, or that starts after this process. */
+const AWAY = /^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|EAI_AGAIN|CONNECT_TIMEOUT|CONNECTION_CLOSED|57P01|57P02|57P03)$/;
+const RETRY_MS = 500;
+
 /**
- * Migrates the control database. Safe when several processes start at once: they wait for the first one.
+ * Migrates the control database. Safe when several processes start at once: they wait for the first one. A database that
+ * is away is waited for during `wait_ms`; `onWait` is called once, with its error.
  * @throws MigrationError if a newer version has migrated it
  */
-export async function migrateDatabase(url: string): Promise<void> {
+export async function migrateDatabase(
+  url: string,
+  { wait_ms = 0, onWait }: { wait_ms?: number; onWait?(error: unknown): void } = {},
+): Promise<void> {
+  const deadline = performance.now() + wait_ms;
+  for (let announced = false; ; announced = true) {
+    try {
+      return await migrateNow(url);
+    } catch (error) {
+      const isAway = AWAY.test(String((error as { code?: unknown }).code));
+      if (!isAway || performance.now() >= deadline) throw error;
+      if (!announced) onWait?.(error);
+      await Bun.sleep(RETRY_MS);
+    }
+  }
+}
+
+async function migrateNow(url: string): Promise<void> {
   const client = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => {}, max_lifetime: null });
   try {
     await client`select pg_advisory_lock(${LOCK})`;

@@ -28,6 +28,10 @@ export interface Deps {
   worker_id: string;
 }
 
+/** Callers of the API expect an answer within five seconds. The work of a worker outlasts a short freeze. */
+const UNRESPONSIVE_AFTER_MS = { api: 3_000, worker: 30_000 };
+const API_STATEMENT_MS = 60_000;
+
 /**
  * Opens everything on a migrated control database; `closeDeps` closes it. With the role `worker` the process has more
  * connections and recovers the jobs of dead workers.
@@ -39,11 +43,15 @@ export async function createDeps(
   worker_id: string = Bun.randomUUIDv7(),
 ): Promise<Deps> {
   const log = openLog(config.LOG_LEVEL, { role });
-  const database = openDatabase(url, { max: role === 'worker' ? 2 * config.WORKER_CONCURRENCY + 4 : 10 });
+  const database = openDatabase(
+    url,
+    role === 'worker'
+      ? { max: 2 * config.WORKER_CONCURRENCY + 4 }
+      : { max: 10, statement_timeout_ms: API_STATEMENT_MS },
+  );
   const secrets = openSecrets(config.SECRET_KEY);
   await pinSecretKey(database.db, secrets.key_id);
-  const onError = (error: unknown) => log.warn({ err: error }, 'The clock of the database could not be read');
-  const clock = await startClock(database.db, onError);
+  const clock = await startClock(database, { unresponsive_after_ms: UNRESPONSIVE_AFTER_MS[role], log });
   return {
     config,
     database,

@@ -43,6 +43,8 @@ export class NetworkLog implements Recorder {
   #dropped = 0;
   #oldest = 0;
   #failed = new FailedRequests();
+  #lost = 0;
+  #reason = '';
   #storing: Promise<void> = Promise.resolve();
 
   constructor(
@@ -145,6 +147,11 @@ export class NetworkLog implements Recorder {
 
   async #store(lines: string[]): Promise<void> {
     const { deps, identity } = this;
+    // Each further call to a store that failed would delay the end of the attempt by its time limit.
+    if (this.#lost > 0) {
+      this.#lost += lines.length;
+      return;
+    }
     const id = Bun.randomUUIDv7();
     const { account_id, connection_run_id, stream_run_id, connector_type } = identity;
     const object_key = `network-logs/${account_id}/${connection_run_id}/${stream_run_id}/${connector_type}/${id}.jsonl.gz`;
@@ -164,12 +171,18 @@ export class NetworkLog implements Recorder {
     } catch (error) {
       // A lost log must not fail the transfer.
       deps.log.error({ err: error, connection_run_id }, 'network log segment not stored');
+      this.#lost += lines.length;
+      this.#reason = error instanceof Error ? error.message : String(error);
     }
   }
 
-  async close(): Promise<void> {
+  /** Stores the remaining entries. Returns what could not be stored, for a warning; null if all of it is. */
+  async close(): Promise<string | null> {
     if (this.#dropped > 0) this.#push(JSON.stringify({ truncated: true, dropped: this.#dropped }));
     this.flush();
     await this.#storing;
+    if (this.#lost === 0) return null;
+    const entries = this.#lost === 1 ? '1 entry' : `${this.#lost} entries`;
+    return `${entries} of the ${this.identity.connector_type}'s network log could not be stored: ${this.#reason}`;
   }
 }

@@ -8,17 +8,49 @@ const READY_WITHIN_MS = 1000;
 /** Always 200: the process is alive. */
 export const alive: Handler = () => Response.json({ status: 'ok' });
 
-/** 200 when the database responds within a second and is fully migrated, else 503. */
-export const ready =
-  (deps: Deps): Handler =>
-  async () => {
-    const problem = await Promise.race([
-      databaseProblem(deps),
-      Bun.sleep(READY_WITHIN_MS).then(() => 'the database does not respond'),
+/** How long a look at the object store is trusted: each one stores an object. */
+const STORE_TRUSTED_MS = 10_000;
+
+/**
+ * 200 when the database responds within a second and is fully migrated, else 503. Without the object store the service
+ * works, but loses logs and exports: then the status is `degraded`.
+ */
+export function ready(deps: Deps): Handler {
+  const storeProblem = remembered(STORE_TRUSTED_MS, () => findStoreProblem(deps));
+  return async () => {
+    const [database, store] = await Promise.all([
+      inTime(databaseProblem(deps), 'the database does not respond'),
+      inTime(storeProblem(), 'it does not respond'),
     ]);
-    if (problem === null) return Response.json({ status: 'ready' });
-    return Response.json({ detail: `Not ready: ${problem}`, code: 'not_ready' }, { status: 503 });
+    if (database !== null) {
+      return Response.json({ detail: `Not ready: ${database}`, code: 'not_ready' }, { status: 503 });
+    }
+    if (store === null) return Response.json({ status: 'ready' });
+    return Response.json({ status: 'degraded', detail: `The object store cannot be written: ${store}` });
   };
+}
+
+const inTime = <Result>(work: Promise<Result>, otherwise: Result): Promise<Result> =>
+  Promise.race([work, Bun.sleep(READY_WITHIN_MS).then(() => otherwise)]);
+
+function remembered<Result>(ms: number, work: () => Promise<Result>): () => Promise<Result> {
+  let last: { result: Promise<Result>; until: number } | null = null;
+  return () => {
+    const now = performance.now();
+    if (last === null || now > last.until) last = { result: work(), until: now + ms };
+    return last.result;
+  };
+}
+
+async function findStoreProblem({ objects, log }: Deps): Promise<string | null> {
+  try {
+    await objects.put('health/readyz', new Uint8Array([1]));
+    return null;
+  } catch (error) {
+    log.warn({ err: error }, 'degraded');
+    return error instanceof Error ? error.message : String(error);
+  }
+}
 
 async function databaseProblem({ db, log }: Deps): Promise<string | null> {
   try {

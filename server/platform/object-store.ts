@@ -11,17 +11,44 @@ export interface ObjectStore {
   delete(key: string): Promise<void>;
 }
 
+const ANSWER_WITHIN_MS = 10_000;
+/** A slow link takes its time for large objects. */
+const BYTES_PER_SECOND = 1024 * 1024;
+
 /**
  * @param url `file:///folder` or `s3://key:secret@bucket/prefix?endpoint=https://…&region=…`. Without `key:secret@` the
  * usual variables of S3 clients apply (`AWS_ACCESS_KEY_ID`, …)
  *
  * Keys come from the service, never from users: a key that is not a plain relative path is an Error.
  */
-export function openObjectStore(url: string): ObjectStore {
+export function openObjectStore(url: string, answer_within_ms = ANSWER_WITHIN_MS): ObjectStore {
   const parsed = new URL(url);
-  if (parsed.protocol === 'file:') return openFolder(fileURLToPath(parsed));
-  if (parsed.protocol === 's3:') return openBucket(parsed);
+  if (parsed.protocol === 'file:') return limited(openFolder(fileURLToPath(parsed)), answer_within_ms);
+  if (parsed.protocol === 's3:') return limited(openBucket(parsed), answer_within_ms);
   throw new Error(`OBJECT_STORE_URL: unsupported scheme ${parsed.protocol}`);
+}
+
+/** Limits the time of each call: a store that accepts a request and never answers would hold its caller for ever. */
+function limited(store: ObjectStore, ms: number): ObjectStore {
+  return {
+    put: (key, bytes) => within(ms + (bytes.length / BYTES_PER_SECOND) * 1000, () => store.put(key, bytes)),
+    get: (key) => within(ms, () => store.get(key)),
+    delete: (key) => within(ms, () => store.delete(key)),
+  };
+}
+
+async function within<Result>(ms: number, work: () => Promise<Result>): Promise<Result> {
+  const timeout = Promise.withResolvers<never>();
+  const seconds = Math.round(ms / 1000);
+  const timer = setTimeout(
+    () => timeout.reject(new Error(`The object store did not answer within ${seconds} s. Check OBJECT_STORE_URL`)),
+    ms,
+  );
+  try {
+    return await Promise.race([work(), timeout.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function openFolder(root: string): ObjectStore {

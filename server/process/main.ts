@@ -11,13 +11,27 @@ import { superviseWorker } from './supervise.ts';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
+/** End at once if the database cannot be reached. */
+const NO_WAIT = '--no-wait';
+/** A database that restarts, or that starts together with the service, is there within this time. */
+const DATABASE_WAIT_MS = 60_000;
+
+const waiting = (ms: number) => `. Waiting up to ${ms / 1000} s for it`;
+
+interface Start {
+  shutdown: Shutdown;
+  /** How long a database that is away is waited for. */
+  wait_ms: number;
+}
+
 /** Starts API, worker and, without DATABASE_URL, the embedded database (`all`); or the API or the worker alone. */
 async function main(mode: string, flags: string[]): Promise<void> {
   const config = readConfig();
   const shutdown = handleSignals(openLog(config.LOG_LEVEL));
   try {
-    if (mode === 'all') await runAll(config, shutdown);
-    else if (mode === 'api') await runApi(config, shutdown);
+    const start = { shutdown, wait_ms: flags.includes(NO_WAIT) ? 0 : DATABASE_WAIT_MS };
+    if (mode === 'all') await runAll(config, start);
+    else if (mode === 'api') await runApi(config, start);
     else if (mode === 'worker') await runWorkerMode(config, { shutdown, flags });
     else throw new ConfigError(`Unknown mode "${mode}". Use all, api or worker`);
   } catch (error) {
@@ -26,14 +40,16 @@ async function main(mode: string, flags: string[]): Promise<void> {
   }
 }
 
-async function runAll(config: Config, shutdown: Shutdown): Promise<void> {
+async function runAll(config: Config, start: Start): Promise<void> {
+  const { shutdown } = start;
   const { startEmbeddedPostgres } = await import('../../db/embedded.ts');
-  const embedded = config.DATABASE_URL === null ? startEmbeddedPostgres({ dataDir: config.DATA_DIR }) : null;
+  const own = { dataDir: config.DATA_DIR, log: openLog(config.LOG_LEVEL) };
+  const embedded = config.DATABASE_URL === null ? startEmbeddedPostgres(own) : null;
   // Registered before the server is up: a signal during the start must not leave it behind.
   if (embedded) shutdown.onEnd(async () => (await embedded).stop());
   const server = await embedded;
   const url = server?.url('pipelines') ?? requireUrl(config, 'all');
-  const { deps, made, address } = await serve(config, { url, shutdown });
+  const { deps, made, address } = await serve(config, { url, ...start });
   const { followWarehouse } = await import('./warehouse.ts');
   if (server) await followWarehouse(deps.db, server);
   const worker = superviseWorker({ env: environmentOf(config, url), log: deps.log });
@@ -46,8 +62,8 @@ async function runAll(config: Config, shutdown: Shutdown): Promise<void> {
   }
 }
 
-async function runApi(config: Config, shutdown: Shutdown): Promise<void> {
-  const { made, address } = await serve(config, { url: requireUrl(config, 'api'), shutdown });
+async function runApi(config: Config, start: Start): Promise<void> {
+  const { made, address } = await serve(config, { url: requireUrl(config, 'api'), ...start });
   greet(config, { made, address });
 }
 
@@ -70,14 +86,14 @@ async function runWorkerMode(config: Config, options: { shutdown: Shutdown; flag
 
 async function serve(
   config: Config,
-  options: { url: string; shutdown: Shutdown },
+  options: Start & { url: string },
 ): Promise<{ deps: Deps; made: Bootstrapped; address: string }> {
-  const { url, shutdown } = options;
+  const { url, shutdown, wait_ms } = options;
   const { migrateDatabase } = await import('../../db/migrate.ts');
   const { closeDeps, createDeps } = await import('../deps.ts');
   const { bootstrap } = await import('./bootstrap.ts');
   const { sealStoredSecrets } = await import('./seal-stored-secrets.ts');
-  await migrateDatabase(url);
+  await migrateDatabase(url, { wait_ms, onWait: (error) => complain(error, waiting(wait_ms)) });
   const deps = await createDeps(config, url, 'api');
   shutdown.onEnd(() => closeDeps(deps));
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
@@ -138,11 +154,11 @@ const SETTING_AT_FAULT: Record<string, string> = {
 const EXPECTED = ['ConfigError', 'EmbeddedPostgresError', 'MigrationError'];
 
 /** Prints one line for an error that the operator can fix, and the whole error otherwise. */
-function complain(error: unknown): void {
+function complain(error: unknown, more = ''): void {
   const { code = '', message, stack, cause } = error as Error & { code?: string };
   const isExpected = EXPECTED.includes((error as Error).name);
   const whole = [stack ?? String(error), ...(cause instanceof Error ? [`because: ${cause.message}`] : [])].join('\n');
-  process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? whole)}\n`);
+  process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? whole)}${more}\n`);
 }
 
 /** Runs the service from the command line: `[all|api|worker]` and flags. Exits with 1 if the start fails. */

@@ -8,6 +8,9 @@ import { startWorker } from '../worker/start-worker.ts';
 import type { WorkerFlags } from '../worker/worker-command.ts';
 import type { Shutdown } from './shutdown.ts';
 
+/** A control database that restarts is back within this time. */
+const DATABASE_WAIT_MS = 60_000;
+
 /** Runs a worker process that ends with its parent: a whole worker, or one stream alone. */
 export async function runWorker(
   config: Config,
@@ -16,7 +19,7 @@ export async function runWorker(
   const { url, flags, shutdown } = options;
   const heartbeats = sendHeartbeats();
   void untilStdinEnds().then(() => shutdown.end(0));
-  await migrateDatabase(url);
+  await migrateDatabase(url, { wait_ms: DATABASE_WAIT_MS });
   const deps = await createDeps(config, url, 'worker', flags.worker_id);
   shutdown.onEnd(() => closeDeps(deps));
   if (flags.stream_run_id !== null) {

@@ -36,6 +36,8 @@ export interface Queue {
 // Heartbeats detect a dead worker; the expiry only has to exceed the longest run (24 h).
 const EXPIRE_SECONDS = 24 * 3600 - 1;
 const STOP_TIMEOUT_MS = 20_000;
+/** Passed through to the driver. On a server that does not answer, a query would never end. */
+const QUERY_LIMITS = { query_timeout: 60_000, statement_timeout: 60_000 };
 
 /** Opens the queue on the control database. `supervise`: this process recovers the jobs of dead workers. */
 export async function openQueue(options: { url: string; log: Logger; supervise: boolean }): Promise<Queue> {
@@ -44,6 +46,7 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
     connectionString: url,
     application_name: 'data-pipelines queue',
     max: 4,
+    ...QUERY_LIMITS,
     useListenNotify: true,
     schedule: false,
     supervise,

@@ -146,7 +146,7 @@ export class Attempt {
     if (!this.signal.aborted) this.#abort.abort(reason);
   }
 
-  /** Closes the connectors' tunnels, stops the heartbeat and stores the remaining log entries. Never throws. */
+  /** Closes the connectors' tunnels, stops the heartbeat and stores the remaining log entries, or warns. Never throws. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#cleanUps.map((work) => work()));
     clearInterval(this.#timer);
@@ -154,6 +154,8 @@ export class Attempt {
     await this.#heartbeat;
     const { source, destination } = this.#logs;
     this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;
-    await Promise.all([source.close(), destination.close()]);
+    for (const lost of await Promise.all([source.close(), destination.close()])) {
+      if (lost !== null) this.warn('network_log_lost', lost);
+    }
   }
 }

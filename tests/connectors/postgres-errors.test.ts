@@ -151,7 +151,8 @@ describe('errors of the server', () => {
         'null_value',
       ],
       ['a type conflict', 'select 1 + point(1,1)', ConfigurationError, 'type_conflict'],
-      ['a read-only session', 'begin read only; create table x (id int)', ConfigurationError, 'read_only_server'],
+      ['a read-only server', 'begin read only; create table x (id int)', RetryableError, 'read_only_server'],
+      ['an idle session', "do $$ begin raise sqlstate '57P05'; end $$", RetryableError, 'connection_lost'],
     ],
   });
 

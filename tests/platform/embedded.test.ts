@@ -51,6 +51,7 @@ describe('a running server', () => {
     expect(await show(url, 'server_encoding')).toBe('UTF8');
     expect(await show(url, 'wal_level')).toBe('logical');
     expect(await show(url, 'fsync')).toBe('on');
+    expect(await show(url, 'max_slot_wal_keep_size')).toBe('16GB');
     expect(await show(url, 'TimeZone')).toBe('UTC');
   });
 
@@ -120,6 +121,23 @@ describe('after kill -9', () => {
     expect(await look(server.url('pipelines'))).toEqual(before);
     await server.stop();
     expect(existsSync(join(before.data, 'postmaster.pid'))).toBeFalse();
+  });
+
+  test('of the server itself, it is started again on the same port with what was committed', async () => {
+    const server = await startEmbeddedPostgres({ dataDir });
+    const { pid } = await look(server.url('postgres'));
+    const url = server.url('pipelines');
+    await ask(url, (sql) => sql`create table again as select generate_series(1, 1000) as n`);
+    process.kill(pid, 'SIGKILL');
+    const count = () => ask(url, async (sql) => (await sql`select count(*)::int as rows from again`)[0]?.rows);
+    let rows: unknown = null;
+    await until(async () => {
+      rows = await count().catch(() => null);
+      return rows !== null;
+    });
+    expect(rows).toBe(1000);
+    expect((await look(url)).pid).not.toBe(pid);
+    await server.stop();
   });
 
   test('of the server itself the next start recovers what was committed', async () => {

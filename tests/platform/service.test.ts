@@ -1,9 +1,12 @@
 import { afterAll, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { startEmbeddedPostgres } from '../../db/embedded.ts';
 import { openDatabase } from '../../db/index.ts';
 import { sql } from 'drizzle-orm';
+import { createPlainDatabase } from '../support/database.ts';
+import { freePort } from '../support/free-port.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 import { isAlive } from '../support/processes.ts';
 
@@ -81,7 +84,7 @@ test.each([
   [['worker'], {}, 'DATABASE_URL must be set for "worker"'],
   [['api'], {}, 'DATABASE_URL must be set for "api"'],
   [['everything'], {}, 'Unknown mode "everything"'],
-  [['api'], { DATABASE_URL: 'postgres://somebody@127.0.0.1:1/none' }, 'DATABASE_URL: connection refused'],
+  [['api', '--no-wait'], { DATABASE_URL: 'postgres://somebody@127.0.0.1:1/none' }, 'DATABASE_URL: connection refused'],
 ])('main.ts %j with %j ends with one line that says why', async (args, env, line) => {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), ...args], {
     env: { PATH: process.env.PATH, DATA_DIR: folder, ...env },
@@ -122,3 +125,31 @@ function holdPort(port: number) {
     return null;
   }
 }
+
+test('a database that is away at the start is waited for', async () => {
+  const control = await createPlainDatabase();
+  const to = new URL(control.url);
+  const away = new URL(control.url);
+  away.hostname = '127.0.0.1';
+  away.port = String(await freePort());
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), 'api'], {
+    env: { PATH: process.env.PATH, DATA_DIR: join(folder, 'patient'), DATABASE_URL: away.href, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const { value: complaint } = await child.stderr.getReader().read();
+  expect(new TextDecoder().decode(complaint)).toMatch(
+    /^DATABASE_URL: connection refused.* Waiting up to 60 s for it\n/,
+  );
+  const database = createServer((client) => {
+    const upstream = connect(Number(to.port), to.hostname);
+    client.pipe(upstream).pipe(client);
+    for (const side of [client, upstream]) side.on('error', () => side.destroy());
+  });
+  database.listen(Number(away.port), '127.0.0.1');
+  const { value: greeting } = await child.stdout.getReader().read();
+  expect(new TextDecoder().decode(greeting)).toStartWith('Data pipelines at http');
+  child.kill('SIGTERM');
+  expect(await child.exited).toBe(0);
+  database.close();
+  await control.drop();
+});

@@ -18,7 +18,11 @@ interface DriverError extends Error {
 
 const lost = as(RetryableError, 'connection_lost');
 const denied = as(ConfigurationError, 'permission_denied');
-const readOnly = as(ConfigurationError, 'read_only_server');
+// A failover makes a server read-only for a while.
+const readOnly = as(RetryableError, 'read_only_server');
+/** The number stands for any option of the server that forbids a statement. */
+const forbidden: ToError = (text) =>
+  /read.only/i.test(text) ? readOnly(text) : new ConfigurationError('not_supported', text);
 const exhausted = as(RetryableError, 'server_out_of_resources');
 const invalid = as(DataError, 'invalid_value');
 const changed = as(SchemaChangedError, 'table_missing');
@@ -66,7 +70,7 @@ const BY_NUMBER: Record<number, ToError> = {
   1263: as(DataError, 'null_value'),
   1264: as(DataError, 'value_out_of_range'),
   1265: invalid,
-  1290: readOnly,
+  1290: forbidden,
   1292: invalid,
   1317: as(RetryableError, 'query_cancelled'),
   1364: as(DataError, 'null_value'),

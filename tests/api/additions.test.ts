@@ -202,7 +202,10 @@ describe('POST /account_connectors/{account_connector_id}', () => {
   test('402: a tunnel on a plan without tunnels', async () => {
     const { call: free, account_id } = await api.otherAccount();
     const source = await makerOf(free).connector('source', 'postgres', {
-      ...{ host: 'db.example.test', database: 'd', username: 'u', password: 'p' },
+      host: 'db.example.test',
+      database: 'd',
+      username: 'u',
+      password: 'p',
     });
     await deps.db.update(accounts).set({ plan_id: 'free' }).where(eq(accounts.id, account_id));
     const ssh_tunnel = { host: 'jump.example.test', username: 'tunnel', private_key: 'a key' };

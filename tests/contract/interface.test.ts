@@ -141,7 +141,7 @@ const TRIED_ON_ALL = [401, 403, 404, 413, 422, 500];
 
 describe('a test names the operation and the status, for every status that is its own', () => {
   test.each(served.map((one) => [nameOf(one), one] as const))('%s', (name, { status, errors }) => {
-    const own = [status, ...errors].filter((status) => !TRIED_ON_ALL.includes(status));
-    expect(own.filter((status) => !tested.get(name)?.has(status))).toEqual([]);
+    const own = [status, ...errors].filter((one) => !TRIED_ON_ALL.includes(one));
+    expect(own.filter((one) => !tested.get(name)?.has(one))).toEqual([]);
   });
 });

@@ -11,7 +11,6 @@ export const ReviewDecision = z
     }),
   })
   .meta({ id: 'ReviewDecision', examples: [{ decision: 'accept' }] });
-export type ReviewSchemaChanges = z.infer<typeof ReviewDecision> & { connection_id: string };
 
 /** A difference between the source and the connection's settings. */
 export const ConnectionSchemaChange = z.object({

@@ -1,3 +1,4 @@
+import { sliced } from './slice.ts';
 import { pyText } from './python-literal.ts';
 import { FILTERS } from './jinja-filters.ts';
 import { attributeOf } from './python-methods.ts';
@@ -164,15 +165,11 @@ export class Evaluator {
   #slice(whole: unknown, { start, stop, step }: Extract<Node, { type: 'SliceExpression' }>): unknown {
     const text = typeof whole === 'string';
     const items = text ? Array.from(whole) : itemsOf(whole);
-    const bound = (node: Node | undefined) => (node ? this.value(node) : null);
-    const by = numberArgument(bound(step) ?? 1);
-    const [from, to] = [bound(start), bound(stop)];
-    const taken =
-      by === -1
-        ? items.toReversed()
-        : items
-            .slice(from === null ? 0 : numberArgument(from), to === null ? items.length : numberArgument(to))
-            .filter((_, at) => at % Math.max(1, by) === 0);
+    const bound = (node: Node | undefined) => {
+      const given = node ? this.value(node) : null;
+      return given === null ? null : numberArgument(given);
+    };
+    const taken = sliced(items, { start: bound(start), stop: bound(stop), step: bound(step) ?? 1 });
     return text ? taken.join('') : taken;
   }
 

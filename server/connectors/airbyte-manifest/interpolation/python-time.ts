@@ -1,4 +1,5 @@
 import { dateText, microsOf } from '../../cells/timestamp-text.ts';
+import { TemplateError } from './template-error.ts';
 
 const SECOND = 1_000_000;
 const DAY = 86_400 * SECOND;
@@ -94,6 +95,7 @@ const ZONE = '(?:Z|UTC|[+-]\\d{2}:?\\d{2}(?::?\\d{2})?)';
 export function strftime({ micros }: PyTime, format: string): string {
   const date = new Date(Math.floor(micros / 1000));
   const two = (value: number) => String(value).padStart(2, '0');
+  const dayOfYear = Math.floor((micros - Date.UTC(date.getUTCFullYear(), 0, 1) * 1000) / DAY);
   const parts: Record<string, () => string> = {
     s: () => String(Math.floor(micros / SECOND)),
     s_as_float: () => floatText(micros / SECOND),
@@ -110,7 +112,7 @@ export function strftime({ micros }: PyTime, format: string): string {
     S: () => two(date.getUTCSeconds()),
     f: () => fraction(micros),
     p: () => (date.getUTCHours() < 12 ? 'AM' : 'PM'),
-    j: () => String(Math.floor((micros - Date.UTC(date.getUTCFullYear(), 0, 1) * 1000) / DAY) + 1).padStart(3, '0'),
+    j: () => String(dayOfYear + 1).padStart(3, '0'),
     z: () => '+0000',
     Z: () => 'UTC',
     A: () => DAYS[date.getUTCDay()] ?? '',
@@ -121,11 +123,18 @@ export function strftime({ micros }: PyTime, format: string): string {
     u: () => String(date.getUTCDay() || 7),
     F: () => date.toISOString().slice(0, 10),
     T: () => date.toISOString().slice(11, 19),
+    e: () => String(date.getUTCDate()).padStart(2),
+    D: () => `${two(date.getUTCMonth() + 1)}/${two(date.getUTCDate())}/${two(date.getUTCFullYear() % 100)}`,
+    R: () => date.toISOString().slice(11, 16),
+    U: () => two(Math.floor((dayOfYear + 7 - date.getUTCDay()) / 7)),
+    W: () => two(Math.floor((dayOfYear + 7 - ((date.getUTCDay() + 6) % 7)) / 7)),
     '%': () => '%',
   };
-  return format.replaceAll(DIRECTIVE, (whole, name: string) =>
-    name.startsWith('-') ? (parts[name.slice(1)]?.() ?? whole).replace(/^0+(?=\d)/, '') : (parts[name]?.() ?? whole),
-  );
+  return format.replaceAll(DIRECTIVE, (whole, name: string) => {
+    const part = parts[name.startsWith('-') ? name.slice(1) : name];
+    if (!part) throw new TemplateError(`the directive ${whole} of strftime is not supported`);
+    return name.startsWith('-') ? part().replace(/^0+(?=\d)/, '') : part();
+  });
 }
 
 const floatText = (value: number) => (Number.isInteger(value) ? `${value}.0` : String(value));

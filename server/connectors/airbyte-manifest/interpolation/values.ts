@@ -1,9 +1,9 @@
 import { digitsOf } from '../../cells/json-cells.ts';
 import { pyText } from './python-literal.ts';
 import { PyDuration, PyTime } from './python-time.ts';
+import { TemplateError } from './template-error.ts';
 
-/** The template is wrong: it would fail for every record. */
-export class TemplateError extends Error {}
+export { TemplateError };
 
 /** An undefined value was used: the template then has no value. */
 export class UndefinedError extends Error {}

@@ -1,0 +1,31 @@
+import { expect, test } from 'bun:test';
+import { Templates } from '../../server/connectors/airbyte-manifest/interpolation/template.ts';
+import slices from './jinja-slices.json';
+
+const templates = new Templates(() => new Date());
+
+test('slices take the items that Jinja2 takes', () => {
+  // Rendered by Jinja2 3.1.6. A text that is empty has no value.
+  for (const [template, expected] of slices as [string, string][]) {
+    expect([template, templates.text(template, {}) ?? '']).toEqual([template, expected]);
+  }
+  expect(() => templates.text('{{ [1, 2][::0] }}', {})).toThrow('the step of a slice cannot be 0');
+});
+
+// Formatted by Python 3.
+test.each([
+  ['2024-01-01T00:00:00Z', ' 1|00|01|01/01/24|00:00|001|12|AM|Mon|Jan|24|1|1|2024-01-01|00:00:00'],
+  ['2024-02-29T13:05:09Z', '29|08|09|02/29/24|13:05|060|01|PM|Thu|Feb|24|4|4|2024-02-29|13:05:09'],
+  ['2023-01-01T12:00:00Z', ' 1|01|00|01/01/23|12:00|001|12|PM|Sun|Jan|23|0|7|2023-01-01|12:00:00'],
+  ['2026-12-31T23:59:59Z', '31|52|52|12/31/26|23:59|365|11|PM|Thu|Dec|26|4|4|2026-12-31|23:59:59'],
+  ['2022-01-02T00:07:00Z', ' 2|01|00|01/02/22|00:07|002|12|AM|Sun|Jan|22|0|7|2022-01-02|00:07:00'],
+])('format_datetime formats %s as strftime does', (at, expected) => {
+  const format = '%e|%U|%W|%D|%R|%j|%I|%p|%a|%b|%y|%w|%u|%F|%T';
+  expect(templates.text(`{{ ">" ~ format_datetime("${at}", "${format}") }}`, {})).toBe(`>${expected}`);
+});
+
+test('a directive that is not supported is refused', () => {
+  expect(() => templates.text('{{ format_datetime("2024-01-01T00:00:00Z", "%G-%V") }}', {})).toThrow(
+    'the directive %G of strftime is not supported',
+  );
+});

@@ -11,6 +11,7 @@ import { findConnector } from '../../server/connectors/registry.ts';
 import { checkStream } from '../../server/pipeline/stream-check/check.ts';
 import { FINDING_CODES } from '../../server/pipeline/stream-check/finding.ts';
 import type { StreamSettings } from '../../server/pipeline/stream-check/settings.ts';
+import { ERROR_CODES } from '../../server/platform/error-codes.ts';
 import { checkTables, type ForeignTable } from '../../server/pipeline/stream-check/tables.ts';
 
 const source = findConnector('source', 'postgres') as AnySource;
@@ -92,6 +93,7 @@ function findingsOf(settings: Partial<StreamSettings>, check: Check = {}): strin
   const findings = checkStream({ ...PLAIN, ...settings }, about);
   for (const { code, message } of findings) {
     expect(FINDING_CODES).toContain(code);
+    expect(ERROR_CODES).toContain(code);
     expect(message.length).toBeGreaterThan(10);
   }
   return findings.map(({ code, place }) => `${code} ${place.join('.')}`);

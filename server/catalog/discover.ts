@@ -1,8 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { type AccountConnectorRow, accountConnectors } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
-import type { AnySource } from '../connectors/contract/connector.ts';
+import { discoverStreams, presentable } from '../connector-runtime/account-connector-calls.ts';
 import type { Deps } from '../deps.ts';
 import { type CatalogDiff, lockSource, storeCatalog } from './store.ts';
 
@@ -22,9 +21,7 @@ export async function refreshCatalog(
   let current = row;
   try {
     for (;;) {
-      const found = await withConnector(deps, current, within_ms, ({ connector, ctx }) =>
-        (connector as AnySource).discover(ctx),
-      );
+      const found = await discoverStreams(deps, current, within_ms);
       const stored = await deps.db.transaction(async (tx) => {
         const latest = await lockSource(tx, row);
         if (latest.catalog_refreshed_at !== current.catalog_refreshed_at) return { latest, diff: null };

@@ -1,12 +1,16 @@
 import type { AccountConnectorRow } from '../../db/schema/index.ts';
-import type { CheckResult, PendingRequest, Recorder } from '../connectors/contract/connector.ts';
-import { ConfigurationError, ConnectorError, TimeoutError } from '../connectors/contract/errors.ts';
+import type { CheckResult, PendingRequest, Recorder, StreamSchema } from '../connectors/contract/connector.ts';
+import { ConnectorError, TimeoutError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
+import type { BuiltConnector } from './build-connector.ts';
+import { callConnector } from './call-connector.ts';
 import { redactorOf } from './connector-secrets.ts';
-import { type ConnectorHooks, openConnector } from './open-connector.ts';
+import { openConnector } from './open-connector.ts';
 import { watchTunnel } from './tunnel-check.ts';
 
-const CHECK_MS = 20_000;
+/** A caller waits for the result. */
+const INTERACTIVE = { ms: 20_000, cpu_ms: 10_000 };
+const DISCOVERY_CPU_MS = 120_000;
 
 const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 /** Network logs belong to runs; checks and discoveries have none. */
@@ -27,9 +31,9 @@ export async function testAccountConnector(deps: Deps, row: AccountConnectorRow)
     host_key_fingerprint = fingerprint;
   };
   try {
-    const work = ({ connector, ctx }: Opened) => connector.check(ctx);
-    const hooks = { ms: CHECK_MS, hostKey, recorder: tunnel.recorder };
-    const { checks } = await useConnector(deps, row, hooks, work);
+    const options = { ...INTERACTIVE, hostKey, recorder: tunnel.recorder };
+    const items = await callConnector(deps, row, { operation: 'check' }, options);
+    const checks = items.flatMap(({ check }) => check?.checks ?? []);
     return { result: { checks: tunnel.steps(null, checks) }, error: null, host_key_fingerprint };
   } catch (thrown) {
     const error = presentable(deps, row, thrown);
@@ -45,34 +49,29 @@ export async function possibleValues(
   parameter: string,
 ): Promise<Record<string, string>> {
   try {
-    return await withConnector(deps, row, CHECK_MS, async ({ connector, ctx }) => {
-      const list = connector.possibleValues?.[parameter];
-      if (!list) throw new ConfigurationError('parameter_not_dynamic', `The values of ${parameter} cannot be listed`);
-      return list(ctx);
-    });
+    const items = await callConnector(deps, row, { operation: 'possible_values', parameter }, INTERACTIVE);
+    return items[0]?.values ?? {};
   } catch (error) {
     throw presentable(deps, row, error);
   }
 }
 
-type Opened = Awaited<ReturnType<typeof openConnector>>;
+/** The streams of a source now. @throws as `callConnector` */
+export async function discoverStreams(deps: Deps, row: AccountConnectorRow, ms: number): Promise<StreamSchema[]> {
+  const items = await callConnector(deps, row, { operation: 'discover' }, { ms, cpu_ms: DISCOVERY_CPU_MS });
+  return items.flatMap(({ stream }) => stream ?? []);
+}
 
 /**
- * Opens the connector for one piece of work of at most `ms` milliseconds, then closes everything it opened.
+ * Opens the connector in this process for one piece of work of at most `ms` milliseconds, then closes everything it opened.
+ * For workers alone: a connector may block the process.
  * @throws what the connector throws, or TimeoutError `check_timeout`; pass it through `presentable` before users see it
  */
-export const withConnector = <Result>(
+export async function withConnector<Result>(
   deps: Deps,
   row: AccountConnectorRow,
   ms: number,
-  work: (opened: Opened) => Promise<Result>,
-): Promise<Result> => useConnector(deps, row, { ms }, work);
-
-async function useConnector<Result>(
-  deps: Deps,
-  row: AccountConnectorRow,
-  { ms, hostKey, recorder = UNRECORDED }: { ms: number } & Partial<Pick<ConnectorHooks, 'hostKey' | 'recorder'>>,
-  work: (opened: Opened) => Promise<Result>,
+  work: (opened: BuiltConnector) => Promise<Result>,
 ): Promise<Result> {
   const abort = new AbortController();
   const timeout = Promise.withResolvers<never>();
@@ -84,7 +83,7 @@ async function useConnector<Result>(
   const cleanUps: (() => Promise<void>)[] = [];
   const cleanUp = (end: () => Promise<void>) => void cleanUps.push(end);
   const { signal } = abort;
-  const hooks = { recorder, signal, cleanUp, hostKey, warn: () => {}, rateLimited: () => {} };
+  const hooks = { recorder: UNRECORDED, signal, cleanUp, warn: () => {}, rateLimited: () => {} };
   try {
     return await Promise.race([openConnector(deps, row, hooks).then(work), timeout.promise]);
   } finally {

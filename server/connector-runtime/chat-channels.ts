@@ -3,10 +3,11 @@ import type { ChatChannel } from '../connectors/contract/chat.ts';
 import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest } from '../platform/errors.ts';
-import { presentable, withConnector } from './account-connector-calls.ts';
+import { presentable } from './account-connector-calls.ts';
 import { AnswerCache } from './answer-cache.ts';
+import { callConnector } from './call-connector.ts';
 
-const TIMEOUT_MS = 30_000;
+const LIMITS = { ms: 30_000, cpu_ms: 10_000 };
 
 const lists = new AnswerCache<ChatChannel[]>();
 
@@ -35,9 +36,8 @@ function requireReadyChat(row: AccountConnectorRow): void {
 
 async function listChannels(deps: Deps, row: AccountConnectorRow): Promise<ChatChannel[]> {
   try {
-    const found = await withConnector(deps, row, TIMEOUT_MS, async ({ connector, ctx }) =>
-      connector.type === 'destination' && connector.channels ? connector.channels(ctx) : [],
-    );
+    const items = await callConnector(deps, row, { operation: 'channels' }, LIMITS);
+    const found = items.flatMap(({ channels }) => channels ?? []);
     return found.toSorted((a, b) => compare(a.name, b.name) || compare(a.id, b.id));
   } catch (thrown) {
     const error = presentable(deps, row, thrown);

@@ -1,14 +1,9 @@
 import type { AccountConnectorRow } from '../../db/schema/index.ts';
-import type { Connect } from '../connectors/contract/connect.ts';
-import type { AnyConnector, ConnectorContext, Recorder } from '../connectors/contract/connector.ts';
-import { ConfigurationError } from '../connectors/contract/errors.ts';
-import { parseParameters } from '../connectors/contract/parameters.ts';
-import { findConnector } from '../connectors/registry.ts';
+import type { ConnectorContext, Recorder } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
+import { buildConnector, type BuiltConnector, type ConnectorSettings } from './build-connector.ts';
 import { openParameters, withOpened } from './connector-secrets.ts';
 import { filesRootOf } from './files-root.ts';
-import { directConnect, tunnelConnect } from './sockets.ts';
-import { recordingFetch } from './recording-fetch.ts';
 import { rotateSecret } from './rotate-secret.ts';
 import { pinHostKey, tunnelOf } from './tunnel-settings.ts';
 
@@ -31,70 +26,39 @@ export async function openConnector(
   deps: Deps,
   row: AccountConnectorRow,
   hooks: ConnectorHooks,
-): Promise<{ connector: AnyConnector; ctx: ConnectorContext<unknown> }> {
-  const connector = findConnector(row.connector_type, row.connector_name);
-  if (!connector || (connector.hidden && !deps.config.TEST_CONNECTORS)) {
-    throw new ConfigurationError('unknown_connector', `Unknown connector ${row.connector_name}`);
-  }
-  const parsed = parseParameters(
-    connector,
-    withOpened(() => openParameters(deps, row)),
-  );
-  if ('problems' in parsed) {
-    const [first] = parsed.problems;
-    throw new ConfigurationError(first?.code ?? 'invalid_parameter', `${first?.parameter}: ${first?.message}`);
-  }
+): Promise<BuiltConnector> {
+  return buildConnector(await settingsOf(deps, row), {
+    ...hooks,
+    log: connectorLog(deps, row),
+    now: deps.now,
+    pin: async (fingerprint) => storeHostKey(deps, row, { hooks, fingerprint }),
+    rotateSecret: (given, work) => rotateSecret(deps, { row, given, signal: hooks.signal }, work),
+  });
+}
+
+/** A row's settings with its secrets. @throws ConfigurationError when they cannot be decrypted */
+export const settingsOf = async (deps: Deps, row: AccountConnectorRow): Promise<ConnectorSettings> => ({
+  type: row.connector_type,
+  name: row.connector_name,
+  parameters: withOpened(() => openParameters(deps, row)),
+  tunnel: withOpened(() => tunnelOf(deps, row)),
+  datasets: row.datasets,
+  filesRoot: await filesRootOf(deps, row.account_id),
+  egress: deps.egress,
+  internal: deps.config.CONNECTOR_NETWORK === 'any',
+  allow_hidden: deps.config.TEST_CONNECTORS,
+});
+
+export function connectorLog(deps: Deps, row: AccountConnectorRow): ConnectorContext<unknown>['log'] {
   const log = deps.log.child({ account_connector_id: row.id });
-  const filesRoot = await filesRootOf(deps, row.account_id);
   return {
-    connector,
-    ctx: {
-      config: parsed.config,
-      ...(connector.offline ? NO_NETWORK : networkOf(deps, row, hooks)),
-      log: {
-        info: (message, fields) => log.info(fields ?? {}, message),
-        warn: (message, fields) => log.warn(fields ?? {}, message),
-      },
-      now: deps.now,
-      signal: hooks.signal,
-      filesRoot,
-      datasets: row.datasets,
-      warn: hooks.warn,
-      rateLimited: hooks.rateLimited,
-      rotateSecret: (given, work) => rotateSecret(deps, { row, given, signal: hooks.signal }, work),
-    },
+    info: (message, fields) => log.info(fields ?? {}, message),
+    warn: (message, fields) => log.warn(fields ?? {}, message),
   };
 }
 
-type Network = Pick<ConnectorContext<unknown>, 'fetch' | 'connect' | 'recorder'>;
-
-const networkOf = (deps: Deps, row: AccountConnectorRow, hooks: ConnectorHooks): Network => ({
-  fetch: recordingFetch(hooks.recorder, hooks.signal, {
-    ...deps.egress,
-    http: true,
-    beforeSend: hooks.beforeSend,
-  }),
-  connect: connectOf(deps, row, hooks),
-  recorder: hooks.recorder,
-});
-
-/** The catalog promises that an offline connector has no network log. */
-const refused = (): never => {
-  throw new Error('an offline connector used the network');
-};
-const NO_NETWORK: Network = {
-  fetch: Object.assign(refused, { preconnect: refused }),
-  connect: refused,
-  recorder: { start: refused },
-};
-
-function connectOf(deps: Deps, row: AccountConnectorRow, hooks: ConnectorHooks): Connect {
-  const rules = { ...deps.egress, internal: deps.config.CONNECTOR_NETWORK === 'any' };
-  const settings = withOpened(() => tunnelOf(deps, row));
-  if (!settings) return directConnect(rules, hooks.signal);
-  const pin = async (fingerprint: string) =>
-    hooks.hostKey ? hooks.hostKey(fingerprint) : pinHostKey(deps, row, fingerprint);
-  const { connect, close } = tunnelConnect({ settings, rules, recorder: hooks.recorder, signal: hooks.signal, pin });
-  hooks.cleanUp(close);
-  return connect;
-}
+export const storeHostKey = async (
+  deps: Deps,
+  row: AccountConnectorRow,
+  { hooks, fingerprint }: { hooks: Pick<ConnectorHooks, 'hostKey'>; fingerprint: string },
+): Promise<void> => (hooks.hostKey ? hooks.hostKey(fingerprint) : pinHostKey(deps, row, fingerprint));

@@ -1,13 +1,20 @@
 import { join } from 'node:path';
+import { LimitedProcess, LimitPassed, ProcessDied } from '../../platform/limited-process/limited-process.ts';
+import { errorFrom, type ErrorMessage } from '../../platform/limited-process/messages.ts';
 import type { Batch, Dataset, Field, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError, DataError, RetryableError, SchemaChangedError, TimeoutError } from '../contract/errors.ts';
 import type { Context } from './database.ts';
-import { type QueryAnswer, type QueryJob, TOOK_TOO_MUCH } from './query-job.ts';
+import type { QueryAnswer, QueryJob } from './query-job.ts';
 
+const PROGRAM = join(import.meta.dir, 'query-process.ts');
 /** The limit for describing a query is the same for all databases. */
 const DESCRIBE_MS = 60_000;
+/** A read may take as long as a run. */
+const READ_MS = 24 * 3_600_000;
+/** A query must not exhaust the memory of the machine. */
+const MEMORY_MB = 512;
 
-const ERRORS = { ConfigurationError, DataError, RetryableError, SchemaChangedError };
+const ERRORS = [ConfigurationError, DataError, RetryableError, SchemaChangedError];
 
 /** The fields of a query, determined in a process of its own. @throws ConfigurationError, TimeoutError naming the dataset */
 export async function describeApart(ctx: Context, dataset: Dataset, limit_ms = DESCRIBE_MS): Promise<Field[]> {
@@ -29,56 +36,25 @@ export async function* readApart(ctx: Context, request: ReadRequest): AsyncGener
 /** Leaving the iteration early, or a stop, ends the process. */
 async function* apart(
   ctx: Context,
-  job: Pick<QueryJob, 'describe' | 'read'>,
-  limit?: { limit_ms: number; late: TimeoutError },
+  work: Pick<QueryJob, 'describe' | 'read'>,
+  { limit_ms, late }: { limit_ms: number; late?: TimeoutError } = { limit_ms: READ_MS },
 ): AsyncGenerator<QueryAnswer> {
-  ctx.signal.throwIfAborted();
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'query-process.ts')], {
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'ignore',
-    env: { TZ: 'UTC' },
-  });
-  let isLate = false;
-  const end = () => child.kill('SIGKILL');
-  const timer = limit && setTimeout(() => ((isLate = true), end()), limit.limit_ms);
-  ctx.signal.addEventListener('abort', end, { once: true });
+  const { filesRoot, config, signal } = ctx;
+  signal.throwIfAborted();
+  const query = new LimitedProcess<QueryJob, QueryAnswer>(PROGRAM);
+  const limits = { ms: limit_ms, cpu_ms: limit_ms, memory_mb: MEMORY_MB };
   try {
-    const { filesRoot, config } = ctx;
-    void child.stdin.write(`${JSON.stringify({ ...job, filesRoot, path: config.path } satisfies QueryJob)}\n`);
-    await child.stdin.flush();
-    for await (const line of linesOf(child.stdout)) {
-      const answer = JSON.parse(line) as QueryAnswer;
-      if ('done' in answer) return;
-      if ('error' in answer) throw errorOf(answer.error);
-      if ('warning' in answer) ctx.warn(...answer.warning);
-      else yield answer;
+    yield* query.run({ ...work, filesRoot, path: config.path }, { limits, signal, calls: { warn: ctx.warn }, errorOf });
+  } catch (error) {
+    if (error instanceof ProcessDied) {
+      throw new RetryableError('query_ended', 'The process that ran the query was ended by the system');
     }
-    ctx.signal.throwIfAborted();
-    if (limit && isLate) throw limit.late;
-    if ((await child.exited, child.signalCode) === TOOK_TOO_MUCH) {
-      throw new ConfigurationError('query_too_large', 'The query exceeded its memory limit of 512 MB');
-    }
-    throw new RetryableError('query_ended', 'The process that ran the query was ended by the system');
+    if (!(error instanceof LimitPassed)) throw error;
+    if (error.limit !== 'memory' && late) throw late;
+    throw new ConfigurationError('query_too_large', `The query exceeded its memory limit of ${MEMORY_MB} MB`);
   } finally {
-    clearTimeout(timer);
-    ctx.signal.removeEventListener('abort', end);
-    end();
-    await child.exited;
+    await query.end();
   }
 }
 
-function errorOf({ name, code, message }: Extract<QueryAnswer, { error: object }>['error']): Error {
-  const known = ERRORS[name as keyof typeof ERRORS];
-  return known ? new known(code, message) : new Error(message);
-}
-
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for await (const piece of stream) {
-    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
-}
+const errorOf = (message: ErrorMessage): Error => errorFrom(message, ERRORS);

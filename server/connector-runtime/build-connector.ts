@@ -1,0 +1,92 @@
+import type { Connect } from '../connectors/contract/connect.ts';
+import type { AnyConnector, ConnectorContext, Dataset, Recorder } from '../connectors/contract/connector.ts';
+import { ConfigurationError } from '../connectors/contract/errors.ts';
+import { parseParameters } from '../connectors/contract/parameters.ts';
+import { findConnector } from '../connectors/registry.ts';
+import type { EgressRules } from '../platform/net/egress-rules.ts';
+import { recordingFetch } from './recording-fetch.ts';
+import { directConnect, tunnelConnect } from './sockets.ts';
+import type { TunnelSettings } from './ssh-tunnel.ts';
+
+/** Everything about an account connector that its context is built from. Plain data, which may go to another process. */
+export interface ConnectorSettings {
+  type: 'source' | 'destination';
+  name: string;
+  /** With the secrets. */
+  parameters: Record<string, unknown>;
+  tunnel: TunnelSettings | null;
+  datasets: Dataset[];
+  filesRoot: string;
+  egress: EgressRules;
+  /** Databases and SSH servers may have addresses that are not public. */
+  internal: boolean;
+  /** Connectors for tests may be used. */
+  allow_hidden: boolean;
+}
+
+/** What the context calls in the service. */
+export interface ConnectorServices
+  extends Required<Pick<ConnectorContext<unknown>, 'log' | 'now' | 'warn' | 'rateLimited' | 'rotateSecret'>> {
+  recorder: Recorder;
+  signal: AbortSignal;
+  /** Registers work to run when the connector has finished, whether it succeeded or failed. */
+  cleanUp(work: () => Promise<void>): void;
+  /** Throws when no request may be sent any more. */
+  beforeSend?(): void;
+  /** Receives the host key of an SSH server seen for the first time. */
+  pin(fingerprint: string): Promise<void>;
+}
+
+export interface BuiltConnector {
+  connector: AnyConnector;
+  ctx: ConnectorContext<unknown>;
+}
+
+/** Finds a connector and builds the context to call it with. @throws ConfigurationError for invalid settings */
+export function buildConnector(settings: ConnectorSettings, services: ConnectorServices): BuiltConnector {
+  const { filesRoot, datasets } = settings;
+  const { signal, log, now, warn, rateLimited, rotateSecret } = services;
+  const connector = findConnector(settings.type, settings.name);
+  if (!connector || (connector.hidden && !settings.allow_hidden)) {
+    throw new ConfigurationError('unknown_connector', `Unknown connector ${settings.name}`);
+  }
+  const parsed = parseParameters(connector, settings.parameters);
+  if ('problems' in parsed) {
+    const [first] = parsed.problems;
+    throw new ConfigurationError(first?.code ?? 'invalid_parameter', `${first?.parameter}: ${first?.message}`);
+  }
+  const network = connector.offline ? NO_NETWORK : networkOf(settings, services);
+  const common = { signal, log, now, warn, rateLimited, rotateSecret };
+  return { connector, ctx: { config: parsed.config, ...network, filesRoot, datasets, ...common } };
+}
+
+type Network = Pick<ConnectorContext<unknown>, 'fetch' | 'connect' | 'recorder'>;
+
+const networkOf = (settings: ConnectorSettings, services: ConnectorServices): Network => ({
+  fetch: recordingFetch(services.recorder, services.signal, {
+    ...settings.egress,
+    http: true,
+    beforeSend: services.beforeSend,
+  }),
+  connect: connectOf(settings, services),
+  recorder: services.recorder,
+});
+
+/** The catalog promises that an offline connector has no network log. */
+const refused = (): never => {
+  throw new Error('an offline connector used the network');
+};
+const NO_NETWORK: Network = {
+  fetch: Object.assign(refused, { preconnect: refused }),
+  connect: refused,
+  recorder: { start: refused },
+};
+
+function connectOf({ egress, internal, tunnel }: ConnectorSettings, services: ConnectorServices): Connect {
+  const { recorder, signal, pin } = services;
+  const rules = { ...egress, internal };
+  if (!tunnel) return directConnect(rules, signal);
+  const { connect, close } = tunnelConnect({ settings: tunnel, rules, recorder, signal, pin });
+  services.cleanUp(close);
+  return connect;
+}

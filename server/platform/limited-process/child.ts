@@ -21,7 +21,7 @@ export type JobHandler<Job, Item> = (job: Job, parent: ParentCalls) => AsyncIter
 /** Serves jobs, one after the other. Call it at the top level of the program of the child, in every thread. */
 export function serveJobs<Job, Item>(program: string, handler: JobHandler<Job, Item>): void {
   if (Bun.isMainThread) serve(program, handler);
-  else void guard<Job>();
+  else void guard();
 }
 
 function serve<Job, Item>(program: string, handler: JobHandler<Job, Item>): void {
@@ -41,19 +41,20 @@ function serve<Job, Item>(program: string, handler: JobHandler<Job, Item>): void
     },
     note: (note, ...args) => write({ note, args }),
   };
+  let jobs = 0;
   const run = async (job: Job) => {
+    const number = (jobs += 1);
     try {
       for await (const item of handler(job, parent)) {
         write({ item });
         // Waits until the reader has taken it.
         await output.flush();
       }
-      watching.postMessage('idle');
       write({ done: true });
     } catch (error) {
-      watching.postMessage('idle');
       write({ error: errorMessage(error) });
     }
+    watching.postMessage(number);
     await output.flush();
   };
   const watching = new Worker(program);
@@ -67,8 +68,9 @@ function serve<Job, Item>(program: string, handler: JobHandler<Job, Item>): void
 }
 
 /** Runs in a thread of its own, which the work does not block: passes messages on and watches over the limits. */
-async function guard<Job>(): Promise<void> {
+async function guard(): Promise<void> {
   let limits: { cpu_us: number; memory: number } | null = null;
+  let jobs = 0;
   const used = () => {
     const { user, system } = process.cpuUsage();
     return user + system;
@@ -83,13 +85,15 @@ async function guard<Job>(): Promise<void> {
     else if (used() > limits.cpu_us) end(LIMIT_WORDS.cpu);
   };
   periodic(check, { every_ms: CHECK_MS, jitter: 0, onError: () => {} });
-  parentPort?.on('message', () => {
-    limits = null;
+  // The end of a job may arrive after the next one has begun.
+  parentPort?.on('message', (ended: number) => {
+    if (ended === jobs) limits = null;
   });
   for await (const line of linesOf(Bun.stdin.stream())) {
-    const message = JSON.parse(line) as ParentMessage<Job>;
+    const message = JSON.parse(line) as ParentMessage<unknown>;
     if ('job' in message) {
       const { cpu_ms, memory_mb } = message.limits;
+      jobs += 1;
       limits = { cpu_us: used() + cpu_ms * 1000, memory: memory_mb * MB };
     }
     postMessage(message);

@@ -15,6 +15,7 @@ import {
   numberArgument,
   numberOf,
   TemplateError,
+  spendOn,
   truthy,
   typeName,
   UndefinedError,
@@ -159,11 +160,13 @@ export class Evaluator {
     const key = computed ? this.value(property) : (property as { value: string }).value;
     const methodFirst = !computed && !(isMapping(whole) && !METHODS.has(String(key)));
     const method = methodFirst ? attributeOf(whole, String(key)) : undefined;
+    if (typeof method === 'function') spendOn([whole]);
     return method ?? entryOf(whole, key) ?? attributeOf(whole, String(key));
   }
 
   #slice(whole: unknown, { start, stop, step }: Extract<Node, { type: 'SliceExpression' }>): unknown {
     const text = typeof whole === 'string';
+    spendOn([whole]);
     const items = text ? Array.from(whole) : itemsOf(whole);
     const bound = (node: Node | undefined) => {
       const given = node ? this.value(node) : null;
@@ -178,6 +181,7 @@ export class Evaluator {
     if (called === undefined) throw new UndefinedError('an undefined function is called');
     if (typeof called !== 'function') throw new TemplateError(`${typeName(called)} cannot be called`);
     const { positional, named } = this.#arguments(args);
+    spendOn(positional);
     return bounded((called as Callable)(positional, named));
   }
 
@@ -189,6 +193,7 @@ export class Evaluator {
     // `x.y.z | default(…)`: the filter is for undefined values, so they are no error here.
     const lenient = called.value === 'default' || called.value === 'd';
     const value = lenient ? this.#orUndefined(operand) : this.value(operand);
+    spendOn([value, ...positional]);
     return bounded(apply([value, ...positional], named));
   }
 

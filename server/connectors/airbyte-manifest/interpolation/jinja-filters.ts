@@ -11,6 +11,7 @@ import {
   type Named,
   numberArgument,
   numberOf,
+  spendOn,
   TemplateError,
   textArgument,
   truthy,
@@ -65,7 +66,9 @@ export const FILTERS: Record<string, Callable> = {
   join: ([value, separator = ''], named) => {
     const parts =
       named.attribute === undefined ? itemsOf(value) : itemsOf(value).map((item) => pick(item, named.attribute));
-    return bounded(parts.map(pyText).join(pyText(separator)));
+    const texts = parts.map(pyText);
+    spendOn(texts);
+    return bounded(texts.join(pyText(separator)));
   },
   items: ([value]) => (isMapping(value) ? Object.entries(value) : []),
   dictsort: ([value]) => (isMapping(value) ? Object.entries(value).toSorted(([a], [b]) => compare(a, b)) : []),
@@ -84,7 +87,10 @@ export const FILTERS: Record<string, Callable> = {
       return itemsOf(value).map((item) => pick(item, named.attribute) ?? named.default);
     const filter = FILTERS[textArgument(name)];
     if (!filter) throw new TemplateError(`unknown filter "${pyText(name)}"`);
-    return itemsOf(value).map((item) => filter([item, ...args.slice(2)], {}));
+    return itemsOf(value).map((item) => {
+      spendOn([item]);
+      return filter([item, ...args.slice(2)], {});
+    });
   },
   select: ([value]) => itemsOf(value).filter(truthy),
   reject: ([value]) => itemsOf(value).filter((item) => !truthy(item)),

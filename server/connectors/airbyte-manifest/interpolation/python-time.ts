@@ -174,9 +174,15 @@ function expand(name: string, group: (name: string) => string): string {
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 
+const MAX_TIME_LENGTH = 100;
+const EPOCHS = new Set(['s', 's_as_float', 'ms', 'epoch_microseconds']);
+
 /** Parses a text in the given format; null when it does not match. `%z` accepts `Z` too. */
 export function strptime(text: string, format: string): PyTime | null {
   const { pattern, names } = patternOf(format);
+  // As in Python, a directive occurs once. This also bounds the ways in which a text can match.
+  const isTwice = new Set(names).size < names.length || names.filter((name) => EPOCHS.has(name)).length > 1;
+  if (isTwice || text.length > MAX_TIME_LENGTH) return null;
   const match = pattern.exec(text);
   if (!match) return null;
   const found = Object.fromEntries(names.map((name, at) => [name, match[at + 1] ?? '']));

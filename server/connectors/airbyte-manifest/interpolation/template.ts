@@ -4,7 +4,7 @@ import { PyTime } from './python-time.ts';
 import { Evaluator } from './evaluator.ts';
 import { MACRO_NAMES, macros } from './macros.ts';
 import { type Node, parseTemplate, problemsOf } from './template-nodes.ts';
-import { isMapping, TemplateError, truthy, UndefinedError } from './values.ts';
+import { isMapping, resetWork, TemplateError, truthy, UndefinedError } from './values.ts';
 
 /** The variables that templates may use. */
 const VARIABLES =
@@ -111,6 +111,7 @@ export class Templates {
 
   #run(text: string, scope: Scope): unknown {
     try {
+      resetWork();
       const { nodes, single } = compile(text);
       const evaluator = new Evaluator(scope, this.#functions);
       const result = single ? evaluator.value(single) : evaluator.render(nodes);

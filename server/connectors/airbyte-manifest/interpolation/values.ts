@@ -17,6 +17,25 @@ export const MAX_LENGTH = 1_000_000;
 /** Maximum steps of one evaluation. */
 export const MAX_STEPS = 100_000;
 
+/** Maximum work of one evaluation: characters and items that its filters, functions and comparisons go through. */
+const MAX_WORK = 20_000_000;
+
+let work = 0;
+
+/** Before an evaluation. Evaluations do not overlap: they never wait. */
+export function resetWork(): void {
+  work = 0;
+}
+
+/** Counts work of the evaluation. @throws TemplateError */
+export function spend(units: number): void {
+  work += units;
+  if (work > MAX_WORK) throw new TemplateError('the template does too much work');
+}
+
+const sizeOf = (value: unknown): number =>
+  typeof value === 'string' || Array.isArray(value) ? value.length : isMapping(value) ? Object.keys(value).length : 1;
+
 export const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' &&
   value !== null &&
@@ -40,6 +59,7 @@ export function truthy(value: unknown): boolean {
 }
 
 export function equal(a: unknown, b: unknown): boolean {
+  spend(4);
   const [x, y] = [numberOf(a), numberOf(b)];
   if (x !== null || y !== null) return x === y && (Number.isSafeInteger(x) || pyText(a) === pyText(b) || x === y);
   if (a instanceof PyTime && b instanceof PyTime) return a.micros === b.micros;
@@ -55,6 +75,7 @@ export function equal(a: unknown, b: unknown): boolean {
 
 /** @throws TemplateError when the values cannot be ordered */
 export function compare(a: unknown, b: unknown): number {
+  spend(4);
   if (a === undefined || b === undefined) throw new UndefinedError('an undefined value is compared');
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : Number(a > b);
   if (a instanceof PyTime && b instanceof PyTime) return Math.sign(a.micros - b.micros);
@@ -95,8 +116,14 @@ export function itemsOf(value: unknown): unknown[] {
   throw new TemplateError(`${typeName(value)} has no items`);
 }
 
+/** Counts the operands of a filter or function as work. */
+export function spendOn(operands: readonly unknown[]): void {
+  for (const operand of operands) spend(sizeOf(operand));
+}
+
 /** Limits the size of texts and lists. */
 export function bounded<Value>(value: Value): Value {
+  spend(sizeOf(value));
   if ((typeof value === 'string' || Array.isArray(value)) && value.length > MAX_LENGTH) {
     throw new TemplateError(`the result has more than ${MAX_LENGTH} characters or items`);
   }

@@ -6,6 +6,34 @@ export type Selector = (json: unknown) => unknown;
 type Expression = ReturnType<typeof compile>;
 type Value = Parameters<typeof TreeInterpreter.search>[1];
 
+/** Maximum nodes that one search visits, which bounds its time to about a second. */
+const MAX_VISITS = 5_000_000;
+const MAX_MS = 5_000;
+
+/**
+ * The library has no limits: an expression nested four deep visits the fourth power of a list. Its interpreter creates
+ * others within a search, so that only their prototype sees all visits.
+ */
+const interpreter = Object.getPrototypeOf(TreeInterpreter) as typeof TreeInterpreter;
+const visit = interpreter.visit;
+let visits = 0;
+let started = 0;
+interpreter.visit = function (node, value) {
+  visits += 1;
+  // A function may go through a whole list, so that the number of visits does not tell its time.
+  const isSlow = node.type === 'Function' && performance.now() - started > MAX_MS;
+  if (visits > MAX_VISITS || isSlow) {
+    throw new Error('the expression does too much work. Simplify it, or request smaller pages');
+  }
+  return visit.call(this, node, value);
+};
+
+function search(expression: Expression, json: unknown): unknown {
+  visits = 0;
+  started = performance.now();
+  return TreeInterpreter.search(expression, json as Value);
+}
+
 const PLAIN = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/;
 
 /** A compiled JMESPath expression, or what is wrong with it. Numbers kept as raw JSON pass through unchanged. */
@@ -18,7 +46,7 @@ export function compileSelector(text: string): { select: Selector; problem: null
   } catch (error) {
     return { select: null, problem: error instanceof Error ? error.message : String(error) };
   }
-  return { select: (json) => TreeInterpreter.search(expression, json as Value) ?? null, problem: null };
+  return { select: (json) => search(expression, json) ?? null, problem: null };
 }
 
 /** Most expressions are plain paths, which need no interpreter. */

@@ -3,7 +3,12 @@ import { streamOfFields } from './streams.ts';
 import { ConfigurationError, ConnectorError, SchemaChangedError } from '../../contract/errors.ts';
 
 /** The query as a table. A semicolon or a comment at its end must not affect the surrounding statement. */
-export const datasetClause = (sql: string, alias: string) => `(\n${sql.replace(/[;\s]+$/, '')}\n) ${alias}`;
+export function datasetClause(sql: string, alias: string): string {
+  let end = sql.length;
+  // Not by a pattern: it would start over at each blank.
+  while (end > 0 && /[;\s]/.test(sql[end - 1]!)) end -= 1;
+  return `(\n${sql.slice(0, end)}\n) ${alias}`;
+}
 
 /** A field of a query, of which only the type is known. */
 export const datasetField = (name: string, about: Omit<Field, 'path' | 'nullable' | 'is_primary_key'>): Field => ({

@@ -54,7 +54,7 @@ function serve<Job, Item>(program: string, handler: JobHandler<Job, Item>): void
     } catch (error) {
       write({ error: errorMessage(error) });
     }
-    watching.postMessage(number);
+    watching.postMessage(number, []);
     await output.flush();
   };
   const watching = new Worker(program);

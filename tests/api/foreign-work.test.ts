@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'bun:test';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { filesRootOf } from '../../server/connector-runtime/files-root.ts';
 import { onDuckDb } from '../connectors/duckdb-places.ts';
 import { manifestOf, streamOf } from '../connectors/manifest-support.ts';
 import { testApi } from '../support/api.ts';
@@ -21,7 +22,7 @@ const base_url = `http://127.0.0.1:${server.port}`;
 
 const service = await testDeps({ config: { EGRESS_ALLOW: [`127.0.0.1:${server.port}`] } });
 const { call } = testApi(service);
-const folder = join(service.deps.config.DATA_DIR, 'files');
+const folder = await filesRootOf(service.deps, service.account_id);
 await mkdir(folder, { recursive: true });
 await onDuckDb(join(folder, 'one.duckdb'), 'create table t as select 1 as n');
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Database } from 'bun:sqlite';
 import { eq, sql } from 'drizzle-orm';
 import { tasks } from '../../db/schema/index.ts';
+import { filesRootOf } from '../../server/connector-runtime/files-root.ts';
 import { environmentOf } from '../../server/platform/config.ts';
 import { openLog } from '../../server/platform/log.ts';
 import { superviseWorker } from '../../server/process/supervise.ts';
@@ -60,7 +61,7 @@ describe('a stream that takes its worker down', () => {
   });
 
   test('with an SQLite view that never ends fails by name', async () => {
-    const folder = join(deps.config.DATA_DIR, 'files');
+    const folder = await filesRootOf(deps, service.account_id);
     await mkdir(folder, { recursive: true });
     using database = new Database(join(folder, 'views.db'), { create: true });
     database.run('create view numbers as select 1 as n');

@@ -1,6 +1,6 @@
 import type { Cell, Field, LogicalType, StreamSchema, TargetColumn } from '../connectors/contract/connector.ts';
 import { DataError, SchemaChangedError } from '../connectors/contract/errors.ts';
-import { microsOf, timestampText } from '../connectors/cells/timestamp-text.ts';
+import { parseTime, rfc3339 } from '../connectors/cells/timestamp-text.ts';
 
 /** A field of the destination and the value that is written to it: FieldMapping of the API. */
 export interface FieldMapping {
@@ -69,10 +69,10 @@ export function fieldChange(mapping: FieldMapping): ((cell: Cell) => Cell) | nul
     case 'date_iso':
       return known((cell) => {
         if (DATE.test(cell)) return cell;
-        const micros = microsOf(cell);
-        if (!Number.isFinite(micros)) throw refuse('date');
-        const text = timestampText(micros);
-        return `${text.slice(0, 10)}T${text.slice(11, 19)}${text.slice(19, 26).replace(/\.?0+$/, '')}Z`;
+        const time = parseTime(cell);
+        const text = time && rfc3339(time);
+        if (text === null) throw refuse('date');
+        return text;
       });
     case 'number':
       return known((cell) => {

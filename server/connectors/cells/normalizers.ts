@@ -1,5 +1,5 @@
 import type { LogicalType } from '../contract/connector.ts';
-import { microsOf, timestampText } from './timestamp-text.ts';
+import { instantText, parseTime } from './timestamp-text.ts';
 
 /** Converts a text to the canonical form of its type; undefined if it is not of the type. */
 export type Normalizer = (text: string) => string | undefined;
@@ -90,7 +90,8 @@ const timestampTz: Normalizer = (text) => {
   const zone = text.slice(end);
   if (zone === '+00' && end > 16 && text.charCodeAt(10) === 32) return text;
   if (zone === 'Z' || (ZONE.test(zone) && NO_OFFSET.test(zone))) return `${localForm(text, end)}+00`;
-  return ZONE.test(zone) ? timestampText(microsOf(text)) : undefined;
+  const at = ZONE.test(zone) ? parseTime(text)?.at : undefined;
+  return at === undefined || typeof at === 'string' ? undefined : instantText(at);
 };
 
 const boolean: Normalizer = (text) => {

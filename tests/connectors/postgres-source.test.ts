@@ -136,6 +136,24 @@ describe('pushed down', () => {
     expect(postgresSource.pushdown.masking).not.toContain('hash_sha256_salted');
   });
 
+  test('a composite value that holds a NULL is masked like any other', async () => {
+    await sides.source.sql.unsafe(`create type pair as (a int, b text); create table pairs (id int primary key, p pair);
+      insert into pairs values (1, (1, null)), (2, (null, null)), (3, null), (4, (1, 'x'))`);
+    const stream = await streamNamed(sides.source, 'pairs');
+    const by = async (masking: Masking) => {
+      const columns = stream.fields.map((field) => ({
+        field,
+        masking: field.path[0] === 'p' ? masking : ('none' as const),
+      }));
+      return (await readAll(sourceConfig(sides.source).ctx, requestOf(stream, { columns }))).rows.map(
+        ([, cell]) => cell,
+      );
+    };
+    expect(await by('redact')).toEqual(['***', '***', null, '***']);
+    const hash = (text: string) => createHash('sha256').update(text).digest('hex');
+    expect(await by('hash_sha256')).toEqual([hash('(1,)'), hash('(,)'), null, hash('(1,x)')]);
+  });
+
   test('a window is half-open, in UTC days', async () => {
     const stream = await streamNamed(sides.source, 'people');
     const request = requestOf(stream, {

@@ -49,13 +49,16 @@ function expression({ field, masking }: ReadColumn, form: SelectForm): string {
     case 'none':
       return form === 'rows' ? canonical(field) : column;
     case 'redact':
-      return `case when ${column} is not null then '***' end`;
+      return `case when ${isPresent(column)} then '***' end`;
     case 'hash_sha256':
-      return `case when ${column} is not null then encode(sha256(convert_to(${text(field)}, 'UTF8')), 'hex') end`;
+      return `case when ${isPresent(column)} then encode(sha256(convert_to(${text(field)}, 'UTF8')), 'hex') end`;
     default:
       throw new ConfigurationError('unsupported_masking', `PostgreSQL cannot apply the masking ${masking}`);
   }
 }
+
+/** A composite value that holds a NULL is, by itself, neither null nor not null. */
+const isPresent = (column: string) => `${column} is distinct from null`;
 
 /** COPY writes booleans as t and f, a cast as true and false. */
 const canonical = (field: Field) => {

@@ -126,6 +126,49 @@ for (const [what, text] of [
   });
 }
 
+test.each([
+  ['CR', 'a,b\r1,x\r2,"y\rz"\r'],
+  ['CR, but not at the end', 'a,b\r1,x\r2,"y\rz"'],
+  ['LF for the header, CRLF for the rows', 'a,b\n1,x\r\n2,"y\rz"\r\n'],
+  ['CRLF for the header, LF for the rows', 'a,b\r\n1,x\n2,"y\rz"\n'],
+  ['each kind once', 'a,b\r\n1,x\r2,"y\rz"\n'],
+  ['CR and blank lines', '\ra,b\r\r1,x\r\r2,"y\rz"\r\r'.slice(1)],
+])('CSV whose lines end in %s is read by cells and by bytes', async (what, text) => {
+  const path = put(`ends/${what}.csv`, text);
+  const wanted = [
+    ['1', 'x'],
+    ['2', 'y\rz'],
+  ];
+  expect(await rowsOf({ path })).toEqual(wanted);
+  expect(await copiedRowsOf({ path })).toEqual(wanted);
+});
+
+test('a text of another encoding is refused with its line, by cells and by bytes', async () => {
+  for (const name of ['wrong.csv', 'wrong.jsonl']) {
+    const lines = name.endsWith('csv') ? ['a', 'fine', 'wr'] : ['{"a":"x"}', '{"a":"y"}', '{"a":"'];
+    const path = put(name, Buffer.concat([Buffer.from(lines.join('\n')), Buffer.from([0xff, 10])]));
+    await expect(rowsOf({ path })).rejects.toThrow(`${name}, line 3: the text is not valid utf-8`);
+  }
+});
+
+test('CSV with a NUL in a name is refused with its place', async () => {
+  const path = put('nul-name.csv', 'id,a\0b\n1,2\n');
+  await expect(rowsOf({ path })).rejects.toThrow('nul-name.csv, line 1, column 2: the name contains the character NUL');
+});
+
+test('JSON Lines with a key twice are refused with their line, wherever the key is', async () => {
+  const fine = '{"at":"10:00:00","url":"http://x/?a:b","o":{"a":1,"b":[{"a":2},{"a":3}]},"n":12345678901234567890}\n';
+  expect(await rowsOf({ path: put('keys.jsonl', fine) })).toHaveLength(1);
+  for (const [line, key] of [
+    ['{"a":1,"b":2,"a":3}', 'a'],
+    ['{"o":{"x":1,"x":1}}', 'x'],
+    ['{"o":[{"\\"":":","y":1},{"y":1,"y":2}]}', 'y'],
+  ]) {
+    const path = put('twice.jsonl', `${fine}${line}\n`);
+    await expect(rowsOf({ path })).rejects.toThrow(`twice.jsonl, line 2: an object has the key "${key}" twice`);
+  }
+});
+
 test('records across chunk boundaries are complete, with and without gzip', async () => {
   const line = (index: number) => `${index},"${'é🦄,""'.repeat(index % 300)}",${index}.25`;
   const text = ['id,text,amount', ...Array.from({ length: 9000 }, (_, index) => line(index))].join('\n');

@@ -54,7 +54,7 @@ function csvRecords(
   const dialect = { delimiter: delimiter.replace('\\t', '\t'), quote: '"', header: true, null_value: '\u0000' };
   const whole = `${text.replace(/^\uFEFF/, '').replace(/\r?\n$/, '')}\n`;
   try {
-    const { rows, rest } = parseCsv(whole, dialect, whole.includes('\r\n'));
+    const { rows, rest } = parseCsv(whole, dialect);
     if (rest < whole.length) throw new DataError('malformed_csv', `${place}: a quoted field is not closed`);
     const [names = [], ...records] = rows.filter((row) => row.length > 1 || row[0] !== '');
     return records.map((row) =>

@@ -9,6 +9,7 @@ import type { FileSourceConfig } from '../settings/files.ts';
 
 /** Both larger and smaller chunks were slower in measurements. */
 const CHUNK_BYTES = 1 << 20;
+const LINE_FEED = 10;
 /** Without a limit an unclosed quote would buffer the whole file. */
 const MAX_RECORD_BYTES = 64 << 20;
 
@@ -25,12 +26,36 @@ export async function* textChunks(
   const decode = (bytes?: Uint8Array) => {
     try {
       return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode();
-    } catch (error) {
-      throw new DataError('invalid_encoding', `${file.name}: the text is not valid ${encoding}`, { cause: error });
+    } catch {
+      return null;
     }
   };
-  for await (const bytes of byteChunks(file, signal)) yield decode(bytes);
-  yield decode();
+  for await (const bytes of byteChunks(file, signal))
+    yield decode(bytes) ?? (await wrongEncoding(file, encoding, signal));
+  yield decode() ?? (await wrongEncoding(file, encoding, signal));
+}
+
+/** @throws DataError with the line: reads the file once more, line by line */
+export async function wrongEncoding(
+  file: FoundFile,
+  encoding: FileSourceConfig['encoding'],
+  signal: AbortSignal,
+): Promise<never> {
+  const decoder = new TextDecoder(encoding, { fatal: true });
+  let line = 1;
+  try {
+    for await (const bytes of byteChunks(file, signal)) {
+      for (let from = 0; from < bytes.length; ) {
+        const end = bytes.indexOf(LINE_FEED, from) + 1 || bytes.length;
+        decoder.decode(bytes.subarray(from, end), { stream: true });
+        if (bytes[end - 1] === LINE_FEED) line += 1;
+        from = end;
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
+  throw new DataError('invalid_encoding', `${file.name}, line ${line}: the text is not valid ${encoding}`);
 }
 
 /**

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { DataError } from '../../../../contract/errors.ts';
 import type { SourceContext } from '../../settings/files.ts';
 import type { FoundFile } from '../../stores/store.ts';
-import { byteChunks, checkRecordLength, isWorthParsing } from '../file-chunks.ts';
+import { byteChunks, checkRecordLength, isWorthParsing, wrongEncoding } from '../file-chunks.ts';
 import { type CopyPiece, type CopyReader, type FileColumn, warnOfNewColumns } from '../format.ts';
 import { CsvSyntaxError } from './parser.ts';
 import { CSV_DIALECT, dialectOf, headerOfFile, malformed, misfit } from './reader.ts';
@@ -28,18 +28,19 @@ async function copyPlan(
   const dialect = dialectOf(ctx, file);
   const [delimiter, quote] = [dialect.delimiter.charCodeAt(0), dialect.quote.charCodeAt(0)];
   if (ctx.config.encoding !== 'utf-8' || dialect.null_value !== '' || delimiter > 127 || quote > 127) return null;
-  const { header, crlf } = await headerOfFile(ctx, file);
+  const header = await headerOfFile(ctx, file);
   const places = columns.map(({ name }) => header.indexOf(name));
   if (places.some((place, at) => place < 0 || place <= (places[at - 1] ?? -1))) return null;
   warnOfNewColumns(ctx, file, header, known);
   const byName = new Map(columns.map((column) => [column.name, column]));
-  return { delimiter, quote, crlf, columns: header.map((name) => byName.get(name) ?? null) };
+  return { delimiter, quote, columns: header.map((name) => byName.get(name) ?? null) };
 }
 
 async function* transcodeFile(ctx: SourceContext, file: FoundFile, plan: CopyPlan): AsyncGenerator<CopyPiece> {
   let buffer = new Uint8Array(1 << 21);
   let [held, looked, line] = [0, 0, 1];
   let head = true;
+  let isWrong = false;
   const transcoder = new Transcoder(plan);
   /** Null: the buffer does not hold a whole record yet. */
   const take = (end: number): CopyPiece | null => {
@@ -53,9 +54,7 @@ async function* transcodeFile(ctx: SourceContext, file: FoundFile, plan: CopyPla
       head = false;
     }
     const done = transcodeAt(file, line, () => transcoder.run(buffer.subarray(from), end - from));
-    if (!isUtf8(buffer.subarray(0, from + done.read))) {
-      throw new DataError('invalid_encoding', `${file.name}: the text is not valid utf-8`);
-    }
+    isWrong ||= !isUtf8(buffer.subarray(0, from + done.read));
     line += done.lines;
     buffer.copyWithin(0, from + done.read, end);
     held = end - from - done.read;
@@ -66,19 +65,20 @@ async function* transcodeFile(ctx: SourceContext, file: FoundFile, plan: CopyPla
     buffer = withRoom(buffer, held, chunk.length);
     buffer.set(chunk, held);
     held += chunk.length;
-    if (!isWorthParsing({ held, looked, ends: chunk.includes(NEWLINE) })) continue;
+    if (!isWorthParsing({ held, looked, ends: chunk.includes(NEWLINE) || chunk.includes(RETURN) })) continue;
     const piece = take(held);
+    if (isWrong) await wrongEncoding(file, 'utf-8', ctx.signal);
     looked = piece ? 0 : held;
     if (piece?.bytes.length) yield piece;
     else checkRecordLength(file, held, line);
   }
   if (held === 0) return;
   if (buffer[held - 1] !== NEWLINE) {
-    const ending = plan.crlf ? [RETURN, NEWLINE] : [NEWLINE];
-    buffer.set(ending, held);
-    held += ending.length;
+    buffer[held] = NEWLINE;
+    held += 1;
   }
   const piece = take(held);
+  if (isWrong) await wrongEncoding(file, 'utf-8', ctx.signal);
   if (piece?.bytes.length) yield piece;
   if (held > 0) throw new DataError('malformed_csv', `${file.name}, line ${line}: a quote is not closed`);
 }

@@ -24,10 +24,10 @@ export class CsvSyntaxError extends Error {
 }
 
 /**
- * Parses all whole records of a text. An unquoted cell equal to `null_value` is null. The results of indexOf are kept
+ * Parses all whole records of a text. Outside quotes LF, CRLF and CR each end a record, in any mix. An unquoted cell equal to `null_value` is null. The results of indexOf are kept
  * until they are passed, so every character is searched once.
  */
-export function parseCsv(text: string, dialect: CsvDialect, crlf: boolean): ParsedCsv {
+export function parseCsv(text: string, dialect: CsvDialect): ParsedCsv {
   const { delimiter, quote, null_value } = dialect;
   const quoteCode = quote.charCodeAt(0);
   const rows: Cell[][] = [];
@@ -39,31 +39,37 @@ export function parseCsv(text: string, dialect: CsvDialect, crlf: boolean): Pars
   let recordLines = 0;
   let nextDelimiter = -1;
   let nextNewline = -1;
+  let nextReturn = -1;
   while (at < length) {
     let ended = false;
-    if (nextNewline < at) nextNewline = text.indexOf('\n', at);
-    if (nextNewline < 0) break;
+    if (nextNewline < at) nextNewline = indexOrEnd(text, '\n', at);
+    if (nextReturn < at) nextReturn = indexOrEnd(text, '\r', at);
+    const lineEnd = Math.min(nextNewline, nextReturn);
+    if (lineEnd >= length) break;
     if (text.charCodeAt(at) === quoteCode) {
       const quoted = quotedCell(text, at, quote);
       if (quoted === null) break;
       row.push(quoted.value);
       if (nextNewline < quoted.end) recordLines += linesIn(quoted.value);
       at = quoted.end;
-      if (text.charCodeAt(at) === RETURN && text.charCodeAt(at + 1) === NEWLINE) at++;
-      if (at >= length || (at + 1 >= length && text.charCodeAt(at) === RETURN)) break;
-      ended = text.charCodeAt(at) === NEWLINE;
+      const isReturn = text.charCodeAt(at) === RETURN;
+      if (at >= length || (isReturn && at + 1 >= length)) break;
+      if (isReturn && text.charCodeAt(at + 1) === NEWLINE) at++;
+      ended = isReturn || text.charCodeAt(at) === NEWLINE;
       if (!ended && !text.startsWith(delimiter, at)) {
         throw new CsvSyntaxError('there is text after the closing quote', linesIn(text.slice(0, at)), row.length - 1);
       }
       at++;
     } else {
       if (nextDelimiter < at) nextDelimiter = indexOrEnd(text, delimiter, at);
-      ended = nextNewline < nextDelimiter;
-      const next = ended ? nextNewline : nextDelimiter;
-      const end = ended && crlf && next > at && text.charCodeAt(next - 1) === RETURN ? next - 1 : next;
-      const value = text.slice(at, end);
+      ended = lineEnd < nextDelimiter;
+      const next = ended ? lineEnd : nextDelimiter;
+      const isReturn = ended && next === nextReturn;
+      // The next chunk may begin with the LF of a CRLF.
+      if (isReturn && next + 1 >= length) break;
+      const value = text.slice(at, next);
       row.push(value === null_value ? null : value);
-      at = next + 1;
+      at = isReturn && text.charCodeAt(next + 1) === NEWLINE ? next + 2 : next + 1;
     }
     if (ended) {
       rows.push(row);

@@ -21,7 +21,6 @@ interface Records {
   rows: Cell[][];
   line: number;
   bytes: number;
-  crlf: boolean;
 }
 
 /** The dialect of fields from CSV files. It marks columns that can be copied as bytes. */
@@ -70,31 +69,28 @@ async function* records(ctx: SourceContext, file: FoundFile): AsyncGenerator<Rec
   let header: string[] | null = null;
   let pending = '';
   let line = 1;
-  let crlf: boolean | null = null;
   const take = (text: string): Records | null => {
-    crlf ??= text.includes('\n') ? text[text.indexOf('\n') - 1] === '\r' : null;
-    const { rows, rest, inner_lines } = parseAt(file, text, dialect, { crlf: crlf ?? false, line });
+    const { rows, rest, inner_lines } = parseAt(file, text, dialect, line);
     pending = text.slice(rest);
     const first = line;
     line += rows.length + inner_lines;
-    if (header || rows.length === 0)
-      return header ? { header, rows, line: first, bytes: rest, crlf: crlf ?? false } : null;
+    if (header || rows.length === 0) return header ? { header, rows, line: first, bytes: rest } : null;
     header = headerOf(file, rows[0] as Cell[], dialect);
     const body = dialect.header ? rows.slice(1) : rows;
     const bodyLine = dialect.header ? first + linesOf(rows[0] as Cell[]) : first;
-    return { header, rows: body, line: bodyLine, bytes: rest, crlf: crlf ?? false };
+    return { header, rows: body, line: bodyLine, bytes: rest };
   };
   let looked = 0;
   for await (const chunk of textChunks(file, ctx.config.encoding, ctx.signal)) {
     pending += chunk;
-    if (!isWorthParsing({ held: pending.length, looked, ends: chunk.includes('\n') })) continue;
+    if (!isWorthParsing({ held: pending.length, looked, ends: chunk.includes('\n') || chunk.includes('\r') })) continue;
     const found = take(pending);
     looked = found?.bytes ? 0 : pending.length;
     if (found) yield found;
     checkRecordLength(file, pending.length, line);
   }
   if (pending === '') return;
-  const last = take(pending.endsWith('\n') ? pending : `${pending}${crlf ? '\r' : ''}\n`);
+  const last = take(pending.endsWith('\n') ? pending : `${pending}\n`);
   if (pending !== '') throw new DataError('malformed_csv', `${file.name}, line ${line}: a quote is not closed`);
   if (last) yield last;
 }
@@ -102,11 +98,11 @@ async function* records(ctx: SourceContext, file: FoundFile): AsyncGenerator<Rec
 export const dialectOf = ({ config }: SourceContext, file: FoundFile): CsvDialect =>
   /\.tsv(\.gz)?$/i.test(file.name) && config.delimiter === ',' ? { ...config, delimiter: '\t' } : config;
 
-function parseAt(file: FoundFile, text: string, dialect: CsvDialect, at: { crlf: boolean; line: number }) {
+function parseAt(file: FoundFile, text: string, dialect: CsvDialect, line: number) {
   try {
-    return parseCsv(text, dialect, at.crlf);
+    return parseCsv(text, dialect);
   } catch (error) {
-    throw error instanceof CsvSyntaxError ? malformed(file, at.line, error) : error;
+    throw error instanceof CsvSyntaxError ? malformed(file, line, error) : error;
   }
 }
 
@@ -114,10 +110,10 @@ function parseAt(file: FoundFile, text: string, dialect: CsvDialect, at: { crlf:
 export const malformed = (file: FoundFile, line: number, { lines, cell, message }: CsvSyntaxError) =>
   new DataError('malformed_csv', `${file.name}, line ${line + lines}, column ${cell + 1}: ${message}`);
 
-/** The names of a file's columns and whether its lines end in CRLF. An empty file has no columns. */
-export async function headerOfFile(ctx: SourceContext, file: FoundFile): Promise<{ header: string[]; crlf: boolean }> {
-  for await (const { header, crlf } of records(ctx, file)) return { header, crlf };
-  return { header: [], crlf: false };
+/** The names of a file's columns. An empty file has none. */
+export async function headerOfFile(ctx: SourceContext, file: FoundFile): Promise<string[]> {
+  for await (const { header } of records(ctx, file)) return header;
+  return [];
 }
 
 /** Number of lines of a record; quoted cells can contain line ends. */
@@ -126,6 +122,11 @@ const linesOf = (row: Cell[]) => row.reduce((lines, cell) => (cell === null ? li
 function headerOf(file: FoundFile, row: Cell[], dialect: CsvDialect): string[] {
   const names = row.map((name, at) => (dialect.header && name ? name : `column_${at + 1}`));
   const repeated = names.find((name, at) => names.indexOf(name) !== at);
+  const broken = names.find((name) => name.includes('\0'));
+  if (broken !== undefined) {
+    const column = names.indexOf(broken) + 1;
+    throw new DataError('malformed_csv', `${file.name}, line 1, column ${column}: the name contains the character NUL`);
+  }
   if (repeated === undefined) return names;
   throw new ConfigurationError('duplicate_column', `${file.name}: two columns are named "${repeated}"`);
 }

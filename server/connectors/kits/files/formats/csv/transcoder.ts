@@ -13,7 +13,6 @@ const ESCAPED: Record<number, number> = { 9: 116, 10: 110, 13: 114, 92: 92 };
 export interface CopyPlan {
   delimiter: number;
   quote: number;
-  crlf: boolean;
   /** One entry per column of the file; null: the column is left out. */
   columns: ({ name: string; type: LogicalType } | null)[];
 }
@@ -108,7 +107,7 @@ export class Transcoder {
         if (!this.plain()) return false;
         isNull = this.to === begin && first !== 0;
       }
-      last = input[this.at++] === NEWLINE;
+      last = this.endsLine();
       const check = checks[cell];
       const column = columns[cell];
       if (!column) this.to = begin;
@@ -122,6 +121,13 @@ export class Transcoder {
     }
     this.endRecord({ start, from, cells: cell, lines });
     return true;
+  }
+
+  /** Steps over the delimiter or line end after a cell: LF, CRLF or CR. */
+  private endsLine(): boolean {
+    const byte = this.input[this.at++];
+    if (byte === RETURN && this.input[this.at] === NEWLINE && this.at < this.end) this.at++;
+    return byte === NEWLINE || byte === RETURN;
   }
 
   private endRecord({
@@ -177,17 +183,16 @@ export class Transcoder {
   /** Checks that the cell ends after its closing quote. @returns false if the input ends before that is certain */
   private closed(cell: number, lines: number): boolean {
     const { input, end, plan } = this;
-    if (input[this.at] === RETURN && input[this.at + 1] === NEWLINE) this.at++;
-    if (this.at >= end) return false;
     const byte = input[this.at];
-    if (byte === plan.delimiter || byte === NEWLINE) return true;
+    if (this.at >= end || (byte === RETURN && this.at + 1 >= end)) return false;
+    if (byte === plan.delimiter || byte === NEWLINE || byte === RETURN) return true;
     throw new CsvSyntaxError('there is text after the closing quote', this.lines + lines - 1, cell);
   }
 
   /** Copies an unquoted cell up to its end. @returns false if it is unfinished */
   private plain(): boolean {
     const { input, output, end } = this;
-    const { delimiter, crlf } = this.plan;
+    const { delimiter } = this.plan;
     let { at, to } = this;
     for (; ; at++) {
       const byte = input[at] as number;
@@ -196,9 +201,9 @@ export class Transcoder {
       else if (byte === NEWLINE) {
         if (at >= end) return false;
         break;
-      } else if (byte === RETURN && crlf && input[at + 1] === NEWLINE) {
+      } else if (byte === RETURN) {
+        // The next chunk may begin with the LF of a CRLF.
         if (at + 1 >= end) return false;
-        at++;
         break;
       } else to = this.escape(byte, to);
     }

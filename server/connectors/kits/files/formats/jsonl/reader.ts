@@ -1,6 +1,8 @@
 import type { Cell, LogicalType } from '../../../../contract/connector.ts';
 import { DataError } from '../../../../contract/errors.ts';
 import { jsonCell, jsonType, widenType } from '../../../../cells/json-cells.ts';
+import { repeatedKey } from '../../../../cells/json-keys.ts';
+import { shortened } from '../../../../cells/value-gate.ts';
 import { checkRecordLength, textChunks } from '../file-chunks.ts';
 import { jsonErrorAt, parseExactly } from '../../../../cells/json-line.ts';
 import {
@@ -95,7 +97,12 @@ function objectOf(file: FoundFile, text: string, line: number): Record<string, u
     const where = `line ${line}, column ${jsonErrorAt(text) + 1}`;
     throw new DataError('malformed_json', `${file.name}, ${where}: invalid JSON`, { cause: error });
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    const repeated = repeatedKey(text, value);
+    if (repeated === null) return value as Record<string, unknown>;
+    const message = `an object has the key ${shortened(repeated)} twice, and only one of its values could be loaded`;
+    throw new DataError('malformed_json', `${file.name}, line ${line}: ${message}`);
+  }
   throw new DataError('malformed_json', `${file.name}, line ${line}, column 1: expected a JSON object`);
 }
 

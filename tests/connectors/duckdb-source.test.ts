@@ -39,6 +39,12 @@ test('a view that reads other local files is rejected', async () => {
   expect(await codeOf(readBatches(duckDbSource, context(), request))).toBe('config_error refused_by_database');
 });
 
+test('U+FEFF at the start of a text is kept', async () => {
+  await sql(`create table marks as select chr(65279) || 'a' as short, chr(65279) || repeat('b', 20) as long`);
+  const [batch] = await readBatches(duckDbSource, context(), requestOf(await streamNamed('marks')));
+  expect(batch?.rows).toEqual([['\ufeffa', `\ufeff${'b'.repeat(20)}`]]);
+});
+
 test('a date window returns exactly its days, for every date type', async () => {
   await sql(`create table t as select i as id, (timestamptz '2026-03-01 23:59:59.999999+00' + i * interval 12 hour) as zoned,
     zoned at time zone 'UTC' as local, local::date as day from range(5) t(i)`);

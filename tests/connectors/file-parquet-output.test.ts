@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Cell } from '../../server/connectors/contract/connector.ts';
+import type { Cell, TargetColumn } from '../../server/connectors/contract/connector.ts';
 import { fileDestination } from '../../server/connectors/file/destination.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { encodeCopyText } from '../../server/connectors/cells/copy-text.ts';
@@ -68,6 +68,38 @@ test('values written as bytes come back unchanged: escapes, NULL and the empty s
   ];
   await piped('wide', [wide]);
   expect(await readBack('wide', ['id', 'text'])).toEqual(wide);
+});
+
+test('years before 1 and beyond 9999, infinity and numbers of 39 digits come back unchanged', async () => {
+  const typed = (name: string, type: TargetColumn['type'], source_type: string | null = null): TargetColumn => {
+    return { name, type, source_type, dialect: null, nullable: true };
+  };
+  const columns = [
+    typed('d', 'date'),
+    typed('l', 'timestamp'),
+    typed('z', 'timestamp_tz'),
+    typed('h', 'number', 'HUGEINT'),
+  ];
+  const rows: Cell[][] = [
+    [
+      '0044-03-15 BC',
+      '0044-03-15 12:00:00.5 BC',
+      '0044-03-15 12:00:00.5+00 BC',
+      '170141183460469231731687303715884105727',
+    ],
+    ['10000-01-01', '10000-01-01 00:00:00', '10000-01-01 00:00:00+00', '-9007199254740993'],
+    ['-infinity', 'infinity', '-infinity', '0'],
+  ];
+  for (const path of ['eras-rows', 'eras-bytes']) {
+    if (path === 'eras-bytes') await piped(path, [rows], columns);
+    else {
+      const context = contextOf(fileDestination, { filesRoot: root }, { settings: { path, format: 'parquet' } });
+      const writer = await fileDestination.open(context as never, s3Target({ fence: 1, columns }));
+      await writer.write({ rows, bytes: 100 });
+      await writer.finish(null);
+    }
+    expect(await readBack(path, ['d', 'l', 'z', 'h'])).toEqual(rows);
+  }
 });
 
 test('a long stream becomes several files, which one commit makes visible', async () => {

@@ -98,6 +98,21 @@ test('a column with a value outside its declared type is read as a type that hol
   ]);
 });
 
+test('a text that is not UTF-8 is refused with its place; U+FFFD itself is a character like any other', async () => {
+  place.write.run(
+    "create table bytes (id integer, note text); insert into bytes values (1, 'a' || char(65533)), (2, char(65279) || 'b')",
+  );
+  expect(await place.read('bytes')).toEqual([
+    ['1', 'a\ufffd'],
+    ['2', '\ufeffb'],
+  ]);
+  for (const bytes of ['f09f98', 'ff', 'eda080', '61c3']) {
+    place.write.run(`insert into bytes values (3, cast(x'${bytes}' as text))`);
+    await expect(place.read('bytes')).rejects.toThrow(/^bytes: row 3: note has ".*", which is not UTF-8$/);
+    place.write.run('delete from bytes where id = 3');
+  }
+});
+
 test('a value that no longer fits the discovered type is a schema change, never altered', async () => {
   place.write.run('create table t (id integer); insert into t values (1)');
   const request = requestOf(await place.stream('t'));

@@ -5,6 +5,7 @@ import { readIncrement } from '../kits/sql/incremental-read.ts';
 import { cursorOf, isIncremental } from '../kits/sql/request.ts';
 import { breathe, type Context, fromClause, identifier, withSnapshot } from './database.ts';
 import { checkDataset } from './datasets.ts';
+import { assertUtf8, REPLACEMENT } from './encoding.ts';
 import { type Condition, columnOf, resumeCondition, windowConditions } from './position.ts';
 import { isDate } from '../kits/sql/streams.ts';
 import { cellOf, type SqliteValue, textOf } from './types.ts';
@@ -49,12 +50,16 @@ interface Selection {
 function selectText({ request, where, cursor, ordered }: Selection): string {
   const fields = request.columns.map(({ field }) => field);
   const columns = (cursor ? [...fields, cursor] : fields).map((field, at) => `${columnOf(field)} as c${at}`);
-  const conditions = where.map(({ sql }) => sql).join(' and ');
   // A read that resumes compares cursors as texts, regardless of the column's collation.
   const exact = cursor && (cursor.type === 'string' || isDate(cursor.type)) ? ' collate binary' : '';
   const keys = request.primary_key.map((path) => `t.${identifier(path[0] ?? '')}`);
   const order = cursor && ordered ? ` order by ${[`${columnOf(cursor)}${exact}`, ...keys].join(', ')}` : '';
-  return `select ${columns.join(', ')} from ${fromClause(request.stream)}${conditions && ` where ${conditions}`}${order}`;
+  return `select ${columns.join(', ')} ${fromText({ request, where })}${order}`;
+}
+
+function fromText({ request, where }: Pick<Selection, 'request' | 'where'>): string {
+  const conditions = where.map(({ sql }) => sql).join(' and ');
+  return `from ${fromClause(request.stream)}${conditions && ` where ${conditions}`}`;
 }
 
 async function* batches(ctx: Context, database: Database, selection: Selection): AsyncGenerator<Batch> {
@@ -63,6 +68,7 @@ async function* batches(ctx: Context, database: Database, selection: Selection):
   const values = where.flatMap((condition) => condition.values);
   const columns = request.columns.map(({ field }, at) => ({ key: `c${at}`, field, type: field.type }));
   const width = columns.length;
+  const checked = new Set<number>();
   let rows: Cell[][] = [];
   let bytes = 0;
   for (const record of statement.iterate(...values)) {
@@ -72,6 +78,10 @@ async function* batches(ctx: Context, database: Database, selection: Selection):
       const cell = cellOf(record[key] as SqliteValue, type);
       if (cell === undefined) throw misfit(request, field, record[key] as SqliteValue);
       if (cell !== null) bytes += cell.length;
+      if (cell?.includes(REPLACEMENT) && !checked.has(at)) {
+        await assertUtf8(database, { stream: request.stream.name, field, from: fromText(selection), values });
+        checked.add(at);
+      }
       row[at] = cell;
     }
     if (cursor) row.push(cursorText(record[`c${width}`] as SqliteValue));

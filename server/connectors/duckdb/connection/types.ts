@@ -1,4 +1,5 @@
 import type { LogicalType, TargetColumn } from '../../contract/connector.ts';
+import { momentSql } from '../../kits/duckdb/instance.ts';
 import { isDate, isOrdered } from '../../kits/sql/streams.ts';
 
 /** `Field.dialect` of DuckDB's types. */
@@ -62,8 +63,7 @@ export function valueSql(cell: string, type: string): string {
   // DuckDB would round a number with a fraction.
   if (/INT(EGER)?$/.test(type)) return `CAST(translate(${cell}, '.eE', 'xxx') AS ${type})`;
   if (!isDate(logicalType(type))) return `CAST(${cell} AS ${type})`;
-  const bc = `regexp_replace(${cell}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2')`;
-  return `CAST(CASE WHEN ${cell} LIKE '% BC' THEN ${bc} ELSE ${cell} END AS ${type})`;
+  return momentSql(cell, type);
 }
 
 const BY_LOGICAL: Record<LogicalType, string> = {

@@ -1,4 +1,8 @@
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import accessors from '@duckdb/node-api/lib/vectors/dataAccessors.js';
+
+// The package's own decoder takes U+FEFF at the start of each text for a byte order mark, and drops it.
+Object.assign(accessors, { textDecoder: new TextDecoder('utf-8', { ignoreBOM: true, fatal: true }) });
 
 /** Limit of one reader or writer before it spills to disk. The process needs about 300 MB in addition. */
 export const MEMORY_LIMIT = '256MB';
@@ -30,3 +34,9 @@ export async function openDuckDb(spillTo: string | null = null): Promise<DuckDb>
 
 export const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
 export const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
+
+/** SQL that makes a date or timestamp of a cell. DuckDB writes "(BC)" behind the date. */
+export function momentSql(cell: string, type: string): string {
+  const bc = `regexp_replace(${cell}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2')`;
+  return `CAST(CASE WHEN ${cell} LIKE '% BC' THEN ${bc} ELSE ${cell} END AS ${type})`;
+}

@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import type { TargetColumn } from '../../../../contract/connector.ts';
 import { DataError } from '../../../../contract/errors.ts';
-import { type DuckDb, identifier, literal, openDuckDb } from '../../../duckdb/instance.ts';
+import { type DuckDb, identifier, literal, momentSql, openDuckDb } from '../../../duckdb/instance.ts';
 import { pathOf, unnamedFile } from './local-copy.ts';
 import type { OutputFile } from '../format.ts';
 import type { Draft } from '../../stores/store.ts';
@@ -65,13 +65,16 @@ export async function copyToParquet(
     if (copy) await pipeline(createReadStream('', { fd: copy.fd, start: 0, autoClose: false }), draft.stream);
     else await ended(draft.stream);
   } catch (error) {
-    if (!/conversion|cast|convert|malformed/i.test(String(error))) throw error;
+    if (!REFUSED_VALUE.test(String(error))) throw error;
     const [reason] = String(error).split('\n');
     throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${reason}`, { cause: error });
   } finally {
     await copy?.close();
   }
 }
+
+/** What DuckDB says of a value that a column cannot hold, and of one that is too large for its memory. */
+const REFUSED_VALUE = /conversion|cast|convert|malformed|invalid input|out of (?:range|memory)|hex/i;
 
 async function ended(stream: Writable): Promise<void> {
   stream.end();
@@ -86,12 +89,13 @@ export function castOf({ type, source_type, dialect }: TargetColumn, column: str
     case 'number':
       return cast(numberType(source_type ?? ''));
     case 'boolean':
-    case 'date':
-    case 'timestamp':
     case 'time':
       return cast(type.toUpperCase());
+    case 'date':
+    case 'timestamp':
+      return momentSql(column, type.toUpperCase());
     case 'timestamp_tz':
-      return cast('TIMESTAMPTZ');
+      return momentSql(column, 'TIMESTAMPTZ');
     case 'json':
       return cast('JSON');
     case 'array':
@@ -111,5 +115,6 @@ function numberType(declared: string): string {
   if (fits) return `DECIMAL(${decimal[1]}, ${decimal[2]})`;
   if (/^(?:real|float4|float)$/i.test(declared)) return declared === 'FLOAT' ? 'FLOAT' : 'REAL';
   if (/^(?:double precision|float8|double)$/i.test(declared)) return 'DOUBLE';
-  return /^(?:U?HUGEINT|UBIGINT)$/.test(declared) ? declared : 'VARCHAR';
+  // Parquet would store a HUGEINT as a double.
+  return declared === 'UBIGINT' ? declared : 'VARCHAR';
 }

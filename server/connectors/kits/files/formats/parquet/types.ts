@@ -29,12 +29,17 @@ export function canonical(column: string, type: string): string {
   if (type === 'TIMESTAMP WITH TIME ZONE') {
     // The cast gives the same result but calls the time zone library for each value.
     const plain = `CAST(make_timestamp(epoch_us(${column})) AS VARCHAR) || '+00'`;
-    return `CASE WHEN isfinite(${column}) THEN ${plain} ELSE ${text} END`;
+    return `CASE WHEN isfinite(${column}) THEN ${withEra(column, plain)} ELSE ${text} END`;
   }
+  if (type === 'DATE' || type.startsWith('TIMESTAMP')) return withEra(column, text);
   return ['array', 'json'].includes(logicalType(type)) && type !== 'JSON'
     ? `CAST(to_json(${column}) AS VARCHAR)`
     : text;
 }
+
+/** DuckDB writes "(BC)" behind the date. */
+const withEra = (column: string, text: string) =>
+  `CASE WHEN ${column} < '0001-01-01' AND isfinite(${column}) THEN replace(${text}, ' (BC)', '') || ' BC' ELSE ${text} END`;
 
 /** Types whose text never contains a character that COPY escapes. */
 export const PLAIN_TEXT: ReadonlySet<string> = new Set([

@@ -71,6 +71,10 @@ export const connections = pgTable(
       .notNull()
       .default('no_change'),
     catalog_refreshed_at: instant('catalog_refreshed_at'),
+    /** What to do with values that the destination cannot store exactly. */
+    inexact_values: text('inexact_values', { enum: ['refuse', 'allow'] })
+      .notNull()
+      .default('refuse'),
     /** What to do with rows that the destination cannot load. */
     rejected_rows_policy: text('rejected_rows_policy', { enum: ['fail', 'keep'] })
       .notNull()

@@ -54,6 +54,7 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
     const requestFrom = (state: StreamState | null): ReadRequest => ({
       ...readRequest({ plan, schema, stream, state, window }),
       reader_id,
+      inexact_values: claim.connection.inexact_values,
     });
     const serves = async (state: StreamState) =>
       onSide('source', async () => source.canResume?.(from.ctx, requestFrom(state)) ?? true);
@@ -112,6 +113,7 @@ function writeTarget({ claim }: Attempt, plan: TransferPlan): WriteTarget {
     cursor_column: plan.cursor_column,
     mode: stream.destination_sync_mode,
     rejects: connection.rejected_rows_policy === 'keep' ? { limit: connection.max_rejected_rows } : null,
+    inexact_values: connection.inexact_values,
     connection_id: connection.id,
     // A custom run keeps its checkpoints separate from the stream's own.
     stream_id: run.custom_run_plan_id === null ? stream.id : stream_run.id,

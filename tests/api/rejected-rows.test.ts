@@ -59,7 +59,7 @@ test('rows that cannot be loaded are kept, counted, and reported by run and stre
     await sql`select * from kept._rejected where connection_run_id = ${ended.id} order by ("row" ->> 'id')::int`;
   expect(rows).toHaveLength(5);
   expect(rows[0]).toMatchObject({ table_name: 'orders', row: { id: '10', total: 'n/a', email: '***' } });
-  expect(rows[0]!.reason).toContain('invalid input syntax for type bigint');
+  expect(rows[0]!.reason).toBe('orders: total has "n/a", which bigint cannot hold');
 });
 
 test('one row over the limit fails the stream, and keeps none of its rows', async () => {
@@ -73,10 +73,17 @@ test('one row over the limit fails the stream, and keeps none of its rows', asyn
 test('by default the first rejected row fails the stream', async () => {
   const id = await connection({ destination_schema: 'strict' });
   expect((await call('GET', `/connections/${id}`)).body).toMatchObject({
+    inexact_values: 'refuse',
     rejected_rows_policy: 'fail',
     max_rejected_rows: 1000,
   });
-  expect((await run(id)).ended).toMatchObject({ status: 'failed', rows_rejected: 0, error: { code: 'invalid_value' } });
+  expect((await run(id)).ended).toMatchObject({
+    status: 'failed',
+    rows_rejected: 0,
+    error: { code: 'value_does_not_fit' },
+  });
+  const { body } = await call('POST', `/connections/${id}`, { inexact_values: 'allow' });
+  expect(body).toMatchObject({ inexact_values: 'allow' });
 });
 
 test('400 for a destination without rejected rows; 422 for an invalid limit', async () => {

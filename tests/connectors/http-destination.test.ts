@@ -153,7 +153,7 @@ test('values keep their digits and types', async () => {
     column('on', 'boolean'),
     column('at', 'timestamp_tz'),
     column('doc', 'json'),
-    column('pg', 'array'),
+    { ...column('pg', 'array'), source_type: 'integer[]', dialect: 'postgres' },
     column('bytes', 'binary'),
     column('none', 'string'),
   ];

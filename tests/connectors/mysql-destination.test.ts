@@ -71,6 +71,14 @@ describeMysql('append', () => {
     expect(one).toEqual({ name: 'é', bytes: '00FF' });
   });
 
+  test('a number with more digits behind the point than in all becomes a column that holds them', async () => {
+    const small = { ...column('small', 'number'), source_type: 'numeric(3,5)', dialect: 'postgres' };
+    await load({ columns: [small] }, batchOf([['0.00123']]));
+    expect(await side.sql(`select cast(small as char) as small from ${table}`)).toEqual([
+      { small: '0.00123' },
+    ] as never);
+  });
+
   test('a checkpoint without rows keeps its state; a stream without rows creates its table', async () => {
     const writer = await open();
     await writer.checkpoint({ cursor: '5' });
@@ -81,7 +89,7 @@ describeMysql('append', () => {
     expect(await content()).toEqual([]);
   });
 
-  test('an invalid value is an error that names row and column, and is rolled back', async () => {
+  test('an invalid value is an error that names row, column and value, and is rolled back', async () => {
     const columns = [column('id', 'integer'), column('amount', 'number'), column('day', 'date')];
     for (const allowed of [1, 0]) {
       await side.sql(`set global local_infile = ${allowed}`);
@@ -99,7 +107,8 @@ describeMysql('append', () => {
           load({ columns, table: name, stream_id: name }, batchOf([good]), batchOf([good, cells])),
         );
         expect(error).toBeInstanceOf(DataError);
-        expect(error!.message).toMatch(/(id|amount|day).* at row 3$/);
+        expect(error!.message).toMatch(/(id|amount|day).* at row 3\b|row 3: amount/);
+        if (allowed) expect(error!.message).toContain(cells.find((cell) => cell !== null && cell !== '1') ?? '');
         expect((await side.sql(`select count(*) as n from ${name}`))[0]!.n).toBe(0);
       }
     }

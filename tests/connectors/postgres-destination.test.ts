@@ -41,9 +41,14 @@ describe('append', () => {
     ] as never);
   });
 
-  test('NULL differs from the empty string; NUL characters are removed with one warning', async () => {
+  test('NULL differs from the empty string; NUL characters are refused, or removed and counted', async () => {
     const { ctx, warnings } = destinationConfig(sides.destination);
-    const writer = await postgresDestination.open(ctx, target());
+    const refusing = await postgresDestination.open(ctx, target());
+    await expect(refusing.write(batchOf([row(1, null), row(2, 'a\0b')]))).rejects.toThrow(
+      'row 2: name has "a\\u0000b", which text cannot hold exactly',
+    );
+    await refusing.abort();
+    const writer = await postgresDestination.open(ctx, target({ fence: 2, inexact_values: 'allow' }));
     await writer.write(batchOf([row(1, null), row(2, ''), row(3, 'a\0b'), row(4, '\0')]));
     await writer.finish(null);
     expect(await content()).toEqual([
@@ -52,7 +57,7 @@ describe('append', () => {
       [3, 'ab'],
       [4, ''],
     ]);
-    expect(warnings).toEqual(['nul_character_removed']);
+    expect(warnings).toEqual(['values_changed']);
   });
 
   test('a stream without rows still creates its table', async () => {

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
+import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { ConfigurationError, DataError } from '../../server/connectors/contract/errors.ts';
 import { until } from '../support/until.ts';
 import { batchOf, column } from './postgres-support.ts';
@@ -58,6 +59,23 @@ describe('overwrite', () => {
     const parts = (text: string) => text.slice(1, -1).split(',').sort();
     expect(parts(after!.relacl)).toEqual(parts(before!.relacl));
     await sql.unsafe(`drop table ${table}; drop role reader_${table}; drop role owner_${table}`);
+  });
+
+  test('a table that a view keeps is not filled with rounded values', async () => {
+    const { sql } = sides.destination;
+    const columns = [column('id', 'integer'), column('amount', 'number')];
+    await sql.unsafe(`create table ${table} (id bigint, amount numeric(10,2)); insert into ${table} values (1, 1.25);
+      create view kept_${table} as select amount from ${table}`);
+    const fill = (amount: string, more: Partial<WriteTarget>) =>
+      load({ mode, columns, ...more }, batchOf([['2', amount]]));
+    expect(await errorOf(fill('1.255', { fence: 2 }))).toMatchObject({
+      code: 'value_does_not_fit',
+      message: expect.stringContaining(`amount has "1.255", which numeric(10,2) cannot hold exactly`),
+    });
+    expect(await sql.unsafe(`select amount from kept_${table}`)).toEqual([{ amount: '1.25' }] as never);
+    await fill('1.2600', { fence: 3, stream_run_id: 'third' });
+    await fill('1.255', { fence: 4, stream_run_id: 'fourth', inexact_values: 'allow' });
+    expect(await sql.unsafe(`select amount from kept_${table}`)).toEqual([{ amount: '1.26' }] as never);
   });
 
   test('views and indexes on the table keep working', async () => {

@@ -43,6 +43,8 @@ export interface ReadRequest {
    * `2026-03-29T23:00:00.000Z`. Null: no limit on that side.
    */
   window: { start: string | null; end: string | null } | null;
+  /** As in `WriteTarget`, for bytes that the source converts. */
+  inexact_values?: 'refuse' | 'allow';
   /** The CDC consumer of a stream with `change_log`, the same in all runs. Absent: the stream is read without its log. */
   reader_id?: string;
 }

@@ -1,12 +1,14 @@
 import type { Batch, ConnectorContext, StreamState, WriteCounts, Writer, WriteTarget } from '../contract/connector.ts';
 import type { HttpClient } from '../kits/rest/client.ts';
 import { selectorOf } from '../kits/rest/selector.ts';
+import { ValueGate } from '../cells/value-gate.ts';
 import { batchBody, rowEncoder } from './body.ts';
 import { clientOf, urlFor } from './service.ts';
 import type { HttpDestinationConfig } from './settings.ts';
 
 type Context = ConnectorContext<HttpDestinationConfig>;
 const MAX_WARNINGS = 5;
+const JSON_TEXTS = { nul: true, surrogates: true, unread_json: true };
 
 export async function openHttpWriter(ctx: Context, target: WriteTarget): Promise<Writer> {
   return new HttpWriter(ctx, target);
@@ -22,6 +24,7 @@ class HttpWriter implements Writer {
   readonly committed = null;
   readonly held = null;
   readonly #client: HttpClient;
+  readonly #gate: ValueGate | null;
   readonly #encode: (row: Batch['rows'][number]) => string;
   readonly #rejected: ((response: unknown) => unknown) | null;
   readonly #counts: WriteCounts;
@@ -36,6 +39,7 @@ class HttpWriter implements Writer {
     private readonly target: WriteTarget,
   ) {
     this.#client = clientOf(ctx, { interactive: false });
+    this.#gate = ValueGate.ofTarget(target, JSON_TEXTS);
     this.#encode = rowEncoder(target.columns);
     this.#rejected = ctx.config.rejected_selector ? selectorOf(ctx.config.rejected_selector) : null;
     this.#checkpoint = target.state_version;
@@ -44,6 +48,7 @@ class HttpWriter implements Writer {
 
   async write(batch: Batch): Promise<void> {
     const { batch_rows, batch_bytes } = this.ctx.config;
+    this.#gate?.takeAll(batch.rows);
     for (const row of batch.rows) {
       const text = this.#encode(row);
       const size = Buffer.byteLength(text) + 1;
@@ -64,6 +69,7 @@ class HttpWriter implements Writer {
 
   async finish(_state: StreamState | null): Promise<WriteCounts> {
     await this.#send();
+    this.#gate?.warn((code, message) => this.ctx.warn(code, message));
     return { ...this.#counts };
   }
 

@@ -8,6 +8,11 @@ const uuid = () => z.string().meta({ format: 'uuid' });
 const schemaChangePolicy = () => z.enum(['ignore', 'propagate_columns', 'propagate_fully', 'disable_connection']);
 
 /** Handling of rows that the destination rejects: fail the stream, or store them in a separate table. */
+const inexactValues = () =>
+  z.enum(['refuse', 'allow']).meta({
+    description:
+      'Values that the destination cannot store exactly: `refuse` rejects their rows, `allow` writes the nearest value and warns with the number per field.',
+  });
 const rejectedRowsPolicy = () => z.enum(['fail', 'keep']);
 
 export const ConnectionStatus = z
@@ -50,6 +55,7 @@ export const ConnectionSchema = z
     schema_change_policy: schemaChangePolicy(),
     schema_change_status: z.enum(['no_change', 'non_breaking', 'breaking']),
     catalog_refreshed_at: instant().nullable(),
+    inexact_values: inexactValues(),
     rejected_rows_policy: rejectedRowsPolicy(),
     max_rejected_rows: whole(),
     max_parallel_streams: whole(),
@@ -88,6 +94,7 @@ const settings = {
   table_prefix: text(0, 50),
   streams: z.array(ConnectionStreamRequest).max(10_000),
   schema_change_policy: schemaChangePolicy(),
+  inexact_values: inexactValues(),
   rejected_rows_policy: rejectedRowsPolicy(),
   max_rejected_rows: z.int().min(1).max(100_000),
   max_parallel_streams: z.int().min(1).max(50),

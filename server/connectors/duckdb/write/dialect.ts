@@ -1,8 +1,9 @@
+import { valueType } from '../../cells/value-types.ts';
 import type { Dialect } from '../../kits/sql/dialect.ts';
 import { deleteUsing, updateFrom } from '../../kits/sql/merge.ts';
 import { DATABASE } from '../connection/engine.ts';
 import { identifier, literal, relation } from '../connection/sql.ts';
-import { columnType } from '../connection/types.ts';
+import { columnType, DIALECT, logicalType } from '../connection/types.ts';
 import { widens } from './widen.ts';
 
 const same = (column: string, name: string) => `lower(${column}) = lower(${literal(name)})`;
@@ -34,6 +35,8 @@ export const duckdb: Dialect = {
   },
   createSchema: (schema) => `create schema ${DATABASE}.${identifier(schema)}`,
   columnTypes: (columns) => columns.map(columnType),
+  holds: (type) => valueType({ type: logicalType(type), source_type: type, dialect: DIALECT }),
+  texts: { nul: true },
   widens,
   changeType: ({ name, type }) => `alter column ${identifier(name)} set data type ${type}`,
   alterTable: (table, changes) => changes.map((change) => `alter table ${table} ${change}`),

@@ -1,5 +1,6 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { REJECTED_TABLE, type RejectCount, rejectedNames } from '../../kits/sql/rejects.ts';
+import type { Cell } from '../../contract/connector.ts';
+import { DELETED, REJECTED_TABLE, type RejectCount, rejectedNames } from '../../kits/sql/rejects.ts';
 import { isMerge, type Target } from '../../kits/sql/target.ts';
 import { execute, query } from '../connection/engine.ts';
 import { isViolation } from '../connection/failures.ts';
@@ -10,6 +11,8 @@ import { valueSql } from '../connection/types.ts';
 
 /** Rejected rows until the commit, with the cells of each row's key by their places in the stage. */
 export const WAITING = 'temp.main.rejected';
+/** The place of a row that is not in the stage. */
+const UNSTAGED = '-1';
 
 /** Takes rows that cannot be loaded out of the stage. The commit of the others adds them to `_rejected`. */
 export class DuckDbRejects {
@@ -19,6 +22,28 @@ export class DuckDbRejects {
     private readonly work: { connection: DuckDBConnection; target: Target; stage: Stage },
     readonly rejected: RejectCount,
   ) {}
+
+  /** Keeps a row that was never staged. */
+  async refuse(row: Cell[], reason: string, isDelete: boolean): Promise<void> {
+    const { connection, target, stage } = this.work;
+    const given = isDelete ? DELETED + reason : reason;
+    this.rejected.add(1, given);
+    await this.#ensureWaiting();
+    const content = JSON.stringify(
+      Object.fromEntries(target.columns.map(({ name }, at) => [name, row[at]?.toWellFormed() ?? null])),
+    );
+    const key = stage.key.map((at) => (isDelete || row[at] == null ? 'NULL' : literal(row[at])));
+    const values = [UNSTAGED, literal(given), literal(content), ...key].join(', ');
+    await execute(connection, `INSERT INTO ${WAITING} VALUES (${values})`);
+    this.#waiting += 1;
+    if (!isDelete) stage.refused = true;
+  }
+
+  async #ensureWaiting(): Promise<void> {
+    const key = this.work.stage.key.map((at) => `, c${at} VARCHAR`).join('');
+    const columns = `place BIGINT, reason VARCHAR, content JSON${key}`;
+    await execute(this.work.connection, `CREATE TEMP TABLE IF NOT EXISTS rejected (${columns})`);
+  }
 
   /** Rows with a value that does not fit its column, or without a key. */
   async takeMisfits(): Promise<void> {
@@ -70,7 +95,7 @@ export class DuckDbRejects {
     const key = stage.key.map((at) => `, c${at}`).join('');
     const found = `SELECT rowid AS place, ${reason} AS reason, json_object(${row}) AS content${key} FROM ${STAGE} WHERE reason IS NOT NULL`;
     const which = `${found} ORDER BY place LIMIT ${this.rejected.left + 1}`;
-    await execute(connection, `CREATE TEMP TABLE IF NOT EXISTS rejected AS FROM (${found}) LIMIT 0`);
+    await this.#ensureWaiting();
     const taken = await execute(connection, `INSERT INTO ${WAITING} ${which}`);
     if (taken === 0) return;
     this.#waiting += taken;

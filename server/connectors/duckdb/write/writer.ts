@@ -1,6 +1,8 @@
 import type { Cell, ConnectorContext } from '../../contract/connector.ts';
 import type { SqlSession } from '../../kits/sql/dialect.ts';
 import type { Merged } from '../../kits/sql/merge.ts';
+import type { DataError } from '../../contract/errors.ts';
+import { gateOf } from '../../kits/sql/gate.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
 import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
@@ -33,7 +35,8 @@ interface Work {
 export function duckDbWriter(ctx: Context, work: Work & { state: StateRow }): SqlWriter {
   const { target, state } = work;
   const rejected = RejectCount.of(target, state.counts);
-  return new SqlWriter({ ctx, target, state, rejected, load: new FileLoad(ctx, work, rejected) });
+  const gate = gateOf(duckdb, target);
+  return new SqlWriter({ ctx, target, state, rejected, gate, load: new FileLoad(ctx, work, rejected) });
 }
 
 class FileLoad implements RowLoad {
@@ -63,6 +66,10 @@ class FileLoad implements RowLoad {
 
   add(rows: Cell[][], { bytes }: { bytes: number }): Promise<void> {
     return this.#stage.add(rows, bytes);
+  }
+
+  async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {
+    await this.#rejects!.refuse(row, error.message, isDelete);
   }
 
   changes(): StagedChanges {

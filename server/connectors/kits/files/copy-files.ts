@@ -1,4 +1,5 @@
 import type { ByteFormat, ByteStream, ReadRequest } from '../../contract/connector.ts';
+import { DataError } from '../../contract/errors.ts';
 import { encodeCopyText } from '../../cells/copy-text.ts';
 import { FORMATS, formatOf } from './formats.ts';
 import { readRows } from './read-files.ts';
@@ -19,13 +20,18 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
   const columns = request.columns.map(({ field }) => ({ ...field, name: field.path.join('.') }));
   const known = new Set(request.stream.fields.map(({ path }) => path.join('.')));
   const warnOfNul = nulWarning(ctx);
+  const refusesNul = request.inexact_values !== 'allow';
   let rows = 0;
+  const onNul = (file: FoundFile) => {
+    if (refusesNul) throw nulRefusal(file);
+    warnOfNul();
+  };
   async function* chunks() {
     for (const [at, file] of files.entries()) {
       const pieces = await formatOf(ctx.config, file).copy?.read(ctx, file, { columns, known });
       if (pieces) {
         for await (const piece of pieces) {
-          if (piece.removed_nul) warnOfNul();
+          if (piece.removed_nul) onNul(file);
           rows += piece.rows;
           yield piece.bytes;
         }
@@ -34,12 +40,18 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
       const later = files.slice(at + 1);
       for await (const batch of readRows(ctx, file, { columns, known, skip: 0, later })) {
         rows += batch.rows.length;
-        yield new TextEncoder().encode(encodeCopyText(batch.rows, warnOfNul));
+        yield new TextEncoder().encode(encodeCopyText(batch.rows, () => onNul(file)));
       }
     }
   }
   return { format: 'pgcopy-text', chunks: chunks(), rows: () => rows };
 }
+
+const nulRefusal = ({ name }: FoundFile) =>
+  new DataError(
+    'value_does_not_fit',
+    `${name}: a text contains the character NUL, which cannot be copied. Remove it, or set inexact_values to allow`,
+  );
 
 /** Warns once per run, with the same code as destinations that cannot store NUL. */
 function nulWarning(ctx: SourceContext): () => void {

@@ -10,6 +10,7 @@ import type {
   WriteTarget,
 } from '../../contract/connector.ts';
 import { FencedError } from '../../contract/errors.ts';
+import { ValueGate } from '../../cells/value-gate.ts';
 import { refuseReserved } from '../../contract/reserved-names.ts';
 import { FORMATS } from './formats.ts';
 import type { OutputFile, Segment } from './formats/format.ts';
@@ -84,6 +85,7 @@ class TableWriter implements Writer {
   readonly byteFormats: ByteFormat[];
   readonly committed: CommittedState | null;
   readonly held: HeldPosition;
+  readonly #gate: ValueGate | null;
   private output: (NamedDraft & { file: OutputFile }) | null = null;
   /** Finished files that are not committed yet, and their total size. */
   private kept: NamedDraft[] = [];
@@ -97,7 +99,8 @@ class TableWriter implements Writer {
   ) {
     this.committed = committed;
     this.held = held;
-    this.byteFormats = this.format.bytes?.formats(work.target.columns) ?? [];
+    this.#gate = ValueGate.ofTarget(work.target, this.format.texts);
+    this.byteFormats = this.#gate?.needsCells ? [] : (this.format.bytes?.formats(work.target.columns) ?? []);
   }
 
   private get format() {
@@ -139,6 +142,7 @@ class TableWriter implements Writer {
 
   async write(batch: Batch): Promise<void> {
     await this.guard(async () => {
+      this.#gate?.takeAll(batch.rows);
       this.output ??= await this.begin();
       await this.output.file.write(batch.rows);
       this.rows += batch.rows.length;
@@ -156,6 +160,7 @@ class TableWriter implements Writer {
       // A stream without rows replaces the old ones too, with a file that has only the columns.
       const empty = this.kept.length === 0;
       if (empty && this.work.target.mode === 'overwrite') this.output ??= await this.begin();
+      this.#gate?.warn((code, message) => this.ctx.warn(code, message));
       return this.commit(state, true);
     });
   }

@@ -1,6 +1,8 @@
 import type { NameRules, TargetColumn } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { nameProblem } from '../../contract/names.ts';
+import type { ValueType } from '../../cells/casts.ts';
+import type { TextRules } from '../../cells/text-rules.ts';
 import type { MergeDialect } from './merge.ts';
 
 /** Every value as text, in the canonical form of a cell. */
@@ -48,6 +50,9 @@ export interface Dialect {
 
   /** The types that new columns get. `key`: names of those that belong to the primary key. */
   columnTypes(columns: readonly TargetColumn[], key: readonly string[]): string[];
+  /** What a column of the type holds. */
+  holds(type: string): ValueType;
+  texts: TextRules;
   /** A column of the first type can become one of the second without losing a value. */
   widens(from: string, to: string): boolean;
   changeType(column: { name: string; type: string; isKey: boolean }): string;

@@ -2,7 +2,7 @@ import type { Cell } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
 import { columnList, type SqlDatabase, type SqlSession } from './dialect.ts';
 import { type Merged, removesMissing } from './merge.ts';
-import type { Rejects } from './rejects.ts';
+import { DELETED, type Rejects } from './rejects.ts';
 import type { Stage } from './stage.ts';
 import { StagedChanges } from './staged-changes.ts';
 import type { Column, Target } from './target.ts';
@@ -126,7 +126,7 @@ class PartialMerge {
     for (const { sequence, cells, isDelete } of await this.stage.rowsOf(key)) {
       const error = await this.#try({ sequence });
       if (error === null) continue;
-      await this.rejects.keep(cells, error, isDelete ? 'it was to be deleted: ' : '');
+      await this.rejects.keep(cells, error, isDelete ? DELETED : '');
       if (!isDelete) this.#total.rejected += 1;
     }
   }

@@ -38,6 +38,9 @@ export const insertRejected = (dialect: SqlDatabase['dialect'], into: string, va
 export const rejectedNames = ({ identifier }: SqlDatabase['dialect']): string =>
   `connection_id, connection_run_id, stream_run_id, table_name, reason, ${identifier('row')}, rejected_at`;
 
+/** Begins the reason of a row that was to be deleted. */
+export const DELETED = 'it was to be deleted: ';
+
 export interface Copied {
   rows: number;
   bytes: number;
@@ -134,8 +137,7 @@ export class Rejects {
       const alone = rest.length === 1 ? tried : await this.#try(rest.slice(bad, bad + 1));
       if (alone.copied) add(alone.copied);
       else {
-        await this.keep(rest[bad]!, alone.known);
-        await this.into.present?.(rest[bad]!);
+        await this.refuse(rest[bad]!, alone.known);
       }
       // The writer subtracts all deletes of a batch from the rows loaded, good or bad ones.
       if (!alone.copied && rest[bad]![this.#columns.length] === 'd') total.rows += 1;
@@ -193,11 +195,17 @@ export class Rejects {
     return good;
   }
 
+  /** Keeps a row that cannot be loaded. Unless it was to be deleted, it exists at the source. */
+  async refuse(row: Cell[], error: DataError, isDelete = false): Promise<void> {
+    await this.keep(row, error, isDelete ? DELETED : '');
+    if (!isDelete) await this.into.present?.(row);
+  }
+
   /** @throws DataError `too_many_rejected_rows` */
   async keep(row: Cell[], error: DataError, prefix = ''): Promise<void> {
     const reason = prefix + this.into.reasonOf(error);
     this.rejected.add(1, reason);
-    const cells = this.#columns.map((name, index) => [name, row[index] ?? null]);
+    const cells = this.#columns.map((name, index) => [name, row[index]?.toWellFormed() ?? null]);
     await this.into.keep(JSON.stringify(Object.fromEntries(cells)), reason);
   }
 }

@@ -1,4 +1,3 @@
-import { ConnectorError } from '../../contract/errors.ts';
 import type {
   Batch,
   Cell,
@@ -10,6 +9,8 @@ import type {
   WriteCounts,
   Writer,
 } from '../../contract/connector.ts';
+import { ConnectorError, type DataError } from '../../contract/errors.ts';
+import { type ValueGate, withRow } from '../../cells/value-gate.ts';
 import type { Copied, RejectCount } from './rejects.ts';
 import { rowsToStage, type StagedChanges } from './staged-changes.ts';
 import type { ExtraState, StateRow } from './state-row.ts';
@@ -32,6 +33,8 @@ export interface RowLoad {
   prepare(): Promise<void>;
   /** @param marked each row ends in one more cell that says what happened to it (staged-changes.ts) */
   add(rows: Cell[][], batch: { marked: boolean; bytes: number }): Promise<void>;
+  /** Keeps a row that cannot be loaded, where such rows are kept. @param isDelete it was to be deleted */
+  reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void>;
   /** The changes staged since `prepare`. Called only for merges, as `truncate` is. */
   changes(): StagedChanges;
   /** Forgets the rows staged since `prepare`, and removes those of the table. */
@@ -56,6 +59,7 @@ export interface WriterParts {
   state: StateRow;
   /** Null: the first row that cannot be loaded is an error. */
   rejected: RejectCount | null;
+  gate: ValueGate | null;
   load: RowLoad;
 }
 
@@ -77,12 +81,29 @@ export class SqlWriter implements Writer {
     this.#key = target.primary_key.map((name) => target.columns.findIndex((column) => column.name === name));
   }
 
-  async write({ rows, changes, bytes }: Batch): Promise<void> {
+  async write(batch: Batch): Promise<void> {
     await this.guard(async () => {
       await this.prepare();
+      const { rows, changes, bytes } = this.parts.gate ? await this.#passed(batch, this.parts.gate) : batch;
       if (changes && isMerge(this.parts.target)) await this.#writeChanges(rows, changes, bytes);
-      else await this.parts.load.add(rows, { marked: false, bytes });
+      else if (rows.length > 0) await this.parts.load.add(rows, { marked: false, bytes });
     });
+  }
+
+  /** The rows that the table holds exactly. The others are kept, or end the run. */
+  async #passed(batch: Batch, gate: ValueGate): Promise<Batch> {
+    const { load, rejected } = this.parts;
+    const refused = new Set<number>();
+    for (const [at, row] of batch.rows.entries()) {
+      const error = gate.take(row);
+      if (!error) continue;
+      if (!rejected) throw withRow(error, gate.row);
+      refused.add(at);
+      await load.reject(row, error, batch.changes?.[at]?.operation === 'delete');
+    }
+    if (refused.size === 0) return batch;
+    const isKept = (_: unknown, at: number) => !refused.has(at);
+    return { ...batch, rows: batch.rows.filter(isKept), changes: batch.changes?.filter(isKept) };
   }
 
   async checkpoint(state: StreamState): Promise<WriteCounts> {
@@ -91,13 +112,14 @@ export class SqlWriter implements Writer {
   }
 
   async finish(state: StreamState | null): Promise<WriteCounts> {
-    const { ctx, load, rejected, target } = this.parts;
+    const { ctx, gate, load, rejected, target } = this.parts;
     const counts = await this.guard(async () => {
       // A stream without rows still creates, or empties, its table.
       await this.prepare();
       return this.#commit(state, true);
     });
     rejected?.warn(ctx, target.schema);
+    gate?.warn((code, message) => ctx.warn(code, message));
     await load.close();
     return counts;
   }

@@ -1,6 +1,6 @@
 import type { Cell, TargetColumn } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
-import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
+import { instantText as textOfInstant, parseTime } from '../../cells/timestamp-text.ts';
 import { bareName, isCharacter } from './types.ts';
 
 /** Suffix of the type of a column whose text is not utf8mb4. */
@@ -39,13 +39,14 @@ export function labelText(cell: string): string {
   return cell;
 }
 
-export const flagText = (cell: string) => (cell === 'true' ? '1' : cell === 'false' ? '0' : cell);
+/** Other cells are whole numbers, or refused. */
+export const flagText = (cell: string) => (cell === 'true' ? '1' : cell === 'false' ? '0' : wholeText(cell));
 
 /** The same moment in UTC, without an offset. */
 export function instantText(cell: string): string {
   if (cell.endsWith('+00')) return cell.slice(0, -3);
-  const micros = microsOf(cell);
-  return Number.isNaN(micros) ? cell : timestampText(micros).slice(0, -3);
+  const at = parseTime(cell)?.at;
+  return at === undefined || typeof at === 'string' ? cell : textOfInstant(at, '');
 }
 
 /** `true`, `false` or binary digits to binary digits. */

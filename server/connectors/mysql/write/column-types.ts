@@ -67,8 +67,10 @@ function columnType(column: TargetColumn, { flavor }: ServerVersion): string {
 function numberType(source_type: string): string {
   if (/^(double|float|real)/i.test(source_type)) return 'double';
   const [, precision, scale] = /^(?:numeric|decimal)\((\d+),\s*(\d+)\)$/i.exec(source_type) ?? [];
-  const fits = precision !== undefined && Number(precision) <= DIGITS && Number(scale) <= SCALE;
-  return fits ? `decimal(${precision},${scale})` : BY_LOGICAL.number;
+  // In PostgreSQL the scale can exceed the precision.
+  const digits = Math.max(Number(precision), Number(scale));
+  const fits = precision !== undefined && digits <= DIGITS && Number(scale) <= SCALE;
+  return fits ? `decimal(${digits},${scale})` : BY_LOGICAL.number;
 }
 
 const isVariable = (type: string) => isCharacter(type) || /^(tiny|medium|long)?blob$|^(var)?binary/.test(type);

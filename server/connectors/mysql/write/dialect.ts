@@ -1,6 +1,8 @@
+import { valueType } from '../../cells/value-types.ts';
 import type { Dialect } from '../../kits/sql/dialect.ts';
 import { exactCollation, type ServerVersion } from '../connection/server-version.ts';
 import { identifier, literal, MAX_NAME_CHARACTERS, relation } from '../connection/sql.ts';
+import { DIALECT, logicalType } from '../connection/types.ts';
 import { columnTypes } from './column-types.ts';
 import { mergeSql } from './merge.ts';
 import { widens } from './widen.ts';
@@ -41,6 +43,8 @@ export const mysqlDialect = (version: ServerVersion): Dialect => ({
         where table_schema = ${literal(schema)} and table_name = ${literal(table)})`,
   createSchema: (schema) => `create database ${identifier(schema)} default character set utf8mb4`,
   columnTypes: (columns, primaryKey) => columnTypes(columns, { primaryKey, version }),
+  holds: (type) => valueType({ type: logicalType(type), source_type: type, dialect: DIALECT }),
+  texts: { nul: true, unread_json: true },
   widens,
   changeType: ({ name, type, isKey }) => `modify column ${identifier(name)} ${type} ${isKey ? 'not null' : 'null'}`,
   alterTable: (table, changes) => [`alter table ${table} ${changes.join(', ')}`],

@@ -4,10 +4,12 @@ import { shortHash } from '../../kits/sql/names.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type Stage, stageOf } from '../../kits/sql/stage.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
+import { assertHolds } from '../../kits/sql/gate.ts';
 import { adaptTable, createTable } from '../../kits/sql/tables.ts';
 import { isMerge, keyOf } from '../../kits/sql/target.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import { derivedName, relation } from '../connection/sql.ts';
+import { bareName, isUnsigned } from '../connection/types.ts';
 import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { notePending, type PendingTable } from './pending-table.ts';
 import { replaceWindow } from './replace-window.ts';
@@ -109,6 +111,7 @@ function overwrite(work: Work): Load {
       if (!old || !copied) return { updated: 0, pending: pending('swapping') };
       // Commits the rows of the new table, which has no readers yet.
       await adaptTable(work, target, old);
+      await assertHolds(work, target, { from: freshRelation, old, as: castType });
       await session.query('start transaction');
       const columns = columnList(
         dialect,
@@ -125,6 +128,12 @@ function overwrite(work: Work): Load {
       await notePending(session, state, null);
     },
   };
+}
+
+/** What CAST accepts. A FLOAT shows other digits than it holds. */
+function castType(type: string): string | null {
+  if (bareName(type).endsWith('int')) return isUnsigned(type) ? 'unsigned' : 'signed';
+  return /^(decimal|date|datetime|time)\b/.test(type) ? type.replace(' unsigned', '') : null;
 }
 
 /** The stage is a temporary table, gone with the session. */

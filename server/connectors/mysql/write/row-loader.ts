@@ -1,6 +1,7 @@
 import type { Cell } from '../../contract/connector.ts';
 import { ConnectorError } from '../../contract/errors.ts';
 import type { Copied } from '../../kits/sql/rejects.ts';
+import { shortened } from '../../cells/value-gate.ts';
 import { warningError } from '../connection/failures.ts';
 import { encodeInserts } from './insert-text.ts';
 import { encodeLoadText, type LoadText } from './load-text.ts';
@@ -113,22 +114,54 @@ export class RowLoader {
 
   /** `before`: rows that were loaded before this statement. */
   async #run(statement: string, data: Buffer | null, before: number): Promise<Copied> {
+    const place = { before, data, columns: this.into.columns };
     const { count, warnings } = await this.session.load(statement, data).catch((error: unknown) => {
-      throw placed(error, before);
+      throw placed(error, place);
     });
     if (warnings > 0) {
       const { rows } = await this.session.query('show warnings limit 1');
       const [[, number, message] = []] = rows;
-      throw placed(warningError(Number(number), message ?? 'a value does not fit its column'), before);
+      throw placed(warningError(Number(number), message ?? 'a value does not fit its column'), place);
     }
     return { rows: count, bytes: data?.length ?? statement.length };
   }
 }
 
-/** The server counts the rows of one statement; users see the row of the stream. */
-function placed(error: unknown, before: number): unknown {
-  if (!(error instanceof ConnectorError) || !/ at row \d+/.test(error.message)) return error;
-  const message = error.message.replace(/ at row (\d+)/, (_, row) => ` at row ${Number(row) + before}`);
+interface StatementPlace {
+  /** Rows that were loaded before the statement. */
+  before: number;
+  /** The lines of LOAD DATA. */
+  data: Buffer | null;
+  columns: readonly LoadedColumn[];
+}
+
+/** The server counts the rows of one statement; users see the row of the stream, and the value where it is known. */
+function placed(error: unknown, { before, data, columns }: StatementPlace): unknown {
+  const [, row] = error instanceof ConnectorError ? (/ at row (\d+)/.exec(error.message) ?? []) : [];
+  if (!(error instanceof ConnectorError) || row === undefined) return error;
+  const [, named] = /column '([^']+)'/.exec(error.message) ?? [];
+  const at = columns.findIndex(({ quoted }) => quoted === `\`${named}\``);
+  const cell = data && at >= 0 ? cellOf(data, Number(row), at) : null;
+  // The server often quotes the value itself.
+  const value = cell === null || error.message.includes(cell) ? '' : `: the value is ${shortened(cell)}`;
+  const message = error.message.replace(/ at row (\d+)/, ` at row ${Number(row) + before}${value}`);
   const type = error.constructor as new (code: string, message: string) => ConnectorError;
   return new type(error.code, message);
+}
+
+/** A cell of the lines of LOAD DATA, as it is escaped there; null if there is none. `row`: from 1. */
+function cellOf(data: Buffer, row: number, at: number): string | null {
+  let from = 0;
+  for (let line = 1; line < row; line += 1) {
+    const end = data.indexOf('\n', from);
+    if (end < 0) return null;
+    from = end + 1;
+  }
+  const end = data.indexOf('\n', from);
+  const cells = data
+    .subarray(from, end < 0 ? data.length : end)
+    .toString('utf8')
+    .split('\t');
+  const cell = cells[at];
+  return cell === undefined || cell === '' || cell === '\\N' ? null : cell;
 }

@@ -1,4 +1,6 @@
 import type { Cell, ConnectorContext } from '../../contract/connector.ts';
+import type { DataError } from '../../contract/errors.ts';
+import { gateOf } from '../../kits/sql/gate.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
 import { StagedChanges } from '../../kits/sql/staged-changes.ts';
 import { type Loaded, type RowLoad, SqlWriter } from '../../kits/sql/writer.ts';
@@ -22,7 +24,8 @@ const CLEAN_UP_MS = 5_000;
 export function mysqlWriter(ctx: Context, work: Work & { localInfile: boolean }): SqlWriter {
   const { target, state } = work;
   const rejected = RejectCount.of(target, state.counts);
-  return new SqlWriter({ ctx, target, state, rejected, load: new MysqlLoad(ctx, { ...work, rejected }) });
+  const gate = gateOf(work.dialect, target);
+  return new SqlWriter({ ctx, target, state, rejected, gate, load: new MysqlLoad(ctx, { ...work, rejected }) });
 }
 
 class MysqlLoad implements RowLoad {
@@ -58,6 +61,10 @@ class MysqlLoad implements RowLoad {
   async add(rows: Cell[][], { marked }: { marked: boolean }): Promise<void> {
     if (this.#load.stage && !marked) for (const row of rows) row.push(null);
     await (this.#rejects ?? this.#loader).add(rows);
+  }
+
+  async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {
+    await this.#rejects!.rejects.refuse(row, error, isDelete);
   }
 
   changes(): StagedChanges {

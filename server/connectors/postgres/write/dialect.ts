@@ -1,6 +1,7 @@
+import { valueType } from '../../cells/value-types.ts';
 import type { Dialect } from '../../kits/sql/dialect.ts';
 import { identifier, literal, MAX_NAME_BYTES, relation } from '../connection/sql.ts';
-import { columnType } from '../connection/types.ts';
+import { columnType, DIALECT, logicalType } from '../connection/types.ts';
 import { mergeSql } from './merge.ts';
 import { widens } from './widen.ts';
 
@@ -38,6 +39,8 @@ export const postgres: Dialect = {
   },
   createSchema: (schema) => `create schema ${identifier(schema)}`,
   columnTypes: (columns) => columns.map(columnType),
+  holds: (type) => valueType({ type: logicalType(type), source_type: type, dialect: DIALECT }),
+  texts: { nul: false },
   widens,
   changeType: ({ name, type }) => `alter column ${identifier(name)} type ${type} using ${identifier(name)}::${type}`,
   alterTable: (table, changes) => [`alter table ${table} ${changes.join(', ')}`],

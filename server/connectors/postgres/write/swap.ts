@@ -1,4 +1,5 @@
 import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
+import { assertHolds } from '../../kits/sql/gate.ts';
 import { adaptTable } from '../../kits/sql/tables.ts';
 import type { PgSession } from '../connection/session.ts';
 import { columnList, derivedName, identifier, literal, relation } from '../connection/sql.ts';
@@ -29,6 +30,7 @@ export async function swapIn(session: PgSession, target: PgTarget, fresh: string
     await lockTable(session, target.relation);
     if ((await hasAttachments(session, target, old.oid)) || old.kind === 'p') {
       await adaptTable({ session, dialect: postgres }, target, old);
+      await assertHolds({ session, dialect: postgres }, target, { from: freshRelation, old, as: (type) => type });
       const columns = columnList(target.columns.map(({ name }) => name));
       await session.query(`truncate ${target.relation}`, { slow: true });
       await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${freshRelation}`, {

@@ -1,5 +1,8 @@
 import type { ByteFormat, ByteStream, Cell, ConnectorContext } from '../../contract/connector.ts';
 import { encodeCopyText } from '../../cells/copy-text.ts';
+import type { DataError } from '../../contract/errors.ts';
+import type { ValueGate } from '../../cells/value-gate.ts';
+import { gateOf } from '../../kits/sql/gate.ts';
 import { RejectCount, type Rejects } from '../../kits/sql/rejects.ts';
 import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
@@ -8,6 +11,7 @@ import type { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { columnList } from '../connection/sql.ts';
 import type { CopyIn } from '../connection/copy-in.ts';
+import { postgres } from './dialect.ts';
 import { changesOf, type Load, loadOf } from './load.ts';
 import { rejectsOf } from './rejects.ts';
 import { acceptedFormats, type PgTarget } from './target.ts';
@@ -25,16 +29,17 @@ export class PgWriter extends SqlWriter {
 
   static of(ctx: Context, session: PgSession, { target, state }: Work): PgWriter {
     const rejected = RejectCount.of(target, state.counts);
-    return new PgWriter(new CopyLoad(ctx, session, { target, rejected }), { ctx, target, state, rejected });
+    const gate = gateOf(postgres, target);
+    return new PgWriter(new CopyLoad(ctx, session, { target, rejected }), { ctx, target, state, rejected, gate });
   }
 
   private constructor(
     private readonly copies: CopyLoad,
-    parts: Work & { ctx: Context; rejected: RejectCount | null },
+    parts: Work & { ctx: Context; rejected: RejectCount | null; gate: ValueGate | null },
   ) {
     super({ ...parts, load: copies });
-    // An error of a byte stream cannot be traced to a row.
-    this.byteFormats = parts.rejected ? [] : acceptedFormats(parts.target);
+    // An error of a byte stream cannot be traced to a row, and the server would round what a column cannot hold.
+    this.byteFormats = parts.rejected || parts.gate?.needsCells ? [] : acceptedFormats(parts.target);
   }
 
   async pipe(stream: ByteStream): Promise<void> {
@@ -83,6 +88,10 @@ class CopyLoad implements RowLoad {
     if (this.#rejects) return this.#count(await this.#rejects.load(rows));
     this.#copy ??= this.#begin('');
     await this.#copy.write(Buffer.from(encodeCopyText(rows, this.#warnOfNul)));
+  }
+
+  async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {
+    await this.#rejects!.refuse(row, error, isDelete);
   }
 
   async pipe(stream: ByteStream): Promise<void> {

@@ -1,3 +1,4 @@
+import type { TextRules } from '../../../cells/text-rules.ts';
 import type { ByteFormat, Cell, Field, TargetColumn } from '../../../contract/connector.ts';
 import type { FileDestinationConfig, FormatName, SourceContext } from '../settings/files.ts';
 import type { Draft, FoundFile } from '../stores/store.ts';
@@ -19,6 +20,8 @@ export interface FileFormat {
   rows(ctx: SourceContext, file: FoundFile, request: FileRequest): AsyncIterable<FileBatch>;
   /** Reads files as PostgreSQL COPY text without making cells. */
   copy?: CopyReader;
+  /** What its files hold of texts. */
+  texts: TextRules;
   /** Extension of the files that it writes, without the leading dot: `csv.gz`. */
   outputExtension(config: FileDestinationConfig): string;
   /** Starts a file with these columns in the draft. */

@@ -10,6 +10,7 @@ export const csvFormat: FileFormat = {
   columns: csvColumns,
   rows: csvRows,
   copy: csvCopy,
+  texts: { nul: true, unread_json: true },
   outputExtension: textExtension('csv'),
   create: (draft, columns, config) => openTextFile(draft, csvEncoder(columns, config), config),
 };

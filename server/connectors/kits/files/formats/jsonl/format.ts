@@ -8,6 +8,7 @@ export const jsonlFormat: FileFormat = {
   extension: /\.(jsonl|ndjson)(\.gz)?$/i,
   columns: jsonlColumns,
   rows: jsonlRows,
+  texts: { nul: true, surrogates: true, unread_json: true },
   outputExtension: textExtension('jsonl'),
   create: (draft, columns, config) => openTextFile(draft, jsonlEncoder(columns), config),
 };

@@ -10,6 +10,7 @@ export const parquetFormat: FileFormat = {
   columns: parquetColumns,
   rows: parquetRows,
   copy: { dialect: PARQUET_DIALECT, read: async (ctx, file, request) => parquetCopy(ctx, file, request) },
+  texts: { nul: true },
   outputExtension: () => 'parquet',
   create: openParquet,
   bytes: {

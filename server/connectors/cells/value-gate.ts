@@ -1,0 +1,150 @@
+import type { Cell } from '../contract/cells.ts';
+import { DataError } from '../contract/errors.ts';
+import type { TargetColumn, WriteTarget } from '../contract/writer.ts';
+import type { ValueType } from './casts.ts';
+import { type CellCast, cellCast } from './cell-casts.ts';
+import { textCheck, type TextRules } from './text-rules.ts';
+
+/** A column of a destination: what arrives for it, and what it holds. */
+export interface GateColumn {
+  column: TargetColumn;
+  holds: ValueType;
+  /** As the destination names the type. */
+  shown: string;
+}
+
+export interface GateOptions {
+  table: string;
+  /** `allow`: a value that would change is written as the nearest one and counted. */
+  inexact: 'refuse' | 'allow';
+  texts: TextRules;
+}
+
+interface Check {
+  at: number;
+  /** Bytes of a column with a cast cannot pass through. Their texts are checked where they are encoded. */
+  isCast: boolean;
+  name: string;
+  shown: string;
+  cast: CellCast;
+  /** Values that were changed, and the first of them. */
+  changed: number;
+  first: string;
+}
+
+/** Writers store a moment in UTC themselves where the database has no type with a zone. */
+const asWritten = (column: TargetColumn, holds: ValueType): ValueType =>
+  column.type === 'timestamp_tz' && holds.type === 'timestamp' ? { ...holds, type: 'timestamp_tz' } : holds;
+/** JSON stays JSON in a column of text. */
+const isNested = ({ type }: TargetColumn) => type === 'json' || type === 'array';
+
+const MAX_SHOWN = 100;
+/** A value in a message. */
+export const shortened = (cell: string): string =>
+  JSON.stringify(cell.length <= MAX_SHOWN ? cell : `${cell.slice(0, MAX_SHOWN)}…`);
+
+/**
+ * What every value passes before a destination takes it: casts to the type of its column, and what the destination can
+ * store of texts. Columns whose types hold every value cost nothing.
+ */
+export class ValueGate {
+  /** Rows seen so far, for messages. */
+  #rows = 0;
+
+  private constructor(
+    private readonly checks: Check[],
+    private readonly options: GateOptions,
+  ) {}
+
+  /** Null: every value can be written as it is. */
+  static of(columns: readonly GateColumn[], options: GateOptions): ValueGate | null {
+    const checks = columns.flatMap(({ column, holds, shown }, at) => {
+      const from = column.from ?? column;
+      const about = { at, name: column.name, shown, changed: 0, first: '' };
+      const cast = cellCast(from, asWritten(column, holds));
+      const text = textCheck(from, isNested(column) ? column : holds, options.texts);
+      return [
+        ...(cast ? [{ ...about, cast, isCast: true }] : []),
+        ...(text ? [{ ...about, cast: text, isCast: false }] : []),
+      ];
+    });
+    return checks.length > 0 ? new ValueGate(checks, options) : null;
+  }
+
+  /** For a destination whose columns hold whatever their logical type does. */
+  static ofTarget(target: WriteTarget, texts: TextRules): ValueGate | null {
+    const columns = target.columns.map((column) => ({ column, holds: { type: column.type }, shown: column.type }));
+    return ValueGate.of(columns, { table: target.table, inexact: target.inexact_values ?? 'refuse', texts });
+  }
+
+  /** Some column has to be looked at cell by cell. */
+  get needsCells(): boolean {
+    return this.checks.some(({ isCast }) => isCast);
+  }
+
+  /** Changes the cells in place. @returns why the row cannot be written; null if it can */
+  take(row: Cell[]): DataError | null {
+    this.#rows += 1;
+    for (const check of this.checks) {
+      const cell = row[check.at];
+      if (cell == null) continue;
+      const exact = check.cast.exact(cell);
+      if (exact !== undefined) {
+        row[check.at] = exact;
+        continue;
+      }
+      const nearest = this.options.inexact === 'allow' ? check.cast.nearest(cell) : undefined;
+      if (nearest === undefined) return this.#refusal(check, cell);
+      if (check.changed === 0) check.first = cell;
+      check.changed += 1;
+      row[check.at] = nearest;
+    }
+    return null;
+  }
+
+  /** @throws DataError for the first row that cannot be written */
+  takeAll(rows: readonly Cell[][]): void {
+    for (const row of rows) {
+      const error = this.take(row);
+      if (error) throw withRow(error, this.#rows);
+    }
+  }
+
+  /** Number of the row that `take` saw last. */
+  get row(): number {
+    return this.#rows;
+  }
+
+  /** One warning for each column whose values were changed. */
+  warn(warn: (code: string, message: string) => void): void {
+    for (const { name, shown, changed, first } of this.checks) {
+      if (changed === 0) continue;
+      const values = `${changed} ${changed === 1 ? 'value' : 'values'} of ${this.options.table}.${name}`;
+      warn(
+        'values_changed',
+        `${values} did not fit ${shown} exactly and were changed. The first one: ${shortened(first)}`,
+      );
+    }
+  }
+
+  #refusal({ name, shown, cast }: Check, cell: string): DataError {
+    const hint = this.options.inexact === 'refuse' && cast.nearest(cell) !== undefined;
+    return inexactValue({ table: this.options.table, name, shown, hint }, cell);
+  }
+}
+
+/** `hint`: there is a nearest value that could be written instead. */
+export const inexactValue = (
+  { table, name, shown, hint }: { table: string; name: string; shown: string; hint: boolean },
+  cell: string,
+): DataError =>
+  new DataError(
+    'value_does_not_fit',
+    `${table}: ${name} has ${shortened(cell)}, which ${shown} cannot hold${hint ? INEXACT : ''}`,
+  );
+
+const INEXACT = ' exactly. Change the type of the column, or set inexact_values to allow';
+
+/** The error with the number of its row, for a stream that fails: rejected rows are found by their content. */
+export const withRow = (error: DataError, row: number): DataError =>
+  new DataError(error.code, error.message.replace(': ', `: row ${row}: `));

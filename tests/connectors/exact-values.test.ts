@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { ValueType } from '../../server/connectors/cells/casts.ts';
+import { ValueGate } from '../../server/connectors/cells/value-gate.ts';
+import type { Cell, LogicalType, TargetColumn, WriteTarget } from '../../server/connectors/contract/connector.ts';
+import { mariaDbMissing } from '../support/mariadb.ts';
+import { mysqlDatabase } from './mysql-support.ts';
+import { batchOf, column, targetOf, twoDatabases } from './postgres-support.ts';
+import { duckDbPlace, mysqlPlace, postgresPlace, type RejectingPlace } from './rejects-places.ts';
+
+const sides = twoDatabases();
+const side = mysqlDatabase();
+const PLACES = {
+  postgres: { make: async () => postgresPlace(sides), skip: false },
+  mysql: { make: async () => mysqlPlace(side, true), skip: mariaDbMissing !== null },
+  duckdb: { make: duckDbPlace, skip: false },
+};
+
+/** Columns of a table that is narrower than its source, by their type there and here. */
+const COLUMNS: Record<string, { from: LogicalType; types: Record<keyof typeof PLACES, string> }> = {
+  amount: { from: 'number', types: { postgres: 'numeric(10,2)', mysql: 'decimal(10,2)', duckdb: 'decimal(10,2)' } },
+  ratio: { from: 'number', types: { postgres: 'real', mysql: 'float', duckdb: 'float' } },
+  whole: { from: 'number', types: { postgres: 'bigint', mysql: 'bigint', duckdb: 'bigint' } },
+  moment: { from: 'timestamp', types: { postgres: 'timestamp(0)', mysql: 'datetime', duckdb: 'timestamp_s' } },
+  day: { from: 'timestamp', types: { postgres: 'date', mysql: 'date', duckdb: 'date' } },
+  flag: { from: 'boolean', types: { postgres: 'boolean', mysql: 'tinyint(1)', duckdb: 'boolean' } },
+  code: { from: 'string', types: { postgres: 'integer', mysql: 'int', duckdb: 'integer' } },
+};
+
+/** What arrives, and what is stored: `exact`, or else the value with `inexact_values: allow`; null: refused then, too. */
+const VALUES: [keyof typeof COLUMNS & string, string, string | null, 'exact'?][] = [
+  ['amount', '1.2', '1.20', 'exact'],
+  ['amount', '-12345678.90', '-12345678.90', 'exact'],
+  ['amount', '1.2300', '1.23', 'exact'],
+  ['amount', '1.235', '1.24'],
+  ['amount', '-0.005', '-0.01'],
+  ['amount', '1e-3', '0.00'],
+  ['ratio', '0.5', '0.5', 'exact'],
+  ['ratio', '0.1', '0.1', 'exact'],
+  ['ratio', '1.00000001', '1'],
+  ['ratio', '1e39', null],
+  ['whole', '42', '42', 'exact'],
+  ['whole', '7.00', '7', 'exact'],
+  ['whole', '1.5', '2'],
+  ['whole', '-2.49', '-2'],
+  ['moment', '2026-01-31 10:00:00', '2026-01-31 10:00:00', 'exact'],
+  ['moment', '2026-01-31 10:00:00.000', '2026-01-31 10:00:00', 'exact'],
+  ['moment', '2026-12-31 23:59:58.5', '2026-12-31 23:59:59'],
+  ['day', '2026-01-31 00:00:00', '2026-01-31', 'exact'],
+  ['day', '2026-01-31 23:59:59.999999', '2026-01-31'],
+  ['flag', 'true', 'true', 'exact'],
+  ['code', '42', '42', 'exact'],
+  ['code', ' +007 ', '7', 'exact'],
+  ['code', '0x10', null],
+  ['code', '1_000', null],
+  ['code', '1.5', '2'],
+];
+
+const NAMES = Object.keys(COLUMNS);
+const rows = (): Cell[][] =>
+  VALUES.map(([name, value], id) => [String(id), ...NAMES.map((one) => (one === name ? value : null))]);
+const isExact = ([, , , exact]: (typeof VALUES)[number]) => exact === 'exact';
+
+/** A driver shows the single 0.1 as the double it is. */
+const sameValue = (a: string, b: string) =>
+  a === b ||
+  (b === 'true' && a === '1') ||
+  (Number.isFinite(Number(b)) && Math.fround(Number(a)) === Math.fround(Number(b))) ||
+  a.startsWith(`${b}.0`);
+
+describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name, { make, skip }) => {
+  let place: RejectingPlace;
+  let fence = 0;
+  const it = test.skipIf(skip);
+  beforeAll(async () => {
+    if (skip) return;
+    place = await make();
+    await place.before?.();
+  });
+  afterAll(async () => {
+    if (!skip) await place.after?.();
+  });
+
+  async function open(table: string, more: Partial<WriteTarget>) {
+    const types = NAMES.map((one) => `${one} ${COLUMNS[one]!.types[name as keyof typeof PLACES]}`);
+    await place.run(`create table ${table} (id bigint, ${types.join(', ')})`);
+    const columns = [column('id', 'integer'), ...NAMES.map((one) => column(one, COLUMNS[one]!.from))];
+    return place.open(
+      targetOf({ name: table, fields: [], source_defined_primary_key: null } as never, {
+        table,
+        columns,
+        stream_id: table,
+        fence: ++fence,
+        ...more,
+      }),
+    );
+  }
+  const stored = async (table: string) => {
+    const found = new Map<number, string>();
+    for (const one of NAMES) {
+      const [ids, values] = [
+        await place.values(`select id from ${table} where ${one} is not null order by id`),
+        await place.values(`select ${one} from ${table} where ${one} is not null order by id`),
+      ];
+      for (const [at, id] of ids.entries()) found.set(Number(id), asText(values[at]!));
+    }
+    return found;
+  };
+
+  it('refuses what it cannot hold exactly, and loads the rest', async () => {
+    const { writer } = await open('refusing', { rejects: { limit: 100 } });
+    await writer.write(batchOf(rows()));
+    const exact = VALUES.filter(isExact);
+    expect(await writer.finish(null)).toMatchObject({
+      rows_loaded: exact.length,
+      rows_rejected: VALUES.length - exact.length,
+    });
+    const found = await stored('refusing');
+    for (const [id, value] of VALUES.entries()) {
+      expect([id, isExact(value), found.has(id)]).toEqual([id, isExact(value), isExact(value)]);
+      if (isExact(value)) expect(sameValue(found.get(id)!, value[2]!) || `${value[0]}: ${found.get(id)}`).toBe(true);
+    }
+    const reasons = await place.values("select reason from _rejected where table_name = 'refusing'");
+    expect(reasons.filter((reason) => reason.includes('refusing: amount has "1.235", which'))).toHaveLength(1);
+  });
+
+  it('without rejected rows, the first such value ends the run with its row, field and value', async () => {
+    const { writer } = await open('strict', {});
+    const failed = writer.write(
+      batchOf([
+        ['1', '1.00', ...NAMES.slice(1).map(() => null)],
+        ['2', '1.005', ...NAMES.slice(1).map(() => null)],
+      ]),
+    );
+    await expect(failed).rejects.toMatchObject({
+      code: 'value_does_not_fit',
+      message: expect.stringMatching(
+        /^strict: row 2: amount has "1\.005", which (numeric|decimal|DECIMAL)\(10,2\) cannot hold exactly/,
+      ),
+    });
+    await writer.abort();
+  });
+
+  it('with allow, writes the nearest value and counts per field', async () => {
+    const { writer, warnings } = await open('allowing', { rejects: { limit: 100 }, inexact_values: 'allow' });
+    await writer.write(batchOf(rows()));
+    await writer.finish(null);
+    const found = await stored('allowing');
+    for (const [id, [field, , wanted]] of VALUES.entries()) {
+      if (wanted === null) expect([field, found.has(id)]).toEqual([field, false]);
+      else
+        expect(sameValue(found.get(id) ?? 'none', wanted) || `${field}: ${found.get(id)} instead of ${wanted}`).toBe(
+          true,
+        );
+    }
+    expect(warnings.filter((code) => code === 'values_changed')).toHaveLength(6);
+  });
+});
+
+/** Drivers give dates as objects, whose text is the local one. */
+function asText(value: string): string {
+  const at = /GMT|Z$/.test(value) ? new Date(value) : null;
+  if (!at) return value;
+  const text = at.toISOString().slice(0, 19).replace('T', ' ');
+  return text.endsWith(' 00:00:00') ? text.slice(0, 10) : text;
+}
+
+const texts = (place: RejectingPlace, table: string, more: Partial<WriteTarget>) =>
+  place.open(
+    targetOf({ name: table, fields: [], source_defined_primary_key: null } as never, {
+      table,
+      columns: [column('id', 'integer'), column('note', 'string')],
+      stream_id: table,
+      ...more,
+    }),
+  );
+
+describe.each(Object.entries(PLACES))('texts that UTF-8 cannot hold: %s', (_name, { make, skip }) => {
+  test.skipIf(skip)('are refused, or changed and counted', async () => {
+    const place = await make();
+    await place.before?.();
+    const half = [
+      ['1', 'whole \u{1f98a}'],
+      ['2', 'half \ud83e'],
+      ['3', '\udd8a half'],
+    ];
+    const refusing = await texts(place, 'strict_texts', { rejects: { limit: 10 } });
+    await refusing.writer.write(batchOf(half.map((row) => [...row])));
+    expect(await refusing.writer.finish(null)).toMatchObject({ rows_loaded: 1, rows_rejected: 2 });
+    const allowing = await texts(place, 'changed_texts', { inexact_values: 'allow' });
+    await allowing.writer.write(batchOf(half.map((row) => [...row])));
+    expect(await allowing.writer.finish(null)).toMatchObject({ rows_loaded: 3 });
+    expect(allowing.warnings).toEqual(['values_changed']);
+    expect(await place.values('select note from changed_texts order by id')).toEqual([
+      'whole \u{1f98a}',
+      'half \ufffd',
+      '\ufffd half',
+    ]);
+    await place.after?.();
+  });
+});
+
+test('a moment passes to a column without a zone, and JSON to one of text, only where nothing is lost', () => {
+  const gate = (type: LogicalType, holds: ValueType, more: Partial<TargetColumn> = {}) =>
+    ValueGate.of([{ column: { ...column('v', type), ...more }, holds, shown: 'v' }], {
+      table: 't',
+      inexact: 'refuse',
+      texts: { nul: true, unread_json: true },
+    });
+  expect(gate('timestamp_tz', { type: 'timestamp', places: 6 })).toBeNull();
+  expect(gate('timestamp_tz', { type: 'timestamp', places: 0 })?.needsCells).toBe(true);
+  const tz = { from: { type: 'timestamp_tz' as const, source_type: null, dialect: null } };
+  const local = [['2026-01-31 10:00:00+00'], ['2026-01-31 10:00:00.5+02:30']];
+  gate('timestamp', { type: 'timestamp', places: 6 }, tz)?.takeAll(local);
+  expect(local).toEqual([['2026-01-31 10:00:00'], ['2026-01-31 07:30:00.500000']]);
+  const json = gate('json', { type: 'string' });
+  expect(json?.needsCells).toBe(false);
+  expect(() => json?.takeAll([['[1]'], ['[nan]']])).toThrow('t: row 2: v has "[nan]"');
+});

@@ -24,7 +24,7 @@ const retyped = (source_type: string): Partial<TargetColumn> => ({ from: { type:
 const VALUES: [TargetColumn, string, Written | 'refused'][] = [
   [column('number'), 'NaN', same('NaN')],
   [column('number'), '-Infinity', same('-Infinity')],
-  [column('number'), '12345678901234567890.10', same(12345678901234567890.1)],
+  [column('number'), '12345678901234567890.10', same(Number('12345678901234567890.1'))],
   [column('boolean'), 'true', same(true)],
   [column('boolean'), 'yes', same('yes')],
   [column('json'), '{"a":\n1}', same({ a: 1 })],

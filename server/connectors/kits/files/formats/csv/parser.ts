@@ -29,7 +29,7 @@ export class CsvSyntaxError extends Error {
  */
 export function parseCsv(text: string, dialect: CsvDialect): ParsedCsv {
   const { delimiter, quote, null_value } = dialect;
-  const quoteCode = quote.charCodeAt(0);
+  const [quoteCode, delimiterCode] = [quote.charCodeAt(0), delimiter.charCodeAt(0)];
   const rows: Cell[][] = [];
   const { length } = text;
   let row: Cell[] = [];
@@ -41,36 +41,32 @@ export function parseCsv(text: string, dialect: CsvDialect): ParsedCsv {
   let nextNewline = -1;
   let nextReturn = -1;
   while (at < length) {
-    let ended = false;
     if (nextNewline < at) nextNewline = indexOrEnd(text, '\n', at);
     if (nextReturn < at) nextReturn = indexOrEnd(text, '\r', at);
     const lineEnd = Math.min(nextNewline, nextReturn);
     if (lineEnd >= length) break;
+    let end: number;
     if (text.charCodeAt(at) === quoteCode) {
       const quoted = quotedCell(text, at, quote);
       if (quoted === null) break;
       row.push(quoted.value);
-      if (nextNewline < quoted.end) recordLines += linesIn(quoted.value);
-      at = quoted.end;
-      const isReturn = text.charCodeAt(at) === RETURN;
-      if (at >= length || (isReturn && at + 1 >= length)) break;
-      if (isReturn && text.charCodeAt(at + 1) === NEWLINE) at++;
-      ended = isReturn || text.charCodeAt(at) === NEWLINE;
-      if (!ended && !text.startsWith(delimiter, at)) {
-        throw new CsvSyntaxError('there is text after the closing quote', linesIn(text.slice(0, at)), row.length - 1);
-      }
-      at++;
+      if (lineEnd < quoted.end) recordLines += linesIn(quoted.value);
+      end = quoted.end;
     } else {
       if (nextDelimiter < at) nextDelimiter = indexOrEnd(text, delimiter, at);
-      ended = lineEnd < nextDelimiter;
-      const next = ended ? lineEnd : nextDelimiter;
-      const isReturn = ended && next === nextReturn;
-      // The next chunk may begin with the LF of a CRLF.
-      if (isReturn && next + 1 >= length) break;
-      const value = text.slice(at, next);
+      end = Math.min(lineEnd, nextDelimiter);
+      const value = text.slice(at, end);
       row.push(value === null_value ? null : value);
-      at = isReturn && text.charCodeAt(next + 1) === NEWLINE ? next + 2 : next + 1;
     }
+    const code = text.charCodeAt(end);
+    const isReturn = code === RETURN;
+    // The next chunk may begin with the LF of a CRLF.
+    if (end >= length || (isReturn && end + 1 >= length)) break;
+    const ended = isReturn || code === NEWLINE;
+    if (!ended && code !== delimiterCode) {
+      throw new CsvSyntaxError('there is text after the closing quote', linesIn(text.slice(0, end)), row.length - 1);
+    }
+    at = isReturn && text.charCodeAt(end + 1) === NEWLINE ? end + 2 : end + 1;
     if (ended) {
       rows.push(row);
       row = [];

@@ -1,0 +1,2 @@
+ALTER TABLE "connections" ADD COLUMN "inexact_values" text DEFAULT 'refuse' NOT NULL;--> statement-breakpoint
+ALTER TABLE "connections" ADD CONSTRAINT "connections_inexact_values_known" CHECK ("connections"."inexact_values" in ('refuse', 'allow'));

@@ -25,7 +25,7 @@ export async function assertHolds(
 ): Promise<void> {
   if (target.inexact_values === 'allow') return;
   for (const { name, type } of target.typed) {
-    const shown = old.types.get(dialect.fold(name)) ?? type;
+    const shown = old.types.get(dialect.names.fold(name)) ?? type;
     const [fresh, kept] = [dialect.holds(type), dialect.holds(shown)];
     const [there, back] = [as(shown), as(type)];
     if (there === null || back === null) continue;

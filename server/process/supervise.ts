@@ -38,10 +38,8 @@ export function superviseWorker(options: {
       wasReady = true;
       dead = dead.filter((one) => !replaces.includes(one));
     };
-    return {
-      id,
-      process: spawnWatched(workerCommand({ worker_id: id, replaces, silent_ms }), { env, silent_ms, onReady }),
-    };
+    const command = workerCommand({ worker_id: id, replaces, silent_ms });
+    return { id, process: spawnWatched(command, { env, silent_ms, onReady }) };
   };
 
   const keepRunning = async () => {

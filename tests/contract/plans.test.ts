@@ -20,8 +20,8 @@ const PAGE = 50;
 const MOST_ROWS = PAGE * 20;
 /** Counting reads up to 10,000 entries of an index, and an entry says little. */
 const MOST_COUNTED = 10_002;
-/** What answers about the whole account reads its connections, and the days that are asked for. */
-const MOST_OF_ALL = SIZE.connections * 4;
+/** What answers about the whole account reads its connections with their last runs, and the days that are asked for. */
+const MOST_OF_ALL = SIZE.connections * 10;
 const LARGE = ['connections', 'connection_streams', 'connection_runs', 'stream_runs', 'network_log_segments'];
 LARGE.push('events', 'cases', 'usage_ledger');
 

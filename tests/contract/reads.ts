@@ -10,7 +10,13 @@ export interface Read {
 }
 
 /** Answers that add up everything there is, or all of a window, whatever page of them is asked for. */
-export const WHOLE = ['/billing/usage/aggregated', '/billing/usage/connection-usage', '/account_connectors'];
+export const WHOLE = [
+  '/billing/usage/aggregated',
+  '/billing/usage/connection-usage',
+  '/account_connectors',
+  '/connection_summaries',
+  '/overview/activity',
+];
 /** Asked of a connector, not of a table. */
 const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/'];
 

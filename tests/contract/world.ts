@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
-import { accountConnectors, cases, events, networkLogSegments, streamRuns } from '../../db/schema/index.ts';
+import { accountConnectors, cases, events, networkLogSegments, streamRuns, tasks } from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
 import type { Call } from '../support/api.ts';
 import type { TestDeps } from '../support/database.ts';
@@ -65,6 +65,7 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
     trigger_id: [trigger.id],
     case_id: [await insertCase(test, { account_id: whose.account_id, trigger_id: trigger.id })],
     plan_id: [plan.plan_id],
+    task_id: [await insertTask(test, { account_id: whose.account_id, account_connector_id: source_id })],
     event_id: found.map(({ id }) => id),
     connector_name: ['demo', 'sample', 'file'],
     parameter_name: ['rows', 'seed'],
@@ -124,6 +125,18 @@ async function insertCase({ deps }: TestDeps, of: { account_id: string; trigger_
     })
     .returning();
   if (!row) throw new Error('no case was made');
+  return row.id;
+}
+
+async function insertTask(
+  { deps }: TestDeps,
+  of: { account_id: string; account_connector_id: string },
+): Promise<string> {
+  const [row] = await deps.db
+    .insert(tasks)
+    .values({ ...of, kind: 'discover_catalog', status: 'succeeded', result: {}, finished_at: now() })
+    .returning();
+  if (!row) throw new Error('no task was made');
   return row.id;
 }
 

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { findConnector } from '../../connectors/registry.ts';
 import { describeSchedule, nextTicks, type Schedule } from '../../pipeline/schedule.ts';
-import { isLiveRun, type RunStatus } from '../../pipeline/run-states.ts';
+import { isLiveRun } from '../../pipeline/run-states.ts';
 import type { ConnectionRecord } from './query.ts';
 import type { ConnectionSchedule } from './schedule-schema.ts';
 import type { ConnectionSchema } from './schema.ts';
@@ -62,7 +62,7 @@ function healthOf(record: ConnectionRecord, ticks: string[], now: Date): Connect
   if (status === 'locked' || status === 'auto_disabled' || consecutive_failures >= FAILING_AFTER) return 'failing';
   if (consecutive_failures > 0 || last_run?.status === 'partially_succeeded') return 'warning';
   if (isStale(connection, ticks, now)) return 'warning';
-  if (record.active_run_id !== null || (last_run && isLiveRun(last_run.status as RunStatus))) return 'running';
+  if (record.active_run_id !== null || (last_run && isLiveRun(last_run.status))) return 'running';
   return last_run ? 'healthy' : 'pending';
 }
 

@@ -53,7 +53,7 @@ export const draftOf = (trigger: Trigger): TriggerDraft => ({
   // A JSON condition is edited as the equivalent rule.
   rule: trigger.rule ?? trigger.normalized_rule,
   event_types: trigger.event_types ?? [],
-  severity: trigger.severity as TriggerDraft['severity'],
+  severity: trigger.severity,
   threshold: trigger.threshold,
   within_seconds: trigger.within_seconds,
   posture: trigger.posture,

@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
-import { trackCursor } from '../../server/connectors/cells/cursor.ts';
 import type { Cell, ReadRequest, StreamState } from '../../server/connectors/contract/connector.ts';
 import { decodeCopyText, encodeCopyText } from '../../server/connectors/cells/copy-text.ts';
+import { trackerOf } from '../../server/connectors/kits/sql/incremental-read.ts';
+import { resumeCursor } from '../../server/connectors/kits/sql/safe-bound.ts';
 import { trackLines } from '../../server/connectors/postgres/read/cursor-lines.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import {
@@ -42,34 +43,54 @@ async function copyAll(request: ReadRequest, side: Side = sides.source) {
 const stored = (state: StreamState | null) => JSON.parse(JSON.stringify(state)) as StreamState | null;
 
 describe('lines tracked by a cursor', () => {
+  const field = (name: string, type: 'string' | 'integer') =>
+    ({ path: [name], type, source_type: null, dialect: null }) as ReadRequest['columns'][0]['field'];
+  const fields = [field('value', 'string'), field('at', 'integer')];
+  const requestFrom = (state: StreamState | null) =>
+    ({
+      stream: { fields },
+      columns: fields.map((one) => ({ field: one, masking: 'none' })),
+      cursor_field: ['at'],
+      primary_key: [],
+      state,
+    }) as unknown as ReadRequest;
   const cell = fc.constantFrom('a', 'b', '\\', '\t\n', null);
-  const row = fc.tuple(fc.integer({ min: 0, max: 3 }), cell).map(([cursor, value]): Cell[] => [value, String(cursor)]);
+  const row = fc.tuple(fc.integer({ min: 0, max: 5 }), cell).map(([cursor, value]): Cell[] => [value, String(cursor)]);
   const table = fc.array(row, { maxLength: 40 });
   const cuts = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 5 });
+  const bounds = fc.array(fc.option(fc.integer({ min: 0, max: 5 })), { minLength: 1, maxLength: 3 });
 
   test('produce the same rows and states as tracked rows, wherever chunks and reads are split', () => {
     fc.assert(
-      fc.property(table, cuts, cuts, (rows, sizes, reads) => {
+      fc.property(table, cuts, cuts, bounds, (rows, sizes, reads, limits) => {
         const sorted = rows.toSorted((a, b) => Number(a[1]) - Number(b[1]));
+        const all: Cell[][] = [];
         let state: StreamState | null = null;
-        for (const stop of [...reads, 100]) {
-          const from: string | null = state?.cursor ?? null;
+        let floor = -1;
+        for (const [index, stop] of [...reads, 100].entries()) {
+          const from = resumeCursor(state);
           const left = sorted.filter((one) => from === null || Number(one[1]) >= Number(from));
-          const byRows = trackCursor({ cursorIndex: 2, keyIndexes: [], state });
-          const byLines = trackLines({ cursorIndex: 1, width: 2, state });
-          for (let at = 0, chunk = 0; at < left.length && chunk < stop; chunk++) {
-            const size = sizes[chunk % sizes.length]!;
-            const part = left.slice(at, at + size);
+          const limit = limits[index % limits.length] ?? null;
+          floor = Math.max(floor, Number(from ?? -1), limit ?? -1);
+          const bound = { cursor: floor < 0 ? null : String(floor), open: [], pending: null };
+          const byRows = trackerOf(requestFrom(state), bound);
+          const byLines = trackLines(requestFrom(state), 1, bound);
+          let at = 0;
+          for (let chunk = 0; at < left.length && chunk < stop; chunk++) {
+            const part = left.slice(at, at + sizes[chunk % sizes.length]!);
             const expected = byRows.next(part.map((one) => [...one, one[1]!]));
-            const bytes = Buffer.from(encodeCopyText(part, () => {}));
-            const lines = byLines.next({ bytes, rows: part.length });
-            expect(decodeCopyText(lines.bytes.toString())).toEqual(expected.rows.map((one) => one.slice(0, 2)));
-            expect(lines.rows).toBe(expected.rows.length);
-            expect(lines.state).toEqual(expected.state);
-            state = stored(expected.state);
-            at += size;
+            const lines = byLines.next({ bytes: Buffer.from(encodeCopyText(part, () => {})), rows: part.length });
+            expect(decodeCopyText(lines.bytes.toString())).toEqual(expected.map((one) => one.slice(0, 2)));
+            expect(lines.rows).toBe(expected.length);
+            expect(byLines.state()).toEqual(byRows.state());
+            all.push(...expected.map((one) => one.slice(0, 2)));
+            state = stored(byRows.state());
+            at += part.length;
           }
+          if (at >= left.length) state = stored(byRows.end());
         }
+        const counted = (found: Cell[][]) => found.map((one) => JSON.stringify(one)).toSorted();
+        expect(counted(all)).toEqual(counted(rows));
       }),
       { numRuns: 1_000 },
     );

@@ -20,6 +20,8 @@ export interface MariaDb {
   ca: string;
   /** Runs statements as the administrator. */
   sql(statements: string, database?: string): Promise<Record<string, unknown>[]>;
+  /** A connection of its own, whose transactions stay open. */
+  session(database: string): Promise<{ run(statement: string): Promise<unknown>; close(): Promise<void> }>;
   /** Creates an empty database and returns its name. */
   database(): Promise<string>;
 }
@@ -90,12 +92,16 @@ export async function startMariaDb(settings: string[] = []): Promise<MariaDb & {
     await sql(`create database ${name}`);
     return name;
   };
+  const session: MariaDb['session'] = async (name) => {
+    const connection = await connect(name);
+    return { run: (statement) => connection.query(statement), close: () => connection.end() };
+  };
   const stop = async () => {
     child.kill('SIGKILL');
     await child.exited;
     rmSync(home, { recursive: true, force: true });
   };
-  return { ...access, port, ca, sql, database, stop };
+  return { ...access, port, ca, sql, session, database, stop };
 }
 
 interface ServerPlace {

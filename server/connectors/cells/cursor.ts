@@ -97,6 +97,17 @@ export function trackHighest(options: {
 const boundaryOf = (state: StreamState | null): string[] =>
   Array.isArray(state?.boundary) ? state.boundary.filter((entry) => typeof entry === 'string') : [];
 
+/** The boundary of a state that `trackCursor` made. `cells`: the row as it was given to it. */
+export function earlierRows(state: StreamState | null, cursorIndex: number, cells: (row: readonly Cell[]) => Cell[]) {
+  const earlier = new EarlierRows(state, cursorIndex);
+  return {
+    get isEmpty() {
+      return earlier.isEmpty;
+    },
+    take: (row: readonly Cell[]) => earlier.take(cells(row)),
+  };
+}
+
 /** The rows of a state's boundary. Each is expected to appear once more. */
 class EarlierRows {
   readonly #counts = new Map<string, number>();

@@ -2,6 +2,7 @@ import type { Database } from 'bun:sqlite';
 import type { Field, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
 import { cursorOf } from '../kits/sql/request.ts';
+import { resumeCursor } from '../kits/sql/safe-bound.ts';
 import { isDate } from '../kits/sql/streams.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { fromClause, identifier } from './database.ts';
@@ -15,8 +16,8 @@ export interface Condition {
 
 /** Where an incremental read resumes: rows with the same cursor are read again. */
 export function resumeCondition({ state }: ReadRequest, field: Field): Condition[] {
-  if (state?.cursor == null) return [];
-  return [{ sql: `${columnOf(field)} >= ?`, values: [storedForm(field, state.cursor)] }];
+  const cursor = resumeCursor(state);
+  return cursor === null ? [] : [{ sql: `${columnOf(field)} >= ?`, values: [storedForm(field, cursor)] }];
 }
 
 export const columnOf = (field: Field) => `t.${identifier(field.path[0] ?? '')}`;

@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import type { Batch, Cell, Field, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
-import { readIncrement } from '../kits/sql/incremental-read.ts';
+import { incrementalColumns, readIncrement } from '../kits/sql/incremental-read.ts';
 import { cursorOf, isIncremental } from '../kits/sql/request.ts';
 import { breathe, type Context, fromClause, identifier, withSnapshot } from './database.ts';
 import { checkDataset } from './datasets.ts';
@@ -46,10 +46,12 @@ interface Selection {
   ordered?: boolean;
 }
 
+const columnsOf = ({ request, cursor }: Pick<Selection, 'request' | 'cursor'>) =>
+  cursor ? incrementalColumns(request, cursor) : request.columns;
+
 /** Every column with its table: SQLite takes an unknown name in quotes for a text. */
 function selectText({ request, where, cursor, ordered }: Selection): string {
-  const fields = request.columns.map(({ field }) => field);
-  const columns = (cursor ? [...fields, cursor] : fields).map((field, at) => `${columnOf(field)} as c${at}`);
+  const columns = columnsOf({ request, cursor }).map(({ field }, at) => `${columnOf(field)} as c${at}`);
   // A read that resumes compares cursors as texts, regardless of the column's collation.
   const exact = cursor && (cursor.type === 'string' || isDate(cursor.type)) ? ' collate binary' : '';
   const keys = request.primary_key.map((path) => `t.${identifier(path[0] ?? '')}`);
@@ -66,7 +68,8 @@ async function* batches(ctx: Context, database: Database, selection: Selection):
   const { request, where, cursor } = selection;
   const statement = database.prepare<Record<string, SqliteValue>, Condition['values']>(selectText(selection));
   const values = where.flatMap((condition) => condition.values);
-  const columns = request.columns.map(({ field }, at) => ({ key: `c${at}`, field, type: field.type }));
+  const all = columnsOf(selection).map(({ field }, at) => ({ key: `c${at}`, field, type: field.type }));
+  const columns = cursor ? all.slice(0, -1) : all;
   const width = columns.length;
   const checked = new Set<number>();
   let rows: Cell[][] = [];

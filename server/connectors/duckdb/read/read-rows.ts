@@ -1,8 +1,9 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
-import type { Batch, Cell, ConnectorContext, Field, ReadRequest } from '../../contract/connector.ts';
+import type { Batch, Cell, ConnectorContext, Field, ReadColumn, ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
-import { incrementalSelects, readIncrement } from '../../kits/sql/incremental-read.ts';
+import { incrementalColumns, incrementalSelects, readIncrement } from '../../kits/sql/incremental-read.ts';
 import { cursorOf, fromClause, isIncremental, orderBy, where } from '../../kits/sql/request.ts';
+import { resumeCursor } from '../../kits/sql/safe-bound.ts';
 import { isDate } from '../../kits/sql/streams.ts';
 import { duckDbError } from '../connection/failures.ts';
 import { existingFile, reading } from '../connection/file-access.ts';
@@ -36,9 +37,9 @@ export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerat
 
 function incrementalBatches(ctx: Context, connection: DuckDBConnection, request: ReadRequest): AsyncGenerator<Batch> {
   const cursor = cursorOf(request);
-  const cell = request.state?.cursor;
+  const cell = resumeCursor(request.state);
   const selects = incrementalSelects(request, {
-    select: selectText(request, cursor),
+    select: selectText(request, incrementalColumns(request, cursor)),
     conditions: windowConditions(request),
     isNull: `${columnOf(cursor)} is null`,
     resumes: cell == null ? null : `${columnOf(cursor)} >= ${valueSql(literal(cell), cursor.source_type ?? '')}`,
@@ -52,10 +53,8 @@ function incrementalBatches(ctx: Context, connection: DuckDBConnection, request:
 
 const columnOf = (field: Field) => identifier(field.path[0] ?? '');
 
-/** `cursor` comes once more at the end of each row. */
-function selectText(request: ReadRequest, cursor?: Field): string {
-  const fields = [...request.columns.map(({ field }) => field), ...(cursor ? [cursor] : [])];
-  const columns = fields.map((field) => cellSql(columnOf(field), field.source_type ?? ''));
+function selectText(request: ReadRequest, columnsRead: readonly ReadColumn[] = request.columns): string {
+  const columns = columnsRead.map(({ field }) => cellSql(columnOf(field), field.source_type ?? ''));
   return `select ${columns.join(', ')} from ${fromClause(duckdbNames, withSchema(request))}`;
 }
 

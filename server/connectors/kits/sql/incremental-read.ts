@@ -1,6 +1,17 @@
-import { trackCursor } from '../../cells/cursor.ts';
-import type { Batch, Cell, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
-import { where } from './request.ts';
+import { comparisonOf, orderOf } from '../../cells/comparison.ts';
+import type {
+  Batch,
+  Cell,
+  ConnectorContext,
+  Field,
+  ReadColumn,
+  ReadRequest,
+  StreamState,
+} from '../../contract/connector.ts';
+import { CursorTracker } from './cursor-tracker.ts';
+import { cursorOf, where } from './request.ts';
+import { hiddenKey, rowIdentity } from './row-identity.ts';
+import { type Bound, type BoundSource, safeBound } from './safe-bound.ts';
 
 /** The state once all rows without a cursor have been read. */
 export const NULLS_READ: StreamState = { cursor: null, boundary: [], nulls_read: true };
@@ -28,7 +39,7 @@ export interface IncrementalParts {
   conditions: readonly string[];
   /** The cursor is NULL. */
   isNull: string;
-  /** The cursor is at or behind that of the state; null: there is no state. */
+  /** The cursor is at or above `resumeCursor` of the state; null: the read begins at the first row. */
   resumes: string | null;
   orderBy: string;
 }
@@ -52,20 +63,59 @@ export function warnOfNulls(ctx: Pick<ConnectorContext<unknown>, 'warn'>, reques
   );
 }
 
-/** Batches of rows that end in the cursor, as it is stored: the column itself may be masked or not selected. */
+/** The bound of a read; null for a read of a window, whose state no later read continues. */
+export const boundOf = async (request: ReadRequest, source: BoundSource): Promise<Bound | null> =>
+  request.window?.end == null ? safeBound(source, request.state, cursorOrder(request)) : null;
+
+export const cursorOrder = (request: ReadRequest) => orderOf(comparisonOf(cursorOf(request)));
+
+/** What the SELECTs return: the columns of the request, the fields of its key that are not among them, the cursor. */
+export const incrementalColumns = (request: ReadRequest, cursor: Field): ReadColumn[] => [
+  ...request.columns,
+  ...[...hiddenKey(request), cursor].map((field) => ({ field, masking: 'none' as const })),
+];
+
+/** Tracks rows that have `incrementalColumns`. */
+export const trackerOf = (request: ReadRequest, bound: Bound | null): CursorTracker =>
+  new CursorTracker({
+    cursorIndex: request.columns.length + hiddenKey(request).length,
+    identity: rowIdentity(request),
+    state: request.state,
+    order: cursorOrder(request),
+    bound,
+  });
+
+export function warnOfHeldRows(
+  ctx: Pick<ConnectorContext<unknown>, 'warn'>,
+  { stream }: ReadRequest,
+  bound: Bound | null,
+): void {
+  const { cursor = null, open = [] } = bound ?? {};
+  const shown = open.slice(0, 3).map(({ about }) => about);
+  const more = open.length > shown.length ? ` and ${open.length - shown.length} more` : '';
+  ctx.warn(
+    'cursor_held_back',
+    `${open.length} open transactions (${shown.join(', ')}${more}) hold back ${stream.name}: rows behind ` +
+      `${cursor ?? 'its first one'} are not final yet, and those that exceed the limit are loaded by a later run. ` +
+      'End these transactions',
+  );
+}
+
+/** Batches of rows that have `incrementalColumns`. */
 export interface IncrementalRows {
   nulls(): AsyncIterable<Batch>;
   ordered(): AsyncIterable<Batch>;
 }
 
-/** The row lane of an incremental read. Every batch of ordered rows carries the state after it. */
+/** The row lane of an incremental read. Batches of ordered rows carry the state after them. */
 export async function* readIncrement(
   ctx: Pick<ConnectorContext<unknown>, 'warn'>,
   request: ReadRequest,
   rows: IncrementalRows,
+  bound: Bound | null = null,
 ): AsyncGenerator<Batch> {
   const width = request.columns.length;
-  const withoutCursor = (found: Cell[][]) => {
+  const selected = (found: Cell[][]) => {
     for (const row of found) row.length = width;
     return found;
   };
@@ -73,15 +123,19 @@ export async function* readIncrement(
     let nulls = 0;
     for await (const batch of rows.nulls()) {
       nulls += batch.rows.length;
-      yield { ...batch, rows: withoutCursor(batch.rows) };
+      yield { ...batch, rows: selected(batch.rows) };
     }
     warnOfNulls(ctx, request, nulls);
     yield { rows: [], bytes: 0, state: NULLS_READ };
   }
-  // Rows are told apart as a whole, not by key: one that changes twice within one value of the cursor must come again.
-  const tracker = trackCursor({ cursorIndex: width, keyIndexes: [], state: request.state });
+  const tracker = trackerOf(request, bound);
   for await (const batch of rows.ordered()) {
-    const tracked = tracker.next(batch.rows);
-    yield { rows: withoutCursor(tracked.rows), bytes: batch.bytes, state: tracked.state ?? NULLS_READ };
+    const fresh = tracker.next(batch.rows);
+    const state = tracker.state();
+    yield { rows: selected(fresh), bytes: batch.bytes, ...(state && { state }) };
+    if (tracker.held) break;
   }
+  if (tracker.held) warnOfHeldRows(ctx, request, bound);
+  const end = tracker.end();
+  if (end) yield { rows: [], bytes: 0, state: end };
 }

@@ -1,12 +1,14 @@
 import type { Batch, ConnectorContext, ReadRequest } from '../../contract/connector.ts';
 import { BATCH_BYTES, decodeLines } from '../../kits/sql/copy-lines.ts';
-import { incrementalSelects, readIncrement } from '../../kits/sql/incremental-read.ts';
+import { boundOf, incrementalColumns, incrementalSelects, readIncrement } from '../../kits/sql/incremental-read.ts';
 import { cursorOf, fromClause, isIncremental, orderBy, where } from '../../kits/sql/request.ts';
+import type { Bound } from '../../kits/sql/safe-bound.ts';
 import { RowText } from '../connection/row-text.ts';
 import { MysqlSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { mysqlNames } from '../connection/sql.ts';
 import { asDescribed } from './datasets.ts';
+import { canListTransactions, openTransactions } from './open-transactions.ts';
 import { conditions, hasNoCursor, resumeCondition, type Selection, selection } from './select.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
@@ -25,8 +27,12 @@ export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerat
   try {
     await beginSnapshot(session);
     const request = await asDescribed(session, wanted);
-    if (isIncremental(request)) yield* incrementalBatches(ctx, session, request);
-    else {
+    if (isIncremental(request)) {
+      await session.query('commit');
+      const bound = await safeBoundOf(ctx, session, request);
+      await beginSnapshot(session);
+      yield* incrementalBatches(ctx, { session, request, bound });
+    } else {
       const keep = keepsZeroDates(ctx);
       yield* batches(ctx, { session, selected: selection(request.columns, keep), rest: fullRest(request, keep) });
     }
@@ -43,10 +49,27 @@ export const fullRest = (request: ReadRequest, keepZeroDates: boolean) =>
 
 export const keepsZeroDates = ({ config }: Context): boolean => config.zero_dates === 'keep';
 
-function incrementalBatches(ctx: Context, session: MysqlSession, request: ReadRequest): AsyncGenerator<Batch> {
+/** Without the list of transactions there is no bound, which a warning reports. */
+async function safeBoundOf(ctx: Context, session: MysqlSession, request: ReadRequest): Promise<Bound | null> {
+  if (!(await canListTransactions(session))) {
+    ctx.warn(
+      'transactions_not_visible',
+      `Rows of ${request.stream.name} are lost when they are committed after later ones were read: ` +
+        'the user cannot list open transactions. GRANT PROCESS to the user',
+    );
+    return null;
+  }
+  const how = { request, keepZeroDates: keepsZeroDates(ctx), begin: () => beginSnapshot(session) };
+  return boundOf(request, openTransactions(session, how));
+}
+
+function incrementalBatches(
+  ctx: Context,
+  { session, request, bound }: { session: MysqlSession; request: ReadRequest; bound: Bound | null },
+): AsyncGenerator<Batch> {
   const keep = keepsZeroDates(ctx);
   const cursor = cursorOf(request);
-  const selected = selection([...request.columns, { field: cursor, masking: 'none' }], keep);
+  const selected = selection(incrementalColumns(request, cursor), keep);
   const selects = incrementalSelects(request, {
     select: ` from ${fromClause(mysqlNames, request)}`,
     conditions: conditions(request, keep),
@@ -55,10 +78,8 @@ function incrementalBatches(ctx: Context, session: MysqlSession, request: ReadRe
     orderBy: orderBy(mysqlNames, cursor, request.primary_key),
   });
   const rowsOf = (rest: string) => batches(ctx, { session, selected, rest });
-  return readIncrement(ctx, request, {
-    nulls: () => rowsOf(selects.nulls ?? ''),
-    ordered: () => rowsOf(selects.ordered),
-  });
+  const rows = { nulls: () => rowsOf(selects.nulls ?? ''), ordered: () => rowsOf(selects.ordered) };
+  return readIncrement(ctx, request, rows, bound);
 }
 
 async function* batches(

@@ -2,6 +2,7 @@ import { DATES } from '../../kits/sql/streams.ts';
 import type { Field, ReadColumn, ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { fieldByPath } from '../../kits/sql/request.ts';
+import { resumeCursor } from '../../kits/sql/safe-bound.ts';
 import { columnOf, isZeroDate, shownSql, textSql } from './cell-sql.ts';
 import { compare, filterCondition } from './filters.ts';
 import { FORM, type Form } from '../connection/row-text.ts';
@@ -51,8 +52,9 @@ export function conditions(request: ReadRequest, keepZeroDates: boolean): string
 /** Where an incremental read resumes: rows with the same cursor are read again. */
 export function resumeCondition(request: ReadRequest): string[] {
   const { state, cursor_field } = request;
-  if (!cursor_field || state?.cursor == null) return [];
-  return [compare(fieldByPath(request, cursor_field), '>=', state.cursor)];
+  const cursor = resumeCursor(state);
+  if (!cursor_field || cursor === null) return [];
+  return [compare(fieldByPath(request, cursor_field), '>=', cursor)];
 }
 
 /** The cell of the cursor is NULL, so the row has no place in its order. */

@@ -9,6 +9,8 @@ import type { DriverConnection } from './copy-out.ts';
 import { refusesTls } from './failures.ts';
 import type { ServerSettings } from './settings.ts';
 
+export const APPLICATION_NAME = 'data-pipelines';
+
 const CANCEL_MS = 1_000;
 /** Raw text of every value: decoded ones would lose microseconds and long numbers. */
 const TYPES = { getTypeParser: () => (value: string) => value };
@@ -78,7 +80,7 @@ function newClient(config: ServerSettings, options: ClientOptions): pg.Client {
     ssl: options.tls,
     stream: () => connectedSocket(options.socket, config.host),
     connectionTimeoutMillis: options.timeout_ms,
-    application_name: 'data-pipelines',
+    application_name: APPLICATION_NAME,
     statement_timeout: config.statement_timeout_seconds * 1000 || undefined,
     types: TYPES,
     ...(options.replication && { replication: options.replication }),

@@ -1,9 +1,11 @@
 import type { ByteStream, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
-import { NULLS_READ, warnOfNulls } from '../../kits/sql/incremental-read.ts';
+import { boundOf, NULLS_READ, warnOfHeldRows, warnOfNulls } from '../../kits/sql/incremental-read.ts';
 import { cursorOf } from '../../kits/sql/request.ts';
+import { hiddenKey } from '../../kits/sql/row-identity.ts';
 import type { CopyOut } from '../connection/copy-out.ts';
 import { selectsOf } from './incremental-query.ts';
 import { trackLines } from './cursor-lines.ts';
+import { openTransactions } from './open-transactions.ts';
 import { begin } from './read-transaction.ts';
 import { selectList } from './select.ts';
 import { PgSession } from '../connection/session.ts';
@@ -15,9 +17,9 @@ type Context = ConnectorContext<PostgresSourceConfig>;
 const cursorIndex = ({ columns, cursor_field }: ReadRequest) =>
   columns.findIndex(({ field, masking }) => masking === 'none' && field.path[0] === cursor_field?.[0]);
 
-/** The cursor is among the columns, and its type has one text for equal values. */
+/** The cursor and the key are among the columns, and the cursor's type has one text for equal values. */
 export function canCopyIncrement(request: ReadRequest): boolean {
-  if (!request.cursor_field || cursorIndex(request) < 0) return false;
+  if (!request.cursor_field || cursorIndex(request) < 0 || hiddenKey(request).length > 0) return false;
   const { type, source_type } = cursorOf(request);
   return (
     ['integer', 'date', 'timestamp', 'timestamp_tz'].includes(type) || source_type?.startsWith('numeric(') === true
@@ -34,6 +36,7 @@ export function copyIncrement(ctx: Context, request: ReadRequest): ByteStream {
   async function* chunks() {
     const session = await PgSession.open(ctx, { phase: 'run' });
     try {
+      const bound = await boundOf(request, openTransactions(session, request));
       await begin(session, request);
       const { nulls, ordered } = selectsOf(request, selectList(request.columns, 'rows'));
       const lines = (select: string) => wholeRows(session.copyOut(`copy (${select}) to stdout`, { binary: false }));
@@ -45,17 +48,16 @@ export function copyIncrement(ctx: Context, request: ReadRequest): ByteStream {
         warnOfNulls(ctx, request, rows);
       }
       if (request.state?.cursor == null && !request.window) state = NULLS_READ;
-      const tracker = trackLines({
-        cursorIndex: cursorIndex(request),
-        width: request.columns.length,
-        state: request.state,
-      });
+      const tracker = trackLines(request, cursorIndex(request), bound);
       for await (const chunk of lines(ordered)) {
         const tracked = tracker.next(chunk);
         rows += tracked.rows;
-        state = tracked.state;
+        state = tracker.state();
         yield tracked.bytes;
+        if (tracker.held()) break;
       }
+      if (tracker.held()) warnOfHeldRows(ctx, request, bound);
+      state = tracker.end() ?? state;
     } catch (error) {
       throw session.translate(error);
     } finally {

@@ -1,11 +1,12 @@
 import type { Batch, ConnectorContext, ReadRequest } from '../../contract/connector.ts';
 import { BATCH_BYTES, BATCH_ROWS, decodeLines, LINE_FEED } from '../../kits/sql/copy-lines.ts';
-import { readIncrement } from '../../kits/sql/incremental-read.ts';
+import { boundOf, incrementalColumns, readIncrement } from '../../kits/sql/incremental-read.ts';
 import { cursorOf, isIncremental } from '../../kits/sql/request.ts';
+import type { Bound } from '../../kits/sql/safe-bound.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
-import { identifier } from '../connection/sql.ts';
 import { selectsOf } from './incremental-query.ts';
+import { openTransactions } from './open-transactions.ts';
 import { begin } from './read-transaction.ts';
 import { selectList } from './select.ts';
 import { copyTable, type RowBytes } from './table-copy.ts';
@@ -20,8 +21,9 @@ export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenera
   }
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
+    const bound = await boundOf(request, openTransactions(session, request));
     await begin(session, request);
-    yield* incrementalBatches(ctx, session, request);
+    yield* incrementalBatches(ctx, { session, request, bound });
   } catch (error) {
     throw session.translate(error);
   } finally {
@@ -29,16 +31,16 @@ export async function* readRows(ctx: Context, request: ReadRequest): AsyncGenera
   }
 }
 
-function incrementalBatches(ctx: Context, session: PgSession, request: ReadRequest): AsyncGenerator<Batch> {
-  const cursor = cursorOf(request);
-  const column = identifier(cursor.path[0]!);
-  // numeric without a scale has many texts for one value, which the tracker would take for different cursors.
-  const shown = cursor.source_type === 'numeric' ? `trim_scale(${column})` : column;
-  const selects = selectsOf(request, `${selectList(request.columns, 'rows')}, ${shown}`);
-  return readIncrement(ctx, request, {
+function incrementalBatches(
+  ctx: Context,
+  { session, request, bound }: { session: PgSession; request: ReadRequest; bound: Bound | null },
+): AsyncGenerator<Batch> {
+  const selects = selectsOf(request, selectList(incrementalColumns(request, cursorOf(request)), 'rows'));
+  const rows = {
     nulls: () => batches(session, selects.nulls ?? ''),
     ordered: () => batches(session, selects.ordered),
-  });
+  };
+  return readIncrement(ctx, request, rows, bound);
 }
 
 export const batches = (session: PgSession, select: string): AsyncGenerator<Batch> =>

@@ -3,6 +3,7 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { checkedFilter } from '../../cells/filters.ts';
 import type { Comparison } from '../../cells/comparison.ts';
 import { fieldByPath, fromClause, where } from '../../kits/sql/request.ts';
+import { resumeCursor } from '../../kits/sql/safe-bound.ts';
 import { changeFieldOfRow } from './change-fields.ts';
 import { identifier, literal, postgresNames } from '../connection/sql.ts';
 import { hasPortableBinary } from '../connection/types.ts';
@@ -36,8 +37,9 @@ export function conditions(request: ReadRequest): string[] {
 
 /** Where an incremental read resumes: rows with the same cursor are read again. */
 export function resumeCondition({ state, cursor_field }: ReadRequest): string[] {
-  if (!cursor_field || state?.cursor == null) return [];
-  return [`${identifier(cursor_field[0]!)} >= ${literal(state.cursor)}`];
+  const cursor = resumeCursor(state);
+  if (!cursor_field || cursor === null) return [];
+  return [`${identifier(cursor_field[0]!)} >= ${literal(cursor)}`];
 }
 
 export const canBeBinary = (columns: readonly ReadColumn[]) =>

@@ -1,0 +1,165 @@
+import type { Order } from '../../cells/comparison.ts';
+import type { Cell, StreamState } from '../../contract/connector.ts';
+import { boundaryOf, type RowIdentity } from './row-identity.ts';
+import type { Bound } from './safe-bound.ts';
+
+/** Rows above a bound that open transactions hold back. More are left to a later run. */
+const MAX_HELD_ROWS = 10_000;
+
+export interface TrackedRead {
+  /** The place of the cursor in a row. */
+  cursorIndex: number;
+  identity: RowIdentity;
+  state: StreamState | null;
+  order: Order;
+  /** Null: the source has no transactions in flight. */
+  bound: Bound | null;
+}
+
+/** The cursor has no place in the order that further rows would follow. */
+const isUnplaced = (cursor: string) => cursor === 'infinity' || cursor === 'Infinity' || cursor === 'NaN';
+
+interface Entry {
+  cursor: string;
+  text: string;
+}
+
+/**
+ * Tracks a read whose rows arrive in ascending order of the cursor, starting where `resumeCursor` says. The boundary of
+ * a state has an entry for each row that was read from `floor` on (without it: at `cursor`), so that the next read
+ * drops those rows. Infinity and NaN never become the cursor: their rows are read again each time, and dropped.
+ */
+export class CursorTracker {
+  readonly #read: TrackedRead;
+  readonly #earlier: ReturnType<RowIdentity['earlier']>;
+  readonly #resumed: string | null;
+  #reached: string | null = null;
+  #entries: Entry[] = [];
+  #unplaced: string[] = [];
+  /** Rows below the cursor of the state that appeared since. */
+  #late: string[] = [];
+  #held = false;
+
+  constructor(read: TrackedRead) {
+    this.#read = read;
+    this.#earlier = read.identity.earlier(read.state);
+    this.#resumed = read.state?.cursor ?? null;
+  }
+
+  /** Open transactions hold back the rest of the rows: stop reading. */
+  get held(): boolean {
+    return this.#held;
+  }
+
+  /** An earlier read may have returned the row. */
+  isResuming(cursor: Cell): boolean {
+    if (cursor === null) return false;
+    if (isUnplaced(cursor)) return !this.#earlier.isEmpty;
+    return this.#resumed !== null && this.#read.order(cursor, this.#resumed) <= 0;
+  }
+
+  /** From this cursor on, rows are remembered once the read has reached `last`. Null: all of them. */
+  floorAt(last: string): string | null {
+    const { bound, order } = this.#read;
+    if (!bound) return last;
+    return bound.cursor === null || order(bound.cursor, last) < 0 ? bound.cursor : last;
+  }
+
+  /** Whether rows at this cursor may be held back. */
+  isLimited(cursor: string): boolean {
+    const { bound, order } = this.#read;
+    return bound !== null && bound.open.length > 0 && (bound.cursor === null || order(cursor, bound.cursor) >= 0);
+  }
+
+  /** Drops rows that an earlier read returned. `rows` may lack those below `floorAt` of the last one. */
+  next(rows: Cell[][]): Cell[][] {
+    const { cursorIndex, identity, order } = this.#read;
+    const { given, fresh } = this.#sorted(rows);
+    const last = given.findLast((row) => !isUnplaced(row[cursorIndex] ?? 'NaN'))?.[cursorIndex] ?? null;
+    if (last !== null) {
+      const floor = this.floorAt(last);
+      this.#reached = last;
+      const lowest = this.#entries[0]?.cursor;
+      if (lowest !== undefined && floor !== null && order(lowest, floor) < 0) {
+        this.#entries = this.#entries.filter(({ cursor }) => order(cursor, floor) >= 0);
+      }
+      let start = given.length;
+      const isAbove = (cursor: Cell) =>
+        cursor === null || isUnplaced(cursor) || floor === null || order(cursor, floor) >= 0;
+      while (start > 0 && isAbove(given[start - 1]![cursorIndex] ?? null)) start--;
+      for (const row of given.slice(start)) this.#remember(row[cursorIndex] ?? null, () => identity.entry(row));
+    } else for (const row of given) this.#remember(row[cursorIndex] ?? null, () => identity.entry(row));
+    return fresh;
+  }
+
+  #remember(cursor: Cell, entry: () => string): void {
+    if (cursor === null) return;
+    if (isUnplaced(cursor)) this.#unplaced.push(entry());
+    else this.#entries.push({ cursor, text: entry() });
+  }
+
+  /** `given`: without the rows that are held back. `fresh`: also without those that an earlier read returned. */
+  #sorted(rows: Cell[][]): { given: Cell[][]; fresh: Cell[][] } {
+    const { cursorIndex, identity } = this.#read;
+    const cursorOf = (row: Cell[] | undefined) => row?.[cursorIndex] ?? null;
+    const ends = [cursorOf(rows[0]), cursorOf(rows.at(-1))];
+    // They are sorted, so all between the first and the last are new if these are.
+    if (!ends.some((cursor) => cursor !== null && (this.isResuming(cursor) || this.isLimited(cursor)))) {
+      return { given: rows, fresh: rows };
+    }
+    let remembered = this.#entries.filter(({ cursor }) => this.isLimited(cursor)).length;
+    const fresh: Cell[][] = [];
+    for (const [at, row] of rows.entries()) {
+      const cursor = cursorOf(row);
+      const isResuming = this.isResuming(cursor);
+      const isKnown = isResuming && this.#earlier.take(row);
+      const isLimited = cursor !== null && this.isLimited(cursor);
+      if (isLimited && !isKnown && remembered >= MAX_HELD_ROWS) {
+        this.#held = true;
+        return { given: rows.slice(0, at), fresh };
+      }
+      if (isLimited) remembered += 1;
+      if (isKnown) continue;
+      fresh.push(row);
+      if (isResuming && this.#resumed !== null && !isUnplaced(cursor!)) this.#late.push(identity.entry(row));
+    }
+    return { given: rows, fresh };
+  }
+
+  /** The state after the rows so far; null: a read cannot resume here. */
+  state(): StreamState | null {
+    const { state, identity } = this.#read;
+    const [reached, resumed] = [this.#reached, this.#resumed];
+    if (resumed === null) return reached === null ? this.#withoutCursor() : this.#at(reached);
+    if (reached !== null && this.#read.order(reached, resumed) > 0) return this.#at(reached);
+    // In the part that is read again: what has not come yet is still expected.
+    if (this.#late.length === 0) return state;
+    const isAlike = Bun.deepEquals(state?.shape, identity.shape);
+    return state && isAlike ? { ...state, boundary: [...boundaryOf(state), ...this.#late] } : null;
+  }
+
+  /** The state after the last row. Rows of the earlier boundary that did not appear again are gone. */
+  end(): StreamState | null {
+    const [reached, resumed] = [this.#reached, this.#resumed];
+    if (resumed === null || (reached !== null && this.#read.order(reached, resumed) > 0)) return this.state();
+    return this.#held ? this.state() : this.#at(resumed);
+  }
+
+  #withoutCursor(): StreamState | null {
+    if (this.#unplaced.length === 0) return null;
+    return { cursor: null, boundary: this.#unplaced, shape: this.#read.identity.shape, nulls_read: true };
+  }
+
+  #at(cursor: string): StreamState {
+    const { bound, identity, order } = this.#read;
+    const floor = this.floorAt(cursor);
+    const entries = this.#entries.filter((entry) => floor === null || order(entry.cursor, floor) >= 0);
+    return {
+      cursor,
+      boundary: [...entries.map(({ text }) => text), ...this.#unplaced],
+      shape: identity.shape,
+      ...(floor !== cursor && { floor }),
+      ...(bound?.pending && { pending: bound.pending }),
+    };
+  }
+}

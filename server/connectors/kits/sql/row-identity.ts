@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto';
+import { earlierRows } from '../../cells/cursor.ts';
+import type { Cell, Field, ReadRequest, StreamState } from '../../contract/connector.ts';
+
+/** How the entries of a boundary were derived, so that a read with other columns or masks can still compare them. */
+interface Shape {
+  /** Hash of the columns and masks that the rows had. */
+  columns: string;
+  /** Names of the key; null: the entries have a hash for each of `cells`. */
+  key: string | null;
+  /** Names of the unmasked columns. */
+  cells: string[];
+}
+
+/** Recognizes rows that an earlier read returned, by their cells, or by their key after the stream's settings changed. */
+export interface RowIdentity {
+  shape: Shape;
+  /** What a boundary keeps of a row. */
+  entry(row: readonly Cell[]): string;
+  /** The rows of a state's boundary. Each is expected to appear once more. */
+  earlier(state: StreamState | null): EarlierRows;
+}
+
+export interface EarlierRows {
+  readonly isEmpty: boolean;
+  /** Consumes the entry of a row. @returns false if the row is not among them */
+  take(row: readonly Cell[]): boolean;
+}
+
+const unmasked = ({ columns }: ReadRequest, field: string) =>
+  columns.findIndex((column) => column.masking === 'none' && column.field.path[0] === field);
+
+/** Fields of the key that the request does not select, or masks. They are read besides. */
+export function hiddenKey(request: ReadRequest): Field[] {
+  return request.primary_key.flatMap(([name = '']) => {
+    const field = request.stream.fields.find(({ path }) => path[0] === name);
+    return field && unmasked(request, name) < 0 ? [field] : [];
+  });
+}
+
+/** Rows have the cells of the columns, then those of the hidden key, then the cursor. */
+export function rowIdentity(request: ReadRequest): RowIdentity {
+  const { columns, primary_key } = request;
+  const hidden = hiddenKey(request);
+  const cursor = columns.length + hidden.length;
+  const place = (name: string) => {
+    const index = unmasked(request, name);
+    return index >= 0 ? index : columns.length + hidden.findIndex(({ path }) => path[0] === name);
+  };
+  const names = primary_key.map(([name = '']) => name);
+  const keyed = names.length > 0 ? [...names.map(place), cursor] : null;
+  const plain = keyed ? [] : columns.flatMap(({ masking }, index) => (masking === 'none' ? [index] : []));
+  const shape: Shape = {
+    columns: digest(columns.map(({ field, masking }) => `${field.path[0]}:${masking}`)),
+    key: keyed && names.join('\n'),
+    cells: plain.map((index) => columns[index]!.field.path[0]!),
+  };
+  const whole = (row: readonly Cell[]) => digest([...row.slice(0, columns.length), row[cursor] ?? null]);
+  const parts = (row: readonly Cell[], indexes: readonly number[]) =>
+    indexes.map((index) => digest([row[index] ?? null]).slice(0, PART_LENGTH));
+  const keyOf = (row: readonly Cell[], indexes: readonly number[]) =>
+    digest(indexes.map((index) => row[index] ?? null));
+  return {
+    shape,
+    entry: (row) => `${whole(row)}.${keyed ? keyOf(row, keyed) : parts(row, plain).join('')}`,
+    earlier(state) {
+      const was = state?.shape as Shape | undefined;
+      const entries = boundaryOf(state);
+      if (!was)
+        return earlierRows(state, columns.length, (row) => [...row.slice(0, columns.length), row[cursor] ?? null]);
+      if (was.columns === shape.columns)
+        return counted(
+          entries.map((one) => one.slice(0, DIGEST_LENGTH)),
+          whole,
+        );
+      const rest = entries.map((one) => one.slice(DIGEST_LENGTH + 1));
+      if (keyed && was.key === shape.key) return counted(rest, (row) => keyOf(row, keyed));
+      const shared = was.cells.flatMap((name, at) => {
+        const index = unmasked(request, name);
+        return index < 0 ? [] : [{ at, index }];
+      });
+      const pieces = (entry: string) =>
+        shared.map(({ at }) => entry.slice(at * PART_LENGTH, (at + 1) * PART_LENGTH)).join('');
+      return counted(rest.map(pieces), (row) =>
+        parts(
+          row,
+          shared.map(({ index }) => index),
+        ).join(''),
+      );
+    },
+  };
+}
+
+export const boundaryOf = (state: StreamState | null): string[] =>
+  Array.isArray(state?.boundary) ? state.boundary.filter((entry) => typeof entry === 'string') : [];
+
+function counted(entries: readonly string[], entryOf: (row: readonly Cell[]) => string): EarlierRows {
+  const counts = new Map<string, number>();
+  for (const entry of entries) counts.set(entry, (counts.get(entry) ?? 0) + 1);
+  return {
+    get isEmpty() {
+      return counts.size === 0;
+    },
+    take(row) {
+      const entry = entryOf(row);
+      const count = counts.get(entry);
+      if (!count) return false;
+      if (count === 1) counts.delete(entry);
+      else counts.set(entry, count - 1);
+      return true;
+    },
+  };
+}
+
+const DIGEST_LENGTH = 16;
+const PART_LENGTH = 8;
+
+/** 64 bits. Each cell is prefixed with its length, so that different rows never give the same input. */
+function digest(cells: readonly Cell[]): string {
+  const hash = createHash('sha256');
+  for (const cell of cells) hash.update(cell === null ? 'n;' : `${Buffer.byteLength(cell)};${cell}`);
+  return hash.digest('hex').slice(0, DIGEST_LENGTH);
+}

@@ -18,6 +18,7 @@ import {
   twoDatabases,
 } from './postgres-support.ts';
 import { testServerErrors } from './server-errors.ts';
+import { readBatches, requestOf } from './reading.ts';
 import { errorOf, testUnreachable, withListener } from './unreachable.ts';
 
 const role = `limited_${crypto.randomUUID().slice(0, 8)}`;
@@ -189,5 +190,35 @@ describe('errors of the server', () => {
         code: 'certificate_invalid',
       });
     }
+  });
+});
+
+describe('row-level security that hides rows', () => {
+  beforeAll(async () => {
+    await sides.source.sql.unsafe(`create table tenants (id int primary key, owner text);
+      insert into tenants values (1, 'a'), (2, 'b');
+      alter table tenants enable row level security;
+      create policy own on tenants using (owner = 'a');
+      grant select on tenants to ${role}`);
+  });
+  const read = async (more: Partial<PostgresSourceConfig>, incremental: boolean) => {
+    const { ctx } = sourceConfig(sides.source, { ...limited, ...more });
+    const stream = (await postgresSource.discover(ctx)).find(({ name }) => name === 'tenants')!;
+    const cursor = incremental && { sync_mode: 'incremental' as const, cursor_field: ['id'] };
+    const batches = await readBatches(postgresSource, ctx, requestOf(stream, cursor || {}));
+    return batches.flatMap(({ rows }) => rows);
+  };
+  test.each([false, true])('fails the read (incremental: %p)', async (incremental) => {
+    const error = await errorOf(read({}, incremental));
+    expect([error?.constructor, (error as ConfigurationError).code]).toEqual([
+      ConfigurationError,
+      'row_level_security',
+    ]);
+    expect(
+      await read({ username: sides.source.server.username, password: sides.source.server.password }, incremental),
+    ).toHaveLength(2);
+  });
+  test.each([false, true])('loads the visible rows by choice (incremental: %p)', async (incremental) => {
+    expect(await read({ row_level_security: 'apply' }, incremental)).toEqual([['1', 'a']]);
   });
 });

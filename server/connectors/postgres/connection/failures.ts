@@ -13,6 +13,7 @@ interface DriverError extends Error {
   code?: string;
   where?: string;
   column?: string;
+  routine?: string;
   constraint?: string;
   detail?: string;
 }
@@ -78,6 +79,14 @@ export function connectorError(thrown: unknown, place: FailurePlace): Error {
 function serverError(error: DriverError, state: string): ConnectorError {
   const text = describe(error);
   if (state === '57014' && /timeout/i.test(error.message)) return new TimeoutError('statement_timeout', text);
+  // The server has the same state for a missing privilege, and translates its messages.
+  if (error.routine === 'check_enable_rls') {
+    return new ConfigurationError(
+      'row_level_security',
+      `${text}. Row-level security hides rows from this user. Read as a user with BYPASSRLS, or allow it in the ` +
+        'settings of the source',
+    );
+  }
   const make = BY_STATE[state] ?? BY_STATE[state.slice(0, 2)];
   const known = make ? make(text) : new ConnectorError('server_error', `${text} (${state})`);
   if (error.detail) details.set(known, error.detail);

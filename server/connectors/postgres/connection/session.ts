@@ -59,7 +59,9 @@ export class PgSession extends DatabaseSession<Context> {
     const client = await recordedConnect(ctx, facts, () => connectClient(ctx, { ...options, database }));
     const session = new PgSession(ctx, facts, client);
     try {
-      await session.query(SETTINGS);
+      // Without row security, a statement that it would affect is an error.
+      const hides = ctx.config.row_level_security === 'refuse' ? '; set row_security = off' : '';
+      await session.query(SETTINGS + hides);
       return session;
     } catch (error) {
       await session.close();

@@ -44,6 +44,15 @@ export const PostgresSourceConfig = z.object({
       'Connections that read a large table in parallel from one snapshot. Small tables, filtered tables and views use one',
     group: 'advanced',
   }),
+  row_level_security: z
+    .enum(['refuse', 'apply'])
+    .default('refuse')
+    .meta({
+      label: 'Row-level security',
+      description: 'Tables whose policies hide rows from this user',
+      value_labels: { refuse: 'Fail the run', apply: 'Load the visible rows' },
+      group: 'advanced',
+    }),
   ...timeouts,
 });
 export type PostgresSourceConfig = z.infer<typeof PostgresSourceConfig>;
@@ -61,4 +70,5 @@ export const PostgresDestinationConfig = z.object({
 export type PostgresDestinationConfig = z.infer<typeof PostgresDestinationConfig>;
 
 const ServerSettings = z.object({ ...server, ...timeouts });
-export type ServerSettings = z.infer<typeof ServerSettings>;
+/** `row_level_security`: of sources. */
+export type ServerSettings = z.infer<typeof ServerSettings> & Partial<Pick<PostgresSourceConfig, 'row_level_security'>>;

@@ -98,6 +98,11 @@ export class CursorTracker {
     else this.#entries.push({ cursor, text: entry() });
   }
 
+  #isLast(cursor: Cell): boolean {
+    if (cursor === null || this.#resumed === null || isUnplaced(cursor)) return true;
+    return this.#read.order(cursor, this.#resumed) === 0;
+  }
+
   /** `given`: without the rows that are held back. `fresh`: also without those that an earlier read returned. */
   #sorted(rows: Cell[][]): { given: Cell[][]; fresh: Cell[][] } {
     const { cursorIndex, identity } = this.#read;
@@ -112,7 +117,7 @@ export class CursorTracker {
     for (const [at, row] of rows.entries()) {
       const cursor = cursorOf(row);
       const isResuming = this.isResuming(cursor);
-      const isKnown = isResuming && this.#earlier.take(row);
+      const isKnown = isResuming && this.#earlier.take(row, this.#isLast(cursor));
       const isLimited = cursor !== null && this.isLimited(cursor);
       if (isLimited && !isKnown && remembered >= MAX_HELD_ROWS) {
         this.#held = true;

@@ -21,10 +21,13 @@ export interface RowIdentity {
   earlier(state: StreamState | null): EarlierRows;
 }
 
+/** `isLast`: the row has the cursor of the state. There, one that changed comes again; below, its key decides. */
+type Take = (row: readonly Cell[], isLast: boolean) => boolean;
+
 export interface EarlierRows {
   readonly isEmpty: boolean;
   /** Consumes the entry of a row. @returns false if the row is not among them */
-  take(row: readonly Cell[]): boolean;
+  take: Take;
 }
 
 const unmasked = ({ columns }: ReadRequest, field: string) =>
@@ -68,13 +71,16 @@ export function rowIdentity(request: ReadRequest): RowIdentity {
       const entries = boundaryOf(state);
       if (!was)
         return earlierRows(state, columns.length, (row) => [...row.slice(0, columns.length), row[cursor] ?? null]);
-      if (was.columns === shape.columns)
-        return counted(
+      const rest = entries.map((one) => one.slice(DIGEST_LENGTH + 1));
+      const byKey = keyed && was.key === shape.key ? counted(rest, (row) => keyOf(row, keyed)) : null;
+      if (was.columns === shape.columns) {
+        const byCells = counted(
           entries.map((one) => one.slice(0, DIGEST_LENGTH)),
           whole,
         );
-      const rest = entries.map((one) => one.slice(DIGEST_LENGTH + 1));
-      if (keyed && was.key === shape.key) return counted(rest, (row) => keyOf(row, keyed));
+        return byKey ? either(byCells, byKey) : byCells;
+      }
+      if (byKey) return byKey;
       const shared = was.cells.flatMap((name, at) => {
         const index = unmasked(request, name);
         return index < 0 ? [] : [{ at, index }];
@@ -111,6 +117,14 @@ function counted(entries: readonly string[], entryOf: (row: readonly Cell[]) => 
     },
   };
 }
+
+/** Both have all rows; one that changed is left over in the first. */
+const either = (byCells: EarlierRows, byKey: EarlierRows): EarlierRows => ({
+  get isEmpty() {
+    return byKey.isEmpty;
+  },
+  take: (row, isLast) => (isLast ? byCells : byKey).take(row, isLast),
+});
 
 const DIGEST_LENGTH = 16;
 const PART_LENGTH = 8;

@@ -8,7 +8,8 @@ import { literal, mysqlNames } from '../connection/sql.ts';
 import { columnOf, textSql } from './cell-sql.ts';
 import { hasNoCursor } from './select.ts';
 
-/** So many rows at the top are read again each time: a statement notes its time before its transaction is listed. */
+/** So much at the top is read again each time: a statement notes its time before its transaction is listed. */
+const REREAD_SECONDS = 5;
 const REREAD_ROWS = 100;
 /** The server renews its list at most so often. */
 const LIST_AGE_MS = 110;
@@ -44,7 +45,12 @@ function highestRows(request: ReadRequest, keepZeroDates: boolean): string {
   const cursor = cursorOf(request);
   const column = columnOf(cursor);
   const rest = ` from ${fromClause(mysqlNames, request)}${where([`not (${hasNoCursor(cursor, keepZeroDates)})`])}`;
-  return `select ${textSql(cursor, keepZeroDates)} from (
+  const text = textSql(cursor, keepZeroDates);
+  if (isDate(cursor.type)) {
+    const highest = `max(${column})${cursor.type === 'date' ? '' : ` - interval ${REREAD_SECONDS} second`}`;
+    return `select ${text} from (select ${highest} ${column}${rest}) newest`;
+  }
+  return `select ${text} from (
     select ${column}${rest} order by ${column} desc limit ${REREAD_ROWS}) newest order by ${column} limit 1`;
 }
 

@@ -6,7 +6,8 @@ import type { PgSession } from '../connection/session.ts';
 import { APPLICATION_NAME } from '../connection/client.ts';
 import { identifier, literal, postgresNames, relation } from '../connection/sql.ts';
 
-/** So many rows at the top are read again each time: a transaction is listed a moment after its start was noted. */
+/** So much at the top is read again each time: a transaction is listed a moment after its start was noted. */
+const REREAD_SECONDS = 5;
 const REREAD_ROWS = 100;
 
 const WRITES =
@@ -57,11 +58,16 @@ export const openTransactions = (session: PgSession, request: ReadRequest): Boun
 function highestRows(request: ReadRequest): string {
   const { path, type, source_type } = cursorOf(request);
   const column = identifier(path[0]!);
+  const from = `from ${fromClause(postgresNames, request)}`;
+  const to = type === 'timestamp_tz' ? 'timestamptz' : type;
+  if (type === 'date') return `select max(${column})::text ${from} where ${column} < 'infinity'`;
+  if (isDate(type)) {
+    return `select (max(${column}) - interval '${REREAD_SECONDS} seconds')::${to}::text ${from} where ${column} < 'infinity'`;
+  }
   const isNumber = type === 'number' && `${column} <> 'NaN' and ${column}::text <> 'Infinity'`;
-  const isFinite = isDate(type) ? `${column} < 'infinity'` : isNumber || `${column} is not null`;
   const shown = source_type === 'numeric' ? 'trim_scale(min(c))' : 'min(c)';
-  return `select ${shown}::text from (select ${column} c from ${fromClause(postgresNames, request)}
-    where ${isFinite} order by ${column} desc limit ${REREAD_ROWS}) top`;
+  return `select ${shown}::text from (select ${column} c ${from}
+    where ${isNumber || `${column} is not null`} order by ${column} desc limit ${REREAD_ROWS}) top`;
 }
 
 const ABOUT =

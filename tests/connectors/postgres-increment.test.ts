@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Cell, ReadRequest, StreamState } from '../../server/connectors/contract/connector.ts';
 import { decodeCopyText, encodeCopyText } from '../../server/connectors/cells/copy-text.ts';
 import { trackerOf } from '../../server/connectors/kits/sql/incremental-read.ts';
-import { resumeCursor } from '../../server/connectors/kits/sql/safe-bound.ts';
+import { resumeCursor } from '../../server/connectors/kits/sql/cursors/safe-bound.ts';
 import { trackLines } from '../../server/connectors/postgres/read/cursor-lines.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import {

@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite';
 import type { Field, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
 import { cursorOf } from '../kits/sql/request.ts';
-import { resumeCursor } from '../kits/sql/safe-bound.ts';
+import { resumeCursor } from '../kits/sql/cursors/safe-bound.ts';
 import { isDate } from '../kits/sql/streams.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { fromClause, identifier } from './database.ts';

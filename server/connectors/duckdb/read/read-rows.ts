@@ -3,7 +3,7 @@ import type { Batch, Cell, ConnectorContext, Field, ReadColumn, ReadRequest } fr
 import { ConfigurationError } from '../../contract/errors.ts';
 import { incrementalColumns, incrementalSelects, readIncrement } from '../../kits/sql/incremental-read.ts';
 import { cursorOf, fromClause, isIncremental, orderBy, where } from '../../kits/sql/request.ts';
-import { resumeCursor } from '../../kits/sql/safe-bound.ts';
+import { resumeCursor } from '../../kits/sql/cursors/safe-bound.ts';
 import { isDate } from '../../kits/sql/streams.ts';
 import { duckDbError } from '../connection/failures.ts';
 import { existingFile, reading } from '../connection/file-access.ts';

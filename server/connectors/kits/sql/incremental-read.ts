@@ -8,10 +8,10 @@ import type {
   ReadRequest,
   StreamState,
 } from '../../contract/connector.ts';
-import { CursorTracker } from './cursor-tracker.ts';
+import { OrderedTracker } from './cursors/cursor-tracker.ts';
 import { cursorOf, where } from './request.ts';
-import { hiddenKey, rowIdentity } from './row-identity.ts';
-import { type Bound, type BoundSource, safeBound } from './safe-bound.ts';
+import { hiddenKey, rowIdentity } from './cursors/row-identity.ts';
+import { type Bound, type BoundSource, safeBound } from './cursors/safe-bound.ts';
 
 /** The state once all rows without a cursor have been read. */
 export const NULLS_READ: StreamState = { cursor: null, boundary: [], nulls_read: true };
@@ -76,8 +76,8 @@ export const incrementalColumns = (request: ReadRequest, cursor: Field): ReadCol
 ];
 
 /** Tracks rows that have `incrementalColumns`. */
-export const trackerOf = (request: ReadRequest, bound: Bound | null): CursorTracker =>
-  new CursorTracker({
+export const trackerOf = (request: ReadRequest, bound: Bound | null): OrderedTracker =>
+  new OrderedTracker({
     cursorIndex: request.columns.length + hiddenKey(request).length,
     identity: rowIdentity(request),
     state: request.state,

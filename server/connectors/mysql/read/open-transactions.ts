@@ -1,7 +1,7 @@
 import type { ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { cursorOf, fromClause, where } from '../../kits/sql/request.ts';
-import type { BoundSource, Mark, OpenTransaction } from '../../kits/sql/safe-bound.ts';
+import type { BoundSource, Mark, OpenTransaction } from '../../kits/sql/cursors/safe-bound.ts';
 import { isDate } from '../../kits/sql/streams.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import { literal, mysqlNames } from '../connection/sql.ts';

@@ -2,7 +2,7 @@ import type { Batch, ConnectorContext, ReadRequest } from '../../contract/connec
 import { BATCH_BYTES, decodeLines } from '../../kits/sql/copy-lines.ts';
 import { boundOf, incrementalColumns, incrementalSelects, readIncrement } from '../../kits/sql/incremental-read.ts';
 import { cursorOf, fromClause, isIncremental, orderBy, where } from '../../kits/sql/request.ts';
-import type { Bound } from '../../kits/sql/safe-bound.ts';
+import type { Bound } from '../../kits/sql/cursors/safe-bound.ts';
 import { RowText } from '../connection/row-text.ts';
 import { MysqlSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';

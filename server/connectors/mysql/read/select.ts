@@ -2,7 +2,7 @@ import { DATES } from '../../kits/sql/streams.ts';
 import type { Field, ReadColumn, ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { fieldByPath } from '../../kits/sql/request.ts';
-import { resumeCursor } from '../../kits/sql/safe-bound.ts';
+import { resumeCursor } from '../../kits/sql/cursors/safe-bound.ts';
 import { columnOf, isZeroDate, shownSql, textSql } from './cell-sql.ts';
 import { compare, filterCondition } from './filters.ts';
 import { FORM, type Form } from '../connection/row-text.ts';

@@ -1,7 +1,7 @@
 import type { Cell, ReadRequest, StreamState } from '../../contract/connector.ts';
 import { decodeCopyText, encodeCopyText } from '../../cells/copy-text.ts';
 import { cursorOrder, trackerOf } from '../../kits/sql/incremental-read.ts';
-import type { Bound } from '../../kits/sql/safe-bound.ts';
+import type { Bound } from '../../kits/sql/cursors/safe-bound.ts';
 
 /** Whole lines of COPY text. */
 interface Lines {

@@ -1,7 +1,7 @@
 import type { ByteStream, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
 import { boundOf, NULLS_READ, warnOfHeldRows, warnOfNulls } from '../../kits/sql/incremental-read.ts';
 import { cursorOf } from '../../kits/sql/request.ts';
-import { hiddenKey } from '../../kits/sql/row-identity.ts';
+import { hiddenKey } from '../../kits/sql/cursors/row-identity.ts';
 import type { CopyOut } from '../connection/copy-out.ts';
 import { selectsOf } from './incremental-query.ts';
 import { trackLines } from './cursor-lines.ts';

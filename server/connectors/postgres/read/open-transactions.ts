@@ -1,6 +1,6 @@
 import type { ReadRequest } from '../../contract/connector.ts';
 import { cursorOf, fromClause } from '../../kits/sql/request.ts';
-import type { BoundSource, OpenTransaction } from '../../kits/sql/safe-bound.ts';
+import type { BoundSource, OpenTransaction } from '../../kits/sql/cursors/safe-bound.ts';
 import { isDate } from '../../kits/sql/streams.ts';
 import type { PgSession } from '../connection/session.ts';
 import { APPLICATION_NAME } from '../connection/client.ts';

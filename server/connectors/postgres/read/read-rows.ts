@@ -2,7 +2,7 @@ import type { Batch, ConnectorContext, ReadRequest } from '../../contract/connec
 import { BATCH_BYTES, BATCH_ROWS, decodeLines, LINE_FEED } from '../../kits/sql/copy-lines.ts';
 import { boundOf, incrementalColumns, readIncrement } from '../../kits/sql/incremental-read.ts';
 import { cursorOf, isIncremental } from '../../kits/sql/request.ts';
-import type { Bound } from '../../kits/sql/safe-bound.ts';
+import type { Bound } from '../../kits/sql/cursors/safe-bound.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { selectsOf } from './incremental-query.ts';

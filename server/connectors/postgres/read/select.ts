@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { checkedFilter } from '../../cells/filters.ts';
 import type { Comparison } from '../../cells/comparison.ts';
 import { fieldByPath, fromClause, where } from '../../kits/sql/request.ts';
-import { resumeCursor } from '../../kits/sql/safe-bound.ts';
+import { resumeCursor } from '../../kits/sql/cursors/safe-bound.ts';
 import { changeFieldOfRow } from './change-fields.ts';
 import { identifier, literal, postgresNames } from '../connection/sql.ts';
 import { hasPortableBinary } from '../connection/types.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { earlierRows } from '../../cells/cursor.ts';
-import type { Cell, Field, ReadRequest, StreamState } from '../../contract/connector.ts';
+import { earlierRows } from '../../../cells/cursor.ts';
+import type { Cell, Field, ReadRequest, StreamState } from '../../../contract/connector.ts';
 
 /** How the entries of a boundary were derived, so that a read with other columns or masks can still compare them. */
 interface Shape {
@@ -24,7 +24,7 @@ export interface RowIdentity {
 /** `isLast`: the row has the cursor of the state. There, one that changed comes again; below, its key decides. */
 type Take = (row: readonly Cell[], isLast: boolean) => boolean;
 
-export interface EarlierRows {
+interface EarlierRows {
   readonly isEmpty: boolean;
   /** Consumes the entry of a row. @returns false if the row is not among them */
   take: Take;

@@ -1,5 +1,5 @@
-import type { Order } from '../../cells/comparison.ts';
-import type { StreamState } from '../../contract/connector.ts';
+import type { Order } from '../../../cells/comparison.ts';
+import type { StreamState } from '../../../contract/connector.ts';
 
 /*
  * Rows do not become visible in the order of their cursors: a transaction can commit after one that began later. A read

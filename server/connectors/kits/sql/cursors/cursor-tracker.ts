@@ -1,5 +1,5 @@
-import type { Order } from '../../cells/comparison.ts';
-import type { Cell, StreamState } from '../../contract/connector.ts';
+import type { Order } from '../../../cells/comparison.ts';
+import type { Cell, StreamState } from '../../../contract/connector.ts';
 import { boundaryOf, type RowIdentity } from './row-identity.ts';
 import type { Bound } from './safe-bound.ts';
 
@@ -29,7 +29,7 @@ interface Entry {
  * a state has an entry for each row that was read from `floor` on (without it: at `cursor`), so that the next read
  * drops those rows. Infinity and NaN never become the cursor: their rows are read again each time, and dropped.
  */
-export class CursorTracker {
+export class OrderedTracker {
   readonly #read: TrackedRead;
   readonly #earlier: ReturnType<RowIdentity['earlier']>;
   readonly #resumed: string | null;

@@ -50,7 +50,7 @@ export function trackLines(request: ReadRequest, cursorIndex: number, bound: Bou
   }
 
   const cursorOfLine = (bytes: Buffer, start: number) =>
-    (decode(bytes, start, bytes.indexOf(LINE_FEED, start) + 1)[0]?.[cursorIndex] ?? '') as string;
+    decode(bytes, start, bytes.indexOf(LINE_FEED, start) + 1)[0]?.[cursorIndex] ?? '';
 
   return {
     /** Drops rows that an earlier read returned. */

@@ -58,43 +58,53 @@ export function rowIdentity(request: ReadRequest): RowIdentity {
     key: keyed && names.join('\n'),
     cells: plain.map((index) => columns[index]!.field.path[0]!),
   };
-  const whole = (row: readonly Cell[]) => digest([...row.slice(0, columns.length), row[cursor] ?? null]);
-  const parts = (row: readonly Cell[], indexes: readonly number[]) =>
-    indexes.map((index) => digest([row[index] ?? null]).slice(0, PART_LENGTH));
-  const keyOf = (row: readonly Cell[], indexes: readonly number[]) =>
-    digest(indexes.map((index) => row[index] ?? null));
+  const views: Views = {
+    whole: (row) => digest([...row.slice(0, columns.length), row[cursor] ?? null]),
+    key: keyed && ((row) => digest(keyed.map((index) => row[index] ?? null))),
+    cells: (row, indexes) => indexes.map((index) => digest([row[index] ?? null]).slice(0, PART_LENGTH)).join(''),
+  };
   return {
     shape,
-    entry: (row) => `${whole(row)}.${keyed ? keyOf(row, keyed) : parts(row, plain).join('')}`,
-    earlier(state) {
-      const was = state?.shape as Shape | undefined;
-      const entries = boundaryOf(state);
-      if (!was)
-        return earlierRows(state, columns.length, (row) => [...row.slice(0, columns.length), row[cursor] ?? null]);
-      const rest = entries.map((one) => one.slice(DIGEST_LENGTH + 1));
-      const byKey = keyed && was.key === shape.key ? counted(rest, (row) => keyOf(row, keyed)) : null;
-      if (was.columns === shape.columns) {
-        const byCells = counted(
-          entries.map((one) => one.slice(0, DIGEST_LENGTH)),
-          whole,
-        );
-        return byKey ? either(byCells, byKey) : byCells;
-      }
-      if (byKey) return byKey;
-      const shared = was.cells.flatMap((name, at) => {
-        const index = unmasked(request, name);
-        return index < 0 ? [] : [{ at, index }];
-      });
-      const pieces = (entry: string) =>
-        shared.map(({ at }) => entry.slice(at * PART_LENGTH, (at + 1) * PART_LENGTH)).join('');
-      return counted(rest.map(pieces), (row) =>
-        parts(
-          row,
-          shared.map(({ index }) => index),
-        ).join(''),
-      );
-    },
+    entry: (row) => `${views.whole(row)}.${views.key ? views.key(row) : views.cells(row, plain)}`,
+    earlier: (state) =>
+      state?.shape
+        ? earlierOf(state, { request, shape, views })
+        : earlierRows(state, columns.length, (row) => [...row.slice(0, columns.length), row[cursor] ?? null]),
   };
+}
+
+/** Hashes of a row, or of parts of it. */
+interface Views {
+  whole(row: readonly Cell[]): string;
+  key: ((row: readonly Cell[]) => string) | null;
+  cells(row: readonly Cell[], indexes: readonly number[]): string;
+}
+
+/** Compares by the most that both reads have: all cells, the key, or the cells that neither masks. */
+function earlierOf(
+  state: StreamState,
+  { request, shape, views }: { request: ReadRequest; shape: Shape; views: Views },
+): EarlierRows {
+  const was = state.shape as Shape;
+  const entries = boundaryOf(state);
+  const rest = entries.map((one) => one.slice(DIGEST_LENGTH + 1));
+  const byKey = views.key && was.key === shape.key ? counted(rest, views.key) : null;
+  if (was.columns === shape.columns) {
+    const byCells = counted(
+      entries.map((one) => one.slice(0, DIGEST_LENGTH)),
+      views.whole,
+    );
+    return byKey ? either(byCells, byKey) : byCells;
+  }
+  if (byKey) return byKey;
+  const shared = was.cells.flatMap((name, at) => {
+    const index = unmasked(request, name);
+    return index < 0 ? [] : [{ at, index }];
+  });
+  const indexes = shared.map(({ index }) => index);
+  const pieces = (entry: string) =>
+    shared.map(({ at }) => entry.slice(at * PART_LENGTH, (at + 1) * PART_LENGTH)).join('');
+  return counted(rest.map(pieces), (row) => views.cells(row, indexes));
 }
 
 export const boundaryOf = (state: StreamState | null): string[] =>

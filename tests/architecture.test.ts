@@ -176,6 +176,10 @@ describe('only one place', () => {
     expect(outside(home, /\bsetInterval\(/)).toEqual([]);
   });
 
+  test('locks a row so that inserts that refer to it wait: connectors, in databases of others', () => {
+    expect(outside(/^server\/connectors\//, /\.for\('update'|\bfor update\b(?!`)/)).toEqual([]);
+  });
+
   test('declares what a row of a table is', () => {
     expect(outside(/^db\/schema\//, /\$inferSelect/)).toEqual([]);
   });

@@ -55,7 +55,7 @@ export async function applyPlanLocks(db: Db, account_id: string, now: Date): Pro
     .from(connections)
     .where(and(inArray(connections.id, ids), isNull(connections.deleted_at)))
     .orderBy(desc(connections.created_at), desc(connections.id))
-    .for('update', { skipLocked: true });
+    .for('no key update', { skipLocked: true });
   for (const row of rows) await applyLock(db, { row, reason: wanted(row.id), now });
   return rows.length;
 }

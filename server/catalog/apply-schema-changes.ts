@@ -27,7 +27,7 @@ export async function applyDrift(db: Db, source: AccountConnectorRow, drifts: St
     .from(connections)
     .where(and(eq(connections.source_id, source.id), isNull(connections.deleted_at)))
     .orderBy(connections.id)
-    .for('update');
+    .for('no key update');
   let breaking = false;
   for (const connection of rows) {
     const plan = await planFor(db, connection, drifts);

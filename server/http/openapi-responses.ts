@@ -18,8 +18,8 @@ export function responsesOf(served: ServedProcedure): Responses {
 
 /** Error statuses. Unknown query parameters are 422 everywhere. */
 function statusesOf({ procedure, endpoint }: ServedProcedure): number[] {
-  const statuses = new Set<number>([422, 500, ...endpoint.errors]);
-  if (!endpoint.public) statuses.add(401);
+  // A public operation needs no key, but refuses a wrong one.
+  const statuses = new Set<number>([401, 422, 500, ...endpoint.errors]);
   if (procedure._def.meta?.needed) statuses.add(403);
   if (Object.keys(endpoint.params.shape).length > 0) statuses.add(404);
   if (endpoint.body && endpoint.consumes === 'application/json') statuses.add(413);

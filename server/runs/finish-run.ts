@@ -21,7 +21,11 @@ import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } f
 
 /** Locks a run and reads it. All changes of a run and its streams happen under this lock. */
 export async function lockRun(db: Db, connection_run_id: string): Promise<RunRow | undefined> {
-  const [run] = await db.select().from(connectionRuns).where(eq(connectionRuns.id, connection_run_id)).for('update');
+  const [run] = await db
+    .select()
+    .from(connectionRuns)
+    .where(eq(connectionRuns.id, connection_run_id))
+    .for('no key update');
   return run;
 }
 

@@ -40,7 +40,7 @@ async function planRetests(db: Db): Promise<void> {
 /** Plans the test after this one in the same statement, so that a worker that dies in between only misses one. */
 async function claimDue(db: Db): Promise<AccountConnectorRow[]> {
   const due = sql`(select id from account_connectors where retest_at <= now() and ${IS_RETESTED}
-    order by retest_at limit ${AT_ONCE} for update skip locked)`;
+    order by retest_at limit ${AT_ONCE} for no key update skip locked)`;
   const minutes = sql`least(${MAX_PAUSE_MINUTES}, power(2, least(${accountConnectors.retests} + 1, ${MAX_DOUBLINGS})))`;
   return db
     .update(accountConnectors)

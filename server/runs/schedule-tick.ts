@@ -43,7 +43,7 @@ async function fireOne(deps: Deps, db: Db): Promise<ConnectionRow | null> {
     .where(and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`)))
     .orderBy(asc(connections.next_run_at))
     .limit(1)
-    .for('update', { skipLocked: true });
+    .for('no key update', { skipLocked: true });
   if (!due?.connection.next_run_at) return null;
   const { connection } = due;
   // Counted from now rather than from the missed tick, so that one run catches up after downtime.

@@ -74,7 +74,11 @@ export async function recordLag(
   stream: Pick<StreamRow, 'id' | 'account_id' | 'connection_id' | 'name' | 'namespace'>,
   lag: LogLag,
 ) {
-  const [before] = await db.select().from(changeReaders).where(eq(changeReaders.stream_id, stream.id)).for('update');
+  const [before] = await db
+    .select()
+    .from(changeReaders)
+    .where(eq(changeReaders.stream_id, stream.id))
+    .for('no key update');
   if (!before) return;
   const next_look_at = sql`now() + make_interval(secs => ${LAG_CHECK_SECONDS})`;
   await db

@@ -50,7 +50,7 @@ async function announceDelay(db: Db, id: string, now: Date): Promise<boolean> {
     .select()
     .from(connections)
     .where(and(eq(connections.id, id), suspect(now.toISOString())))
-    .for('update', { skipLocked: true });
+    .for('no key update', { skipLocked: true });
   if (!connection) return false;
   const { last_succeeded_at, ticking_since, schedule } = connection;
   const from = new Date(Math.max(Date.parse(ticking_since), Date.parse(last_succeeded_at ?? ticking_since)));

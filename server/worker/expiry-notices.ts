@@ -39,7 +39,7 @@ async function announceCredentialBatch(tx: Db): Promise<number> {
       where c.deleted_at is null and c.credentials_expire_at <= now() + make_interval(days => ${Math.max(...ANNOUNCED_AT)})
         and 0 <> all(c.announced_days) and not (c.announced_days @> ${reached})
       order by c.credentials_expire_at limit ${BATCH}
-      for update of c skip locked)
+      for no key update of c skip locked)
     update account_connectors c set announced_days = due.reached,
       status = case when 0 = any(due.reached) and c.status = 'active' then 'needs_reauth' else c.status end,
       status_reason = case when 0 = any(due.reached) and c.status = 'active' then 'credentials_expired' else c.status_reason end,
@@ -75,7 +75,7 @@ async function announceFreePeriodBatch(tx: Db): Promise<number> {
           sql`, `,
         )})
       order by c.free_until limit ${BATCH}
-      for update of c skip locked)
+      for no key update of c skip locked)
     update account_connectors c set free_end_told_at = now() from due where c.id = due.id
     returning c.id, c.account_id, c.name, c.connector_type, c.connector_name, c.status, c.status_reason, due.plan_id,
       ceil(extract(epoch from c.free_until - now()) / 86400)::int as days_remaining

@@ -51,7 +51,7 @@ async function takeDue(tx: Db): Promise<Due[]> {
         and k.expires_at <= now() + make_interval(days => ${Math.max(...ANNOUNCED_AT)})
         and u.status = 'active' and u.deleted_at is null
       order by k.expires_at limit ${BATCH}
-      for update of k skip locked)
+      for no key update of k skip locked)
     update api_keys k set announced_days = due.reached
     from due, users u where k.id = due.id and u.id = k.user_id
     returning k.id, k.prefix, k.account_id, k.user_id, u.email, u.full_name, k.expires_at,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
-import { accountConnectors, connectionRuns, idempotencyKeys } from '../../db/schema/index.ts';
+import { accountConnectors, connectionRuns, idempotencyKeys, tasks } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
 import { claimKey, deleteOldIdempotencyKeys, keepAnswer } from '../../server/api/idempotency-keys.ts';
 import { testApi } from '../support/api.ts';
@@ -150,9 +150,14 @@ describe('a POST with Idempotency-Key', () => {
     const key = newKey();
     const body = source();
     await post('/account_connectors', { key, body });
-    await db.delete(accountConnectors).where(eq(accountConnectors.name, body.name));
+    const [lost] = await db.select().from(accountConnectors).where(eq(accountConnectors.name, body.name));
+    await db.delete(tasks).where(eq(tasks.account_connector_id, lost!.id));
+    await db.delete(accountConnectors).where(eq(accountConnectors.id, lost!.id));
     const age = sql`now() - interval '61 seconds'`;
-    await db.update(idempotencyKeys).set({ status: null, created_at: age }).where(eq(idempotencyKeys.key, key));
+    await db
+      .update(idempotencyKeys)
+      .set({ status: null, sealed_body: null, created_at: age })
+      .where(eq(idempotencyKeys.key, key));
     expect(await post('/account_connectors', { key, body })).toMatchObject({ status: 201, replayed: null });
   });
 
@@ -175,13 +180,14 @@ describe('a POST with Idempotency-Key', () => {
     const body = source();
     const first = await post('/account_connectors', { key, body });
     const [row] = await db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key));
-    await db.update(idempotencyKeys).set({ status: null }).where(eq(idempotencyKeys.key, key));
+    await db.update(idempotencyKeys).set({ status: null, sealed_body: null }).where(eq(idempotencyKeys.key, key));
     let ended = false;
     const twin = post('/account_connectors', { key, body }).finally(() => (ended = true));
     // Meanwhile, other requests take as long as the twin would without waiting.
     for (let other = 0; other < 3; other++) await post('/account_connectors', { key: newKey(), body: source() });
     expect(ended).toBe(false);
-    await db.update(idempotencyKeys).set({ status: row!.status }).where(eq(idempotencyKeys.key, key));
+    const { status, sealed_body } = row!;
+    await db.update(idempotencyKeys).set({ status, sealed_body }).where(eq(idempotencyKeys.key, key));
     await until(() => ended);
     expect(await twin).toEqual({ ...first, replayed: 'true' });
   });

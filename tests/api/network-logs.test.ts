@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
-import { connectionRuns, networkLogSegments, streamRuns } from '../../db/schema/index.ts';
+import { networkLogSegments, streamRuns } from '../../db/schema/index.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
+import { endRun } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
 
 const service = await testDeps();
@@ -182,7 +183,7 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/
     expect((await call('GET', path(created))).body.detail.reason).toBe('expired');
     await deps.db.delete(networkLogSegments).where(eq(networkLogSegments.connection_run_id, created.run));
     const finished_at = new Date(Date.now() - 15 * 86_400_000).toISOString();
-    await deps.db.update(connectionRuns).set({ finished_at }).where(eq(connectionRuns.id, created.run));
+    await endRun(deps.db, created.run, 'succeeded', { run: { finished_at } });
     expect((await call('GET', path(created))).body.detail.reason).toBe('expired');
   });
 

@@ -20,6 +20,8 @@ let launched: Promise<Browser> | null = null;
 /** One Chromium for all profiles of a process. */
 async function launch(): Promise<Browser> {
   const browser = await chromium.launch({ executablePath: PROGRAM, args: FLAGS, headless: true });
+  // A test that passes its limit of time ends all children of its process.
+  browser.on('disconnected', () => (launched = null));
   atEnd(() => browser.close());
   return browser;
 }

@@ -36,7 +36,7 @@ async function lockConnection(db: Db, { trigger, event }: DeliveryJob, id: strin
     .where(
       and(eq(connections.id, wanted), eq(connections.account_id, trigger.account_id), isNull(connections.deleted_at)),
     )
-    .for('update');
+    .for('no key update');
   if (!row) throw permanent('connection_gone', 'The connection was deleted');
   return row;
 }

@@ -118,7 +118,7 @@ export async function resendLostDeliveries(db: Db, queue: Queue): Promise<number
       )
       .orderBy(asc(deliveries.next_attempt_at))
       .limit(100)
-      .for('update', { skipLocked: true });
+      .for('no key update', { skipLocked: true });
     const lost = await tx
       .update(deliveries)
       .set({ next_attempt_at: sql`now()` })

@@ -33,7 +33,7 @@ export function evaluateBatch(deps: Deps, account_id: string, limit: number): Pr
       .where(and(eq(events.account_id, account_id), inArray(events.processing_status, ['received', 'evaluating'])))
       .orderBy(asc(events.occurred_at), asc(events.id))
       .limit(limit)
-      .for('update', { skipLocked: true });
+      .for('no key update', { skipLocked: true });
     if (waiting.length === 0) return 0;
     const index = await triggerIndex(tx, account_id);
     const { matches, tallies } = matchEvents(waiting, index);

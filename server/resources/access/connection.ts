@@ -18,7 +18,7 @@ export async function findConnection(ctx: Ctx, id: string): Promise<ConnectionRo
 
 /** The caller's connection, locked until the transaction ends, so that it does not change and no run of it starts. */
 export async function lockConnection(ctx: Ctx, id: string): Promise<ConnectionRow> {
-  const [row] = isId(id) ? await ctx.db.select().from(connections).where(owned(ctx, id)).for('update') : [];
+  const [row] = isId(id) ? await ctx.db.select().from(connections).where(owned(ctx, id)).for('no key update') : [];
   if (!row) throw notFound('Connection');
   return row;
 }
@@ -45,7 +45,7 @@ export async function stopLiveRuns(ctx: Ctx, connection_id: string, reason: stri
     .from(connectionRuns)
     .where(inArray(connectionRuns.id, ids))
     .orderBy(connectionRuns.number)
-    .for('update');
+    .for('no key update');
   // All runs are locked before the first one ends, which locks its plan. The last chunks stop first, so that none starts.
   for (const { id: connection_run_id } of rows.toReversed()) {
     await requestStop(ctx.db, ctx.deps.queue, { connection_run_id, actor: actorOf(ctx.principal), reason });

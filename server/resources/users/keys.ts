@@ -72,7 +72,7 @@ export async function revokeKey(ctx: Ctx, { key_id }: { key_id: string }): Promi
     .from(apiKeys)
     .innerJoin(users, eq(users.id, apiKeys.user_id))
     .where(and(eq(apiKeys.id, key_id), eq(apiKeys.account_id, ctx.principal.account_id)))
-    .for('update', { of: apiKeys });
+    .for('no key update', { of: apiKeys });
   const isOwn = found?.user.id === ctx.principal.user_id;
   if (!isOwn) requirePermission(ctx, 'users.manage');
   if (!found) throw notFound('API key');

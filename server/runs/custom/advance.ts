@@ -42,7 +42,7 @@ export async function advancePlan(
     held?: AccountPlan;
   },
 ): Promise<void> {
-  const [plan] = await db.select().from(customRunPlans).where(eq(customRunPlans.id, step.plan_id)).for('update');
+  const [plan] = await db.select().from(customRunPlans).where(eq(customRunPlans.id, step.plan_id)).for('no key update');
   // Deleted together with its connection.
   if (!plan) return;
   const parameters = plan.parameters as unknown as RunParameters;
@@ -124,7 +124,7 @@ function waitingRuns(db: Db, plan_id: string, { limit, after = 0 }: { limit?: nu
     .from(connectionRuns)
     .where(and(eq(connectionRuns.custom_run_plan_id, plan_id), waitsForTurn, gt(connectionRuns.number, after)))
     .orderBy(connectionRuns.number)
-    .for('update', { skipLocked: true })
+    .for('no key update', { skipLocked: true })
     .$dynamic();
   return limit === undefined ? query : query.limit(limit);
 }

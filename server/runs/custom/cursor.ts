@@ -67,7 +67,7 @@ async function moveCursor(db: Db, stream_id: string, state: StreamState): Promis
     .select({ state: connectionStreams.state })
     .from(connectionStreams)
     .where(eq(connectionStreams.id, stream_id))
-    .for('update');
+    .for('no key update');
   if (!stream || state.cursor === null) return;
   const live = stream.state?.cursor ?? null;
   if (live !== null && !isAfter(state.cursor, live)) return;

@@ -49,6 +49,7 @@ export const PostgresSourceConfig = z.object({
     .default('refuse')
     .meta({
       label: 'Row-level security',
+      directs_secrets: false,
       description: 'Tables whose policies hide rows from this user',
       value_labels: { refuse: 'Fail the run', apply: 'Load the visible rows' },
       group: 'advanced',

@@ -102,7 +102,7 @@ async function testFiles(files: string[], env: Record<string, string>): Promise<
   mkdirSync(dirname(TIMINGS), { recursive: true });
   const flags = [
     `--parallel=${TEST_PROCESSES}`,
-    // The files of a process share its modules, its MariaDB and its Chromium: each of their starts takes seconds.
+    // The files of a process share its modules and its MariaDB, whose starts take seconds.
     '--no-isolate',
     `--timings=${TIMINGS}`,
     '--update-timings',

@@ -10,5 +10,5 @@ process.env.TEST_CONNECTORS = '1';
 
 limitHangs();
 
-// Registered in the preload, so it runs once, after the last test file of this process.
+// Registered in the preload: runs after the last test file, under `--parallel` after each file of a process.
 afterAll(runEndSteps);

@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import {
   connectionStreams,
   type StoredRunError,
@@ -9,20 +9,14 @@ import {
 import type { Db } from '../../db/types.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
-import type { Claim, Progress } from './claim-stream.ts';
+import { type Claim, type Progress, stillHeld } from './claim-stream.ts';
 import { forgetDeliveries } from './delivered-batches.ts';
 import { meterStreamRun } from '../billing/metering.ts';
 import { recordFailure, recordSuccess } from './connector-health.ts';
 import { rediscoverChanged } from '../catalog/request-discovery.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
 import { lockRun, advanceRun } from './finish-run.ts';
-import {
-  backoffSeconds,
-  HELD_STREAM,
-  isLiveRun,
-  MAX_ATTEMPTS,
-  MAX_ATTEMPTS_WITHOUT_PROGRESS,
-} from '../pipeline/run-states.ts';
+import { backoffSeconds, isLiveRun, MAX_ATTEMPTS, MAX_ATTEMPTS_WITHOUT_PROGRESS } from '../pipeline/run-states.ts';
 
 /** How an attempt at a stream ended. */
 export type Outcome =
@@ -43,11 +37,7 @@ export async function endAttempt(
   const { claim, progress, warnings } = ended;
   const run = await lockRun(db, claim.run.id);
   if (!run || !isLiveRun(run.status)) return;
-  const held = and(
-    eq(streamRuns.id, claim.stream_run.id),
-    eq(streamRuns.fence, claim.stream_run.fence),
-    inArray(streamRuns.status, HELD_STREAM),
-  );
+  const held = stillHeld(claim);
   const [before] = await db
     .select({ without_progress: streamRuns.attempts_without_progress })
     .from(streamRuns)

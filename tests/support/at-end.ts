@@ -2,7 +2,7 @@ type Step = () => Promise<unknown>;
 
 const steps: Step[] = [];
 
-/** What the last test file of this process ends: servers and programs that its files share. */
+/** Ends servers and programs that tests share. Under `--parallel`, Bun runs these steps after each file. */
 export const atEnd = (step: Step): void => void steps.push(step);
 
 export async function runEndSteps(): Promise<void> {

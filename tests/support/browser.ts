@@ -17,7 +17,7 @@ const FLAGS = [
 
 let launched: Promise<Browser> | null = null;
 
-/** One Chromium for all profiles of a process. */
+/** One Chromium for all profiles, until the steps at the end. */
 async function launch(): Promise<Browser> {
   const browser = await chromium.launch({ executablePath: PROGRAM, args: FLAGS, headless: true });
   // A test that passes its limit of time ends all children of its process.

@@ -89,10 +89,15 @@ async function createDatabase(clause: string): Promise<TestDatabase> {
   return { url: await testServerUrl(name), drop };
 }
 
-let templateName: Promise<string> | null = null;
+const templates = new Map<string, Promise<string>>();
 
 /** Created once per server by the first process. Other processes wait for it. */
-const template = () => (templateName ??= makeTemplate());
+async function template(): Promise<string> {
+  const server = await testServerUrl('postgres');
+  const made = templates.get(server) ?? makeTemplate();
+  templates.set(server, made);
+  return made;
+}
 
 async function makeTemplate(): Promise<string> {
   const name = `template_${fingerprint()}`;

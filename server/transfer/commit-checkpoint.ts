@@ -2,6 +2,7 @@ import type {
   AnySource,
   ConnectorContext,
   ReadRequest,
+  SourceOrigin,
   StreamState,
   Writer,
 } from '../connectors/contract/connector.ts';
@@ -22,12 +23,19 @@ export interface Transfer {
   at_once: boolean;
   /** Set when the read starts in the lookback window: recorded states never move behind it. */
   floor: StreamState | null;
+  /** Stored with every state; null: the source has none. */
+  origin: SourceOrigin | null;
   state_version: number;
 }
 
+/** Commits keep the origin of the rows at both sides. */
+export const withOrigin = ({ origin }: Pick<Transfer, 'origin'>, state: StreamState): StreamState =>
+  origin ? { ...state, origin } : state;
+
 /** Commits the rows written so far at the destination, then records the checkpoint. */
-export async function commitCheckpoint(input: Transfer, state: StreamState): Promise<void> {
+export async function commitCheckpoint(input: Transfer, reached: StreamState): Promise<void> {
   const { attempt, writer } = input;
+  const state = withOrigin(input, reached);
   const counts = await onSide('destination', () => writer.checkpoint(state));
   attempt.signal.throwIfAborted();
   input.state_version += 1;

@@ -20,10 +20,11 @@ import { hasDateCursor } from '../pipeline/custom-run/streams.ts';
 import { byteFormat, moveBytes } from './byte-lane.ts';
 import { moveRows } from './row-lane.ts';
 import { windowOf } from '../pipeline/custom-run/windows.ts';
-import { recordCommit, type Transfer } from './commit-checkpoint.ts';
+import { recordCommit, type Transfer, withOrigin } from './commit-checkpoint.ts';
 import { requireSound } from '../pipeline/stream-check/check.ts';
 import { planTransfer, readRequest, tableName, type TransferPlan } from '../pipeline/transfer-plan.ts';
 import { replacedWindow } from './replace-window.ts';
+import { provenOrigin } from './source-position.ts';
 
 /** Moves one stream from its last checkpoint to its end. False: another worker holds the claim now. */
 export async function moveStream(attempt: Attempt): Promise<boolean> {
@@ -63,8 +64,10 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
     if (reader_id !== undefined) await registerConsumer(deps.db, claim);
     const state_version = Math.max(claim.stream.state_version, writer.committed?.state_version ?? 0);
     const floor = lookback && resumed;
+    const known = request.state === null ? null : resumed;
+    const origin = await provenOrigin(attempt, { source, ctx: from.ctx, request, known });
     const sides = { attempt, plan, source, sourceContext: from.ctx, writer };
-    return await transfer({ ...sides, request, at_once, floor, state_version });
+    return await transfer({ ...sides, request, at_once, floor, origin, state_version });
   } catch (error) {
     await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
     throw error;
@@ -76,7 +79,8 @@ async function transfer(input: Transfer): Promise<boolean> {
   const { estimate } = source;
   if (estimate) attempt.progress.estimated_rows ??= await onSide('source', () => estimate(sourceContext, request));
   const format = byteFormat(input);
-  const last = format ? await moveBytes(input, format) : await moveRows(input);
+  const reached = format ? await moveBytes(input, format) : await moveRows(input);
+  const last = reached && withOrigin(input, reached);
   attempt.signal.throwIfAborted();
   const counts = await onSide('destination', () => writer.finish(last));
   input.state_version += 1;

@@ -344,6 +344,30 @@ test('a file that appears after newer ones were read is still read, and nothing 
   expect((await read({ cursor: '2026-01-01 12:31:00+00' })).ids).toEqual(['3', '2']);
 });
 
+test('a file that changed within its modification time is read again, and an older copy of one is refused', async () => {
+  const context = contextOf({ path: 'versions/*.csv' });
+  const at = (day: number) => new Date(Date.UTC(2026, 0, day));
+  const read = async (state: StreamState | null) => {
+    const [stream] = await fileSource.discover(context);
+    const batches = await readBatches(fileSource, context, requestOf(stream!, { sync_mode: 'incremental', state }));
+    return { ids: batches.flatMap(({ rows }) => rows.map(([id]) => id)), state: batches.at(-1)?.state ?? state };
+  };
+  put('versions/1.csv', 'id\n1\n', at(2));
+  const first = await read(null);
+  put('versions/1.csv', 'id\n1\n2\n', at(2));
+  const second = await read(first.state);
+  expect(second.ids).toEqual(['1', '2']);
+  expect((await read(second.state)).ids).toEqual([]);
+  put('versions/1.csv', 'id\n1\n', at(1));
+  await expect(read(second.state)).rejects.toMatchObject({
+    code: 'source_went_back',
+    message: expect.stringContaining(
+      'as of 2026-01-02 00:00:00.000000+00, and is now as of 2026-01-01 00:00:00.000000+00',
+    ),
+  });
+  expect((await read({ cursor: '2026-01-01' })).ids).toEqual(['1']);
+});
+
 test('a missing column is a SchemaChangedError, a new one a warning', async () => {
   const context = contextOf({ path: 'drift.csv' });
   put('drift.csv', 'a,b\n1,2\n');

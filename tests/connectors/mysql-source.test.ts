@@ -273,3 +273,47 @@ describeMysql('one snapshot, one end', () => {
     expect(await errorOf(readAll(sourceConfig(side).ctx, requestOf(stream)))).toBeInstanceOf(SchemaChangedError);
   });
 });
+
+describeMysql('the origin of a read', () => {
+  const { find, compare } = mysqlSource.origin!;
+  const context = () => sourceConfig(side).ctx;
+  const uuid = (end: string) => `3e11fa47-71ca-11e1-9e33-c80aa94295${end}`;
+  const at = (gtids: string | null, server: string | null = null, is_replica = false) => ({
+    gtids,
+    server,
+    is_replica,
+  });
+
+  test('is the GTID position of the server, which only grows', async () => {
+    const note = async (position: string) => {
+      await side.sql(`set global gtid_slave_pos = '${position}'`);
+      return (await find(context()))!;
+    };
+    const before = await note('0-7-5,3-7-9');
+    expect(before).toMatchObject({ gtids: '0-7-5,3-7-9', is_replica: false });
+    expect(await compare(context(), before, await note('0-8-6,3-7-9'))).toMatchObject({ history: 'kept' });
+    const back = await compare(context(), before, await note('0-7-4,3-7-9'));
+    expect(back).toMatchObject({ history: 'lost', difference: expect.stringMatching(/0-7-5,3-7-9.* 0-7-4,3-7-9/) });
+    await note('');
+  });
+
+  test.each([
+    // MySQL: sets of transactions, whichever server has them.
+    [at(`${uuid('62')}:1-5`, 'a'), at(`${uuid('62')}:1-5:7,${uuid('63')}:1-2`, 'b'), 'kept'],
+    [at(`${uuid('62')}:1-5:8-9`, 'a'), at(`${uuid('62')}:1-9`, 'b'), 'kept'],
+    [at(`${uuid('62')}:1-5:8-9`, 'a'), at(`${uuid('62')}:1-8`, 'b'), 'lost'],
+    [at(`${uuid('62')}:1-5,${uuid('63')}:1`, 'a'), at(`${uuid('62')}:1-9`, 'a'), 'lost'],
+    [at(`${uuid('62')}:1-2:tag:4`, 'a'), at(`${uuid('62')}:1-9:tag:1-3`, 'a'), 'lost'],
+    [at(`${uuid('62')}:1-5`, 'a'), at(`${uuid('62')}:1-4`, 'b', true), 'kept'],
+    // MariaDB: the last transaction of each domain.
+    [at('0-1-100'), at('0-2-101,1-1-1'), 'kept'],
+    [at('0-1-100,1-1-3'), at('0-1-100,1-1-2'), 'lost'],
+    [at('0-1-100,1-1-3'), at('0-1-200'), 'lost'],
+    // Without GTIDs.
+    [at(null, 'a'), at(null, 'a'), 'kept'],
+    [at(null, 'a'), at(null, 'b'), 'unknown'],
+    [at(null, 'a'), at(null, 'b', true), 'kept'],
+  ] as const)('%j, then %j: %s', async (known, found, history) => {
+    expect((await compare(context(), known, found)).history).toBe(history);
+  });
+});

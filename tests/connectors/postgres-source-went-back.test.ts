@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import postgres from 'postgres';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../db/embedded.ts';
-import type { StreamState } from '../../server/connectors/contract/connector.ts';
+import type { SourceOrigin, StreamState } from '../../server/connectors/contract/connector.ts';
 import { identityOf } from '../../server/connectors/postgres/cdc/log-identity.ts';
 import { slotName } from '../../server/connectors/postgres/cdc/replication-slots.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
@@ -116,8 +116,20 @@ describe('a source that was set back to an older copy of itself', () => {
     return found.state!;
   }
 
+  /** What a cursor read keeps of the server. */
+  async function origins(replication: 'cursor' | 'reader' = 'cursor') {
+    const url = new URL(server.url('warehouse'));
+    const { hostname: host, port, username, password } = url;
+    const login = replication === 'reader' ? { username: 'reader', password: 'reader' } : { username, password };
+    const side = { sql: null as never, server: { host, port: Number(port), database: 'warehouse', ...login } };
+    const { ctx } = sourceConfig(side, {});
+    const { find, compare } = postgresSource.origin!;
+    return { found: await find(ctx), since: async (known: SourceOrigin) => compare(ctx, known, (await find(ctx))!) };
+  }
+
   /** The states after the copy was taken, and after what the copy does not have. */
   const states = {} as { copied: StreamState; lost: StreamState };
+  const cursors = {} as { copied: SourceOrigin; lost: SourceOrigin };
   beforeAll(async () => {
     await start();
     await query('create table orders (id int primary key)');
@@ -125,12 +137,15 @@ describe('a source that was set back to an older copy of itself', () => {
     const first = await read(null);
     await add(10);
     states.copied = await read(first);
+    await query("create role reader login password 'reader'");
+    cursors.copied = (await origins()).found!;
     [{ data }] = (await query("select current_setting('data_directory') as data")) as unknown as [{ data: string }];
     await server.stop();
     Bun.spawnSync(['cp', '-a', data, `${data}.copy`]);
     await start();
     await add(10);
     states.lost = await read(states.copied);
+    cursors.lost = (await origins()).found!;
     await server.stop();
   }, 60_000);
 
@@ -147,6 +162,11 @@ describe('a source that was set back to an older copy of itself', () => {
     const short = await errorOf(read(states.lost));
     expect(short!.code).toBe('source_went_back');
     expect(short!.message).toContain(`it was read up to ${states.lost.cursor}`);
+    const { since } = await origins();
+    expect(await since(cursors.copied)).toMatchObject({ history: 'kept' });
+    const { history, difference } = await since(cursors.lost);
+    expect(history).toBe('lost');
+    expect(difference).toContain(`was read when the log was at ${String(cursors.lost.position)}`);
     await query('create table filler as select generate_series(1, 20000)');
     const grown = await errorOf(read(states.lost));
     expect(grown!.code).toBe('source_went_back');
@@ -160,17 +180,30 @@ describe('a source that was set back to an older copy of itself', () => {
     const error = await errorOf(read({ ...states.copied, source }));
     expect(error!.code).toBe('source_went_back');
     expect(error!.message).toContain('was read from the server 7');
+    const { since } = await origins();
+    const other = await since({ ...cursors.copied, system_identifier: '7' });
+    expect(other).toMatchObject({ history: 'lost', difference: expect.stringContaining('from the server 7, and') });
   });
 
   test('a standby that is promoted goes on where the old primary was read, and not beyond', async () => {
     await restore(true);
     await start();
+    // It may lag behind the server that was read before, and says nothing about it.
+    const standby = await (await origins()).since(cursors.lost);
+    expect(standby).toMatchObject({ history: 'kept', origin: cursors.lost });
     await query('select pg_promote()');
     await until(async () => (await query('select pg_is_in_recovery() as standby'))[0]!.standby === false);
     await query('create table filler as select generate_series(1, 20000)');
     const beyond = await errorOf(read(states.lost));
     expect(beyond!.code).toBe('source_went_back');
     expect(beyond!.message).toContain('timeline 1');
+    for (const login of ['cursor', 'reader'] as const) {
+      const { since, found } = await origins(login);
+      expect(found!.timeline).toBe(2);
+      // Only a role that may replicate can see where the timelines part.
+      expect((await since(cursors.copied)).history).toBe(login === 'cursor' ? 'kept' : 'unknown');
+      expect((await since(cursors.lost)).history).toBe('unknown');
+    }
     await add(5);
     expect(identityOf(await read(states.copied))!.timeline).toBe(2);
   }, 60_000);

@@ -1,7 +1,9 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { Database } from 'bun:sqlite';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { and, eq } from 'drizzle-orm';
+import { and, eq, sql as expression } from 'drizzle-orm';
 import postgres from 'postgres';
 import { connectionStreams, events } from '../../db/schema/index.ts';
 import type { HeldPosition } from '../../server/connectors/contract/connector.ts';
@@ -278,5 +280,74 @@ describe('files', () => {
     const failed = await run(pipeline);
     expect(failed.error).toMatchObject({ code: 'destination_went_back' });
     expect(await run(pipeline)).toMatchObject({ status: 'failed' });
+  });
+});
+
+describe('a source', () => {
+  const filesRoot = join(service.deps.config.DATA_DIR, 'files');
+  const write: Record<string, (path: string, statements: string[]) => Promise<void>> = {
+    async sqlite(path, statements) {
+      const database = new Database(path);
+      for (const statement of statements) database.run(statement);
+      database.close();
+    },
+    async duckdb(path, statements) {
+      const instance = await DuckDBInstance.create(path);
+      const connection = await instance.connect();
+      for (const statement of statements) await connection.run(statement);
+      connection.closeSync();
+      instance.closeSync();
+    },
+  };
+
+  test.each(Object.keys(write))('in a %s file that became an older copy or another file', async (name) => {
+    const file = `source.${name}`;
+    const path = join(filesRoot, file);
+    mkdirSync(filesRoot, { recursive: true });
+    await write[name]!(path, ['create table t (id integer)', 'insert into t values (1), (2)']);
+    const pipeline = await makePipeline(service, {
+      source: { name, parameters: { path: file } },
+      destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+      only: ['t'],
+      connection: { destination_schema: `from_${name}` },
+      stream: { sync_mode: 'incremental', destination_sync_mode: 'append', cursor_field: ['id'] },
+    });
+    expect(await run(pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
+    copyFileSync(path, `${path}.copy`);
+    await write[name]!(path, ['insert into t values (3)']);
+    expect(await run(pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
+    copyFileSync(`${path}.copy`, path);
+    const refused = await run(pipeline);
+    expect(refused.error).toMatchObject({ code: 'source_went_back', origin: 'source', retryable: false });
+    expect(refused.error!.message).toMatch(
+      /cannot continue from cursor 3: .* change \d+.* change \d+.*no row at or after/,
+    );
+    // A file that was built again, with the rows that were read and another.
+    rmSync(path);
+    await write[name]!(path, ['create table t as select 1 as id union all select 3 union all select 4']);
+    expect(await run(pipeline)).toMatchObject({ status: 'succeeded', codes: ['source_changed'] });
+    expect(await run(pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
+    expect((await target.unsafe(`select id from from_${name}.t order by 1`)).map(({ id }) => Number(id))).toEqual([
+      1, 2, 3, 4,
+    ]);
+  });
+
+  test('of another server is refused by both records of it, until the cursor is set', async () => {
+    const created = await loaded('append', 'cursor');
+    const { id } = created.pipeline.connection;
+    await service.deps.db
+      .update(connectionStreams)
+      .set({ state: expression`jsonb_set(${connectionStreams.state}, '{origin,system_identifier}', '"7"')` })
+      .where(eq(connectionStreams.connection_id, id));
+    expect((await run(created.pipeline)).error).toMatchObject({
+      code: 'source_went_back',
+      message: expect.stringMatching(/it was read from the server 7, and this is \d+\. Reset the cursor/),
+    });
+    const [held] = await target.unsafe(
+      `select state::jsonb -> 'origin' ->> 'system_identifier' as server from ${created.schema}._pipeline_state`,
+    );
+    expect(held!.server).toMatch(/^\d{10,}$/);
+    await setCursor(created, String(FIRST));
+    expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
   });
 });

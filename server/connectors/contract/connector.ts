@@ -5,7 +5,14 @@ import type { LogLag } from './changes.ts';
 import type { ChatChannel, ChatMessage } from './chat.ts';
 import type { ConnectorContext } from './context.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
-import type { DestinationSyncMode, StreamSchema, StreamState, SyncMode } from './stream.ts';
+import type {
+  DestinationSyncMode,
+  OriginComparison,
+  SourceOrigin,
+  StreamSchema,
+  StreamState,
+  SyncMode,
+} from './stream.ts';
 import type { NameRules, TableLocation, Writer, WriteTarget } from './writer.ts';
 
 /*
@@ -82,6 +89,15 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   lag?(ctx: ConnectorContext<Config>, reader_id: string): Promise<LogLag | null>;
   /** Removes everything that the source retains for this consumer. Idempotent; complete once it returns. */
   release?(ctx: ConnectorContext<Config>, reader_id: string): Promise<void>;
+  /**
+   * Recognizes a source that was set back to an older copy, or replaced by another one, when an incremental stream without
+   * `change_log` opens. Absent: not compared.
+   */
+  origin?: {
+    /** Called before the rows are read. Null: unknown, so that nothing is compared. */
+    find(ctx: ConnectorContext<Config>): Promise<SourceOrigin | null>;
+    compare(ctx: ConnectorContext<Config>, known: SourceOrigin, found: SourceOrigin): Promise<OriginComparison>;
+  };
   /** Approximate number of rows of a full read, without reading them; null if unknown. */
   estimate?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<number | null>;
 }

@@ -54,7 +54,25 @@ export interface Field {
  */
 export interface StreamState {
   cursor: string | null;
+  /** Where the rows up to here came from, stored by the engine for sources that declare `origin`. */
+  origin?: SourceOrigin;
   [key: string]: unknown;
+}
+
+/** Identifies a server or file and how far it was, as JSON that the source alone interprets. */
+export type SourceOrigin = Record<string, unknown>;
+
+/** Whether a source still has what was read from an earlier origin. */
+export interface OriginComparison {
+  /**
+   * `kept`: yes. `lost`: no. `unknown`: the source cannot prove it, so the read continues only if there are rows at or
+   * after its cursor, with a warning.
+   */
+  history: 'kept' | 'lost' | 'unknown';
+  /** For users, unless `kept`: names both origins. */
+  difference: string;
+  /** What the next read is compared with. */
+  origin: SourceOrigin;
 }
 
 /** A user's query that is a stream under its own name. */

@@ -5,6 +5,8 @@ import { datasetStreams, type Opened } from './read/datasets.ts';
 import { DATABASE, query } from './connection/engine.ts';
 import { duckDbError } from './connection/failures.ts';
 import { existingFile, reading } from './connection/file-access.ts';
+import { compareFileOrigins } from '../kits/sql/cursors/file-origin.ts';
+import { findOrigin } from './read/origin.ts';
 import { readRows } from './read/read-rows.ts';
 import { DuckDbSourceConfig } from './connection/settings.ts';
 import { literal } from './connection/sql.ts';
@@ -44,6 +46,7 @@ export const duckDbSource = defineSource<DuckDbSourceConfig>({
       return found.find(({ name }) => name === stream.name) ?? null;
     }),
   read: readRows,
+  origin: { find: findOrigin, compare: compareFileOrigins },
   estimate: (ctx, request) => once(ctx, (opened) => estimatedRows(opened, request)),
 });
 

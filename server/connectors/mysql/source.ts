@@ -13,6 +13,7 @@ import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { countTables, discoverStreams } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { asDescribed, datasetStreams } from './read/datasets.ts';
+import { compareOrigins, findOrigin } from './read/origin.ts';
 import { beginSnapshot, fullRest, keepsZeroDates, readRows, warnOfZeroDates } from './read/read-rows.ts';
 import { RowText } from './connection/row-text.ts';
 import { conditions, resumeCondition, selection } from './read/select.ts';
@@ -53,6 +54,7 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
       return stream ?? goneOrRefused(session.query(`select 1 from ${table} limit 0`));
     }),
   read: readRows,
+  origin: { find: findOrigin, compare: compareOrigins },
   byteFormats,
   copy,
   estimate,

@@ -18,6 +18,7 @@ import { confirmLsn } from './cdc/read-log.ts';
 import { readChanges } from './cdc/read-changes.ts';
 import { assertLogical, identityMissing } from './cdc/table-shape.ts';
 import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
+import { compareOrigins, findOrigin } from './read/origin.ts';
 import { begin } from './read/read-transaction.ts';
 import { readRows } from './read/read-rows.ts';
 import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './cdc/replication-slots.ts';
@@ -84,6 +85,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
       await dropSlot(session, slotName(reader_id));
       await dropPublication(session, slotName(reader_id));
     }),
+  origin: { find: findOrigin, compare: compareOrigins },
   byteFormats,
   copy,
   estimate,

@@ -5,6 +5,8 @@ import { describeApart, readApart } from './query-subprocess.ts';
 import { describeStream, discoverStreams, tablesOf } from './catalog.ts';
 import { type Context, identifier, withSnapshot } from './database.ts';
 import { checkDataset } from './datasets.ts';
+import { compareFileOrigins } from '../kits/sql/cursors/file-origin.ts';
+import { findOrigin } from './origin.ts';
 import { readRows } from './read.ts';
 import { SqliteSourceConfig } from './settings.ts';
 
@@ -30,6 +32,7 @@ export const sqliteSource = defineSource<SqliteSourceConfig>({
   ],
   describe: (ctx, stream) => once(ctx, (database) => describeStream(ctx, database, stream)),
   read: (ctx, request) => (request.stream.dataset_sql === undefined ? readRows : readApart)(ctx, request),
+  origin: { find: findOrigin, compare: compareFileOrigins },
   estimate: (ctx, request) => once(ctx, async (database) => estimatedRows(database, request)),
 });
 

@@ -3,6 +3,7 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { lsnText, lsnValue } from '../connection/lsn.ts';
 import type { PgSession } from '../connection/session.ts';
 import { identifier, literal } from '../connection/sql.ts';
+import { timelineEnd } from '../connection/timeline.ts';
 import { RESET_CURSOR_HINT } from './table-shape.ts';
 
 /** Which log a state belongs to. Kept in the state, so that source and destination can be compared by it. */
@@ -45,22 +46,15 @@ export async function assertSameHistory(
     const message = `${table} was read from the server ${known.system_identifier}, and this is ${server.system_identifier}`;
     throw wentBack(message);
   }
-  const ends = known && known.timeline !== server.timeline ? await timelineEnd(replication, known, server) : null;
+  const ends =
+    known && known.timeline !== server.timeline
+      ? await timelineEnd(replication, known.timeline, server.timeline)
+      : null;
   const reached = ends ?? server.position;
   if (reached >= lsnValue(from)) return server;
   throw wentBack(
     `The server has the log of ${table} up to ${lsnText(reached)} (timeline ${known?.timeline ?? server.timeline}), and it was read up to ${from}. The server was set back to an older copy of itself`,
   );
-}
-
-/** Where the timeline of an earlier read ends in the history of today's: after it the servers differ. */
-async function timelineEnd(replication: PgSession, known: LogIdentity, server: ServerPosition): Promise<bigint> {
-  const { rows } = await replication.query(`TIMELINE_HISTORY ${server.timeline}`);
-  const content = rows[0]?.[1] ?? '';
-  const text = content.startsWith('\\x') ? Buffer.from(content.slice(2), 'hex').toString() : content;
-  const lines = text.split('\n').map((line) => line.split('\t'));
-  const end = lines.find(([timeline]) => timeline?.trim() === String(known.timeline))?.[1];
-  return end === undefined ? 0n : lsnValue(end.trim());
 }
 
 interface Publication {

@@ -55,5 +55,5 @@ function foundFile(bucket: Bucket, { key, size, modified, etag }: ListedObject):
     bucket.send({ method: 'GET', key, headers: { 'if-match': etag, ...(range !== null && { range }) } });
   const { timeout_seconds } = settings;
   const remote = remoteContent({ name: key, ctx, timeout_seconds, version: etag, has_ranges: true, get });
-  return { name: key, path: '', size, modified, remote };
+  return { name: key, path: '', size, modified, tag: etag, remote };
 }

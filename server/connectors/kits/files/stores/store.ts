@@ -29,6 +29,8 @@ export interface FoundFile {
   size: number;
   /** Time of the last change in microseconds since 1970; `UNKNOWN_TIME` if the server does not report it. */
   modified: number;
+  /** Changes with the content, in a store that has such tags. */
+  tag?: string;
   /** Reads the content of a remote file. Absent for a file on this machine. */
   remote?: RemoteContent;
 }

@@ -1,0 +1,20 @@
+import { stat } from 'node:fs/promises';
+import type { SourceOrigin } from '../../contract/connector.ts';
+import { fileOrigin, headerOf } from '../../kits/sql/cursors/file-origin.ts';
+import { existingFile, type FileContext } from '../connection/file-access.ts';
+
+/** Two headers take turns. Each begins with a checksum and the number of the checkpoint. */
+const NUMBERS_AT = [4096 + 8, 8192 + 8];
+const HEADERS_LENGTH = 12_288;
+
+export async function findOrigin(ctx: FileContext): Promise<SourceOrigin | null> {
+  const { path } = await existingFile(ctx);
+  const headers = await headerOf(path, HEADERS_LENGTH);
+  if (!headers) return null;
+  const numbers = NUMBERS_AT.map((at) => Number(headers.readBigUInt64LE(at)));
+  const log = await stat(`${path}.wal`).then(
+    ({ size }) => size,
+    () => 0,
+  );
+  return fileOrigin({ changes: Math.max(...numbers), log });
+}

@@ -9,6 +9,7 @@ import { overviewRouter } from './resources/overview/router.ts';
 import { rolesRouter } from './resources/roles/router.ts';
 import { runRouter, runsRouter } from './resources/runs/router.ts';
 import { avatarRouter, usersRouter } from './resources/users/router.ts';
+import { verificationsRouter } from './resources/verifications/router.ts';
 
 /** Every procedure that both faces serve: REST by its endpoint, tRPC by its name. */
 export const appRouter = router({
@@ -21,6 +22,7 @@ export const appRouter = router({
   roles: rolesRouter,
   runs: runsRouter,
   users: usersRouter,
+  verifications: verificationsRouter,
 });
 
 /** Procedures that REST alone serves: those whose answer is no JSON, and those that tRPC has in another form. */

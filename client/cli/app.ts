@@ -5,6 +5,7 @@ import { accountConnectors, connectors } from './commands/connectors.ts';
 import { apply, exportFile } from './commands/files.ts';
 import { launch, logs, plan, run, runs } from './commands/runs.ts';
 import { completion, login, logout, whoami } from './commands/session.ts';
+import { verify } from './commands/verify.ts';
 import type { Cli } from './context.ts';
 import { describeFailure, exitCodeOf } from './exit.ts';
 import { printable } from './style.ts';
@@ -23,6 +24,7 @@ const root = buildRouteMap<string, Cli>({
     logs,
     plan,
     launch,
+    verify,
     apply,
     export: exportFile,
     triggers,

@@ -91,3 +91,7 @@ export const HELD_STREAM_RUN: (typeof STREAM_RUN_STATUSES)[number][] = ['running
 export const LIVE_STREAM_RUN: typeof HELD_STREAM_RUN = ['pending', 'retrying', ...HELD_STREAM_RUN];
 
 export const SCHEDULE_TYPES = ['manual', 'interval', 'cron'] as const;
+
+export const VERIFICATION_STATUSES = ['queued', 'running', 'stopping', 'succeeded', 'failed', 'stopped'] as const;
+/** Verification states that still change. */
+export const LIVE_VERIFICATION: (typeof VERIFICATION_STATUSES)[number][] = ['queued', 'running', 'stopping'];

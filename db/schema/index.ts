@@ -12,3 +12,4 @@ export * from './rows.ts';
 export * from './runs.ts';
 export * from './sessions.ts';
 export * from './triggers.ts';
+export * from './verifications.ts';

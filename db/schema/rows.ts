@@ -5,6 +5,7 @@ import type { accountConnectors, catalogStreams } from './connectors.ts';
 import type { customRunPlans } from './custom-runs.ts';
 import type { connectionRuns, streamRuns } from './runs.ts';
 import type { cases, deliveries, triggerGroups, triggers } from './triggers.ts';
+import type { verifications } from './verifications.ts';
 
 /** A row of each table as a query returns it. Declared here once, so that one name means one row everywhere. */
 export type AccountRow = typeof accounts.$inferSelect;
@@ -24,3 +25,4 @@ export type TaskRow = typeof tasks.$inferSelect;
 export type TriggerGroupRow = typeof triggerGroups.$inferSelect;
 export type TriggerRow = typeof triggers.$inferSelect;
 export type UserRow = typeof users.$inferSelect;
+export type VerificationRow = typeof verifications.$inferSelect;

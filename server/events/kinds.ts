@@ -79,6 +79,8 @@ export const EVENT_KINDS = {
   change_log_lagging: kind('stream', 'warning'),
   change_log_not_released: kind('stream', 'warning'),
   destination_went_back: kind('stream', 'warning'),
+  verification_succeeded: kind('connection'),
+  verification_failed: kind('connection', 'high'),
 } as const;
 
 export type EventKind = keyof typeof EVENT_KINDS;

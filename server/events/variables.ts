@@ -42,6 +42,9 @@ export const VARIABLES: Readonly<Record<string, VariableType>> = {
   ...typed('string', 'limit', 'plan_name'),
   ...typed('int', 'used', 'limit_value'),
   ...typed('double', 'percent'),
+  ...typed('string', 'verification_id'),
+  ...typed('list<string>', 'streams_different'),
+  ...typed('int', 'rows_different'),
   ...typed('string', 'trigger_id', 'trigger_name', 'action_type', 'case_id'),
 };
 
@@ -91,6 +94,9 @@ const SCHEMA = [
   ...names('streams_added streams_removed streams_updated fields_added fields_removed fields_updated'),
   ...names('breaking task_id'),
 ];
+const VERIFICATION = names(
+  'connection_run_id verification_id streams_total streams_failed streams_different rows_different error_code error_message',
+);
 const PLAN = ['limit', 'used', 'limit_value', 'percent', 'plan_name'];
 const USER = ['user_id', 'email', 'full_name', 'role_names', 'changed_fields'];
 const TRIGGER = [
@@ -122,6 +128,7 @@ const FAMILIES: [prefix: RegExp, names: readonly string[]][] = [
   [/^case_/, [...TRIGGER, 'case_number']],
   [/^change_log_/, [...CONNECTION, ...names('stream_id stream_name namespace lag_bytes error_message')]],
   [/^destination_/, [...CONNECTION, ...names('stream_id stream_name namespace cursor_before cursor_now')]],
+  [/^verification_/, [...CONNECTION, ...VERIFICATION]],
   [/^data_delayed$/, [...CONNECTION, 'minutes_late']],
 ];
 

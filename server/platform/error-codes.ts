@@ -127,6 +127,7 @@ export const ERROR_CODES = [
   'upstream_auth_failed',
   'upstream_error',
   'user_disabled',
+  'verification_already_active',
   'window_unsupported',
   'within_too_short',
   'wrong_api_key',

@@ -46,4 +46,14 @@ export const deliverAction = define({
   fair_to_accounts: false,
 });
 
-export const ALL_JOBS = [executeStream, executeTask, deliverAction] as const;
+/** Compares the streams of a connection with their tables. Handled by transfer/verification/verify-connection.ts. */
+export const verifyConnection = define({
+  name: 'verify_connection',
+  payload: z.object({ verification_id: z.string() }),
+  retry_limit: 2,
+  heartbeat_seconds: 10,
+  concurrency: 1,
+  fair_to_accounts: false,
+});
+
+export const ALL_JOBS = [executeStream, executeTask, deliverAction, verifyConnection] as const;

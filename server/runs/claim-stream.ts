@@ -46,6 +46,7 @@ export interface Progress {
   estimated_rows: number | null;
   first_row_at: string | null;
   rate_limited_until: string | null;
+  source_snapshot: string | null;
 }
 
 /**

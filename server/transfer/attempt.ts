@@ -51,6 +51,7 @@ export class Attempt {
       estimated_rows: stream_run.estimated_rows,
       first_row_at: stream_run.first_row_at,
       rate_limited_until: null,
+      source_snapshot: stream_run.source_snapshot,
     };
     this.redactor = redactorOf(deps, [source, destination]);
     const log = (connector_type: 'source' | 'destination') =>

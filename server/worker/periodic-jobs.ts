@@ -8,6 +8,7 @@ import { recoverStuckTasks } from './background-tasks.ts';
 import { retestConnectors } from '../runs/retest-connectors.ts';
 import { announceDelays } from './data-delays.ts';
 import { announceExpiringCredentials, announceEndingFreePeriods } from './expiry-notices.ts';
+import { recoverStuckVerifications } from '../transfer/verification/recover-stuck-verifications.ts';
 import { deleteOldExports } from '../exports/export-metadata.ts';
 import { announceExpiringKeys } from './key-expiry.ts';
 import { deleteOldNetworkLogs } from '../connector-runtime/network-log-retention.ts';
@@ -35,6 +36,7 @@ const job = (name: string, every_ms: number, work: PeriodicJob['work'], immediat
 const JOBS: readonly PeriodicJob[] = [
   job('recover stuck runs', 2000, recoverStuckRuns, false),
   job('recover stuck tasks', 2000, recoverStuckTasks, false),
+  job('recover stuck verifications', 10_000, recoverStuckVerifications, false),
   job('resend lost deliveries', 2000, ({ db, queue }) => resendLostDeliveries(db, queue), false),
   // In sequence: both lock accounts.
   job('apply plan limits', 10_000, async (deps) => {

@@ -1,6 +1,6 @@
 import type { Deps } from '../deps.ts';
 import { startEvaluator } from '../automation/evaluation/evaluation-loop.ts';
-import { deliverAction, executeStream, executeTask } from '../queue/jobs.ts';
+import { deliverAction, executeStream, executeTask, verifyConnection } from '../queue/jobs.ts';
 import { createIsolation, type IsolationOptions } from './isolate-stream.ts';
 import { startPeriodicJobs } from './periodic-jobs.ts';
 import { deliverActionJob } from '../automation/delivery/deliver.ts';
@@ -8,6 +8,7 @@ import { executeStreamJob, checkForStop } from '../transfer/execute-stream.ts';
 import { STOP_CHANNEL } from '../runs/stop.ts';
 import { startScheduler } from '../runs/schedule-tick.ts';
 import { executeTaskJob } from './background-tasks.ts';
+import { verifyConnectionJob } from '../transfer/verification/verify-connection.ts';
 import { watchCdcConsumers } from '../transfer/watch-cdc-consumers.ts';
 
 /** Turns this process into a worker: it executes jobs, listens for stop requests, and runs the periodic jobs. */
@@ -20,6 +21,9 @@ export async function startWorker(deps: Deps, options: IsolationOptions = {}): P
   );
   await deps.queue.work(executeTask, executeTask.concurrency ?? concurrency, ({ task_id }) =>
     executeTaskJob(deps, task_id),
+  );
+  await deps.queue.work(verifyConnection, verifyConnection.concurrency ?? concurrency, ({ verification_id }, signal) =>
+    verifyConnectionJob(deps, verification_id, signal),
   );
   const evaluator = await startEvaluator(deps);
   await deps.queue.work(deliverAction, deliverAction.concurrency ?? concurrency, ({ delivery_id }, signal) =>

@@ -92,6 +92,10 @@ const NEEDED: Record<string, Needed> = {
   'GET /tasks/{task_id}': [],
   'POST /tasks/{task_id}/export_link': ['metadata.export'],
   'GET /custom_run_plans/{plan_id}': [],
+  'POST /connections/{connection_id}/verifications': ['connections.run'],
+  'GET /connections/{connection_id}/verifications': [],
+  'GET /verifications/{verification_id}': [],
+  'POST /verifications/{verification_id}/stop': ['connections.run'],
   'POST /billing/plan': ['billing.read'],
 };
 

@@ -101,6 +101,10 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /tasks/{task_id}/export_link', 'create_export_link'],
   ['GET /custom_run_plans/{plan_id}', 'get_custom_run_plan'],
   ['POST /billing/plan', 'change_plan'],
+  ['POST /connections/{connection_id}/verifications', 'verify_connection'],
+  ['GET /connections/{connection_id}/verifications', 'list_verifications'],
+  ['GET /verifications/{verification_id}', 'get_verification'],
+  ['POST /verifications/{verification_id}/stop', 'stop_verification'],
 ];
 
 const USAGE = 'date_range:AggregateUsageDateRange=current_billing_period start_date:date|null? end_date:date|null?';

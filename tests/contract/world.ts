@@ -1,6 +1,14 @@
 import { gzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
-import { accountConnectors, cases, events, networkLogSegments, streamRuns, tasks } from '../../db/schema/index.ts';
+import {
+  accountConnectors,
+  cases,
+  events,
+  networkLogSegments,
+  streamRuns,
+  tasks,
+  verifications,
+} from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
 import type { Call } from '../support/api.ts';
 import type { TestDeps } from '../support/database.ts';
@@ -66,6 +74,7 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
     case_id: [await insertCase(test, { account_id: whose.account_id, trigger_id: trigger.id })],
     plan_id: [plan.plan_id],
     task_id: [await insertTask(test, { account_id: whose.account_id, account_connector_id: source_id })],
+    verification_id: [await insertVerification(test, { account_id: whose.account_id, connection_id: idle.id })],
     event_id: found.map(({ id }) => id),
     connector_name: ['demo', 'sample', 'file'],
     parameter_name: ['rows', 'seed'],
@@ -137,6 +146,18 @@ async function insertTask(
     .values({ ...of, kind: 'discover_catalog', status: 'succeeded', result: {}, finished_at: now() })
     .returning();
   if (!row) throw new Error('no task was made');
+  return row.id;
+}
+
+async function insertVerification(
+  { deps }: TestDeps,
+  of: { account_id: string; connection_id: string },
+): Promise<string> {
+  const [row] = await deps.db
+    .insert(verifications)
+    .values({ ...of, status: 'succeeded', finished_at: now() })
+    .returning();
+  if (!row) throw new Error('no verification was made');
   return row.id;
 }
 

@@ -32,6 +32,7 @@ beforeAll(async () => {
     'case',
     'event',
     'task',
+    'verification',
     'key',
   ]) {
     ids[name] = Bun.randomUUIDv7();
@@ -70,6 +71,7 @@ const SEED = [
   `insert into trigger_matches (event_id, trigger_id, fired) values ({event}, {trigger}, true)`,
   `insert into deliveries (id, account_id, event_id, trigger_id, case_id, action_index, type, reason) values
     ({event}, {account}, {event}, {trigger}, {case}, 0, 'call_webhook', 'opened')`,
+  `insert into verifications (id, account_id, connection_id) values ({verification}, {account}, {connection})`,
   `insert into tasks (id, account_id, kind, account_connector_id) values ({task}, {account}, 'discover_catalog', {source})`,
   `insert into idempotency_keys (user_id, key, request_hash) values ({user}, 'k', 'h')`,
   `insert into usage_ledger (${LEDGER}) values ({task}, {account}, {connection}, {run}, {stream_run}, 1, now(), 'elt', 'a', 0, 1, 1, 0, 1)`,
@@ -177,6 +179,11 @@ const IMPOSSIBLE: [what: string, statement: string][] = [
   ['a plan whose hash is not one', `update custom_run_plans set plan_hash = 'x' where id = {plan}`],
   ['a launched plan without a response', `update custom_run_plans set launched_at = now() where id = {plan}`],
   ['an expired plan from the start', `update custom_run_plans set expires_at = created_at where id = {plan}`],
+  ['a verification that ended without an end', `update verifications set status = 'failed' where id = {verification}`],
+  [
+    'a successful verification with an error',
+    `update verifications set status = 'succeeded', finished_at = now(), error = '{}' where id = {verification}`,
+  ],
   ['a task that ended without an end', `update tasks set status = 'succeeded' where id = {task}`],
   ['a failed task without an error', `update tasks set status = 'failed', finished_at = now() where id = {task}`],
   ['a task of an unknown connector', `update tasks set account_connector_id = {none} where id = {task}`],

@@ -4,6 +4,7 @@ import type { Batch, ByteFormat, ByteStream } from './cells.ts';
 import type { LogLag } from './changes.ts';
 import type { ChatChannel, ChatMessage } from './chat.ts';
 import type { ConnectorContext } from './context.ts';
+import type { DestinationComparison, Digester, SourceComparison } from './digest.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
 import type {
   DestinationSyncMode,
@@ -22,6 +23,7 @@ import type { NameRules, TableLocation, Writer, WriteTarget } from './writer.ts'
 export type * from './cells.ts';
 export type * from './changes.ts';
 export type * from './context.ts';
+export type * from './digest.ts';
 export type * from './read-request.ts';
 export type * from './stream.ts';
 export type * from './writer.ts';
@@ -100,6 +102,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   };
   /** Approximate number of rows of a full read, without reading them; null if unknown. */
   estimate?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<number | null>;
+  /** Opens a snapshot of a stream for a comparison with its destination. */
+  digest?(ctx: ConnectorContext<Config>, comparison: SourceComparison): Promise<Digester>;
 }
 
 /** A connector that writes. Optional members are capabilities. */
@@ -118,6 +122,8 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   locate?(settings: Partial<Config>): TableLocation;
   /** Prepares to write one stream. @throws FencedError if a newer attempt has claimed it */
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
+  /** Opens a snapshot of a table for a comparison with the stream that is loaded into it. */
+  digest?(ctx: ConnectorContext<Config>, comparison: DestinationComparison): Promise<Digester>;
   /**
    * `at_least_once`: stores no state and checks no fence, so the attempt after a
    * crash may send rows again under the same idempotency keys. `ssh_tunnel`: as for sources.

@@ -47,4 +47,6 @@ export interface ReadRequest {
   inexact_values?: 'refuse' | 'allow';
   /** The CDC consumer of a stream with `change_log`, the same in all runs. Absent: the stream is read without its log. */
   reader_id?: string;
+  /** Called with the identity of the snapshot that a read without state sees, where the source has one. */
+  onSnapshot?(snapshot: string): void;
 }

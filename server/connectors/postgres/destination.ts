@@ -10,6 +10,7 @@ import { checkTarget } from '../kits/sql/target.ts';
 import { USER_SCHEMAS } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { PgSession, withSession } from './connection/session.ts';
+import { digestDestination } from './digest/sides.ts';
 import { PostgresDestinationConfig } from './connection/settings.ts';
 import { postgres } from './write/dialect.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
@@ -41,6 +42,7 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   check,
   possibleValues: { database: databases, schema: schemas },
   open,
+  digest: digestDestination,
 });
 
 async function check(ctx: Context): Promise<CheckResult> {

@@ -26,6 +26,7 @@ import { canBeBinary, conditions, resumeCondition } from './read/select.ts';
 import { PgSession, withSession } from './connection/session.ts';
 import { PostgresSourceConfig } from './connection/settings.ts';
 import { isLsn, lsnValue } from './connection/lsn.ts';
+import { digestSource } from './digest/sides.ts';
 import { postgresNames, relation } from './connection/sql.ts';
 import { copyTable } from './read/table-copy.ts';
 
@@ -89,6 +90,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   byteFormats,
   copy,
   estimate,
+  digest: digestSource,
 });
 
 const lagOf = ({ config }: Context, bytes: number): LogLag => ({

@@ -7,8 +7,16 @@ import { SORT_MEMORY } from '../connection/sort-memory.ts';
 export const BEGIN = 'begin isolation level repeatable read read only';
 
 /** Begins the transaction of a read. A query of the user's is looked at first: COPY would run several statements. */
-export async function begin(session: PgSession, { stream, sync_mode, cursor_field }: ReadRequest): Promise<void> {
+export async function begin(session: PgSession, request: ReadRequest): Promise<void> {
+  const { stream, sync_mode, cursor_field, onSnapshot } = request;
   await session.query(BEGIN);
+  if (onSnapshot) onSnapshot(await snapshotOf(session));
   if (sync_mode === 'incremental' && cursor_field) await session.query(SORT_MEMORY);
   if (stream.dataset_sql !== undefined) await datasetFields(session, { name: stream.name, sql: stream.dataset_sql });
+}
+
+/** The transactions that the session sees: whether a version of a row is among them can be asked of the server later. */
+async function snapshotOf(session: PgSession): Promise<string> {
+  const { rows } = await session.query('select txid_current_snapshot()::text');
+  return rows[0]![0]!;
 }

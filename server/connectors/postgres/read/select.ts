@@ -45,7 +45,7 @@ export function resumeCondition({ state, cursor_field }: ReadRequest): string[] 
 export const canBeBinary = (columns: readonly ReadColumn[]) =>
   columns.every(({ field, masking }) => masking !== 'none' || hasPortableBinary(field));
 
-function expression({ field, masking }: ReadColumn, form: SelectForm): string {
+export function expression({ field, masking }: ReadColumn, form: SelectForm): string {
   const column = identifier(field.path[0]!);
   switch (masking) {
     case 'none':

@@ -1,0 +1,58 @@
+import type { DigestPlan } from '../../contract/digest.ts';
+import type { DigestColumn } from '../../kits/sql/digest/sql-digester.ts';
+import { literal } from '../connection/sql.ts';
+
+/** A column of one side: its value as SQL, and the type of it. */
+export interface TypedExpression {
+  sql: string;
+  /** As format_type() prints it, without modifiers. */
+  type: string;
+}
+
+const TEXTS = ['text', 'character varying'];
+
+/**
+ * Types whose values PostgreSQL hashes and orders alike on every server. Integers of all sizes have the same hashes. Not
+ * among them: enumerations (hashed by their object ids), intervals (30 days equal a month), types without a hash.
+ */
+const CLASSES: Record<string, string> = {
+  ...Object.fromEntries(['smallint', 'integer', 'bigint'].map((type) => [type, 'integer'])),
+  ...Object.fromEntries(TEXTS.map((type) => [type, 'text'])),
+  ...Object.fromEntries(
+    [
+      'numeric',
+      'real',
+      'double precision',
+      'boolean',
+      'date',
+      'timestamp without time zone',
+      'timestamp with time zone',
+      'time without time zone',
+      'uuid',
+      'bytea',
+      'jsonb',
+      'inet',
+    ].map((type) => [type, type]),
+  ),
+};
+
+export const classOf = (type: string): string | null => CLASSES[type] ?? null;
+
+/** How the columns enter the statements of a comparison. */
+export const digestColumns = (columns: readonly TypedExpression[], plan: DigestPlan): DigestColumn[] =>
+  columns.map((column, index) => (plan.forms[index] === 'native' ? native(column) : canonical(column)));
+
+function native({ sql, type }: TypedExpression): DigestColumn {
+  if (TEXTS.includes(type)) return { ...asText(`${sql}::text`), text: sql };
+  return { value: sql, sorted: sql, text: `${sql}::text`, parse: (text) => `${literal(text)}::${type}` };
+}
+
+/** The texts that COPY writes. format() keeps the trailing spaces of character(n), and boolean is written out. */
+const canonical = ({ sql, type }: TypedExpression): DigestColumn =>
+  asText(type === 'boolean' ? `${sql}::text` : `case when ${sql} is distinct from null then format('%s', ${sql}) end`);
+
+/** Other collations hash and order texts by rules of their own. */
+function asText(sql: string): DigestColumn {
+  const exact = `(${sql}) collate "C"`;
+  return { value: exact, sorted: exact, text: sql, parse: literal };
+}

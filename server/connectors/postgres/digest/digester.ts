@@ -1,0 +1,88 @@
+import type { ConnectorContext } from '../../contract/connector.ts';
+import type { Digester, LoadedUpTo } from '../../contract/digest.ts';
+import { type DigestDialect, type SqlComparison, SqlDigester } from '../../kits/sql/digest/sql-digester.ts';
+import { PgSession } from '../connection/session.ts';
+import type { ServerSettings } from '../connection/settings.ts';
+import { literal } from '../connection/sql.ts';
+import { DIALECT } from '../connection/types.ts';
+import { BEGIN } from '../read/read-transaction.ts';
+import { classOf, digestColumns, type TypedExpression } from './columns.ts';
+
+type Context = ConnectorContext<ServerSettings>;
+
+export interface PgComparison extends Pick<SqlComparison, 'from' | 'conditions' | 'key'> {
+  /** The columns as SQL. */
+  columns: string[];
+  changed(session: PgSession): Promise<(since: LoadedUpTo) => string | null>;
+}
+
+/** Opens the snapshot. The session sees no changes until it is closed. */
+export async function openDigester(
+  ctx: Context,
+  prepare: (session: PgSession) => Promise<PgComparison>,
+): Promise<Digester> {
+  const session = await PgSession.open(ctx, { phase: 'run' });
+  try {
+    // Compiling a tree of thousands of comparisons takes longer than it saves.
+    await session.query(`${BEGIN}; set local jit = off`);
+    const { columns, changed, ...comparison } = await prepare(session);
+    const typed = await typesOf(session, { columns, from: comparison.from });
+    const sql: SqlComparison = {
+      ...comparison,
+      session,
+      dialect,
+      columns: (plan) => digestColumns(typed, plan),
+      changed: await changed(session),
+    };
+    const { hasRowHash, ...at } = await moment(session);
+    return new SqlDigester(sql, {
+      dialect: hasRowHash ? DIALECT : null,
+      classes: typed.map(({ type }) => classOf(type)),
+      at,
+    });
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}
+
+const dialect: DigestDialect = {
+  hashes: (values, { hash }) =>
+    hash === 'native'
+      ? // The hash of a record is linear in those of its columns: by itself, the sum would not change if two rows swap
+        // a value.
+        [`hashint8extended(hash_record_extended(row(${values.join(', ')}), 0), 1)`]
+      : md5Hashes(values),
+  modulo: (hash, by) => `(mod(${hash}, ${by}) + ${by}) % ${by}`,
+  oneIn: (rows) => `random() < ${1 / rows}`,
+  literal,
+};
+
+/** Two numbers of 60 bits out of the MD5 of the values with their lengths. */
+function md5Hashes(values: readonly string[]): string[] {
+  const cells = values.map((value) => `coalesce(octet_length(${value}) || ':' || ${value}, '-')`);
+  const digest = `md5(${cells.join(' || ')})`;
+  return [1, 16].map((from) => `('x' || substr(${digest}, ${from}, 15))::bit(60)::bigint`);
+}
+
+async function typesOf(
+  session: PgSession,
+  { columns, from }: { columns: string[]; from: string },
+): Promise<TypedExpression[]> {
+  const described = await session.describe(`select ${columns.join(', ')} from ${from} limit 0`);
+  const oids = described.map(({ type }) => type).join(', ');
+  const { rows } = await session.query(
+    `select format_type(o, null) from unnest(array[${oids}]::oid[]) with ordinality u (o, n) order by n`,
+  );
+  return columns.map((sql, index) => ({ sql, type: rows[index]![0]! }));
+}
+
+async function moment(session: PgSession) {
+  const { rows } = await session.query(
+    `select to_char(clock_timestamp(), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+            (case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end)::text,
+            current_setting('server_version_num')::int >= 140000`,
+  );
+  const [[instant, position, hasRowHash] = []] = rows;
+  return { instant: instant!, position: position ?? null, hasRowHash: hasRowHash === 't' };
+}

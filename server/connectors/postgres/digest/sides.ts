@@ -1,0 +1,84 @@
+import type { ConnectorContext } from '../../contract/connector.ts';
+import type { DestinationComparison, Digester, LoadedUpTo, SourceComparison } from '../../contract/digest.ts';
+import { DELETED_AT } from '../../contract/changes.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { fromClause } from '../../kits/sql/request.ts';
+import type { PgSession } from '../connection/session.ts';
+import type { PostgresDestinationConfig, PostgresSourceConfig } from '../connection/settings.ts';
+import { columnList, identifier, literal, postgresNames, relation } from '../connection/sql.ts';
+import { conditions, expression } from '../read/select.ts';
+import { findTable } from '../write/tables.ts';
+import { openDigester } from './digester.ts';
+
+/** The rows that a stream reads, with the filters and masks that the server applies. */
+export const digestSource = (
+  ctx: ConnectorContext<PostgresSourceConfig>,
+  { read, key }: SourceComparison,
+): Promise<Digester> =>
+  openDigester(ctx, async () => ({
+    from: fromClause(postgresNames, read),
+    conditions: conditions(read),
+    columns: read.columns.map((column) => expression(column, 'binary')),
+    key,
+    changed: (session) => changedSince(session, read),
+  }));
+
+/** Whether a row was written after the stream was loaded: its cursor is higher, or the load did not see its version. */
+async function changedSince(
+  session: PgSession,
+  { stream, sync_mode, cursor_field }: SourceComparison['read'],
+): Promise<(since: LoadedUpTo) => string | null> {
+  if (sync_mode === 'incremental') {
+    return ({ state }) =>
+      state?.cursor == null || !cursor_field
+        ? null
+        : `coalesce(${identifier(cursor_field[0]!)} > ${literal(state.cursor)}, false)`;
+  }
+  if (stream.dataset_sql !== undefined || stream.namespace === null) return () => null;
+  const { rows } = await session.query("select relkind in ('r', 'p') from pg_class where oid = $1::regclass", {
+    values: [relation(stream.namespace, stream.name)],
+  });
+  return rows[0]?.[0] === 't' ? ({ snapshot }) => snapshot && isInvisible(snapshot) : () => null;
+}
+
+/** `xmin` has 32 bits: those above are of the same epoch as the snapshot, or of the one beside it. */
+function isInvisible(snapshot: string): string {
+  const seen = `${literal(snapshot)}::txid_snapshot`;
+  const next = `txid_snapshot_xmax(${seen})`;
+  const distance = `((xmin::text::bigint - ${next} % 4294967296 + 6442450944) % 4294967296 - 2147483648)`;
+  return `not txid_visible_in_snapshot(greatest(${next} + ${distance}, 0), ${seen})`;
+}
+
+/** The rows of a table that were loaded. @throws ConfigurationError `destination_table_missing` */
+export const digestDestination = (
+  ctx: ConnectorContext<PostgresDestinationConfig>,
+  comparison: DestinationComparison,
+): Promise<Digester> =>
+  openDigester(ctx, async (session) => {
+    await session.query("set local search_path = ''");
+    const schema = comparison.schema ?? ctx.config.schema;
+    const columns = comparison.columns.map(({ name }) => identifier(name));
+    const found = await findTable(session, schema, comparison.table);
+    const missing = comparison.columns.filter(({ name }) => !found?.types.has(name)).map(({ name }) => name);
+    if (!found || missing.length > 0) {
+      const what = found ? `the column ${missing.join(', ')}` : 'the table';
+      throw new ConfigurationError(
+        'destination_table_missing',
+        `The destination does not have ${what} of ${schema}.${comparison.table}. Run the connection first`,
+      );
+    }
+    return {
+      from: fromTable(relation(schema, comparison.table), comparison),
+      conditions: comparison.rows.kind === 'existing' ? [`${identifier(DELETED_AT)} is null`] : [],
+      columns,
+      key: comparison.key,
+      changed: async () => () => null,
+    };
+  });
+
+function fromTable(table: string, { rows, columns, key }: DestinationComparison): string {
+  if (rows.kind !== 'latest') return table;
+  const names = columnList(key.map((index) => columns[index]!.name));
+  const order = `${names}, ${identifier(rows.by)} desc nulls last`;
+  return `(select distinct on (${names}) * from ${table} order by ${order}) q`;
+}

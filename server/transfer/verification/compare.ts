@@ -1,0 +1,176 @@
+import type {
+  Digester,
+  DigestPlan,
+  KeyDigest,
+  LoadedUpTo,
+  RowKey,
+  RowsDigest,
+} from '../../connectors/contract/connector.ts';
+
+/** Average number of rows in a range. */
+const RANGE_ROWS = 4096;
+/** Ranges that differ are looked at so many at a time: some 65,000 rows of each side. */
+const RANGES_AT_ONCE = 16;
+/** Enough to see what is wrong. A table that differs as a whole would not fit in memory. */
+export const MAX_DIFFERENCES = 10_000;
+const ROUNDS = 3;
+const PAUSE_MS = 1000;
+
+/** Opens a snapshot of each side. */
+export interface ComparedSides {
+  source(): Promise<Digester>;
+  destination(): Promise<Digester>;
+}
+
+export interface Difference {
+  kind: 'missing' | 'extra' | 'different';
+  key: RowKey;
+  /** The source has changed since the stream was loaded; null: unknown. */
+  changed_since: boolean | null;
+}
+
+export interface Result {
+  source_rows: number;
+  destination_rows: number;
+  ranges: number;
+  ranges_different: number;
+  is_partial: boolean;
+  differences: Difference[];
+  source_at: Digester['at'];
+  destination_at: Digester['at'];
+}
+
+interface Pair {
+  key: RowKey;
+  source: KeyDigest | null;
+  destination: KeyDigest | null;
+}
+
+/** Compares a stream with its table: by ranges, then by the keys of the ranges that differ, until these hold still. */
+export async function compare(
+  sides: ComparedSides,
+  { key, since, signal }: { key: boolean; since: LoadedUpTo; signal: AbortSignal },
+): Promise<Result> {
+  const { found, pairs, plan } = await openBoth(sides, compareOnce);
+  const differences = key
+    ? await recheck(sides, { pairs, plan, since, signal })
+    : pairs.map((pair) => differenceOf(pair, null));
+  return { ...found, differences };
+}
+
+async function openBoth<T>(
+  sides: ComparedSides,
+  work: (source: Digester, destination: Digester) => Promise<T>,
+): Promise<T> {
+  // Only settled promises can be closed.
+  const opened = await Promise.allSettled([sides.source(), sides.destination()]);
+  try {
+    const [source, destination] = opened.map((one) => {
+      if (one.status === 'rejected') throw one.reason;
+      return one.value;
+    });
+    return await work(source!, destination!);
+  } finally {
+    await Promise.all(opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value.close()] : [])));
+  }
+}
+
+/** Values of the same class are compared as they are stored, all others by their texts. */
+export function planOf(source: Digester, destination: Digester): DigestPlan {
+  const isShared = source.dialect !== null && source.dialect === destination.dialect;
+  const forms = source.classes.map((name, index) =>
+    isShared && name !== null && name === destination.classes[index] ? ('native' as const) : ('canonical' as const),
+  );
+  return { hash: isShared ? 'native' : 'md5', forms };
+}
+
+async function compareOnce(source: Digester, destination: Digester) {
+  const plan = planOf(source, destination);
+  const bounds = await source.bounds(plan, RANGE_ROWS);
+  const [ours, theirs] = await Promise.all([source.ranges(plan, bounds), destination.ranges(plan, bounds)]);
+  const unequal = ours.flatMap((range, index) => (isSame(range, theirs[index]!) ? [] : [index]));
+  const pairs: Pair[] = [];
+  let looked_at = 0;
+  // Rows whose key is null count in a range, and no condition on the key finds them.
+  let has_unlocated = false;
+  while (looked_at < unequal.length && pairs.length < MAX_DIFFERENCES) {
+    const ranges = unequal.slice(looked_at, looked_at + RANGES_AT_ONCE);
+    const rows = [source, destination].map((side) => side.rows(plan, bounds, ranges));
+    const [left, right] = await Promise.all(rows);
+    const located = unequalPairs(left!, right!);
+    has_unlocated ||= located.length === 0;
+    pairs.push(...located);
+    looked_at += ranges.length;
+  }
+  const found = {
+    source_rows: total(ours),
+    destination_rows: total(theirs),
+    ranges: ours.length,
+    ranges_different: unequal.length,
+    is_partial: has_unlocated || looked_at < unequal.length || pairs.length > MAX_DIFFERENCES,
+    source_at: source.at,
+    destination_at: destination.at,
+  };
+  return { found, plan, pairs: pairs.slice(0, MAX_DIFFERENCES) };
+}
+
+const isSame = (a: RowsDigest | null, b: RowsDigest | null) =>
+  a !== null && b !== null ? a.count === b.count && a.sum === b.sum : a === b;
+
+const total = (ranges: readonly RowsDigest[]) => ranges.reduce((sum, { count }) => sum + count, 0);
+
+function unequalPairs(source: readonly KeyDigest[], destination: readonly KeyDigest[]): Pair[] {
+  const others = new Map(destination.map((row) => [JSON.stringify(row.key), row]));
+  const pairs = source.map((row): Pair => {
+    const id = JSON.stringify(row.key);
+    const other = others.get(id) ?? null;
+    others.delete(id);
+    return { key: row.key, source: row, destination: other };
+  });
+  for (const row of others.values()) pairs.push({ key: row.key, source: null, destination: row });
+  return pairs.filter((pair) => !isSame(pair.source, pair.destination));
+}
+
+function differenceOf({ key, source, destination }: Pair, changed_since: boolean | null): Difference {
+  const [ours, theirs] = [source?.count ?? 0, destination?.count ?? 0];
+  const kind = theirs === 0 ? 'missing' : ours === 0 ? 'extra' : 'different';
+  return { kind, key, changed_since };
+}
+
+interface Recheck {
+  pairs: Pair[];
+  plan: DigestPlan;
+  since: LoadedUpTo;
+  signal: AbortSignal;
+}
+
+/**
+ * Looks at the keys again that differed: both sides were seen at two moments, so rows that were on their way differ for a
+ * while. A row that is the same in two looks is a difference; one that still changes after the last has changed since.
+ */
+async function recheck(sides: ComparedSides, { pairs, plan, since, signal }: Recheck): Promise<Difference[]> {
+  const settled: Difference[] = [];
+  let open = pairs;
+  for (let round = 1; round <= ROUNDS && open.length > 0; round += 1) {
+    if (round > 1) await pause(signal);
+    const keys = open.map(({ key }) => key);
+    const now = await openBoth(sides, (source, destination) =>
+      Promise.all([source.find(plan, keys, since), destination.find(plan, keys, since)]),
+    );
+    const before = new Map(open.map((pair) => [JSON.stringify(pair.key), pair]));
+    open = [];
+    for (const pair of unequalPairs(...now)) {
+      const earlier = before.get(JSON.stringify(pair.key));
+      const isStill = earlier && isSame(earlier.source, pair.source) && isSame(earlier.destination, pair.destination);
+      if (isStill) settled.push(differenceOf(pair, pair.source?.changed ?? null));
+      else open.push(pair);
+    }
+  }
+  return [...settled, ...open.map((pair) => differenceOf(pair, true))];
+}
+
+async function pause(signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  await Bun.sleep(PAUSE_MS);
+  signal.throwIfAborted();
+}

@@ -1,0 +1,211 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import postgres from 'postgres';
+import { connectionStreams, events } from '../../db/schema/index.ts';
+import { createApp } from '../../server/http/app.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
+import { testApi } from '../support/api.ts';
+import { commandLine } from '../support/cli.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { runEnded } from '../support/pipeline.ts';
+import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+
+const service = await testDeps({ role: 'worker' });
+const { deps } = service;
+const { call } = testApi(service);
+const make = makerOf(call);
+const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const [source, target] = [from, to].map(({ url }) => postgres(url, { max: 1, onnotice: () => {} })) as [
+  postgres.Sql,
+  postgres.Sql,
+];
+const app = createApp(deps).listen({ hostname: '127.0.0.1', port: 0 });
+const worker = await startWorker(deps);
+afterAll(async () => {
+  await app.server?.stop(true);
+  await worker.stop();
+  await Promise.all([source.end(), target.end()]);
+  await Promise.all([from.drop(), to.drop()]);
+});
+
+// oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
+type Json = any;
+
+const destination = await make.connector('destination', 'postgres', postgresParameters(to.url));
+
+/** A connection of one table that has been created in the source, after its first run. */
+async function loaded(table: string, more: { stream?: object; connection?: object } = {}): Promise<Json> {
+  const { id } = await make.connector('source', 'postgres', postgresParameters(from.url));
+  await until(async () => (await call('GET', `/account_connectors/source/${id}`)).body.catalog_status === 'ready');
+  const connection = await make.connection({
+    name: uniqueName(table),
+    source_id: id,
+    destination_id: destination.id,
+    streams: [{ name: table, ...more.stream }],
+    ...more.connection,
+  });
+  await run(connection);
+  return connection;
+}
+
+async function run({ id }: Json): Promise<void> {
+  const { body } = await call('POST', `/connections/${id}/run`);
+  expect((await runEnded(service, body)).status).toBe('succeeded');
+}
+
+async function verify({ id }: Json, body?: object): Promise<Json> {
+  const started = await call('POST', `/connections/${id}/verifications`, body);
+  expect(started).toMatchObject({ status: 200 });
+  let found: Json;
+  await until(async () => {
+    found = (await call('GET', `/verifications/${started.body}`)).body;
+    return found.finished_at !== null;
+  });
+  return { ...found, stream: found.streams[0] };
+}
+
+describe('PostgreSQL to PostgreSQL', () => {
+  test('equal until a value is lost, a row is gone, one is too much, and two rows swap a value', async () => {
+    await source`create table orders (id int primary key, total numeric(12,2), note text, at timestamptz default now())`;
+    await source`insert into orders select n, n, 'note ' || n from generate_series(1, 20000) n`;
+    const connection = await loaded('orders');
+    const equal = await verify(connection);
+    expect(equal).toMatchObject({
+      status: 'succeeded',
+      stream: { status: 'equal', source_rows: 20_000, destination_rows: 20_000, key: ['id'], differences: [] },
+    });
+    expect(equal.stream.columns).toEqual(['id', 'total', 'note', 'at']);
+    await target`update orders set note = null where id = 7`;
+    await target`delete from orders where id = 12345`;
+    await target`insert into orders values (-1, 1, '')`;
+    await target`update orders set total = case id when 501 then 502 else 501 end where id in (501, 502)`;
+    const different = await verify(connection);
+    expect(different).toMatchObject({ status: 'failed', error: null });
+    expect(different.stream).toMatchObject({ status: 'different', missing: 1, extra: 1, different: 3 });
+    const sorted = different.stream.differences.map(({ kind, key }: Json) => `${kind} ${key}`).toSorted();
+    expect(sorted).toEqual(['different 501', 'different 502', 'different 7', 'extra -1', 'missing 12345']);
+    const reported = await deps.db.select().from(events).where(eq(events.connection_id, connection.id));
+    expect(reported.map(({ event }) => event)).toContain('verification_succeeded');
+    const failed = reported.find(({ event }) => event === 'verification_failed');
+    expect(failed?.payload).toMatchObject({ rows_different: 5, streams_different: ['orders'] });
+  });
+
+  test('rows that the source has changed since the run are no difference; lost ones are', async () => {
+    await source`create table items (id int primary key, note text)`;
+    await source`insert into items select n, 'x' from generate_series(1, 100) n`;
+    const connection = await loaded('items');
+    await source`update items set note = 'y' where id <= 3`;
+    await source`insert into items values (101, 'x')`;
+    expect(await verify(connection)).toMatchObject({
+      status: 'succeeded',
+      stream: { status: 'equal', changed_since: 4 },
+    });
+    await target`update items set note = 'z' where id in (3, 50)`;
+    const { stream } = await verify(connection);
+    expect(stream).toMatchObject({ status: 'different', different: 1, changed_since: 4 });
+  });
+
+  test('masks, renamed and dropped fields, filters; keyed masks are named as not compared', async () => {
+    await source`create table people (id bigint primary key, mail text, card text, secret text, age int)`;
+    await source`insert into people select n, n || '@x', null, 's' || n, n from generate_series(1, 50) n`;
+    const field = (name: string, more: object) => ({ path: [name], ...more });
+    const connection = await loaded('people', {
+      stream: {
+        fields: [
+          field('mail', { masking: 'hash_sha256', destination_name: 'mail_hash' }),
+          field('card', { selected: false }),
+          field('secret', { masking: 'hash_sha256_salted' }),
+        ],
+        filters: [{ field: 'age', operator: 'gt', value: 10 }],
+      },
+    });
+    const { status, stream } = await verify(connection);
+    expect({ status, stream }).toMatchObject({
+      status: 'succeeded',
+      stream: {
+        source_rows: 40,
+        columns: ['id', 'mail_hash', 'age'],
+        columns_not_compared: [{ name: 'secret', reason: 'masked_with_key' }],
+      },
+    });
+    await target`update people set mail_hash = 'x' where id = 20`;
+    expect((await verify(connection)).stream.differences).toEqual([
+      { kind: 'different', key: ['20'], changed_since: false },
+    ]);
+  });
+
+  test('a table without a key, as a multiset; types without a hash, as texts', async () => {
+    await source`create table plain (n numeric, j json, x xml, p point, c char(5), i interval, f float8, b bool, a int[])`;
+    await source`insert into plain select n, '{"a": 1}', '<a/>', '(1,2)', 'ab', '1 mon', 'NaN', true, '{1,2}'
+      from generate_series(1, 500) n, generate_series(1, 2)`;
+    const connection = await loaded('plain', { connection: { destination_schema: 'other' } });
+    expect(await verify(connection)).toMatchObject({ status: 'succeeded', stream: { key: [], source_rows: 1000 } });
+    await target`update other.plain set i = '30 days' where n = 3`;
+    await target`delete from other.plain where ctid = (select min(ctid) from other.plain where n = 9)`;
+    const { stream } = await verify(connection);
+    expect(stream).toMatchObject({ status: 'different', missing: 1, extra: 1, different: 1 });
+  });
+
+  test('incremental: rows above the cursor are not loaded yet, deleted ones stay; append: the latest of each key', async () => {
+    await source`create table changes (id text primary key, at timestamp not null, n int)`;
+    await source`insert into changes select n, '2026-01-01'::timestamp + n * interval '1 s', 0 from generate_series(1, 30) n`;
+    const incremental = { sync_mode: 'incremental', cursor_field: ['at'] };
+    const merged = await loaded('changes', { stream: { ...incremental, destination_sync_mode: 'append_dedup' } });
+    const stream = { ...incremental, destination_sync_mode: 'append', primary_key: [['id']] };
+    const appended = await loaded('changes', { stream, connection: { destination_schema: 'history' } });
+    await source`update changes set n = 1, at = '2026-02-01' where id = '5'`;
+    await run(appended);
+    await source`update changes set n = 1, at = '2026-03-01' where id = '6'`;
+    await source`delete from changes where id = '9'`;
+    expect(await verify(merged)).toMatchObject({ status: 'succeeded', stream: { changed_since: 2, extra: 1 } });
+    expect(await verify(appended)).toMatchObject({
+      status: 'succeeded',
+      stream: { changed_since: 1, extra: 1, destination_rows: 30 },
+    });
+  });
+});
+
+describe('POST and GET /connections/{connection_id}/verifications, GET /verifications/{verification_id}', () => {
+  test('200: what cannot be compared is named with a reason, and proves nothing', async () => {
+    await source`create table copies (id int primary key)`;
+    const connection = await loaded('copies', { stream: { destination_sync_mode: 'append' } });
+    expect(await verify(connection)).toMatchObject({
+      status: 'failed',
+      error: { code: 'nothing_compared' },
+      stream: { status: 'not_compared', reason: { code: 'keeps_copies' } },
+    });
+    await deps.db
+      .update(connectionStreams)
+      .set({ destination_sync_mode: 'overwrite' })
+      .where(eq(connectionStreams.connection_id, connection.id));
+    await target`drop table copies`;
+    expect((await verify(connection)).stream.reason.code).toBe('destination_table_missing');
+  });
+
+  test('400: unknown streams, by POST /connections/{connection_id}/verifications; 200: POST /verifications/{verification_id}/stop of an ended one', async () => {
+    const connection = await loaded('orders', { connection: { destination_schema: 'again' } });
+    const refused = await call('POST', `/connections/${connection.id}/verifications`, { stream_names: ['nothing'] });
+    expect([refused.status, refused.body.code]).toEqual([400, 'unknown_stream']);
+    const { id } = await verify(connection, { stream_names: ['orders'] });
+    const list = await call('GET', `/connections/${connection.id}/verifications`);
+    expect(list.body.map((one: Json) => one.id)).toEqual([id]);
+    expect(await call('POST', `/verifications/${id}/stop`)).toMatchObject({ status: 200, body: null });
+  });
+});
+
+test('data-pipelines verify: exit code 0 for equal, 1 with the keys for different rows', async () => {
+  const cli = commandLine({ url: `http://127.0.0.1:${app.server!.port}`, key: service.api_key });
+  await source`create table cards (id int primary key, n int)`;
+  await source`insert into cards select n, n from generate_series(1, 5) n`;
+  const { name } = await loaded('cards');
+  const equal = await cli.run(['verify', name]);
+  expect([equal.code, equal.err]).toEqual([0, '']);
+  await target`update cards set n = 0 where id = 3`;
+  const { code, out, err } = await cli.run(['verify', name, '--stream', 'cards']);
+  expect([code, out, err]).toEqual([
+    1,
+    expect.stringContaining('public.cards: different 3'),
+    expect.stringContaining('Source and destination differ in public.cards'),
+  ]);
+});

@@ -280,6 +280,19 @@ describe('a session that stands for its user', () => {
     expect(await deps.db.$count(sessions, eq(sessions.api_key_id, row.id))).toBe(0);
   });
 
+  test('GET /users/me/sessions 200, DELETE /users/me/sessions/{session_id} 204: is listed and ended with a key', async () => {
+    const { cookie, key } = await session();
+    const byKey = api.as(key);
+    const listed = await byKey('GET', '/users/me/sessions');
+    expect(listed.body).toMatchObject([{ is_current: false, key_prefix: expect.any(String) }]);
+    const path = `/users/me/sessions/${listed.body[0].id}`;
+    expect((await api.as((await session()).key)('DELETE', path)).status).toBe(403);
+    expect((await byKey('DELETE', '/users/me/sessions/none')).status).toBe(404);
+    expect((await byKey('DELETE', path)).status).toBe(204);
+    expect((await me(cookie)).status).toBe(401);
+    expect((await byKey('GET', '/users/me/sessions')).body).toEqual([]);
+  });
+
   test('ends when it is idle for too long, and a request keeps it', async () => {
     const { cookie, row } = await session();
     const idle = (hours: number) =>

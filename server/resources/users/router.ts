@@ -30,7 +30,7 @@ import {
   UserSchemaWithMeTagged,
 } from './schema.ts';
 import { deleteUser, getUser, listUsers } from './service.ts';
-import { ConfirmSessionRequest, EndSessionRequest, ListSessionsRequest, SessionSchema } from './session-schema.ts';
+import { ConfirmSessionRequest, ListSessionsRequest, SessionSchema } from './session-schema.ts';
 import { confirmSession, endListedSession, listSessions } from './sessions.ts';
 import { updateUser } from './update.ts';
 
@@ -161,11 +161,29 @@ export const usersRouter = router({
     .output(z.void())
     .mutation(({ ctx, input }) => confirmSession(ctx, input)),
   listSessions: read
-    .input(rpcInput(ListSessionsRequest))
+    .concat(
+      rest('GET', '/users/me/sessions', {
+        operation_id: 'list_sessions',
+        summary: "List the caller's open sessions of the console, latest use first",
+        description: 'With `user_id`, the sessions of another user; needs `users.manage`.',
+        addition: true,
+        query: ListSessionsRequest,
+        errors: [403, 404],
+      }),
+    )
     .output(z.array(SessionSchema))
     .query(({ ctx, input }) => listSessions(ctx, input)),
   endSession: write(null)
-    .input(rpcInput(EndSessionRequest))
+    .concat(
+      rest('DELETE', '/users/me/sessions/{session_id}', {
+        operation_id: 'end_session',
+        summary: 'End a session of the console',
+        description: 'A session of another user needs `users.manage`. The API key of the session stays valid.',
+        addition: true,
+        status: 204,
+        errors: [403],
+      }),
+    )
     .output(z.void())
     .mutation(({ ctx, input }) => endListedSession(ctx, input)),
   listKeys: read

@@ -6,15 +6,11 @@ export const ConfirmSessionRequest = z.strictObject({ api_key: z.string().trim()
 /** Default: the caller's own sessions. */
 export const ListSessionsRequest = z.strictObject({ user_id: idInBody().optional() });
 
-export const EndSessionRequest = z.strictObject({ session_id: idInBody() });
-
 /** A session of the web console. */
 export const SessionSchema = z.object({
   id: z.string(),
-  /** Of the API key that it belongs to. */
-  key_prefix: z.string(),
-  /** Whether the call uses this session. */
-  is_current: z.boolean(),
+  key_prefix: z.string().meta({ description: 'Of the API key that it belongs to.' }),
+  is_current: z.boolean().meta({ description: 'Whether the call uses this session.' }),
   created_at: instant(),
   last_used_at: instant(),
   expires_at: instant(),

@@ -6,6 +6,7 @@ import type { Deps } from '../../deps.ts';
 import { emitUserEvent } from '../../events/user-events.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { ApiError, badRequest, notFound } from '../../platform/errors.ts';
+import { isId } from '../../api/wire-types.ts';
 import { requireAllOf, rolesOf } from '../access/memberships.ts';
 import type { SessionSchema } from './session-schema.ts';
 import { selectUser } from './query.ts';
@@ -109,6 +110,7 @@ export async function listSessions(ctx: Ctx, { user_id }: { user_id?: string }):
 
 /** Ends a session of the caller, or of a user whom the caller may manage. @throws ApiError 404; 403 */
 export async function endListedSession(ctx: Ctx, { session_id }: { session_id: string }): Promise<void> {
+  if (!isId(session_id)) throw notFound('Session');
   const [found] = await ctx.db
     .select({ user_id: apiKeys.user_id })
     .from(sessions)

@@ -88,7 +88,8 @@ describe('POST /automation/evaluate_automator_rule', () => {
         (await evaluate({ rule: `regex_matches(email, "^(a+)+$|${'b'.repeat(at + 1)}")`, event })).duration_ms,
       );
     }
-    expect(Math.min(...times)).toBeLessThan(5);
+    // Backtracking would take seconds.
+    expect(Math.min(...times)).toBeLessThan(50);
   });
 
   test('200: evaluates stored events, one by its id or the newest', async () => {

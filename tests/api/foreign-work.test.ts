@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'bun:test';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { accountConnectors } from '../../db/schema/index.ts';
 import { filesRootOf } from '../../server/connector-runtime/files-root.ts';
 import { onDuckDb } from '../connectors/duckdb-places.ts';
 import { manifestOf, streamOf } from '../connectors/manifest-support.ts';
@@ -20,7 +21,9 @@ const server = Bun.serve({
 afterAll(() => server.stop(true));
 const base_url = `http://127.0.0.1:${server.port}`;
 
-const service = await testDeps({ config: { EGRESS_ALLOW: [`127.0.0.1:${server.port}`] } });
+const service = await testDeps({
+  config: { EGRESS_ALLOW: [`127.0.0.1:${server.port}`], TEST_CONNECTORS: false },
+});
 const { call } = testApi(service);
 const folder = await filesRootOf(service.deps, service.account_id);
 await mkdir(folder, { recursive: true });
@@ -93,4 +96,78 @@ test.each(INPUTS)('%s is tested outside of this process', async (_what, body, co
   expect(created.body).toMatchObject(code === null ? { status: 'active' } : { status: 'broken', status_reason: code });
   // The work itself takes seconds of processor time.
   expect((user + system) / 1000).toBeLessThan(1_000);
+});
+
+/** Documents that took the API seconds to validate. Null: valid. */
+const stream = streamOf('s', { url: base_url, path: '/x' });
+const shared = { ...stream, transformations: Array.from({ length: 1_600 }, () => ({ type: 'DpathFlattenFields' })) };
+const DOCUMENTS: [what: string, connector_name: string, parameters: object, message: string | null][] = [
+  [
+    'a manifest of 500 streams',
+    'airbyte_manifest',
+    { manifest: JSON.stringify(manifestOf(Array.from({ length: 500 }, (_, at) => ({ ...stream, name: `s${at}` })))) },
+    null,
+  ],
+  [
+    'a manifest that refers 5,000 times to one part',
+    'airbyte_manifest',
+    {
+      manifest: JSON.stringify({
+        ...manifestOf(Array.from({ length: 5_000 }, () => ({ $ref: '#/definitions/shared' }))),
+        definitions: { shared },
+      }),
+    },
+    'expand to too many values',
+  ],
+  [
+    'a definition of 5,000 streams',
+    'http_api',
+    {
+      definition: JSON.stringify({
+        base_url,
+        streams: Array.from({ length: 5_000 }, (_, at) => ({ name: `s${at}`, request: { path: '/' } })),
+      }),
+    },
+    'expected array to have <=500 items',
+  ],
+];
+
+test.each(DOCUMENTS)('%s is validated outside of this process', async (_what, connector_name, parameters, message) => {
+  const before = process.cpuUsage();
+  const body = { name: uniqueName('document'), connector_type: 'source', connector_name, parameters };
+  const created = await call('POST', '/account_connectors', { ...body, test_connection: false });
+  const { user, system } = process.cpuUsage(before);
+  if (message === null) expect(created).toMatchObject({ status: 201, body: { status: 'pending_test' } });
+  else expect(created).toMatchObject({ status: 400, body: { detail: expect.stringContaining(message) } });
+  expect((user + system) / 1000).toBeLessThan(250);
+});
+
+test('a rule is tried outside of this process', async () => {
+  const rule = Array.from({ length: 59 }, () => 'size(error_message) == 0').join(' || ');
+  const event = { event: 'x', error_message: 'é'.repeat(500_000) };
+  const before = process.cpuUsage();
+  const { body } = await call('POST', '/automation/evaluate_automator_rule', { rule, event });
+  const { user, system } = process.cpuUsage(before);
+  expect(body).toMatchObject({ is_valid: true, result: false });
+  expect((user + system) / 1000).toBeLessThan(body.duration_ms);
+});
+
+test('connectors for tests do not exist outside of tests', async () => {
+  for (const connector_type of ['source', 'destination']) {
+    const body = { name: uniqueName('hidden'), connector_type, connector_name: 'sample', parameters: {} };
+    const refused = await call('POST', '/account_connectors', body);
+    expect(refused).toMatchObject({ status: 400, body: { code: 'unknown_connector', field: 'connector_name' } });
+  }
+  const { body: catalog } = await call('GET', '/connectors');
+  expect(JSON.stringify(catalog)).not.toContain('"sample"');
+  const identity = { account_id: service.account_id, name: uniqueName('stored') };
+  const stored = {
+    ...identity,
+    connector_type: 'source' as const,
+    connector_name: 'sample',
+    status: 'active' as const,
+  };
+  const [row] = await service.deps.db.insert(accountConnectors).values(stored).returning();
+  const login = await call('POST', `/account_connectors/${row!.id}/login`);
+  expect(login).toMatchObject({ status: 400, body: { upstream_code: 'unknown_connector' } });
 });

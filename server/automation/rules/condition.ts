@@ -35,21 +35,48 @@ type Comparison = z.infer<typeof Comparison>;
 
 export type RuleCondition = { all: RuleCondition[] } | { any: RuleCondition[] } | { not: RuleCondition } | Comparison;
 
+/** A rule of the same size exceeds the limits of the rule language. */
+const MAX_CONDITIONS = 300;
+const MAX_DEPTH = 20;
+
+/** Whether validating a value as a condition is worth the time. Looks at 300 of its parts at most. */
+function isBounded(given: unknown): boolean {
+  let level: unknown[] = [given];
+  let parts = 0;
+  for (let depth = 0; level.length > 0; depth += 1) {
+    parts += level.length;
+    if (depth > MAX_DEPTH || parts > MAX_CONDITIONS) return false;
+    level = level.flatMap((one) => {
+      if (typeof one !== 'object' || one === null) return [];
+      const { all, any, not } = one as Record<string, unknown>;
+      return [all, any, not === undefined ? [] : [not]].flatMap((list) => (Array.isArray(list) ? list : []));
+    });
+  }
+  return true;
+}
+
 const children = () =>
   z
-    .array(z.lazy(() => RuleCondition))
+    .array(z.lazy(() => OneCondition))
     .min(1)
     .max(100);
 
 /** A rule as a tree, for clients that build it from a form. It is stored as the equivalent rule text. */
-export const RuleCondition: z.ZodType<RuleCondition> = z
+const OneCondition: z.ZodType<RuleCondition> = z
   .union([
     z.strictObject({ all: children() }),
     z.strictObject({ any: children() }),
-    z.strictObject({ not: z.lazy(() => RuleCondition) }),
+    z.strictObject({ not: z.lazy(() => OneCondition) }),
     Comparison,
   ])
   .meta({ id: 'RuleCondition' });
+
+export const RuleCondition = z.preprocess((given, ctx) => {
+  if (isBounded(given)) return given;
+  const message = `A condition can have at most ${MAX_CONDITIONS} parts and ${MAX_DEPTH} levels`;
+  ctx.addIssue({ code: 'custom', message, input: given });
+  return z.NEVER;
+}, OneCondition);
 
 /** The rule text of a condition. */
 export function conditionSource(condition: RuleCondition): string {

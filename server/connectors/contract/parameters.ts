@@ -11,6 +11,8 @@ export interface ParameterMeta {
    * secrets again. Default: true, except for secrets. Only a parameter that cannot redirect anything states `false`.
    */
   directs_secrets?: boolean;
+  /** Text in a language of its own, with templates or references. The API has it validated in a limited process. */
+  document?: boolean;
   /** URLs. Their user names, passwords, query values and keys in the path are secrets; the rest is shown. */
   keyed_address?: boolean;
   placeholder?: string;
@@ -79,6 +81,8 @@ export interface ParameterProblem {
   message: string;
 }
 
+export type ParsedParameters = { config: Record<string, unknown> } | { problems: ParameterProblem[] };
+
 interface JsonProperty extends ParameterMeta {
   description?: string;
   type?: string | string[];
@@ -113,6 +117,9 @@ export const secretNames = (config: z.ZodObject): string[] => namesWith(config, 
 export const keyedAddressNames = (config: z.ZodObject): string[] =>
   namesWith(config, ({ keyed_address }) => keyed_address === true);
 
+/** The names of the settings that are documents. */
+export const documentNames = (config: z.ZodObject): string[] => namesWith(config, ({ document }) => document === true);
+
 function namesWith(config: z.ZodObject, isWanted: (property: JsonProperty) => boolean): string[] {
   return Object.entries(jsonOf(config).properties)
     .filter(([, property]) => isWanted(property))
@@ -120,15 +127,19 @@ function namesWith(config: z.ZodObject, isWanted: (property: JsonProperty) => bo
 }
 
 /** Validates settings that a user sent, including secrets, and fills in the defaults. Unknown names are problems too. */
-export function parseParameters(
-  connector: AnyConnector,
-  value: unknown,
-): { config: Record<string, unknown> } | { problems: ParameterProblem[] } {
+export function parseParameters(connector: AnyConnector, value: unknown): ParsedParameters {
   const result = connector.config.strict().safeParse(value);
   if (result.success) return { config: result.data };
   const given: Record<string, unknown> = typeof value === 'object' && value !== null ? { ...value } : {};
   const problems = result.error.issues.flatMap((issue) => problemsOf(issue, given));
   return { problems: problems.filter((problem, at) => !isRepeated(problem, problems.slice(0, at))) };
+}
+
+/** What the connector receives for one setting: with its default. A document is returned as it is. */
+export function receivedValue(connector: AnyConnector, name: string, values: Record<string, unknown>): unknown {
+  const given = values[name] ?? null;
+  if (documentNames(connector.config).includes(name)) return given;
+  return connector.config.shape[name]?.safeParse(given ?? undefined).data ?? given;
 }
 
 /** A missing parameter violates several rules at once; one problem is enough. */

@@ -23,6 +23,7 @@ export const HttpApiConfig = z
       })
       .meta({
         label: 'API definition',
+        document: true,
         directs_secrets: true,
         description: 'YAML or JSON with the base URL, authentication and streams',
         validates_remotely: true,

@@ -1,11 +1,10 @@
 import { and, desc, eq } from 'drizzle-orm';
 import { events } from '../../../db/schema/index.ts';
-import { evaluateRule, type RuleEvent, ruleEvent, storedRuleEvent } from '../../automation/rules/evaluate-rule.ts';
-import { type CompiledRule, compileRule, RefusedRule } from '../../automation/rules/compile.ts';
 import { conditionSource } from '../../automation/rules/condition.ts';
-import type { RuleError } from '../../automation/rules/errors.ts';
+import type { AcceptedRule, RejectedRule } from '../../automation/rules/rule-trial.ts';
 import { sampleFacts } from '../../automation/rules/sample-facts.ts';
-import { isStatistic } from '../../events/variables.ts';
+import { tryRule } from '../../automation/rules/try-rule.ts';
+import { eventFacts, isStatistic } from '../../events/variables.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
@@ -15,18 +14,13 @@ import type { EvaluateRequest, EvaluateResponse } from './evaluate-schema.ts';
 export async function evaluateAutomatorRule(ctx: Ctx, input: EvaluateRequest): Promise<EvaluateResponse> {
   const tested = await testedEvents(ctx, input);
   const source = input.condition ? conditionSource(input.condition) : (input.rule ?? '');
-  let rule: CompiledRule;
-  try {
-    rule = compileRule(source);
-  } catch (error) {
-    if (error instanceof RefusedRule) return refused(error);
-    throw error;
-  }
-  return { ...describe(rule), ...run(rule, tested) };
+  const trial = await tryRule(ctx.principal.account_id, { source, events: tested.map(({ facts }) => facts) });
+  if ('rejected' in trial) return refused(trial.rejected);
+  return { ...describe(trial.accepted), ...results(trial.accepted, tested) };
 }
 
 interface TestedEvent {
-  event: RuleEvent;
+  facts: Record<string, unknown>;
   /** Id of a stored event. */
   id: string | null;
 }
@@ -34,7 +28,7 @@ interface TestedEvent {
 async function testedEvents(ctx: Ctx, input: EvaluateRequest): Promise<TestedEvent[]> {
   const { event, event_id, event_type, limit } = input;
   const mine = eq(events.account_id, ctx.principal.account_id);
-  if (event) return [{ event: ruleEvent(event), id: null }];
+  if (event) return [{ facts: event, id: null }];
   if (event_id !== undefined) {
     const [row] = isId(event_id)
       ? await ctx.db
@@ -43,7 +37,7 @@ async function testedEvents(ctx: Ctx, input: EvaluateRequest): Promise<TestedEve
           .where(and(mine, eq(events.id, event_id)))
       : [];
     if (!row) throw notFound('Event');
-    return [{ event: storedRuleEvent(row), id: row.id }];
+    return [{ facts: eventFacts(row), id: row.id }];
   }
   if (limit !== undefined) {
     const rows = await ctx.db
@@ -52,12 +46,12 @@ async function testedEvents(ctx: Ctx, input: EvaluateRequest): Promise<TestedEve
       .where(and(mine, event_type && eq(events.event, event_type)))
       .orderBy(desc(events.occurred_at), desc(events.id))
       .limit(limit);
-    return rows.map((row) => ({ event: storedRuleEvent(row), id: row.id }));
+    return rows.map((row) => ({ facts: eventFacts(row), id: row.id }));
   }
-  return event_type ? [{ event: ruleEvent(sampleFacts(event_type)), id: null }] : [];
+  return event_type ? [{ facts: sampleFacts(event_type), id: null }] : [];
 }
 
-const describe = (rule: CompiledRule) => ({
+const describe = (rule: AcceptedRule) => ({
   is_valid: true,
   result_type: 'bool',
   normalized_rule: rule.normalized,
@@ -67,37 +61,26 @@ const describe = (rule: CompiledRule) => ({
   unknown_variables: [],
 });
 
-function run(rule: CompiledRule, tested: TestedEvent[]) {
-  const matched: TestedEvent[] = [];
-  let failure: RuleError | null = null;
-  let failures = 0;
-  const started = performance.now();
-  for (const one of tested) {
-    const outcome = evaluateRule(rule, one.event);
-    if (outcome.matched) matched.push(one);
-    if (!outcome.error) continue;
-    failure ??= outcome.error;
-    failures += 1;
-  }
-  const duration = performance.now() - started;
-  const all_failed = tested.length > 0 && failures === tested.length;
+function results(rule: AcceptedRule, tested: TestedEvent[]) {
+  const { outcomes, duration_ms } = rule;
+  const matched = tested.filter((_, at) => outcomes[at]?.matched);
+  const failures = outcomes.flatMap(({ error }) => error ?? []);
+  const all_failed = tested.length > 0 && failures.length === tested.length;
   return {
     result: tested.length === 0 || all_failed ? null : matched.length > 0,
-    error: failure && tell(failure),
+    error: failures[0] ?? null,
     matched_event_ids: tested.some(({ id }) => id !== null) ? matched.flatMap(({ id }) => id ?? []) : null,
     evaluated_count: tested.length,
-    duration_ms: Math.round(duration * 1000) / 1000,
+    duration_ms: Math.round(duration_ms * 1000) / 1000,
     warnings: [
       ...warningsOf(rule),
-      ...(failures > 0 ? [`Evaluation failed for ${failures} of ${tested.length} events`] : []),
+      ...(failures.length > 0 ? [`Evaluation failed for ${failures.length} of ${tested.length} events`] : []),
     ],
   };
 }
 
-const tell = ({ code, message, position }: RuleError) => ({ code, message, position });
-
-function warningsOf(rule: CompiledRule): string[] {
-  const warnings = rule.unknown_kinds.map(({ kind }) => `Unknown event kind "${kind}" can never match`);
+function warningsOf(rule: AcceptedRule): string[] {
+  const warnings = rule.unknown_kinds.map((kind) => `Unknown event kind "${kind}" can never match`);
   if (rule.kinds === null) warnings.push('The rule does not name an event kind and is evaluated for every event');
   else if (rule.kinds.length === 0) warnings.push('The rule can never match');
   for (const name of rule.variables.filter(isStatistic)) {
@@ -106,16 +89,16 @@ function warningsOf(rule: CompiledRule): string[] {
   return warnings;
 }
 
-const refused = (error: RefusedRule): EvaluateResponse => ({
+const refused = (rule: RejectedRule): EvaluateResponse => ({
   is_valid: false,
   result: null,
-  result_type: error.result_type,
-  error: tell(error),
+  result_type: rule.result_type,
+  error: rule.error,
   normalized_rule: null,
   matched_kinds: null,
-  variables_used: error.variables,
-  functions_used: error.functions,
-  unknown_variables: error.unknown_variables,
+  variables_used: rule.variables,
+  functions_used: rule.functions,
+  unknown_variables: rule.unknown_variables,
   matched_event_ids: null,
   evaluated_count: 0,
   duration_ms: 0,

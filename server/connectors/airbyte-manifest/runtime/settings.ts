@@ -18,6 +18,7 @@ export const AirbyteManifestConfig = z
       })
       .meta({
         label: 'Manifest',
+        document: true,
         directs_secrets: true,
         description: 'The manifest.yaml of a low-code connector, unchanged',
         validates_remotely: true,

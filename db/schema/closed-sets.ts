@@ -18,6 +18,17 @@ export const EVENT_CATEGORIES = [
   'api_key',
 ] as const;
 export const ACTOR_TYPES = ['user', 'schedule', 'system', 'automation'] as const;
+/** Why the secrets of an account connector are used. */
+export const SECRET_PURPOSES = [
+  'test',
+  'discovery',
+  'possible_values',
+  'chat_channels',
+  'chat_message',
+  'metadata_export',
+  'change_log',
+  'run',
+] as const;
 export const AUTH_METHODS = ['none', 'api_key', 'basic', 'oauth2', 'key_pair', 'ssh_key', 'service_account'] as const;
 export const PLAN_IDS = ['self_hosted', 'free', 'starter', 'pro', 'enterprise'] as const;
 /** The limits of a billing plan on numbers of objects. */

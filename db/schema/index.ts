@@ -10,6 +10,7 @@ export * from './installation.ts';
 export * from './requests.ts';
 export * from './rows.ts';
 export * from './runs.ts';
+export * from './secret-uses.ts';
 export * from './sessions.ts';
 export * from './triggers.ts';
 export * from './verifications.ts';

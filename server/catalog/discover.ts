@@ -2,10 +2,17 @@ import { eq } from 'drizzle-orm';
 import { type AccountConnectorRow, accountConnectors } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { discoverStreams, presentable } from '../connector-runtime/account-connector-calls.ts';
+import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import type { Deps } from '../deps.ts';
 import { type CatalogDiff, lockSource, storeCatalog } from './store.ts';
 
 const DISCOVER_MS = 10 * 60_000;
+
+interface Refresh {
+  actor: SecretUse['actor'];
+  report?(tx: Db, diff: CatalogDiff): Promise<void>;
+  within_ms?: number;
+}
 
 /**
  * Discovers and stores the catalog of a source, with `report` in the same transaction. If another discovery was stored in
@@ -15,13 +22,12 @@ const DISCOVER_MS = 10 * 60_000;
 export async function refreshCatalog(
   deps: Deps,
   row: AccountConnectorRow,
-  report?: (tx: Db, diff: CatalogDiff) => Promise<void>,
-  within_ms = DISCOVER_MS,
+  { actor, report, within_ms = DISCOVER_MS }: Refresh,
 ): Promise<CatalogDiff> {
   let current = row;
   try {
     for (;;) {
-      const found = await discoverStreams(deps, current, within_ms);
+      const found = await discoverStreams(deps, current, { ms: within_ms, actor });
       const stored = await deps.db.transaction(async (tx) => {
         const latest = await lockSource(tx, row);
         if (latest.catalog_refreshed_at !== current.catalog_refreshed_at) return { latest, diff: null };

@@ -5,6 +5,7 @@ import type { Deps } from '../deps.ts';
 import type { BuiltConnector } from './build-connector.ts';
 import { callConnector } from './call-connector.ts';
 import { redactorOf } from './connector-secrets.ts';
+import type { SecretUse } from './secret-uses.ts';
 import { openConnector } from './open-connector.ts';
 import { watchTunnel } from './tunnel-check.ts';
 
@@ -24,14 +25,19 @@ export interface TestResult {
 }
 
 /** Runs the connector's check, for at most 20 s. Failures of the remote system are returned in `error`, not thrown. */
-export async function testAccountConnector(deps: Deps, row: AccountConnectorRow): Promise<TestResult> {
+export async function testAccountConnector(
+  deps: Deps,
+  row: AccountConnectorRow,
+  actor: SecretUse['actor'],
+): Promise<TestResult> {
   const tunnel = watchTunnel();
   let host_key_fingerprint: string | null = null;
   const hostKey = (fingerprint: string) => {
     host_key_fingerprint = fingerprint;
   };
   try {
-    const options = { ...INTERACTIVE, hostKey, recorder: tunnel.recorder };
+    const use = { purpose: 'test' as const, actor };
+    const options = { ...INTERACTIVE, hostKey, recorder: tunnel.recorder, use };
     const items = await callConnector(deps, row, { operation: 'check' }, options);
     const checks = items.flatMap(({ check }) => check?.checks ?? []);
     return { result: { checks: tunnel.steps(null, checks) }, error: null, host_key_fingerprint };
@@ -46,10 +52,11 @@ export async function testAccountConnector(deps: Deps, row: AccountConnectorRow)
 export async function possibleValues(
   deps: Deps,
   row: AccountConnectorRow,
-  parameter: string,
+  { parameter, actor }: { parameter: string; actor: SecretUse['actor'] },
 ): Promise<Record<string, string>> {
   try {
-    const items = await callConnector(deps, row, { operation: 'possible_values', parameter }, INTERACTIVE);
+    const options = { ...INTERACTIVE, use: { purpose: 'possible_values' as const, actor } };
+    const items = await callConnector(deps, row, { operation: 'possible_values', parameter }, options);
     return items[0]?.values ?? {};
   } catch (error) {
     throw presentable(deps, row, error);
@@ -57,8 +64,13 @@ export async function possibleValues(
 }
 
 /** The streams of a source now. @throws as `callConnector` */
-export async function discoverStreams(deps: Deps, row: AccountConnectorRow, ms: number): Promise<StreamSchema[]> {
-  const items = await callConnector(deps, row, { operation: 'discover' }, { ms, cpu_ms: DISCOVERY_CPU_MS });
+export async function discoverStreams(
+  deps: Deps,
+  row: AccountConnectorRow,
+  { ms, actor }: { ms: number; actor: SecretUse['actor'] },
+): Promise<StreamSchema[]> {
+  const options = { ms, cpu_ms: DISCOVERY_CPU_MS, use: { purpose: 'discovery' as const, actor } };
+  const items = await callConnector(deps, row, { operation: 'discover' }, options);
   return items.flatMap(({ stream }) => stream ?? []);
 }
 
@@ -70,7 +82,7 @@ export async function discoverStreams(deps: Deps, row: AccountConnectorRow, ms: 
 export async function withConnector<Result>(
   deps: Deps,
   row: AccountConnectorRow,
-  ms: number,
+  { ms, use }: { ms: number; use: SecretUse },
   work: (opened: BuiltConnector) => Promise<Result>,
 ): Promise<Result> {
   const abort = new AbortController();
@@ -83,7 +95,7 @@ export async function withConnector<Result>(
   const cleanUps: (() => Promise<void>)[] = [];
   const cleanUp = (end: () => Promise<void>) => void cleanUps.push(end);
   const { signal } = abort;
-  const hooks = { recorder: UNRECORDED, signal, cleanUp, warn: () => {}, rateLimited: () => {} };
+  const hooks = { use, recorder: UNRECORDED, signal, cleanUp, warn: () => {}, rateLimited: () => {} };
   try {
     return await Promise.race([openConnector(deps, row, hooks).then(work), timeout.promise]);
   } finally {

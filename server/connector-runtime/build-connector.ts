@@ -31,6 +31,8 @@ export interface ConnectorServices
   signal: AbortSignal;
   /** Registers work to run when the connector has finished, whether it succeeded or failed. */
   cleanUp(work: () => Promise<void>): void;
+  /** Called before the first connection to each host, which waits for it. */
+  reach(host: string): Promise<void>;
   /** Throws when no request may be sent any more. */
   beforeSend?(): void;
   /** Receives the host key of an SSH server seen for the first time. */
@@ -62,15 +64,27 @@ export function buildConnector(settings: ConnectorSettings, services: ConnectorS
 
 type Network = Pick<ConnectorContext<unknown>, 'fetch' | 'connect' | 'recorder'>;
 
-const networkOf = (settings: ConnectorSettings, services: ConnectorServices): Network => ({
-  fetch: recordingFetch(services.recorder, services.signal, {
-    ...settings.egress,
-    http: true,
-    beforeSend: services.beforeSend,
-  }),
-  connect: connectOf(settings, services),
-  recorder: services.recorder,
-});
+function networkOf(settings: ConnectorSettings, services: ConnectorServices): Network {
+  const { recorder, signal, beforeSend } = services;
+  const reach = oncePerHost(services.reach);
+  return {
+    fetch: recordingFetch(recorder, signal, { ...settings.egress, http: true, reach, beforeSend }),
+    connect: connectOf(settings, { ...services, reach }),
+    recorder,
+  };
+}
+
+function oncePerHost(reach: ConnectorServices['reach']): ConnectorServices['reach'] {
+  const reached = new Map<string, Promise<void>>();
+  return (host) => {
+    const known = reached.get(host);
+    if (known) return known;
+    const first = reach(host);
+    reached.set(host, first);
+    first.catch(() => reached.delete(host));
+    return first;
+  };
+}
 
 /** The catalog promises that an offline connector has no network log. */
 const refused = (): never => {
@@ -83,10 +97,15 @@ const NO_NETWORK: Network = {
 };
 
 function connectOf({ egress, internal, tunnel }: ConnectorSettings, services: ConnectorServices): Connect {
-  const { recorder, signal, pin } = services;
+  const { recorder, signal, pin, reach } = services;
   const rules = { ...egress, internal };
-  if (!tunnel) return directConnect(rules, signal);
-  const { connect, close } = tunnelConnect({ settings: tunnel, rules, recorder, signal, pin });
-  services.cleanUp(close);
-  return connect;
+  const route = tunnel
+    ? tunnelConnect({ settings: tunnel, rules, recorder, signal, pin })
+    : { connect: directConnect(rules, signal) };
+  if ('close' in route) services.cleanUp(route.close);
+  return async (target) => {
+    if (tunnel) await reach(`${tunnel.host}:${tunnel.port}`);
+    await reach(`${target.host}:${target.port}`);
+    return route.connect(target);
+  };
 }

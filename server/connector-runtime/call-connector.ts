@@ -1,48 +1,14 @@
-import { join } from 'node:path';
 import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { StoredSecret } from '../connectors/contract/connector.ts';
-import {
-  AuthenticationError,
-  ConfigurationError,
-  ConnectorError,
-  DataError,
-  FencedError,
-  RateLimitedError,
-  RetryableError,
-  SchemaChangedError,
-  TimeoutError,
-} from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
-import { LimitPassed, ProcessDied } from '../platform/limited-process/limited-process.ts';
-import { errorFrom, type ErrorMessage } from '../platform/limited-process/messages.ts';
-import { PoolBusy, ProcessPool } from '../platform/limited-process/process-pool.ts';
-import type { ConnectorCall, ConnectorItem, ConnectorJob, LockedSecret } from './connector-job.ts';
+import { type JobTime, runConnectorJob } from './run-connector-job.ts';
+import type { CallJob, ConnectorCall, ConnectorItem, LockedSecret } from './connector-job.ts';
 import { type ConnectorHooks, connectorLog, settingsOf, storeHostKey } from './open-connector.ts';
+import { type SecretUse, secretUseRecorder } from './secret-uses.ts';
 import { rotateSecret } from './rotate-secret.ts';
-import { HostKeyChangedError } from './ssh-tunnel.ts';
 
-const MEMORY_MB = 1024;
-const ERRORS = [
-  HostKeyChangedError,
-  AuthenticationError,
-  ConfigurationError,
-  DataError,
-  FencedError,
-  RateLimitedError,
-  RetryableError,
-  SchemaChangedError,
-  TimeoutError,
-  ConnectorError,
-];
-
-const pool = new ProcessPool<ConnectorJob, ConnectorItem>(join(import.meta.dir, 'connector-process.ts'), {
-  size: 4,
-  size_per_owner: 3,
-});
-
-export interface CallOptions extends Partial<Pick<ConnectorHooks, 'hostKey' | 'recorder'>> {
-  ms: number;
-  cpu_ms: number;
+export interface CallOptions extends Partial<Pick<ConnectorHooks, 'hostKey' | 'recorder'>>, JobTime {
+  use: SecretUse;
 }
 
 /**
@@ -59,13 +25,8 @@ export async function callConnector(
   const abort = new AbortController();
   const job = { ...call, settings: await portable(deps, row), now_ms: deps.now().getTime() };
   const calls = callsOf(deps, row, { ...options, signal: abort.signal });
-  const items: ConnectorItem[] = [];
   try {
-    const running = { owner: row.account_id, limits: { ms, cpu_ms, memory_mb: MEMORY_MB }, calls, errorOf };
-    for await (const item of pool.run(job, running)) items.push(item);
-    return items;
-  } catch (error) {
-    throw limitError(error, options);
+    return await runConnectorJob(job, { owner: row.account_id, ms, cpu_ms, calls });
   } finally {
     // Releases the lock of a secret that the child held when it ended.
     abort.abort(new Error('The call has ended'));
@@ -73,35 +34,11 @@ export async function callConnector(
 }
 
 /** Without what a connector does not need: the password of the control database. */
-async function portable(deps: Deps, row: AccountConnectorRow): Promise<ConnectorJob['settings']> {
+async function portable(deps: Deps, row: AccountConnectorRow): Promise<CallJob['settings']> {
   const settings = await settingsOf(deps, row);
   const control = new URL(deps.egress.control);
   control.password = '';
   return { ...settings, egress: { ...settings.egress, control: control.href } };
-}
-
-function errorOf(message: ErrorMessage): Error {
-  const error = errorFrom(message, ERRORS);
-  if (error instanceof RateLimitedError) Object.assign(error, { until: new Date(error.until) });
-  return error;
-}
-
-function limitError(error: unknown, { ms, cpu_ms }: CallOptions): unknown {
-  if (error instanceof PoolBusy) {
-    return new RetryableError('service_busy', 'Too many tests and discoveries are running. Try again in a moment');
-  }
-  if (error instanceof ProcessDied) {
-    return new RetryableError('process_ended', 'The process of the connector ended unexpectedly. Try again', {
-      cause: error,
-    });
-  }
-  if (!(error instanceof LimitPassed)) return error;
-  if (error.limit === 'time') return new TimeoutError('check_timeout', `No response within ${ms / 1000} s`);
-  const [what, advice] =
-    error.limit === 'cpu'
-      ? [`${cpu_ms / 1000} s of processor time`, 'Simplify its queries and templates']
-      : [`${MEMORY_MB} MB of memory`, 'Let its queries and requests return less at once'];
-  return new ConfigurationError(`${error.limit}_limit_exceeded`, `The connector used more than ${what}. ${advice}`);
 }
 
 type Secret = StoredSecret & { release(): void; released: Promise<void> };
@@ -128,6 +65,7 @@ function callsOf(deps: Deps, row: AccountConnectorRow, hooks: CallOptions & { si
     lockSecret,
     replaceSecret: (lock: number, used: string, replacement: string) => secrets.get(lock)?.replace(used, replacement),
     unlockSecret: (lock: number) => secrets.get(lock)?.release(),
+    reach: secretUseRecorder(deps, row, hooks.use),
     pin: (fingerprint: string) => storeHostKey(deps, row, { hooks, fingerprint }),
     tunnel: (url: string) => hooks.recorder?.start({ method: 'CONNECT', url }).done({ status: 200 }),
     info: log.info,

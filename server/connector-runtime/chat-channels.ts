@@ -4,6 +4,7 @@ import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest } from '../platform/errors.ts';
 import { presentable } from './account-connector-calls.ts';
+import type { SecretUse } from './secret-uses.ts';
 import { AnswerCache } from './answer-cache.ts';
 import { callConnector } from './call-connector.ts';
 
@@ -16,9 +17,13 @@ const lists = new AnswerCache<ChatChannel[]>();
  * settings change.
  * @throws ApiError 400 `not_a_chat_connector`, `account_connector_not_ready`, `upstream_error` with `upstream_code`
  */
-export async function chatChannels(deps: Deps, row: AccountConnectorRow): Promise<ChatChannel[]> {
+export async function chatChannels(
+  deps: Deps,
+  row: AccountConnectorRow,
+  actor: SecretUse['actor'],
+): Promise<ChatChannel[]> {
   requireReadyChat(row);
-  return lists.get(deps, `${row.id} ${row.revision}`, () => listChannels(deps, row));
+  return lists.get(deps, `${row.id} ${row.revision}`, () => listChannels(deps, row, actor));
 }
 
 function requireReadyChat(row: AccountConnectorRow): void {
@@ -34,9 +39,14 @@ function requireReadyChat(row: AccountConnectorRow): void {
   });
 }
 
-async function listChannels(deps: Deps, row: AccountConnectorRow): Promise<ChatChannel[]> {
+async function listChannels(deps: Deps, row: AccountConnectorRow, actor: SecretUse['actor']): Promise<ChatChannel[]> {
   try {
-    const items = await callConnector(deps, row, { operation: 'channels' }, LIMITS);
+    const items = await callConnector(
+      deps,
+      row,
+      { operation: 'channels' },
+      { ...LIMITS, use: { purpose: 'chat_channels', actor } },
+    );
     const found = items.flatMap(({ channels }) => channels ?? []);
     return found.toSorted((a, b) => compare(a.name, b.name) || compare(a.id, b.id));
   } catch (thrown) {

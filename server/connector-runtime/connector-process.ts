@@ -1,13 +1,26 @@
 import type { PendingRequest, Recorder, StoredSecret, StreamSchema } from '../connectors/contract/connector.ts';
 import { ConfigurationError } from '../connectors/contract/errors.ts';
+import { parseParameters } from '../connectors/contract/parameters.ts';
+import { findConnector } from '../connectors/registry.ts';
 import { type ParentCalls, serveJobs } from '../platform/limited-process/child.ts';
 import { type BuiltConnector, buildConnector } from './build-connector.ts';
-import type { ConnectorItem, ConnectorJob, LockedSecret } from './connector-job.ts';
+import type { CallJob, ConnectorItem, ConnectorJob, LockedSecret, ParseJob } from './connector-job.ts';
 
 const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 
+async function* doJob(job: ConnectorJob, parent: ParentCalls): AsyncGenerator<ConnectorItem> {
+  if (job.operation === 'parse') yield { parsed: parsed(job) };
+  else yield* callConnector(job, parent);
+}
+
+function parsed({ type, name, parameters }: ParseJob) {
+  const connector = findConnector(type, name);
+  if (!connector) throw new ConfigurationError('unknown_connector', `Unknown connector ${name}`);
+  return parseParameters(connector, parameters);
+}
+
 /** One call of a connector. What it opens is closed at its end. */
-async function* callConnector(job: ConnectorJob, parent: ParentCalls): AsyncGenerator<ConnectorItem> {
+async function* callConnector(job: CallJob, parent: ParentCalls): AsyncGenerator<ConnectorItem> {
   const abort = new AbortController();
   const cleanUps: (() => Promise<void>)[] = [];
   const clock = job.now_ms - Date.now();
@@ -16,6 +29,7 @@ async function* callConnector(job: ConnectorJob, parent: ParentCalls): AsyncGene
       recorder: tunnelRecorder(parent),
       signal: abort.signal,
       cleanUp: (end) => void cleanUps.push(end),
+      reach: async (host) => void (await parent.ask('reach', host)),
       pin: async (fingerprint) => void (await parent.ask('pin', fingerprint)),
       warn: (code, message) => parent.note('warn', code, message),
       rateLimited: (until) => parent.note('rateLimited', until.getTime()),
@@ -33,7 +47,7 @@ async function* callConnector(job: ConnectorJob, parent: ParentCalls): AsyncGene
   }
 }
 
-async function* resultOf({ connector, ctx }: BuiltConnector, job: ConnectorJob): AsyncGenerator<ConnectorItem> {
+async function* resultOf({ connector, ctx }: BuiltConnector, job: CallJob): AsyncGenerator<ConnectorItem> {
   switch (job.operation) {
     case 'check':
       yield { check: await connector.check(ctx) };
@@ -77,4 +91,4 @@ async function rotateSecret<Result>(
   }
 }
 
-serveJobs(import.meta.path, callConnector);
+serveJobs(import.meta.path, doJob);

@@ -4,11 +4,13 @@ import type { Deps } from '../deps.ts';
 import { buildConnector, type BuiltConnector, type ConnectorSettings } from './build-connector.ts';
 import { openParameters, withOpened } from './connector-secrets.ts';
 import { filesRootOf } from './files-root.ts';
+import { type SecretUse, secretUseRecorder } from './secret-uses.ts';
 import { rotateSecret } from './rotate-secret.ts';
 import { pinHostKey, tunnelOf } from './tunnel-settings.ts';
 
 /** Provided by the code that calls the connector. */
 export interface ConnectorHooks {
+  use: SecretUse;
   recorder: Recorder;
   signal: AbortSignal;
   /** Registers work to run when the connector has finished, whether it succeeded or failed. */
@@ -31,6 +33,7 @@ export async function openConnector(
     ...hooks,
     log: connectorLog(deps, row),
     now: deps.now,
+    reach: secretUseRecorder(deps, row, hooks.use),
     pin: async (fingerprint) => storeHostKey(deps, row, { hooks, fingerprint }),
     rotateSecret: (given, work) => rotateSecret(deps, { row, given, signal: hooks.signal }, work),
   });

@@ -7,18 +7,19 @@ const BODY_LIMIT = 64 * 1024;
 
 /**
  * A fetch that records every request, aborts with `signal` and reaches only addresses that the egress rules allow.
- * `beforeSend` throws when no request may be sent any more.
+ * `reach` is awaited with the host; `beforeSend` throws when no request may be sent any more.
  */
 export function recordingFetch(
   recorder: Recorder,
   signal: AbortSignal,
-  { beforeSend, ...rules }: EgressRules & { beforeSend?(): void },
+  { reach, beforeSend, ...rules }: EgressRules & { reach?(host: string): Promise<void>; beforeSend?(): void },
 ): typeof globalThis.fetch {
   const guarded = guardedFetch(rules, { keepAlive: true });
   const recorded = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
-    beforeSend?.();
     const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
     const url = new URL(request.url);
+    await reach?.(url.host);
+    beforeSend?.();
     const body = typeof init.body === 'string' ? init.body : null;
     const pending = recorder.start({
       method: request.method,

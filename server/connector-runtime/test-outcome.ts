@@ -3,6 +3,7 @@ import type { ConnectorError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
 import type { EventKind } from '../events/kinds.ts';
 import { testAccountConnector, type TestResult } from './account-connector-calls.ts';
+import type { SecretUse } from './secret-uses.ts';
 import { HostKeyChangedError } from './ssh-tunnel.ts';
 import type { StoredTunnel } from './tunnel-settings.ts';
 
@@ -20,8 +21,9 @@ const BROKEN_AFTER = 3;
 export async function testRow(
   deps: Deps,
   row: AccountConnectorRow,
+  actor: SecretUse['actor'],
 ): Promise<{ outcome: TestOutcome; error: ConnectorError | null; passed: boolean; message: string | null }> {
-  const { result, error, host_key_fingerprint } = await testAccountConnector(deps, row);
+  const { result, error, host_key_fingerprint } = await testAccountConnector(deps, row, actor);
   const failed = result.checks.find((check) => check.status === 'failed');
   const passed = !error && !failed;
   const message = error?.message ?? failed?.message ?? failed?.title ?? null;

@@ -8,8 +8,9 @@ import {
 } from '../../db/schema/index.ts';
 import type { StreamSchema } from '../connectors/contract/connector.ts';
 import { ConnectorError } from '../connectors/contract/errors.ts';
+import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import type { Deps } from '../deps.ts';
-import { emitExportEvent } from '../events/account-connector-events.ts';
+import { emitExportEvent, taskActor } from '../events/account-connector-events.ts';
 import { refreshCatalog } from '../catalog/discover.ts';
 import { describeStream, type ExportDocument } from './document.ts';
 import { EXPORT_TYPES, type ExportFormat, formatExport } from './formats.ts';
@@ -35,12 +36,14 @@ export async function exportMetadata(deps: Deps, task: TaskRow): Promise<void> {
   const row = await connectorOf(deps, task.account_connector_id);
   try {
     if (!row || row.deleted_at) throw new ConnectorError('account_connector_gone', 'The source was deleted');
-    if (row.catalog_status !== 'ready') await refreshCatalog(deps, row);
-    const document = await buildDocument(deps, row, request);
+    const actor = taskActor(task);
+    if (row.catalog_status !== 'ready') await refreshCatalog(deps, row, { actor });
+    const use = { purpose: 'metadata_export' as const, actor };
+    const document = await buildDocument(deps, row, { request, use });
     const { ending } = EXPORT_TYPES[request.format];
     const bytes = new TextEncoder().encode(formatExport(document, request.format, datasetNamespace(row)));
     const object_key = `exports/${task.account_id}/${task.id}.${ending}`;
-    const table = await copyInto(deps, request, { task_id: task.id, document });
+    const table = await copyInto(deps, request, { task_id: task.id, document, use });
     await deps.objects.put(object_key, bytes);
     const streams_count = document.streams.length;
     await finish(deps, { task, row, result: { object_key, bytes: bytes.length, streams_count, table } });
@@ -54,7 +57,11 @@ async function connectorOf(deps: Deps, id: string): Promise<AccountConnectorRow 
   return row;
 }
 
-async function buildDocument(deps: Deps, row: AccountConnectorRow, request: ExportRequest): Promise<ExportDocument> {
+async function buildDocument(
+  deps: Deps,
+  row: AccountConnectorRow,
+  { request, use }: { request: ExportRequest; use: SecretUse },
+): Promise<ExportDocument> {
   const found = await deps.db
     .select()
     .from(catalogStreams)
@@ -68,7 +75,8 @@ async function buildDocument(deps: Deps, row: AccountConnectorRow, request: Expo
     const { include_fields } = request;
     const schema = applyOverrides(discovered, overrides);
     const exported = describeStream(schema, { discovered_at, overrides, include_fields });
-    if (request.include_samples && include_fields) await addSamples(deps, row, { discovered, overrides, exported });
+    if (request.include_samples && include_fields)
+      await addSamples(deps, row, { discovered, overrides, exported, use });
     if (usage) exported.usage = usage.get(JSON.stringify([namespace, name])) ?? UNUSED;
     streams.push(exported);
   }
@@ -97,7 +105,7 @@ function datasetNamespace({ connector_name, parameters, id }: AccountConnectorRo
 async function copyInto(
   deps: Deps,
   { destination_id }: ExportRequest,
-  input: { task_id: string; document: ExportDocument },
+  input: { task_id: string; document: ExportDocument; use: SecretUse },
 ): Promise<string | null> {
   if (destination_id === null) return null;
   const destination = await connectorOf(deps, destination_id);

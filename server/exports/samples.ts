@@ -1,6 +1,7 @@
 import type { AccountConnectorRow, StreamRow } from '../../db/schema/index.ts';
 import type { AnySource, StreamSchema } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
+import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
 import type { ExportedStream } from './document.ts';
 import { createMapper } from '../transfer/mapping.ts';
@@ -28,11 +29,11 @@ const DEFAULT_STREAM = {
 export async function addSamples(
   deps: Deps,
   row: AccountConnectorRow,
-  input: { discovered: StreamSchema; overrides: Overrides; exported: ExportedStream },
+  input: { discovered: StreamSchema; overrides: Overrides; exported: ExportedStream; use: SecretUse },
 ): Promise<void> {
   const { discovered, overrides, exported } = input;
   try {
-    const samples = await withConnector(deps, row, STREAM_MS, async ({ connector, ctx }) => {
+    const samples = await withConnector(deps, row, { ms: STREAM_MS, use: input.use }, async ({ connector, ctx }) => {
       const source = connector as AnySource;
       const schema = applyOverrides(discovered, overrides);
       const stream = withCatalogChoices(DEFAULT_STREAM, discovered, overrides);

@@ -1,6 +1,7 @@
 import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { AnyDestination, Cell, LogicalType, WriteTarget } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
+import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
 import type { ExportDocument } from './document.ts';
 import { csvRows, type ExportValue } from './formats.ts';
@@ -27,14 +28,14 @@ const TYPES: Record<string, LogicalType> = {
 export async function writeExport(
   deps: Deps,
   destination: AccountConnectorRow,
-  input: { task_id: string; document: ExportDocument },
+  input: { task_id: string; document: ExportDocument; use: SecretUse },
 ): Promise<string> {
   const { document, task_id } = input;
   const rows = csvRows(document);
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const target = targetOf(deps, { document, task_id, columns });
   try {
-    await withConnector(deps, destination, WRITE_MS, async ({ connector, ctx }) => {
+    await withConnector(deps, destination, { ms: WRITE_MS, use: input.use }, async ({ connector, ctx }) => {
       const writer = await (connector as AnyDestination).open(ctx, target);
       try {
         for (let start = 0; start < rows.length; start += BATCH_ROWS) {

@@ -4,6 +4,7 @@ import type { Db } from '../../db/types.ts';
 import { requestDiscovery } from '../catalog/request-discovery.ts';
 import { type TestOutcome, testRow, transitionEvent } from '../connector-runtime/test-outcome.ts';
 import type { Deps } from '../deps.ts';
+import { SYSTEM_ACTOR } from '../events/emit.ts';
 import { emitConnectorEvent } from '../events/account-connector-events.ts';
 
 const AT_ONCE = 4;
@@ -54,7 +55,7 @@ async function claimDue(db: Db): Promise<AccountConnectorRow[]> {
 }
 
 async function retest(deps: Deps, row: AccountConnectorRow): Promise<void> {
-  const { outcome, passed } = await testRow(deps, row);
+  const { outcome, passed } = await testRow(deps, row, SYSTEM_ACTOR);
   await deps.db.transaction(async (tx) => {
     const [changed] = await tx
       .update(accountConnectors)

@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts';
 import type { Redactor } from '../platform/redact.ts';
 import { type Claim, type Progress, recordProgress } from '../runs/claim-stream.ts';
 import { redactorOf } from '../connector-runtime/connector-secrets.ts';
+import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import type { ConnectorHooks } from '../connector-runtime/open-connector.ts';
 import { Lease } from './lease.ts';
 import { limitMemoryGrowth } from './limit-memory-growth.ts';
@@ -77,6 +78,7 @@ export class Attempt {
   hooks(side: 'source' | 'destination'): ConnectorHooks {
     const recorder: Recorder = this.#logs[side];
     return {
+      use: useOf(this.claim),
       recorder,
       signal: this.signal,
       cleanUp: (work) => void this.#cleanUps.push(work),
@@ -159,4 +161,11 @@ export class Attempt {
       if (lost !== null) this.warn('network_log_lost', lost);
     }
   }
+}
+
+/** What a run uses secrets for, and what started it. */
+function useOf({ run, stream_run }: Claim): SecretUse {
+  const { trigger_type: trigger, triggered_by: id } = run;
+  const type = id !== null ? 'user' : trigger === 'schedule' || trigger === 'automation' ? trigger : 'system';
+  return { purpose: 'run', actor: { type, id }, connection_run_id: run.id, stream_run_id: stream_run.id };
 }

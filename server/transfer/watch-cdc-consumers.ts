@@ -12,13 +12,14 @@ import type { Deps } from '../deps.ts';
 import { isInCatalog } from '../catalog/store.ts';
 import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
 import { emitCdcEvent } from '../events/cdc-events.ts';
+import { SYSTEM_ACTOR } from '../events/emit.ts';
 import { LAG_CHECK_SECONDS, recordLag } from './cdc-consumers.ts';
 import { type Periodic, periodic } from '../platform/periodic.ts';
 import { stateSetTo } from '../runs/set-state.ts';
 import { LIVE_STREAM } from '../pipeline/run-states.ts';
 
 const EVERY_MS = 5_000;
-const WORK_MS = 30_000;
+const WORK = { ms: 30_000, use: { purpose: 'change_log' as const, actor: SYSTEM_ACTOR } };
 const FIRST_PAUSE_SECONDS = 10;
 const MAX_PAUSE_SECONDS = 3_600;
 /** After this many failures in a row it is not a short interruption: the source's log grows, and users must know. */
@@ -92,7 +93,7 @@ function dueConsumers({ db }: Deps) {
 
 async function release(deps: Deps, { reader, stream, source }: Due): Promise<void> {
   try {
-    await withConnector(deps, source, WORK_MS, async ({ connector, ctx }) =>
+    await withConnector(deps, source, WORK, async ({ connector, ctx }) =>
       (connector as AnySource).release?.(ctx, stream.id),
     );
   } catch (thrown) {
@@ -123,7 +124,7 @@ async function release(deps: Deps, { reader, stream, source }: Due): Promise<voi
 
 async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
   try {
-    const lag = await withConnector(deps, source, WORK_MS, async ({ connector, ctx }) =>
+    const lag = await withConnector(deps, source, WORK, async ({ connector, ctx }) =>
       (connector as AnySource).lag?.(ctx, stream.id),
     );
     if (lag) await deps.db.transaction((tx) => recordLag(tx, stream, lag));

@@ -1,8 +1,11 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import { accountConnectors, type TaskRow, tasks } from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
 import { refreshCatalog } from '../catalog/discover.ts';
+import type { CatalogDiff } from '../catalog/store.ts';
 import { ConnectorError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
+import { taskActor } from '../events/account-connector-events.ts';
 import { emitCatalogRefreshed } from '../events/catalog-events.ts';
 import { exportMetadata, failExport } from '../exports/export-metadata.ts';
 import { periodic } from '../platform/periodic.ts';
@@ -87,12 +90,13 @@ async function discoverCatalog(deps: Deps, task: TaskRow): Promise<void> {
     .from(accountConnectors)
     .where(eq(accountConnectors.id, task.account_connector_id));
   if (!row || row.deleted_at) throw new ConnectorError('account_connector_gone', 'The source was deleted');
-  await refreshCatalog(deps, row, async (tx, { breaking, ...diff }) => {
+  const report = async (tx: Db, { breaking, ...diff }: CatalogDiff) => {
     const finished_at = sql`clock_timestamp()`;
     await tx
       .update(tasks)
       .set({ status: 'succeeded', result: { ...diff, breaking }, finished_at })
       .where(eq(tasks.id, task.id));
     await emitCatalogRefreshed(tx, { task, source: row, changes: diff, breaking });
-  });
+  };
+  await refreshCatalog(deps, row, { actor: taskActor(task), report });
 }

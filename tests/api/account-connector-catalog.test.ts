@@ -3,6 +3,7 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors, catalogStreams, events } from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
+import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { makerOf, postgresParameters } from '../support/resources.ts';
@@ -127,7 +128,7 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
   test('200: overrides survive a new discovery', async () => {
     await update([users({ path: ['email'], description: 'kept' })]);
     const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, source.id));
-    await refreshCatalog(deps, row!);
+    await refreshCatalog(deps, row!, { actor: SYSTEM_ACTOR });
     const { body } = await update([users()]);
     expect(overrideOf(body, 'users', 'email')).toMatchObject({ description: 'kept' });
   });

@@ -80,6 +80,8 @@ const NEEDED: Record<string, Needed> = {
   'GET /users/me/api_keys': [],
   'POST /users/me/api_keys': [],
   'DELETE /users/me/api_keys/{api_key_id}': ['users.manage'],
+  'GET /users/me/sessions': [],
+  'DELETE /users/me/sessions/{session_id}': ['users.manage'],
   'GET /automation/rule_language': [],
   'GET /connection_summaries': [],
   'POST /connection_checks': ['connections.create'],
@@ -116,6 +118,7 @@ const BY_KIND: Record<string, { verb: 'create' | 'update' | 'delete'; body?: (ki
     body: () => ({ parameter_name: 'rows', value: 1 }),
   },
   'POST /account_connectors/{account_connector_id}/discover': { verb: 'update' },
+  'GET /account_connectors/{account_connector_id}/secret_uses': { verb: 'update' },
   'POST /account_connectors/{account_connector_id}/differing_parameters': {
     verb: 'update',
     body: () => ({ parameters: {} }),

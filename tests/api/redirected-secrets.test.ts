@@ -192,6 +192,23 @@ test('with the secrets entered again, the new place is tested; other settings ne
   expect((await call('POST', `/account_connectors/${id}`, removed)).status).toBe(200);
 });
 
+test('GET /account_connectors/{account_connector_id}/secret_uses 200: each use, with its cause and host', async () => {
+  const uses = (id: string, query = '') => call('GET', `/account_connectors/${id}/secret_uses${query}`);
+  const api = CASES['source http_api']![0]!;
+  const id = await stored('source http_api', { ...api, stored: { definition: definition(url) } });
+  expect((await uses(id)).body).toEqual([]);
+  // Requests of one piece of work count once: a login sends two here, since the server closes connections.
+  for (let logins = 0; logins < 2; logins += 1) await call('POST', `/account_connectors/${id}/login`);
+  const { body } = await uses(id);
+  const user = { actor_type: 'user', actor_id: service.user_id, actor_name: expect.any(String) };
+  expect(body).toMatchObject([1, 2].map(() => ({ purpose: 'test', host: `127.0.0.1:${port}`, ...user })));
+  expect((await uses(id, `?limit=1&before=${body[0].id}`)).body).toEqual([body[1]]);
+  const plain = { stored: { definition: definition(url).replace('{{ secrets.token }}', 'shown') }, secrets: {} };
+  const open = await stored('source http_api', { ...plain, moves: {} });
+  await call('POST', `/account_connectors/${open}/login`);
+  expect((await uses(open)).body).toEqual([]);
+});
+
 test('a tunnel is a place too: added, moved, repinned or switched off', async () => {
   const id = await stored('destination postgres', database);
   const key = (await call('POST', '/account_connectors/generate_ssh_key')).body.encrypted_private_key;

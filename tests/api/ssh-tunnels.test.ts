@@ -3,6 +3,7 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors } from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
+import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { redactorOf } from '../../server/connector-runtime/connector-secrets.ts';
 import { openSshKey, pinHostKey, type StoredTunnel } from '../../server/connector-runtime/tunnel-settings.ts';
 import { generateSshKey } from '../../server/platform/ssh-keys.ts';
@@ -84,7 +85,7 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, body.id));
     const noted = async () => (await show('source', body.id)).ssh_tunnel.host_key_fingerprint;
     expect(await noted()).toBeNull();
-    await refreshCatalog(deps, row!);
+    await refreshCatalog(deps, row!, { actor: SYSTEM_ACTOR });
     expect(await noted()).toBe(sshd.fingerprint);
     await pinHostKey(deps, row!, sshd.fingerprint);
     await expect(pinHostKey(deps, row!, `SHA256:${'A'.repeat(43)}`)).rejects.toMatchObject({
@@ -167,6 +168,14 @@ describe.skipIf(sshdMissing !== null)('a run through tunnels', () => {
     worker.kill('SIGKILL');
     const [rows] = await target`select count(*)::int n, count(distinct note)::int notes from items`;
     expect({ ...rows }).toEqual({ n: 30_000, notes: 30_000 });
+    const { body: uses } = await call('GET', `/account_connectors/${id}/secret_uses`);
+    const places = [`127.0.0.1:${sshd.port}`, new URL(from.url).host];
+    const tested = { purpose: 'test', actor_type: 'user', connection_run_id: null };
+    const ran = { purpose: 'run', actor_type: 'user', actor_id: service.user_id, connection_run_id: run_id };
+    const expected = [tested, { ...tested, purpose: 'discovery' }, ran].flatMap((use) =>
+      places.map((host) => ({ ...use, host })),
+    );
+    expect(uses.toReversed()).toMatchObject(expected);
     const log = await networkLog(service, run_id);
     const logins = log.filter(({ request }) => request.url === `ssh://127.0.0.1:${sshd.port}`);
     expect(logins.map(({ connector_type }) => connector_type).toSorted()).toEqual(['destination', 'source']);

@@ -10,6 +10,7 @@ import {
   verifications,
 } from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
+import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import type { Call } from '../support/api.ts';
 import type { TestDeps } from '../support/database.ts';
 import { endRun } from '../support/pipeline.ts';
@@ -99,7 +100,7 @@ async function insertConnector(
     })
     .returning();
   if (!row) throw new Error('no account connector was made');
-  if (what.type === 'source') await refreshCatalog(deps, row);
+  if (what.type === 'source') await refreshCatalog(deps, row, { actor: SYSTEM_ACTOR });
   return row.id;
 }
 

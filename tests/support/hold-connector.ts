@@ -10,6 +10,7 @@ const deps = await createDeps(readConfig(process.env), url, 'worker');
 const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
 if (!row) throw new Error('no such account connector');
 const { connector, ctx } = await openConnector(deps, row, {
+  use: { purpose: 'test', actor: { type: 'system', id: null } },
   recorder: { start: () => ({ done() {}, failed() {} }) },
   signal: AbortSignal.timeout(60_000),
   cleanUp: () => {},

@@ -16,11 +16,11 @@ import { secretNames } from '../../server/connectors/contract/parameters.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
 import { secretsContext } from '../../server/connector-runtime/connector-secrets.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
+import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { readAccountPlan } from '../../server/billing/account-plan.ts';
 import { startRun } from '../../server/runs/start.ts';
 import { requestStop } from '../../server/runs/stop.ts';
 import { LIVE_RUN } from '../../server/pipeline/run-states.ts';
-import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import type { TestDeps } from './database.ts';
 import { until } from './until.ts';
 
@@ -50,7 +50,7 @@ export async function makePipeline(
   const { deps, account_id } = test;
   const source = await insertConnector(test, 'source', input.source);
   const destination = await insertConnector(test, 'destination', input.destination);
-  await refreshCatalog(deps, source);
+  await refreshCatalog(deps, source, { actor: SYSTEM_ACTOR });
   const [connection] = await deps.db
     .insert(connections)
     .values({

@@ -12,6 +12,7 @@ import { type DeliveryJob, prefixOf, templateValues } from './template-values.ts
 type Action = ActionOf<'send_chat_message'>;
 
 const TIMEOUT_MS = 20_000;
+const USE = { purpose: 'chat_message' as const, actor: { type: 'automation' as const, id: null } };
 /** Shorter waits for the channel happen in the job; for longer ones it is postponed. */
 const MAX_WAIT_SECONDS = 2;
 const POSTPONE_JITTER_MS = 2000;
@@ -36,11 +37,16 @@ export async function sendChatMessage(
     delivery_id: job.delivery.id,
   };
   try {
-    const posted = await withConnector(deps, connector, TIMEOUT_MS, async ({ connector: chat, ctx }) => {
-      if (chat.type !== 'destination' || !chat.postMessage)
-        throw permanent('not_a_chat_connector', 'The connector has no channels');
-      return chat.postMessage(ctx, message);
-    });
+    const posted = await withConnector(
+      deps,
+      connector,
+      { ms: TIMEOUT_MS, use: USE },
+      async ({ connector: chat, ctx }) => {
+        if (chat.type !== 'destination' || !chat.postMessage)
+          throw permanent('not_a_chat_connector', 'The connector has no channels');
+        return chat.postMessage(ctx, message);
+      },
+    );
     return threaded && message.thread === null && posted.thread !== '' ? { key, thread: posted.thread } : null;
   } catch (error) {
     signal.throwIfAborted();

@@ -12,7 +12,7 @@ import { chatChannels } from '../../connector-runtime/chat-channels.ts';
 interface Caller {
   db: Db;
   deps: Deps;
-  principal: { account_id: string; permissions: ReadonlySet<Permission> };
+  principal: { account_id: string; user_id: string; permissions: ReadonlySet<Permission> };
 }
 
 /** Permissions that users need themselves before a trigger may act for them. */
@@ -67,11 +67,13 @@ async function validateChat(ctx: Caller, action: ActionOf<'send_chat_message'>, 
     );
   if (!row)
     throw unknown(`${field}.account_connector_id`, 'account_connector_id is not a chat connector of this account');
-  const channels = await chatChannels(ctx.deps, row).catch((error: unknown) => {
-    if (!(error instanceof ApiError)) throw error;
-    const code = error.code === 'not_a_chat_connector' ? 'invalid_reference' : error.code;
-    throw badRequest(code, error.message, { ...error.context, field: `${field}.account_connector_id` });
-  });
+  const channels = await chatChannels(ctx.deps, row, { type: 'user', id: ctx.principal.user_id }).catch(
+    (error: unknown) => {
+      if (!(error instanceof ApiError)) throw error;
+      const code = error.code === 'not_a_chat_connector' ? 'invalid_reference' : error.code;
+      throw badRequest(code, error.message, { ...error.context, field: `${field}.account_connector_id` });
+    },
+  );
   const channel = channels.find(({ id }) => id === action.channel_id);
   if (channel && !channel.is_archived) return;
   const message = channel ? `Channel ${channel.name} is archived` : `Unknown channel ${action.channel_id}`;

@@ -24,7 +24,7 @@ export async function differingParameters(
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   if (!connector) throw badRequest('unknown_connector', `Connector "${row.connector_name}" is no longer available`);
   const before = openParameters(ctx.deps, row);
-  const { all } = checkParameters(connector, input.parameters, before);
+  const { all } = await checkParameters(ctx, connector, input.parameters, before);
   const names = [...new Set([...Object.keys(before), ...Object.keys(all)])].toSorted();
   return names.filter((name) => !Bun.deepEquals(before[name] ?? null, all[name] ?? null));
 }

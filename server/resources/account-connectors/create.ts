@@ -1,5 +1,5 @@
 import { type AccountConnectorRow, accountConnectors } from '../../../db/schema/index.ts';
-import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
@@ -24,9 +24,9 @@ export async function createAccountConnector(
   requirePermission(ctx, `${input.connector_type}s.create`);
   checkUsageRange(input.usage);
   await checkOwnSshKey(ctx, input.ssh_tunnel);
-  const draft = draftOf(ctx, input);
+  const draft = await draftOf(ctx, input);
   const tested = input.test_connection && draft.status !== 'pending_auth';
-  const row = tested ? { ...draft, ...(await testRow(ctx.deps, draft)).outcome } : draft;
+  const row = tested ? { ...draft, ...(await testRow(ctx.deps, draft, actorOf(ctx.principal))).outcome } : draft;
   await ctx.db.transaction(async (db) => {
     const inside = { ...ctx, db };
     await checkLimit(inside, await accountPlan(inside), { limit: `max_${row.connector_type}s`, range: input.usage });
@@ -40,11 +40,11 @@ export async function createAccountConnector(
   return getAccountConnector(ctx, { account_connector_id: row.id });
 }
 
-function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): AccountConnectorRow {
+async function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): Promise<AccountConnectorRow> {
   const connector = namedConnector(ctx, input);
   const ssh_tunnel = tunnelAfter(ctx, input.ssh_tunnel, null);
   refuseUnsupported(connector, input);
-  const { all, lacks_credentials } = checkParameters(connector, input.parameters, {});
+  const { all, lacks_credentials } = await checkParameters(ctx, connector, input.parameters, {});
   const identity = { id: Bun.randomUUIDv7(), account_id: ctx.principal.account_id };
   const now = ctx.deps.now().toISOString();
   return {

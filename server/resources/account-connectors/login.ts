@@ -3,7 +3,7 @@ import { type AccountConnectorRow, accountConnectors } from '../../../db/schema/
 import { findConnector } from '../../connectors/registry.ts';
 import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
-import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { emitTransition } from './events.ts';
 import { checkParameters } from './parameters.ts';
@@ -18,8 +18,8 @@ import { testRow } from '../../connector-runtime/test-outcome.ts';
 export async function login(ctx: Ctx, input: { account_connector_id: string }): Promise<string> {
   const row = await findAccountConnector(ctx, input.account_connector_id, false);
   requirePermission(ctx, `${row.connector_type}s.update`);
-  refuseUnready(ctx, row);
-  const { outcome, error, passed, message } = await testRow(ctx.deps, row);
+  await refuseUnready(ctx, row);
+  const { outcome, error, passed, message } = await testRow(ctx.deps, row, actorOf(ctx.principal));
   await ctx.db.transaction(async (db) => {
     const inside = { ...ctx, db };
     const [changed] = await db
@@ -48,12 +48,12 @@ export async function login(ctx: Ctx, input: { account_connector_id: string }): 
   });
 }
 
-function refuseUnready(ctx: Ctx, row: AccountConnectorRow): void {
+async function refuseUnready(ctx: Ctx, row: AccountConnectorRow): Promise<void> {
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   if (!connector) {
     throw badRequest('login_not_supported', `Connector "${row.connector_name}" is no longer available`);
   }
-  const { lacks_credentials } = checkParameters(connector, {}, openParameters(ctx.deps, row));
+  const { lacks_credentials } = await checkParameters(ctx, connector, {}, openParameters(ctx.deps, row));
   if (!lacks_credentials) return;
   throw badRequest('missing_parameter', 'The credentials are missing', { field: 'parameters' });
 }

@@ -1,13 +1,10 @@
 import type { AccountConnectorRow } from '../../../db/schema/index.ts';
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
-import {
-  describeParameters,
-  keyedAddressNames,
-  parseParameters,
-  secretNames,
-} from '../../connectors/contract/parameters.ts';
+import { describeParameters, keyedAddressNames, secretNames } from '../../connectors/contract/parameters.ts';
 import type { Deps } from '../../deps.ts';
+import { parseSettings } from '../../connector-runtime/parse-settings.ts';
 import { secretsContext } from '../../connector-runtime/connector-secrets.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { MASK } from '../../platform/mask.ts';
 import { maskAddresses, maskedAddressProblems, unmaskAddresses } from './secrets/keyed-addresses.ts';
@@ -40,15 +37,16 @@ export function overlayParameters(
  * Merges `given` into the current parameters and validates the result.
  * @throws ApiError 400 `missing_parameter`, `invalid_parameter` or a connector's own code, with `field` and `parameter`.
  */
-export function checkParameters(
+export async function checkParameters(
+  ctx: Pick<Ctx, 'principal'>,
   connector: AnyConnector,
   given: Record<string, unknown>,
   current: Record<string, unknown>,
-): CheckedParameters {
+): Promise<CheckedParameters> {
   const all = overlayParameters(connector, given, current);
   const secrets = new Set(secretNames(connector.config));
   const masked = maskedAddressProblems(connector, all);
-  const parsed = parseParameters(connector, all);
+  const parsed = await parseSettings(ctx.principal.account_id, connector, all);
   if ('config' in parsed && masked.length === 0) return { all: parsed.config, lacks_credentials: false };
   const problems = [...masked, ...('problems' in parsed ? parsed.problems : [])];
   const fatal = problems.find((problem) => problem.code !== 'missing_parameter' || !secrets.has(problem.parameter));

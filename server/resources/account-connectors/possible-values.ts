@@ -1,14 +1,14 @@
 import type { AccountConnectorRow } from '../../../db/schema/index.ts';
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
 import { ConnectorError } from '../../connectors/contract/errors.ts';
-import { type ConnectorParameter, describeParameters, parseParameters } from '../../connectors/contract/parameters.ts';
+import { type ConnectorParameter, describeParameters } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import type { Deps } from '../../deps.ts';
 import { possibleValues } from '../../connector-runtime/account-connector-calls.ts';
+import { parseSettings } from '../../connector-runtime/parse-settings.ts';
 import { AnswerCache } from '../../connector-runtime/answer-cache.ts';
 import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { type ApiError, badRequest, notFound } from '../../platform/errors.ts';
-import type { Ctx } from '../../api/procedure.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { findAccountConnector } from './query.ts';
 import { unknownReference } from './stream-reference.ts';
 
@@ -44,18 +44,19 @@ export async function dynamicPossibleValues(ctx: Ctx, question: Question): Promi
       field: 'parameter_name',
     });
   }
-  refuseIncomplete(connector, parameter, openParameters(ctx.deps, row));
+  await refuseIncomplete(ctx, connector, parameter, openParameters(ctx.deps, row));
   const key = JSON.stringify([row.id, row.revision, parameter_name, connection_id, stream_id]);
-  return answers.get(ctx.deps, key, () => listValues(ctx.deps, row, parameter_name));
+  return answers.get(ctx.deps, key, () => listValues(ctx, row, parameter_name));
 }
 
 /** Missing credentials are reported like wrong ones: users fix both in the same place. */
-function refuseIncomplete(
+async function refuseIncomplete(
+  ctx: Ctx,
   connector: AnyConnector,
   parameter: ConnectorParameter,
   given: Record<string, unknown>,
-): void {
-  const parsed = parseParameters(connector, given);
+): Promise<void> {
+  const parsed = await parseSettings(ctx.principal.account_id, connector, given);
   const lacking = 'problems' in parsed ? parsed.problems.filter(({ code }) => code === 'missing_parameter') : [];
   const needed = (parameter.depends_on ?? []).filter((name) => given[name] == null || given[name] === '');
   // The parameter itself may still be empty: its values are being listed.
@@ -72,10 +73,12 @@ function refuseIncomplete(
   throw badRequest('missing_dependency', `Fill in first: ${missing.join(', ')}`, { missing_parameters: missing });
 }
 
-async function listValues(deps: Deps, row: AccountConnectorRow, parameter: string): Promise<Values> {
-  const values = await possibleValues(deps, row, parameter).catch((error: unknown) => {
-    throw error instanceof ConnectorError ? upstream(error) : error;
-  });
+async function listValues(ctx: Ctx, row: AccountConnectorRow, parameter: string): Promise<Values> {
+  const values = await possibleValues(ctx.deps, row, { parameter, actor: actorOf(ctx.principal) }).catch(
+    (error: unknown) => {
+      throw error instanceof ConnectorError ? upstream(error) : error;
+    },
+  );
   const order = new Intl.Collator('en', { numeric: true });
   const sorted = Object.entries(values).toSorted(
     ([a, one], [b, two]) => order.compare(one, two) || order.compare(a, b),

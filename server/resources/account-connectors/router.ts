@@ -16,6 +16,7 @@ import { AccountConnectorQuery, getAccountConnector, listAccountConnectors } fro
 import { readCatalog } from './read-catalog.ts';
 import { AccountConnectorSchema, CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
+import { listSecretUses, SecretUsesQuery, SecretUseSchema } from './secrets/uses.ts';
 import { updateAccountConnector } from './update.ts';
 import { validateParameter } from './validate-parameter.ts';
 import { ValidationRequest, ValidationResult } from './validation-schema.ts';
@@ -181,6 +182,20 @@ export const accountConnectorsRouter = router({
     )
     .output(ValidationResult)
     .mutation(({ ctx, input }) => validateParameter(ctx, input)),
+  secretUses: read
+    .concat(
+      rest('GET', '/account_connectors/{account_connector_id}/secret_uses', {
+        operation_id: 'list_secret_uses',
+        summary: 'List where the stored secrets were used, newest first',
+        description:
+          'One entry for each host that a test, a discovery or an attempt of a stream connected to. `before` continues the list. Needs the permission to edit the source or destination.',
+        addition: true,
+        query: SecretUsesQuery,
+        errors: [403],
+      }),
+    )
+    .output(z.array(SecretUseSchema))
+    .query(({ ctx, input }) => listSecretUses(ctx, input)),
   differingParameters: act(update)
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/differing_parameters', {

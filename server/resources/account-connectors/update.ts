@@ -6,7 +6,7 @@ import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { LIVE_RUN } from '../../pipeline/run-states.ts';
 import type { StoredTunnel } from '../../connector-runtime/tunnel-settings.ts';
 import { badRequest } from '../../platform/errors.ts';
-import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { connectorId } from '../../api/connector-id.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
@@ -38,13 +38,13 @@ export async function updateAccountConnector(
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   if (!connector) throw badRequest('unknown_connector', `Connector "${row.connector_name}" is no longer available`);
   await checkOwnSshKey(ctx, input.ssh_tunnel);
-  const { changes, retest } = changesOf(ctx, { row, connector, input });
+  const { changes, retest } = await changesOf(ctx, { row, connector, input });
   refuseUnsupported(connector, input);
   const changed_fields = Object.keys(changes).filter((key) => !UNTOLD.includes(key));
   if (changed_fields.length === 0) return getAccountConnector(ctx, input);
   if (retest) await refuseWhileRunning(ctx, row);
   const tested = retest && changes.status === 'pending_test' && input.test_connection !== false;
-  const outcome = tested ? (await testRow(ctx.deps, { ...row, ...changes })).outcome : {};
+  const outcome = tested ? (await testRow(ctx.deps, { ...row, ...changes }, actorOf(ctx.principal))).outcome : {};
   await ctx.db.transaction((db) =>
     store({ ...ctx, db }, row, { changes: { ...changes, ...outcome }, changed_fields, retest }),
   );
@@ -68,10 +68,10 @@ function refuseStaleOrImmutable(row: AccountConnectorRow, input: UpdateAccountCo
 const stale = (revision: number | null) =>
   badRequest('stale_revision', 'The source or destination was changed in the meantime', { revision });
 
-function changesOf(
+async function changesOf(
   ctx: Ctx,
   change: { row: AccountConnectorRow; connector: AnyConnector; input: UpdateAccountConnectorRequest },
-): { changes: Changes; retest: boolean } {
+): Promise<{ changes: Changes; retest: boolean }> {
   const { row, connector, input } = change;
   const changes: Changes = {};
   if (input.name !== undefined && input.name !== row.name) changes.name = input.name;
@@ -85,7 +85,7 @@ function changesOf(
   if (tunnelled) changes.ssh_tunnel = ssh_tunnel;
   if (!input.parameters && !tunnelled) return { changes, retest: false };
   const before = openParameters(ctx.deps, row);
-  const { all, lacks_credentials } = checkParameters(connector, input.parameters ?? {}, before);
+  const { all, lacks_credentials } = await checkParameters(ctx, connector, input.parameters ?? {}, before);
   const known = Object.fromEntries(Object.entries(all).filter(([, value]) => value != null));
   const same = Bun.deepEquals(before, known);
   const given = input.parameters ?? {};

@@ -4,14 +4,15 @@ import {
   type ConnectorParameter,
   describeParameters,
   type ParameterProblem,
-  parseParameters,
+  receivedValue,
 } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import { testAccountConnector } from '../../connector-runtime/account-connector-calls.ts';
+import { parseSettings } from '../../connector-runtime/parse-settings.ts';
 import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { MASK } from '../../platform/mask.ts';
-import { type Ctx, requirePermission } from '../../api/procedure.ts';
+import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { maskAddresses, maskedAddressProblems } from './secrets/keyed-addresses.ts';
 import { overlayParameters, sealParameters } from './parameters.ts';
 import { findAccountConnector } from './query.ts';
@@ -40,7 +41,7 @@ export async function validateParameter(
   const given = { ...input.parameters, [parameter.name]: input.value };
   const stored = openParameters(ctx.deps, row);
   const candidate = overlayParameters(connector, given, stored);
-  const parsed = parseParameters(connector, candidate);
+  const parsed = await parseSettings(row.account_id, connector, candidate);
   const masked = maskedAddressProblems(connector, candidate);
   const problems = [...masked, ...('problems' in parsed ? parsed.problems : [])];
   const own = problems.filter((problem) => problem.parameter === parameter.name);
@@ -83,7 +84,7 @@ const needsRemoteCheck = ({ group, validates_remotely, directs_secrets }: Connec
 const finding = ({ code, message }: ParameterProblem): Finding => ({ code, message });
 
 async function remoteErrors(ctx: Ctx, candidate: AccountConnectorRow): Promise<Finding[]> {
-  const { result, error } = await testAccountConnector(ctx.deps, candidate);
+  const { result, error } = await testAccountConnector(ctx.deps, candidate, actorOf(ctx.principal));
   if (error) return [{ code: error.code, message: error.message }];
   return result.checks
     .filter((check) => check.status === 'failed')
@@ -91,6 +92,6 @@ async function remoteErrors(ctx: Ctx, candidate: AccountConnectorRow): Promise<F
 }
 
 function normalized(connector: AnyConnector, parameter: ConnectorParameter, candidate: Record<string, unknown>) {
-  const value = connector.config.shape[parameter.name]?.safeParse(candidate[parameter.name]).data ?? null;
+  const value = receivedValue(connector, parameter.name, candidate);
   return parameter.secret && value !== null ? MASK : parameter.keyed_address ? maskAddresses(value) : value;
 }

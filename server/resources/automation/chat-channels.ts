@@ -2,7 +2,7 @@ import { and, eq, isNull } from 'drizzle-orm';
 import { accountConnectors } from '../../../db/schema/index.ts';
 import { chatChannels } from '../../connector-runtime/chat-channels.ts';
 import { notFound } from '../../platform/errors.ts';
-import type { Ctx } from '../../api/procedure.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
 import type { ChatChannelSchema } from './cases-schema.ts';
 
@@ -27,5 +27,5 @@ export async function listChatChannels(
         )
     : [];
   if (!row) throw notFound('Account connector');
-  return chatChannels(ctx.deps, row);
+  return chatChannels(ctx.deps, row, actorOf(ctx.principal));
 }

@@ -5,7 +5,7 @@ import type { StreamSchema } from '../../connectors/contract/connector.ts';
 import { refreshCatalog } from '../../catalog/discover.ts';
 import { applyOverrides } from '../../pipeline/overrides.ts';
 import { badRequest } from '../../platform/errors.ts';
-import type { Ctx } from '../../api/procedure.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
 import type { CatalogStream } from './streams/selection.ts';
 
 /** Streams of a source as last discovered, with the overrides of its users, ordered by namespace and name. */
@@ -30,7 +30,7 @@ export async function ensureCatalog(ctx: Ctx, source: AccountConnectorRow, withi
   if (source.catalog_status === 'ready') return true;
   if (source.catalog_status === 'pending' && source.catalog_refreshed_at !== null) return true;
   try {
-    await refreshCatalog(ctx.deps, source, undefined, within_ms);
+    await refreshCatalog(ctx.deps, source, { actor: actorOf(ctx.principal), within_ms });
     return true;
   } catch (error) {
     if (!(error instanceof ConnectorError)) throw error;

@@ -1,5 +1,5 @@
 import type { AnyConnector } from '../../../connectors/contract/connector.ts';
-import { describeParameters } from '../../../connectors/contract/parameters.ts';
+import { describeParameters, receivedValue } from '../../../connectors/contract/parameters.ts';
 import type { StoredTunnel } from '../../../connector-runtime/tunnel-settings.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import { MASK } from '../../../platform/mask.ts';
@@ -50,9 +50,7 @@ const isPresent = (value: unknown) => value != null && value !== '' && !Bun.deep
 
 /** Compares what the connector would receive: an omitted value and its default are the same. */
 function isSame(connector: AnyConnector, name: string, { before, after }: Pick<Redirection, 'before' | 'after'>) {
-  const received = (values: Values): unknown =>
-    connector.config.shape[name]?.safeParse(values[name] ?? undefined).data ?? values[name] ?? null;
-  return Bun.deepEquals(received(before), received(after));
+  return Bun.deepEquals(receivedValue(connector, name, before), receivedValue(connector, name, after));
 }
 
 /** A first host key replaces no other, so it redirects nothing. */

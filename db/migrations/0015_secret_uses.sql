@@ -9,7 +9,7 @@ CREATE TABLE "secret_uses" (
 	"connection_run_id" uuid,
 	"stream_run_id" uuid,
 	"occurred_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "secret_uses_purpose_known" CHECK ("secret_uses"."purpose" in ('test', 'discovery', 'possible_values', 'chat_channels', 'chat_message', 'metadata_export', 'change_log', 'run')),
+	CONSTRAINT "secret_uses_purpose_known" CHECK ("secret_uses"."purpose" in ('test', 'discovery', 'possible_values', 'chat_channels', 'chat_message', 'metadata_export', 'change_log', 'verification', 'run')),
 	CONSTRAINT "secret_uses_actor_type_known" CHECK ("secret_uses"."actor_type" in ('user', 'schedule', 'system', 'automation'))
 );
 --> statement-breakpoint

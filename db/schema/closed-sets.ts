@@ -27,6 +27,7 @@ export const SECRET_PURPOSES = [
   'chat_message',
   'metadata_export',
   'change_log',
+  'verification',
   'run',
 ] as const;
 export const AUTH_METHODS = ['none', 'api_key', 'basic', 'oauth2', 'key_pair', 'ssh_key', 'service_account'] as const;

@@ -10,6 +10,7 @@ import {
   type VerifiedStream,
   verifications,
 } from '../../../db/schema/index.ts';
+import { taskActor } from '../../events/account-connector-events.ts';
 import { redactorOf } from '../../connector-runtime/connector-secrets.ts';
 import { type ConnectorHooks, openConnector } from '../../connector-runtime/open-connector.ts';
 import { onSide, SideError } from '../../connector-runtime/side-error.ts';
@@ -107,7 +108,7 @@ async function streamsOf({ db }: Deps, { connection_id, stream_names }: Verifica
 
 async function openEnds(
   deps: Deps,
-  { connection_id }: VerificationRow,
+  { connection_id, triggered_by: created_by }: VerificationRow,
   given: Pick<ConnectorHooks, 'signal' | 'cleanUp'>,
 ): Promise<Ends> {
   const [connection] = await deps.db.select().from(connections).where(eq(connections.id, connection_id));
@@ -124,7 +125,8 @@ async function openEnds(
   const [source, destination] = [row(connection.source_id), row(connection.destination_id)];
   // Statements of a verification are no requests of a run, whose log they would have to be in.
   const recorder = { start: () => ({ done: () => {}, failed: () => {} }) };
-  const hooks = { ...given, recorder, warn: () => {}, rateLimited: () => {} };
+  const use = { purpose: 'verification' as const, actor: taskActor({ created_by }) };
+  const hooks = { ...given, use, recorder, warn: () => {}, rateLimited: () => {} };
   const from = await onSide('source', () => openConnector(deps, source, hooks));
   const to = await onSide('destination', () => openConnector(deps, destination, hooks));
   const redactor = redactorOf(deps, [source, destination]);

@@ -26,7 +26,8 @@ export interface ConnectorSettings {
 
 /** What the context calls in the service. */
 export interface ConnectorServices
-  extends Required<Pick<ConnectorContext<unknown>, 'log' | 'now' | 'warn' | 'rateLimited' | 'rotateSecret'>> {
+  extends Required<Pick<ConnectorContext<unknown>, 'log' | 'now' | 'warn' | 'rateLimited' | 'rotateSecret'>>,
+    Pick<ConnectorContext<unknown>, 'watch'> {
   recorder: Recorder;
   signal: AbortSignal;
   /** Registers work to run when the connector has finished, whether it succeeded or failed. */
@@ -47,7 +48,7 @@ export interface BuiltConnector {
 /** Finds a connector and builds the context to call it with. @throws ConfigurationError for invalid settings */
 export function buildConnector(settings: ConnectorSettings, services: ConnectorServices): BuiltConnector {
   const { filesRoot, datasets } = settings;
-  const { signal, log, now, warn, rateLimited, rotateSecret } = services;
+  const { signal, log, now, warn, rateLimited, rotateSecret, watch } = services;
   const connector = findConnector(settings.type, settings.name);
   if (!connector || (connector.hidden && !settings.allow_hidden)) {
     throw new ConfigurationError('unknown_connector', `Unknown connector ${settings.name}`);
@@ -58,7 +59,7 @@ export function buildConnector(settings: ConnectorSettings, services: ConnectorS
     throw new ConfigurationError(first?.code ?? 'invalid_parameter', `${first?.parameter}: ${first?.message}`);
   }
   const network = connector.offline ? NO_NETWORK : networkOf(settings, services);
-  const common = { signal, log, now, warn, rateLimited, rotateSecret };
+  const common = { signal, log, now, warn, rateLimited, rotateSecret, watch };
   return { connector, ctx: { config: parsed.config, ...network, filesRoot, datasets, ...common } };
 }
 

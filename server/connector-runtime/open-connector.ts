@@ -19,6 +19,7 @@ export interface ConnectorHooks {
   hostKey?(fingerprint: string): void;
   warn(code: string, message: string): void;
   rateLimited(until: Date): void;
+  watch?: ConnectorContext<unknown>['watch'];
   /** Called before each HTTP request; throws when none may be sent any more. */
   beforeSend?(): void;
 }

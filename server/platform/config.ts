@@ -27,6 +27,10 @@ export interface Config {
   RETRY_BACKOFF_SECONDS: number;
   /** An incremental stream commits rows and state after this amount; with merges, after four times the amount. */
   CHECKPOINT_KB: number;
+  /** An attempt ends when neither side of a stream passes anything for this long, and nothing shows that it works. */
+  IDLE_LIMIT_SECONDS: number;
+  /** An attempt ends when it has waited for one lock for this long. */
+  LOCK_WAIT_LIMIT_SECONDS: number;
   /** `smtp://` or `smtps://`, with username and password if the server requires them. Null: no mail is sent. */
   SMTP_URL: string | null;
   MAIL_FROM: string;
@@ -111,6 +115,8 @@ const Environment = z.object({
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(4),
   RETRY_BACKOFF_SECONDS: wholeNumber(0, 1800).default(10),
   CHECKPOINT_KB: wholeNumber(1, 1024 * 1024).default(32 * 1024),
+  IDLE_LIMIT_SECONDS: wholeNumber(1, 86_400).default(60),
+  LOCK_WAIT_LIMIT_SECONDS: wholeNumber(1, 86_400).default(3600),
   SMTP_URL: z.string().refine(urlOf('smtp:', 'smtps:'), 'must be an smtp:// or smtps:// URL').optional(),
   MAIL_FROM: z
     .string()

@@ -7,6 +7,7 @@ import {
   connections,
   connectionStreams,
   type RunRow,
+  type StoredWarning,
   type StreamRow,
   type StreamRunRow,
   streamRuns,
@@ -163,7 +164,11 @@ export async function raiseFences(db: Db, floor: number): Promise<void> {
 }
 
 /** Stores a heartbeat and the progress. Returns the status of the run, or null if this worker has lost its claim. */
-export async function recordProgress(db: Db, claim: Claim, progress: Progress): Promise<RunStatus | null> {
+export async function recordProgress(
+  db: Db,
+  claim: Claim,
+  progress: Progress & { warnings?: StoredWarning[] },
+): Promise<RunStatus | null> {
   const [held] = await db
     .update(streamRuns)
     .set({

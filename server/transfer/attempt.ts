@@ -9,6 +9,7 @@ import type { ConnectorHooks } from '../connector-runtime/open-connector.ts';
 import { Lease } from './lease.ts';
 import { limitMemoryGrowth } from './limit-memory-growth.ts';
 import { NetworkLog } from '../connector-runtime/network-log.ts';
+import { Watchdog } from './watchdog.ts';
 import { markRateLimited } from '../runs/rate-limits.ts';
 
 const HEARTBEAT_MS = 1000;
@@ -30,6 +31,9 @@ export class Attempt {
   readonly #logs: { source: NetworkLog; destination: NetworkLog };
   readonly #cleanUps: (() => Promise<void>)[] = [];
   #timer: Timer | undefined;
+  readonly #watchdog: Watchdog;
+  /** Warnings as of the last heartbeat. */
+  #stored_warnings = '[]';
   #lease: Lease | null = null;
   #heartbeat: Promise<void> | null = null;
 
@@ -69,6 +73,16 @@ export class Attempt {
         this.redactor,
       );
     this.#logs = { source: log('source'), destination: log('destination') };
+    const { IDLE_LIMIT_SECONDS, LOCK_WAIT_LIMIT_SECONDS } = deps.config;
+    this.#watchdog = new Watchdog(
+      { idle_ms: IDLE_LIMIT_SECONDS * 1000, lock_ms: LOCK_WAIT_LIMIT_SECONDS * 1000 },
+      {
+        stream_name: stream_run.stream_name,
+        end: (reason) => this.abort(reason),
+        warn: (code, message) => this.#openWarning(code, message),
+        failed: (error) => deps.log.warn({ err: error, stream_run_id: stream_run.id }, 'watch of an attempt failed'),
+      },
+    );
   }
 
   get signal(): AbortSignal {
@@ -83,6 +97,7 @@ export class Attempt {
       signal: this.signal,
       cleanUp: (work) => void this.#cleanUps.push(work),
       warn: (code, message) => this.warn(code, message),
+      watch: (session) => this.#watchdog.add(side, session),
       ...(side === 'destination' && { beforeSend: () => this.#lease?.assert() }),
       rateLimited: (until) => {
         this.progress.rate_limited_until = until.toISOString();
@@ -94,6 +109,16 @@ export class Attempt {
   warn(code: string, message: string): void {
     if (this.warnings.length >= MAX_WARNINGS) return;
     this.warnings.push({ code, message: this.redactor.text(message), stream_name: this.claim.stream_run.stream_name });
+  }
+
+  /** A warning whose text changes while the attempt goes on. */
+  #openWarning(code: string, message: string): (message: string) => void {
+    const count = this.warnings.length;
+    this.warn(code, message);
+    const added = this.warnings[count];
+    return (text) => {
+      if (added) added.message = this.redactor.text(text);
+    };
   }
 
   /** Ends the attempt before its lease does: for a destination that would accept rows of two workers at once. */
@@ -112,6 +137,7 @@ export class Attempt {
 
   start(): void {
     this.#timer = setInterval(() => this.heartbeat(), HEARTBEAT_MS);
+    this.#watchdog.start();
   }
 
   /** Records progress, renews the claim and checks for a stop. One at a time. */
@@ -130,7 +156,10 @@ export class Attempt {
     try {
       const { rate_limited_until } = this.progress;
       if (rate_limited_until !== null) await markRateLimited(this.deps.db, this.claim, rate_limited_until);
-      const status = await recordProgress(this.deps.db, this.claim, this.progress);
+      const warnings = JSON.stringify(this.warnings);
+      const news = warnings === this.#stored_warnings ? {} : { warnings: this.warnings };
+      const status = await recordProgress(this.deps.db, this.claim, { ...this.progress, ...news });
+      this.#stored_warnings = warnings;
       if (status === null) this.abort(new ClaimLost('Another worker holds this stream'));
       else this.#prove(sentAt);
       if (status === 'stopping') this.abort(new StopRequested('A stop of the run was requested'));
@@ -151,6 +180,7 @@ export class Attempt {
 
   /** Closes the connectors' tunnels, stops the heartbeat and stores the remaining log entries, or warns. Never throws. */
   async close(): Promise<void> {
+    this.#watchdog.stop();
     await Promise.allSettled(this.#cleanUps.map((work) => work()));
     clearInterval(this.#timer);
     this.#lease?.close();

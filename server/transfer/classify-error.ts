@@ -8,10 +8,10 @@ import type { Outcome } from '../runs/end-attempt.ts';
 
 /** What an attempt's error means for the stream. Null: the claim is lost, so nothing must be written. */
 export async function classifyError(deps: Deps, attempt: Attempt, thrown: unknown): Promise<Outcome | null> {
-  const origin = thrown instanceof SideError ? thrown.origin : 'replication';
-  const error = thrown instanceof SideError ? thrown.cause : thrown;
+  const error = causeOf(thrown);
   // The reason of the abort counts, not the error that the connector derived from it.
-  const reason: unknown = attempt.signal.aborted ? attempt.signal.reason : error;
+  const reason: unknown = attempt.signal.aborted ? causeOf(attempt.signal.reason) : error;
+  const origin = [attempt.signal.reason, thrown].find((one) => one instanceof SideError)?.origin ?? 'replication';
   if (reason instanceof ClaimLost || error instanceof FencedError) return fencedOutcome(attempt, error);
   if (reason instanceof StopRequested) return { kind: 'stopped' };
   if (reason instanceof WorkerStopping) return { kind: 'released' };
@@ -27,6 +27,8 @@ export async function classifyError(deps: Deps, attempt: Attempt, thrown: unknow
     backoff_base_seconds: deps.config.RETRY_BACKOFF_SECONDS,
   };
 }
+
+const causeOf = (error: unknown) => (error instanceof SideError ? error.cause : error);
 
 function describe(attempt: Attempt, error: unknown, origin: 'source' | 'destination' | 'replication'): StoredRunError {
   const known = error instanceof ConnectorError;

@@ -26,6 +26,7 @@ export type * from './context.ts';
 export type * from './digest.ts';
 export type * from './read-request.ts';
 export type * from './stream.ts';
+export type * from './watched-session.ts';
 export type * from './writer.ts';
 export { LOGICAL_TYPES } from './stream.ts';
 

@@ -1,5 +1,6 @@
 import type { Connect } from './connect.ts';
 import type { Dataset } from './stream.ts';
+import type { WatchedSession } from './watched-session.ts';
 
 /** Everything a connector may use. There is no other way to the network, the disk or the clock. */
 export interface ConnectorContext<Config> {
@@ -28,6 +29,11 @@ export interface ConnectorContext<Config> {
   rotateSecret?<Result>(given: string, work: (stored: StoredSecret) => Promise<Result>): Promise<Result>;
   /** Reports that the stream waits for quota until then. Call it before sleeping. */
   rateLimited(until: Date): void;
+  /**
+   * Ends the attempt when the session stands still, and reports the locks that it waits for. Returns a function that ends
+   * the watch. Absent: each call has to limit its time itself.
+   */
+  watch?(session: WatchedSession): () => void;
 }
 
 export interface ConnectorLog {

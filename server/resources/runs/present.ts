@@ -23,6 +23,7 @@ export function presentRun(record: RunRecord, viewing: Viewing): ConnectionRunSc
     stop_requested_by: record.stop_requested_by,
     duration_ms: durationOf(run, viewing.now),
     error: presentError(run.error, viewing),
+    warnings: [...run.warnings, ...record.live_warnings],
     has_network_logs: record.has_network_logs,
   };
 }

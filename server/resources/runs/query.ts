@@ -1,8 +1,9 @@
 import { desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { connectionRuns, networkLogSegments, streamRuns, users } from '../../../db/schema/index.ts';
+import { connectionRuns, networkLogSegments, type StoredWarning, streamRuns, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { PageQuery } from '../../api/wire-types.ts';
+import { LIVE_RUN } from '../../pipeline/run-states.ts';
 
 const starter = alias(users, 'starter');
 const stopper = alias(users, 'stopper');
@@ -31,6 +32,11 @@ const totals = sql<StreamTotals>`(
 const hasLogs = sql<boolean>`coalesce((
   select true from ${networkLogSegments} l where l.connection_run_id = ${connectionRuns.id} limit 1), false)`;
 
+/** Warnings of streams that are being moved. At its end, a run has collected them. */
+const liveWarnings = sql<StoredWarning[]>`case when ${inArray(connectionRuns.status, LIVE_RUN)} then coalesce((
+  select jsonb_agg(w) from ${streamRuns} s, jsonb_array_elements(s.warnings) w
+  where s.connection_run_id = ${connectionRuns.id}), '[]') else '[]' end`;
+
 /** The first run of a chain of reruns; null: the run is no rerun. */
 const firstOfChain = sql<string | null>`(
   with recursive chain as (
@@ -46,6 +52,7 @@ const runsQuery = (db: Db) =>
       triggered_by: { id: starter.id, name: starter.full_name, email: starter.email },
       stop_requested_by: { id: stopper.id, name: stopper.full_name, email: stopper.email },
       totals,
+      live_warnings: liveWarnings,
       has_network_logs: hasLogs,
       parent_run_id: firstOfChain,
     })

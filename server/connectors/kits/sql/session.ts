@@ -1,11 +1,21 @@
 import { type FailurePlace, placeOf } from './failures.ts';
-import type { ConnectorContext, PendingRequest } from '../../contract/connector.ts';
+import type { ConnectorContext, PendingRequest, SessionState, WatchedSession } from '../../contract/connector.ts';
 import { TimeoutError } from '../../contract/errors.ts';
 
 /** A short statement that takes longer is taken for a dead connection: a half-open one raises no error. */
 const QUERY_TIMEOUT_MS = 60_000;
 
+/** A server that does not answer for so long counts as silent. */
+const LOOK_MS = 5_000;
+
 type Context = ConnectorContext<{ host: string; port: number }>;
+
+/** A statement that receives or sends rows. */
+export interface RowFlow {
+  bytes(): number;
+  /** The server has to send or accept more. */
+  waits(): boolean;
+}
 
 /** Constant for the lifetime of a session. */
 export interface SessionFacts {
@@ -53,16 +63,44 @@ const codeOf = (error: Error & { code?: string }) => error.code ?? 'error';
  * A connection to a server. Records every request. Throws ConnectorErrors, or the signal's reason once the context's
  * signal is aborted. An abort also ends the statement on the server.
  */
-export abstract class DatabaseSession<Ctx extends Context> {
+export abstract class DatabaseSession<Ctx extends Context> implements WatchedSession {
+  readonly server: string;
   #open = true;
   #busy = 0;
+  #steps = 0;
+  #flow: RowFlow | null = null;
   #ended: Promise<void> | null = null;
+  readonly #unwatch: () => void;
 
   protected constructor(
     protected readonly ctx: Ctx,
     private readonly facts: SessionFacts,
   ) {
+    this.server = facts.place.server;
     ctx.signal.addEventListener('abort', this.abort, { once: true });
+    this.#unwatch = ctx.watch?.(this) ?? (() => {});
+  }
+
+  /** Looks at this session from a session of its own, opened with `ctx`. */
+  protected abstract inspect(ctx: Ctx, flow: RowFlow | null): Promise<SessionState>;
+
+  pulse(): number {
+    return this.#steps + (this.#flow?.bytes() ?? 0);
+  }
+
+  waits(): boolean {
+    return this.#open && this.#busy > 0 && (this.#flow?.waits() ?? true);
+  }
+
+  look(): Promise<SessionState> {
+    const signal = AbortSignal.any([this.ctx.signal, AbortSignal.timeout(LOOK_MS)]);
+    return this.inspect({ ...this.ctx, signal, watch: undefined }, this.#flow);
+  }
+
+  /** Rows pass until the statement ends. */
+  protected flows<Flow extends RowFlow>(flow: Flow): Flow {
+    this.#flow = flow;
+    return flow;
   }
 
   /** Closes the socket at once. `busy`: also ends the statement on the server. Must not fail. */
@@ -79,6 +117,7 @@ export abstract class DatabaseSession<Ctx extends Context> {
 
   /** Ends a running statement and rolls back an open transaction. */
   async close(): Promise<void> {
+    this.#unwatch();
     this.ctx.signal.removeEventListener('abort', this.abort);
     if (this.#busy > 0) this.abort();
     if (this.#ended) return this.#ended;
@@ -89,6 +128,7 @@ export abstract class DatabaseSession<Ctx extends Context> {
 
   protected readonly abort = () => {
     if (!this.#open) return;
+    this.#unwatch();
     this.#open = false;
     this.#ended = this.drop(this.#busy > 0);
   };
@@ -96,12 +136,15 @@ export abstract class DatabaseSession<Ctx extends Context> {
   protected start(method: string, body: string | null, bytes?: number): PendingRequest {
     this.ctx.signal.throwIfAborted();
     this.#busy++;
+    this.#steps++;
     const body_bytes = bytes ?? (body === null ? 0 : Buffer.byteLength(body));
     return this.ctx.recorder.start({ method, url: this.facts.url, body, body_bytes });
   }
 
   protected finish(pending: PendingRequest, error: unknown, bytes: number): void {
     this.#busy--;
+    this.#steps += 1 + (this.#flow?.bytes() ?? 0);
+    this.#flow = null;
     if (!error) return pending.done({ status: 200, body_bytes: bytes });
     const known = this.facts.failure(error, this.facts.place);
     pending.failed(codeOf(known), known.message);
@@ -119,6 +162,8 @@ export abstract class DatabaseSession<Ctx extends Context> {
   }
 
   protected async inTime<Result>(work: Promise<Result>): Promise<Result> {
+    // What watches the session can tell a wait for a lock from silence.
+    if (this.ctx.watch) return work;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {

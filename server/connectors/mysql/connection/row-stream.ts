@@ -58,6 +58,11 @@ export class RowStream implements AsyncIterable<Buffer> {
     return this.#bytes;
   }
 
+  /** A piece that waits to be read is this process's next step. */
+  waits(): boolean {
+    return this.#queue.length === 0 && !this.#ended;
+  }
+
   /** Called by the driver: first to start, later with the packet that ends the rows. @returns whether the command is done. */
   execute(packet: DriverPacket | undefined, connection: DriverConnection): boolean {
     if (packet) {

@@ -8,10 +8,11 @@ import {
   type SessionFacts,
   sessionFacts,
 } from '../../kits/sql/session.ts';
-import type { ConnectorContext } from '../../contract/connector.ts';
+import type { ConnectorContext, SessionState } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { connectClient, driverOf, closeClient, killConnection } from './client.ts';
 import { connectorError } from './failures.ts';
+import { inspectSession } from './inspect.ts';
 import type { ResultColumn } from '../read/result-types.ts';
 import { RowStream } from './row-stream.ts';
 import type { RowText } from './row-text.ts';
@@ -95,12 +96,20 @@ export class MysqlSession extends DatabaseSession<Context> {
   /** A SELECT whose rows are yielded as COPY text. Leaving the iteration early closes the session. */
   stream(text: string, rows: RowText): RowStream {
     const pending = this.start('QUERY', text);
-    const stream: RowStream = new RowStream(text, rows, {
-      onEnd: (error) => this.finish(pending, error, stream.bytes()),
-      abandon: () => this.abort(),
-    });
+    const stream: RowStream = this.flows(
+      new RowStream(text, rows, {
+        onEnd: (error) => this.finish(pending, error, stream.bytes()),
+        abandon: () => this.abort(),
+      }),
+    );
     driverOf(this.client).addCommand(stream);
     return stream;
+  }
+
+  protected override async inspect(ctx: Context): Promise<SessionState> {
+    const id = this.#id;
+    if (id === null) return { state: 'working', sign: '', must_advance: false };
+    return withSession(ctx, { phase: 'run', database: null }, (session) => inspectSession(session, id));
   }
 
   protected override async drop(busy: boolean): Promise<void> {

@@ -12,6 +12,7 @@ export class CopyIn {
   #rows = 0;
   #bytes = 0;
   #drained: (() => void) | null = null;
+  #ending = false;
 
   constructor(
     private readonly text: string,
@@ -24,6 +25,10 @@ export class CopyIn {
 
   bytes(): number {
     return this.#bytes;
+  }
+
+  waits(): boolean {
+    return this.#connection === null || this.#drained !== null || this.#ending;
   }
 
   /** Resolves when the server accepts more data. Throws the server's error once there is one. */
@@ -53,6 +58,7 @@ export class CopyIn {
   async end(): Promise<number> {
     await this.#started.promise;
     this.#check();
+    this.#ending = true;
     this.#connection!.stream.write(COPY_DONE);
     await this.#finished.promise;
     return this.#rows;

@@ -61,6 +61,8 @@ export class CopyOut implements AsyncIterable<Buffer> {
       binary: boolean;
       /** Drops signature and trailer of a binary copy. */
       bare?: boolean;
+      /** Nothing but the reading of a table happens between two rows. */
+      steady?: boolean;
       onEnd(error: unknown): void;
       abandon(): void;
     },
@@ -73,6 +75,16 @@ export class CopyOut implements AsyncIterable<Buffer> {
 
   bytes(): number {
     return this.#bytes;
+  }
+
+  /** A piece that waits to be read is this process's next step. */
+  waits(): boolean {
+    return this.#queue.length === 0 && !this.#ended;
+  }
+
+  /** Rows of a plain table, which come without a pause once the first one has. */
+  isSteady(): boolean {
+    return this.options.steady === true && this.#bytes > 0;
   }
 
   submit(connection: DriverConnection): void {

@@ -42,6 +42,7 @@ export class ReplicationStream<Message> {
   #wake: (() => void) | null = null;
   #heartbeat: Periodic | null = null;
   #bytes = 0;
+  #asked = false;
 
   constructor(
     private readonly options: {
@@ -60,8 +61,14 @@ export class ReplicationStream<Message> {
     return this.#bytes;
   }
 
+  /** Unasked, a server without changes sends nothing. */
+  waits(): boolean {
+    return this.#asked;
+  }
+
   /** Waits until something has arrived and returns all of it. */
   async next(): Promise<Received<Message>> {
+    this.#asked = true;
     await this.#started.promise;
     while (this.#waiting.length === 0 && this.#position === null) {
       this.#check();
@@ -69,6 +76,7 @@ export class ReplicationStream<Message> {
       await new Promise<void>((resolve) => (this.#wake = resolve));
       clearTimeout(asking);
     }
+    this.#asked = false;
     this.#check();
     const received = { messages: this.#waiting, position: this.#position };
     [this.#waiting, this.#waitingBytes, this.#position] = [[], 0, null];

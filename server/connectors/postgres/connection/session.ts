@@ -3,14 +3,17 @@ import {
   DatabaseSession,
   onSession,
   recordedConnect,
+  type RowFlow,
   type SessionFacts,
   sessionFacts,
 } from '../../kits/sql/session.ts';
-import type { ConnectorContext } from '../../contract/connector.ts';
+import type { ConnectorContext, SessionState } from '../../contract/connector.ts';
+import { ConnectorError } from '../../contract/errors.ts';
 import { cancelBackend, connectClient, type LoginOptions, socketOf } from './client.ts';
 import { CopyIn } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import { connectorError } from './failures.ts';
+import { inspectSession } from './inspect.ts';
 import { ReplicationStream } from './replication-stream.ts';
 import type { ServerSettings } from './settings.ts';
 
@@ -45,6 +48,9 @@ const CLOSE_TIMEOUT_MS = 1_000;
 
 /** A connection to a server, with the same session settings everywhere. */
 export class PgSession extends DatabaseSession<Context> {
+  /** Of the process that serves this session, also behind a pool of connections. */
+  #pid: string | null = null;
+
   private constructor(
     ctx: Context,
     facts: SessionFacts,
@@ -61,7 +67,8 @@ export class PgSession extends DatabaseSession<Context> {
     try {
       // Without row security, a statement that it would affect is an error.
       const hides = ctx.config.row_level_security === 'refuse' ? '; set row_security = off' : '';
-      await session.query(SETTINGS + hides);
+      const { rows } = await session.query(`${SETTINGS}${hides}; select pg_catalog.pg_backend_pid()`);
+      session.#pid = rows[0]?.[0] ?? null;
       return session;
     } catch (error) {
       await session.close();
@@ -73,7 +80,9 @@ export class PgSession extends DatabaseSession<Context> {
   async query(text: string, { values = [], slow = false }: QueryOptions = {}): Promise<QueryResult> {
     return this.recorded(this.start('QUERY', text), async () => {
       const query = this.client.query({ text, values: values.length ? values : undefined, rowMode: 'array' });
-      const result = await (slow ? query : this.inTime(query));
+      const results: pg.QueryArrayResult | pg.QueryArrayResult[] = await (slow ? query : this.inTime(query));
+      // Of several statements, the last one's.
+      const result = Array.isArray(results) ? results.at(-1)! : results;
       return { rows: (result.rows ?? []) as Row[], count: result.rowCount ?? 0 };
     });
   }
@@ -93,20 +102,22 @@ export class PgSession extends DatabaseSession<Context> {
   }
 
   /** The bytes of a COPY as they arrive. Leaving the iteration early closes the session. */
-  copyOut(text: string, options: { binary: boolean; bare?: boolean }): CopyOut {
+  copyOut(text: string, options: { binary: boolean; bare?: boolean; steady?: boolean }): CopyOut {
     const pending = this.start('COPY', text);
-    const copy: CopyOut = new CopyOut(text, {
-      ...options,
-      onEnd: (error) => this.finish(pending, error, copy.bytes()),
-      abandon: () => this.abort(),
-    });
+    const copy: CopyOut = this.flows(
+      new CopyOut(text, {
+        ...options,
+        onEnd: (error) => this.finish(pending, error, copy.bytes()),
+        abandon: () => this.abort(),
+      }),
+    );
     this.client.query(copy as unknown as pg.Submittable);
     return copy;
   }
 
   copyIn(text: string): CopyIn {
     const pending = this.start('COPY', text);
-    const copy: CopyIn = new CopyIn(text, (error) => this.finish(pending, error, copy.bytes()));
+    const copy: CopyIn = this.flows(new CopyIn(text, (error) => this.finish(pending, error, copy.bytes())));
     this.client.query(copy as unknown as pg.Submittable);
     return copy;
   }
@@ -114,12 +125,24 @@ export class PgSession extends DatabaseSession<Context> {
   /** START_REPLICATION, on a session opened for it. The session accepts nothing else until the stream's `end`. */
   replicate<Message>(options: { text: string; confirmed: string; decode(message: Buffer): Message }) {
     const pending = this.start('REPLICATE', options.text);
-    const stream: ReplicationStream<Message> = new ReplicationStream({
-      ...options,
-      onEnd: (error) => this.finish(pending, error, stream.bytes()),
-    });
+    const stream: ReplicationStream<Message> = this.flows(
+      new ReplicationStream({ ...options, onEnd: (error) => this.finish(pending, error, stream.bytes()) }),
+    );
     this.client.query(stream as unknown as pg.Submittable);
     return stream;
+  }
+
+  protected override async inspect(ctx: Context, flow: RowFlow | null): Promise<SessionState> {
+    const database = this.client.database ?? ctx.config.database;
+    const pid = this.#pid;
+    if (pid === null) return { state: 'working', sign: '', must_advance: false };
+    try {
+      return await withSession(ctx, { phase: 'run', database }, (session) => inspectSession(session, pid, flow));
+    } catch (error) {
+      // It answers, but has no connection left for the question.
+      if (!(error instanceof ConnectorError) || error.code !== 'server_out_of_resources') throw error;
+      return { state: 'working', sign: '', must_advance: false };
+    }
   }
 
   protected override async drop(busy: boolean): Promise<void> {

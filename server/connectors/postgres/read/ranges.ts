@@ -31,6 +31,15 @@ export async function rangesOf(session: PgSession, request: ReadRequest, readers
   return worthwhile < 2 ? null : { readers: worthwhile, conditions: pageRanges(Number(pages), worthwhile) };
 }
 
+/** Whether a full read does nothing but read pages: no view or query of a user computes its rows, no filter drops them. */
+export async function isSteady(session: PgSession, request: ReadRequest): Promise<boolean> {
+  const { namespace, name, dataset_sql } = request.stream;
+  if (namespace === null || dataset_sql !== undefined || conditions(request).length > 0) return false;
+  const kind = `select relkind in ('r', 'p', 'm') from pg_class where oid = $1::regclass`;
+  const { rows } = await session.query(kind, { values: [relation(namespace, name)] });
+  return rows[0]?.[0] === 't';
+}
+
 /**
  * Starts with large ranges and halves a reader's share of the rest each time. This takes few statements, and all readers
  * finish at about the same time although they start at different times and pages are filled unevenly. The last range has

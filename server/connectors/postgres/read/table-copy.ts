@@ -2,7 +2,7 @@ import type { ConnectorContext, ReadRequest } from '../../contract/connector.ts'
 import { periodic } from '../../../platform/periodic.ts';
 import type { CopyOut, Piece } from '../connection/copy-out.ts';
 import { Interleaved } from './interleave.ts';
-import { type Ranges, rangesOf } from './ranges.ts';
+import { isSteady, type Ranges, rangesOf } from './ranges.ts';
 import { begin } from './read-transaction.ts';
 import { fullSelect, type SelectForm } from './select.ts';
 import { PgSession } from '../connection/session.ts';
@@ -25,16 +25,18 @@ const WAITING = { share: 0.75, of_ms: 200 };
 /** A full refresh, by one connection, or of a large table by several with one snapshot. Closes all of them. */
 export function copyTable(ctx: Context, request: ReadRequest, form: SelectForm): RowBytes {
   const copies: CopyOut[] = [];
+  let steady = false;
   const start = (session: PgSession, more: string[], bare: boolean) => {
     const format = form === 'binary' ? ' (format binary)' : '';
     const text = `copy (${fullSelect(request, form, more)}) to stdout${format}`;
-    const copy = session.copyOut(text, { binary: form === 'binary', bare: bare && form === 'binary' });
+    const copy = session.copyOut(text, { binary: form === 'binary', bare: bare && form === 'binary', steady });
     copies.push(copy);
     return copy;
   };
   async function* read() {
     const session = await PgSession.open(ctx, { phase: 'run' });
     try {
+      steady = await isSteady(session, request);
       const ranges = await rangesOf(session, request, ctx.config.parallel_reads);
       await begin(session, request);
       if (!ranges) return yield* start(session, [], false);

@@ -226,6 +226,8 @@ export const deliveries = pgTable(
       .notNull()
       .default('pending'),
     attempts: integer('attempts').notNull().default(0),
+    /** Attempts in a row that recorded no end, because their worker died. The one under way counts. */
+    unfinished_attempts: integer('unfinished_attempts').notNull().default(0),
     last_attempt_at: instant('last_attempt_at'),
     next_attempt_at: instant('next_attempt_at'),
     delivered_at: instant('delivered_at'),

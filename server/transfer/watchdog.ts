@@ -152,7 +152,13 @@ export class Watchdog {
     const now = `The ${side} ${server} waits for a lock on ${on}, ${held}`;
     let wait = this.#waits.get(key);
     if (!wait) {
-      wait = { waited: `The ${side} ${server} waited`, held, since: null, waited_ms: 0, reword: this.report.warn('lock_wait', now) };
+      wait = {
+        waited: `The ${side} ${server} waited`,
+        held,
+        since: null,
+        waited_ms: 0,
+        reword: this.report.warn('lock_wait', now),
+      };
       this.#waits.set(key, wait);
     }
     if (watched.wait !== wait) endWait(watched.wait);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import { deliveries } from '../../db/schema/index.ts';
+import { deliverActionJob } from '../../server/automation/delivery/deliver.ts';
 import { resendLostDeliveries } from '../../server/automation/delivery/queue-deliveries.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -12,7 +13,7 @@ import { spawnWorker } from '../support/worker-process.ts';
 const receiver = webhookReceiver();
 const service = await testDeps({ config: { EGRESS_ALLOW: [receiver.allow] } });
 const { deps } = service;
-const { trigger, emitEvent, evaluate, deliveriesOf, event, fire } = firingsOf(service, testApi(service).call);
+const { trigger, emitEvent, evaluate, deliveriesOf, event, eventsOf, fire } = firingsOf(service, testApi(service).call);
 const worker = () => spawnWorker(service, { EGRESS_ALLOW: receiver.allow, DELIVERY_BACKOFF_SECONDS: '0' });
 const hook = (path: string) => ({ actions: [{ type: 'call_webhook', url: `${receiver.url}${path}` }] });
 const idOf = (call: { headers: Headers }) => call.headers.get('x-delivery-id');
@@ -69,5 +70,52 @@ describe('a delivery whose job was lost', () => {
     const group = { connection_id: connectionId() };
     await fire({ trigger: created, event: await event('connection_failed', group), group, kind: 'fired' });
     expect(await resendLostDeliveries(deps.db, deps.queue)).toBe(0);
+  });
+});
+
+describe('a delivery whose workers died during its attempts', () => {
+  const { signal } = new AbortController();
+  const died = async (path: string, workers: number) => {
+    const created = await trigger(hook(path));
+    const group = { connection_id: connectionId() };
+    await fire({ trigger: created, event: await event('connection_failed', group), group, kind: 'fired' });
+    const [delivery] = await deliveriesOf(created);
+    await deps.db
+      .update(deliveries)
+      .set({ unfinished_attempts: workers, attempts: workers })
+      .where(eq(deliveries.id, delivery!.id));
+    return { created, deliver: () => deliverActionJob(deps, delivery!.id, signal) };
+  };
+
+  test('three times fails, with an event, and is not sent again', async () => {
+    const { created, deliver } = await died('/deadly', 3);
+    await deliver();
+    const [failed] = await deliveriesOf(created);
+    expect(failed).toMatchObject({ status: 'failed', attempts: 4 });
+    expect(failed?.error).toStartWith('worker_killed: The worker process ended in each of 3 attempts');
+    expect(receiver.to('/deadly')).toEqual([]);
+    const emitted = (await eventsOf('action_failed')).filter(({ payload }) => payload.trigger_id === created.id);
+    expect(emitted).toHaveLength(1);
+  });
+
+  test('is sent again one at a time, and forgets them once an attempt ends', async () => {
+    const first = Promise.withResolvers<Response>();
+    const order: string[] = [];
+    receiver.answer = (_, path) => {
+      order.push(path);
+      return path === '/first' ? first.promise : new Response(null, { status: 204 });
+    };
+    const [one, other] = [await died('/first', 2), await died('/second', 1)];
+    const deliveredFirst = one.deliver();
+    await until(() => order.length === 1);
+    const deliveredSecond = other.deliver();
+    // A delivery that did not wait for its turn would be on its way by now.
+    await deliveriesOf(other.created);
+    order.push('answer');
+    first.resolve(new Response(null, { status: 500 }));
+    await Promise.all([deliveredFirst, deliveredSecond]);
+    expect(order).toEqual(['/first', 'answer', '/second']);
+    expect(await deliveriesOf(one.created)).toMatchObject([{ status: 'retrying', unfinished_attempts: 0 }]);
+    expect(await deliveriesOf(other.created)).toMatchObject([{ status: 'delivered' }]);
   });
 });

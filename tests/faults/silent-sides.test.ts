@@ -24,7 +24,10 @@ await source.unsafe(`
   insert into letters select n, repeat('x', 100000) from generate_series(1, 300) n;
   create view slow as select 1 as id, pg_sleep(2)::text as pause;`);
 
-const fromPostgres = (parameters = {}) => ({ name: 'postgres', parameters: { ...postgresParameters(from.url), ...parameters } });
+const fromPostgres = (parameters = {}) => ({
+  name: 'postgres',
+  parameters: { ...postgresParameters(from.url), ...parameters },
+});
 const toPostgres = { name: 'postgres', parameters: postgresParameters(to.url) };
 
 /** Stops the process that serves a COPY in its middle. */

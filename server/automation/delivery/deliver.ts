@@ -9,10 +9,13 @@ import { changePipeline } from './pipeline-action.ts';
 import { rememberThread, sendChatMessage } from './send-chat-message.ts';
 import { sendEmail } from './send-email.ts';
 import type { DeliveryJob } from './template-values.ts';
+import { permanent } from './delivery-error.ts';
 import { recordFailure } from './record-failure.ts';
 
 /** An attempt that has not ended by then has lost its worker. */
 const ATTEMPT_SECONDS = 60;
+/** A delivery that ended so many workers in a row fails. */
+const MAX_UNFINISHED = 3;
 /** A message that waits for the one before it in its thread checks again at least this often. */
 const MAX_TURN_SECONDS = 30;
 
@@ -21,17 +24,44 @@ const MAX_TURN_SECONDS = 30;
  * job that runs twice finds the delivery finished, or repeats it under the same delivery id.
  */
 export async function deliverActionJob(deps: Deps, delivery_id: string, signal: AbortSignal): Promise<void> {
-  if (await waitsForEarlier(deps, delivery_id)) return;
+  const [own] = await deps.db.select().from(deliveries).where(eq(deliveries.id, delivery_id));
+  if (!own || !WAITING.includes(own.status) || (await waitsForEarlier(deps, own))) return;
+  const work = () => deliver(deps, delivery_id, signal);
+  await (own.unfinished_attempts > 0 ? inTurn(work) : work());
+}
+
+/** The turn of the last delivery whose worker died. */
+let turn: Promise<unknown> = Promise.resolve();
+
+/** One at a time, so that the others with which a delivery ended a worker do not end with it again. */
+function inTurn(work: () => Promise<void>): Promise<void> {
+  const own = turn.then(work);
+  turn = own.catch(() => {});
+  return own;
+}
+
+async function deliver(deps: Deps, delivery_id: string, signal: AbortSignal): Promise<void> {
   const job = await beginAttempt(deps, delivery_id);
   if (!job) return;
   try {
+    if (job.delivery.unfinished_attempts > MAX_UNFINISHED) throw workersDied();
     await attempt(deps, job, signal);
   } catch (error) {
-    // The worker is stopping: the queue gives the job to another one.
+    if (signal.aborted) await leaveToAnother(deps.db, job.delivery);
     signal.throwIfAborted();
     await recordFailure(deps, job, error);
   }
 }
+
+const workersDied = () =>
+  permanent('worker_killed', `The worker process ended in each of ${MAX_UNFINISHED} attempts. Check the action`);
+
+/** The worker is stopping: the queue gives the job to another one. */
+const leaveToAnother = (db: Db, { id }: DeliveryRow) =>
+  db
+    .update(deliveries)
+    .set({ unfinished_attempts: sql`greatest(${deliveries.unfinished_attempts} - 1, 0)` })
+    .where(eq(deliveries.id, id));
 
 async function attempt(deps: Deps, job: DeliveryJob, signal: AbortSignal): Promise<void> {
   const action = job.trigger.actions[job.delivery.action_index] as TriggerAction;
@@ -66,9 +96,9 @@ async function markDelivered(db: Db, { id }: DeliveryRow, remark: string | null)
 }
 
 /** Messages of one thread keep their order: the second joins the thread that the first begins. */
-async function waitsForEarlier(deps: Deps, id: string): Promise<boolean> {
-  const [own] = await deps.db.select().from(deliveries).where(eq(deliveries.id, id));
-  if (!own || own.type !== 'send_chat_message' || own.case_id === null || !WAITING.includes(own.status)) return false;
+async function waitsForEarlier(deps: Deps, own: DeliveryRow): Promise<boolean> {
+  const { id } = own;
+  if (own.type !== 'send_chat_message' || own.case_id === null) return false;
   const [earlier] = await deps.db
     .select()
     .from(deliveries)
@@ -100,6 +130,7 @@ async function beginAttempt(deps: Deps, id: string): Promise<DeliveryJob | null>
     .update(deliveries)
     .set({
       attempts: sql`${deliveries.attempts} + 1`,
+      unfinished_attempts: sql`${deliveries.unfinished_attempts} + 1`,
       last_attempt_at: sql`clock_timestamp()`,
       next_attempt_at: sql`clock_timestamp() + make_interval(secs => ${ATTEMPT_SECONDS})`,
     })

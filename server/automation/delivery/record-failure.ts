@@ -51,7 +51,7 @@ async function retry(
   const at = next.at.toISOString();
   const planned = await db
     .update(deliveries)
-    .set({ status: 'retrying', next_attempt_at: at, attempts, error: textOf(error) })
+    .set({ status: 'retrying', next_attempt_at: at, attempts, unfinished_attempts: 0, error: textOf(error) })
     .where(stillWaiting(job))
     .returning({ id: deliveries.id });
   if (planned.length === 0) return;

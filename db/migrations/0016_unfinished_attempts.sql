@@ -1,0 +1,1 @@
+ALTER TABLE "deliveries" ADD COLUMN "unfinished_attempts" integer DEFAULT 0 NOT NULL;

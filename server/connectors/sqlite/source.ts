@@ -62,7 +62,7 @@ function estimatedRows(database: Database, { stream }: ReadRequest): number | nu
   if (stream.dataset_sql !== undefined) return null;
   try {
     const row = database.query(`select max(t.rowid) from ${identifier(stream.name)} t`).values()[0];
-    return row?.[0] == null ? null : Number(row[0]);
+    return row?.[0] == null ? null : Math.max(0, Number(row[0]));
   } catch {
     return null;
   }

@@ -38,14 +38,18 @@ export const accounts = pgTable(
   (t) => [...knownValues('accounts', t), check('accounts_case_counter', sql`${t.case_counter} >= 0`)],
 );
 
+/** The account that a row belongs to. */
+export const accountId = () =>
+  uuid('account_id')
+    .notNull()
+    .references(() => accounts.id);
+
 /** A person with access to an account. Rows stay when a user is deleted, so that history keeps its names. */
 export const users = pgTable(
   'users',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     email: text('email').notNull(),
     full_name: text('full_name').notNull(),
     status: text('status', { enum: ['invited', 'active', 'disabled'] }).notNull(),
@@ -120,9 +124,7 @@ export const apiKeys = pgTable(
   'api_keys',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     user_id: uuid('user_id')
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),

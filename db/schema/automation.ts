@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { check, index, integer, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core';
-import { accounts, users } from './accounts.ts';
+import { accountId, users } from './accounts.ts';
 import { knownValues, literals } from './checks.ts';
 import { ACTOR_TYPES, EVENT_CATEGORIES, SEVERITIES } from './closed-sets.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
@@ -12,9 +12,7 @@ export const events = pgTable(
   'events',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     event: text('event').notNull(),
     category: text('category', { enum: EVENT_CATEGORIES }).notNull(),
     severity: text('severity', { enum: SEVERITIES }).notNull(),
@@ -60,9 +58,7 @@ export const tasks = pgTable(
   'tasks',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     kind: text('kind', { enum: ['discover_catalog', 'export_metadata'] }).notNull(),
     status: text('status', { enum: ['queued', 'running', 'succeeded', 'failed'] })
       .notNull()

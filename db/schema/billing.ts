@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { bigint, check, date, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
-import { accounts } from './accounts.ts';
+import { accountId } from './accounts.ts';
 import { knownValues } from './checks.ts';
 import { NOTICED_LIMITS } from './closed-sets.ts';
 import { createdAt, id } from './columns.ts';
@@ -10,9 +10,7 @@ export const usageLedger = pgTable(
   'usage_ledger',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     /** What was metered, as ids without foreign keys: usage outlives what caused it. */
     connection_id: uuid('connection_id').notNull(),
     connection_run_id: uuid('connection_run_id').notNull(),
@@ -58,9 +56,7 @@ export const usageLedger = pgTable(
 export const planLimitNotices = pgTable(
   'plan_limit_notices',
   {
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     limit: text('limit', { enum: NOTICED_LIMITS }).notNull(),
     period_start: date('period_start', { mode: 'string' }).notNull(),
     /** Percent of the limit. */

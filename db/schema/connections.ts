@@ -13,7 +13,7 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import type { LogicalType } from './logical-types.ts';
-import { accounts, users } from './accounts.ts';
+import { accountId, users } from './accounts.ts';
 import { knownValues, literals } from './checks.ts';
 import { DESTINATION_SYNC_MODES, SCHEDULE_TYPES, SYNC_MODES } from './closed-sets.ts';
 import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
@@ -24,9 +24,7 @@ export const connections = pgTable(
   'connections',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     name: text('name').notNull(),
     description: text('description'),
     kind: text('kind', { enum: ['elt', 'reverse_etl'] })
@@ -119,17 +117,19 @@ export const connections = pgTable(
   ],
 );
 
+/** The connection that a row belongs to. */
+export const connectionId = (actions?: { onDelete: 'cascade' }) =>
+  uuid('connection_id')
+    .notNull()
+    .references(() => connections.id, actions);
+
 /** What a connection does with one stream of its source. */
 export const connectionStreams = pgTable(
   'connection_streams',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
-    connection_id: uuid('connection_id')
-      .notNull()
-      .references(() => connections.id, { onDelete: 'cascade' }),
+    account_id: accountId(),
+    connection_id: connectionId({ onDelete: 'cascade' }),
     namespace: text('namespace'),
     name: text('name').notNull(),
     selected: boolean('selected').notNull().default(true),
@@ -181,12 +181,8 @@ export const schemaChanges = pgTable(
   'schema_changes',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
-    connection_id: uuid('connection_id')
-      .notNull()
-      .references(() => connections.id, { onDelete: 'cascade' }),
+    account_id: accountId(),
+    connection_id: connectionId({ onDelete: 'cascade' }),
     namespace: text('namespace'),
     stream_name: text('stream_name').notNull(),
     subject: text('subject', { enum: ['stream', 'field', 'primary_key', 'cursor'] }).notNull(),

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { check, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
-import { accounts, users } from './accounts.ts';
+import { accountId, users } from './accounts.ts';
 import { knownValues } from './checks.ts';
 import { AUTH_METHODS, CONNECTOR_TYPES } from './closed-sets.ts';
 import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
@@ -10,9 +10,7 @@ export const accountConnectors = pgTable(
   'account_connectors',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     name: text('name').notNull(),
     connector_type: text('connector_type', { enum: CONNECTOR_TYPES }).notNull(),
     connector_name: text('connector_name').notNull(),
@@ -73,9 +71,7 @@ export const catalogStreams = pgTable(
   'catalog_streams',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     account_connector_id: uuid('account_connector_id')
       .notNull()
       .references(() => accountConnectors.id, { onDelete: 'cascade' }),

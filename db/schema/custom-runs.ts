@@ -1,20 +1,16 @@
 import { sql } from 'drizzle-orm';
 import { check, index, integer, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core';
-import { accounts, users } from './accounts.ts';
+import { accountId, users } from './accounts.ts';
 import { createdAt, id, instant } from './columns.ts';
-import { connections } from './connections.ts';
+import { connectionId } from './connections.ts';
 
 /** Custom-run plans. Each chunk of a plan is launched at most once. */
 export const customRunPlans = pgTable(
   'custom_run_plans',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
-    connection_id: uuid('connection_id')
-      .notNull()
-      .references(() => connections.id, { onDelete: 'cascade' }),
+    account_id: accountId(),
+    connection_id: connectionId({ onDelete: 'cascade' }),
     /** The revision of the connection that was planned for. A later revision makes the plan stale. */
     connection_revision: integer('connection_revision').notNull(),
     plan_hash: text('plan_hash').notNull(),

@@ -15,7 +15,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { accounts, users } from './accounts.ts';
+import { accountId, users } from './accounts.ts';
 import { knownValues, literals } from './checks.ts';
 import {
   CONNECTOR_TYPES,
@@ -29,7 +29,7 @@ import {
 } from './closed-sets.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 import { customRunPlans } from './custom-runs.ts';
-import { connectionStreams, connections } from './connections.ts';
+import { connectionId, connectionStreams } from './connections.ts';
 
 /** Gives each claim of a stream run a higher fencing token, so that a worker presumed dead cannot write any more. */
 export const fenceSequence = pgSequence('stream_run_fence');
@@ -59,12 +59,8 @@ export const connectionRuns = pgTable(
   'connection_runs',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
-    connection_id: uuid('connection_id')
-      .notNull()
-      .references(() => connections.id),
+    account_id: accountId(),
+    connection_id: connectionId(),
     number: integer('number').notNull(),
     status: text('status', { enum: RUN_STATUSES }).notNull(),
     run_type: text('run_type', { enum: ['plain', 'custom', 'full_refresh'] }).notNull(),
@@ -142,12 +138,8 @@ export const streamRuns = pgTable(
   'stream_runs',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
-    connection_id: uuid('connection_id')
-      .notNull()
-      .references(() => connections.id),
+    account_id: accountId(),
+    connection_id: connectionId(),
     connection_run_id: uuid('connection_run_id')
       .notNull()
       .references(() => connectionRuns.id, { onDelete: 'cascade' }),
@@ -251,9 +243,7 @@ export const networkLogSegments = pgTable(
   'network_log_segments',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     connection_run_id: uuid('connection_run_id')
       .notNull()
       .references(() => connectionRuns.id, { onDelete: 'cascade' }),

@@ -11,7 +11,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { accounts, users } from './accounts.ts';
+import { accountId, users } from './accounts.ts';
 import { knownValues } from './checks.ts';
 import { ACTION_TYPES, CASE_ENTRIES, DELIVERY_REASONS, SEVERITIES } from './closed-sets.ts';
 import { accountConnectors } from './connectors.ts';
@@ -23,9 +23,7 @@ export const triggers = pgTable(
   'triggers',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     name: text('name').notNull(),
     description: text('description'),
     /** Source text as the user wrote it; null if `condition` is set. */
@@ -136,9 +134,7 @@ export const cases = pgTable(
   'cases',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     number: integer('number').notNull(),
     title: text('title').notNull(),
     status: text('status', { enum: ['open', 'acknowledged', 'resolved', 'suppressed'] }).notNull(),
@@ -208,9 +204,7 @@ export const deliveries = pgTable(
   'deliveries',
   {
     id: id(),
-    account_id: uuid('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    account_id: accountId(),
     event_id: uuid('event_id')
       .notNull()
       .references(() => events.id, { onDelete: 'cascade' }),

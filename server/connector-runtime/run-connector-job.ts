@@ -1,13 +1,9 @@
 import { join } from 'node:path';
 import {
-  AuthenticationError,
   ConfigurationError,
-  ConnectorError,
-  DataError,
-  FencedError,
+  CONNECTOR_ERRORS,
   RateLimitedError,
   RetryableError,
-  SchemaChangedError,
   TimeoutError,
 } from '../connectors/contract/errors.ts';
 import { type JobOptions, LimitPassed, ProcessDied } from '../platform/limited-process/limited-process.ts';
@@ -17,18 +13,7 @@ import type { ConnectorItem, ConnectorJob } from './connector-job.ts';
 import { HostKeyChangedError } from './ssh-tunnel.ts';
 
 const MEMORY_MB = 1024;
-const ERRORS = [
-  HostKeyChangedError,
-  AuthenticationError,
-  ConfigurationError,
-  DataError,
-  FencedError,
-  RateLimitedError,
-  RetryableError,
-  SchemaChangedError,
-  TimeoutError,
-  ConnectorError,
-];
+const ERRORS = [HostKeyChangedError, ...CONNECTOR_ERRORS];
 
 const pool = new ProcessPool<ConnectorJob, ConnectorItem>(join(import.meta.dir, 'connector-process.ts'), {
   size: 4,

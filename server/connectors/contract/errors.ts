@@ -76,3 +76,16 @@ export class FencedError extends ConnectorError {
     super('fenced', 'Another worker has taken over this stream');
   }
 }
+
+/** All classes above, for errors that come from another process by name. */
+export const CONNECTOR_ERRORS = [
+  RetryableError,
+  TimeoutError,
+  AuthenticationError,
+  ConfigurationError,
+  SchemaChangedError,
+  DataError,
+  RateLimitedError,
+  FencedError,
+  ConnectorError,
+];

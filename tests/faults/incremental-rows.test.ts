@@ -7,6 +7,7 @@ import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
+import { isThorough } from '../support/thorough.ts';
 
 // A commit after every batch; batches of a dozen rows, since each row is some 20 KB.
 const service = await testDeps({ role: 'worker', config: { RETRY_BACKOFF_SECONDS: 0, CHECKPOINT_KB: 1 } });
@@ -135,7 +136,7 @@ test.each([
         const [there, here] = [await content(source, `${created.table}_rows`), await content(target, created.table)];
         expect(here).toEqual(there);
       }),
-      { numRuns: 4, endOnFailure: true, examples: [[TIED]] },
+      { numRuns: isThorough ? 40 : 3, endOnFailure: true, examples: [[TIED]] },
     );
     // Otherwise the test proves nothing.
     expect(tried.crashed).toBeGreaterThan(0);

@@ -29,13 +29,13 @@ describe('a worker killed during a run', () => {
       const created = await makePipeline(service, {
         source: {
           name: 'sample',
-          parameters: { rows: 4000, value_bytes: 50_000, batch_rows: 20, batch_delay_ms: 20 },
+          parameters: { rows: 4000, value_bytes: 3_000, batch_rows: 20, batch_delay_ms: 20 },
         },
         destination: { name: 'postgres', parameters: database },
         stream: { sync_mode: 'incremental', destination_sync_mode },
         connection: { table_prefix: `${destination_sync_mode}_` },
       });
-      const first = spawnWorker(service);
+      const first = spawnWorker(service, { CHECKPOINT_KB: '500' });
       const id = await created.start();
       const stream = async () => (await getStreamRuns(service, id))[0];
       await until(async () => ((await stream())?.rows_loaded ?? 0) > 0);

@@ -183,7 +183,7 @@ export const streamRuns = pgTable(
     cursor_after: text('cursor_after'),
     /** Checkpoint of a custom run. The stream's own state moves only if the run has `update_cursor`. */
     state_after: jsonb('state_after').$type<{ cursor: string | null; [key: string]: unknown }>(),
-    /** The snapshot of the source that a read of the whole stream saw, in the source's own form. */
+    /** The snapshot of the source that the stream holds after it, in the source's own form. */
     source_snapshot: text('source_snapshot'),
     /** When the first row left the source; used by benchmarks, not part of the API. */
     first_row_at: instant('first_row_at'),

@@ -56,7 +56,9 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
       ...readRequest({ plan, schema, stream, state, window }),
       reader_id,
       inexact_values: claim.connection.inexact_values,
-      ...(complete && { onSnapshot: (snapshot: string) => (attempt.progress.source_snapshot = snapshot) }),
+      ...((complete || reader_id !== undefined) && {
+        onSnapshot: (snapshot: string) => (attempt.progress.source_snapshot = snapshot),
+      }),
     });
     const serves = async (state: StreamState) =>
       onSide('source', async () => source.canResume?.(from.ctx, requestFrom(state)) ?? true);

@@ -25,6 +25,8 @@ const worker = await startWorker(deps);
 afterAll(async () => {
   await app.server?.stop(true);
   await worker.stop();
+  await source`select pg_drop_replication_slot(slot_name) from pg_replication_slots
+    where database = current_database() and not active`;
   await Promise.all([source.end(), target.end()]);
   await Promise.all([from.drop(), to.drop()]);
 });
@@ -35,8 +37,11 @@ type Json = any;
 const destination = await make.connector('destination', 'postgres', postgresParameters(to.url));
 
 /** A connection of one table that has been created in the source, after its first run. */
-async function loaded(table: string, more: { stream?: object; connection?: object } = {}): Promise<Json> {
-  const { id } = await make.connector('source', 'postgres', postgresParameters(from.url));
+async function loaded(
+  table: string,
+  more: { parameters?: object; stream?: object; connection?: object } = {},
+): Promise<Json> {
+  const { id } = await make.connector('source', 'postgres', { ...postgresParameters(from.url), ...more.parameters });
   await until(async () => (await call('GET', `/account_connectors/source/${id}`)).body.catalog_status === 'ready');
   const connection = await make.connection({
     name: uniqueName(table),
@@ -162,6 +167,57 @@ describe('PostgreSQL to PostgreSQL', () => {
     expect(await verify(appended)).toMatchObject({
       status: 'succeeded',
       stream: { changed_since: 1, extra: 1, destination_rows: 30 },
+    });
+  });
+});
+
+test('CDC: what the last run could not see is no difference, what it has lost is', async () => {
+  await source`create table followed (id int primary key, n int)`;
+  await source`insert into followed select n, n from generate_series(1, 40) n`;
+  const connection = await loaded('followed', {
+    parameters: { replication: 'logical' },
+    stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup' },
+  });
+  await source`update followed set n = 0 where id = 1`;
+  await run(connection);
+  await source`update followed set n = 0 where id in (2, 3)`;
+  expect(await verify(connection)).toMatchObject({ status: 'succeeded', stream: { changed_since: 2 } });
+  await target`update followed set n = -1 where id in (1, 4)`;
+  const fixed = await verify(connection, { repair: true });
+  expect(fixed).toMatchObject({ status: 'succeeded', stream: { repaired: 2, changed_since: 2 } });
+  await run(connection);
+  expect(await verify(connection)).toMatchObject({ stream: { status: 'equal', ranges_different: 0 } });
+  await call('DELETE', `/connections/${connection.id}`);
+});
+
+describe('repair', () => {
+  test('loads exactly the rows that differ again, and leaves the state of the stream', async () => {
+    await source`create table fixed (id int, part text, n int, at timestamp, primary key (id, part))`;
+    await source`insert into fixed select n, 'it''s ' || n, n, '2026-01-01'::timestamp + n * interval '1 s' from generate_series(1, 700) n`;
+    const connection = await loaded('fixed', {
+      stream: { sync_mode: 'incremental', cursor_field: ['at'], destination_sync_mode: 'append_dedup' },
+    });
+    await target`update fixed set n = -1 where id <= 600`;
+    await target`delete from fixed where id = 650`;
+    const untouched = await target`select xmin::text from fixed where id = 690`;
+    const fixed = await verify(connection, { repair: true });
+    expect(fixed).toMatchObject({ status: 'succeeded', repair: true, stream: { status: 'equal', repaired: 601 } });
+    expect(await target`select xmin::text from fixed where id = 690`).toEqual(untouched);
+    await source`insert into fixed values (701, 'x', 1, '2026-02-01')`;
+    await run(connection);
+    expect(await verify(connection)).toMatchObject({ status: 'succeeded', stream: { destination_rows: 701 } });
+  });
+
+  test('removes what the source does not have; a stream without a key is not repaired', async () => {
+    await source`create table surplus (id int primary key)`;
+    await source`create table loose (id int)`;
+    const [keyed, keyless] = [await loaded('surplus'), await loaded('loose')];
+    await target`insert into surplus values (1)`;
+    await target`insert into loose values (1)`;
+    expect((await verify(keyed, { repair: true })).stream).toMatchObject({ status: 'equal', repaired: 1 });
+    expect((await verify(keyless, { repair: true })).stream).toMatchObject({
+      status: 'different',
+      reason: { code: 'repair_not_supported' },
     });
   });
 });

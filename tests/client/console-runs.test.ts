@@ -44,6 +44,10 @@ test('a run is started, watched while it moves, and seen to finish', async () =>
   expect(ended.status).toBe('succeeded');
   expect(numbersIn(await line.innerText())).toBe(4000);
   await page.getByRole('button', { name: 'Run again' }).waitFor();
+  const certificate = page.getByRole('region', { name: 'Verification' });
+  await certificate.getByRole('button', { name: 'Verify' }).click();
+  await certificate.getByText('No stream could be compared').waitFor({ timeout: 20_000 });
+  expect(await certificate.innerText()).toInclude('Sample cannot compute digests');
   expect(complaints).toEqual([]);
 }, 90_000);
 

@@ -4,12 +4,14 @@ import { connect, createServer, type Socket } from 'node:net';
 export async function startTcpProxy(
   to: { host: string; port: number },
   { host = '127.0.0.1', bytes_per_second = Infinity } = {},
-): Promise<{ port: number; stop(): void }> {
+): Promise<{ port: number; bytes(): number; stop(): void }> {
   const open = new Set<Socket>();
+  let bytes = 0;
   const server = createServer((client) => {
     const upstream = connect(to.port, to.host);
     let due = 0;
     upstream.on('data', (chunk) => {
+      bytes += chunk.length;
       client.write(chunk);
       due = Math.max(due, performance.now()) + (chunk.length / bytes_per_second) * 1000;
       const ahead = due - performance.now();
@@ -17,7 +19,10 @@ export async function startTcpProxy(
       upstream.pause();
       setTimeout(() => upstream.resume(), ahead);
     });
-    client.on('data', (chunk) => upstream.write(chunk));
+    client.on('data', (chunk) => {
+      bytes += chunk.length;
+      upstream.write(chunk);
+    });
     for (const [one, other] of [
       [client, upstream],
       [upstream, client],
@@ -35,6 +40,8 @@ export async function startTcpProxy(
   if (address === null || typeof address === 'string') throw new Error('no port');
   return {
     port: address.port,
+    /** In both directions. */
+    bytes: () => bytes,
     stop() {
       server.close();
       for (const socket of open) socket.destroy();

@@ -13,6 +13,7 @@ const LIVE = ['queued', 'running', 'stopping'];
 
 export interface Verifying {
   json: boolean;
+  repair: boolean;
   stream?: readonly string[];
 }
 
@@ -21,7 +22,8 @@ export async function verify(cli: Cli, flags: Verifying, wanted: string): Promis
   const api = await cli.api();
   const { id } = await findConnection(api, wanted);
   const stream_names = flags.stream && flags.stream.length > 0 ? [...flags.stream] : null;
-  const verification_id = await api.verifications.start.mutate({ connection_id: id, request: { stream_names } });
+  const request = { stream_names, repair: flags.repair };
+  const verification_id = await api.verifications.start.mutate({ connection_id: id, request });
   const ended = await follow(cli, api, verification_id);
   if (flags.json) cli.print(JSON.stringify(ended, null, 2));
   else show(cli, ended);
@@ -58,6 +60,7 @@ function show(cli: Cli, { streams, finished_at }: Verification): void {
       extra: ({ extra }) => number(extra),
       different: ({ different }) => number(different),
       'changed since': ({ changed_since }) => number(changed_since),
+      repaired: ({ repaired }) => number(repaired),
       took: ({ duration_ms }) => duration(duration_ms),
       note: noteOf,
     }),

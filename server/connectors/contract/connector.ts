@@ -103,6 +103,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   };
   /** Approximate number of rows of a full read, without reading them; null if unknown. */
   estimate?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<number | null>;
+  /** Implements `ReadRequest.keys`. */
+  reads_keys?: boolean;
   /** Opens a snapshot of a stream for a comparison with its destination. */
   digest?(ctx: ConnectorContext<Config>, comparison: SourceComparison): Promise<Digester>;
 }

@@ -80,6 +80,6 @@ export interface Digester {
 export interface LoadedUpTo {
   /** The state of an incremental stream after its last commit. */
   state: StreamState | null;
-  /** What the source reported to `ReadRequest.onSnapshot` when the stream was read as a whole. */
+  /** What the source reported to `ReadRequest.onSnapshot` in the last run. */
   snapshot: string | null;
 }

@@ -47,6 +47,8 @@ export interface ReadRequest {
   inexact_values?: 'refuse' | 'allow';
   /** The CDC consumer of a stream with `change_log`, the same in all runs. Absent: the stream is read without its log. */
   reader_id?: string;
-  /** Called with the identity of the snapshot that a read without state sees, where the source has one. */
+  /** Only rows with these values, as texts, in the fields `paths`. Only for sources that declare `reads_keys`. */
+  keys?: { paths: string[][]; values: string[][] };
+  /** Called with the snapshot that the read sees, where the source can compare rows with it: all of it will be read. */
   onSnapshot?(snapshot: string): void;
 }

@@ -90,6 +90,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   byteFormats,
   copy,
   estimate,
+  reads_keys: true,
   digest: digestSource,
 });
 

@@ -12,7 +12,7 @@ export const VerifiedStreamSchema = z
     namespace: z.string().nullable(),
     destination_table: z.string(),
     status: z.enum(['equal', 'different', 'not_compared']),
-    reason: reason().meta({ description: 'Why the stream was not compared.' }),
+    reason: reason().meta({ description: 'Why the stream was not compared, or not repaired.' }),
     key: z.array(z.string()).meta({ description: 'Columns of the key. Empty: rows were compared as a multiset.' }),
     columns: z.array(z.string()).meta({ description: 'Columns of the destination that were compared.' }),
     columns_not_compared: z.array(z.object({ name: z.string(), reason: z.string() })).meta({
@@ -78,6 +78,10 @@ export const VerifyRequest = z
       .nullable()
       .default(null)
       .meta({ description: 'Null: all selected streams.' }),
+    repair: z.boolean().default(false).meta({
+      description:
+        'Loads the rows that differ again, in one commit of the destination, and compares once more. Not while a run is active.',
+    }),
   })
   .meta({ id: 'VerifyRequest' });
 export type VerifyRequest = z.infer<typeof VerifyRequest>;

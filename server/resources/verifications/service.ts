@@ -19,11 +19,11 @@ export async function verify(
   input: { connection_id: string; request: VerifyRequest | null },
 ): Promise<string> {
   const connection = await lockConnection(ctx, input.connection_id);
-  const { stream_names = null } = input.request ?? {};
+  const { stream_names = null, repair = false } = input.request ?? {};
   return startVerification(ctx.db, ctx.deps, {
     connection,
     stream_names,
-    repair: false,
+    repair,
     user_id: ctx.principal.user_id,
   });
 }

@@ -58,10 +58,7 @@ export function comparableStream(input: Input): ComparableStream {
   const { compared, left_out } = columnsOf(plan, schema);
   const columns = compared.map(({ target }) => ({ name: target.name, type: target.type }));
   const key = keyOf(plan, compared);
-  const window = windowOf(
-    { start: connection.start_date, end: null },
-    { timezone: connection.schedule.timezone, dates: hasDateCursor(schema, stream) },
-  );
+  const window = windowOfConnection(connection, schema, stream);
   const all = readRequest({ plan, schema, stream, state: null, window });
   const read: ReadRequest = { ...all, columns: compared.map(({ field, pushed }) => ({ field, masking: pushed })) };
   const rows = rowsOf(input, plan, key);
@@ -78,6 +75,10 @@ export function comparableStream(input: Input): ComparableStream {
     keeps_deleted: stream.sync_mode === 'incremental' && !givesChanges(schema, stream),
   };
 }
+
+/** What a plain run reads. */
+export const windowOfConnection = ({ start_date, schedule }: ConnectionRow, schema: StreamSchema, stream: StreamRow) =>
+  windowOf({ start: start_date, end: null }, { timezone: schedule.timezone, dates: hasDateCursor(schema, stream) });
 
 function columnsOf(plan: TransferPlan, schema: StreamSchema) {
   const compared: PlannedColumn[] = [];

@@ -18,6 +18,8 @@ import { ConnectorError } from '../../connectors/contract/errors.ts';
 import type { Deps } from '../../deps.ts';
 import { emitVerificationEvent } from '../../events/verification-events.ts';
 import { periodic } from '../../platform/periodic.ts';
+import { NotComparable } from './comparable.ts';
+import { repairStream } from './repair-stream.ts';
 import { type Ends, verifyStream } from './verify-stream.ts';
 
 const HEARTBEAT_MS = 1_000;
@@ -83,13 +85,34 @@ async function verifyStreams(
   const certificates: VerifiedStream[] = [];
   for (const stream of streams) {
     hooks.signal.throwIfAborted();
-    const { certificate } = await verifyStream(deps, ends, stream).catch((error: unknown) => {
+    const certificate = await certify(deps, ends, { row, stream }).catch((error: unknown) => {
       throw withoutSecrets(error, ends);
     });
     certificates.push(certificate);
     await deps.db.update(verifications).set({ streams: certificates }).where(eq(verifications.id, row.id));
   }
   return certificates;
+}
+
+/** With `repair`, rows that differ are loaded again, and the stream is compared once more. */
+async function certify(
+  deps: Deps,
+  ends: Ends,
+  { row, stream }: { row: VerificationRow; stream: StreamRow },
+): Promise<VerifiedStream> {
+  const { certificate, result } = await verifyStream(deps, ends, stream);
+  if (!row.repair || certificate.status !== 'different' || !result) return certificate;
+  const keys = result.differences
+    .filter(({ kind, changed_since }) => changed_since !== true && !(kind === 'extra' && certificate.keeps_deleted))
+    .map(({ key }) => key);
+  try {
+    await repairStream(deps, ends, { verification: row, stream, keys });
+  } catch (error) {
+    if (!(error instanceof NotComparable)) throw error;
+    return { ...certificate, reason: { code: error.code, message: error.message } };
+  }
+  const again = await verifyStream(deps, ends, stream);
+  return { ...again.certificate, repaired: keys.length };
 }
 
 function withoutSecrets(thrown: unknown, { redactor }: Ends): unknown {

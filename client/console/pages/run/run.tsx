@@ -12,6 +12,7 @@ import { Page, Section } from '../../components/page.tsx';
 import { Status, wordsOf } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
 import NotFoundPage from '../not-found.tsx';
+import { Certificates } from './certificates.tsx';
 import { NetworkLog } from './network-log.tsx';
 import { RunFailure } from './run-failure.tsx';
 import { StreamRuns } from './stream-runs.tsx';
@@ -67,6 +68,7 @@ function Run({ run, stream_runs }: RunProgress) {
       <Section title="Streams" lead={`${run.streams_succeeded} of ${run.streams_total} succeeded`}>
         <StreamRuns streams={stream_runs} />
       </Section>
+      <Certificates run={run} />
       <NetworkLog run={run} streams={stream_runs} />
     </Page>
   );

@@ -13,6 +13,7 @@ import {
 } from './table-shape.ts';
 import { isLsn } from '../connection/lsn.ts';
 import { batches } from '../read/read-rows.ts';
+import { snapshotOf } from '../read/read-transaction.ts';
 import { createPublication, createSlot, dropSlot, setUpError, slotName } from './replication-slots.ts';
 import { fullSelect } from '../read/select.ts';
 import { PgSession } from '../connection/session.ts';
@@ -36,6 +37,8 @@ export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGen
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     await assertLogical(session);
+    // Before the end of the log is looked up: what is visible now has been logged.
+    request.onSnapshot?.(await snapshotOf(session));
     const shape = await assertFollowable(session, request);
     if (from === null) yield* readSnapshot(ctx, { session, request, shape, name });
     else if (isLsn(from)) yield* followLog(ctx, { session, request, shape, name, from });

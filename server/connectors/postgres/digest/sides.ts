@@ -28,11 +28,9 @@ async function changedSince(
   session: PgSession,
   { stream, sync_mode, cursor_field }: SourceComparison['read'],
 ): Promise<(since: LoadedUpTo) => string | null> {
-  if (sync_mode === 'incremental') {
-    return ({ state }) =>
-      state?.cursor == null || !cursor_field
-        ? null
-        : `coalesce(${identifier(cursor_field[0]!)} > ${literal(state.cursor)}, false)`;
+  if (sync_mode === 'incremental' && cursor_field) {
+    const column = identifier(cursor_field[0]!);
+    return ({ state }) => (state?.cursor == null ? null : `coalesce(${column} > ${literal(state.cursor)}, false)`);
   }
   if (stream.dataset_sql !== undefined || stream.namespace === null) return () => null;
   const { rows } = await session.query("select relkind in ('r', 'p') from pg_class where oid = $1::regclass", {

@@ -16,7 +16,7 @@ export async function begin(session: PgSession, request: ReadRequest): Promise<v
 }
 
 /** The transactions that the session sees: whether a version of a row is among them can be asked of the server later. */
-async function snapshotOf(session: PgSession): Promise<string> {
+export async function snapshotOf(session: PgSession): Promise<string> {
   const { rows } = await session.query('select txid_current_snapshot()::text');
   return rows[0]![0]!;
 }

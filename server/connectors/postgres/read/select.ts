@@ -26,13 +26,21 @@ export function fullSelect(request: ReadRequest, form: SelectForm, more: string[
 /** The filters and the window. */
 export function conditions(request: ReadRequest): string[] {
   const parts = request.filters.map((filter) => filterCondition(filter, filterField(request, filter)));
-  const { window, cursor_field } = request;
+  const { window, cursor_field, keys } = request;
+  if (keys) parts.push(hasKey(keys));
   if (!window || !cursor_field) return parts;
   const cursor = identifier(cursor_field[0]!);
   // An untyped literal takes the column's type: days begin at midnight in the session's time zone, which is UTC.
   if (window.start !== null) parts.push(`${cursor} >= ${literal(window.start)}`);
   if (window.end !== null) parts.push(`${cursor} < ${literal(window.end)}`);
   return parts;
+}
+
+/** An untyped literal takes the column's type. */
+function hasKey({ paths, values }: NonNullable<ReadRequest['keys']>): string {
+  const columns = paths.map((path) => identifier(path[0]!));
+  const rows = values.map((row) => row.map((text, at) => `${columns[at]!} = ${literal(text)}`).join(' and '));
+  return `(${rows.map((row) => `(${row})`).join(' or ')})`;
 }
 
 /** Where an incremental read resumes: rows with the same cursor are read again. */

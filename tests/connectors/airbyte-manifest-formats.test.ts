@@ -29,6 +29,8 @@ describe('an answer', () => {
     const decoder = { type: 'JsonlDecoder' };
     expect(await rowsOf(lines, decoder, { selector })).toEqual([['1'], ['2'], ['1234567890123456789']]);
     await expect(rowsOf('{"id":1}\n{"id', decoder)).rejects.toThrow('/items, line 2 is not valid JSON');
+    const deep = `{"id":1}\n{"id":${'['.repeat(90_000)}`;
+    await expect(rowsOf(deep, decoder)).rejects.toThrow('/items, line 2: more than 8000000 values or 1000 levels');
   });
 
   test('of CSV, with a custom delimiter and NULL values', async () => {
@@ -41,6 +43,8 @@ describe('an answer', () => {
     ]);
     expect(await rowsOf('a,b\n1,2', { type: 'CsvDecoder' }, ab)).toEqual([['1', '2']]);
     await expect(rowsOf('a,b\n"1,2', { type: 'CsvDecoder' }, ab)).rejects.toMatchObject({ code: 'malformed_csv' });
+    const wide = `${Array.from({ length: 3000 }, (_, at) => `c${at}`).join()}\n${'1\n'.repeat(3000)}`;
+    await expect(rowsOf(wide, { type: 'CsvDecoder' }, ab)).rejects.toMatchObject({ code: 'csv_limit_exceeded' });
   });
 
   test('of plain lines, or of any format within gzip', async () => {

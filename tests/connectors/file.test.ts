@@ -238,6 +238,21 @@ test.each(['csv', 'jsonl'])('a record of more than 64 MB is a DataError: %s', as
   await expect(rowsOf({ path: `endless.${format}` })).rejects.toMatchObject({ code: 'record_too_long' });
 });
 
+const many = 9_000_000;
+test.each([
+  [
+    'values.jsonl',
+    `{"id":1}\n{"id":[${'0,'.repeat(many)}0]}\n`,
+    'json_limit_exceeded',
+    'values.jsonl, line 2: the record',
+  ],
+  ['depth.jsonl', `{"id":1}\n{"id":${'['.repeat(90_000)}`, 'json_limit_exceeded', 'depth.jsonl, line 2: the record'],
+  ['fields.csv', `id,note\n1,2\n${','.repeat(many)}\n`, 'malformed_csv', 'fields.csv, line 3, column 100001: a record'],
+])('a record of too many parts is a DataError that names its line: %s', async (path, text, code, message) => {
+  put(path, text);
+  await expect(rowsOf({ path })).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+});
+
 test('discovery reads at most 32 MB of a file with wide rows', async () => {
   const wide = 'x'.repeat(1_000_000);
   const rows = Array.from({ length: 60 }, (_, id) => `${id < 50 ? id : 'no number'},${wide}\n`);

@@ -1,6 +1,7 @@
 import { DataError } from '../../contract/errors.ts';
-import { CsvSyntaxError, parseCsv } from '../../kits/files/formats/csv/parser.ts';
+import { CsvSyntaxError, linesIn, parseCsv } from '../../kits/files/formats/csv/parser.ts';
 import { parseExactly } from '../../cells/json-line.ts';
+import { JSON_LIMITS, MAX_VALUES, tooComplexAt } from '../../cells/json-limits.ts';
 import { parseResponse } from '../../kits/rest/records.ts';
 import type { HttpResponse } from '../../kits/rest/send.ts';
 import type { Decoder } from '../components/request-components.ts';
@@ -19,10 +20,7 @@ export function decode(decoder: Decoder | null | undefined, stream: string, http
     case 'GzipDecoder':
       return decode(decoder.decoder, stream, http);
     case 'JsonlDecoder':
-      return {
-        bodies: linesOf(http.text).map((line, at) => jsonLine(line, `${place}, line ${at + 1}`)),
-        response: {},
-      };
+      return { bodies: jsonLines(http.text, place), response: {} };
     case 'IterableDecoder':
       return { bodies: linesOf(http.text).map((record) => ({ record })), response: {} };
     case 'CsvDecoder':
@@ -33,6 +31,16 @@ export function decode(decoder: Decoder | null | undefined, stream: string, http
       return { bodies, response: bodies[0] ?? {} };
     }
   }
+}
+
+function jsonLines(text: string, place: string): unknown[] {
+  const complex = tooComplexAt(text);
+  if (complex === null) return linesOf(text).map((line, at) => jsonLine(line, `${place}, line ${at + 1}`));
+  const line = linesIn(text.slice(0, complex)) + 1;
+  throw new DataError(
+    'json_limit_exceeded',
+    `${place}, line ${line}: more than ${JSON_LIMITS} in one response. Request smaller pages`,
+  );
 }
 
 const linesOf = (text: string) => text.split(/\r?\n/).filter((line) => line.trim() !== '');
@@ -57,6 +65,9 @@ function csvRecords(
     const { rows, rest } = parseCsv(whole, dialect);
     if (rest < whole.length) throw new DataError('malformed_csv', `${place}: a quoted field is not closed`);
     const [names = [], ...records] = rows.filter((row) => row.length > 1 || row[0] !== '');
+    if (names.length * records.length > MAX_VALUES) {
+      throw new DataError('csv_limit_exceeded', `${place} has more than ${MAX_VALUES} values. Request smaller pages`);
+    }
     return records.map((row) =>
       Object.fromEntries(
         names.map((name, at) => {

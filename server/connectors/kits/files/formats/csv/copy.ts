@@ -29,7 +29,8 @@ async function copyPlan(
   const [delimiter, quote] = [dialect.delimiter.charCodeAt(0), dialect.quote.charCodeAt(0)];
   if (ctx.config.encoding !== 'utf-8' || dialect.null_value !== '' || delimiter > 127 || quote > 127) return null;
   const header = await headerOfFile(ctx, file);
-  const places = columns.map(({ name }) => header.indexOf(name));
+  const inFile = new Map(header.map((name, at) => [name, at]));
+  const places = columns.map(({ name }) => inFile.get(name) ?? -1);
   if (places.some((place, at) => place < 0 || place <= (places[at - 1] ?? -1))) return null;
   warnOfNewColumns(ctx, file, header, known);
   const byName = new Map(columns.map((column) => [column.name, column]));

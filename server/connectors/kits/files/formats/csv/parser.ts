@@ -3,6 +3,8 @@ import type { CsvDialect } from '../../settings/files.ts';
 
 const NEWLINE = 10;
 const RETURN = 13;
+/** Databases and spreadsheets have fewer columns. Without a limit, a line of delimiters fills the memory. */
+const MAX_FIELDS = 100_000;
 
 export interface ParsedCsv {
   rows: Cell[][];
@@ -59,6 +61,7 @@ export function parseCsv(text: string, dialect: CsvDialect): ParsedCsv {
       row.push(value === null_value ? null : value);
     }
     const code = text.charCodeAt(end);
+    if (row.length > MAX_FIELDS) throw tooManyFields(linesIn(text.slice(0, at)));
     const isReturn = code === RETURN;
     // The next chunk may begin with the LF of a CRLF.
     if (end >= length || (isReturn && end + 1 >= length)) break;
@@ -77,6 +80,13 @@ export function parseCsv(text: string, dialect: CsvDialect): ParsedCsv {
   }
   return { rows, rest: start, inner_lines: innerLines };
 }
+
+const tooManyFields = (lines: number) =>
+  new CsvSyntaxError(
+    `a record has more than ${MAX_FIELDS} fields. Check the delimiter and the line ends`,
+    lines,
+    MAX_FIELDS,
+  );
 
 function indexOrEnd(text: string, wanted: string, from: number): number {
   const found = text.indexOf(wanted, from);

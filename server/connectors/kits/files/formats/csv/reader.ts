@@ -121,7 +121,8 @@ const linesOf = (row: Cell[]) => row.reduce((lines, cell) => (cell === null ? li
 
 function headerOf(file: FoundFile, row: Cell[], dialect: CsvDialect): string[] {
   const names = row.map((name, at) => (dialect.header && name ? name : `column_${at + 1}`));
-  const repeated = names.find((name, at) => names.indexOf(name) !== at);
+  const met = new Set<string>();
+  const repeated = names.find((name) => met.size === met.add(name).size);
   const broken = names.find((name) => name.includes('\0'));
   if (broken !== undefined) {
     const column = names.indexOf(broken) + 1;
@@ -133,9 +134,10 @@ function headerOf(file: FoundFile, row: Cell[], dialect: CsvDialect): string[] {
 
 /** Converts rows to the requested columns and their canonical form. Skips blank lines, unless there is only one column. */
 function convert(file: FoundFile, { header, rows, line }: Records, columns: FileColumn[]): Cell[][] {
+  const places = new Map(header.map((name, at) => [name, at]));
   const plan = columns.map(({ name, type }) => {
-    const at = header.indexOf(name);
-    if (at < 0) throw new SchemaChangedError('column_missing', `${file.name} has no column "${name}"`);
+    const at = places.get(name);
+    if (at === undefined) throw new SchemaChangedError('column_missing', `${file.name} has no column "${name}"`);
     return { at, name, type, normalize: NORMALIZERS[type] };
   });
   const width = header.length;

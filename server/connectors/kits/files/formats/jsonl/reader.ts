@@ -4,6 +4,7 @@ import { jsonCell, jsonType, widenType } from '../../../../cells/json-cells.ts';
 import { repeatedKey } from '../../../../cells/json-keys.ts';
 import { shortened } from '../../../../cells/value-gate.ts';
 import { checkRecordLength, textChunks } from '../file-chunks.ts';
+import { JSON_LIMITS, tooComplexAt } from '../../../../cells/json-limits.ts';
 import { jsonErrorAt, parseExactly } from '../../../../cells/json-line.ts';
 import {
   BATCH_ROWS,
@@ -91,6 +92,10 @@ async function* lineGroups(ctx: SourceContext, file: FoundFile): AsyncGenerator<
 
 function objectOf(file: FoundFile, text: string, line: number): Record<string, unknown> {
   let value: unknown;
+  if (tooComplexAt(text) !== null) {
+    const message = `${file.name}, line ${line}: the record has more than ${JSON_LIMITS}. Split it into several records`;
+    throw new DataError('json_limit_exceeded', message);
+  }
   try {
     value = parseExactly(text);
   } catch (error) {

@@ -1,8 +1,19 @@
 import { expect, test } from 'bun:test';
 import { Templates } from '../../server/connectors/airbyte-manifest/interpolation/template.ts';
+import numbers from './jinja-numbers.json';
 import slices from './jinja-slices.json';
 
 const templates = new Templates(() => new Date());
+
+test('numbers are those of Jinja2', () => {
+  // Rendered by Jinja2 3.1.6.
+  for (const [template, expected] of numbers as [string, string][]) {
+    expect([template, templates.text(template, {}) ?? '']).toEqual([template, expected]);
+  }
+  expect(() => templates.text('{{ 1 / 0 }}', {})).toThrow('division by zero');
+  expect(() => templates.text('{{ 9007199254740991 + 1 }}', {})).toThrow('too many digits');
+  expect(() => templates.text('{{ 1.5 | round(0, "up") }}', {})).toThrow('common, ceil or floor');
+});
 
 test('slices take the items that Jinja2 takes', () => {
   // Rendered by Jinja2 3.1.6. A text that is empty has no value.

@@ -1,6 +1,7 @@
 import { sliced } from './slice.ts';
 import { pyText } from './python-literal.ts';
 import { FILTERS } from './jinja-filters.ts';
+import { isFloat, pyFloat } from './python-number.ts';
 import { attributeOf } from './python-methods.ts';
 import type { CallNode, Node } from './template-nodes.ts';
 import { operate } from './jinja-operators.ts';
@@ -100,8 +101,9 @@ export class Evaluator {
     switch (node.type) {
       case 'StringLiteral':
       case 'IntegerLiteral':
-      case 'FloatLiteral':
         return node.value;
+      case 'FloatLiteral':
+        return pyFloat(node.value);
       case 'ArrayLiteral':
       case 'TupleLiteral':
         return node.value.map((item) => this.value(item));
@@ -150,7 +152,8 @@ export class Evaluator {
   #unary({ operator, argument }: Extract<Node, { type: 'UnaryExpression' }>): unknown {
     const value = this.value(argument);
     if (operator.value === 'not') return !truthy(value);
-    return operator.value === '-' ? -numberArgument(value) : numberArgument(value);
+    const number = operator.value === '-' ? -numberArgument(value) : numberArgument(value);
+    return isFloat(value) ? pyFloat(number) : number + 0;
   }
 
   #member({ object, property, computed }: Extract<Node, { type: 'MemberExpression' }>): unknown {

@@ -1,5 +1,8 @@
 import { createHash, createHmac } from 'node:crypto';
 import { compilePattern, firstMatch } from './patterns.ts';
+import { rawNumber } from '../../cells/json-line.ts';
+import { operate } from './jinja-operators.ts';
+import { isFloat, pyFloat, pyInt, roundHalfEven } from './python-number.ts';
 import { pyText } from './python-literal.ts';
 import {
   bounded,
@@ -40,13 +43,17 @@ export const FILTERS: Record<string, Callable> = {
   regex_search: ([value, pattern], named) => regexSearch(textArgument(value), textArgument(named.regex ?? pattern)),
   string: ([value]) => (typeof value === 'string' ? value : isMapping(value) ? JSON.stringify(value) : pyText(value)),
   int: ([value, otherwise = 0], named) => integer(value, named.default ?? otherwise),
-  float: ([value, otherwise = 0], named) => real(value) ?? named.default ?? otherwise,
-  bool: ([value]) => truthy(value) && !/^(false|0|no|off)$/i.test(pyText(value)),
-  abs: ([value]) => Math.abs(numberArgument(value)),
-  round: ([value, digits], named) => {
-    const scale = 10 ** numberArgument(named.precision ?? digits, 0);
-    return Math.round(numberArgument(value) * scale) / scale;
+  float: ([value, otherwise], named) => {
+    const number = real(value);
+    return number === null ? (named.default ?? otherwise ?? pyFloat(0)) : pyFloat(number);
   },
+  bool: ([value]) => truthy(value) && !/^(false|0|no|off)$/i.test(pyText(value)),
+  abs: ([value]) => {
+    const number = Math.abs(numberArgument(value));
+    return isFloat(value) ? pyFloat(number) : number;
+  },
+  round: ([value, precision, method], named) =>
+    rounded(value, numberArgument(named.precision ?? precision, 0), named.method ?? method ?? 'common'),
   lower: ([value]) => pyText(value).toLowerCase(),
   upper: ([value]) => pyText(value).toUpperCase(),
   capitalize: ([value]) => pyText(value).slice(0, 1).toUpperCase() + pyText(value).slice(1).toLowerCase(),
@@ -80,7 +87,7 @@ export const FILTERS: Record<string, Callable> = {
   min: ([value], named) => extreme(value, named, -1),
   max: ([value], named) => extreme(value, named, 1),
   sum: ([value], named) =>
-    itemsOf(value).reduce((sum: number, item) => sum + numberArgument(pick(item, named.attribute)), 0),
+    itemsOf(value).reduce((sum: unknown, item) => operate('+', sum, pick(item, named.attribute)), 0),
   map: (args, named) => {
     const [value, name] = args;
     if (named.attribute !== undefined)
@@ -120,8 +127,23 @@ function regexSearch(value: string, pattern: string): string {
 }
 
 function integer(value: unknown, instead: unknown): unknown {
+  const text = typeof value === 'string' ? value.trim() : rawNumber(value);
+  if (text !== null && /^[-+]?\d{1,1000}$/.test(text)) return pyInt(BigInt(text.replace('+', '')));
   const number = real(value);
-  return number === null ? instead : Math.trunc(number);
+  return number === null || !Number.isFinite(number) ? instead : pyInt(BigInt(Math.trunc(number)));
+}
+
+/** Jinja's filter `round`: half to even by default, and the result of `ceil` and `floor` is a float. */
+function rounded(value: unknown, decimals: number, method: unknown): unknown {
+  const number = numberArgument(value);
+  if (method === 'common') {
+    if (isFloat(value)) return pyFloat(roundHalfEven(number, decimals));
+    return decimals >= 0 ? Number(number) : roundHalfEven(number, decimals) + 0;
+  }
+  if (method !== 'ceil' && method !== 'floor') throw new TemplateError('the method of round is common, ceil or floor');
+  const scale = 10 ** decimals;
+  // Python's ceil and floor result in ints, which have no negative zero.
+  return pyFloat((Math[method](number * scale) + 0) / scale);
 }
 
 function real(value: unknown): number | null {

@@ -1,3 +1,4 @@
+import { calculate, isFloat } from './python-number.ts';
 import { pyText } from './python-literal.ts';
 import { PyDuration, PyTime } from './python-time.ts';
 import {
@@ -7,6 +8,7 @@ import {
   equal,
   MAX_LENGTH,
   numberArgument,
+  numberOf,
   TemplateError,
   typeName,
   UndefinedError,
@@ -27,10 +29,10 @@ const OPERATORS: Record<string, Operator> = {
   '+': plus,
   '-': minus,
   '*': times,
-  '/': (a, b) => divided(a, b),
-  '//': (a, b) => Math.floor(divided(a, b)),
-  '%': remainder,
-  '**': (a, b) => numberArgument(a) ** numberArgument(b),
+  '/': (a, b) => numbers('/', a, b),
+  '//': (a, b) => numbers('//', a, b),
+  '%': (a, b) => (typeof a === 'string' ? formatted(a, b) : numbers('%', a, b)),
+  '**': (a, b) => numbers('**', a, b),
 };
 
 export const isOperator = (name: string): boolean => name in OPERATORS || name === 'and' || name === 'or';
@@ -50,7 +52,7 @@ function plus(a: unknown, b: unknown): unknown {
   if (a instanceof PyDuration && b instanceof PyTime) return b.plus(a, 1);
   if (a instanceof PyDuration && b instanceof PyDuration)
     return new PyDuration(a.micros + b.micros, a.months + b.months);
-  return numbers('+', a, b, (x, y) => x + y);
+  return numbers('+', a, b);
 }
 
 function minus(a: unknown, b: unknown): unknown {
@@ -59,7 +61,7 @@ function minus(a: unknown, b: unknown): unknown {
   if (a instanceof PyTime && b instanceof PyTime) return new PyDuration(a.micros - b.micros);
   if (a instanceof PyDuration && b instanceof PyDuration)
     return new PyDuration(a.micros - b.micros, a.months - b.months);
-  return numbers('-', a, b, (x, y) => x - y);
+  return numbers('-', a, b);
 }
 
 function times(a: unknown, b: unknown): unknown {
@@ -72,22 +74,11 @@ function times(a: unknown, b: unknown): unknown {
   }
   if (typeof b === 'string' || Array.isArray(b)) return times(b, a);
   if (a instanceof PyDuration) return new PyDuration(a.micros * numberArgument(b), a.months * numberArgument(b));
-  return numbers('*', a, b, (x, y) => x * y);
+  return numbers('*', a, b);
 }
 
-function divided(a: unknown, b: unknown): number {
-  const by = numberArgument(b);
-  if (by === 0) throw new TemplateError('division by zero');
-  return numberArgument(a) / by;
-}
-
-/** Modulo with the sign of the divisor, as in Python; for texts `'%s' % value`. */
-function remainder(a: unknown, b: unknown): unknown {
-  if (typeof a !== 'string') {
-    const by = numberArgument(b);
-    if (by === 0) throw new TemplateError('division by zero');
-    return ((numberArgument(a) % by) + by) % by;
-  }
+/** `'%s' % value` of Python. */
+function formatted(a: string, b: unknown): string {
   const values = Array.isArray(b) ? b : [b];
   let at = 0;
   return bounded(
@@ -104,10 +95,9 @@ function needed(a: unknown, b: unknown): void {
   if (a === undefined || b === undefined) throw new UndefinedError('an undefined value is an operand');
 }
 
-function numbers(name: string, a: unknown, b: unknown, work: (x: number, y: number) => number): number {
-  try {
-    return work(numberArgument(a), numberArgument(b));
-  } catch {
-    throw new TemplateError(`${name} does not apply to ${typeName(a)} and ${typeName(b)}`);
-  }
+function numbers(name: string, a: unknown, b: unknown): unknown {
+  needed(a, b);
+  const [x, y] = [numberOf(a), numberOf(b)];
+  if (x === null || y === null) throw new TemplateError(`${name} does not apply to ${typeName(a)} and ${typeName(b)}`);
+  return calculate(name, { x, y, float: isFloat(a) || isFloat(b) });
 }

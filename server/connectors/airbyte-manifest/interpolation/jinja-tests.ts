@@ -1,3 +1,4 @@
+import { isFloat } from './python-number.ts';
 import { isMapping, numberOf, TemplateError } from './values.ts';
 
 /** @throws TemplateError for an unknown test */
@@ -16,9 +17,9 @@ export function passesTest(name: string, value: unknown): boolean {
     case 'number':
       return isNumber;
     case 'integer':
-      return isNumber && Number.isInteger(number);
+      return isNumber && !isFloat(value);
     case 'float':
-      return isNumber && !Number.isInteger(number);
+      return isNumber && isFloat(value);
     case 'boolean':
       return typeof value === 'boolean';
     case 'mapping':

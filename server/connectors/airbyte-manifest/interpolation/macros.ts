@@ -1,3 +1,4 @@
+import { pyFloat } from './python-number.ts';
 import { pyText } from './python-literal.ts';
 import { parseDuration, PyTime, strftime, strptime, parseTime } from './python-time.ts';
 import {
@@ -8,6 +9,7 @@ import {
   TemplateError,
   textArgument,
   numberArgument,
+  numberOf,
   UndefinedError,
 } from './values.ts';
 
@@ -22,8 +24,9 @@ export function macros(now: () => Date): Record<string, Callable> {
     today_utc: () => today(current()),
     today_with_timezone: ([zone]) => today(inZone(now(), textArgument(zone))),
     timestamp: ([value]) => {
-      if (typeof value === 'number') return Math.trunc(value);
-      return time(value).micros / 1_000_000;
+      const number = typeof value === 'string' ? null : numberOf(value);
+      if (number !== null) return Math.trunc(number);
+      return pyFloat(time(value).micros / 1_000_000);
     },
     str_to_datetime: ([value]) => time(value),
     max: (args) => extreme(args, 1),
@@ -59,7 +62,7 @@ function formatDatetime(args: unknown[], named: Named): string {
   const format = textArgument(args[1] ?? named.format);
   const input = args[2] ?? named.input_format;
   const value = args[0] ?? named.dt;
-  const parsed = input === undefined || input === null ? null : strptime(String(value), textArgument(input));
+  const parsed = input === undefined || input === null ? null : strptime(pyText(value), textArgument(input));
   return strftime(parsed ?? time(value), format);
 }
 

@@ -1,4 +1,5 @@
 import { rawNumber } from '../../cells/json-line.ts';
+import { floatText, pyFloat } from './python-number.ts';
 import { PyTime, PyDuration } from './python-time.ts';
 
 /** Python's `str` of a value. Manifests rely on it, since templates result in text. */
@@ -12,7 +13,7 @@ function pyRepr(value: unknown): string {
   if (value === true) return 'True';
   if (value === false) return 'False';
   if (typeof value === 'string') return quoted(value);
-  if (typeof value === 'number') return String(value);
+  if (typeof value === 'number') return Number.isInteger(value) ? String(value) : floatText(value);
   if (value instanceof PyTime || value instanceof PyDuration) return value.text();
   const digits = rawNumber(value);
   if (digits !== null) return digits;
@@ -82,7 +83,7 @@ class LiteralReader {
     return this.#number();
   }
 
-  #number(): number | string {
+  #number(): unknown {
     const digits = this.#match(NUMBER);
     if (digits === null || digits === '') throw new SyntaxError('not a literal');
     const plain = digits.replaceAll('_', '');
@@ -90,6 +91,7 @@ class LiteralReader {
     if (/^[-+]?0\d/.test(plain) && !/[.eE]/.test(plain)) throw new SyntaxError('leading zero');
     if (digits.endsWith('_') || /[\w.]/.test(this.text[this.#at] ?? ' ')) throw new SyntaxError('not a number');
     const value = Number(plain);
+    if (/[.eE]/.test(plain)) return pyFloat(value);
     // A larger integer would lose digits as a number: the text keeps them.
     if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new SyntaxError('too large');
     return value;

@@ -1,3 +1,4 @@
+import { pyFloat } from './python-number.ts';
 import { pyText } from './python-literal.ts';
 import { PyDuration, PyTime, strftime } from './python-time.ts';
 import { bounded, type Callable, isMapping, itemsOf, numberArgument, TemplateError, textArgument } from './values.ts';
@@ -106,7 +107,7 @@ function timeAttribute(value: PyTime, name: string): unknown {
   const methods: Record<string, Callable> = {
     strftime: ([format]) => strftime(value, textArgument(format)),
     isoformat: () => value.text().replace(' ', 'T'),
-    timestamp: () => value.micros / SECOND,
+    timestamp: () => pyFloat(value.micros / SECOND),
     date: () => new PyTime(Math.floor(value.micros / DAY) * DAY, true),
     weekday: () => (date.getUTCDay() + 6) % 7,
     isoweekday: () => date.getUTCDay() || 7,
@@ -135,5 +136,5 @@ function replaced(value: PyTime, named: Record<string, unknown>): PyTime {
 function durationAttribute(value: PyDuration, name: string): unknown {
   if (name === 'days') return Math.floor(value.micros / DAY);
   if (name === 'seconds') return Math.floor((value.micros - Math.floor(value.micros / DAY) * DAY) / SECOND);
-  return name === 'total_seconds' ? () => value.micros / SECOND : undefined;
+  return name === 'total_seconds' ? () => pyFloat(value.micros / SECOND) : undefined;
 }

@@ -1,3 +1,4 @@
+import { digitsOf } from '../../cells/json-cells.ts';
 import { dateText, microsOf } from '../../cells/timestamp-text.ts';
 import { TemplateError } from './template-error.ts';
 
@@ -70,7 +71,8 @@ export function parseDuration(text: string): PyDuration | null {
 /** Parses any common format of a time, in UTC when it has no zone; null when the value is not a time. */
 export function parseTime(value: unknown): PyTime | null {
   if (value instanceof PyTime) return value;
-  if (typeof value === 'number') return epochTime(value);
+  const digits = digitsOf(value);
+  if (digits !== null) return epochTime(Number(digits));
   if (typeof value !== 'string') return null;
   const text = value.trim();
   if (/^-?\d{9,}(\.\d+)?$/.test(text)) return epochTime(Number(text));

@@ -93,6 +93,8 @@ test('a pipeline from nothing: source, streams, destination, schedule, first run
 
   await atStep('Review');
   await visible().getByRole('textbox', { name: 'Destination schema' }).fill('shop');
+  await visible().getByRole('combobox', { name: 'Inexact values' }).click();
+  await page.getByRole('option', { name: 'Store the nearest value and warn' }).click();
   await shoot(page, 'wizard-review');
   await visible().getByRole('button', { name: 'Create and run' }).click();
   await page.getByRole('heading', { name: 'Run #1' }).waitFor();
@@ -100,6 +102,7 @@ test('a pipeline from nothing: source, streams, destination, schedule, first run
 
   const made = await connectionNamed('Shop to Warehouse');
   expect(made.schedule).toMatchObject({ type: 'cron', cron_expression: '30 6 * * 1-5' });
+  expect(made.inexact_values).toBe('allow');
   expect(made.streams.find((one: { name: string }) => one.name === 'events').selected).toBe(false);
   const sql = postgres(warehouse.url, { max: 1 });
   const users = await sql`select contact from shop.users`;

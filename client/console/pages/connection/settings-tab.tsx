@@ -5,6 +5,7 @@ import { type RouterInputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { Failure } from '../../components/failure.tsx';
+import { InexactValues } from '../../components/inexact-values.tsx';
 import { optionsOf } from '../../components/options.ts';
 import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
@@ -92,6 +93,7 @@ type Settings = Pick<
   | 'destination_schema'
   | 'table_prefix'
   | 'schema_change_policy'
+  | 'inexact_values'
   | 'backfill_days'
   | 'max_parallel_streams'
   | 'start_date'
@@ -141,6 +143,7 @@ const LoadingFields = ({ now, set }: FieldsProps) => (
       value={now.schema_change_policy}
       onChange={(policy) => set({ schema_change_policy: policy as Update['schema_change_policy'] })}
     />
+    <InexactValues value={now.inexact_values} onChange={(inexact_values) => set({ inexact_values })} />
     <NumberInput
       label="Lookback (days)"
       description="Reads this many days before the cursor again in every run"

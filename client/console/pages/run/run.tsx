@@ -54,7 +54,7 @@ function Run({ run, stream_runs }: RunProgress) {
         <Alert color="yellow" icon={<Icon name="alert" />} title={pluralize(run.warnings.length, 'warning')}>
           <ul>
             {run.warnings.map(({ code, message, stream_name }) => (
-              <li key={`${code} ${stream_name}`}>
+              <li key={`${code} ${stream_name} ${message}`}>
                 {stream_name && <b>{stream_name}: </b>}
                 {message}
               </li>

@@ -14,6 +14,7 @@ export interface ConnectionDraft {
   name: string | null;
   destination_schema: string;
   table_prefix: string;
+  inexact_values: 'refuse' | 'allow';
   run_immediately: boolean;
 }
 
@@ -25,6 +26,7 @@ const EMPTY: ConnectionDraft = {
   name: null,
   destination_schema: '',
   table_prefix: '',
+  inexact_values: 'refuse',
   run_immediately: true,
 };
 

@@ -7,6 +7,7 @@ import { isApiError } from '../../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { formatCompact, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
+import { InexactValues } from '../../components/inexact-values.tsx';
 import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
 import { wordsOf } from '../../components/status.tsx';
@@ -50,6 +51,7 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
       name: name.trim(),
       schedule: draft.schedule,
       run_immediately,
+      inexact_values: draft.inexact_values,
     });
   };
   const where = stepOf(refusedField(create.error));
@@ -64,18 +66,7 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
             problem={isTaken ? create.error?.message : null}
             onChange={(to) => set({ name: to })}
           />
-          <TextInput
-            label="Destination schema"
-            placeholder="Destination default"
-            value={draft.destination_schema}
-            onChange={(event) => set({ destination_schema: event.currentTarget.value })}
-          />
-          <TextInput
-            label="Table prefix"
-            placeholder="None"
-            value={draft.table_prefix}
-            onChange={(event) => set({ table_prefix: event.currentTarget.value })}
-          />
+          <DestinationFields {...{ draft, set }} />
           <Switch
             label="Start the first run immediately"
             checked={run_immediately}
@@ -104,6 +95,24 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
     </form>
   );
 }
+
+const DestinationFields = ({ draft, set }: Pick<DraftState, 'draft' | 'set'>) => (
+  <>
+    <TextInput
+      label="Destination schema"
+      placeholder="Destination default"
+      value={draft.destination_schema}
+      onChange={(event) => set({ destination_schema: event.currentTarget.value })}
+    />
+    <TextInput
+      label="Table prefix"
+      placeholder="None"
+      value={draft.table_prefix}
+      onChange={(event) => set({ table_prefix: event.currentTarget.value })}
+    />
+    <InexactValues value={draft.inexact_values} onChange={(inexact_values) => set({ inexact_values })} />
+  </>
+);
 
 /** What the draft says about streams and where they are written; null without both sides. */
 function streamsRequest(draft: DraftState['draft'], { source, destination, selected, edits }: Selection) {

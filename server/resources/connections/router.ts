@@ -45,7 +45,7 @@ export const connectionsRouter = router({
         operation_id: 'create_connection',
         summary: 'Create a connection; without streams it selects all streams of the source',
         description:
-          'Checks the plan limits over the usage range of the query. A source without a catalog is discovered first.',
+          'Checks the plan limits over the usage range of the query. A source without a catalog is discovered first. If it does not answer within a second, a task adds the streams later. A request that names streams, copies a mapping or runs at once is checked against the catalog: after five seconds it is 400 `catalog_not_ready` with the `task_id` of the discovery; send it again once the task has succeeded.',
         status: 201,
         query: UsageRange,
         query_key: 'usage',

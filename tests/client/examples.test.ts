@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { FRUGAL, TSC } from '../support/compiler.ts';
 import { appRouter } from '../../server/router.ts';
 
 const ROOT = join(import.meta.dir, '../..');
@@ -21,9 +22,10 @@ async function compile(bodies: string[]): Promise<string[]> {
     const head = `import { type ApiClient, isApiError } from '${CLIENT}';\nvoid isApiError;\n`;
     writeFileSync(join(folder, `example-${at}.ts`), head + text);
   });
-  const options = { extends: join(ROOT, 'tsconfig.json'), include: ['*.ts'], compilerOptions: { noEmit: true } };
+  const options = { extends: join(ROOT, 'tsconfig.json'), include: ['*.ts'] };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(options));
-  const tsc = Bun.spawn([process.execPath, 'x', 'tsc', '--project', folder], { cwd: ROOT, stdout: 'pipe' });
+  const env = { ...process.env, ...FRUGAL };
+  const tsc = Bun.spawn([...TSC, '--project', folder], { cwd: ROOT, stdout: 'pipe', env });
   const output = await new Response(tsc.stdout).text();
   const lines = output.split('\n').filter((line) => line.includes('error TS'));
   const of = (at: number) => lines.filter((line) => line.includes(`example-${at}.ts(`));

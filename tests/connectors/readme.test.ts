@@ -5,6 +5,7 @@ import type { AnySource } from '../../server/connectors/contract/connector.ts';
 import { AuthenticationError } from '../../server/connectors/contract/errors.ts';
 import { allConnectors } from '../../server/connectors/registry.ts';
 import { readBatches, requestOf } from './reading.ts';
+import { FRUGAL, TSC } from '../support/compiler.ts';
 import { limitHangs } from '../support/hangs.ts';
 
 limitHangs();
@@ -18,7 +19,6 @@ test('the example of the README compiles, checks, discovers and reads', async ()
   const code = /```ts\n([^]*?)```/.exec(readme)?.[1] ?? '';
   writeFileSync(file, code.replaceAll("'./", "'../../server/connectors/"));
   const flags = [
-    '--noEmit',
     '--ignoreConfig',
     '--strict',
     '--noUncheckedIndexedAccess',
@@ -35,7 +35,8 @@ test('the example of the README compiles, checks, discovers and reads', async ()
     '--types',
     'bun-types',
   ];
-  const compiled = Bun.spawnSync([process.execPath, 'x', 'tsc', ...flags, ...modules, file], { stdout: 'pipe' });
+  const env = { ...process.env, ...FRUGAL };
+  const compiled = Bun.spawnSync([...TSC, ...flags, ...modules, file], { stdout: 'pipe', env });
   expect(compiled.stdout.toString()).toBe('');
   expect(compiled.exitCode).toBe(0);
 

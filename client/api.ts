@@ -87,6 +87,12 @@ export interface ClientOptions {
  * const result = await api.automation.evaluateRule.mutate({ rule, limit: 100 });
  * if (!result.is_valid) console.log(result.error?.message, result.error?.position);
  * ```
+ * Prove that source and destination are equal:
+ * ```ts
+ * const verification_id = await api.verifications.start.mutate({ connection_id: '…', request: {} });
+ * const { status, streams } = await api.verifications.get.query({ verification_id });
+ * console.log(status, streams.length);
+ * ```
  * Users, roles and errors:
  * ```ts
  * const roles = await api.roles.list.query();

@@ -1,6 +1,6 @@
 /**
- * `bun tests/bench/api-size.ts [share]`: what each list and get costs in an account with 10,000 connections, 1M runs and
- * 1M events, against one of that share of the size (default 0.01). In this process, one request at a time. Needs
+ * `bun tests/bench/api-size.ts [share]`: duration of each list and get in an account with 10,000 connections, 1M runs
+ * and 1M events, against an account of that share of the size (default 0.01). In this process, one request at a time. Needs
  * Debian's postgresql-15.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -64,7 +64,7 @@ function verdict(peer: string, ratio: number, goal: number): void {
   console.log(`    ${ratio >= goal ? 'reached' : 'MISSED '} ${ratio.toFixed(2)} of ${peer}, goal ${goal}`);
 }
 
-/** Connections made over the API: one with streams to read, and many for the list. */
+/** Connections created over the API: one with streams to read, and many for the list. */
 async function fill() {
   const end = (connector_type: string, name: string, connector_name: string, parameters: object) =>
     service.call<{ id: string }>('POST', '/account_connectors', { name, connector_type, connector_name, parameters });
@@ -92,7 +92,7 @@ async function statements(ids: { id: string; source_id: string; destination_id: 
   return { one, list, create };
 }
 
-/** Starts a peer; its address once it has told its port and answers. */
+/** Starts a peer and returns its address once it has printed its port and responds. */
 async function start(command: string[]): Promise<string> {
   const env = { ...process.env, NODE_ENV: 'production' };
   const peer = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', env });

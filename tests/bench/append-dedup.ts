@@ -23,7 +23,7 @@ try {
      from generate_series(${first}, ${first + count - 1}) i`;
   cluster.psql('src', `insert into changes ${rowsFrom(INTO - ROWS / 2 + 1, ROWS)}`);
   cluster.psql('dst', `create table base (${COLUMNS}); insert into base ${rowsFrom(1, INTO)}`);
-  // What is merged differs from what is there: an equal row would cost less.
+  // Merged rows differ from the existing ones: an equal row would cost less.
   cluster.psql('src', `update changes set note = note || ' changed'`);
   cluster.psql('src', 'vacuum full analyze changes');
   const times: Times = { [PSQL]: [], [RUN]: [] };
@@ -41,7 +41,7 @@ try {
   await cluster.stop();
 }
 
-/** The long table as it was before, with its key, and no work left over for autovacuum or a checkpoint. */
+/** Restores the long table with its key and leaves no work for autovacuum or a checkpoint. */
 function fresh(table: string): void {
   cluster.psql('dst', `drop table if exists ${table}; create table ${table} as table base`);
   cluster.psql('dst', `alter table ${table} add primary key (id)`);
@@ -58,7 +58,7 @@ function merge(table: string): string {
   );
 }
 
-/** A connection of its own for each round: the next one would go on where the last one ended. */
+/** A separate connection for each round: otherwise a round would continue where the last one ended. */
 async function connect(round: number): Promise<string> {
   const { host, port, username, password } = cluster;
   const end = async (connector_type: string, database: string) => {
@@ -83,7 +83,7 @@ async function connect(round: number): Promise<string> {
   return (await service.call<{ id: string }>('POST', '/connections', body)).id;
 }
 
-/** Both tables must say the same, row by row: a quick merge of wrong rows is none. */
+/** Both tables must be equal, row by row: a quick merge of wrong rows counts for nothing. */
 function compare(): void {
   const digest = (table: string) => `select count(*) || ' ' || sum(hashtext(t::text)) from ${table} t`;
   cluster.psql(

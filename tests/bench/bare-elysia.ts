@@ -1,6 +1,6 @@
 /**
- * The peer of tests/bench/api.ts: a bare Elysia app over postgres.js that sends the very statements of the service for
- * each request, and does nothing else: no permissions, no events of its own, no document. Creates are checked by
+ * The peer of tests/bench/api.ts: a bare Elysia app over postgres.js that sends the statements of the service for each
+ * request and does nothing else: no permissions, no events, no document. Creates are checked by
  * Elysia's own schema, for the 422. Started by it: `bun bare-elysia.ts PLAN`; prints its port.
  */
 import { Elysia, t } from 'elysia';

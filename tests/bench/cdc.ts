@@ -32,7 +32,7 @@ try {
   const connection = await connect();
   await runToEnd(service, connection);
   const receive = `pg_recvlogical -d "$SRC" --slot peer`;
-  // Like ours it stays: from where a slot starts to decode depends on what it has been told before.
+  // It stays, as the service's does: the position at which a slot starts to decode depends on earlier confirmations.
   cluster.time(`${receive} --create-slot --plugin pgoutput`);
   const times: Times = {};
   for (let round = 0; round < ROUNDS; round += 1) {

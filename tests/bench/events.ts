@@ -37,7 +37,7 @@ const FIRING_TRIGGERS = 100;
 const FIRING_GROUPS = 1000;
 const WEBHOOK_GOAL_MS = 500;
 
-/** Delivery by delivery: when which event's webhook came. */
+/** Arrival of each event's webhook. */
 const received = new Map<string, number>();
 const receiver = Bun.serve({
   port: 0,
@@ -112,7 +112,7 @@ async function makeTriggers(db: Db, account_id: string): Promise<void> {
   await db.insert(triggers).values(rows);
 }
 
-/** Each fires at the connectors of its name, once for each of them, and calls the receiver. */
+/** Each fires once for each connector of its name and calls the receiver. */
 async function makeFiringTriggers(db: Db, account_id: string): Promise<void> {
   const hook = `http://127.0.0.1:${receiver.port}/hook`;
   const rows = Array.from({ length: FIRING_TRIGGERS }, (_, at) => {
@@ -132,7 +132,7 @@ async function makeFiringTriggers(db: Db, account_id: string): Promise<void> {
   await db.insert(triggers).values(rows);
 }
 
-/** So many connectors from `first` on break, `times` each: whose number ends alike belong to one trigger. */
+/** Breaks connectors from `first` on, `times` each. Those whose numbers end alike belong to one trigger. */
 async function breakConnectors(account_id: string, broken: { first: number; count: number; times: number }) {
   const { first, count, times } = broken;
   await writer.db.execute(sql`
@@ -162,7 +162,7 @@ async function firings(account_id: string): Promise<void> {
   );
 }
 
-/** One connector breaks ten times a second, alone or beside 1,000 events/s that set nothing off. */
+/** One connector breaks ten times a second, alone or beside 1,000 events/s that match no trigger. */
 async function webhooks(account_id: string, beside: number): Promise<void> {
   const evaluator = await startEvaluator(deps);
   const sent = new Map<string, number>();
@@ -191,7 +191,7 @@ async function allReceived(count: number): Promise<void> {
   }
 }
 
-/** In one statement, as the events of many transactions would lie there. */
+/** One statement inserts them, as many transactions would have left them. */
 async function write(account_id: string, count: number): Promise<void> {
   await writer.db.execute(sql`
     insert into events (id, account_id, event, category, severity, actor, resource, summary, connection_id, payload)

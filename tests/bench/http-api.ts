@@ -1,8 +1,8 @@
 /**
  * `bun tests/bench/http-api.ts [pages] [rounds] [delay_ms]`: reading a REST API by the http_api source against a bare
- * fetch loop over the same pages that does nothing with their records. The server is a process of its own and gives its
- * pages out of memory; `delay_ms` (default 5) is how long it takes for each, as a service over a network would. Without
- * a delay to hide behind, parsing alone costs more than fetching: that is told too, beside a loop that parses.
+ * fetch loop over the same pages that does nothing with their records. The server is a separate process that keeps
+ * its pages in memory; `delay_ms` (default 5) is its delay before each page, as a service over a network has. Without
+ * a delay, parsing alone costs more than fetching, so the bench also compares with a loop that parses.
  */
 import { httpApiSource } from '../../server/connectors/http-api/source.ts';
 import type { ConnectorContext } from '../../server/connectors/contract/connector.ts';
@@ -14,7 +14,7 @@ const ROUNDS = Number(process.argv[3] ?? 7);
 const DELAY_MS = Number(process.argv[4] ?? 5);
 const SIZE = 100;
 
-/** Pages of records, made once; each says where the next one is in the body and in a Link header. */
+/** Pages of records, created once. Each names the next page in its body and in a Link header. */
 function serve(pages: number, delay_ms: number): void {
   const bodies = Array.from({ length: pages }, (_, page) => {
     const items = Array.from({ length: SIZE }, (_item, at) => recordOf(page * SIZE + at));
@@ -106,7 +106,7 @@ const NUMBER = {
 const LINK = { request: { path: '/items' }, pagination: { type: 'link_header' } };
 const SILENT = { start: () => ({ done() {}, failed() {} }) };
 
-/** Discovered once, as runs do: then read as often as asked. */
+/** Discovered once, as for runs, then read repeatedly. */
 async function reader(origin: string, way: object, get: typeof fetch): Promise<() => Promise<number>> {
   const definition = JSON.stringify({ base_url: origin, streams: [{ name: 'items', records: 'items', ...way }] });
   const ctx = {

@@ -53,7 +53,7 @@ try {
   };
   const contestants = { 'four at a time': await connection(4), 'one after the other': await connection(1) };
   const times: Record<string, number[]> = { 'four at a time': [], 'one after the other': [] };
-  // The first run of a service is not like the others.
+  // The first run of a service also loads its modules.
   await runToEnd(service, contestants['four at a time']);
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const [name, id] of Object.entries(contestants)) times[name]?.push((await runToEnd(service, id)).seconds);

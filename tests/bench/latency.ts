@@ -41,7 +41,7 @@ try {
   await cluster.stop();
 }
 
-/** When the source's COPY was answered, by the network log: its start and its duration. */
+/** Start and duration of the source's COPY, from the network log. */
 async function firstRequestAfter(run_id: string): Promise<number> {
   const answer = await fetch(`${service.url}/connection_runs/${run_id}/network_logs?connector_type=source`, {
     headers: { authorization: `Bearer ${service.api_key}` },

@@ -1,7 +1,7 @@
 /**
  * `bun tests/bench/memory-wide.ts [megabytes] [lane]`: peak memory of the worker process for the same bytes as rows of
- * 1 kB, of 100 kB and with a cell of 5 MB, on each lane (or those whose name contains `lane`), each run in a service of
- * its own. Needs Debian's postgresql-15 and mariadb-server.
+ * 1 kB, of 100 kB and with a cell of 5 MB, on each lane (or those whose name contains `lane`), each run in a
+ * separate service. Needs Debian's postgresql-15 and mariadb-server.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,11 +14,11 @@ import { giveFiles, type Kind, makeWide } from './wide-rows.ts';
 const BYTES = Number(process.argv[2] ?? 200) * 1_000_000;
 const WANTED = process.argv[3] ?? '';
 const WIDTHS = { '1 kB': 1_000, '100 kB': 100_000, '5 MB': 5_000_000 };
-/** A cell is held as what came, as text and as what goes; the engines of files have a limit of their own beside that. */
+/** A cell is held as received, as text and as sent; the engines of files have a separate limit. */
 const GOALS = { database: 300, file: 900 };
-/** Looks at the id alone: the lane of bytes, in which lines are looked into. */
+/** Only the ID is read: the byte lane with lines parsed. */
 const HASHED = { fields: [{ path: ['id'], masking: 'hash_sha256_salted' }] };
-/** Bytes carry no state, so this is the lane of rows. */
+/** Bytes have no state, so this is the row lane. */
 const ROWS = { sync_mode: 'incremental' };
 
 type End = [connector: string, parameters: object];

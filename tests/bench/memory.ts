@@ -1,6 +1,6 @@
 /**
  * `bun tests/bench/memory.ts [small] [large]`: peak memory of the worker process for 1M and for 10M rows, byte lane
- * (append) and row lane (a salted hash), each in a service of its own.
+ * (append) and row lane (a salted hash), each in a separate service.
  */
 import { startCluster } from './cluster.ts';
 import { runToEnd, startService } from './service.ts';

@@ -40,7 +40,7 @@ try {
   };
   const read = `mysql --no-defaults --quick --batch -N -h127.0.0.1 -P${mariadb.port} -u${mariadb.username}`;
   process.env.MYSQL_PWD = mariadb.password;
-  // \copy takes batch output as it is but for NULL, which the rows do not have, and bytes, which are selected as text.
+  // \copy accepts batch output unchanged except NULL, which the rows do not have, and bytes, which are selected as text.
   const columns =
     "id, kind, note, amount, concat(happened, '+00'), payload, flag, token, score, concat('\\\\x', hex(raw))";
   const pipe = `${read} bench -e "set time_zone = '+00:00'; select ${columns.replaceAll('\\', '\\\\')} from events" | psql -qX $DST -c "\\copy pipe_t from stdin"`;

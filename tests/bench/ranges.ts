@@ -31,7 +31,7 @@ try {
   const times: Times = {};
   for (let round = 0; round < ROUNDS; round += 1) {
     const entries = Object.entries(ways);
-    // Neither is always the first after the pause that the limited ones are for the disk.
+    // The order alternates, since the rounds with limited rates give the disk a pause.
     for (const [name, id] of round % 2 ? entries.toReversed() : entries) {
       cluster.psql('dst', 'drop table if exists events');
       cluster.psql('dst', 'checkpoint');

@@ -5,10 +5,10 @@ export const median = (values: number[]): number => {
   return sorted.length % 2 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 };
 
-/** Seconds of each contestant, by round: the rounds alternate, so that a busy moment of the machine hits all. */
+/** Seconds of each contestant by round. The rounds alternate, so that a busy moment of the machine affects all. */
 export type Times = Record<string, number[]>;
 
-/** Prints rows/s of every contestant (median) and the ratios that are asked for, with their goals. */
+/** Prints the median rows/s of every contestant and the requested ratios with their goals. */
 export function report(
   title: string,
   rows: number,

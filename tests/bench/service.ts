@@ -5,7 +5,7 @@ import { freePort } from '../support/free-port.ts';
 
 const KEY = 'bench-administrator-key-0123456789abcdef';
 
-/** The whole service as a user starts it, in processes of its own, on a free port with a data folder of its own. */
+/** The whole service as a user starts it, in separate processes, on a free port, with a separate data folder. */
 export interface Service {
   url: string;
   api_key: string;
@@ -69,7 +69,7 @@ export async function startService(env: Record<string, string> = {}): Promise<Se
         if (done) throw new Error(`the worker did not start: ${said}`);
         said += value;
       }
-      // Left unread, a full pipe would block it.
+      // A full pipe would block it.
       const drained = (async () => {
         while (!(await log.next()).done) continue;
       })();
@@ -112,7 +112,7 @@ export interface Run {
 
 /**
  * Runs a connection to its end. `seconds`: from the POST to the instant at which the run became `succeeded`, by the
- * service's own record: to ask for it every few milliseconds would take a quarter of a core from what is measured.
+ * service's own record: a query every few milliseconds would take a quarter of a core from the measured run.
  */
 export async function runToEnd(service: Service, connection_id: string): Promise<{ run: Run; seconds: number }> {
   const posted = Date.now();

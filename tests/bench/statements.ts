@@ -5,21 +5,21 @@ import { createApp } from '../../server/http/app.ts';
 import { readConfig } from '../../server/platform/config.ts';
 import { closeDeps, createDeps } from '../../server/deps.ts';
 
-/** What goes to the database for one request, in order; the first statement looks up the key. */
+/** Statements of one request, in order. The first one looks up the key. */
 export interface Statement {
   text: string;
   values: unknown[];
-  /** Positions of ids that each request makes anew, with a number for each different one. */
+  /** Positions of IDs that each request generates, with a number for each different one. */
   fresh: Record<number, number>;
-  /** Positions of the name, which must be another each time. */
+  /** Positions of the name, which must differ each time. */
   names: number[];
-  /** Its rows are the answer. */
+  /** Its rows are the response. */
   answers: boolean;
 }
 
 type Ask = [method: string, path: string, body?: object];
 
-/** Listens to a service in this process, on the database and with the secret of the one that is measured. */
+/** Listens to a service in this process, with the database and the secret of the measured one. */
 export async function listen(env: Record<string, string>, url: string) {
   const deps = await createDeps(readConfig(env), url, 'api');
   const sent: { text: string; values: unknown[] }[] = [];
@@ -37,13 +37,13 @@ export async function listen(env: Record<string, string>, url: string) {
     return [...sent];
   };
   return {
-    /** Asks twice, with two names when `named` makes a body: what differs is what each request makes anew. */
+    /** Sends the request twice, with two names if `named` builds a body: what differs is generated per request. */
     async statementsOf(method: string, path: string, named?: (name: string) => object): Promise<Statement[]> {
       const names = [`name ${Bun.randomUUIDv7()}`, `name ${Bun.randomUUIDv7()}`] as const;
       const first = await ask([method, path, named?.(names[0])]);
       const second = await ask([method, path, named?.(names[1])]);
       const numbers = new Map<unknown, number>();
-      // What reads a connection with all that belongs to it says more than any other statement.
+      // The statement that reads a whole connection is the longest.
       const longest = Math.max(...first.map(({ text }) => text.length));
       return first.map(({ text, values }, at) => {
         const fresh: Record<number, number> = {};

@@ -1,7 +1,7 @@
 /**
  * `bun tests/bench/two-workers.ts [runs] [rounds]`: many small runs on one queue, from the first POST …/run to the
  * last `succeeded`, with one worker process and with two. Each run reads ten rows of a server that answers after
- * half a second: it waits, it does not compute. Needs Debian's postgresql-15.
+ * half a second, so that a run waits and does not compute. Needs Debian's postgresql-15.
  */
 import postgres from 'postgres';
 import { startCluster } from './cluster.ts';

@@ -17,7 +17,7 @@ export type Kind = 'postgres' | 'csv' | 'jsonl' | 'sqlite' | 'mysql' | 'duckdb';
 /** Text of hexadecimal digits, `width` long, of a number. */
 const note = (width: number, number: string) => `left(repeat(md5(${number}), ${Math.ceil(width / 32)}), ${width})`;
 
-/** Makes the table `t` of `rows` rows anew, everywhere alike. */
+/** Creates the table `t` of `rows` rows again, equal in every database. */
 export async function makeWide(
   { cluster, mariadb, folder }: Places,
   kinds: ReadonlySet<Kind>,
@@ -61,7 +61,7 @@ function makeSqlite(path: string, { width, rows }: { width: number; rows: number
   database.close();
 }
 
-/** In small steps: what one statement makes at once must fit into DuckDB's memory. */
+/** In small steps: the rows of one statement must fit into DuckDB's memory. */
 async function makeDuckDb(path: string, { width, rows }: { width: number; rows: number }): Promise<void> {
   rmSync(path, { force: true });
   const instance = await DuckDBInstance.create(path);
@@ -78,7 +78,7 @@ async function makeDuckDb(path: string, { width, rows }: { width: number; rows: 
 
 const FILES = ['t.csv', 't.jsonl', 't.sqlite', 't.duckdb'];
 
-/** Puts the files of `makeWide` where a service finds them. */
+/** Copies the files of `makeWide` to where a service finds them. */
 export function giveFiles(folder: string, dataDir: string): void {
   mkdirSync(join(dataDir, 'files'), { recursive: true });
   for (const name of FILES) {

@@ -18,14 +18,7 @@ test('the example of the README compiles, checks, discovers and reads', async ()
   const readme = await Bun.file(join(folder, 'README.md')).text();
   const code = /```ts\n([^]*?)```/.exec(readme)?.[1] ?? '';
   writeFileSync(file, code.replaceAll("'./", "'../../server/connectors/"));
-  const flags = [
-    '--ignoreConfig',
-    '--strict',
-    '--noUncheckedIndexedAccess',
-    '--skipLibCheck',
-    '--target',
-    'ESNext',
-  ];
+  const flags = ['--ignoreConfig', '--strict', '--noUncheckedIndexedAccess', '--skipLibCheck', '--target', 'ESNext'];
   const modules = [
     '--module',
     'ESNext',

@@ -8,8 +8,8 @@ console.log(server.port);
 const MOST_WAITING = 10_000;
 
 /**
- * A port of loopback that answers nothing, not even that it is there, like a host behind a firewall that drops packets:
- * a listener that is held still, with as many connections waiting as its queue has room for.
+ * A loopback port that never answers, like a host behind a firewall that drops packets: a stopped listener whose queue
+ * of waiting connections is full.
  */
 export async function blackHole(): Promise<{ port: number; stop(): void }> {
   const child = Bun.spawn([process.execPath, '-e', LISTEN], { stdio: ['ignore', 'pipe', 'inherit'] });

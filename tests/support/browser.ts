@@ -35,12 +35,12 @@ export interface Looking {
 export interface TestBrowser {
   context: BrowserContext;
   page: Page;
-  /** What must not appear: errors in the console, breaches of the content security policy, requests to other hosts. */
+  /** Errors in the console, violations of the content security policy, requests to other hosts. None may appear. */
   complaints: string[];
   close(): Promise<void>;
 }
 
-/** A profile of its own in a real Chromium, and one page that is watched for complaints. */
+/** A separate profile in a real Chromium, with one page that is watched for complaints. */
 export async function openBrowser(address: string, looking: Looking = {}): Promise<TestBrowser> {
   const browser = await (launched ??= launch());
   const context = await browser.newContext({
@@ -60,7 +60,7 @@ export async function openBrowser(address: string, looking: Looking = {}): Promi
 function watch(page: Page, { address, complaints }: { address: string; complaints: string[] }): void {
   page.on('pageerror', (error) => complaints.push(`error: ${error.stack ?? error.message}`));
   page.on('console', (message) => {
-    // Chromium itself reports each refused call; what the console makes of it is what is tested.
+    // Chromium itself reports each refused call. The tests look at what the console shows for it.
     const isRefusedCall = message.text().startsWith('Failed to load resource');
     if (['error', 'warning'].includes(message.type()) && !isRefusedCall) complaints.push(message.text());
   });

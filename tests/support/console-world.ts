@@ -5,7 +5,7 @@ import { createPlainDatabase } from './database.ts';
 import { runEnded } from './pipeline.ts';
 import { postgresParameters } from './resources.ts';
 
-/** What stands in the account that the browser looks at. */
+/** The content of the account that the browser looks at. */
 export interface World {
   /** Connection ids by name. */
   connections: Record<string, string>;

@@ -21,11 +21,11 @@ const LOCK = 7_300_004;
 
 export interface TestDatabase {
   url: string;
-  /** Ends what is connected to it, and drops it. */
+  /** Ends its connections and drops it. */
   drop(): Promise<void>;
 }
 
-/** A migrated and bootstrapped control database of its own, cloned from the run's template. */
+/** A separate migrated and bootstrapped control database, cloned from the run's template. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   return createDatabase(`template ${await template()} strategy file_copy`);
 }
@@ -46,8 +46,8 @@ export interface TestDeps {
 }
 
 /**
- * Real dependencies on a cloned database, with a DATA_DIR of their own. Closed after the tests of the file, which may
- * take their time.
+ * Real dependencies on a cloned database, with a separate DATA_DIR. Closed after the tests of the file, without a limit
+ * of time.
  */
 export async function testDeps(options: { role?: 'api' | 'worker'; config?: Partial<Config> } = {}): Promise<TestDeps> {
   limitHangs();

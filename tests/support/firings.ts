@@ -36,7 +36,7 @@ export function firingsOf(test: TestDeps, call: Call) {
   };
   return {
     emitEvent,
-    /** Evaluates all that waits. */
+    /** Evaluates all waiting events. */
     evaluate: () => evaluatePending(deps),
     /** Created over the API, by default with a webhook that is never called. */
     trigger: async (body: Record<string, unknown> = {}): Promise<TriggerRow> => {
@@ -69,7 +69,7 @@ export function firingsOf(test: TestDeps, call: Call) {
         .returning();
       return row!;
     },
-    /** One firing in a transaction of its own. */
+    /** One firing in a separate transaction. */
     fire: (firing: Parameters<typeof fireTrigger>[2]) => deps.db.transaction((tx) => fireTrigger(tx, deps, firing)),
     casesOf: (trigger: { id: string }) =>
       deps.db.select().from(cases).where(eq(cases.trigger_id, trigger.id)).orderBy(cases.number),

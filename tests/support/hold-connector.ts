@@ -4,7 +4,7 @@ import { readConfig } from '../../server/platform/config.ts';
 import { closeDeps, createDeps } from '../../server/deps.ts';
 import { openConnector } from '../../server/connector-runtime/open-connector.ts';
 
-// A process of its own that opens an account connector, waits for a line, and checks it. Prints what came of it.
+// A separate process that opens an account connector, waits for a line, checks the connector, and prints the result.
 const [url = '', id = ''] = process.argv.slice(2);
 const deps = await createDeps(readConfig(process.env), url, 'worker');
 const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));

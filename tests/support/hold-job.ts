@@ -1,6 +1,6 @@
 import { type ParentCalls, serveJobs } from '../../server/platform/limited-process/child.ts';
 
-// A process that does what its jobs say, for limited-process.test.ts.
+// A process that carries out its jobs, for limited-process.test.ts.
 async function* work(job: { do: string; value?: unknown }, parent: ParentCalls): AsyncGenerator {
   switch (job.do) {
     case 'echo':

@@ -1,6 +1,6 @@
 import { startEmbeddedPostgres } from '../../db/embedded.ts';
 
-// A process of its own that uses the embedded PostgreSQL of a folder until its standard input ends: to be killed.
+// A separate process that uses the embedded PostgreSQL of a folder until its standard input ends. Tests kill it.
 const [dataDir = '', kind] = process.argv.slice(2);
 const server = await startEmbeddedPostgres({ dataDir, ephemeral: kind === 'ephemeral' });
 process.stdout.write(`${server.url('pipelines')}\n`);

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 /** How a server serves a file. */
 export interface Manners {
-  /** Whether it takes Range requests, and says so. */
+  /** Whether it accepts Range requests and announces that. */
   ranges?: boolean;
   head?: boolean;
   modified?: boolean;
@@ -27,7 +27,7 @@ export interface FileServer {
   close(): Promise<void>;
 }
 
-/** A file server on a free port that can misbehave like real ones. */
+/** A file server on a free port that can misbehave as real ones do. */
 export async function startHttpFiles(): Promise<FileServer> {
   const files = new Map<string, { body: Uint8Array<ArrayBuffer>; manners: Manners; modified: Date; version: number }>();
   const seen: FileServer['seen'] = [];

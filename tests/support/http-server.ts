@@ -13,9 +13,9 @@ export interface HttpServer {
   url: string;
   /** All requests, in order. */
   seen: SeenRequest[];
-  /** Answers by path, or by all of it but the last part, as `/items/*`; what has none is 404. */
+  /** Responses by path, or by a path without its last part, as `/items/*`. Other paths are 404. */
   on(path: string, answer: Answering): void;
-  /** Requests that are not answered yet. */
+  /** Requests without a response yet. */
   open(): number;
   close(): Promise<void>;
 }
@@ -82,7 +82,7 @@ export const makeItems = (count: number, from = '2026-01-01T00:00:00Z'): Item[] 
 
 const limitOf = ({ query }: SeenRequest) => Number(query.limit ?? 100);
 
-/** One list in every way of paging that there is. */
+/** One list in every kind of pagination. */
 export const paged = {
   byNumber:
     (items: unknown[]): Answering =>

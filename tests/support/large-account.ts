@@ -7,7 +7,7 @@ export interface Size {
   events: number;
 }
 
-/** What is there already, and what the rest is hung on. */
+/** Existing rows that the others refer to. */
 export interface Roots {
   account_id: string;
   destination_id: string;

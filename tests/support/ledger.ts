@@ -1,6 +1,6 @@
 import type { usageLedger } from '../../db/schema/index.ts';
 
-/** Credits used today by something that is no longer there. */
+/** Credits used today by a connection that no longer exists. */
 export const ledgerEntry = (account_id: string, credits: number): typeof usageLedger.$inferInsert => ({
   account_id,
   connection_id: Bun.randomUUIDv7(),

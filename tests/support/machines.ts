@@ -3,21 +3,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startTcpProxy } from './tcp-proxy.ts';
 
-/** Where processes run that share nothing but the network: a folder of its own, and a network stack where possible. */
+/** A place for processes that share nothing but the network: it has a separate folder and, where possible, network stack. */
 export interface Machine {
   /** In front of a command, to run it there. */
   on: string[];
   data_dir: string;
   /** Files below its folder, by name. */
   files(): string[];
-  /** Pulls the cable, or puts it back in. Only where `isolated`. */
+  /** Pulls the network cable or plugs it in. Only where `isolated`. */
   cable(state: 'up' | 'down'): void;
 }
 
 export interface Machines {
   /** Network namespaces; else (no root, no such kernel) plain processes of this machine. */
   isolated: boolean;
-  /** Where the machines reach what listens on a loopback port here. */
+  /** The address at which the machines reach a loopback port of this one. */
   reach(port: number): Promise<{ host: string; port: number }>;
   make(): Machine;
   close(): void;
@@ -28,7 +28,7 @@ const run = (...command: string[]) => {
   if (!done.success) throw new Error(`${command.join(' ')}: ${done.stderr.toString()}`);
 };
 
-/** All of them on one bridge with this machine. `close` takes everything away again; processes must have ended. */
+/** All of them are on one bridge with this machine. `close` removes everything; processes must have ended. */
 export function makeMachines(): Machines {
   const mark = Math.floor(Math.random() * 0xffff)
     .toString(16)

@@ -8,19 +8,19 @@ import { until } from './until.ts';
 import { watchOver } from './watchdog.ts';
 
 /**
- * A MariaDB of Debian's package mariadb-server, with a data folder of its own on a free port of loopback; one for all
- * tests of a process, and gone with it.
+ * A MariaDB of Debian's package mariadb-server, with a separate data folder, on a free loopback port. All tests of a
+ * process share one, which ends with it.
  */
 export interface MariaDb {
   host: string;
   port: number;
   username: string;
   password: string;
-  /** PEM of what signed the server's certificate, which is made out to `localhost`. */
+  /** PEM of the authority that signed the server's certificate, which is for `localhost`. */
   ca: string;
   /** Runs statements as the administrator. */
   sql(statements: string, database?: string): Promise<Record<string, unknown>[]>;
-  /** A connection of its own, whose transactions stay open. */
+  /** A separate connection, whose transactions stay open. */
   session(database: string): Promise<{ run(statement: string): Promise<unknown>; close(): Promise<void> }>;
   /** Creates an empty database and returns its name. */
   database(): Promise<string>;
@@ -42,7 +42,7 @@ const FOLDERS = '/tmp/data-pipelines-mariadb-';
 let started: Promise<MariaDb> | null = null;
 export const testMariaDb = (): Promise<MariaDb> => (started ??= startMariaDb());
 
-/** Nothing outlives the tests: no waits for the disk, and small log files to create. */
+/** No data outlives the tests, so the server does not wait for the disk and creates small log files. */
 const EPHEMERAL = [
   '--innodb-flush-method=nosync',
   '--innodb-flush-log-at-trx-commit=0',

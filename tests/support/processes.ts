@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** False also for a process that has ended and only waits for its parent to take notice. */
+/** Also false for a process that has ended and waits for its parent to reap it. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

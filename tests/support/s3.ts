@@ -24,14 +24,14 @@ export interface S3Server {
 
 const KEYS = { access_key_id: 'S3RVER', secret_access_key: 'S3RVER' };
 
-/** A store that knows multipart, ranges, conditions and pages of listings, and takes any key. */
+/** A store that supports multipart uploads, ranges, conditions and pages of listings, and accepts any key. */
 export async function startS3(): Promise<S3Server> {
   const server = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
   server.createBucket('data');
   return { ...(await opened(`http://127.0.0.1:${server.port}`)), close: () => server.stop() };
 }
 
-/** A store that checks signatures, but cannot give up an upload. */
+/** A store that checks signatures but cannot abort an upload. */
 export async function startSigningS3(): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), 'data-pipelines-s3-'));
   const server = new S3rver({

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 
 const FOLDER = process.env.CONSOLE_PICTURES;
 
-/** A picture of the whole page for people to look at; only where `CONSOLE_PICTURES` names a folder. */
+/** A picture of the whole page for a person to look at. Only if `CONSOLE_PICTURES` names a folder. */
 export async function shoot(page: Page, name: string): Promise<void> {
   if (!FOLDER) return;
   mkdirSync(FOLDER, { recursive: true });

@@ -23,14 +23,14 @@ export interface PostedMessage {
 type SlackAnswer = () => Response | null | Promise<Response | null>;
 
 export interface SlackServer {
-  /** What the connector takes as `api_url`. */
+  /** The connector's setting `api_url`. */
   api_url: string;
   allow: string;
   channels: SlackChannel[];
   messages: PostedMessage[];
-  /** Methods that were called, in their order. */
+  /** Called methods, in order. */
   calls: string[];
-  /** Answers that the next calls of a method get instead of the real one; null, late or not, is the real one. */
+  /** Responses to the next calls of a method instead of the real ones; null stands for the real one. */
   next(method: string, ...answers: SlackAnswer[]): void;
   stop(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export function slackServer(): SlackServer {
   return slack;
 }
 
-/** Answers as Slack's documentation says, on a port of its own; pages of three channels. */
+/** Responds as Slack's documentation says, on a free port, with pages of three channels. */
 export function startSlackServer(): SlackServer {
   const planned = new Map<string, SlackAnswer[]>();
   const slack: SlackServer = {

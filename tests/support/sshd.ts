@@ -6,13 +6,13 @@ import { freePort } from './free-port.ts';
 import { until } from './until.ts';
 import { watchOver } from './watchdog.ts';
 
-/** An sshd of Debian's package openssh-server on a free port of loopback, with keys of its own. Gone with the tests of the file. */
+/** An sshd of Debian's package openssh-server on a free loopback port. It ends after the tests of the file. */
 export interface Sshd {
   host: string;
   port: number;
-  /** The only user who may log in. */
+  /** The only user that may log in. */
   username: string;
-  /** `SHA256:…` of the key that it shows. */
+  /** `SHA256:…` of its host key. */
   fingerprint: string;
   /** Authorizes the key from now on. */
   authorize(public_key: string): void;
@@ -40,7 +40,7 @@ if (sshdMissing) {
 export async function startSshd(settings: string[] = []): Promise<Sshd> {
   if (!program) return {} as Sshd;
   const home = mkdtempSync('/tmp/data-pipelines-sshd-');
-  // What sshd wants as root, and what the package's service would make.
+  // A folder that sshd needs as root, and that the package's service would create.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
   const port = await freePort();
   writeFileSync(join(home, 'authorized_keys'), '');
@@ -50,7 +50,7 @@ export async function startSshd(settings: string[] = []): Promise<Sshd> {
   const server: Sshd = {
     host: '127.0.0.1',
     port,
-    // Not from the environment, which may not say it.
+    // Not from the environment, where it may be missing.
     username: Bun.spawnSync(['id', '-un']).stdout.toString().trim(),
     fingerprint: makeHostKey(paths.hostKey),
     authorize: (key) => writeFileSync(join(home, 'authorized_keys'), `${key}\n`, { flag: 'a' }),

@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net';
 
-/** In front of a server, at `host`: what each connection gets from it comes at so many bytes a second at most. */
+/** Stands in front of a server, at `host`, and limits the bytes per second that each connection receives from it. */
 export async function startTcpProxy(
   to: { host: string; port: number },
   { host = '127.0.0.1', bytes_per_second = Infinity } = {},

@@ -1,6 +1,6 @@
 /**
- * Ends a child, and removes its folder, when this process ends, however that is: the watchdog's standard input closes
- * with it. A child that stands still (SIGSTOP) is ended, too. The watchdog leaves with the child.
+ * Ends a child, and removes its folder, however this process ends: the watchdog's standard input closes with it. A
+ * stopped child (SIGSTOP) is ended, too. The watchdog ends with the child.
  */
 export function watchOver(child: Bun.Subprocess, folder = ''): void {
   // Ending this process must not also end the watchdog.

@@ -10,16 +10,16 @@ export interface ReceivedCall {
 
 export interface WebhookReceiver {
   url: string;
-  /** `host:port`, as EGRESS_ALLOW wants it. */
+  /** `host:port`, as in EGRESS_ALLOW. */
   allow: string;
   calls: ReceivedCall[];
   /** Calls to one path. */
   to(path: string): ReceivedCall[];
-  /** How calls are answered from now on; default 204. A promise that never ends holds the caller. */
+  /** Sets the response to further calls; default 204. A promise that never settles holds the caller. */
   answer: (call: ReceivedCall, path: string) => Response | Promise<Response>;
 }
 
-/** A receiver of webhooks on a port of its own, ended after the tests of the file. */
+/** A receiver of webhooks on a free port. It ends after the tests of the file. */
 export function webhookReceiver(): WebhookReceiver {
   const paths = new Map<ReceivedCall, string>();
   const receiver: WebhookReceiver = {
@@ -48,7 +48,7 @@ export function webhookReceiver(): WebhookReceiver {
   return receiver;
 }
 
-/** Throws unless the call is signed with the secret, as the public library for receivers sees it. */
+/** Throws unless the public library for receivers accepts the call's signature. */
 export function verifySignature(call: ReceivedCall, secret: string): unknown {
   const verifier = secret.startsWith('whsec_') ? new Webhook(secret) : new Webhook(secret, { format: 'raw' });
   return verifier.verify(call.text, Object.fromEntries(call.headers));

@@ -6,7 +6,7 @@ import { watchOver } from './watchdog.ts';
 
 const MAIN = join(import.meta.dir, '../../server/main.ts');
 
-/** A worker in a process of its own on the test's database, as an operator would start one on another machine. */
+/** A worker in a separate process on the test's database, as an operator would start one on another machine. */
 export const spawnWorker = (service: TestDeps, env: Record<string, string> = {}) => spawnPart(service, 'worker', env);
 
 /** The same for any part: `api` or `worker`. `on`: the command that runs it somewhere else. */
@@ -17,7 +17,7 @@ export function spawnPart(
   on: string[] = [],
 ): Bun.Subprocess {
   const { DATA_DIR, SECRET_KEY, OBJECT_STORE_URL } = deps.config;
-  // Without a supervisor: what is killed is the worker itself.
+  // Without a supervisor, so that a kill hits the worker itself.
   const command = part === 'worker' ? workerCommand() : [process.execPath, MAIN, part];
   const child = Bun.spawn([...on, ...command], {
     env: {

@@ -88,7 +88,7 @@ const MAX_PRECISION = 320;
 /** Rounds to a number of decimals, a half to the even digit, by the exact value of the double. */
 export function roundHalfEven(number: number, decimals: number): number {
   if (!Number.isFinite(number) || decimals > MAX_PRECISION) return number;
-  if (decimals < -MAX_PRECISION) return 0 * number;
+  if (decimals < -MAX_PRECISION) return number < 0 ? -0 : 0;
   const { numerator, denominator } = fractionOf(Math.abs(number));
   const over = numerator * 10n ** BigInt(Math.max(decimals, 0));
   const under = denominator * 10n ** BigInt(Math.max(-decimals, 0));

@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, ne, not, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, ne, not, type SQL, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -63,24 +63,28 @@ export async function claimStream(db: Db, stream_run_id: string, worker_id: stri
   if (!run || !isLiveRun(run.status) || run.status === 'stopping') return null;
   const [claimed] = await db
     .update(streamRuns)
-    .set({
-      status: 'running',
-      fence: sql`nextval('stream_run_fence')`,
-      heartbeat_at: sql`clock_timestamp()`,
-      started_at: sql`coalesce(${streamRuns.started_at}, clock_timestamp())`,
-      attempt: sql`case when ${streamRuns.started_at} is null then 1 else ${streamRuns.attempt} + 1 end`,
-      rate_limited_until: null,
-      worker_id,
-      // Counted here, not at the end of the attempt, because an attempt that takes its worker down has no end.
-      attempts_without_progress: sql`${streamRuns.attempts_without_progress} + 1`,
-      worker_deaths: sql`${streamRuns.worker_deaths} + case when ${inArray(streamRuns.status, HELD_STREAM)} then 1 else 0 end`,
-    })
+    .set(claimColumns(worker_id, sql`nextval('stream_run_fence')`))
     .where(and(eq(streamRuns.id, stream_run_id), inArray(streamRuns.status, LIVE_STREAM), not(isHeldFresh)))
     .returning();
   if (!claimed) return null;
   const started = await markRunning(db, run, claimed.attempt);
-  return { run: started, stream_run: claimed, ...(await loadPipeline(db, started, claimed)) };
+  const [claim] = await loadPipelines(db, started, [claimed]);
+  return claim!;
 }
+
+/** What a claim sets. */
+export const claimColumns = (worker_id: string, fence: SQL) => ({
+  status: 'running' as const,
+  fence,
+  heartbeat_at: sql`clock_timestamp()`,
+  started_at: sql`coalesce(${streamRuns.started_at}, clock_timestamp())`,
+  attempt: sql`case when ${streamRuns.started_at} is null then 1 else ${streamRuns.attempt} + 1 end`,
+  rate_limited_until: null,
+  worker_id,
+  // Counted here, not at the end of the attempt, because an attempt that takes its worker down has no end.
+  attempts_without_progress: sql`${streamRuns.attempts_without_progress} + 1`,
+  worker_deaths: sql`${streamRuns.worker_deaths} + case when ${inArray(streamRuns.status, HELD_STREAM)} then 1 else 0 end`,
+});
 
 async function markRunning(db: Db, run: RunRow, attempt: number): Promise<RunRow> {
   const [running] = await db
@@ -97,12 +101,14 @@ async function markRunning(db: Db, run: RunRow, attempt: number): Promise<RunRow
   return running;
 }
 
-async function loadPipeline(db: Db, run: RunRow, claimed: Claim['stream_run']) {
-  const [[connection], [stream]] = await Promise.all([
-    db.select().from(connections).where(eq(connections.id, claimed.connection_id)),
-    db.select().from(connectionStreams).where(eq(connectionStreams.id, claimed.stream_id)),
+/** The claims of claimed stream runs of one run. */
+export async function loadPipelines(db: Db, run: RunRow, claimed: StreamRunRow[]): Promise<Claim[]> {
+  const ids = claimed.map(({ stream_id }) => stream_id);
+  const [[connection], streams] = await Promise.all([
+    db.select().from(connections).where(eq(connections.id, run.connection_id)),
+    db.select().from(connectionStreams).where(inArray(connectionStreams.id, ids)),
   ]);
-  if (!connection || !stream) throw new Error(`connection or stream of stream run ${claimed.id} does not exist`);
+  if (!connection) throw new Error(`connection of run ${run.id} does not exist`);
   const both = await db
     .select()
     .from(accountConnectors)
@@ -110,7 +116,11 @@ async function loadPipeline(db: Db, run: RunRow, claimed: Claim['stream_run']) {
   const source = both.find((row) => row.id === connection.source_id);
   const destination = both.find((row) => row.id === connection.destination_id);
   if (!source || !destination) throw new Error(`source or destination of connection ${connection.id} does not exist`);
-  return { connection, stream: asRun(run, claimed, stream), source, destination };
+  return claimed.map((stream_run) => {
+    const stream = streams.find(({ id }) => id === stream_run.stream_id);
+    if (!stream) throw new Error(`stream of stream run ${stream_run.id} does not exist`);
+    return { run, stream_run, connection, stream: asRun(run, stream_run, stream), source, destination };
+  });
 }
 
 /** A custom run has its own sync modes, and reads from the live cursor only in incremental mode. */
@@ -180,6 +190,37 @@ export async function recordProgress(
     .where(and(stillHeld(claim), eq(connectionRuns.id, streamRuns.connection_run_id)))
     .returning({ status: connectionRuns.status });
   return held?.status ?? null;
+}
+
+/** As `recordProgress`, for claims with one fence. @returns null if this worker has lost one of them */
+export async function recordGroupProgress(
+  db: Db,
+  held: readonly { claim: Claim; progress: Progress; warnings: readonly StoredWarning[] }[],
+): Promise<RunStatus | null> {
+  const [first] = held;
+  if (!first) return null;
+  const progress = held.map((one) => ({
+    id: one.claim.stream_run.id,
+    ...one.progress,
+    warnings: one.warnings.length > 0 ? one.warnings : undefined,
+  }));
+  const rows = await db.execute<{ status: RunStatus }>(sql`
+    update stream_runs s set rows_read = p.rows_read, bytes_read = p.bytes_read, rows_loaded = p.rows_loaded,
+      rows_updated = p.rows_updated, rows_deleted = p.rows_deleted, bytes_loaded = p.bytes_loaded,
+      log_lag_bytes = p.log_lag_bytes, requests_count = p.requests_count, estimated_rows = p.estimated_rows,
+      first_row_at = p.first_row_at, warnings = coalesce(p.warnings, s.warnings), source_snapshot = p.source_snapshot,
+      heartbeat_at = clock_timestamp()
+    from connection_runs r, jsonb_to_recordset(${JSON.stringify(progress)}::text::jsonb) as p (id uuid, rows_read bigint,
+      bytes_read bigint, rows_loaded bigint, rows_updated bigint, rows_deleted bigint, bytes_loaded bigint,
+      log_lag_bytes bigint, requests_count integer, estimated_rows bigint, first_row_at timestamptz, warnings jsonb,
+      source_snapshot text)
+    where s.id = p.id and s.fence = ${first.claim.stream_run.fence} and r.id = s.connection_run_id
+      and s.status in (${sql.join(
+        HELD_STREAM.map((status) => sql`${status}`),
+        sql`, `,
+      )})
+    returning r.status`);
+  return rows.length === held.length ? (rows[0]?.status ?? null) : null;
 }
 
 /** Stores what the destination has just committed. False if this worker has lost its claim. */

@@ -86,15 +86,17 @@ export async function recordIsolatedDeath(
   deps: Deps,
   stream: { stream_run_id: string; worker_id: string; how: string },
 ): Promise<boolean> {
-  const mine = and(eq(streamRuns.id, stream.stream_run_id), eq(streamRuns.worker_id, stream.worker_id));
-  const [held] = await deps.db
-    .select({ deaths: streamRuns.worker_deaths })
+  const held = await deps.db
+    .select({ id: streamRuns.id, deaths: streamRuns.worker_deaths })
     .from(streamRuns)
-    .where(and(mine, inArray(streamRuns.status, HELD_STREAM)));
-  if (!held) return false;
-  const deaths = held.deaths + 1;
-  if (deaths < MAX_WORKER_DEATHS) await releaseStreams(deps, mine!);
-  else await failStream(deps, stream.stream_run_id, { deaths, how: stream.how });
+    .where(and(eq(streamRuns.worker_id, stream.worker_id), inArray(streamRuns.status, HELD_STREAM)));
+  const own = held.find(({ id }) => id === stream.stream_run_id);
+  if (!own) return false;
+  const deaths = own.deaths + 1;
+  // Of streams that were moved together, each is tried alone next, to find the one.
+  const isAlone = held.length === 1;
+  if (isAlone && deaths >= MAX_WORKER_DEATHS) await failStream(deps, own.id, { deaths, how: stream.how });
+  else await releaseDeadWorkers(deps, [stream.worker_id]);
   return true;
 }
 

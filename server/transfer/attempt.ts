@@ -7,7 +7,7 @@ import { redactorOf } from '../connector-runtime/connector-secrets.ts';
 import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import type { ConnectorHooks } from '../connector-runtime/open-connector.ts';
 import { Lease } from './lease.ts';
-import { limitMemoryGrowth } from './limit-memory-growth.ts';
+import { limitMemoryGrowth } from './pace/limit-memory-growth.ts';
 import { NetworkLog } from '../connector-runtime/network-log.ts';
 import { Watchdog } from './watchdog.ts';
 import { markRateLimited } from '../runs/rate-limits.ts';
@@ -85,6 +85,10 @@ export class Attempt {
     );
   }
 
+  get run_id(): string {
+    return this.claim.run.id;
+  }
+
   get signal(): AbortSignal {
     return this.#abort.signal;
   }
@@ -137,6 +141,11 @@ export class Attempt {
 
   start(): void {
     this.#timer = setInterval(() => this.heartbeat(), HEARTBEAT_MS);
+    this.watch();
+  }
+
+  /** Ends the attempt when its sides stand still. */
+  watch(): void {
     this.#watchdog.start();
   }
 
@@ -147,11 +156,16 @@ export class Attempt {
     });
   }
 
-  async #sendHeartbeat(): Promise<void> {
+  /** Brings the progress and the network logs up to date. */
+  countRequests(): void {
     const { source, destination } = this.#logs;
     this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;
     source.flushOld();
     destination.flushOld();
+  }
+
+  async #sendHeartbeat(): Promise<void> {
+    this.countRequests();
     const sentAt = performance.now();
     try {
       const { rate_limited_until } = this.progress;

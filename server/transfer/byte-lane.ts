@@ -1,6 +1,6 @@
 import type { ByteFormat, ByteStream, StreamState } from '../connectors/contract/connector.ts';
 import type { Attempt } from './attempt.ts';
-import { CheckpointPace } from './checkpoint-pace.ts';
+import { CheckpointPace } from './pace/checkpoint-pace.ts';
 import { canMapCopyText, createCopyTextMapper } from './copy-text-mapper.ts';
 import { fromSource, onSide } from '../connector-runtime/side-error.ts';
 import { notBefore } from './lookback-window.ts';

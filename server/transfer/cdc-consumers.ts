@@ -1,5 +1,5 @@
-import { eq, sql } from 'drizzle-orm';
-import { changeReaders, type StreamRow } from '../../db/schema/index.ts';
+import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
+import { changeReaders, connectionStreams, type StreamRow } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type {
   AnyDestination,
@@ -7,6 +7,7 @@ import type {
   ConnectorContext,
   LogLag,
   ReadRequest,
+  ReplicationRequest,
   StreamSchema,
   StreamState,
 } from '../connectors/contract/connector.ts';
@@ -34,11 +35,11 @@ export function refuseUnsupportedChanges(follows: boolean, { stream }: Claim, de
 }
 
 /** Called before the first read, so that whatever it leaves at the source is known. */
-export async function registerConsumer(db: Db, { stream, source }: Claim): Promise<void> {
+export async function registerConsumers(db: Db, claims: readonly Claim[]): Promise<void> {
   const next_look_at = sql`now() + make_interval(secs => ${LAG_CHECK_SECONDS})`;
   await db
     .insert(changeReaders)
-    .values({ stream_id: stream.id, source_id: source.id, next_look_at })
+    .values(claims.map(({ stream, source }) => ({ stream_id: stream.id, source_id: source.id, next_look_at })))
     .onConflictDoNothing();
 }
 
@@ -63,6 +64,57 @@ export async function confirmChanges(
       `The position in the change log could not be confirmed: ${(error as Error).message}`,
     );
   }
+}
+
+/**
+ * As `confirmChanges`, for streams that are read from one log: confirms the lowest position of all streams of the
+ * connection that will be read on, also of those that this run has not moved.
+ */
+export async function confirmGroup(
+  attempts: readonly Attempt[],
+  read: { source: AnySource; sourceContext: ConnectorContext<unknown>; request: ReplicationRequest },
+): Promise<void> {
+  const { source, sourceContext, request } = read;
+  const [{ claim, deps, signal }] = attempts as [Attempt];
+  try {
+    const states = await deps.db
+      .select({ state: connectionStreams.state })
+      .from(connectionStreams)
+      .innerJoin(changeReaders, eq(changeReaders.stream_id, connectionStreams.id))
+      .where(and(eq(connectionStreams.connection_id, claim.connection.id), isNotNull(connectionStreams.state)));
+    const held = states.map(({ state }) => state as StreamState);
+    const lag = await source.replication!.acknowledge(sourceContext, request, held);
+    for (const attempt of attempts) attempt.progress.log_lag_bytes = lag.bytes;
+    if (lag.is_high) attempts[0]!.warn('change_log_lagging', lagText(claim.stream.name, lag.bytes));
+    await deps.db.transaction((tx) => recordGroupLag(tx, claim.connection.id, lag));
+  } catch (error) {
+    signal.throwIfAborted();
+    const text = `The position in the change log could not be confirmed: ${(error as Error).message}`;
+    attempts[0]!.warn('not_acknowledged', text);
+  }
+}
+
+/** As `recordLag`, for all streams of a connection that are read from one log. Names the one that is the furthest behind. */
+export async function recordGroupLag(db: Db, connection_id: string, lag: LogLag): Promise<void> {
+  const rows = await db
+    .select({ stream: connectionStreams, is_lagging: changeReaders.is_lagging })
+    .from(changeReaders)
+    .innerJoin(connectionStreams, eq(connectionStreams.id, changeReaders.stream_id))
+    .where(eq(connectionStreams.connection_id, connection_id))
+    .orderBy(sql`${connectionStreams.state} ->> 'cursor' nulls last`, changeReaders.stream_id)
+    .for('no key update', { of: changeReaders });
+  const [slowest] = rows;
+  if (!slowest) return;
+  const next_look_at = sql`now() + make_interval(secs => ${LAG_CHECK_SECONDS})`;
+  const ids = rows.map(({ stream }) => stream.id);
+  await db
+    .update(changeReaders)
+    .set({ lag_bytes: lag.bytes, is_lagging: lag.is_high, next_look_at })
+    .where(inArray(changeReaders.stream_id, ids));
+  if (!lag.is_high || rows.some(({ is_lagging }) => is_lagging)) return;
+  const { stream } = slowest;
+  const summary = lagText(stream.name, lag.bytes);
+  await emitCdcEvent(db, 'change_log_lagging', { stream, summary, lag_bytes: lag.bytes });
 }
 
 const lagText = (stream: string, bytes: number) =>

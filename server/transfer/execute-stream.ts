@@ -1,19 +1,24 @@
+import { eq } from 'drizzle-orm';
+import { streamRuns } from '../../db/schema/index.ts';
 import type { Deps } from '../deps.ts';
+import { executeStream } from '../queue/jobs.ts';
 import { Attempt, WorkerStopping } from './attempt.ts';
-import { claimStream } from '../runs/claim-stream.ts';
+import { AttemptGroup } from './attempt-group.ts';
+import { claimStreams } from '../runs/claim-group.ts';
 import { classifyError } from './classify-error.ts';
 import { fencedOutcome } from './fenced.ts';
+import { moveGroup } from './move-group.ts';
 import { moveStream } from './move-stream.ts';
 import { endAttempt, type Outcome } from '../runs/end-attempt.ts';
 import { failStream, howToTakeUp } from '../runs/worker-deaths.ts';
 
-/** The attempts of this process. */
-const running = new Set<Attempt>();
+/** The attempts of this process, by run. */
+const running = new Set<{ run_id: string; heartbeat(): void }>();
 
 /** Makes the attempts at a run check for a stop now, instead of at their next heartbeat. Handler of the NOTIFY. */
 export function checkForStop(connection_run_id: string): void {
-  for (const attempt of running) {
-    if (attempt.claim.run.id === connection_run_id) attempt.heartbeat();
+  for (const one of running) {
+    if (one.run_id === connection_run_id) one.heartbeat();
   }
 }
 
@@ -33,31 +38,76 @@ export async function executeStreamJob(
   else if (how === 'claim') await attemptStream(deps, stream_run_id, signal);
 }
 
-/** Claims the stream, moves its rows and records the outcome. */
+/** The pause before a stream is tried again whose group another worker may hold. */
+const EARLY_MS = 1_000;
+
+/** Claims the stream, and those that are moved with it, moves their rows and records the outcomes. */
 export async function attemptStream(deps: Deps, stream_run_id: string, signal: AbortSignal): Promise<void> {
   const asked = performance.now();
-  const claim = await deps.db.transaction((tx) => claimStream(tx, stream_run_id, deps.worker_id));
-  if (!claim) return;
-  const attempt = new Attempt(deps, claim, asked);
-  const shutDown = () => attempt.abort(new WorkerStopping('The worker is shutting down'));
+  const { claims, is_group, is_early } = await deps.db.transaction((tx) =>
+    claimStreams(tx, stream_run_id, deps.worker_id),
+  );
+  if (is_early) await postponeStream(deps, stream_run_id, EARLY_MS);
+  if (claims.length === 0) return;
+  const attempts = claims.map((claim) => new Attempt(deps, claim, asked));
+  const [first] = attempts as [Attempt];
+  const one = is_group ? new AttemptGroup(deps, attempts) : first;
+  const shutDown = () => one.abort(new WorkerStopping('The worker is shutting down'));
   if (signal.aborted) shutDown();
   signal.addEventListener('abort', shutDown, { once: true });
-  running.add(attempt);
-  attempt.start();
-  let outcome: Outcome | null;
+  running.add(one);
+  one.start();
+  let outcomes: (Outcome | null)[];
   try {
-    const moved = await Promise.race([moveStream(attempt), abortTimeout(attempt)]);
-    outcome = moved ? { kind: 'succeeded' } : await fencedOutcome(attempt, null);
-  } catch (error) {
-    outcome = await classifyError(deps, attempt, error);
+    outcomes = is_group ? await moveAll(deps, attempts) : [await moveOne(deps, first)];
   } finally {
     signal.removeEventListener('abort', shutDown);
-    await attempt.close();
-    running.delete(attempt);
+    await one.close();
+    running.delete(one);
   }
-  if (!outcome) return;
-  const ended = { claim, outcome, progress: attempt.progress, warnings: attempt.warnings };
-  await deps.db.transaction((tx) => endAttempt(tx, deps.queue, ended));
+  // Together, so that no stream is claimed again while another one of its group seems to be held.
+  await deps.db.transaction(async (tx) => {
+    for (const [at, { claim, progress, warnings }] of attempts.entries()) {
+      const outcome = outcomes[at];
+      if (outcome) await endAttempt(tx, deps.queue, { claim, outcome, progress, warnings });
+    }
+  });
+}
+
+/** Delivers the job again. */
+export async function postponeStream({ db, queue }: Deps, stream_run_id: string, ms: number): Promise<void> {
+  const [stream] = await db
+    .select({ account_id: streamRuns.account_id })
+    .from(streamRuns)
+    .where(eq(streamRuns.id, stream_run_id));
+  const start_after = new Date(Date.now() + ms);
+  if (stream) await queue.send(db, executeStream, { stream_run_id }, { ...stream, start_after });
+}
+
+async function moveOne(deps: Deps, attempt: Attempt): Promise<Outcome | null> {
+  try {
+    const moved = await Promise.race([moveStream(attempt), abortTimeout(attempt)]);
+    return moved ? { kind: 'succeeded' } : await fencedOutcome(attempt, null);
+  } catch (error) {
+    return classifyError(deps, attempt, error);
+  }
+}
+
+async function moveAll(deps: Deps, attempts: readonly Attempt[]): Promise<(Outcome | null)[]> {
+  const outcomes: (Outcome | null)[] = [];
+  const [first] = attempts as [Attempt];
+  let errors: (attempt: Attempt) => unknown;
+  try {
+    const failed = await Promise.race([moveGroup(attempts), abortTimeout(first)]);
+    errors = (attempt) => failed.get(attempt);
+  } catch (error) {
+    errors = () => error;
+  }
+  for (const attempt of attempts) {
+    const error = errors(attempt);
+    outcomes.push(error === undefined ? { kind: 'succeeded' } : await classifyError(deps, attempt, error));
+  }
+  return outcomes;
 }
 
 /** Time for a connector to finish after its signal is aborted. */

@@ -1,13 +1,17 @@
 import type {
   AnyDestination,
   AnySource,
+  CommittedState,
+  ConnectorContext,
   ReadRequest,
+  StreamSchema,
   StreamState,
   Writer,
   WriteTarget,
 } from '../connectors/contract/connector.ts';
+import type { StreamRow } from '../../db/schema/index.ts';
 import type { Attempt } from './attempt.ts';
-import { confirmChanges, consumerOf, refuseUnsupportedChanges, registerConsumer } from './cdc-consumers.ts';
+import { confirmChanges, consumerOf, refuseUnsupportedChanges, registerConsumers } from './cdc-consumers.ts';
 import { recordCheckpoint } from '../runs/claim-stream.ts';
 import { recordColumns, targetColumns, warnAboutNewColumns } from './column-history.ts';
 import { openConnector } from '../connector-runtime/open-connector.ts';
@@ -15,7 +19,7 @@ import { onSide } from '../connector-runtime/side-error.ts';
 import { loadCurrentStream } from '../catalog/resolve-stream.ts';
 import { guardDeliveries } from './delivery-log.ts';
 import { resumeState } from './destination-position.ts';
-import { earlierOf, lookbackWindow } from './lookback-window.ts';
+import { earlierOf, type LookbackWindow, lookbackWindow } from './lookback-window.ts';
 import { hasDateCursor } from '../pipeline/custom-run/streams.ts';
 import { byteFormat, moveBytes } from './byte-lane.ts';
 import { moveRows } from './row-lane.ts';
@@ -28,16 +32,72 @@ import { provenOrigin } from './source-position.ts';
 
 /** Moves one stream from its last checkpoint to its end. False: another worker holds the claim now. */
 export async function moveStream(attempt: Attempt): Promise<boolean> {
+  const { deps } = attempt;
+  const { source, destination } = await openSides(attempt);
+  const prepared = await prepareStream(attempt, source, destination.connector);
+  const { plan, lookback } = prepared;
+  const deliveries = await guardDeliveries(attempt, destination.connector);
+  const target = { ...prepared.target, deliveries };
+  const writer = await onSide('destination', () => destination.connector.open(destination.ctx, target));
+  try {
+    if (writer.committed?.finished) return await resumeCommitted(attempt, writer);
+    const at_once = target.replace_window != null;
+    const { canResume } = source.connector;
+    const serves = async (state: StreamState) =>
+      onSide('source', async () => canResume?.(source.ctx, prepared.requestFrom(state)) ?? true);
+    const resumed = await resumeState(attempt, writer, serves);
+    const request = prepared.requestFrom(lookback ? earlierOf(lookback.from, resumed) : at_once ? null : resumed);
+    if (request.reader_id !== undefined) await registerConsumers(deps.db, [attempt.claim]);
+    const state_version = stateVersion(attempt, writer);
+    const floor = lookback && resumed;
+    const known = request.state === null ? null : resumed;
+    const origin = await provenOrigin(attempt, { source: source.connector, ctx: source.ctx, request, known });
+    const sides = { attempt, plan, source: source.connector, sourceContext: source.ctx, writer };
+    return await transfer({ ...sides, request, at_once, floor, origin, state_version });
+  } catch (error) {
+    await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
+    throw error;
+  }
+}
+
+interface Side<Connector> {
+  connector: Connector;
+  ctx: ConnectorContext<unknown>;
+}
+
+/** Opens both connectors of the attempt's connection. */
+export async function openSides(
+  attempt: Attempt,
+): Promise<{ source: Side<AnySource>; destination: Side<AnyDestination> }> {
   const { claim, deps } = attempt;
-  const from = await onSide('source', async () => openConnector(deps, claim.source, attempt.hooks('source')));
-  const to = await onSide('destination', async () =>
-    openConnector(deps, claim.destination, attempt.hooks('destination')),
-  );
-  const source = from.connector as AnySource;
-  const { schema, stream } = await loadCurrentStream(attempt, source, from.ctx);
-  const plan = await onSide('source', async () => planTransfer({ source, schema, stream }));
+  const from = await onSide('source', () => openConnector(deps, claim.source, attempt.hooks('source')));
+  const to = await onSide('destination', () => openConnector(deps, claim.destination, attempt.hooks('destination')));
+  return {
+    source: { connector: from.connector as AnySource, ctx: from.ctx },
+    destination: { connector: to.connector as AnyDestination, ctx: to.ctx },
+  };
+}
+
+/** What is known of a stream before its destination is opened. */
+export interface PreparedStream {
+  schema: StreamSchema;
+  stream: StreamRow;
+  plan: TransferPlan;
+  target: WriteTarget;
+  lookback: LookbackWindow | null;
+  requestFrom(state: StreamState | null): ReadRequest;
+}
+
+/** Brings the stream up to date with its source, checks its settings and plans the transfer. */
+export async function prepareStream(
+  attempt: Attempt,
+  source: Side<AnySource>,
+  destination: AnyDestination,
+): Promise<PreparedStream> {
+  const { claim, deps } = attempt;
+  const { schema, stream } = await loadCurrentStream(attempt, source.connector, source.ctx);
+  const plan = await onSide('source', async () => planTransfer({ source: source.connector, schema, stream }));
   warnAboutNewColumns(attempt, schema, plan);
-  const destination = to.connector as AnyDestination;
   requireSound(stream, { schema, destination });
   const window = windowFor(attempt, hasDateCursor(schema, stream));
   const about = { claim, schema, stream, destination };
@@ -46,36 +106,26 @@ export async function moveStream(attempt: Attempt): Promise<boolean> {
   const reader_id = consumerOf(claim, schema);
   refuseUnsupportedChanges(reader_id !== undefined, claim, destination);
   const complete = stream.sync_mode === 'full_refresh' && window === null;
-  const deliveries = await guardDeliveries(attempt, destination);
-  const target = { ...writeTarget(attempt, plan), replace_window, complete, deliveries };
-  const writer = await onSide('destination', () => destination.open(to.ctx, target));
-  try {
-    if (writer.committed?.finished) return await resumeCommitted(attempt, writer);
-    const at_once = replace_window != null;
-    const requestFrom = (state: StreamState | null): ReadRequest => ({
+  return {
+    schema,
+    stream,
+    plan,
+    target: { ...writeTarget(attempt, plan), replace_window, complete },
+    lookback,
+    requestFrom: (state) => ({
       ...readRequest({ plan, schema, stream, state, window }),
       reader_id,
       inexact_values: claim.connection.inexact_values,
       ...((complete || reader_id !== undefined) && {
         onSnapshot: (snapshot: string) => (attempt.progress.source_snapshot = snapshot),
       }),
-    });
-    const serves = async (state: StreamState) =>
-      onSide('source', async () => source.canResume?.(from.ctx, requestFrom(state)) ?? true);
-    const resumed = await resumeState(attempt, writer, serves);
-    const request = requestFrom(lookback ? earlierOf(lookback.from, resumed) : at_once ? null : resumed);
-    if (reader_id !== undefined) await registerConsumer(deps.db, claim);
-    const state_version = Math.max(claim.stream.state_version, writer.committed?.state_version ?? 0);
-    const floor = lookback && resumed;
-    const known = request.state === null ? null : resumed;
-    const origin = await provenOrigin(attempt, { source, ctx: from.ctx, request, known });
-    const sides = { attempt, plan, source, sourceContext: from.ctx, writer };
-    return await transfer({ ...sides, request, at_once, floor, origin, state_version });
-  } catch (error) {
-    await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
-    throw error;
-  }
+    }),
+  };
 }
+
+/** The version of the state that the writer goes on from. */
+export const stateVersion = ({ claim }: Attempt, { committed }: Pick<Writer, 'committed'>): number =>
+  Math.max(claim.stream.state_version, committed?.state_version ?? 0);
 
 async function transfer(input: Transfer): Promise<boolean> {
   const { attempt, source, sourceContext, request, writer } = input;
@@ -97,7 +147,11 @@ async function transfer(input: Transfer): Promise<boolean> {
 async function resumeCommitted(attempt: Attempt, writer: Writer): Promise<boolean> {
   const { committed } = writer;
   await writer.abort();
-  if (!committed) return true;
+  return committed ? recordCommitted(attempt, committed) : true;
+}
+
+/** @returns false if another worker holds the claim now */
+export async function recordCommitted(attempt: Attempt, committed: CommittedState): Promise<boolean> {
   Object.assign(attempt.progress, committed.counts);
   attempt.progress.rows_read = Math.max(attempt.claim.stream_run.rows_read, committed.counts.rows_loaded);
   return recordCheckpoint(attempt.deps.db, attempt.claim, committed);

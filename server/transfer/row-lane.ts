@@ -1,10 +1,10 @@
 import { fromSource, onSide } from '../connector-runtime/side-error.ts';
 import type { Batch, StreamState } from '../connectors/contract/connector.ts';
-import { CheckpointPace } from './checkpoint-pace.ts';
+import { CheckpointPace } from './pace/checkpoint-pace.ts';
 import { commitCheckpoint, type Transfer } from './commit-checkpoint.ts';
 import { notBefore } from './lookback-window.ts';
 import { createMapper } from './mapping.ts';
-import { prefetch } from './prefetch.ts';
+import { prefetch } from './pace/prefetch.ts';
 
 /** Moves the stream as batches of rows, which the mapping can change. Resolves to the state at the end. */
 export async function moveRows(input: Transfer): Promise<StreamState | null> {

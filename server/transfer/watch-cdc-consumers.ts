@@ -1,8 +1,9 @@
-import { and, eq, isNotNull, notExists, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, isNull, ne, notExists, or, sql } from 'drizzle-orm';
 import {
   accountConnectors,
   catalogStreams,
   changeReaders,
+  connectionRuns,
   connectionStreams,
   connections,
   streamRuns,
@@ -13,7 +14,7 @@ import { isInCatalog } from '../catalog/store.ts';
 import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
 import { emitCdcEvent } from '../events/cdc-events.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
-import { LAG_CHECK_SECONDS, recordLag } from './cdc-consumers.ts';
+import { LAG_CHECK_SECONDS, recordGroupLag, recordLag } from './cdc-consumers.ts';
 import { type Periodic, periodic } from '../platform/periodic.ts';
 import { stateSetTo } from '../runs/set-state.ts';
 import { LIVE_STREAM } from '../pipeline/run-states.ts';
@@ -67,9 +68,14 @@ function dueConsumers({ db }: Deps) {
   const live = db
     .select({ one: sql`1` })
     .from(streamRuns)
+    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
     .where(
       and(
-        eq(streamRuns.stream_id, changeReaders.stream_id),
+        or(
+          eq(streamRuns.stream_id, changeReaders.stream_id),
+          // Streams of a connection can share what the source keeps. Custom runs read without it.
+          and(eq(streamRuns.connection_id, connectionStreams.connection_id), isNull(connectionRuns.custom_run_plan_id)),
+        ),
         sql`${streamRuns.status} in (${sql.join(
           LIVE_STREAM.map((status) => sql`${status}`),
           sql`, `,
@@ -93,9 +99,12 @@ function dueConsumers({ db }: Deps) {
 
 async function release(deps: Deps, { reader, stream, source }: Due): Promise<void> {
   try {
-    await withConnector(deps, source, WORK, async ({ connector, ctx }) =>
-      (connector as AnySource).release?.(ctx, stream.id),
-    );
+    await withConnector(deps, source, WORK, async ({ connector, ctx }) => {
+      const { release: end, replication } = connector as AnySource;
+      await end?.(ctx, stream.id);
+      if (await isLastOfConnection(deps, stream)) await end?.(ctx, stream.connection_id);
+      else await replication?.leave(ctx, stream.connection_id, stream);
+    });
   } catch (thrown) {
     const error = presentable(deps, source, thrown);
     const failures = reader.failures + 1;
@@ -122,12 +131,26 @@ async function release(deps: Deps, { reader, stream, source }: Due): Promise<voi
   });
 }
 
+/** Whether no other stream of the connection follows a log: what they have in common at the source can go. */
+async function isLastOfConnection({ db }: Deps, stream: Due['stream']): Promise<boolean> {
+  const others = await db
+    .select({ one: sql`1` })
+    .from(changeReaders)
+    .innerJoin(connectionStreams, eq(connectionStreams.id, changeReaders.stream_id))
+    .where(and(eq(connectionStreams.connection_id, stream.connection_id), ne(connectionStreams.id, stream.id)))
+    .limit(1);
+  return others.length === 0;
+}
+
 async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
   try {
-    const lag = await withConnector(deps, source, WORK, async ({ connector, ctx }) =>
-      (connector as AnySource).lag?.(ctx, stream.id),
-    );
-    if (lag) await deps.db.transaction((tx) => recordLag(tx, stream, lag));
+    await withConnector(deps, source, WORK, async ({ connector, ctx }) => {
+      const { lag } = connector as AnySource;
+      const own = await lag?.(ctx, stream.id);
+      if (own) return deps.db.transaction((tx) => recordLag(tx, stream, own));
+      const common = await lag?.(ctx, stream.connection_id);
+      if (common) await deps.db.transaction((tx) => recordGroupLag(tx, stream.connection_id, common));
+    });
   } catch (thrown) {
     deps.log.warn(
       { err: presentable(deps, source, thrown), stream_id: stream.id },

@@ -1,10 +1,8 @@
-import { eq } from 'drizzle-orm';
-import { streamRuns } from '../../db/schema/index.ts';
 import type { Deps } from '../deps.ts';
 import { environmentOf } from '../platform/config.ts';
 import { endText, SILENT_MS, spawnWatched } from '../platform/watched-process.ts';
-import { executeStream } from '../queue/jobs.ts';
 import { recordIsolatedDeath } from '../runs/worker-deaths.ts';
+import { postponeStream } from '../transfer/execute-stream.ts';
 import { workerCommand } from './worker-command.ts';
 
 /** A stream that lives this long on its own does not hold up the next one any more. */
@@ -22,7 +20,7 @@ export interface IsolationOptions {
 export function createIsolation(deps: Deps, { silent_ms = SILENT_MS }: IsolationOptions = {}) {
   let current: string | null = null;
   return async (stream_run_id: string, signal: AbortSignal): Promise<void> => {
-    if (current !== null) return postpone(deps, stream_run_id);
+    if (current !== null) return postponeStream(deps, stream_run_id, POSTPONE_MS);
     current = stream_run_id;
     const leave = () => {
       if (current === stream_run_id) current = null;
@@ -54,13 +52,4 @@ async function executeAlone(
   const how = endText(end, silent_ms);
   if (await recordIsolatedDeath(deps, { stream_run_id, worker_id, how })) return;
   throw new Error(`The process for stream run ${stream_run_id} ${how} before it claimed the stream`);
-}
-
-async function postpone(deps: Deps, stream_run_id: string): Promise<void> {
-  const [stream] = await deps.db
-    .select({ account_id: streamRuns.account_id })
-    .from(streamRuns)
-    .where(eq(streamRuns.id, stream_run_id));
-  const start_after = new Date(Date.now() + POSTPONE_MS);
-  if (stream) await deps.queue.send(deps.db, executeStream, { stream_run_id }, { ...stream, start_after });
 }

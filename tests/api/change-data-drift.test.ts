@@ -42,7 +42,7 @@ const columnsOf = async (table: string) =>
     .filter((name) => name[0] !== '_');
 const slotOf = async (connection: Json) => {
   const [stream] = (await get(connection)).streams.filter((one: Json) => one.selected);
-  const name = `pipeline_${stream.id.replaceAll('-', '')}`;
+  const name = `pipeline_${connection.id.replaceAll('-', '')}`;
   const [slot] =
     await source`select confirmed_flush_lsn::text as at from pg_replication_slots where slot_name = ${name}`;
   return { at: slot?.at, cursor: stream.cursor };

@@ -36,7 +36,7 @@ afterAll(async () => {
 
 // oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
 type Json = any;
-const slotName = (stream: Json) => `pipeline_${stream.id.replaceAll('-', '')}`;
+const slotName = (stream: Json) => `pipeline_${stream.connection_id.replaceAll('-', '')}`;
 const kept = async (stream: Json, server = source) => {
   const name = slotName(stream);
   const [slot] = await server`select restart_lsn::text as at from pg_replication_slots where slot_name = ${name}`;

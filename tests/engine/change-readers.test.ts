@@ -59,7 +59,7 @@ const streamOf = async (pipeline: Pipeline) => {
   return row!;
 };
 const slotOf = async (pipeline: Pipeline) => {
-  const name = `pipeline_${(await streamOf(pipeline)).id.replaceAll('-', '')}`;
+  const name = `pipeline_${pipeline.connection.id.replaceAll('-', '')}`;
   const [slot] =
     await source`select confirmed_flush_lsn::text as confirmed from pg_replication_slots where slot_name = ${name}`;
   const [publication] = await source`select 1 from pg_publication where pubname = ${name}`;

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test';
 import postgres from 'postgres';
+import { releaseDeadWorkers } from '../../server/runs/worker-deaths.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
@@ -69,3 +70,88 @@ test('a worker killed while it applies changes neither loses nor duplicates one,
   expect(history).toMatchObject({ read: 20_000, deleted: 60 });
   expect(history!.changes).toBe(20_000 + history!.updated + 60);
 });
+
+test('a worker killed at any step of a group moves each transaction once, and whole', async () => {
+  await source.unsafe(`create schema pair; create table pair.giro (id int primary key, n int, filler text);
+    create table pair.savings (like pair.giro including all);
+    insert into pair.giro select g, 100, repeat('x', 500) from generate_series(1, 3000) g;
+    insert into pair.savings select g, 100, repeat('y', 500) from generate_series(1, 3000) g`);
+  const pipeline = await makePipeline(service, {
+    source: {
+      name: 'postgres',
+      parameters: { ...postgresParameters(from.url), replication: 'logical', schemas: ['pair'] },
+    },
+    destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+    stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', primary_key: [['id']] },
+    connection: { destination_schema: 'pair' },
+  });
+  const slot = `pipeline_${pipeline.connection.id.replaceAll('-', '')}`;
+  const total = async () => {
+    const [tables] =
+      await destination`select to_regclass('pair.giro') is not null and to_regclass('pair.savings') is not null as there`;
+    if (!tables!.there) return null;
+    const [row] =
+      await destination`select (select sum(n) from pair.giro)::int + (select sum(n) from pair.savings)::int as n`;
+    return row!.n as number;
+  };
+  const isCreated = async () => (await source`select 1 from pg_replication_slots where slot_name = ${slot}`).length > 0;
+  const isStaging = async () =>
+    (
+      await destination`select 1 from pg_stat_activity where datname = current_database() and state = 'active'
+      and (query like 'copy %stage%' or query like 'with %merged as%')`
+    ).length > 0;
+  const isCommitted = (before: number) => async () => {
+    const [row] = await destination`select max(state_version)::int as at from pair._pipeline_state`;
+    return row!.at > before;
+  };
+  const isAcknowledged = (before: string) => async () => {
+    const [row] =
+      await source`select confirmed_flush_lsn::text as at from pg_replication_slots where slot_name = ${slot}`;
+    return row!.at !== before;
+  };
+  const environment = { CHECKPOINT_KB: '256' };
+  let worker = spawnWorker(service, environment);
+  const runKilledWhen = async (holds: () => Promise<boolean>) => {
+    const id = await pipeline.start();
+    let ended = false;
+    void runEnded(service, id, 90_000).then(() => (ended = true));
+    await until(async () => ended || (await holds()));
+    worker.kill('SIGKILL');
+    await worker.exited;
+    const dead = (await getStreamRuns(service, id)).flatMap(({ worker_id }) => worker_id ?? []);
+    expect([null, 600_000]).toContain(await total());
+    // As the supervisor of a worker does.
+    await releaseDeadWorkers(service.deps, dead);
+    worker = spawnWorker(service, environment);
+    expect((await runEnded(service, id, 90_000)).status).toBe('succeeded');
+    expect(await total()).toBe(600_000);
+  };
+  const transfers = async () => {
+    for (let part = 0; part < 10; part += 1) {
+      await source.begin(async (tx) => {
+        await tx`update pair.giro set n = n - 3, filler = filler || '.' where id % 10 = ${part}`;
+        await tx`update pair.savings set n = n + 3, filler = filler || '.' where id % 10 = ${part}`;
+      });
+    }
+  };
+  await runKilledWhen(isCreated);
+  await transfers();
+  await runKilledWhen(isStaging);
+  await transfers();
+  const [row] = await destination`select max(state_version)::int as at from pair._pipeline_state`;
+  await runKilledWhen(isCommitted(row!.at));
+  await transfers();
+  const [place] =
+    await source`select confirmed_flush_lsn::text as at from pg_replication_slots where slot_name = ${slot}`;
+  await runKilledWhen(isAcknowledged(place!.at));
+  worker.kill('SIGKILL');
+  for (const table of ['giro', 'savings']) {
+    const text = `select count(*)::int as n, md5(string_agg(row(id, n, filler)::text, ',' order by id)) as sum from pair.${table}`;
+    const [[ours], [theirs]] = await Promise.all([destination.unsafe(text), source.unsafe(text)]);
+    expect({ ...ours }).toEqual({ ...theirs });
+  }
+  expect(
+    (await source`select 1 from pg_replication_slots where database = current_database() and slot_name = ${slot}`)
+      .length,
+  ).toBe(1);
+}, 180_000);

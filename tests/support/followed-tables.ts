@@ -54,8 +54,10 @@ export function followedTables(service: TestDeps, { call, from, to }: { call: Ca
   }
 
   const update = (connection: Json, body: object) => call('POST', `/connections/${connection.id}`, body);
-  const streamOf = async (connection: Json): Promise<Json> =>
-    (await call('GET', `/connections/${connection.id}`)).body.streams.find((one: Json) => one.selected);
+  const streamOf = async (connection: Json): Promise<Json> => ({
+    ...(await call('GET', `/connections/${connection.id}`)).body.streams.find((one: Json) => one.selected),
+    connection_id: connection.id,
+  });
   const reset = async (connection: Json) =>
     update(connection, { reset_cursor: [{ stream_id: (await streamOf(connection)).id, value: null }] });
   return { make, show, logSource, follow, run, update, streamOf, reset };

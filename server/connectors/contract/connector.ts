@@ -6,6 +6,7 @@ import type { ChatChannel, ChatMessage } from './chat.ts';
 import type { ConnectorContext } from './context.ts';
 import type { DestinationComparison, Digester, SourceComparison } from './digest.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
+import type { GroupTarget, GroupWriter, Replication } from './replication.ts';
 import type {
   DestinationSyncMode,
   OriginComparison,
@@ -25,6 +26,7 @@ export type * from './changes.ts';
 export type * from './context.ts';
 export type * from './digest.ts';
 export type * from './read-request.ts';
+export type * from './replication.ts';
 export type * from './stream.ts';
 export type * from './watched-session.ts';
 export type * from './writer.ts';
@@ -101,6 +103,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
     find(ctx: ConnectorContext<Config>): Promise<SourceOrigin | null>;
     compare(ctx: ConnectorContext<Config>, known: SourceOrigin, found: SourceOrigin): Promise<OriginComparison>;
   };
+  /** Reads all streams with `change_log` of a run together, for destinations with `openGroup`. */
+  replication?: Replication<Config>;
   /** Approximate number of rows of a full read, without reading them; null if unknown. */
   estimate?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<number | null>;
   /** Implements `ReadRequest.keys`. */
@@ -127,6 +131,11 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
   /** Opens a snapshot of a table for a comparison with the stream that is loaded into it. */
   digest?(ctx: ConnectorContext<Config>, comparison: DestinationComparison): Promise<Digester>;
+  /**
+   * Prepares to write several streams of one schema with common commits.
+   * @throws StreamsFailed for those that cannot be written; FencedError as above
+   */
+  openGroup?(ctx: ConnectorContext<Config>, targets: readonly GroupTarget[]): Promise<GroupWriter>;
   /**
    * `at_least_once`: stores no state and checks no fence, so the attempt after a
    * crash may send rows again under the same idempotency keys. `ssh_tunnel`: as for sources.

@@ -2,11 +2,14 @@ import {
   type CheckResult,
   type ConnectorContext,
   defineDestination,
+  type GroupTarget,
+  type GroupWriter,
   type Writer,
   type WriteTarget,
 } from '../contract/connector.ts';
-import { openTarget } from '../kits/sql/open-target.ts';
-import { checkTarget } from '../kits/sql/target.ts';
+import { ofStream } from '../contract/replication.ts';
+import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
+import { checkTarget, type PlacedTarget } from '../kits/sql/target.ts';
 import { USER_SCHEMAS } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { PgSession, withSession } from './connection/session.ts';
@@ -15,7 +18,8 @@ import { PostgresDestinationConfig } from './connection/settings.ts';
 import { postgres } from './write/dialect.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import type { PgTable } from './write/target.ts';
-import { PgWriter } from './write/writer.ts';
+import { PgGroupWriter } from './write/group-writer.ts';
+import { LoadTransaction, PgWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
 
@@ -43,6 +47,7 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   possibleValues: { database: databases, schema: schemas },
   open,
   digest: digestDestination,
+  openGroup,
 });
 
 async function check(ctx: Context): Promise<CheckResult> {
@@ -75,31 +80,63 @@ async function schemas(ctx: Context): Promise<Record<string, string>> {
 }
 
 async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
+  const placed = placedIn(ctx, target);
+  return openSession(ctx, [placed], async (session) => {
+    const opened = await openTarget<PgTable>(databaseOf(session), placed);
+    return PgWriter.of(ctx, new LoadTransaction(session), opened);
+  });
+}
+
+async function openGroup(ctx: Context, group: readonly GroupTarget[]): Promise<GroupWriter> {
+  const placed: PlacedTarget[] = [];
+  for (const [at, { target }] of group.entries()) placed.push(await ofStream(at, async () => placedIn(ctx, target)));
+  return openSession(ctx, placed, async (session) => {
+    const transaction = new LoadTransaction(session, true);
+    const writers: PgWriter[] = [];
+    for (const [at, target] of placed.entries()) {
+      const opened = await ofStream(at, () => openTarget<PgTable>(databaseOf(session), target));
+      writers.push(PgWriter.of({ ...ctx, warn: group[at]!.warn }, transaction, opened));
+    }
+    return new PgGroupWriter(transaction, writers);
+  });
+}
+
+function placedIn(ctx: Context, target: WriteTarget): PlacedTarget {
   const placed = { ...target, schema: target.schema ?? ctx.config.schema };
   checkTarget(postgres, placed);
+  return placed;
+}
+
+/** Prepares tables in one transaction of a new session, which the writer keeps. */
+async function openSession<Result>(
+  ctx: Context,
+  targets: readonly PlacedTarget[],
+  prepare: (session: PgSession) => Promise<Result>,
+): Promise<Result> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     // A worker that freezes in the middle of a commit must not hold its locks for ever.
     await session.query(
       "begin; set local lock_timeout = '30s'; set local search_path = ''; set idle_in_transaction_session_timeout = '60s'",
     );
-    await lockDefinitions(session, placed.schema);
-    const database = {
-      session,
-      dialect: postgres,
-      findTable: findTable.bind(null, session),
-      ensureUniqueKey: ensureUniqueKey.bind(null, session),
-      atomically: <Result>(work: () => Promise<Result>) => work(),
-      createsForWindows: true,
-    };
-    const opened = await openTarget<PgTable>(database, placed);
+    for (const schema of new Set(targets.map((target) => target.schema))) await lockDefinitions(session, schema);
+    const writer = await prepare(session);
     await session.query('commit');
-    return PgWriter.of(ctx, session, opened);
+    return writer;
   } catch (error) {
     await session.close();
     throw error;
   }
 }
+
+const databaseOf = (session: PgSession): TargetDatabase<PgTable> => ({
+  session,
+  dialect: postgres,
+  findTable: findTable.bind(null, session),
+  ensureUniqueKey: ensureUniqueKey.bind(null, session),
+  atomically: <Result>(work: () => Promise<Result>) => work(),
+  createsForWindows: true,
+});
 
 /** Streams open in parallel: one at a time may define tables of a schema. Held until the commit. */
 async function lockDefinitions(session: PgSession, schema: string): Promise<void> {

@@ -16,6 +16,7 @@ import { databases, serverCheck } from './connection/check.ts';
 import { datasetStreams } from './read/datasets.ts';
 import { confirmLsn } from './cdc/read-log.ts';
 import { readChanges } from './cdc/read-changes.ts';
+import { confirmGroup, leaveGroup, readGroup } from './cdc/read-group.ts';
 import { assertLogical, identityMissing } from './cdc/table-shape.ts';
 import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
 import { compareOrigins, findOrigin } from './read/origin.ts';
@@ -87,6 +88,11 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
       await dropPublication(session, slotName(reader_id));
     }),
   origin: { find: findOrigin, compare: compareOrigins },
+  replication: {
+    read: readGroup,
+    acknowledge: async (ctx, request, states) => lagOf(ctx, await confirmGroup(ctx, request, states)),
+    leave: leaveGroup,
+  },
   byteFormats,
   copy,
   estimate,

@@ -1,4 +1,4 @@
-import type { ReadRequest, StreamState } from '../../contract/connector.ts';
+import type { ReadRequest, StreamSchema, StreamState } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { lsnText, lsnValue } from '../connection/lsn.ts';
 import type { PgSession } from '../connection/session.ts';
@@ -14,6 +14,8 @@ export interface LogIdentity {
   publication: string;
   /** Grows with every read. The source keeps it too: a source that was set back to an older copy has a lower one. */
   mark: number;
+  /** The slot that the state was read from, if several streams share it. Absent: the stream's own. */
+  slot?: string;
 }
 
 /** Where the server is. */
@@ -63,11 +65,13 @@ interface Publication {
   mark: number;
 }
 
-/**
- * Reads the publication of a consumer and checks that it sends every change of the table and nothing else.
- * @throws ConfigurationError `publication_missing`, `publication_altered`
- */
-export async function readPublication(session: PgSession, request: ReadRequest, name: string): Promise<Publication> {
+/** The rows of the catalog that define a publication, one per table; a publication without tables is one row. */
+export interface PublicationRows {
+  name: string;
+  rows: (string | null)[][];
+}
+
+export async function publicationRows(session: PgSession, name: string): Promise<PublicationRows> {
   const { rows } = await session.query(
     `select p.oid, p.xmin, p.puballtables, p.pubviaroot, p.pubinsert, p.pubupdate, p.pubdelete, p.pubtruncate,
             obj_description(p.oid, 'pg_publication'), r.oid, r.xmin, n.nspname, c.relname,
@@ -76,31 +80,56 @@ export async function readPublication(session: PgSession, request: ReadRequest, 
        left join pg_class c on c.oid = r.prrelid left join pg_namespace n on n.oid = c.relnamespace
       where p.pubname = ${literal(name)} order by r.oid`,
   );
-  const { namespace, name: table } = request.stream;
-  const own = rows.find((row) => row[11] === namespace && row[12] === table);
-  if (!own) {
-    throw new ConfigurationError(
-      'publication_missing',
-      `Publication ${name} no longer contains table ${namespace}.${table}, which was recreated or removed. ${RESET_CURSOR_HINT}`,
-    );
-  }
-  const [, , all, viaRoot, ...rest] = own;
+  return { name, rows };
+}
+
+type Table = Pick<StreamSchema, 'namespace' | 'name'>;
+
+export const publishedRow = ({ rows }: PublicationRows, { namespace, name }: Table) =>
+  rows.find((row) => row[11] === namespace && row[12] === name);
+
+/** Why the changes of the table do not arrive as they should; null: they do. */
+export function publicationProblem(own: readonly (string | null)[]): string | null {
+  const [, , , viaRoot, ...rest] = own;
   const lacking = ['inserts', 'updates', 'deletes', 'truncates'].filter((_, at) => rest[at] !== 't');
-  const problem =
-    lacking.length > 0
-      ? `no longer publishes ${lacking.join(', ')}`
-      : own[13] !== null
-        ? 'has a row filter'
-        : own[14] !== null
-          ? 'has a column list'
-          : all === 't' || rows.length > 1
-            ? 'contains other tables'
-            : viaRoot !== 't'
-              ? 'no longer publishes partitions as their table'
-              : null;
+  if (lacking.length > 0) return `no longer publishes ${lacking.join(', ')}`;
+  if (own[13] !== null) return 'has a row filter';
+  if (own[14] !== null) return 'has a column list';
+  return viaRoot === 't' ? null : 'no longer publishes partitions as their table';
+}
+
+/** What defines the publication for these rows, without the mark. */
+const fingerprint = (rows: readonly (readonly (string | null)[])[]) =>
+  Bun.SHA256.hash(JSON.stringify(rows.map((row) => row.filter((_, at) => at !== 8))), 'hex').slice(0, 32);
+
+/** As of the publication that a stream has for itself: other tables in it are a problem as well. */
+export async function readPublication(session: PgSession, request: ReadRequest, name: string): Promise<Publication> {
+  const found = await publicationRows(session, name);
+  const own = ownRow(found, request);
+  const alone = own[2] !== 't' && found.rows.length === 1;
+  const problem = publicationProblem(own) ?? (alone ? null : 'contains other tables');
   if (problem) throw altered(name, problem);
-  const kept = rows.map((row) => row.filter((_, at) => at !== 8));
-  return { rows: Bun.SHA256.hash(JSON.stringify(kept), 'hex').slice(0, 32), mark: markOf(rest[4] ?? null) };
+  return { rows: fingerprint(found.rows), mark: markOf(found) };
+}
+
+/**
+ * Reads the part of a common publication that sends the table, and checks that it sends every change of it.
+ * @throws ConfigurationError `publication_missing`, `publication_altered`
+ */
+export function publicationOf(found: PublicationRows, request: ReadRequest): Publication {
+  const own = ownRow(found, request);
+  const problem = publicationProblem(own);
+  if (problem) throw altered(found.name, problem);
+  return { rows: fingerprint([own]), mark: markOf(found) };
+}
+
+function ownRow(found: PublicationRows, { stream }: ReadRequest): (string | null)[] {
+  const own = publishedRow(found, stream);
+  if (own) return own;
+  throw new ConfigurationError(
+    'publication_missing',
+    `Publication ${found.name} no longer contains table ${stream.namespace}.${stream.name}, which was recreated or removed. ${RESET_CURSOR_HINT}`,
+  );
 }
 
 const altered = (name: string, problem: string) =>
@@ -110,7 +139,7 @@ const altered = (name: string, problem: string) =>
   );
 
 const MARK = /^data-pipelines (\d{1,15})$/;
-const markOf = (comment: string | null) => Number(MARK.exec(comment ?? '')?.[1] ?? 0);
+export const markOf = ({ rows }: PublicationRows) => Number(MARK.exec(rows[0]?.[8] ?? '')?.[1] ?? 0);
 
 /** The statement that marks the source with a new read. */
 export const markStatement = (name: string, mark: number) =>

@@ -20,12 +20,13 @@ import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { identifier } from '../connection/sql.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
-type Message = Pgoutput.Message & { bytes: number };
+export type LogMessage = Pgoutput.Message & { bytes: number };
+type Message = LogMessage;
 
 /** A batch ends at the first commit past these limits, or inside a transaction at OVERSIZE times the limits. */
-const BATCH_ROWS = 10_000;
-const BATCH_BYTES = 1024 * 1024;
-const OVERSIZE = 2;
+export const BATCH_ROWS = 10_000;
+export const BATCH_BYTES = 1024 * 1024;
+export const OVERSIZE = 2;
 
 interface Reading {
   /** For statements; closed before the log is streamed, which may take hours. */
@@ -83,7 +84,7 @@ async function openLog(
  * The current end of the log. The server sends only what it has flushed, and commits may not have waited for the flush
  * (synchronous_commit = off). A small commit that does wait flushes everything before it.
  */
-async function endOfLog(session: PgSession, mark: string): Promise<bigint> {
+export async function endOfLog(session: PgSession, mark: string): Promise<bigint> {
   await session.query(
     `begin; set local synchronous_commit = 'local'; select pg_logical_emit_message(true, 'data-pipelines', ''); ${mark}; commit`,
   );
@@ -98,7 +99,7 @@ export const openReplication = (ctx: Context) =>
   });
 
 /** Values stay as the text that the server sends. */
-function startReplication(name: string, from: string) {
+export function startReplication(name: string, from: string) {
   const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [name] });
   const decode = (buffer: Buffer): Message => {
     const message = plugin.parse(buffer);
@@ -165,7 +166,7 @@ async function* untilTarget(
   }
 }
 
-function collect(collected: ChangeRows, message: Message): void {
+export function collect(collected: ChangeRows, message: Pgoutput.Message): void {
   switch (message.tag) {
     case 'begin':
       return collected.begin(message);
@@ -187,13 +188,20 @@ function collect(collected: ChangeRows, message: Message): void {
  * table. But if the table has changed since the start of the read, the log may contain its new definition.
  * @throws RetryableError `table_changed`
  */
-async function assertUnchanged(ctx: Context, { request, shape }: Reading): Promise<void> {
+export async function assertUnchanged(
+  ctx: Context,
+  { request, shape }: Pick<Reading, 'request' | 'shape'>,
+): Promise<void> {
   const now = await withSession(ctx, { phase: 'run' }, (session) => shapeOf(session, request));
   if (now.fingerprint !== shape.fingerprint) throw changedDuringRead(request.stream.name);
 }
 
 /** @throws ConfigurationError if the log no longer has the changes after `from`. */
-async function assertLogAvailable({ session, name, from }: Pick<Reading, 'session' | 'name' | 'from'>): Promise<void> {
+export async function assertLogAvailable({
+  session,
+  name,
+  from,
+}: Pick<Reading, 'session' | 'name' | 'from'>): Promise<void> {
   const slot = await findSlot(session, name);
   if (!slot) {
     throw new ConfigurationError(
@@ -216,7 +224,7 @@ const slotLost = (name: string) =>
     `The server removed log that replication slot ${name} needs (max_slot_wal_keep_size). ${RESET_CURSOR_HINT}`,
   );
 
-function lostError(error: unknown, { name }: Reading): unknown {
+export function lostError(error: unknown, { name }: Pick<Reading, 'name'>): unknown {
   if (!(error instanceof ConnectorError)) return error;
   if (/can no longer (get changes from|access) replication slot/.test(error.message)) return slotLost(name);
   if (/is active for PID/.test(error.message)) {

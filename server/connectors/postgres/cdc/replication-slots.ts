@@ -55,10 +55,15 @@ const reader = async (session: PgSession, name: string) => (await findSlot(sessi
 /**
  * Creates the slot, with a snapshot of everything committed before its first change. The snapshot is valid until the
  * session runs another statement. Waits for open transactions in the source.
- * @param replication a session opened for replication.
+ * @param replication a session opened for replication. A temporary slot ends with it
  */
-export async function createSlot(replication: PgSession, name: string): Promise<{ start: string; snapshot: string }> {
-  const text = `CREATE_REPLICATION_SLOT ${identifier(name)} LOGICAL pgoutput EXPORT_SNAPSHOT`;
+export async function createSlot(
+  replication: PgSession,
+  name: string,
+  { temporary = false } = {},
+): Promise<{ start: string; snapshot: string }> {
+  const kind = temporary ? 'TEMPORARY LOGICAL' : 'LOGICAL';
+  const text = `CREATE_REPLICATION_SLOT ${identifier(name)} ${kind} pgoutput EXPORT_SNAPSHOT`;
   const { rows } = await replication.query(text, { slow: true });
   const [[, start, snapshot] = []] = rows;
   if (!start || !snapshot) throw new Error('the server created a slot without a start position');

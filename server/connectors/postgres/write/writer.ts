@@ -23,14 +23,34 @@ interface Work {
   state: StateRow;
 }
 
+/** A session and its open transaction. `common`: several writers use them, and what they share is ended elsewhere. */
+export class LoadTransaction {
+  #open = false;
+
+  constructor(
+    readonly session: PgSession,
+    readonly common = false,
+  ) {}
+
+  async begin(): Promise<void> {
+    if (!this.#open) await this.session.query('begin');
+    this.#open = true;
+  }
+
+  async commit(): Promise<void> {
+    if (this.#open) await this.session.query('commit', { slow: true });
+    this.#open = false;
+  }
+}
+
 /** Each commit is one transaction: COPY, what the mode does with the rows, the state with its fence. */
 export class PgWriter extends SqlWriter {
   readonly byteFormats: ByteFormat[];
 
-  static of(ctx: Context, session: PgSession, { target, state }: Work): PgWriter {
+  static of(ctx: Context, transaction: LoadTransaction, { target, state }: Work): PgWriter {
     const rejected = RejectCount.of(target, state.counts);
     const gate = gateOf(postgres, target);
-    return new PgWriter(new CopyLoad(ctx, session, { target, rejected }), { ctx, target, state, rejected, gate });
+    return new PgWriter(new CopyLoad(ctx, transaction, { target, rejected }), { ctx, target, state, rejected, gate });
   }
 
   private constructor(
@@ -40,6 +60,11 @@ export class PgWriter extends SqlWriter {
     super({ ...parts, load: copies });
     // An error of a byte stream cannot be traced to a row, and the server would round what a column cannot hold.
     this.byteFormats = parts.rejected || parts.gate?.needsCells ? [] : acceptedFormats(parts.target);
+  }
+
+  /** Ends a COPY, so that the session can be used otherwise. */
+  async flush(): Promise<void> {
+    await this.guard(() => this.copies.endCopy());
   }
 
   async pipe(stream: ByteStream): Promise<void> {
@@ -52,6 +77,7 @@ export class PgWriter extends SqlWriter {
 
 /** Rows by COPY, in the transaction that `prepare` begins. */
 class CopyLoad implements RowLoad {
+  private readonly session: PgSession;
   readonly #load: Load;
   readonly #rejects: Rejects | null;
   #into = { into: '', freeze: false };
@@ -64,10 +90,12 @@ class CopyLoad implements RowLoad {
 
   constructor(
     private readonly ctx: Context,
-    private readonly session: PgSession,
+    private readonly transaction: LoadTransaction,
     private readonly work: { target: PgTarget; rejected: RejectCount | null },
   ) {
     const { target, rejected } = work;
+    const { session } = transaction;
+    this.session = session;
     this.#load = loadOf(target);
     const present = this.#load.present?.bind(null, session);
     this.#rejects = rejected && rejectsOf({ session, target, rejected }, { copy: this.#copyAtOnce, present });
@@ -78,12 +106,12 @@ class CopyLoad implements RowLoad {
   }
 
   async prepare(): Promise<void> {
-    await this.session.query('begin');
+    await this.transaction.begin();
     this.#into = await this.#load.prepare(this.session);
   }
 
   async add(rows: Cell[][], { marked }: { marked: boolean }): Promise<void> {
-    if (this.#copy && this.#marked !== marked) await this.#endCopy();
+    if (this.#copy && this.#marked !== marked) await this.endCopy();
     this.#marked = marked;
     if (this.#rejects) return this.#count(await this.#rejects.load(rows));
     this.#copy ??= this.#begin('');
@@ -104,22 +132,22 @@ class CopyLoad implements RowLoad {
   }
 
   async truncate(): Promise<void> {
-    await this.#endCopy();
+    await this.endCopy();
     await this.session.query(`truncate ${this.#load.stage!.relation}`);
     this.changes().truncate();
   }
 
   async commit(record: (loaded: Loaded) => Promise<void>, prepared: boolean): Promise<void> {
-    await this.#endCopy();
+    await this.endCopy();
     const done = prepared ? await this.#load.complete(this.session, this.#rejects) : {};
-    if (!prepared) await this.session.query('begin');
+    await this.transaction.begin();
     await record({ ...this.#copied, ...done });
-    await this.session.query('commit', { slow: true });
+    if (!this.transaction.common) await this.transaction.commit();
     this.#copied = { rows: 0, bytes: 0 };
   }
 
-  close(): Promise<void> {
-    return this.session.close();
+  async close(): Promise<void> {
+    if (!this.transaction.common) await this.session.close();
   }
 
   /** The open transaction holds everything that is not committed, and ends with the session. */
@@ -138,7 +166,7 @@ class CopyLoad implements RowLoad {
     return { rows: await copy.end(), bytes: copy.bytes() };
   };
 
-  async #endCopy(): Promise<void> {
+  async endCopy(): Promise<void> {
     if (!this.#copy) return;
     this.#count({ rows: await this.#copy.end(), bytes: this.#copy.bytes() });
     this.#copy = null;

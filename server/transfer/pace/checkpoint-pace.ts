@@ -1,4 +1,4 @@
-import type { DestinationSyncMode } from '../connectors/contract/connector.ts';
+import type { DestinationSyncMode } from '../../connectors/contract/connector.ts';
 
 /** A merge costs more than an append, so its checkpoints are further apart. */
 const SIZE_FACTOR: Record<DestinationSyncMode, number> = {

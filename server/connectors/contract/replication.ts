@@ -1,0 +1,86 @@
+import type { Batch } from './cells.ts';
+import type { LogLag } from './changes.ts';
+import type { ConnectorContext } from './context.ts';
+import type { ReadRequest } from './read-request.ts';
+import type { StreamState } from './stream.ts';
+import type { WriteCounts, Writer, WriteTarget } from './writer.ts';
+
+/** Streams that are read from one change log together. */
+export interface ReplicationRequest {
+  /** The consumer of all of them, the same in all runs. */
+  reader_id: string;
+  /** The `reader_id` of each is the consumer that it may have had of its own before. */
+  streams: ReadRequest[];
+}
+
+export interface ReplicatedBatch {
+  /** Rows by stream, as its index in the request. */
+  parts: { stream: number; batch: Batch }[];
+  /**
+   * Set at a border of source transactions: the state of each stream there. Everything up to here may be committed, in
+   * one commit for all streams. Absent: inside a transaction, or inside the first read of a table.
+   */
+  states?: (StreamState | null)[];
+  /** With `states`: commit here, because what has been read cannot be read again at little cost. */
+  complete?: boolean;
+}
+
+/** Reads several streams from one log, so that transactions of the source stay whole across tables. */
+export interface Replication<Config> {
+  /** Streams without a state are read in full at one moment, the others from their states. Ends at the end of the log. */
+  read(ctx: ConnectorContext<Config>, request: ReplicationRequest): AsyncIterable<ReplicatedBatch>;
+  /** As `SourceConnector.acknowledge`. @param states of all streams that will be read on, in this run or later */
+  acknowledge(
+    ctx: ConnectorContext<Config>,
+    request: ReplicationRequest,
+    states: readonly StreamState[],
+  ): Promise<LogLag>;
+  /** The source retains nothing for this stream any more. Idempotent. `release` ends the consumer itself. */
+  leave(
+    ctx: ConnectorContext<Config>,
+    reader_id: string,
+    table: { namespace: string | null; name: string },
+  ): Promise<void>;
+}
+
+/** A stream of a group and its warnings. */
+export interface GroupTarget {
+  target: WriteTarget;
+  warn(code: string, message: string): void;
+}
+
+/**
+ * Writes several streams with common commits. Order of calls: (`write`* `commit`?)* `finish`. `abort` can replace any of
+ * them, also after one has failed.
+ */
+export interface GroupWriter {
+  /** In the order of the targets. */
+  streams: Pick<Writer, 'committed' | 'held'>[];
+  write(stream: number, batch: Batch): Promise<void>;
+  /**
+   * One transaction of the destination: the rows of all streams since the last commit, and the states of the streams
+   * that have rows. Each stream has its own fence. The others keep earlier states, from which nothing is missing.
+   * @returns the totals of the streams that were committed
+   */
+  commit(states: readonly (StreamState | null)[]): Promise<Map<number, WriteCounts>>;
+  /** The final commit, with the states of all streams. */
+  finish(states: readonly (StreamState | null)[]): Promise<WriteCounts[]>;
+  abort(): Promise<void>;
+}
+
+/** Some streams of a group failed; the others could go on without them. */
+export class StreamsFailed extends Error {
+  /** @param failures errors by the index of the stream */
+  constructor(readonly failures: ReadonlyMap<number, unknown>) {
+    super(`${failures.size} streams failed`);
+  }
+}
+
+/** Runs work that concerns one stream. @throws StreamsFailed */
+export async function ofStream<Result>(stream: number, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof StreamsFailed ? error : new StreamsFailed(new Map([[stream, error]]));
+  }
+}

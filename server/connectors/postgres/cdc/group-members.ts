@@ -1,0 +1,107 @@
+import type { ReadRequest, ReplicationRequest, StreamState } from '../../contract/connector.ts';
+import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
+import { ofStream, StreamsFailed } from '../../contract/replication.ts';
+import { isLsn, lsnValue } from '../connection/lsn.ts';
+import type { PgSession } from '../connection/session.ts';
+import {
+  assertSameHistory,
+  assertSamePublication,
+  identityOf,
+  type LogIdentity,
+  publicationOf,
+  type PublicationRows,
+} from './log-identity.ts';
+import { assertLogAvailable } from './read-log.ts';
+import { findSlot, slotName } from './replication-slots.ts';
+import { assertFollowable, RESET_CURSOR_HINT, type TableShape } from './table-shape.ts';
+
+/** A stream of a group. */
+export interface Member {
+  /** Its index in the request. */
+  at: number;
+  request: ReadRequest;
+  /** The table at the start of the read. */
+  shape: TableShape;
+  known: LogIdentity | null;
+  /**
+   * Where its changes are. `table`: nowhere yet, it is read in full. `own_slot`: in a slot that it has alone, from the
+   * time before streams shared one. `group`: in the slot of the group.
+   */
+  place: 'table' | 'own_slot' | 'group';
+  /** Up to where the stream has been read; null: its table has not been read. */
+  state: StreamState | null;
+}
+
+export type Placed = Member & { state: StreamState & { cursor: string } };
+export const isPlaced = (member: Member): member is Placed => member.state?.cursor != null;
+
+/** The streams of the request, each with its table and its place. @throws StreamsFailed */
+export async function membersOf(session: PgSession, { streams, reader_id }: ReplicationRequest): Promise<Member[]> {
+  const group = slotName(reader_id);
+  const members: Member[] = [];
+  for (const [at, request] of streams.entries()) {
+    members.push(await ofStream(at, () => memberOf(session, { at, request, group })));
+  }
+  return members;
+}
+
+async function memberOf(
+  session: PgSession,
+  { at, request, group }: Pick<Member, 'at' | 'request'> & { group: string },
+): Promise<Member> {
+  const shape = await assertFollowable(session, request);
+  const cursor = request.state?.cursor ?? null;
+  if (cursor !== null && !isLsn(cursor)) {
+    throw new ConfigurationError(
+      'invalid_cursor',
+      `"${cursor}" is not an LSN such as 00000000/0195F1A8. ${RESET_CURSOR_HINT}`,
+    );
+  }
+  const known = cursor === null ? null : identityOf(request.state);
+  const hasOwn = cursor !== null && known?.slot !== group && (await findSlot(session, slotName(request.reader_id!)));
+  const place = cursor === null ? 'table' : hasOwn ? 'own_slot' : 'group';
+  return { at, request, shape, known, place, state: cursor === null ? null : request.state };
+}
+
+/**
+ * Checks for each stream that the log of the group continues from its state.
+ * @throws StreamsFailed for those for which it does not
+ */
+export async function assertContinued(
+  session: PgSession,
+  replication: PgSession,
+  { members, publication }: { members: readonly Member[]; publication: PublicationRows },
+): Promise<void> {
+  const failures = new Map<number, unknown>();
+  for (const member of members.filter(isPlaced)) {
+    if (member.place !== 'group') continue;
+    try {
+      await assertContinuedBy(session, replication, { member, publication });
+    } catch (error) {
+      if (!(error instanceof ConnectorError) || error.retryable) throw error;
+      failures.set(member.at, error);
+    }
+  }
+  if (failures.size > 0) throw new StreamsFailed(failures);
+}
+
+async function assertContinuedBy(
+  session: PgSession,
+  replication: PgSession,
+  { member, publication }: { member: Placed; publication: PublicationRows },
+): Promise<void> {
+  const { request, known, state } = member;
+  const about = { known, name: publication.name, from: state.cursor, table: request.stream.name };
+  await assertSameHistory(replication, about);
+  await assertLogAvailable({ session, name: publication.name, from: state.cursor });
+  assertSamePublication(publicationOf(publication, request), about);
+}
+
+/** The lowest position of these states. */
+export function lowestCursor(states: readonly StreamState[]): string | null {
+  const cursors = states.flatMap(({ cursor }) => (cursor !== null && isLsn(cursor) ? [cursor] : []));
+  return cursors.reduce<string | null>(
+    (lowest, cursor) => (lowest === null || lsnValue(cursor) < lsnValue(lowest) ? cursor : lowest),
+    null,
+  );
+}

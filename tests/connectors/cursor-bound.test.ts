@@ -136,6 +136,21 @@ describe.each(AVAILABLE)('$name: rows at the last cursor', (place) => {
     await run(`insert into ${table} values (4, 'd', 'x', 5)`, `alter table ${table} drop column secret`);
     expect(ids(await read(place, { table, cursor: 'pos', state: first.state }))).toEqual([4]);
   });
+
+  test.each(['primary key', ''])('come again if they changed, whatever became of the columns (%s)', async (key) => {
+    const table = key ? 'changed_keyed' : 'changed_bare';
+    await run(
+      `create table ${table} (id int ${key}, price decimal(8, 2), pos int)`,
+      `insert into ${table} values (1, 1.5, 5), (2, 2.5, 5)`,
+    );
+    const { state } = await read(place, { table, cursor: 'pos' });
+    await run(`update ${table} set price = 9 where id = 1`, `alter table ${table} add column extra int`);
+    expect(ids(await read(place, { table, cursor: 'pos', state }))).toEqual([1]);
+    const wider = place.name === 'mysql' ? 'modify column price' : 'alter column price type';
+    if (place.name === 'sqlite') return;
+    await run(`update ${table} set price = 1.5 where id = 1`, `alter table ${table} ${wider} decimal(10, 4)`);
+    expect(ids(await read(place, { table, cursor: 'pos', state }))).toEqual([]);
+  });
 });
 
 const UNPLACED: [place: string, type: string, value: string][] = [

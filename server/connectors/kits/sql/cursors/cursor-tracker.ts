@@ -5,6 +5,8 @@ import type { Bound } from './safe-bound.ts';
 
 /** Rows above a bound that open transactions hold back. More are left to a later run. */
 const MAX_HELD_ROWS = 10_000;
+/** Rows with the same cursor of which each cell is remembered. Of more, only the key is. */
+const MAX_TIES = 1_000;
 
 export interface TrackedRead {
   /** The place of the cursor in a row. */
@@ -35,6 +37,8 @@ export class OrderedTracker {
   readonly #resumed: string | null;
   #reached: string | null = null;
   #entries: Entry[] = [];
+  /** How many of the last entries have the same cursor. */
+  #ties = 0;
   #unplaced: string[] = [];
   /** Rows below the cursor of the state that appeared since. */
   #late: string[] = [];
@@ -73,7 +77,7 @@ export class OrderedTracker {
 
   /** Drops rows that an earlier read returned. `rows` may lack those below `floorAt` of the last one. */
   next(rows: Cell[][]): Cell[][] {
-    const { cursorIndex, identity, order } = this.#read;
+    const { cursorIndex, order } = this.#read;
     const { given, fresh } = this.#sorted(rows);
     const last = given.findLast((row) => !isUnplaced(row[cursorIndex] ?? 'NaN'))?.[cursorIndex] ?? null;
     if (last !== null) {
@@ -87,15 +91,33 @@ export class OrderedTracker {
       const isAbove = (cursor: Cell) =>
         cursor === null || isUnplaced(cursor) || floor === null || order(cursor, floor) >= 0;
       while (start > 0 && isAbove(given[start - 1]![cursorIndex] ?? null)) start--;
-      for (const row of given.slice(start)) this.#remember(row[cursorIndex] ?? null, () => identity.entry(row));
-    } else for (const row of given) this.#remember(row[cursorIndex] ?? null, () => identity.entry(row));
+      for (const row of given.slice(start)) this.#remember(row);
+    } else for (const row of given) this.#remember(row);
     return fresh;
   }
 
-  #remember(cursor: Cell, entry: () => string): void {
+  #remember(row: Cell[]): void {
+    const { cursorIndex, order, identity } = this.#read;
+    const cursor = row[cursorIndex] ?? null;
     if (cursor === null) return;
-    if (isUnplaced(cursor)) this.#unplaced.push(entry());
-    else this.#entries.push({ cursor, text: entry() });
+    if (isUnplaced(cursor)) {
+      this.#unplaced.push(identity.entry(row));
+      return;
+    }
+    const previous = this.#entries.at(-1)?.cursor;
+    if (previous === undefined || order(previous, cursor) !== 0) {
+      this.#shortenLast();
+      this.#ties = 0;
+    }
+    this.#ties += 1;
+    this.#entries.push({ cursor, text: identity.entry(row, this.#ties <= MAX_TIES) });
+  }
+
+  /** The rows that have been the last ones are below the cursor now. */
+  #shortenLast(): void {
+    const { identity } = this.#read;
+    if (this.#ties === 0) return;
+    for (const entry of this.#entries.slice(-this.#ties)) entry.text = identity.below(entry.text);
   }
 
   #isLast(cursor: Cell): boolean {

@@ -6,17 +6,21 @@ import type { Cell, Field, ReadRequest, StreamState } from '../../../contract/co
 interface Shape {
   /** Hash of the columns and masks that the rows had. */
   columns: string;
-  /** Names of the key; null: the entries have a hash for each of `cells`. */
+  /** Names of the key, of which the entries then have a hash; null: there is none. */
   key: string | null;
-  /** Names of the unmasked columns. */
+  /** Names of the unmasked columns, of each of which the entries have a hash. */
   cells: string[];
+  /** The types of `cells`. Absent in older states. */
+  types?: (string | null)[];
 }
 
-/** Recognizes rows that an earlier read returned, by their cells, or by their key after the stream's settings changed. */
+/** Recognizes rows that an earlier read returned, also after the columns or settings of the stream changed. */
 export interface RowIdentity {
   shape: Shape;
-  /** What a boundary keeps of a row. */
-  entry(row: readonly Cell[]): string;
+  /** What a boundary keeps of a row with the cursor of the state. */
+  entry(row: readonly Cell[], is_detailed?: boolean): string;
+  /** The part of an entry that is enough for a row below the cursor, as if it were not detailed. */
+  below(entry: string): string;
   /** The rows of a state's boundary. Each is expected to appear once more. */
   earlier(state: StreamState | null): EarlierRows;
 }
@@ -52,11 +56,12 @@ export function rowIdentity(request: ReadRequest): RowIdentity {
   };
   const names = primary_key.map(([name = '']) => name);
   const keyed = names.length > 0 ? [...names.map(place), cursor] : null;
-  const plain = keyed ? [] : columns.flatMap(({ masking }, index) => (masking === 'none' ? [index] : []));
+  const plain = columns.flatMap(({ masking }, index) => (masking === 'none' ? [index] : []));
   const shape: Shape = {
     columns: digest(columns.map(({ field, masking }) => `${field.path[0]}:${masking}`)),
     key: keyed && names.join('\n'),
     cells: plain.map((index) => columns[index]!.field.path[0]!),
+    types: plain.map((index) => columns[index]!.field.source_type),
   };
   const views: Views = {
     whole: (row) => digest([...row.slice(0, columns.length), row[cursor] ?? null]),
@@ -65,7 +70,11 @@ export function rowIdentity(request: ReadRequest): RowIdentity {
   };
   return {
     shape,
-    entry: (row) => `${views.whole(row)}.${views.key ? views.key(row) : views.cells(row, plain)}`,
+    entry(row, is_detailed = true) {
+      const short = views.key ? `${views.whole(row)}.${views.key(row)}` : views.whole(row);
+      return is_detailed || !views.key ? `${short}.${views.cells(row, plain)}` : short;
+    },
+    below: (entry) => (keyed ? entry.slice(0, 2 * DIGEST_LENGTH + 1) : entry),
     earlier: (state) =>
       state?.shape
         ? earlierOf(state, { request, shape, views })
@@ -80,31 +89,50 @@ interface Views {
   cells(row: readonly Cell[], indexes: readonly number[]): string;
 }
 
-/** Compares by the most that both reads have: all cells, the key, or the cells that neither masks. */
+/**
+ * Compares by the most that both reads have: all cells, or the key and the cells of columns that neither masks and whose
+ * type is the same. Below the cursor, the key decides.
+ */
 function earlierOf(
   state: StreamState,
   { request, shape, views }: { request: ReadRequest; shape: Shape; views: Views },
 ): EarlierRows {
   const was = state.shape as Shape;
-  const entries = boundaryOf(state);
-  const rest = entries.map((one) => one.slice(DIGEST_LENGTH + 1));
-  const byKey = views.key && was.key === shape.key ? counted(rest, views.key) : null;
-  if (was.columns === shape.columns) {
+  const entries = boundaryOf(state).map((entry) => entryParts(entry, was));
+  const keyOf = was.key === shape.key ? views.key : null;
+  const byKey =
+    keyOf &&
+    counted(
+      entries.map(({ key }) => key),
+      keyOf,
+    );
+  const isAlike = was.types === undefined || Bun.deepEquals(was.types, shape.types);
+  if (was.columns === shape.columns && isAlike) {
     const byCells = counted(
-      entries.map((one) => one.slice(0, DIGEST_LENGTH)),
+      entries.map(({ whole }) => whole),
       views.whole,
     );
     return byKey ? either(byCells, byKey) : byCells;
   }
-  if (byKey) return byKey;
   const shared = was.cells.flatMap((name, at) => {
     const index = unmasked(request, name);
-    return index < 0 ? [] : [{ at, index }];
+    const type = was.types?.[at];
+    const isSame = index >= 0 && (type === undefined || type === request.columns[index]?.field.source_type);
+    return isSame ? [{ at, index }] : [];
   });
   const indexes = shared.map(({ index }) => index);
-  const pieces = (entry: string) =>
-    shared.map(({ at }) => entry.slice(at * PART_LENGTH, (at + 1) * PART_LENGTH)).join('');
-  return counted(rest.map(pieces), (row) => views.cells(row, indexes));
+  const pieces = (cells: string) =>
+    shared.map(({ at }) => cells.slice(at * PART_LENGTH, (at + 1) * PART_LENGTH)).join('');
+  const byCells = counted(
+    entries.map(({ key, cells }) => `${keyOf ? key : ''}${pieces(cells)}`),
+    (row) => `${keyOf?.(row) ?? ''}${views.cells(row, indexes)}`,
+  );
+  return byKey ? either(byCells, byKey) : byCells;
+}
+
+function entryParts(entry: string, { key }: Shape): { whole: string; key: string; cells: string } {
+  const [whole = '', first = '', second = ''] = entry.split('.');
+  return key === null ? { whole, key: '', cells: first } : { whole, key: first, cells: second };
 }
 
 export const boundaryOf = (state: StreamState | null): string[] =>

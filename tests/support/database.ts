@@ -45,12 +45,21 @@ export interface TestDeps {
   close(): Promise<void>;
 }
 
+type TestOptions = { role?: 'api' | 'worker'; config?: Partial<Config> };
+
 /**
  * Real dependencies on a cloned database, with a separate DATA_DIR. Closed after the tests of the file, without a limit
  * of time.
  */
-export async function testDeps(options: { role?: 'api' | 'worker'; config?: Partial<Config> } = {}): Promise<TestDeps> {
+export async function testDeps(options: TestOptions = {}): Promise<TestDeps> {
   limitHangs();
+  const opened = await openTestDeps(options);
+  afterAll(opened.close);
+  return opened;
+}
+
+/** The same for a program that is not a test: the caller closes them. */
+export async function openTestDeps(options: TestOptions = {}): Promise<TestDeps> {
   const database = await createTestDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
   const config = { ...testConfig(dataDir), ...options.config };
@@ -62,9 +71,7 @@ export async function testDeps(options: { role?: 'api' | 'worker'; config?: Part
     await database.drop();
     rmSync(dataDir, { recursive: true, force: true });
   };
-  const closeOnce = () => (closing ??= close());
-  afterAll(closeOnce);
-  return { deps, url: database.url, account_id, user_id, api_key: TEST_API_KEY, close: closeOnce };
+  return { deps, url: database.url, account_id, user_id, api_key: TEST_API_KEY, close: () => (closing ??= close()) };
 }
 
 /** Settings as `readConfig` gives them, silent and with fixed keys. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { readdirSync, readFileSync } from 'node:fs';
-import type { StreamSchema } from '../../server/connectors/contract/connector.ts';
+import type { ReadRequest, StreamSchema } from '../../server/connectors/contract/connector.ts';
 import { describeApart } from '../../server/connectors/sqlite/query-subprocess.ts';
+import { comesRowByRow } from '../../server/connectors/sqlite/read.ts';
 import { sqliteSource } from '../../server/connectors/sqlite/source.ts';
-import { isAlive } from '../support/processes.ts';
+import { childrenOf, isAlive } from '../support/processes.ts';
 import { until } from '../support/until.ts';
 import { errorOf } from './mysql-support.ts';
 import { readBatches, requestOf } from './reading.ts';
@@ -24,20 +24,7 @@ const query = (sql: string): StreamSchema =>
   ({ namespace: null, name: 'asked', fields: [field], default_cursor_field: null, dataset_sql: sql }) as never;
 const read = (sql: string, signal?: AbortSignal) =>
   readBatches(sqliteSource, place.context(signal), requestOf(query(sql)));
-/** Processes that one has started, by what they run. */
-const childrenOf = (parent: number) =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        const isQuery = readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('query-process.ts');
-        return isQuery && readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent);
-      } catch {
-        // It has ended meanwhile.
-        return false;
-      }
-    })
-    .map(Number);
+const queriesOf = (parent: number) => childrenOf(parent, 'query-process.ts');
 
 test('a query that takes too long to be described is ended, and named', async () => {
   const work = describeApart(place.context(), { name: 'slow', sql: ENDLESS }, 500);
@@ -46,7 +33,7 @@ test('a query that takes too long to be described is ended, and named', async ()
     code: 'query_timeout',
     message: expect.stringContaining('"slow"'),
   });
-  expect(childrenOf(process.pid)).toEqual([]);
+  expect(queriesOf(process.pid)).toEqual([]);
 });
 
 test('a query that takes too much memory is ended, and costs this process none', async () => {
@@ -66,7 +53,7 @@ test('a reader who leaves early leaves no process behind; a large answer waits f
     if (rows >= 20_000) break;
   }
   expect(rows).toBe(20_000);
-  expect(childrenOf(process.pid)).toEqual([]);
+  expect(queriesOf(process.pid)).toEqual([]);
   expect(process.memoryUsage.rss() - before).toBeLessThan(100_000_000);
 });
 
@@ -77,8 +64,8 @@ test('a query ends with the process that asked, however that went', async () => 
     const request = ${JSON.stringify(requestOf(query(ENDLESS)))};
     for await (const batch of sqliteSource.read({ ...${context}, signal: new AbortController().signal }, request)) console.log(batch);`;
   const asked = Bun.spawn([process.execPath, '-e', program], { stdout: 'ignore', stderr: 'inherit' });
-  await until(() => childrenOf(asked.pid).length === 1, { timeout_ms: 30_000 });
-  const [child] = childrenOf(asked.pid);
+  await until(() => queriesOf(asked.pid).length === 1, { timeout_ms: 30_000 });
+  const [child] = queriesOf(asked.pid);
   asked.kill('SIGKILL');
   await asked.exited;
   await until(() => !isAlive(child!), { timeout_ms: 10_000 });
@@ -103,4 +90,21 @@ test('words that only look like an end, and a query that gives dates of its own,
     ['1', '2026-01-02', '2026-01-02 03:04:05', ')a', '1.5'],
     ['2', null, '2026-01-02 03:04:05', ');', '3'],
   ]);
+});
+
+test('tables are read by the worker where rows come one by one, and everything else by a process', async () => {
+  place.write.run(`create table t (id integer primary key, at integer, seen integer); create index by_seen on t (seen);
+    insert into t values (1, 5, 7), (2, 4, null); create view v as select * from t`);
+  const by = async (name: string, cursor?: string, state: string | null = null) => {
+    const cursor_field = cursor === undefined ? null : [cursor];
+    const sync_mode = cursor_field ? 'incremental' : 'full_refresh';
+    const request = { ...requestOf(await place.stream(name)), sync_mode, cursor_field } as ReadRequest;
+    return comesRowByRow(place.context(), { ...request, state: state === null ? null : { cursor: state } });
+  };
+  expect([await by('t'), await by('t', 'seen'), await by('t', 'seen', '6'), await by('t', 'id', '1')]).toEqual(
+    Array(4).fill(true),
+  );
+  expect([await by('v'), await by('t', 'at'), await by('v', 'id'), await by('t', 'at', '4')]).toEqual(
+    Array(4).fill(false),
+  );
 });

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 /** Also false for a process that has ended and waits for its parent to reap it. */
 export function isAlive(pid: number): boolean {
@@ -18,3 +18,18 @@ function isZombie(pid: number): boolean {
     return false;
   }
 }
+
+/** Processes that one has started, by a part of their command. */
+export const childrenOf = (parent: number, command: string): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const runs = readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(command);
+        return runs && readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent);
+      } catch {
+        // It has ended meanwhile.
+        return false;
+      }
+    })
+    .map(Number);

@@ -30,6 +30,16 @@ export function tablesOf(database: Database): Table[] {
   return tables.filter(({ name }) => !isReserved(name));
 }
 
+/** Whether its rows are stored as they are read. A virtual table computes them, as a view does. */
+export const isStoredTable = (database: Database, name: string): boolean =>
+  tablesOf(database).some((table) => table.name === name && table.kind === 'table');
+
+/** Whether `describeStream` reads no rows. */
+export function isDescribedAtOnce(database: Database, known: StreamSchema): boolean {
+  const names = new Set(known.fields.map(({ path }) => path[0]));
+  return isStoredTable(database, known.name) && columnsOf(database, known.name).every(({ name }) => names.has(name));
+}
+
 export async function discoverStreams(ctx: Context, database: Database): Promise<StreamSchema[]> {
   const streams: StreamSchema[] = [];
   for (const table of tablesOf(database)) {

@@ -47,6 +47,15 @@ export async function* withSnapshot<Item>(
   }
 }
 
+/** The result of `work` on a snapshot. @throws as withSnapshot */
+export async function once<Result>(ctx: Context, work: (database: Database) => Promise<Result>): Promise<Result> {
+  const results = withSnapshot(ctx, async function* (database) {
+    yield await work(database);
+  });
+  for await (const result of results) return result;
+  throw new Error('the database was not opened');
+}
+
 /** The first read takes the snapshot. Waiting for a lock inside SQLite would block the whole process. */
 async function beginRead(ctx: Context, database: Database): Promise<void> {
   const start = performance.now();

@@ -1,5 +1,6 @@
 import { type ParentCalls, serveJobs } from '../../platform/limited-process/child.ts';
-import { type Context, withSnapshot } from './database.ts';
+import { describeStream } from './catalog.ts';
+import { type Context, once } from './database.ts';
 import { datasetFields } from './datasets.ts';
 import type { QueryAnswer, QueryJob } from './query-job.ts';
 import { readRows } from './read.ts';
@@ -11,13 +12,9 @@ async function* answers(job: QueryJob, parent: ParentCalls): AsyncGenerator<Quer
     signal: new AbortController().signal,
     warn: (code: string, message: string) => parent.note('warn', code, message),
   } as unknown as Context;
-  const { describe, read } = job;
-  if (describe) {
-    const fields = withSnapshot(ctx, async function* (database) {
-      yield await datasetFields(ctx, database, describe);
-    });
-    for await (const found of fields) yield { fields: found };
-  }
+  const { describe, describe_stream, read } = job;
+  if (describe) yield { fields: await once(ctx, (database) => datasetFields(ctx, database, describe)) };
+  if (describe_stream) yield { stream: await once(ctx, (database) => describeStream(ctx, database, describe_stream)) };
   if (read) for await (const batch of readRows(ctx, read)) yield { batch };
 }
 

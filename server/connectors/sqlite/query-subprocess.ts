@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { LimitedProcess, LimitPassed, ProcessDied } from '../../platform/limited-process/limited-process.ts';
 import { errorFrom, type ErrorMessage } from '../../platform/limited-process/messages.ts';
-import type { Batch, Dataset, Field, ReadRequest } from '../contract/connector.ts';
+import type { Batch, Dataset, Field, ReadRequest, StreamSchema } from '../contract/connector.ts';
 import { ConfigurationError, DataError, RetryableError, SchemaChangedError, TimeoutError } from '../contract/errors.ts';
 import type { Context } from './database.ts';
 import type { QueryAnswer, QueryJob } from './query-job.ts';
@@ -28,7 +28,13 @@ export async function describeApart(ctx: Context, dataset: Dataset, limit_ms = D
   throw new Error('the query was not described');
 }
 
-/** The rows of a query, read in a process of its own. */
+/** A stream with its present columns, described in a process of its own. Null: it no longer exists. */
+export async function describeStreamApart(ctx: Context, known: StreamSchema): Promise<StreamSchema | null> {
+  for await (const answer of apart(ctx, { describe_stream: known })) if ('stream' in answer) return answer.stream;
+  throw new Error('the stream was not described');
+}
+
+/** The rows of a read, from a process of its own. */
 export async function* readApart(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
   for await (const answer of apart(ctx, { read: request })) if ('batch' in answer) yield answer.batch;
 }
@@ -36,7 +42,7 @@ export async function* readApart(ctx: Context, request: ReadRequest): AsyncGener
 /** Leaving the iteration early, or a stop, ends the process. */
 async function* apart(
   ctx: Context,
-  work: Pick<QueryJob, 'describe' | 'read'>,
+  work: Pick<QueryJob, 'describe' | 'describe_stream' | 'read'>,
   { limit_ms, late }: { limit_ms: number; late?: TimeoutError } = { limit_ms: READ_MS },
 ): AsyncGenerator<QueryAnswer> {
   const { filesRoot, config, signal } = ctx;

@@ -3,8 +3,9 @@ import type { Batch, Cell, Field, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
 import { incrementalColumns, readIncrement } from '../kits/sql/incremental-read.ts';
 import { cursorOf, isIncremental } from '../kits/sql/request.ts';
-import { breathe, type Context, fromClause, identifier, withSnapshot } from './database.ts';
+import { breathe, type Context, fromClause, identifier, once, withSnapshot } from './database.ts';
 import { checkDataset } from './datasets.ts';
+import { isStoredTable } from './catalog.ts';
 import { assertUtf8, REPLACEMENT } from './encoding.ts';
 import { type Condition, columnOf, resumeCondition, windowConditions } from './position.ts';
 import { isDate } from '../kits/sql/streams.ts';
@@ -26,16 +27,51 @@ export function readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Bat
 }
 
 function incrementalBatches(ctx: Context, database: Database, request: ReadRequest): AsyncGenerator<Batch> {
+  const { nulls, ordered } = incrementalSelections(database, request);
+  return readIncrement(ctx, request, {
+    nulls: () => batches(ctx, database, nulls),
+    ordered: () => batches(ctx, database, ordered),
+  });
+}
+
+function incrementalSelections(database: Database, request: ReadRequest): Record<'nulls' | 'ordered', Selection> {
   const cursor = cursorOf(request);
   const column = columnOf(cursor);
   const limits = windowConditions(database, request);
   const isNull = { sql: `${column} is null`, values: [] };
   const isSet = { sql: `${column} is not null`, values: [] };
-  const ordered = [...limits, ...resumeCondition(request, cursor), isSet];
-  return readIncrement(ctx, request, {
-    nulls: () => batches(ctx, database, { request, where: [isNull], cursor }),
-    ordered: () => batches(ctx, database, { request, where: ordered, cursor, ordered: true }),
+  const where = [...limits, ...resumeCondition(request, cursor), isSet];
+  return {
+    nulls: { request, where: [isNull], cursor },
+    ordered: { request, where, cursor, ordered: true },
+  };
+}
+
+/**
+ * Whether each step of the read is short, so that this thread can take it: the rows of a table come one by one, as they
+ * are stored or in the order of an index. A sort, a search without an index, or a view is one step that may take any time.
+ */
+export async function comesRowByRow(ctx: Context, request: ReadRequest): Promise<boolean> {
+  const { name, dataset_sql } = request.stream;
+  if (dataset_sql !== undefined || request.window) return false;
+  return once(ctx, async (database) => {
+    if (!isStoredTable(database, name)) return false;
+    if (!isIncremental(request)) return true;
+    const { nulls, ordered } = incrementalSelections(database, request);
+    if (request.state?.cursor != null) return isPlannedAs(database, ordered, /^SEARCH /);
+    const findsNulls = cursorOf(request).nullable === false || isPlannedAs(database, nulls, /^SEARCH /);
+    // From the start, the order of an index leads over the rows without a cursor only.
+    return findsNulls && isPlannedAs(database, ordered, /^(SCAN|SEARCH) /);
   });
+}
+
+/** Whether SQLite plans the selection as one such step, without a sort. */
+function isPlannedAs(database: Database, selection: Selection, step: RegExp): boolean {
+  const values = selection.where.flatMap((condition) => condition.values);
+  const plan = database
+    .query<{ detail: string }, Condition['values']>(`explain query plan ${selectText(selection)}`)
+    .all(...values);
+  return plan.length === 1 && step.test(plan[0]?.detail ?? '');
 }
 
 interface Selection {

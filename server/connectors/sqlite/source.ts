@@ -1,13 +1,19 @@
 import type { Database } from 'bun:sqlite';
 import { datasetsCheck, datasetStream } from '../kits/sql/datasets.ts';
-import { type CheckResult, defineSource, type ReadRequest, type StreamSchema } from '../contract/connector.ts';
-import { describeApart, readApart } from './query-subprocess.ts';
-import { describeStream, discoverStreams, tablesOf } from './catalog.ts';
-import { type Context, identifier, withSnapshot } from './database.ts';
+import {
+  type Batch,
+  type CheckResult,
+  defineSource,
+  type ReadRequest,
+  type StreamSchema,
+} from '../contract/connector.ts';
+import { describeApart, describeStreamApart, readApart } from './query-subprocess.ts';
+import { describeStream, discoverStreams, isDescribedAtOnce, isStoredTable, tablesOf } from './catalog.ts';
+import { type Context, identifier, once } from './database.ts';
 import { checkDataset } from './datasets.ts';
 import { compareFileOrigins } from '../kits/sql/cursors/file-origin.ts';
 import { findOrigin } from './origin.ts';
-import { readRows } from './read.ts';
+import { comesRowByRow, readRows } from './read.ts';
 import { SqliteSourceConfig } from './settings.ts';
 
 export const sqliteSource = defineSource<SqliteSourceConfig>({
@@ -30,11 +36,20 @@ export const sqliteSource = defineSource<SqliteSourceConfig>({
     ...(await once(ctx, (database) => discoverStreams(ctx, database))),
     ...(await datasetStreams(ctx)),
   ],
-  describe: (ctx, stream) => once(ctx, (database) => describeStream(ctx, database, stream)),
-  read: (ctx, request) => (request.stream.dataset_sql === undefined ? readRows : readApart)(ctx, request),
+  describe,
+  read,
   origin: { find: findOrigin, compare: compareFileOrigins },
   estimate: (ctx, request) => once(ctx, async (database) => estimatedRows(database, request)),
 });
+
+async function describe(ctx: Context, stream: StreamSchema): Promise<StreamSchema | null> {
+  const isQuick = await once(ctx, async (database) => isDescribedAtOnce(database, stream));
+  return isQuick ? once(ctx, (database) => describeStream(ctx, database, stream)) : describeStreamApart(ctx, stream);
+}
+
+async function* read(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
+  yield* (await comesRowByRow(ctx, request)) ? readRows(ctx, request) : readApart(ctx, request);
+}
 
 async function datasetStreams(ctx: Context): Promise<StreamSchema[]> {
   const streams: StreamSchema[] = [];
@@ -59,19 +74,11 @@ async function checkStreams(ctx: Context, database: Database): Promise<CheckResu
 
 /** The highest rowid is found at once, a count only by reading all. Null where there are none, as in views and queries. */
 function estimatedRows(database: Database, { stream }: ReadRequest): number | null {
-  if (stream.dataset_sql !== undefined) return null;
+  if (stream.dataset_sql !== undefined || !isStoredTable(database, stream.name)) return null;
   try {
     const row = database.query(`select max(t.rowid) from ${identifier(stream.name)} t`).values()[0];
     return row?.[0] == null ? null : Math.max(0, Number(row[0]));
   } catch {
     return null;
   }
-}
-
-async function once<Result>(ctx: Context, work: (database: Database) => Promise<Result>): Promise<Result> {
-  const results = withSnapshot(ctx, async function* (database) {
-    yield await work(database);
-  });
-  for await (const result of results) return result;
-  throw new Error('the database was not opened');
 }

@@ -90,6 +90,10 @@ describe('PostgreSQL to PostgreSQL', () => {
     expect(different.stream).toMatchObject({ status: 'different', missing: 1, extra: 1, different: 3 });
     const sorted = different.stream.differences.map(({ kind, key }: Json) => `${kind} ${key}`).toSorted();
     expect(sorted).toEqual(['different 501', 'different 502', 'different 7', 'extra -1', 'missing 12345']);
+    await target`update orders set note = 'lost' where id % 97 = 0`;
+    const { stream } = await verify(connection);
+    expect(new Set(stream.differences.map(({ key }: Json) => key[0])).size).toBe(100);
+    expect(stream).toMatchObject({ different: 3 + Math.floor(20_000 / 97), missing: 1, extra: 1 });
     const reported = await deps.db.select().from(events).where(eq(events.connection_id, connection.id));
     expect(reported.map(({ event }) => event)).toContain('verification_succeeded');
     const failed = reported.find(({ event }) => event === 'verification_failed');

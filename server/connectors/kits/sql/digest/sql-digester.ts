@@ -65,7 +65,8 @@ export class SqlDigester implements Digester {
     const { from, conditions, dialect, key } = this.sql;
     if (key.length === 0) return [];
     const columns = this.#key(plan);
-    const texts = columns.map(({ text }) => text).join(', ');
+    // Without names of their own, ORDER BY would sort by these texts, which have the names of the columns.
+    const texts = columns.map(({ text }, at) => `${text} as k${at}`).join(', ');
     const order = columns.map(({ sorted }) => sorted).join(', ');
     // A sample costs neither a sort of all keys nor a number for each row.
     const sampled = await this.#select(

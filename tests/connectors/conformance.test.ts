@@ -8,7 +8,7 @@ import { limitHangs } from '../support/hangs.ts';
 import { spread } from '../support/thorough.ts';
 import { until } from '../support/until.ts';
 import { contextOf, FIXTURES, type Place } from './fixtures.ts';
-import { CANONICAL, readBatches, requestOf } from './reading.ts';
+import { CANONICAL, firstDifference, readBatches, requestOf } from './reading.ts';
 
 limitHangs();
 
@@ -136,7 +136,8 @@ for (const connector of allConnectors()) {
             for (const moment of spread(resumable, 4)) {
               const state = JSON.parse(JSON.stringify(moment.state));
               const rest = await readBatches(connector, context, { ...request, state });
-              expect(rest.flatMap((one) => one.rows)).toEqual(rows.slice(moment.before));
+              const found = rest.flatMap((one) => one.rows);
+              expect(firstDifference(found, rows.slice(moment.before))).toBeNull();
             }
             if (sync_mode === 'incremental') expect(resumable.length).toBeGreaterThan(0);
           });

@@ -3,9 +3,7 @@ import { exists, mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Place } from './fixtures.ts';
-
-/** Enough for several batches. */
-const ROWS = 12_345;
+import { ROWS } from './reading.ts';
 
 /**
  * Runs statements on a database file that is not open elsewhere in this process. Returns the rows of the last one as

@@ -6,9 +6,8 @@ import { tablePath } from '../../server/connectors/kits/files/stores/table-paths
 import { startHttpFiles } from '../support/http-files.ts';
 import { startS3 } from '../support/s3.ts';
 import { contextOf, folderPlace, type Place } from './fixtures.ts';
-import { readRows } from './reading.ts';
+import { readRows, ROWS } from './reading.ts';
 
-const ROWS = 12_345;
 const csv = (from: number, to: number) =>
   ['id,name,amount', ...Array.from({ length: to - from }, (_, at) => `${from + at},"Zoë ☃",${at}.50`), ''].join('\n');
 

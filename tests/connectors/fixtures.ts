@@ -16,7 +16,7 @@ import { HTTP_API_FIXTURES, HTTP_FIXTURES, MANIFEST_FIXTURES } from './http-fixt
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { mysqlDestination, mysqlSource } from './mysql-places.ts';
 import { duckDbDestinationPlace, duckDbSourcePlace } from './duckdb-places.ts';
-import { readRows } from './reading.ts';
+import { readRows, ROWS, WIDE_ROWS } from './reading.ts';
 import { sqliteSourcePlace } from './sqlite-places.ts';
 
 /** An environment for testing one connector. */
@@ -55,9 +55,6 @@ export function contextOf(
   };
   return context;
 }
-
-/** Enough for several batches of every source. */
-const ROWS = 12_345;
 
 export async function folderPlace() {
   const filesRoot = await mkdtemp(join(tmpdir(), 'data-pipelines-files-'));
@@ -164,7 +161,7 @@ async function postgresSource(): Promise<Place> {
     day date, data jsonb, bytes bytea, list int[], ratio float8, key uuid, on_off boolean)`);
   await sql.unsafe(`insert into many select i, nullif('Zoë ☃ ' || i, 'Zoë ☃ 7'), i + 0.12345,
     timestamptz '2026-01-01' + i * interval '1 second', date '2026-01-01' + (i % 300)::int, jsonb_build_object('i', i), '\\xdeadbeef',
-    array[i, 2], i / 3.0, gen_random_uuid(), i % 2 = 0 from generate_series(1, ${ROWS}) i`);
+    array[i, 2], i / 3.0, gen_random_uuid(), i % 2 = 0 from generate_series(1, ${WIDE_ROWS}) i`);
   return place;
 }
 

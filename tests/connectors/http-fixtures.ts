@@ -6,8 +6,7 @@ import { parseExactly } from '../../server/connectors/cells/json-line.ts';
 import { jsonCell } from '../../server/connectors/cells/json-cells.ts';
 import { type Item, makeItems, paged, startHttpServer } from '../support/http-server.ts';
 import type { Place } from './fixtures.ts';
-
-const ROWS = 12_345;
+import { ROWS } from './reading.ts';
 
 /** Rejects requests without the token. */
 const guarded =

@@ -4,9 +4,7 @@ import { join } from 'node:path';
 import type { Cell, TargetColumn } from '../../server/connectors/contract/connector.ts';
 import { testMariaDb } from '../support/mariadb.ts';
 import type { Place } from './fixtures.ts';
-
-/** Enough for several batches. */
-const ROWS = 12_345;
+import { WIDE_ROWS } from './reading.ts';
 
 async function mysqlPlace() {
   const server = await testMariaDb();
@@ -39,7 +37,7 @@ export async function mysqlSource(): Promise<Place> {
   await sql(`insert into many select seq, nullif(concat('Zoë ☃ ', seq), 'Zoë ☃ 7'), seq + 0.12345,
     timestamp '2026-01-01 00:00:00' + interval seq second, timestamp '2026-01-01 00:00:00.5', date '2026-01-01' + interval seq % 300 day,
     json_object('i', seq), x'deadbeef', seq / 3.0e0, seq / 7.0e0, seq % 2, seq % 1000, sec_to_time(seq * 100), 'b',
-    18446744073709551615 - seq, 2026, point(seq, 0.5) from seq_1_to_${ROWS}`);
+    18446744073709551615 - seq, 2026, point(seq, 0.5) from seq_1_to_${WIDE_ROWS}`);
   return place;
 }
 

@@ -8,6 +8,11 @@ import type {
   StreamSchema,
 } from '../../server/connectors/contract/connector.ts';
 
+/** Two full batches of every source, and the rest. */
+export const ROWS = 10_005;
+/** The same of sources whose batches are limited by bytes. */
+export const WIDE_ROWS = 3_005;
+
 export function requestOf(stream: StreamSchema, more: Partial<ReadRequest> = {}): ReadRequest {
   const columns = stream.fields.map((field) => ({ field, masking: 'none' as const }));
   const base = {
@@ -24,6 +29,16 @@ export async function readBatches(source: AnySource, context: ConnectorContext<u
   const batches: Batch[] = [];
   for await (const batch of source.read(context, request)) batches.push(batch);
   return batches;
+}
+
+/** Where two lists of rows part, or null. To compare thousands of rows by `toEqual` takes longer than to read them. */
+export function firstDifference(found: Cell[][], expected: Cell[][]) {
+  if (found.length !== expected.length) return { rows: found.length, expected: expected.length };
+  const at = found.findIndex((row, index) => {
+    const other = expected[index] as Cell[];
+    return row.length !== other.length || row.some((cell, column) => cell !== other[column]);
+  });
+  return at < 0 ? null : { at, found: found[at], expected: expected[at] };
 }
 
 /** All rows of the only stream, cells by these names. JSON Lines without a line have no columns either. */

@@ -3,9 +3,7 @@ import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Place } from './fixtures.ts';
-
-/** Enough for several batches. */
-const ROWS = 12_345;
+import { ROWS } from './reading.ts';
 
 export async function sqliteSourcePlace(): Promise<Place> {
   const filesRoot = await mkdtemp(join(tmpdir(), 'data-pipelines-sqlite-'));

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import { visit } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { runEnded } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
@@ -16,7 +17,7 @@ const make = makerOf(api.call);
 const source = await make.source({ rows: 5, fault: 'data' });
 const failing = await make.connection({ source_id: source.id, name: 'Orders to warehouse' });
 await make.connector('destination', 'slack', { bot_token: SLACK_TOKEN, api_url: slack.api_url });
-const { page, complaints } = await site.signedIn();
+const { page, complaints } = await site.signedIn('/console/triggers');
 
 async function fail(): Promise<void> {
   const { body } = await api.call('POST', `/connections/${failing.id}/run`);
@@ -25,7 +26,7 @@ async function fail(): Promise<void> {
 
 test('a trigger: its rule fixed, tested on past events, created, and fired', async () => {
   await fail();
-  await page.goto('/console/triggers');
+  await visit(page, '/console/triggers');
   await page.getByText('Connection auto-disabled').waitFor();
   await shoot(page, 'triggers');
   await page.getByRole('link', { name: 'New trigger' }).first().click();
@@ -59,13 +60,13 @@ test('a trigger: its rule fixed, tested on past events, created, and fired', asy
   await page.getByRole('heading', { name: 'Failures of finance', level: 1 }).waitFor();
   await fail();
   await until(() => receiver.to('/failures').length > 0, { timeout_ms: 15_000 });
-  await page.goto('/console/triggers');
+  await visit(page, '/console/triggers');
   await page.getByText('Fired once').first().waitFor();
   expect(complaints).toEqual([]);
 }, 90_000);
 
 test('a chat message goes to a channel that the chat lists', async () => {
-  await page.goto('/console/triggers/new');
+  await visit(page, '/console/triggers/new');
   await page.getByRole('textbox', { name: 'Name' }).fill('Notify the chat');
   await page.getByRole('button', { name: 'Add action' }).click();
   await page.getByRole('menuitem', { name: 'Send a chat message' }).click();
@@ -89,14 +90,14 @@ test('a chat message goes to a channel that the chat lists', async () => {
 }, 60_000);
 
 test('a system trigger gets an action; a proactive one waits for the expected event', async () => {
-  await page.goto('/console/triggers');
+  await visit(page, '/console/triggers');
   await page.getByRole('link', { name: 'Connection auto-disabled' }).click();
   await page.getByRole('button', { name: 'Add action' }).click();
   await page.getByRole('menuitem', { name: 'Pause the connection' }).click();
   expect(await page.getByRole('textbox', { name: 'Rule', exact: true }).isDisabled()).toBe(true);
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Trigger saved').waitFor();
-  await page.goto('/console/triggers/new');
+  await visit(page, '/console/triggers/new');
   await page.getByRole('textbox', { name: 'Name' }).fill('The load does not end');
   await page.getByText('Event is missing').click();
   await page.getByRole('textbox', { name: 'Expected event' }).fill('event == "connection_succeeded"');
@@ -116,10 +117,10 @@ test('a system trigger gets an action; a proactive one waits for the expected ev
 test('a case, by the link of its message: acknowledged, resolved, reopened', async () => {
   const { body } = await api.call('GET', '/automation/cases');
   const one = body.find((each: { trigger_name: string }) => each.trigger_name === 'Failures of finance');
-  await page.goto('/console/cases');
+  await visit(page, '/console/cases');
   await page.getByText(`#${one.number}`).waitFor();
   await shoot(page, 'cases');
-  await page.goto(`/cases/${one.id}`);
+  await visit(page, `/cases/${one.id}`);
   await page.locator('.timeline').getByText('opened').waitFor();
   await page.getByText('Call a webhook').waitFor();
   await page.getByText('delivered').first().waitFor();
@@ -144,7 +145,7 @@ test('a case, by the link of its message: acknowledged, resolved, reopened', asy
 }, 60_000);
 
 test('events are filtered, and the filters are in the address', async () => {
-  await page.goto('/console/events');
+  await visit(page, '/console/events');
   await page.locator('.event').nth(3).waitFor();
   await shoot(page, 'events');
   await page.getByRole('combobox', { name: 'All categories' }).click();
@@ -159,7 +160,7 @@ test('events are filtered, and the filters are in the address', async () => {
 }, 60_000);
 
 test('a user is invited, signs in by the link, and has only the permissions of the role', async () => {
-  await page.goto('/console/users');
+  await visit(page, '/console/users');
   await page.getByRole('button', { name: 'Invite' }).first().click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('textbox', { name: 'Email' }).fill('ada@example.org');
@@ -182,9 +183,9 @@ test('a user is invited, signs in by the link, and has only the permissions of t
   });
   await guest.page.locator('.sign-in-card button').last().click();
   await guest.page.getByRole('heading', { name: 'Overview' }).waitFor();
-  await guest.page.goto('/console/triggers');
+  await visit(guest.page, '/console/triggers');
   await guest.page.getByText('Connection auto-disabled').waitFor();
   expect(await guest.page.getByRole('link', { name: 'New trigger' }).count()).toBe(0);
-  await guest.page.goto('/console/connections/new');
+  await visit(guest.page, '/console/connections/new');
   await guest.page.getByText('You do not have permission to create connections').waitFor();
 }, 60_000);

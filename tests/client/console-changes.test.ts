@@ -18,7 +18,7 @@ afterAll(async () => {
   await sql.end();
   await database.drop();
 });
-const { page, complaints } = await site.signedIn();
+const { page, complaints } = await site.signedIn('/console/profile');
 
 /** A schema of its own with a table, and a connection from it into another schema. */
 async function shop(name: string, body: object = {}) {

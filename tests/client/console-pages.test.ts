@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { faultsOf, type Rules } from '../support/browser.ts';
+import { faultsOf, type Rules, visit } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { makeWorld } from '../support/console-world.ts';
 import { until } from '../support/until.ts';
@@ -24,7 +24,8 @@ const connection = `/console/connections/${world.connections['Shop to warehouse'
 const runPage = ({ connection_id, id }: { connection_id: string; id: string }) =>
   `/console/connections/${connection_id}/runs/${id}`;
 /** In which all pages are looked at. */
-const everyPage = site.signedIn();
+const everyPage = site.signedIn('/console/profile');
+const beforeSignIn = site.browser();
 /** Where pictures of every page go, for people to look at; none are made without it. */
 const pictures = process.env.CONSOLE_PICTURES;
 if (pictures) mkdirSync(pictures, { recursive: true });
@@ -134,9 +135,9 @@ const VIEWS = [
   { name: 'phone', scheme: 'light', width: 390, height: 844, rules: null },
 ] as const;
 
-/** As a link of the console does: a page load takes three times as long. */
-async function navigate(page: Page, path: string): Promise<void> {
-  await page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)})`);
+async function look(page: Page, { scheme, width, height }: (typeof VIEWS)[number]): Promise<void> {
+  await page.emulateMedia({ colorScheme: scheme });
+  await page.setViewportSize({ width, height });
 }
 
 /** What is wrong with what the page shows now. */
@@ -156,17 +157,16 @@ test.each(Object.entries(PAGES))(
   async (name, { path, shows, open }) => {
     const { page, complaints } = await everyPage;
     const faults: Record<string, string[]> = {};
-    for (const { name: view, scheme, width, height, rules } of VIEWS) {
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.setViewportSize({ width, height });
-      if (view === 'light') {
-        await navigate(page, path);
+    for (const view of VIEWS) {
+      await look(page, view);
+      if (view.name === 'light') {
+        await visit(page, path);
         await page.getByText(shows).first().waitFor();
         await open?.(page);
       }
-      const found = await wrongWith(page, name, rules);
-      if (found.length > 0) faults[view] = found;
-      if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view}.png`), fullPage: true });
+      const found = await wrongWith(page, name, view.rules);
+      if (found.length > 0) faults[view.name] = found;
+      if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view.name}.png`), fullPage: true });
     }
     expect(faults).toEqual({});
     expect(complaints.splice(0)).toEqual([]);
@@ -174,26 +174,32 @@ test.each(Object.entries(PAGES))(
   180_000,
 );
 
-describe.each(VIEWS)('in $name', (view) => {
-  test('the pages before sign-in render, too', async () => {
-    const { page, complaints } = await site.browser(view);
-    for (const [name, path, shows] of [
-      ['sign-in', '/', 'API key'],
-      ['invitation', '/invitation#token=x', 'Accept invitation'],
-      ['broken-invitation', '/invitation', 'This link is incomplete'],
-    ] as const) {
-      await page.goto('about:blank');
-      await page.goto(`${site.address}${path}`);
-      await page.getByText(shows).first().waitFor();
-      expect(await faultsOf(page, view.rules ?? 'all but colors')).toEqual([]);
+test.each([
+  ['sign-in', '/', 'API key'],
+  ['invitation', '/invitation#token=x', 'Accept invitation'],
+  ['broken-invitation', '/invitation', 'This link is incomplete'],
+])(
+  'page %s renders before sign-in, too, in light, dark and on a phone',
+  async (name, path, shows) => {
+    const { page, complaints } = await beforeSignIn;
+    const faults: Record<string, string[]> = {};
+    await page.goto(path);
+    await page.getByText(shows).first().waitFor();
+    for (const view of VIEWS) {
+      await look(page, view);
+      const found = await wrongWith(page, name, view.rules);
+      if (found.length > 0) faults[view.name] = found;
       if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view.name}.png`) });
     }
+    expect(faults).toEqual({});
     expect(complaints).toEqual([]);
-  }, 60_000);
-});
+  },
+  60_000,
+);
 
 test('everything is reachable by keyboard: the skip link, a menu, a dialog that returns the focus', async () => {
-  const { page } = await site.signedIn();
+  const { page } = await everyPage;
+  await look(page, VIEWS[0]);
   await page.goto('/console/connections');
   await page.getByText('Nightly archive').waitFor();
   await page.keyboard.press('Tab');
@@ -206,7 +212,7 @@ test('everything is reachable by keyboard: the skip link, a menu, a dialog that 
   await page.getByRole('menuitem', { name: 'Resume' }).waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('menuitem', { name: 'Resume' }).waitFor({ state: 'detached' });
-  await page.goto(`${connection}?tab=settings`);
+  await visit(page, `${connection}?tab=settings`);
   const remove = page.getByRole('button', { name: 'Delete connection' });
   await remove.focus();
   await page.keyboard.press('Enter');
@@ -217,17 +223,20 @@ test('everything is reachable by keyboard: the skip link, a menu, a dialog that 
 }, 60_000);
 
 test('on a phone the navigation is a drawer, which closes on selecting a page', async () => {
-  const { page } = await site.signedIn({ width: 390, height: 844 });
+  const { page } = await everyPage;
+  await look(page, VIEWS[2]);
+  await visit(page, '/console/profile');
   await page.getByRole('button', { name: 'Open navigation' }).click();
   await page.getByRole('dialog').getByRole('link', { name: 'Connections' }).waitFor();
-  expect(await faultsOf(page, 'all but colors')).toEqual([]);
+  expect(await faultsOf(page)).toEqual([]);
   await page.getByRole('dialog').getByRole('link', { name: 'Connections' }).click();
   await page.getByRole('heading', { name: 'Connections', level: 1 }).waitFor();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
 }, 60_000);
 
 test('the selected color scheme applies before the first paint, and persists', async () => {
-  const { page } = await site.signedIn({ scheme: 'light' });
+  const { page } = await everyPage;
+  await look(page, VIEWS[0]);
   await page.getByRole('button', { name: 'Switch to dark mode' }).click();
   const scheme = 'document.documentElement.dataset.mantineColorScheme';
   expect(await page.evaluate(scheme)).toBe('dark');

@@ -7,7 +7,7 @@ import { shoot } from '../support/screenshots.ts';
 const site = await startConsole();
 const { api } = site;
 const make = makerOf(api.call);
-const { page, complaints } = await site.signedIn();
+const { page, complaints } = await site.signedIn('/console/profile');
 const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
 
 async function planned(source: object): Promise<string> {

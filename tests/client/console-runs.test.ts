@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { signIn } from '../support/browser.ts';
+import { visit } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { getRun, runEnded } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
@@ -11,7 +11,7 @@ import { until } from '../support/until.ts';
 const site = await startConsole();
 const { service, api } = site;
 const make = makerOf(api.call);
-const { page, complaints } = await site.signedIn();
+const { context, page, complaints } = await site.signedIn('/console/profile');
 const SECRET = 'a-token-that-nobody-may-see';
 
 async function pipeline(parameters: object) {
@@ -26,7 +26,7 @@ const numbersIn = (text: string) => Number(/([\d,]+) rows/.exec(text)?.[1]?.repl
 
 test('a run is started, watched while it moves, and seen to finish', async () => {
   const connection = await pipeline({ rows: 4000, batch_rows: 100, batch_delay_ms: 120, streams: 2 });
-  await page.goto(`/console/connections/${connection.id}`);
+  await visit(page, `/console/connections/${connection.id}`);
   await page.getByRole('button', { name: 'Run now' }).click();
   await page.getByRole('heading', { name: 'Run #1' }).waitFor();
   const run_id = new URL(page.url()).pathname.split('/').at(-1)!;
@@ -53,7 +53,7 @@ test('a run is started, watched while it moves, and seen to finish', async () =>
 
 test('a run is stopped', async () => {
   const connection = await pipeline({ rows: 100_000, batch_rows: 10, batch_delay_ms: 100 });
-  await page.goto('/console/connections');
+  await visit(page, '/console/connections');
   await page.getByRole('button', { name: `Actions for ${connection.name}` }).click();
   await page.getByRole('menuitem', { name: 'Run now' }).click();
   await page.getByText(`Run of ${connection.name} started`).waitFor();
@@ -69,7 +69,7 @@ test('the network log is read, filtered, opened with its redactions, and downloa
   const connection = await pipeline({ rows: 40, streams: 2, record_requests: true, token: SECRET });
   const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
   await runEnded(service, run_id);
-  await page.goto(`/console/connections/${connection.id}/runs/${run_id}`);
+  await visit(page, `/console/connections/${connection.id}/runs/${run_id}`);
   await page.getByRole('button', { name: 'View log' }).click();
   const rows = page.locator('.log-row');
   await rows.first().waitFor();
@@ -97,7 +97,7 @@ test('a failed run is explained, with its code', async () => {
   const connection = await pipeline({ rows: 10, fault: 'auth' });
   const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
   await runEnded(service, run_id);
-  await page.goto(`/console/connections/${connection.id}/runs/${run_id}`);
+  await visit(page, `/console/connections/${connection.id}/runs/${run_id}`);
   const alert = page.getByRole('alert').first();
   await alert.waitFor();
   expect(await alert.innerText()).toMatch(/credentials were rejected[\s\S]*sample_auth/);
@@ -107,7 +107,7 @@ test('a failed run is explained, with its code', async () => {
 
 test('streams are deselected, masked and filtered, and saved', async () => {
   const connection = await pipeline({ rows: 10, streams: 2 });
-  await page.goto(`/console/connections/${connection.id}?tab=streams`);
+  await visit(page, `/console/connections/${connection.id}?tab=streams`);
   await page.getByRole('switch', { name: 'Select stream_2' }).press('Space');
   await page.getByRole('button', { name: /^stream_1/ }).click();
   await page.getByRole('combobox', { name: 'Masking of name' }).click();
@@ -130,7 +130,7 @@ test('streams are deselected, masked and filtered, and saved', async () => {
 
 test('the parameters of a source are checked while they are typed, saved, and tested', async () => {
   const source = await make.source({ rows: 10 });
-  await page.goto(`/console/sources/${source.id}`);
+  await visit(page, `/console/sources/${source.id}`);
   const rows = page.getByRole('textbox', { name: 'Rows', exact: true });
   await rows.fill('100000001');
   await rows.blur();
@@ -144,7 +144,7 @@ test('the parameters of a source are checked while they are typed, saved, and te
 
 test('a schedule is shown with its next runs before it is saved; an invalid one is reported at its field', async () => {
   const connection = await pipeline({ rows: 10 });
-  await page.goto(`/console/connections/${connection.id}?tab=settings`);
+  await visit(page, `/console/connections/${connection.id}?tab=settings`);
   const preview = page.locator('.schedule-preview');
   await page.getByText('Cron', { exact: true }).click();
   const cron = page.getByRole('textbox', { name: 'Cron expression' });
@@ -210,9 +210,8 @@ describe('when the progress stream is interrupted', () => {
     async (way) => {
       const connection = await pipeline({ rows: 6000, batch_rows: 50, batch_delay_ms: 100 });
       const proxy = await cuttingProxy(way);
-      const { page: proxied } = await site.browser();
-      await proxied.goto(proxy.address);
-      await signIn({ page: proxied }, service.api_key);
+      // Cookies hold for every port of a host.
+      const proxied = await context.newPage();
       const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
       await proxied.goto(`${proxy.address}/console/connections/${connection.id}/runs/${run_id}`);
       const line = proxied.locator('.stream-runs li').first();

@@ -48,8 +48,7 @@ test('a key signs in, a wrong one is refused with code and request id, and signi
 test('an expired key leads to sign-in with the reason; the page returns with all input', async () => {
   const key = await api.keyWith([...ALL]);
   const connection = await make.connection({ name: 'Before' });
-  const { page, complaints } = await site.signedIn({}, key);
-  await page.goto(`/console/connections/${connection.id}?tab=settings`);
+  const { page, complaints } = await site.signedIn(`/console/connections/${connection.id}?tab=settings`, { key });
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Typed before the key expired');
   await service.deps.db
     .update(apiKeys)
@@ -75,8 +74,7 @@ test('an expired key leads to sign-in with the reason; the page returns with all
 
 test('a rotated key is shown once, signs the console in, and the old one can be revoked immediately', async () => {
   const key = await api.keyWith([]);
-  const { page, complaints } = await site.signedIn({}, key);
-  await page.goto('/console/profile');
+  const { page, complaints } = await site.signedIn('/console/profile', { key });
   await page.getByText(/\d+ days? left/).waitFor();
   await page.getByRole('button', { name: 'Rotate' }).click();
   const dialog = page.getByRole('dialog');
@@ -122,8 +120,7 @@ test('an invitation is accepted by its link: the key is shown once and signs in'
 
 test('an unreachable service is announced, keeps unsaved input, and recovers by itself', async () => {
   const connection = await make.connection({ name: 'Reachable' });
-  const { page, context } = await site.signedIn();
-  await page.goto(`/console/connections/${connection.id}?tab=settings`);
+  const { page, context } = await site.signedIn(`/console/connections/${connection.id}?tab=settings`);
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Typed without a connection');
   await context.setOffline(true);
   const banner = page.getByText('Can’t reach the service.');
@@ -138,8 +135,7 @@ test('an unreachable service is announced, keeps unsaved input, and recovers by 
 }, 60_000);
 
 test('a picture is uploaded, and an invalid file is rejected with the reason', async () => {
-  const { page } = await site.signedIn();
-  await page.goto('/console/profile');
+  const { page } = await site.signedIn('/console/profile');
   const input = page.locator('input[type=file]');
   await input.setInputFiles({ name: 'portrait.png', mimeType: 'image/png', buffer: Buffer.from('no picture') });
   await page.getByText('Upload failed').waitFor();
@@ -150,7 +146,6 @@ test('a picture is uploaded, and an invalid file is rejected with the reason', a
 
 test('buttons without permission are disabled', async () => {
   const connection = await make.connection();
-  const { page } = await site.signedIn({}, await api.keyWith([]));
-  await page.goto(`/console/connections/${connection.id}`);
+  const { page } = await site.signedIn(`/console/connections/${connection.id}`, { key: await api.keyWith([]) });
   expect(await page.getByRole('button', { name: 'Run now' }).isDisabled()).toBeTrue();
 }, 60_000);

@@ -15,7 +15,7 @@ const make = makerOf(site.api.call);
 const sshd = await startSshd();
 const warehouse = await createPlainDatabase();
 afterAll(() => warehouse.drop());
-const { page, complaints } = await site.signedIn();
+const { page, complaints } = await site.signedIn('/console/profile');
 const there = postgresParameters(warehouse.url);
 
 const textbox = (name: string) => page.getByRole('textbox', { name, exact: true });

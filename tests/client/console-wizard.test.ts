@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test';
 import postgres from 'postgres';
+import { visit } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { runEnded } from '../support/pipeline.ts';
@@ -16,12 +17,12 @@ const tables = postgres(wide.url, { max: 1, onnotice: () => {} });
 await tables.unsafe(
   Array.from(
     { length: 1000 },
-    (_, n) => `create table t_${n} (id int primary key, email text, changed timestamptz)`,
+    (_, n) => `create table t_${n} (id int primary key, email varchar(40), changed timestamptz)`,
   ).join(';'),
 );
 await tables.end();
 afterAll(() => Promise.all([warehouse.drop(), wide.drop()]));
-const opened = await site.signedIn();
+const opened = await site.signedIn('/console/connections/new');
 const { page, complaints } = opened;
 
 const next = () => page.getByRole('button', { name: 'Next' }).click();
@@ -44,7 +45,6 @@ async function fillPostgres(url: string): Promise<void> {
 }
 
 test('a pipeline from nothing: source, streams, destination, schedule, first run watched to its end', async () => {
-  await page.goto('/console/connections/new');
   await atStep('Source');
   expect(await page.getByRole('button', { name: 'Next' }).isDisabled()).toBe(true);
   await shoot(page, 'wizard-gallery');
@@ -116,7 +116,7 @@ test('unsaved input outlasts a step back, another page, a refusal, and a session
   const source = await make.source({ streams: 3 });
   const destination = await make.destination();
   await make.connection({ name: 'Taken' });
-  await page.goto('/console/connections/new');
+  await visit(page, '/console/connections/new');
   await choose(source.name);
   await next();
   await visible().getByRole('checkbox', { name: 'Select stream_2' }).uncheck();
@@ -152,9 +152,8 @@ test('unsaved input outlasts a step back, another page, a refusal, and a session
 }, 120_000);
 
 test('by keyboard alone: a source, a stream left out, and the way back', async () => {
-  await page.goto('/console/connections/new');
   await page.evaluate('sessionStorage.clear()');
-  await page.reload();
+  await page.goto('/console/connections/new');
   const first = visible().getByRole('group', { name: 'Source' }).getByRole('radio').first();
   await first.waitFor({ state: 'attached' });
   await first.focus();
@@ -181,7 +180,7 @@ test('by keyboard alone: a source, a stream left out, and the way back', async (
 }, 60_000);
 
 test('a source that fails its test is fixed within the wizard', async () => {
-  await page.goto('/console/connections/new');
+  await visit(page, '/console/connections/new');
   await visible().getByText('New source').click();
   await visible().getByRole('searchbox', { name: 'Search connectors' }).fill('PostgreSQL');
   await visible().locator('button.connector-card').first().click();

@@ -4,6 +4,7 @@ import type { Console } from './console.ts';
 import { createPlainDatabase } from './database.ts';
 import { runEnded } from './pipeline.ts';
 import { postgresParameters } from './resources.ts';
+import { until } from './until.ts';
 
 /** The content of the account that the browser looks at. */
 export interface World {
@@ -56,9 +57,16 @@ export async function makeWorld({ service, api }: Console): Promise<World> {
   await addHistory(service.url);
   const ran = async (name: string) => {
     const connection_id = ids[name]!;
-    const { body } = await api.call('POST', `/connections/${connection_id}/run`);
-    await runEnded(service, body);
-    return { connection_id, id: body as string };
+    let id = '';
+    // The schedule may have started one before.
+    const starts = async () => {
+      const { status, body } = await api.call('POST', `/connections/${connection_id}/run`);
+      id = body;
+      return status === 200;
+    };
+    await until(starts, { what: `a run of ${name}` });
+    await runEnded(service, id);
+    return { connection_id, id };
   };
   const world = { connections: ids, source_id: sources['Shop']!, destination_id };
   await ran('Shop to warehouse');

@@ -37,12 +37,15 @@ export async function startConsole(config: Partial<Config> = {}) {
     address,
     /** A browser without a signed-in user. */
     browser,
-    /** A browser in which `key`, or the first administrator's, is signed in. console-session.test.ts holds the form. */
-    signedIn: async (looking: Looking = {}, key: string = service.api_key) => {
+    /**
+     * A browser at `path` in which `key`, or the first administrator's, is signed in. console-session.test.ts holds
+     * the form.
+     */
+    signedIn: async (path: string, { key = service.api_key, ...looking }: Looking & { key?: string } = {}) => {
       const { context, page, ...opened } = await browser(looking);
       const body = { data: { api_key: key }, headers: { [CONSOLE_HEADER]: 'console' } };
       await context.request.post('/console/session', body);
-      await page.goto('/');
+      await page.goto(path);
       await page.locator('#main').waitFor();
       return { context, page, ...opened };
     },

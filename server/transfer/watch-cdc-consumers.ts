@@ -61,10 +61,12 @@ export async function checkCdcConsumers(deps: Deps): Promise<void> {
 
 const pauseSeconds = (failures: number) => Math.min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 3 ** failures);
 
-function dueConsumers({ db }: Deps) {
-  const isOver = sql<boolean>`(${connections.deleted_at} is not null or ${accountConnectors.deleted_at} is not null
+/** Whether a consumer will not be read again. */
+const isOver = sql<boolean>`(${connections.deleted_at} is not null or ${accountConnectors.deleted_at} is not null
     or not ${connectionStreams.selected} or ${connectionStreams.sync_mode} <> 'incremental'
     or (${catalogStreams.definition} is not null and ${catalogStreams.definition} ->> 'change_log' is distinct from 'true'))`;
+
+function dueConsumers({ db }: Deps) {
   const live = db
     .select({ one: sql`1` })
     .from(streamRuns)
@@ -131,13 +133,25 @@ async function release(deps: Deps, { reader, stream, source }: Due): Promise<voi
   });
 }
 
-/** Whether no other stream of the connection follows a log: what they have in common at the source can go. */
+/**
+ * Whether no other stream of the connection will be read from a log: what they have in common at the source can go. Those
+ * that are released at the same time, by another worker, do not count, since each would wait for the other.
+ */
 async function isLastOfConnection({ db }: Deps, stream: Due['stream']): Promise<boolean> {
   const others = await db
     .select({ one: sql`1` })
     .from(changeReaders)
     .innerJoin(connectionStreams, eq(connectionStreams.id, changeReaders.stream_id))
-    .where(and(eq(connectionStreams.connection_id, stream.connection_id), ne(connectionStreams.id, stream.id)))
+    .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
+    .innerJoin(accountConnectors, eq(accountConnectors.id, changeReaders.source_id))
+    .leftJoin(catalogStreams, isInCatalog(changeReaders.source_id, connectionStreams))
+    .where(
+      and(
+        eq(connectionStreams.connection_id, stream.connection_id),
+        ne(connectionStreams.id, stream.id),
+        sql`not ${isOver}`,
+      ),
+    )
     .limit(1);
   return others.length === 0;
 }

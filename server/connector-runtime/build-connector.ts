@@ -1,6 +1,6 @@
 import type { Connect } from '../connectors/contract/connect.ts';
 import type { AnyConnector, ConnectorContext, Dataset, Recorder } from '../connectors/contract/connector.ts';
-import { ConfigurationError } from '../connectors/contract/errors.ts';
+import { ConfigurationError, RetryableError } from '../connectors/contract/errors.ts';
 import { parseParameters } from '../connectors/contract/parameters.ts';
 import { findConnector } from '../connectors/registry.ts';
 import type { EgressRules } from '../platform/net/egress-rules.ts';
@@ -80,9 +80,12 @@ function oncePerHost(reach: ConnectorServices['reach']): ConnectorServices['reac
   return (host) => {
     const known = reached.get(host);
     if (known) return known;
-    const first = reach(host);
+    const first = reach(host).catch((error: unknown) => {
+      reached.delete(host);
+      const message = `The use of the stored secrets for ${host} could not be recorded. Try again`;
+      throw new RetryableError('use_not_recorded', message, { cause: error });
+    });
     reached.set(host, first);
-    first.catch(() => reached.delete(host));
     return first;
   };
 }

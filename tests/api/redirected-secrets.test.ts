@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import { accountConnectors } from '../../db/schema/index.ts';
+import { withConnector } from '../../server/connector-runtime/account-connector-calls.ts';
 import { allConnectors } from '../../server/connectors/registry.ts';
 import { describeParameters } from '../../server/connectors/contract/parameters.ts';
 import { testApi } from '../support/api.ts';
@@ -207,6 +210,17 @@ test('GET /account_connectors/{account_connector_id}/secret_uses 200: each use, 
   const open = await stored('source http_api', { ...plain, moves: {} });
   await call('POST', `/account_connectors/${open}/login`);
   expect((await uses(open)).body).toEqual([]);
+});
+
+test('a secret whose use cannot be recorded is not sent', async () => {
+  const one = CASES['source http_api']![0]!;
+  const id = await stored('source http_api', { ...one, stored: { definition: definition(url) } });
+  const [row] = await service.deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
+  const use = { purpose: 'test' as const, actor: { type: 'nothing' as 'user', id: null } };
+  reached = 0;
+  const checked = withConnector(service.deps, row!, { ms: 20_000, use }, ({ connector, ctx }) => connector.check(ctx));
+  await expect(checked).rejects.toMatchObject({ code: 'use_not_recorded' });
+  expect(reached).toBe(0);
 });
 
 test('a tunnel is a place too: added, moved, repinned or switched off', async () => {

@@ -138,7 +138,7 @@ function rounded(value: unknown, decimals: number, method: unknown): unknown {
   const number = numberArgument(value);
   if (method === 'common') {
     if (isFloat(value)) return pyFloat(roundHalfEven(number, decimals));
-    return decimals >= 0 ? Number(number) : roundHalfEven(number, decimals) + 0;
+    return decimals >= 0 ? number : roundHalfEven(number, decimals) + 0;
   }
   if (method !== 'ceil' && method !== 'floor') throw new TemplateError('the method of round is common, ceil or floor');
   const scale = 10 ** decimals;

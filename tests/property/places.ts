@@ -12,8 +12,10 @@ import type { Dialect } from './kinds.ts';
 export type Texts = (string | null)[];
 
 /** Drivers give some values as numbers. */
-const asTexts = (rows: unknown[][]): Texts[] =>
-  rows.map((row) => row.map((value) => (value === null ? null : String(value))));
+const asTexts = (rows: unknown): Texts[] =>
+  (rows as (string | number | bigint | null)[][]).map((row) =>
+    row.map((value) => (value === null ? null : String(value))),
+  );
 
 /** A database with the tables of one case at a time. */
 export interface Place {
@@ -67,8 +69,7 @@ export async function mysqlPlace(server: MariaDb): Promise<Place> {
     charset: 'utf8mb4_bin',
   });
   await session.query("set time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES'");
-  const rows = async (query: string) =>
-    asTexts((await session.query({ sql: query, rowsAsArray: true }))[0] as unknown as unknown[][]);
+  const rows = async (query: string) => asTexts((await session.query({ sql: query, rowsAsArray: true }))[0]);
   return {
     dialect: 'mysql',
     parameters: () => ({ host, port, username, password, database, ssl_mode: 'disable' }),

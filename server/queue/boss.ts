@@ -77,7 +77,7 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
       });
     },
     async work(job, concurrency, handler) {
-      const run = async (jobs: Job<object>[]) => {
+      const run = async (jobs: Job[]) => {
         for (const one of jobs) {
           await handler(job.payload.parse(one.data), AbortSignal.any([one.signal, stopping.signal]));
         }
@@ -107,7 +107,7 @@ const slotsOf = (job: { fair_to_accounts: boolean }, concurrency: number) => [
 async function openSlots(
   boss: PgBoss,
   slots: object[],
-  { name, run }: { name: string; run: (jobs: Job<object>[]) => Promise<void> },
+  { name, run }: { name: string; run: (jobs: Job[]) => Promise<void> },
 ): Promise<() => Promise<void>> {
   const idle = new Set<string>();
   const wakeOne = async () => {

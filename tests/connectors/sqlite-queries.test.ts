@@ -98,7 +98,7 @@ test('tables are read by the worker where rows come one by one, and everything e
   const by = async (name: string, cursor?: string, state: string | null = null) => {
     const cursor_field = cursor === undefined ? null : [cursor];
     const sync_mode = cursor_field ? 'incremental' : 'full_refresh';
-    const request = { ...requestOf(await place.stream(name)), sync_mode, cursor_field } as ReadRequest;
+    const request: ReadRequest = { ...requestOf(await place.stream(name)), sync_mode, cursor_field };
     return comesRowByRow(place.context(), { ...request, state: state === null ? null : { cursor: state } });
   };
   expect([await by('t'), await by('t', 'seen'), await by('t', 'seen', '6'), await by('t', 'id', '1')]).toEqual(

@@ -59,7 +59,7 @@ export async function comesRowByRow(ctx: Context, request: ReadRequest): Promise
     if (!isIncremental(request)) return true;
     const { nulls, ordered } = incrementalSelections(database, request);
     if (request.state?.cursor != null) return isPlannedAs(database, ordered, /^SEARCH /);
-    const findsNulls = cursorOf(request).nullable === false || isPlannedAs(database, nulls, /^SEARCH /);
+    const findsNulls = !cursorOf(request).nullable || isPlannedAs(database, nulls, /^SEARCH /);
     // From the start, the order of an index leads over the rows without a cursor only.
     return findsNulls && isPlannedAs(database, ordered, /^(SCAN|SEARCH) /);
   });

@@ -7,6 +7,7 @@ import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { mariaDbMissing, testMariaDb } from '../support/mariadb.ts';
 import { runEnded } from '../support/pipeline.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
 import { until } from '../support/until.ts';
@@ -39,9 +40,11 @@ const destination = await make.connector('destination', 'postgres', postgresPara
 /** A connection of one table that has been created in the source, after its first run. */
 async function loaded(
   table: string,
-  more: { parameters?: object; stream?: object; connection?: object } = {},
+  more: { source_id?: string; parameters?: object; stream?: object; connection?: object } = {},
 ): Promise<Json> {
-  const { id } = await make.connector('source', 'postgres', { ...postgresParameters(from.url), ...more.parameters });
+  const id =
+    more.source_id ??
+    (await make.connector('source', 'postgres', { ...postgresParameters(from.url), ...more.parameters })).id;
   await until(async () => (await call('GET', `/account_connectors/source/${id}`)).body.catalog_status === 'ready');
   const connection = await make.connection({
     name: uniqueName(table),
@@ -172,6 +175,102 @@ describe('PostgreSQL to PostgreSQL', () => {
       status: 'succeeded',
       stream: { changed_since: 1, extra: 1, destination_rows: 30 },
     });
+  });
+});
+
+describe.skipIf(mariaDbMissing !== null)('PostgreSQL and MariaDB, by canonical texts', () => {
+  /** Type and values of PostgreSQL, type and values of MariaDB, another value for both. */
+  const TYPES: [postgres: string, values: string[], mariadb: string, values: string[], other: string][] = [
+    ['smallint', ['-32768', 'null'], 'smallint', ['-32768', 'null'], '5'],
+    ['bigint', ['9223372036854775807', '0'], 'bigint', ['9223372036854775807', '0'], '5'],
+    [
+      'numeric',
+      ["'12345678901234567890.1200'", "'-0.50'"],
+      'decimal(40,10)',
+      ["'12345678901234567890.12'", "'-0.5'"],
+      '5',
+    ],
+    ['numeric(12,2)', ['100.00', '0'], 'decimal(12,4)', ['100', '0'], '5'],
+    ['boolean', ['true', 'false'], 'bit(1)', ["b'1'", "b'0'"], 'false'],
+    ['date', ["'0001-01-01'", "'9999-12-31'"], 'date', ["'1000-01-01'", "'9999-12-31'"], "'2026-01-01'"],
+    [
+      'timestamp',
+      ["'2026-01-31 23:59:59.123456'", "'2026-01-31 00:00:00.12'"],
+      'datetime(6)',
+      ["'2026-01-31 23:59:59.123456'", "'2026-01-31'"],
+      "'2026-01-01'",
+    ],
+    [
+      'timestamptz',
+      ["'2026-06-30 23:59:59.5+02'", "'2026-01-31 00:00:00+00'"],
+      'timestamp(3) null',
+      ["'2026-06-30 23:59:59.5'", "'2026-01-31'"],
+      "'2026-01-01'",
+    ],
+    ['text', ["'ä  '", "''"], 'varchar(20) collate utf8mb4_general_ci', ["'Ä'", "''"], "'5'"],
+    ['char(5)', ["'ab'", "'\u20ac'"], 'char(5)', ["'ab'", "'€'"], "'5'"],
+    [
+      'uuid',
+      ["'0A0b0c0d-0000-7000-8000-000000000001'", 'null'],
+      'longtext',
+      ["'€'", 'null'],
+      "'00000000-0000-0000-0000-000000000000'",
+    ],
+    ['bytea', ["'\\x00ff'", "''"], 'varbinary(10)', ["x'00ff'", "''"], "'5'"],
+  ];
+  const columns = TYPES.map((_, at) => `c${at}`);
+
+  async function ends(kind: 'source' | 'destination') {
+    const mariadb = await testMariaDb();
+    const database = await mariadb.database();
+    const { host, port, username, password } = mariadb;
+    const parameters = { host, port, username, password, database, ssl_mode: 'disable' };
+    return {
+      make: () => make.connector(kind, 'mysql', parameters),
+      sql: (text: string) => mariadb.sql(text, database),
+    };
+  }
+
+  test('every type is equal after a load, and each changed value is found', async () => {
+    const mariadb = await ends('destination');
+    await source.unsafe(
+      `create table types (id text primary key, ${TYPES.map(([type], at) => `c${at} ${type}`).join(', ')}, f float8)`,
+    );
+    const row = (at: number) => TYPES.map(([, values]) => values[at % 2]).join(', ');
+    for (let at = 0; at < 20; at += 1) await source.unsafe(`insert into types values ('Key ${at} ', ${row(at)}, 0.1)`);
+    const connection = await loaded('types', { connection: { destination_id: (await mariadb.make()).id } });
+    const equal = await verify(connection);
+    expect(equal).toMatchObject({ status: 'succeeded', stream: { source_rows: 20, destination_rows: 20 } });
+    expect(equal.stream.columns).toEqual(['id', ...columns]);
+    expect(equal.stream.columns_not_compared).toEqual([{ name: 'f', reason: 'no_common_form' }]);
+    for (const [at, [, , , , other]] of TYPES.entries())
+      await mariadb.sql(`update types set c${at} = ${other} where id = 'Key ${at} '`);
+    const { stream } = await verify(connection);
+    expect(stream.differences.map(({ key }: Json) => key[0]).toSorted()).toEqual(
+      columns.map((_, at) => `Key ${at} `).toSorted(),
+    );
+    const fixed = await verify(connection, { repair: true });
+    expect(fixed).toMatchObject({ status: 'succeeded', stream: { repaired: TYPES.length } });
+  });
+
+  test('from MariaDB to PostgreSQL', async () => {
+    const mariadb = await ends('source');
+    await mariadb.sql(
+      `create table kinds (id varchar(20) collate utf8mb4_bin primary key, ${TYPES.map(([, , type], at) => `c${at} ${type}`).join(', ')})`,
+    );
+    for (const at of [0, 1])
+      await mariadb.sql(`insert into kinds values ('K${at}', ${TYPES.map(([, , , values]) => values[at]).join(', ')})`);
+    for (let at = 2; at < 20; at += 1)
+      await mariadb.sql(`insert into kinds (id) values ('${at % 2 ? 'k' : 'K'}${at}')`);
+    const { id } = await mariadb.make();
+    const connection = await loaded('kinds', { source_id: id });
+    expect(await verify(connection)).toMatchObject({
+      status: 'succeeded',
+      stream: { source_rows: 20, columns: ['id', ...columns] },
+    });
+    for (const [at, [, , , , other]] of TYPES.entries())
+      await target.unsafe(`update kinds set c${at} = ${other} where id ilike 'k${at}'`);
+    expect((await verify(connection)).stream).toMatchObject({ different: TYPES.length, missing: 0, extra: 0 });
   });
 });
 

@@ -77,9 +77,12 @@ async function underWrites(id: string): Promise<void> {
   const every = setInterval(() => {
     const key = Math.ceil(Math.random() * ROWS);
     writes += 1;
-    void (writes % 4 === 0
-      ? source`insert into events (id, kind) values (${ROWS + writes}, 1)`
-      : source`update events set kind = kind + 1 where id = ${key}`);
+    // The driver sends a query only once it is executed or awaited.
+    void (
+      writes % 4 === 0
+        ? source`insert into events (id, kind) values (${ROWS + writes}, 1)`
+        : source`update events set kind = kind + 1 where id = ${key}`
+    ).execute();
   }, 1000 / WRITES_PER_SECOND);
   let alarms = 0;
   let changed = 0;
@@ -91,6 +94,7 @@ async function underWrites(id: string): Promise<void> {
   clearInterval(every);
   console.log(`  ${alarms === 0 ? 'reached' : 'MISSED '} ${alarms} false alarms in ${ROUNDS} under ${writes} writes`);
   console.log(`  ${changed} rows were named as changed since`);
+  if (changed === 0) throw new Error('no write arrived');
 }
 
 async function verify(connection_id: string): Promise<Verification> {

@@ -32,12 +32,25 @@ export interface DestinationComparison extends Comparison {
   rows: { kind: 'all' } | { kind: 'existing' } | { kind: 'latest'; by: string };
 }
 
+/**
+ * How the value of a column is compared: as the dialect stores it, by the text that the dialect shows, by the canonical
+ * text of its logical type, which all dialects share, or not at all.
+ */
+export type DigestForm = 'native' | 'text' | 'canonical' | 'none';
+
+/** A column as one side has it. */
+export interface DigestColumnType {
+  /** The class of types whose values the dialect hashes and orders alike everywhere; null: none. */
+  native: string | null;
+  /** This side can compute the canonical text. */
+  canonical: boolean;
+}
+
 /** How both sides reduce their rows. It is agreed on once the columns of both are known. */
 export interface DigestPlan {
   /** Hash by the dialect's own function, which two sides of one dialect share, or by MD5 of canonical texts. */
   hash: 'native' | 'md5';
-  /** By column: as the dialect stores it, or as its canonical text. */
-  forms: ('native' | 'canonical')[];
+  forms: DigestForm[];
 }
 
 /** The key of a row as texts, in the order of `Comparison.key`. */
@@ -59,10 +72,7 @@ export interface KeyDigest extends RowsDigest {
 export interface Digester {
   /** Sides with the same dialect share its hash function. Null: this side has none. */
   dialect: string | null;
-  /**
-   * By column: the class of types whose values the dialect hashes and orders alike everywhere. Null: compare texts.
-   */
-  classes: (string | null)[];
+  types: DigestColumnType[];
   /** When the snapshot was taken, by the clock of the side, and its position in the log where there is one. */
   at: { instant: string; position: string | null };
   /** About one key in `rows` of all keys, in ascending order. */

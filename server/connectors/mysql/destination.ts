@@ -11,6 +11,7 @@ import type { StateRow } from '../kits/sql/state-row.ts';
 import { checkTarget } from '../kits/sql/target.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { MysqlSession, withSession } from './connection/session.ts';
+import { digestDestination } from './digest/sides.ts';
 import { MysqlDestinationConfig } from './connection/settings.ts';
 import { literal, relation } from './connection/sql.ts';
 import { mysqlDialect, mysqlNameRules } from './write/dialect.ts';
@@ -41,6 +42,7 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
   check,
   possibleValues: { database: databases },
   open,
+  digest: digestDestination,
 });
 
 /** Creates a table and drops it again: privileges are spread over too many places to be read. */

@@ -18,6 +18,7 @@ import { beginSnapshot, fullRest, keepsZeroDates, readRows, warnOfZeroDates } fr
 import { RowText } from './connection/row-text.ts';
 import { conditions, resumeCondition, selection } from './read/select.ts';
 import { MysqlSession, withSession } from './connection/session.ts';
+import { digestSource } from './digest/sides.ts';
 import { MysqlSourceConfig } from './connection/settings.ts';
 import { mysqlNames, relation } from './connection/sql.ts';
 
@@ -58,6 +59,7 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
   byteFormats,
   copy,
   estimate,
+  digest: digestSource,
 });
 
 async function check(ctx: Context): Promise<CheckResult> {

@@ -16,7 +16,7 @@ export const VerifiedStreamSchema = z
     key: z.array(z.string()).meta({ description: 'Columns of the key. Empty: rows were compared as a multiset.' }),
     columns: z.array(z.string()).meta({ description: 'Columns of the destination that were compared.' }),
     columns_not_compared: z.array(z.object({ name: z.string(), reason: z.string() })).meta({
-      description: 'With one of the reasons masked_with_key, transformed, converted, describes_change.',
+      description: 'With one of the reasons masked_with_key, transformed, converted, describes_change, no_common_form.',
     }),
     source_rows: count(),
     destination_rows: count(),

@@ -1,5 +1,6 @@
 import type {
   Digester,
+  DigestForm,
   DigestPlan,
   KeyDigest,
   LoadedUpTo,
@@ -36,8 +37,18 @@ export interface Result {
   ranges_different: number;
   is_partial: boolean;
   differences: Difference[];
+  forms: DigestForm[];
   source_at: Digester['at'];
   destination_at: Digester['at'];
+}
+
+interface Comparing {
+  /** Throws for a plan by which the stream cannot be compared. */
+  refuse(plan: DigestPlan): void;
+  /** Rows have a key. */
+  key: boolean;
+  since: LoadedUpTo;
+  signal: AbortSignal;
 }
 
 interface Pair {
@@ -47,11 +58,10 @@ interface Pair {
 }
 
 /** Compares a stream with its table: by ranges, then by the keys of the ranges that differ, until these hold still. */
-export async function compare(
-  sides: ComparedSides,
-  { key, since, signal }: { key: boolean; since: LoadedUpTo; signal: AbortSignal },
-): Promise<Result> {
-  const { found, pairs, plan } = await openBoth(sides, compareOnce);
+export async function compare(sides: ComparedSides, { refuse, key, since, signal }: Comparing): Promise<Result> {
+  const { found, pairs, plan } = await openBoth(sides, (source, destination) =>
+    compareOnce(source, destination, refuse),
+  );
   const differences = key
     ? await recheck(sides, { pairs, plan, since, signal })
     : pairs.map((pair) => differenceOf(pair, null));
@@ -75,17 +85,20 @@ async function openBoth<T>(
   }
 }
 
-/** Values of the same class are compared as they are stored, all others by their texts. */
+/** Within one dialect, values are compared as they are stored or shown; across dialects, by canonical texts. */
 export function planOf(source: Digester, destination: Digester): DigestPlan {
   const isShared = source.dialect !== null && source.dialect === destination.dialect;
-  const forms = source.classes.map((name, index) =>
-    isShared && name !== null && name === destination.classes[index] ? ('native' as const) : ('canonical' as const),
-  );
+  const forms = source.types.map((ours, index): DigestForm => {
+    const theirs = destination.types[index]!;
+    if (isShared) return ours.native !== null && ours.native === theirs.native ? 'native' : 'text';
+    return ours.canonical && theirs.canonical ? 'canonical' : 'none';
+  });
   return { hash: isShared ? 'native' : 'md5', forms };
 }
 
-async function compareOnce(source: Digester, destination: Digester) {
+async function compareOnce(source: Digester, destination: Digester, refuse: Comparing['refuse']) {
   const plan = planOf(source, destination);
+  refuse(plan);
   const bounds = await source.bounds(plan, RANGE_ROWS);
   const [ours, theirs] = await Promise.all([source.ranges(plan, bounds), destination.ranges(plan, bounds)]);
   const unequal = ours.flatMap((range, index) => (isSame(range, theirs[index]!) ? [] : [index]));
@@ -108,6 +121,7 @@ async function compareOnce(source: Digester, destination: Digester) {
     ranges: ours.length,
     ranges_different: unequal.length,
     is_partial: has_unlocated || looked_at < unequal.length || pairs.length > MAX_DIFFERENCES,
+    forms: plan.forms,
     source_at: source.at,
     destination_at: destination.at,
   };

@@ -11,7 +11,7 @@ import type { Db } from '../../../db/types.ts';
 import { loadStream } from '../../catalog/resolve-stream.ts';
 import type { BuiltConnector } from '../../connector-runtime/build-connector.ts';
 import { onSide, SideError } from '../../connector-runtime/side-error.ts';
-import type { AnyDestination, AnySource, LoadedUpTo } from '../../connectors/contract/connector.ts';
+import type { AnyDestination, AnySource, DigestForm, LoadedUpTo } from '../../connectors/contract/connector.ts';
 import { ConfigurationError } from '../../connectors/contract/errors.ts';
 import type { Deps } from '../../deps.ts';
 import type { Redactor } from '../../platform/redact.ts';
@@ -73,8 +73,24 @@ async function compared(deps: Deps, { connection, source, from, to, signal }: En
     source: () => onSide('source', () => reader.digest!(from.ctx, comparable.source)),
     destination: () => onSide('destination', () => writer.digest!(to.ctx, comparable.destination)),
   };
-  const result = await compare(sides, { key: comparable.source.key.length > 0, since, signal });
+  const result = await compare(sides, {
+    refuse: ({ forms }) => refuseKey(comparable, forms),
+    key: comparable.source.key.length > 0,
+    since,
+    signal,
+  });
   return { comparable, result };
+}
+
+/** @throws NotComparable when no common form of the key, or of any column, exists */
+function refuseKey({ source: { columns, key } }: ComparableStream, forms: readonly DigestForm[]): void {
+  const unfit = key.find((index) => forms[index] === 'none');
+  if (unfit !== undefined) {
+    throw new NotComparable('key_not_comparable', `The key column ${columns[unfit]!.name} cannot be compared`);
+  }
+  if (forms.every((form) => form === 'none')) {
+    throw new NotComparable('no_comparable_columns', 'No column can be compared');
+  }
 }
 
 /** Null: a failure of the verification, not a property of the stream. */
@@ -116,7 +132,8 @@ const emptyCertificate = (connection: ConnectionRow, stream: StreamRow): Verifie
 
 function certificateOf(comparable: ComparableStream, result: Result): Partial<VerifiedStream> {
   const { source, columns_not_compared, keeps_deleted } = comparable;
-  const { differences, source_at, destination_at, ...counts } = result;
+  const { differences, forms, source_at, destination_at, ...counts } = result;
+  const unlike = source.columns.filter((_, index) => forms[index] === 'none');
   const count = (kind: string) => differences.filter((one) => one.kind === kind && one.changed_since !== true).length;
   const [missing, extra, different] = [count('missing'), count('extra'), count('different')];
   const isEqual = !result.is_partial && missing + different + (keeps_deleted ? 0 : extra) === 0;
@@ -124,8 +141,8 @@ function certificateOf(comparable: ComparableStream, result: Result): Partial<Ve
     ...counts,
     status: isEqual ? 'equal' : 'different',
     key: source.key.map((index) => source.columns[index]!.name),
-    columns: source.columns.map(({ name }) => name),
-    columns_not_compared,
+    columns: source.columns.filter((column) => !unlike.includes(column)).map(({ name }) => name),
+    columns_not_compared: [...columns_not_compared, ...unlike.map(({ name }) => ({ name, reason: 'no_common_form' }))],
     keeps_deleted,
     missing,
     extra,

@@ -23,7 +23,7 @@ export function selection(columns: readonly ReadColumn[], keepZeroDates: boolean
   return { list, forms };
 }
 
-function expression({ field, masking }: ReadColumn, keepZeroDates: boolean): string {
+export function expression({ field, masking }: ReadColumn, keepZeroDates: boolean): string {
   switch (masking) {
     case 'none':
       return shownSql(field);

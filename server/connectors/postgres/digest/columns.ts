@@ -1,4 +1,4 @@
-import type { DigestPlan } from '../../contract/digest.ts';
+import type { ComparedColumn, DigestPlan } from '../../contract/digest.ts';
 import type { DigestColumn } from '../../kits/sql/digest/sql-digester.ts';
 import { literal } from '../connection/sql.ts';
 
@@ -39,16 +39,49 @@ const CLASSES: Record<string, string> = {
 export const classOf = (type: string): string | null => CLASSES[type] ?? null;
 
 /** How the columns enter the statements of a comparison. */
-export const digestColumns = (columns: readonly TypedExpression[], plan: DigestPlan): DigestColumn[] =>
-  columns.map((column, index) => (plan.forms[index] === 'native' ? native(column) : canonical(column)));
+export const digestColumns = (
+  columns: readonly TypedExpression[],
+  compared: readonly ComparedColumn[],
+  plan: DigestPlan,
+): DigestColumn[] =>
+  columns.map((column, index) => {
+    if (plan.forms[index] === 'native') return native(column);
+    return plan.forms[index] === 'canonical' ? canonical(column, compared[index]!) : shown(column);
+  });
 
 function native({ sql, type }: TypedExpression): DigestColumn {
   if (TEXTS.includes(type)) return { ...asText(`${sql}::text`), text: sql };
   return { value: sql, sorted: sql, text: `${sql}::text`, parse: (text) => `${literal(text)}::${type}` };
 }
 
+/** Types of which all dialects have the same canonical text. Floats, intervals and documents are not among them. */
+const PORTABLE = new Set([
+  'smallint',
+  'integer',
+  'bigint',
+  'numeric',
+  'boolean',
+  'date',
+  'timestamp without time zone',
+  'timestamp with time zone',
+  'uuid',
+  'text',
+  'character varying',
+  'character',
+  'bytea',
+]);
+export const isPortable = (type: string): boolean => PORTABLE.has(type);
+
+/** Instants are in UTC. Digits after the point, which dialects fill up differently, end with the last but zero. */
+function canonical({ sql, type }: TypedExpression, { type: logical }: ComparedColumn): DigestColumn {
+  if (type === 'timestamp with time zone') return asText(`(${sql} at time zone 'UTC')::text`);
+  if (logical !== 'number' && type !== 'numeric') return shown({ sql, type });
+  const text = `(${sql})::text`;
+  return asText(`case when ${text} like '%.%' then rtrim(rtrim(${text}, '0'), '.') else ${text} end`);
+}
+
 /** The texts that COPY writes. format() keeps the trailing spaces of character(n), and boolean is written out. */
-const canonical = ({ sql, type }: TypedExpression): DigestColumn =>
+const shown = ({ sql, type }: TypedExpression): DigestColumn =>
   asText(type === 'boolean' ? `${sql}::text` : `case when ${sql} is distinct from null then format('%s', ${sql}) end`);
 
 /** Other collations hash and order texts by rules of their own. */

@@ -1,18 +1,18 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
-import type { Digester, LoadedUpTo } from '../../contract/digest.ts';
+import type { ComparedColumn, Digester, LoadedUpTo } from '../../contract/digest.ts';
 import { type DigestDialect, type SqlComparison, SqlDigester } from '../../kits/sql/digest/sql-digester.ts';
 import { PgSession } from '../connection/session.ts';
 import type { ServerSettings } from '../connection/settings.ts';
-import { literal } from '../connection/sql.ts';
 import { DIALECT } from '../connection/types.ts';
 import { BEGIN } from '../read/read-transaction.ts';
-import { classOf, digestColumns, type TypedExpression } from './columns.ts';
+import { classOf, digestColumns, isPortable, type TypedExpression } from './columns.ts';
 
 type Context = ConnectorContext<ServerSettings>;
 
 export interface PgComparison extends Pick<SqlComparison, 'from' | 'conditions' | 'key'> {
   /** The columns as SQL. */
   columns: string[];
+  compared: ComparedColumn[];
   changed(session: PgSession): Promise<(since: LoadedUpTo) => string | null>;
 }
 
@@ -25,19 +25,19 @@ export async function openDigester(
   try {
     // Compiling a tree of thousands of comparisons takes longer than it saves.
     await session.query(`${BEGIN}; set local jit = off`);
-    const { columns, changed, ...comparison } = await prepare(session);
+    const { columns, changed, compared, ...comparison } = await prepare(session);
     const typed = await typesOf(session, { columns, from: comparison.from });
     const sql: SqlComparison = {
       ...comparison,
       session,
       dialect,
-      columns: (plan) => digestColumns(typed, plan),
+      columns: (plan) => digestColumns(typed, compared, plan),
       changed: await changed(session),
     };
     const { hasRowHash, ...at } = await moment(session);
     return new SqlDigester(sql, {
       dialect: hasRowHash ? DIALECT : null,
-      classes: typed.map(({ type }) => classOf(type)),
+      types: typed.map(({ type }) => ({ native: classOf(type), canonical: isPortable(type) })),
       at,
     });
   } catch (error) {
@@ -53,15 +53,14 @@ const dialect: DigestDialect = {
         // a value.
         [`hashint8extended(hash_record_extended(row(${values.join(', ')}), 0), 1)`]
       : md5Hashes(values),
-  modulo: (hash, by) => `(mod(${hash}, ${by}) + ${by}) % ${by}`,
   oneIn: (rows) => `random() < ${1 / rows}`,
-  literal,
+  bytes: (text) => `${text} collate "C"`,
 };
 
 /** Two numbers of 60 bits out of the MD5 of the values with their lengths. */
 function md5Hashes(values: readonly string[]): string[] {
-  const cells = values.map((value) => `coalesce(octet_length(${value}) || ':' || ${value}, '-')`);
-  const digest = `md5(${cells.join(' || ')})`;
+  const cells = values.map((value) => `coalesce(char_length(${value}) || ':' || ${value}, '-')`);
+  const digest = `md5(convert_to(${cells.join(' || ')}, 'UTF8'))`;
   return [1, 16].map((from) => `('x' || substr(${digest}, ${from}, 15))::bit(60)::bigint`);
 }
 

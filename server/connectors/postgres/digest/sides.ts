@@ -13,12 +13,13 @@ import { openDigester } from './digester.ts';
 /** The rows that a stream reads, with the filters and masks that the server applies. */
 export const digestSource = (
   ctx: ConnectorContext<PostgresSourceConfig>,
-  { read, key }: SourceComparison,
+  { read, key, columns }: SourceComparison,
 ): Promise<Digester> =>
   openDigester(ctx, async () => ({
     from: fromClause(postgresNames, read),
     conditions: conditions(read),
     columns: read.columns.map((column) => expression(column, 'binary')),
+    compared: columns,
     key,
     changed: (session) => changedSince(session, read),
   }));
@@ -69,6 +70,7 @@ export const digestDestination = (
       from: fromTable(relation(schema, comparison.table), comparison),
       conditions: comparison.rows.kind === 'existing' ? [`${identifier(DELETED_AT)} is null`] : [],
       columns,
+      compared: comparison.columns,
       key: comparison.key,
       changed: async () => () => null,
     };

@@ -8,16 +8,16 @@ const HASH_GROUPS = 1024;
 /** More ranges make a statement larger than they save. */
 const MAX_BOUNDS = 4096;
 const FIND_AT_ONCE = 500;
+const GROUP = `((h0 % ${HASH_GROUPS}) + ${HASH_GROUPS}) % ${HASH_GROUPS}`;
 
 /** The SQL of a dialect for comparisons. */
 export interface DigestDialect {
   /** The hashes of a row of these values: one or more integers, of which sums are taken. */
   hashes(values: readonly string[], plan: DigestPlan): string[];
-  /** A hash modulo a positive number, not below zero. */
-  modulo(hash: string, by: number): string;
   /** A condition that is true for about one row in this number. */
   oneIn(rows: number): string;
-  literal(text: string): string;
+  /** A text by which rows are grouped, so that only equal bytes are in one group. */
+  bytes(text: string): string;
 }
 
 /** A column as SQL. */
@@ -48,14 +48,14 @@ export interface SqlComparison {
 export class SqlDigester implements Digester {
   constructor(
     private readonly sql: SqlComparison,
-    private readonly facts: Pick<Digester, 'dialect' | 'classes' | 'at'>,
+    private readonly facts: Pick<Digester, 'dialect' | 'types' | 'at'>,
   ) {}
 
   get dialect() {
     return this.facts.dialect;
   }
-  get classes() {
-    return this.facts.classes;
+  get types() {
+    return this.facts.types;
   }
   get at() {
     return this.facts.at;
@@ -78,10 +78,10 @@ export class SqlDigester implements Digester {
   }
 
   async ranges(plan: DigestPlan, bounds: RowKey[]): Promise<RowsDigest[]> {
-    const { dialect, key } = this.sql;
+    const { key } = this.sql;
     const { list, sums } = this.#hashes(plan);
     const hasKey = key.length > 0;
-    const group = hasKey ? 'r' : dialect.modulo('h0', HASH_GROUPS);
+    const group = hasKey ? 'r' : GROUP;
     const inner = this.#rows(hasKey ? [...list, `${rangeOf(bounds, this.#isBelow(plan))} as r`] : list);
     const rows = await this.#select(`select ${group}, count(*), ${sums} from (${inner}) v group by ${group}`);
     const total = hasKey ? bounds.length + 1 : HASH_GROUPS;
@@ -91,10 +91,10 @@ export class SqlDigester implements Digester {
   }
 
   async rows(plan: DigestPlan, bounds: RowKey[], ranges: number[]): Promise<KeyDigest[]> {
-    const { dialect, key } = this.sql;
+    const { key } = this.sql;
     if (key.length > 0) return this.#byKey(plan, inRanges(bounds, ranges, this.#isBelow(plan)));
     const { list, names } = this.#hashes(plan);
-    const condition = `${dialect.modulo('h0', HASH_GROUPS)} in (${ranges.join(', ')})`;
+    const condition = `${GROUP} in (${ranges.join(', ')})`;
     const found = await this.#select(
       `select count(*), ${names} from (${this.#rows(list)}) v where ${condition} group by ${names}`,
     );
@@ -129,10 +129,11 @@ export class SqlDigester implements Digester {
     const { list, sums } = this.#hashes(plan);
     const columns = this.#key(plan);
     const keys = columns.map(({ text }, at) => `${text} as k${at}`);
-    const names = columns.map((_, at) => `k${at}`).join(', ');
+    const shown = columns.map((_, at) => `max(k${at})`).join(', ');
+    const groups = columns.map((_, at) => this.sql.dialect.bytes(`k${at}`)).join(', ');
     const flag = changed === null ? 'null' : 'max(case when c then 1 else 0 end)';
     const inner = this.#rows([...keys, ...list, ...(changed === null ? [] : [`${changed} as c`])], [condition]);
-    const rows = await this.#select(`select ${flag}, count(*), ${names}, ${sums} from (${inner}) v group by ${names}`);
+    const rows = await this.#select(`select ${flag}, count(*), ${shown}, ${sums} from (${inner}) v group by ${groups}`);
     return rows.map(([isChanged, count, ...rest]) => ({
       key: rest.slice(0, columns.length).map((text) => text ?? ''),
       count: Number(count),
@@ -147,7 +148,8 @@ export class SqlDigester implements Digester {
   }
 
   #hashes(plan: DigestPlan) {
-    const values = this.sql.columns(plan).map(({ value }) => value);
+    const compared = this.sql.columns(plan).filter((_, at) => plan.forms[at] !== 'none');
+    const values = compared.map(({ value }) => value);
     const hashes = this.sql.dialect.hashes(values, plan);
     return {
       list: hashes.map((hash, at) => `${hash} as h${at}`),

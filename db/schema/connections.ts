@@ -69,6 +69,10 @@ export const connections = pgTable(
       .notNull()
       .default('no_change'),
     catalog_refreshed_at: instant('catalog_refreshed_at'),
+    /** Whether the full refreshes of a run show one moment of the source, where source and destination can. */
+    consistency: text('consistency', { enum: ['run', 'stream'] })
+      .notNull()
+      .default('run'),
     /** What to do with values that the destination cannot store exactly. */
     inexact_values: text('inexact_values', { enum: ['refuse', 'allow'] })
       .notNull()
@@ -123,6 +127,13 @@ export const connectionId = (actions?: { onDelete: 'cascade' }) =>
     .notNull()
     .references(() => connections.id, actions);
 
+/** The types with which a column of the destination was last written. */
+export interface ColumnHistory {
+  type: LogicalType;
+  source_type: string | null;
+  dialect: string | null;
+}
+
 /** What a connection does with one stream of its source. */
 export const connectionStreams = pgTable(
   'connection_streams',
@@ -154,10 +165,7 @@ export const connectionStreams = pgTable(
     committed_version: bigint('committed_version', { mode: 'number' }),
     cursor_updated_at: instant('cursor_updated_at'),
     /** The types with which each column of the destination was last written, by name. */
-    loaded_columns:
-      jsonb('loaded_columns').$type<
-        Record<string, { type: LogicalType; source_type: string | null; dialect: string | null }>
-      >(),
+    loaded_columns: jsonb('loaded_columns').$type<Record<string, ColumnHistory>>(),
     row_count_last_run: bigint('row_count_last_run', { mode: 'number' }),
   },
   (t) => [

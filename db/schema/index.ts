@@ -12,5 +12,6 @@ export * from './rows.ts';
 export * from './runs.ts';
 export * from './secret-uses.ts';
 export * from './sessions.ts';
+export * from './snapshots.ts';
 export * from './triggers.ts';
 export * from './verifications.ts';

@@ -4,6 +4,7 @@ import type { connectionStreams, connections } from './connections.ts';
 import type { accountConnectors, catalogStreams } from './connectors.ts';
 import type { customRunPlans } from './custom-runs.ts';
 import type { connectionRuns, streamRuns } from './runs.ts';
+import type { snapshots } from './snapshots.ts';
 import type { cases, deliveries, triggerGroups, triggers } from './triggers.ts';
 import type { verifications } from './verifications.ts';
 
@@ -19,6 +20,7 @@ export type DeliveryRow = typeof deliveries.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
 export type RoleRow = typeof roles.$inferSelect;
 export type RunRow = typeof connectionRuns.$inferSelect;
+export type SnapshotRow = typeof snapshots.$inferSelect;
 export type StreamRow = typeof connectionStreams.$inferSelect;
 export type StreamRunRow = typeof streamRuns.$inferSelect;
 export type TaskRow = typeof tasks.$inferSelect;

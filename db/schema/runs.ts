@@ -29,7 +29,7 @@ import {
 } from './closed-sets.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 import { customRunPlans } from './custom-runs.ts';
-import { connectionId, connectionStreams } from './connections.ts';
+import { type ColumnHistory, connectionId, connectionStreams } from './connections.ts';
 
 /** Gives each claim of a stream run a higher fencing token, so that a worker presumed dead cannot write any more. */
 export const fenceSequence = pgSequence('stream_run_fence');
@@ -50,6 +50,19 @@ export interface StoredWarning {
   code: string;
   message: string;
   stream_name: string | null;
+}
+
+/** What a stream run has loaded into a table that is not published yet. */
+export interface ReadyStream {
+  counts: {
+    rows_loaded: number;
+    rows_updated: number;
+    rows_deleted: number;
+    bytes_loaded: number;
+    rows_rejected?: number;
+  };
+  /** The columns of the new table, for `connection_streams.loaded_columns`. */
+  loaded_columns: Record<string, ColumnHistory>;
 }
 
 const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
@@ -185,6 +198,13 @@ export const streamRuns = pgTable(
     state_after: jsonb('state_after').$type<{ cursor: string | null; [key: string]: unknown }>(),
     /** The snapshot of the source that the stream holds after it, in the source's own form. */
     source_snapshot: text('source_snapshot'),
+    /** Generation of the run's shared snapshot that the current attempt reads; null: none. */
+    snapshot_generation: integer('snapshot_generation'),
+    /**
+     * Committed at the destination and not visible yet: what counts once the tables of the run are published. Such a
+     * stream run is `pending`, and no worker holds it.
+     */
+    ready: jsonb('ready').$type<ReadyStream>(),
     /** When the first row left the source; used by benchmarks, not part of the API. */
     first_row_at: instant('first_row_at'),
     rate_limited_until: instant('rate_limited_until'),
@@ -210,6 +230,7 @@ export const streamRuns = pgTable(
         and ${t.bytes_read} >= 0 and ${t.bytes_loaded} >= 0 and ${t.requests_count} >= 0
         and ${t.log_lag_bytes} >= 0 and ${t.estimated_rows} >= 0`,
     ),
+    check('stream_runs_ready', sql`${t.ready} is null or ${t.status} in ('pending', 'succeeded', 'failed', 'stopped')`),
     uniqueIndex('stream_runs_stream').on(t.connection_run_id, t.stream_id),
     index('stream_runs_live')
       .on(t.status, t.heartbeat_at)

@@ -14,8 +14,8 @@ const INTERACTIVE = { ms: 20_000, cpu_ms: 10_000 };
 const DISCOVERY_CPU_MS = 120_000;
 
 const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
-/** Network logs belong to runs; checks and discoveries have none. */
-const UNRECORDED: Recorder = { start: () => SILENT };
+/** Network logs belong to streams; checks, discoveries and what streams share have none. */
+export const UNRECORDED: Recorder = { start: () => SILENT };
 
 /** `host_key_fingerprint`: host key of an SSH server seen for the first time. The caller stores it. */
 export interface TestResult {

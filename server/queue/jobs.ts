@@ -26,6 +26,26 @@ export const executeStream = define({
   fair_to_accounts: true,
 });
 
+/** Opens the snapshot that the streams of a run share. The worker holds it after the job. */
+export const keepSnapshot = define({
+  name: 'keep_snapshot',
+  payload: z.object({ connection_run_id: z.string() }),
+  retry_limit: 2,
+  heartbeat_seconds: 10,
+  concurrency: 1,
+  fair_to_accounts: false,
+});
+
+/** Publishes the tables that the streams of a run have completed, or removes those of a run that has ended. */
+export const publishTables = define({
+  name: 'publish_tables',
+  payload: z.object({ connection_run_id: z.string() }),
+  retry_limit: 50,
+  heartbeat_seconds: 10,
+  concurrency: 2,
+  fair_to_accounts: false,
+});
+
 /** Runs a task row: catalog discovery, metadata export. */
 export const executeTask = define({
   name: 'execute_task',
@@ -56,4 +76,11 @@ export const verifyConnection = define({
   fair_to_accounts: false,
 });
 
-export const ALL_JOBS = [executeStream, executeTask, deliverAction, verifyConnection] as const;
+export const ALL_JOBS = [
+  executeStream,
+  keepSnapshot,
+  publishTables,
+  executeTask,
+  deliverAction,
+  verifyConnection,
+] as const;

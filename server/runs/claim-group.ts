@@ -12,7 +12,7 @@ import { isInCatalog } from '../catalog/store.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { LIVE_STREAM, MAX_WORKER_DEATHS } from '../pipeline/run-states.ts';
 import { type Claim, claimColumns, claimStream, isHeldFresh, loadPipelines } from './claim-stream.ts';
-import { lockRun } from './finish-run.ts';
+import { lockRun } from './lock-run.ts';
 
 interface Claimed {
   claims: Claim[];

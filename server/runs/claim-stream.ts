@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, ne, not, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull, ne, not, type SQL, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -15,7 +15,8 @@ import {
 import type { Db } from '../../db/types.ts';
 import type { StreamState, WriteCounts } from '../connectors/contract/connector.ts';
 import { emitRunEvent } from '../events/run-events.ts';
-import { lockRun } from './finish-run.ts';
+import { lockRun } from './lock-run.ts';
+import { isGrouped, shareSnapshot, snapshotOf } from './shared-snapshot.ts';
 import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
 /** A heartbeat younger than this means that another worker holds the stream. */
@@ -32,6 +33,10 @@ export interface Claim {
   stream: StreamRow;
   source: AccountConnectorRow;
   destination: AccountConnectorRow;
+  /** The stream is read from a snapshot that the run shares, and published together with others. */
+  is_grouped: boolean;
+  /** The first claim of such a run has to send the job that opens the snapshot. */
+  opens_snapshot: boolean;
 }
 
 /** Progress of a worker: counted in memory, stored with each heartbeat. */
@@ -64,12 +69,27 @@ export async function claimStream(db: Db, stream_run_id: string, worker_id: stri
   const [claimed] = await db
     .update(streamRuns)
     .set(claimColumns(worker_id, sql`nextval('stream_run_fence')`))
-    .where(and(eq(streamRuns.id, stream_run_id), inArray(streamRuns.status, LIVE_STREAM), not(isHeldFresh)))
+    .where(
+      and(
+        eq(streamRuns.id, stream_run_id),
+        inArray(streamRuns.status, LIVE_STREAM),
+        isNull(streamRuns.ready),
+        not(isHeldFresh),
+      ),
+    )
     .returning();
   if (!claimed) return null;
   const started = await markRunning(db, run, claimed.attempt);
   const [claim] = await loadPipelines(db, started, [claimed]);
-  return claim!;
+  const shared = run.started_at
+    ? isGrouped(claimed) && (await snapshotOf(db, run.id))
+    : await shareSnapshot(db, { run: started, connection: claim!.connection }, claim!);
+  return {
+    ...claim!,
+    opens_snapshot: !run.started_at && shared !== null,
+    // The settings may have changed since the run was queued.
+    is_grouped: Boolean(shared) && isGrouped(claimed) && isGrouped({ ...claim!.stream, status: claimed.status }),
+  };
 }
 
 /** What a claim sets. */
@@ -80,6 +100,7 @@ export const claimColumns = (worker_id: string, fence: SQL) => ({
   started_at: sql`coalesce(${streamRuns.started_at}, clock_timestamp())`,
   attempt: sql`case when ${streamRuns.started_at} is null then 1 else ${streamRuns.attempt} + 1 end`,
   rate_limited_until: null,
+  snapshot_generation: null,
   worker_id,
   // Counted here, not at the end of the attempt, because an attempt that takes its worker down has no end.
   attempts_without_progress: sql`${streamRuns.attempts_without_progress} + 1`,
@@ -119,7 +140,8 @@ export async function loadPipelines(db: Db, run: RunRow, claimed: StreamRunRow[]
   return claimed.map((stream_run) => {
     const stream = streams.find(({ id }) => id === stream_run.stream_id);
     if (!stream) throw new Error(`stream of stream run ${stream_run.id} does not exist`);
-    return { run, stream_run, connection, stream: asRun(run, stream_run, stream), source, destination };
+    const alone = { opens_snapshot: false, is_grouped: false };
+    return { run, stream_run, connection, stream: asRun(run, stream_run, stream), source, destination, ...alone };
   });
 }
 

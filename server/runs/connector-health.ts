@@ -9,7 +9,7 @@ import type { Claim } from './claim-stream.ts';
 const BROKEN_AFTER = 3;
 
 /** After a stream succeeded: its source and destination work, whatever their status was. */
-export async function recordSuccess(db: Db, claim: Claim): Promise<void> {
+export async function recordSuccess(db: Db, claim: Pick<Claim, 'source' | 'destination'>): Promise<void> {
   for (const row of [claim.source, claim.destination]) {
     if (row.status === 'active' && row.failure_streak === 0) continue;
     const [recovered] = await db

@@ -19,10 +19,10 @@ export async function dispatchStreams(
     .from(connections)
     .where(eq(connections.id, run.connection_id));
   const live = await db
-    .select({ id: streamRuns.id, dispatched_at: streamRuns.dispatched_at })
+    .select({ id: streamRuns.id, dispatched_at: streamRuns.dispatched_at, ready: streamRuns.ready })
     .from(streamRuns)
     .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, LIVE_STREAM)));
-  const free = (connection?.slots ?? 1) - live.filter((row) => row.dispatched_at).length;
+  const free = (connection?.slots ?? 1) - live.filter((row) => row.dispatched_at && row.ready === null).length;
   if (free <= 0) return false;
   const waiting = db
     .select({ id: streamRuns.id })

@@ -1,9 +1,11 @@
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import {
   connectionStreams,
+  type ReadyStream,
   type StoredRunError,
   type StoredWarning,
   type StreamRunRow,
+  snapshots,
   streamRuns,
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
@@ -15,12 +17,15 @@ import { meterStreamRun } from '../billing/metering.ts';
 import { recordFailure, recordSuccess } from './connector-health.ts';
 import { rediscoverChanged } from '../catalog/request-discovery.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
-import { lockRun, advanceRun } from './finish-run.ts';
+import { advanceRun } from './finish-run.ts';
+import { lockRun } from './lock-run.ts';
 import { backoffSeconds, isLiveRun, MAX_ATTEMPTS, MAX_ATTEMPTS_WITHOUT_PROGRESS } from '../pipeline/run-states.ts';
 
 /** How an attempt at a stream ended. */
 export type Outcome =
   | { kind: 'succeeded' }
+  /** The new table is complete at the destination, and is published with those of the other streams. */
+  | { kind: 'ready'; ready: ReadyStream }
   | { kind: 'stopped' }
   | { kind: 'failed'; error: StoredRunError }
   /** `wait_until`: the server asked for this wait, so the attempt does not count. */
@@ -45,7 +50,8 @@ export async function endAttempt(
   if (!before) return;
   // The claim has counted this attempt, unless a checkpoint has reset the count since.
   const attempts = { without_progress: Math.max(1, before.without_progress), all: claim.stream_run.attempt };
-  const outcome = decide(ended.outcome, attempts, run.status === 'stopping');
+  const current = await withSnapshot(db, claim, ended.outcome);
+  const outcome = decide(current, attempts, run.status === 'stopping');
   const [stream] = await db
     .update(streamRuns)
     .set({ ...progress, rate_limited_until: null, warnings, worker_deaths: 0, ...columnsOf(outcome) })
@@ -59,7 +65,7 @@ export async function endAttempt(
     }
     const options = { account_id: run.account_id, start_after: resumeAt(outcome, stream) };
     await queue.send(db, executeStream, { stream_run_id: stream.id }, options);
-  } else {
+  } else if (outcome.kind !== 'ready') {
     await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
     await rememberRows(db, stream, outcome);
     await forgetDeliveries(db, stream.id);
@@ -70,6 +76,23 @@ export async function endAttempt(
     }
   }
   await advanceRun(db, queue, run);
+}
+
+/** What was read from a snapshot that has been replaced meanwhile is read again. */
+async function withSnapshot(db: Db, claim: Claim, outcome: Outcome): Promise<Outcome> {
+  if (outcome.kind !== 'ready') return outcome;
+  const [current] = await db
+    .select({ id: streamRuns.id })
+    .from(streamRuns)
+    .innerJoin(
+      snapshots,
+      and(
+        eq(snapshots.connection_run_id, streamRuns.connection_run_id),
+        eq(snapshots.generation, streamRuns.snapshot_generation),
+      ),
+    )
+    .where(eq(streamRuns.id, claim.stream_run.id));
+  return current ? outcome : { kind: 'released' };
 }
 
 /** A stop takes precedence over a retry, and a retry needs a remaining attempt. */
@@ -85,6 +108,9 @@ function columnsOf(outcome: Outcome) {
   switch (outcome.kind) {
     case 'succeeded':
       return { status: 'succeeded' as const, finished_at, error: null };
+    case 'ready':
+      // No worker holds it: it waits for the other streams of the run.
+      return { status: 'pending' as const, ready: outcome.ready, error: null, attempts_without_progress: 0 };
     case 'stopped':
       return { status: 'stopped' as const, finished_at };
     case 'failed':

@@ -16,25 +16,15 @@ import { dispatchStreams } from './dispatch-streams.ts';
 import { advancePlan } from './custom/advance.ts';
 import { meterEndedRun } from '../billing/metering.ts';
 import { disableIfRepeatedlyFailing } from './disable-connections.ts';
+import { lockRun } from './lock-run.ts';
+import { advanceGroup, discardUnpublished, MEMBER, NOT_PUBLISHED } from './publish-group.ts';
 import { emitRunEvent, type RunTotals } from '../events/run-events.ts';
 import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
-/** Locks a run and reads it. All changes of a run and its streams happen under this lock. */
-export async function lockRun(db: Db, connection_run_id: string): Promise<RunRow | undefined> {
-  const [run] = await db
-    .select()
-    .from(connectionRuns)
-    .where(eq(connectionRuns.id, connection_run_id))
-    .for('no key update');
-  return run;
-}
-
 /** After a stream has changed: dispatches the next one, or finishes the run. The run must be locked. */
 export async function advanceRun(db: Db, queue: Queue, run: RunRow): Promise<void> {
-  const streams = await db
-    .select({ status: streamRuns.status })
-    .from(streamRuns)
-    .where(eq(streamRuns.connection_run_id, run.id));
+  const found = await db.select(MEMBER).from(streamRuns).where(eq(streamRuns.connection_run_id, run.id));
+  const streams = await advanceGroup(db, queue, { run, streams: found });
   const statuses = streams.map((stream) => stream.status);
   if (!statuses.some((status) => LIVE_STREAM.includes(status))) {
     await finishRun(db, queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });
@@ -77,6 +67,7 @@ export async function finishRun(
     .where(eq(connectionRuns.id, run.id))
     .returning();
   if (!ended) return;
+  await discardUnpublished(db, queue, run);
   const event = FINAL_EVENTS[status] ?? 'connection_failed';
   const report = () =>
     emitRunEvent(db, { event, run: ended, actor, totals: sumStreams(streams), extra: errorFacts(ended.error) });
@@ -100,7 +91,10 @@ const FINAL_EVENTS: Partial<Record<RunStatus, EventKind>> = {
 
 function runError(streams: StreamRunRow[], status: RunStatus): StoredRunError | null {
   if (status !== 'failed' && status !== 'partially_succeeded') return null;
-  return streams.find((stream) => stream.error)?.error ?? null;
+  const failed = streams.filter((stream) => stream.error);
+  // The cause, rather than what it kept from being published.
+  const cause = failed.find((stream) => stream.error?.code !== NOT_PUBLISHED) ?? failed[0];
+  return cause?.error ?? null;
 }
 
 const MAX_WARNINGS = 100;

@@ -5,7 +5,9 @@ import type { Deps } from '../deps.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
 import { advancePlan, stalledPlans, waitsForTurn } from './custom/advance.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
-import { finishRun, lockRun } from './finish-run.ts';
+import { finishRun } from './finish-run.ts';
+import { lockRun } from './lock-run.ts';
+import { recoverSnapshots } from './shared-snapshot.ts';
 import { releaseStreams } from './worker-deaths.ts';
 import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from '../pipeline/run-states.ts';
 
@@ -23,6 +25,7 @@ export async function recoverStuckRuns(deps: Deps): Promise<void> {
     await deps.db.transaction((tx) => endStuckRun(deps, tx, id));
   }
   await releaseStreams(deps, lt(streamRuns.heartbeat_at, sql`now() - make_interval(secs => ${LOST_SECONDS})`));
+  await recoverSnapshots(deps.db, deps.queue);
   for (const plan_id of await stalledPlans(deps.db)) {
     await deps.db.transaction((tx) => advancePlan(tx, deps.queue, { plan_id, ended: null }));
   }

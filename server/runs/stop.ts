@@ -1,11 +1,13 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { connectionRuns, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Actor } from '../events/emit.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
 import { HELD_STREAM, isLiveRun } from '../pipeline/run-states.ts';
 import type { Queue } from '../queue/boss.ts';
-import { finishRun, lockRun } from './finish-run.ts';
+import { finishRun } from './finish-run.ts';
+import { isPublishing } from './publish-group.ts';
+import { lockRun } from './lock-run.ts';
 
 /** Workers listen here for runs to stop; the payload is the id of the run. Only a hint: they also check every second. */
 export const STOP_CHANNEL = 'run_stop';
@@ -31,17 +33,25 @@ export async function requestStop(
       stop_reason: input.reason,
     })
     .where(eq(connectionRuns.id, run.id));
+  // What is being published ends with that.
+  const publishing = await isPublishing(db, run.id);
   const stopped = await db
     .update(streamRuns)
     .set({ status: 'stopped', finished_at: sql`clock_timestamp()` })
-    .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, ['pending', 'retrying'])))
+    .where(
+      and(
+        eq(streamRuns.connection_run_id, run.id),
+        inArray(streamRuns.status, ['pending', 'retrying']),
+        publishing ? isNull(streamRuns.ready) : undefined,
+      ),
+    )
     .returning();
   for (const stream of stopped) await emitStreamEvent(db, { event: 'stream_run_stopped', run, stream });
   const held = await db
     .select({ id: streamRuns.id })
     .from(streamRuns)
     .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, HELD_STREAM)));
-  if (held.length === 0) await finishRun(db, queue, { connection_run_id: run.id, actor: input.actor });
+  if (held.length === 0 && !publishing) await finishRun(db, queue, { connection_run_id: run.id, actor: input.actor });
   else await db.execute(sql`select pg_notify(${STOP_CHANNEL}, ${run.id})`);
   return run.id;
 }

@@ -14,7 +14,9 @@ import {
 } from '../pipeline/run-states.ts';
 import { executeStream } from '../queue/jobs.ts';
 import { isHeldFresh } from './claim-stream.ts';
-import { advanceRun, lockRun } from './finish-run.ts';
+import { advanceRun } from './finish-run.ts';
+import { lockRun } from './lock-run.ts';
+import { forgetKeepers } from './shared-snapshot.ts';
 
 /**
  * How a worker takes up a stream run. `isolate`: a worker died while it held the stream, so it runs alone in a process of
@@ -30,10 +32,11 @@ export async function howToTakeUp(db: Db, stream_run_id: string): Promise<TakeUp
       without_progress: streamRuns.attempts_without_progress,
       deaths: streamRuns.worker_deaths,
       fresh: isHeldFresh,
+      is_ready: sql<boolean>`${streamRuns.ready} is not null`,
     })
     .from(streamRuns)
     .where(eq(streamRuns.id, stream_run_id));
-  if (!found || found.fresh || !LIVE_STREAM.includes(found.status)) return 'leave';
+  if (!found || found.fresh || found.is_ready || !LIVE_STREAM.includes(found.status)) return 'leave';
   const died = found.deaths > 0 || HELD_STREAM.includes(found.status);
   if (!died) return 'claim';
   const exhausted = found.without_progress >= MAX_ATTEMPTS_WITHOUT_PROGRESS || found.attempt >= MAX_ATTEMPTS;
@@ -42,7 +45,9 @@ export async function howToTakeUp(db: Db, stream_run_id: string): Promise<TakeUp
 
 /** Takes up at once what these workers held when they died, instead of after the queue has missed their heartbeats. */
 export async function releaseDeadWorkers(deps: Deps, worker_ids: string[]): Promise<void> {
-  if (worker_ids.length > 0) await releaseStreams(deps, inArray(streamRuns.worker_id, worker_ids));
+  if (worker_ids.length === 0) return;
+  await forgetKeepers(deps.db, worker_ids);
+  await releaseStreams(deps, inArray(streamRuns.worker_id, worker_ids));
 }
 
 /** Sends the jobs of held streams again whose worker is dead. `dead`: which streams these are. */

@@ -8,6 +8,7 @@ import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import type { ConnectorHooks } from '../connector-runtime/open-connector.ts';
 import { Lease } from './lease.ts';
 import { limitMemoryGrowth } from './pace/limit-memory-growth.ts';
+import { useOfRun } from './use-of-run.ts';
 import { NetworkLog } from '../connector-runtime/network-log.ts';
 import { Watchdog } from './watchdog.ts';
 import { markRateLimited } from '../runs/rate-limits.ts';
@@ -209,7 +210,5 @@ export class Attempt {
 
 /** What a run uses secrets for, and what started it. */
 function useOf({ run, stream_run }: Claim): SecretUse {
-  const { trigger_type: trigger, triggered_by: id } = run;
-  const type = id !== null ? 'user' : trigger === 'schedule' || trigger === 'automation' ? trigger : 'system';
-  return { purpose: 'run', actor: { type, id }, connection_run_id: run.id, stream_run_id: stream_run.id };
+  return { ...useOfRun(run), stream_run_id: stream_run.id };
 }

@@ -4,6 +4,7 @@ import { SideError } from '../connector-runtime/side-error.ts';
 import type { Deps } from '../deps.ts';
 import { type Attempt, ClaimLost, StopRequested, WorkerStopping } from './attempt.ts';
 import { fencedOutcome } from './fenced.ts';
+import { isSnapshotLost } from './one-moment/join-snapshot.ts';
 import type { Outcome } from '../runs/end-attempt.ts';
 
 /** What an attempt's error means for the stream. Null: the claim is lost, so nothing must be written. */
@@ -24,7 +25,7 @@ export async function classifyError(deps: Deps, attempt: Attempt, thrown: unknow
     kind: 'retry',
     error: described,
     wait_until: error instanceof RateLimitedError ? error.until : null,
-    backoff_base_seconds: deps.config.RETRY_BACKOFF_SECONDS,
+    backoff_base_seconds: isSnapshotLost(error) ? 0 : deps.config.RETRY_BACKOFF_SECONDS,
   };
 }
 

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { connectionStreams } from '../../db/schema/index.ts';
+import { type ColumnHistory, connectionStreams } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamSchema, TargetColumn } from '../connectors/contract/connector.ts';
 import type { Attempt } from './attempt.ts';
@@ -9,13 +9,19 @@ import type { TransferPlan } from '../pipeline/transfer-plan.ts';
 
 /** Stores the types that the columns were written with, so that the next run can detect changes. */
 export async function recordColumns(db: Db, { stream }: Pick<Claim, 'stream'>, plan: TransferPlan): Promise<void> {
+  const loaded_columns = columnsAfter({ stream }, plan);
+  if (Bun.deepEquals(loaded_columns, stream.loaded_columns ?? {})) return;
+  await db.update(connectionStreams).set({ loaded_columns }).where(eq(connectionStreams.id, stream.id));
+}
+
+/** The history of all columns once the plan's are visible. */
+export function columnsAfter({ stream }: Pick<Claim, 'stream'>, plan: TransferPlan): Record<string, ColumnHistory> {
   const loaded_columns = { ...stream.loaded_columns };
   for (const { target } of plan.columns) {
     const { type, source_type, dialect } = target;
     loaded_columns[target.name] = { type, source_type, dialect };
   }
-  if (Bun.deepEquals(loaded_columns, stream.loaded_columns ?? {})) return;
-  await db.update(connectionStreams).set({ loaded_columns }).where(eq(connectionStreams.id, stream.id));
+  return loaded_columns;
 }
 
 /** The columns of a plan in the form that destinations take. */

@@ -26,6 +26,8 @@ export interface Transfer {
   /** Stored with every state; null: the source has none. */
   origin: SourceOrigin | null;
   state_version: number;
+  /** As in `WriteTarget`: the rows become visible with those of other streams. */
+  publish_with: string | null;
 }
 
 /** Commits keep the origin of the rows at both sides. */

@@ -5,6 +5,7 @@ import { executeStream } from '../queue/jobs.ts';
 import { Attempt, WorkerStopping } from './attempt.ts';
 import { AttemptGroup } from './attempt-group.ts';
 import { claimStreams } from '../runs/claim-group.ts';
+import { requestKeeper } from '../runs/shared-snapshot.ts';
 import { classifyError } from './classify-error.ts';
 import { fencedOutcome } from './fenced.ts';
 import { moveGroup } from './move-group.ts';
@@ -44,9 +45,12 @@ const EARLY_MS = 1_000;
 /** Claims the stream, and those that are moved with it, moves their rows and records the outcomes. */
 export async function attemptStream(deps: Deps, stream_run_id: string, signal: AbortSignal): Promise<void> {
   const asked = performance.now();
-  const { claims, is_group, is_early } = await deps.db.transaction((tx) =>
-    claimStreams(tx, stream_run_id, deps.worker_id),
-  );
+  const { claims, is_group, is_early } = await deps.db.transaction(async (tx) => {
+    const claimed = await claimStreams(tx, stream_run_id, deps.worker_id);
+    const opening = claimed.claims.find(({ opens_snapshot }) => opens_snapshot);
+    if (opening) await requestKeeper(tx, deps.queue, opening.run);
+    return claimed;
+  });
   if (is_early) await postponeStream(deps, stream_run_id, EARLY_MS);
   if (claims.length === 0) return;
   const attempts = claims.map((claim) => new Attempt(deps, claim, asked));
@@ -87,7 +91,7 @@ export async function postponeStream({ db, queue }: Deps, stream_run_id: string,
 async function moveOne(deps: Deps, attempt: Attempt): Promise<Outcome | null> {
   try {
     const moved = await Promise.race([moveStream(attempt), abortTimeout(attempt)]);
-    return moved ? { kind: 'succeeded' } : await fencedOutcome(attempt, null);
+    return moved ?? (await fencedOutcome(attempt, null));
   } catch (error) {
     return classifyError(deps, attempt, error);
   }

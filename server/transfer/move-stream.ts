@@ -6,6 +6,7 @@ import type {
   ReadRequest,
   StreamSchema,
   StreamState,
+  WriteCounts,
   Writer,
   WriteTarget,
 } from '../connectors/contract/connector.ts';
@@ -13,7 +14,10 @@ import type { StreamRow } from '../../db/schema/index.ts';
 import type { Attempt } from './attempt.ts';
 import { confirmChanges, consumerOf, refuseUnsupportedChanges, registerConsumers } from './cdc-consumers.ts';
 import { recordCheckpoint } from '../runs/claim-stream.ts';
-import { recordColumns, targetColumns, warnAboutNewColumns } from './column-history.ts';
+import type { Outcome } from '../runs/end-attempt.ts';
+import { reportLost } from '../runs/shared-snapshot.ts';
+import { isSnapshotLost, joinMoment } from './one-moment/join-snapshot.ts';
+import { columnsAfter, recordColumns, targetColumns, warnAboutNewColumns } from './column-history.ts';
 import { openConnector } from '../connector-runtime/open-connector.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import { loadCurrentStream } from '../catalog/resolve-stream.ts';
@@ -30,32 +34,42 @@ import { planTransfer, readRequest, tableName, type TransferPlan } from '../pipe
 import { replacedWindow } from './replace-window.ts';
 import { provenOrigin } from './source-position.ts';
 
-/** Moves one stream from its last checkpoint to its end. False: another worker holds the claim now. */
-export async function moveStream(attempt: Attempt): Promise<boolean> {
+/** How a stream that was moved to its end is recorded. Null: another worker holds the claim now. */
+export type Moved = Extract<Outcome, { kind: 'succeeded' | 'ready' }> | null;
+
+const SUCCEEDED: Moved = { kind: 'succeeded' };
+
+/** Moves one stream from its last checkpoint to its end. */
+export async function moveStream(attempt: Attempt): Promise<Moved> {
   const { deps } = attempt;
   const { source, destination } = await openSides(attempt);
   const prepared = await prepareStream(attempt, source, destination.connector);
   const { plan, lookback } = prepared;
   const deliveries = await guardDeliveries(attempt, destination.connector);
-  const target = { ...prepared.target, deliveries };
+  const moment = await joinMoment(attempt);
+  const publish_with = moment?.publish_with ?? null;
+  const target = { ...prepared.target, deliveries, publish_with };
   const writer = await onSide('destination', () => destination.connector.open(destination.ctx, target));
   try {
-    if (writer.committed?.finished) return await resumeCommitted(attempt, writer);
+    if (writer.committed?.ready) return await resumeReady(attempt, writer, plan);
+    if (writer.committed?.finished) return (await resumeCommitted(attempt, writer)) ? SUCCEEDED : null;
     const at_once = target.replace_window != null;
     const { canResume } = source.connector;
     const serves = async (state: StreamState) =>
       onSide('source', async () => canResume?.(source.ctx, prepared.requestFrom(state)) ?? true);
     const resumed = await resumeState(attempt, writer, serves);
-    const request = prepared.requestFrom(lookback ? earlierOf(lookback.from, resumed) : at_once ? null : resumed);
+    const from = lookback ? earlierOf(lookback.from, resumed) : at_once ? null : resumed;
+    const request = { ...prepared.requestFrom(from), snapshot: moment?.snapshot ?? null };
     if (request.reader_id !== undefined) await registerConsumers(deps.db, [attempt.claim]);
     const state_version = stateVersion(attempt, writer);
     const floor = lookback && resumed;
     const known = request.state === null ? null : resumed;
     const origin = await provenOrigin(attempt, { source: source.connector, ctx: source.ctx, request, known });
     const sides = { attempt, plan, source: source.connector, sourceContext: source.ctx, writer };
-    return await transfer({ ...sides, request, at_once, floor, origin, state_version });
+    return await transfer({ ...sides, request, at_once, floor, origin, state_version, publish_with });
   } catch (error) {
     await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
+    if (moment && isSnapshotLost(error)) await reportLost(deps.db, deps.queue, { run: attempt.claim.run, ...moment });
     throw error;
   }
 }
@@ -127,7 +141,7 @@ export async function prepareStream(
 export const stateVersion = ({ claim }: Attempt, { committed }: Pick<Writer, 'committed'>): number =>
   Math.max(claim.stream.state_version, committed?.state_version ?? 0);
 
-async function transfer(input: Transfer): Promise<boolean> {
+async function transfer(input: Transfer): Promise<Moved> {
   const { attempt, source, sourceContext, request, writer } = input;
   const { estimate } = source;
   if (estimate) attempt.progress.estimated_rows ??= await onSide('source', () => estimate(sourceContext, request));
@@ -136,11 +150,26 @@ async function transfer(input: Transfer): Promise<boolean> {
   const last = reached && withOrigin(input, reached);
   attempt.signal.throwIfAborted();
   const counts = await onSide('destination', () => writer.finish(last));
+  if (input.publish_with !== null) return readyOf(attempt, input.plan, counts);
   input.state_version += 1;
-  if (!(await recordCommit(input, last, counts))) return false;
+  if (!(await recordCommit(input, last, counts))) return null;
   await recordColumns(attempt.deps.db, attempt.claim, input.plan);
   await confirmChanges(attempt, input, last);
-  return true;
+  return SUCCEEDED;
+}
+
+/** The rows count once they are visible. */
+const readyOf = ({ claim }: Attempt, plan: TransferPlan, counts: WriteCounts): Moved => ({
+  kind: 'ready',
+  ready: { counts, loaded_columns: columnsAfter(claim, plan) },
+});
+
+/** An earlier attempt crashed after it had completed the new table: only our record is missing. */
+async function resumeReady(attempt: Attempt, writer: Writer, plan: TransferPlan): Promise<Moved> {
+  await writer.abort();
+  const { counts } = writer.committed!;
+  attempt.progress.rows_read = Math.max(attempt.claim.stream_run.rows_read, counts.rows_loaded);
+  return readyOf(attempt, plan, counts);
 }
 
 /** An earlier attempt crashed between the destination's last commit and ours: only our record is missing. */

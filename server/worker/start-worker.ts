@@ -1,9 +1,18 @@
 import type { Deps } from '../deps.ts';
 import { startEvaluator } from '../automation/evaluation/evaluation-loop.ts';
-import { deliverAction, executeStream, executeTask, verifyConnection } from '../queue/jobs.ts';
+import {
+  deliverAction,
+  executeStream,
+  executeTask,
+  keepSnapshot,
+  publishTables,
+  verifyConnection,
+} from '../queue/jobs.ts';
 import { createIsolation, type IsolationOptions } from './isolate-stream.ts';
 import { startPeriodicJobs } from './periodic-jobs.ts';
 import { deliverActionJob } from '../automation/delivery/deliver.ts';
+import { createSnapshotKeepers } from '../transfer/one-moment/keep-snapshots.ts';
+import { publishTablesJob } from '../transfer/one-moment/publish-tables.ts';
 import { executeStreamJob, checkForStop } from '../transfer/execute-stream.ts';
 import { STOP_CHANNEL } from '../runs/stop.ts';
 import { startScheduler } from '../runs/schedule-tick.ts';
@@ -18,6 +27,13 @@ export async function startWorker(deps: Deps, options: IsolationOptions = {}): P
   const isolate = createIsolation(deps, options);
   await deps.queue.work(executeStream, concurrency, ({ stream_run_id }, signal) =>
     executeStreamJob(deps, { stream_run_id, isolate }, signal),
+  );
+  const keepers = createSnapshotKeepers(deps);
+  await deps.queue.work(keepSnapshot, keepSnapshot.concurrency ?? concurrency, ({ connection_run_id }) =>
+    keepers.keep(connection_run_id),
+  );
+  await deps.queue.work(publishTables, publishTables.concurrency ?? concurrency, ({ connection_run_id }) =>
+    publishTablesJob(deps, connection_run_id),
   );
   await deps.queue.work(executeTask, executeTask.concurrency ?? concurrency, ({ task_id }) =>
     executeTaskJob(deps, task_id),
@@ -35,7 +51,7 @@ export async function startWorker(deps: Deps, options: IsolationOptions = {}): P
   deps.log.info({ concurrency }, 'worker ready');
   return {
     async stop() {
-      await Promise.all([evaluator.stop(), scheduler.stop(), jobs.stop(), consumers.stop()]);
+      await Promise.all([evaluator.stop(), scheduler.stop(), jobs.stop(), consumers.stop(), keepers.stop()]);
       await deps.queue.stop();
       await listening.unlisten();
     },

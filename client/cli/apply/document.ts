@@ -33,6 +33,7 @@ export const KEYS: Record<Kind, { required: string[]; optional: string[] }> = {
       'table_prefix',
       'streams',
       'schema_change_policy',
+      'consistency',
       'inexact_values',
       'rejected_rows_policy',
       'max_rejected_rows',

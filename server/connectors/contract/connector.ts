@@ -7,6 +7,7 @@ import type { ConnectorContext } from './context.ts';
 import type { DestinationComparison, Digester, SourceComparison } from './digest.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
 import type { GroupTarget, GroupWriter, Replication } from './replication.ts';
+import type { PublishGroup, SnapshotKeeper } from './snapshot.ts';
 import type {
   DestinationSyncMode,
   OriginComparison,
@@ -27,6 +28,7 @@ export type * from './context.ts';
 export type * from './digest.ts';
 export type * from './read-request.ts';
 export type * from './replication.ts';
+export type * from './snapshot.ts';
 export type * from './stream.ts';
 export type * from './watched-session.ts';
 export type * from './writer.ts';
@@ -80,6 +82,15 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
    */
   describe?(ctx: ConnectorContext<Config>, stream: StreamSchema, at: StreamState | null): Promise<StreamSchema | null>;
   read(ctx: ConnectorContext<Config>, request: ReadRequest): AsyncIterable<Batch>;
+  /**
+   * Opens a snapshot for reads of these tables with `ReadRequest.snapshot`. It ends with the keeper or `ctx.signal`.
+   * Absent: each stream is read at a moment of its own.
+   * @throws ConfigurationError when this user or server cannot share a snapshot
+   */
+  keepSnapshot?(
+    ctx: ConnectorContext<Config>,
+    tables: readonly Pick<StreamSchema, 'namespace' | 'name'>[],
+  ): Promise<SnapshotKeeper>;
   /** Byte formats that `copy` can produce for these columns, best first. Empty: rows only. */
   byteFormats?(request: ReadRequest): ByteFormat[];
   copy?(ctx: ConnectorContext<Config>, request: ReadRequest, format: ByteFormat): Promise<ByteStream>;
@@ -136,6 +147,17 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
    * @throws StreamsFailed for those that cannot be written; FencedError as above
    */
   openGroup?(ctx: ConnectorContext<Config>, targets: readonly GroupTarget[]): Promise<GroupWriter>;
+  /**
+   * Makes the tables visible that writers with `WriteTarget.publish_with` have finished, all in one commit, or none.
+   * Idempotent: resolves if an earlier call has done it.
+   * @throws FencedError if a newer attempt has claimed one of the streams
+   */
+  publish?(ctx: ConnectorContext<Config>, group: PublishGroup): Promise<void>;
+  /**
+   * Removes what these stream runs have finished and not published, and lets no older attempt finish any more: the fences
+   * of the group are newer than theirs. Idempotent. Leaves streams alone that have a newer fence.
+   */
+  discard?(ctx: ConnectorContext<Config>, group: PublishGroup): Promise<void>;
   /**
    * `at_least_once`: stores no state and checks no fence, so the attempt after a
    * crash may send rows again under the same idempotency keys. `ssh_tunnel`: as for sources.

@@ -1,3 +1,4 @@
+import type { SharedSnapshot } from './snapshot.ts';
 import type { Field, StreamSchema, StreamState, SyncMode } from './stream.ts';
 
 export type Masking = 'none' | 'hash_sha256' | 'hash_sha256_salted' | 'redact' | 'encrypt';
@@ -45,6 +46,8 @@ export interface ReadRequest {
   window: { start: string | null; end: string | null } | null;
   /** As in `WriteTarget`, for bytes that the source converts. */
   inexact_values?: 'refuse' | 'allow';
+  /** Only for sources with `keepSnapshot`: the moment to read. Absent or null: the moment at which the read begins. */
+  snapshot?: SharedSnapshot | null;
   /** The CDC consumer of a stream with `change_log`, the same in all runs. Absent: the stream is read without its log. */
   reader_id?: string;
   /** Only rows with these values, as texts, in the fields `paths`. Only for sources that declare `reads_keys`. */

@@ -63,6 +63,11 @@ export interface WriteTarget {
   rejects?: { limit: number } | null;
   /** `allow`: a value that its column cannot hold exactly is written as the nearest one and counted. Absent: refused. */
   inexact_values?: 'refuse' | 'allow';
+  /**
+   * Only with `overwrite`, and only if the destination implements `publish`: `finish` commits the new table without
+   * making it visible. `publish` does that for all streams with the same value. Absent or null: `finish` does.
+   */
+  publish_with?: string | null;
   /** With `stream_id`: identifies the state that the destination stores. */
   connection_id: string;
   stream_id: string;
@@ -97,6 +102,8 @@ export interface CommittedState {
   same_stream_run: boolean;
   /** Whether that was the stream run's final commit: nothing is left to do. */
   finished: boolean;
+  /** The table of this stream run is complete and waits for `publish`, with the target's own `publish_with`. */
+  ready?: boolean;
   /** Rows and bytes that this stream run has committed. */
   counts: WriteCounts;
 }
@@ -137,7 +144,10 @@ export interface Writer {
   pipe?(stream: ByteStream): Promise<void>;
   /** Commits rows and state in one transaction of the destination. */
   checkpoint(state: StreamState): Promise<WriteCounts>;
-  /** The final commit: swaps or merges the rows into place and records the state and the end of the stream run. */
+  /**
+   * The final commit: swaps or merges the rows into place and records the state and the end of the stream run. With
+   * `publish_with` the rows are complete and not visible yet.
+   */
   finish(state: StreamState | null): Promise<WriteCounts>;
   abort(): Promise<void>;
 }

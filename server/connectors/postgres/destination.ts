@@ -9,6 +9,7 @@ import {
 } from '../contract/connector.ts';
 import { ofStream } from '../contract/replication.ts';
 import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
+import type { StateRow } from '../kits/sql/state-row.ts';
 import { checkTarget, type PlacedTarget } from '../kits/sql/target.ts';
 import { USER_SCHEMAS } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
@@ -16,9 +17,12 @@ import { PgSession, withSession } from './connection/session.ts';
 import { digestDestination } from './digest/sides.ts';
 import { PostgresDestinationConfig } from './connection/settings.ts';
 import { postgres } from './write/dialect.ts';
+import { lockDefinitions } from './write/locks.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import type { PgTable } from './write/target.ts';
 import { PgGroupWriter } from './write/group-writer.ts';
+import { discardTables, publishTables } from './write/publish.ts';
+import { READY, resumeReady } from './write/ready.ts';
 import { LoadTransaction, PgWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
@@ -48,6 +52,8 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   open,
   digest: digestDestination,
   openGroup,
+  publish: (ctx, group) => publishTables(ctx, group),
+  discard: (ctx, group) => discardTables(ctx, group),
 });
 
 async function check(ctx: Context): Promise<CheckResult> {
@@ -136,12 +142,6 @@ const databaseOf = (session: PgSession): TargetDatabase<PgTable> => ({
   ensureUniqueKey: ensureUniqueKey.bind(null, session),
   atomically: <Result>(work: () => Promise<Result>) => work(),
   createsForWindows: true,
+  extraState: [READY],
+  resume: (state: StateRow, at: PlacedTarget) => resumeReady(session, state, at),
 });
-
-/** Streams open in parallel: one at a time may define tables of a schema. Held until the commit. */
-async function lockDefinitions(session: PgSession, schema: string): Promise<void> {
-  await session.query("select pg_advisory_xact_lock(hashtextextended('data-pipelines:' || $1, 0))", {
-    values: [schema],
-    slow: true,
-  });
-}

@@ -21,6 +21,7 @@ import { assertLogical, identityMissing } from './cdc/table-shape.ts';
 import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
 import { compareOrigins, findOrigin } from './read/origin.ts';
 import { begin } from './read/read-transaction.ts';
+import { keepSnapshot } from './read/shared-snapshot.ts';
 import { readRows } from './read/read-rows.ts';
 import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './cdc/replication-slots.ts';
 import { canBeBinary, conditions, resumeCondition } from './read/select.ts';
@@ -93,6 +94,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
     acknowledge: async (ctx, request, states) => lagOf(ctx, await confirmGroup(ctx, request, states)),
     leave: leaveGroup,
   },
+  keepSnapshot,
   byteFormats,
   copy,
   estimate,
@@ -167,7 +169,8 @@ async function estimate(ctx: Context, request: ReadRequest): Promise<number | nu
   // The number of changes is unknown until they are decoded.
   if (request.reader_id !== undefined && request.state) return null;
   return withSession(ctx, { phase: 'run' }, async (session) => {
-    await begin(session, request);
+    // The planner's numbers are of now, so the estimate joins no snapshot.
+    await begin(session, { ...request, snapshot: null });
     const { rows } = await session.query(
       `explain (format json) select 1 from ${fromClause(postgresNames, request)}${where([...conditions(request), ...resumeCondition(request)])}`,
     );

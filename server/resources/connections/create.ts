@@ -145,7 +145,7 @@ function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeo
   const status = input.status ?? 'active';
   const now = ctx.deps.now();
   const { name, description, backfill_days, start_date, destination_schema, table_prefix } = input;
-  const { schema_change_policy, inexact_values, rejected_rows_policy, max_rejected_rows } = input;
+  const { schema_change_policy, consistency, inexact_values, rejected_rows_policy, max_rejected_rows } = input;
   const { max_parallel_streams, notify_on_failure, tags } = input;
   return {
     account_id: ctx.principal.account_id,
@@ -162,6 +162,7 @@ function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeo
     destination_schema,
     table_prefix,
     schema_change_policy,
+    consistency,
     inexact_values,
     rejected_rows_policy,
     max_rejected_rows,

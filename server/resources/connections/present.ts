@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { findConnector } from '../../connectors/registry.ts';
 import { describeSchedule, nextTicks, type Schedule } from '../../pipeline/schedule.ts';
 import { isLiveRun } from '../../pipeline/run-states.ts';
+import { canShowOneMoment } from '../../runs/shared-snapshot.ts';
 import type { ConnectionRecord } from './query.ts';
 import type { ConnectionSchedule } from './schedule-schema.ts';
 import type { ConnectionSchema } from './schema.ts';
@@ -17,6 +18,7 @@ export function presentConnection(record: ConnectionRecord, now: Date): Connecti
   const schedule = presentSchedule(connection);
   return {
     ...shown,
+    consistency_in_effect: canShowOneMoment(record) ? connection.consistency : 'stream',
     source: summary('source', record.source),
     destination: summary('destination', record.destination),
     health: healthOf(record, schedule.next_runs, now),

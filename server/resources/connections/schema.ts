@@ -13,6 +13,11 @@ const inexactValues = () =>
     description:
       'Values that the destination cannot store exactly: `refuse` rejects their rows, `allow` writes the nearest value and warns with the number per field.',
   });
+const consistency = () =>
+  z.enum(['run', 'stream']).meta({
+    description:
+      '`run`: the streams of a run that overwrite their tables are read from one snapshot of the source and published in one transaction of the destination. `stream`: each on its own.',
+  });
 const rejectedRowsPolicy = () => z.enum(['fail', 'keep']);
 
 export const ConnectionStatus = z
@@ -55,6 +60,11 @@ export const ConnectionSchema = z
     schema_change_policy: schemaChangePolicy(),
     schema_change_status: z.enum(['no_change', 'non_breaking', 'breaking']),
     catalog_refreshed_at: instant().nullable(),
+    consistency: consistency(),
+    consistency_in_effect: z.enum(['run', 'stream']).meta({
+      description:
+        '`stream` also where the source cannot share a snapshot, or the destination cannot publish tables together.',
+    }),
     inexact_values: inexactValues(),
     rejected_rows_policy: rejectedRowsPolicy(),
     max_rejected_rows: whole(),
@@ -94,6 +104,7 @@ const settings = {
   table_prefix: text(0, 50),
   streams: z.array(ConnectionStreamRequest).max(10_000),
   schema_change_policy: schemaChangePolicy(),
+  consistency: consistency(),
   inexact_values: inexactValues(),
   rejected_rows_policy: rejectedRowsPolicy(),
   max_rejected_rows: z.int().min(1).max(100_000),

@@ -28,6 +28,7 @@ const PLAIN = [
   'destination_schema',
   'table_prefix',
   'schema_change_policy',
+  'consistency',
   'inexact_values',
   'rejected_rows_policy',
   'max_rejected_rows',

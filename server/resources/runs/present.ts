@@ -29,9 +29,11 @@ export function presentRun(record: RunRecord, viewing: Viewing): ConnectionRunSc
 }
 
 export function presentStreamRun(record: StreamRunRecord, viewing: Viewing): StreamRunSchema {
-  const { state_after: _state, ...stream } = record.stream;
+  const { state_after: _state, ready, snapshot_generation: _generation, ...stream } = record.stream;
   return {
     ...stream,
+    // Its rows are loaded, and wait to be published with those of the other streams.
+    status: ready !== null && stream.status === 'pending' ? 'running' : stream.status,
     duration_ms: durationOf(stream, viewing.now),
     progress_percent: progressOf(stream),
     window_start: record.window_start,
@@ -52,7 +54,7 @@ function durationOf(work: { started_at: string | null; finished_at: string | nul
 }
 
 /** At most 99 until the end, since the estimate may be too low. */
-function progressOf(stream: Omit<StreamRunRecord['stream'], 'state_after'>): number | null {
+function progressOf(stream: Pick<StreamRunRecord['stream'], 'status' | 'estimated_rows' | 'rows_read'>): number | null {
   if (stream.status === 'succeeded') return 100;
   if (!stream.estimated_rows) return null;
   return Math.min(99, Math.floor((stream.rows_read / stream.estimated_rows) * 100));

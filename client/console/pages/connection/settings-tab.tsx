@@ -23,6 +23,11 @@ const POLICIES = optionsOf<NonNullable<Update['schema_change_policy']>>({
   disable_connection: 'Disable the connection',
 });
 
+const CONSISTENCY = optionsOf<NonNullable<Update['consistency']>>({
+  run: 'One moment for all tables',
+  stream: 'Each table on its own',
+});
+
 export function SettingsTab({ connection }: { connection: Connection }) {
   const mayUpdate = usePermission('connections.update');
   // Only edits are sent. The revision makes the service refuse them after a concurrent change.
@@ -60,7 +65,7 @@ export function SettingsTab({ connection }: { connection: Connection }) {
             <GeneralFields {...{ now, set }} />
           </Section>
           <Section title="Loading">
-            <LoadingFields {...{ now, set }} />
+            <LoadingFields {...{ now, set, falls_back: connection.consistency !== connection.consistency_in_effect }} />
           </Section>
         </fieldset>
         {update.error && <Failure title="Settings not saved" error={update.error} />}
@@ -94,6 +99,7 @@ type Settings = Pick<
   | 'table_prefix'
   | 'schema_change_policy'
   | 'inexact_values'
+  | 'consistency'
   | 'backfill_days'
   | 'max_parallel_streams'
   | 'start_date'
@@ -125,7 +131,7 @@ const GeneralFields = ({ now, set }: FieldsProps) => (
   </div>
 );
 
-const LoadingFields = ({ now, set }: FieldsProps) => (
+const LoadingFields = ({ now, set, falls_back }: FieldsProps & { falls_back: boolean }) => (
   <div className="fields">
     <TextInput
       label="Destination schema"
@@ -151,6 +157,15 @@ const LoadingFields = ({ now, set }: FieldsProps) => (
       max={365}
       value={now.backfill_days}
       onChange={(days) => set({ backfill_days: Number(days) })}
+    />
+    <Select
+      label="Full refreshes"
+      description={
+        falls_back && now.consistency === 'run' ? 'Source or destination cannot share one moment' : undefined
+      }
+      data={CONSISTENCY}
+      value={now.consistency}
+      onChange={(consistency) => set({ consistency: consistency as Update['consistency'] })}
     />
     <NumberInput
       label="Parallel streams"

@@ -44,7 +44,10 @@ export interface Dialect {
   /** Locks the rows of a SELECT until the end of the transaction; '' where a file has one writer. */
   forUpdate: string;
   insertIfAbsent(row: { table: string; columns: string; values: string; key: string }): string;
-  /** A SELECT of one row: something or null for the schema, the same for the table. */
+  /**
+   * A SELECT of one row: something or null for the schema, the same for the table. A third column may have the names of
+   * the table's columns as a JSON array.
+   */
   findNames(schema: string, table: string): string;
   createSchema(schema: string): string;
 

@@ -16,7 +16,7 @@ export interface TargetDatabase<Table extends ExistingTable> extends SqlDatabase
   /** Runs `work` in a transaction: in the open one, where statements that define tables do not end it. */
   atomically<Result>(work: () => Promise<Result>): Promise<Result>;
   /** Finishes what an earlier attempt left, before the table is looked at. */
-  resume?(state: StateRow): Promise<void>;
+  resume?(state: StateRow, target: PlacedTarget): Promise<void>;
   /** Where chunks of a custom run are written side by side, the table has to exist before the first of them commits. */
   createsForWindows: boolean;
 }
@@ -33,7 +33,7 @@ export async function openTarget<Table extends ExistingTable>(
   await ensureStateTable(db, schema, db.extraState);
   if (target.rejects) await ensureRejectedTable(db, schema);
   const claimed = await db.atomically(() => claimState(db, target, db.extraState));
-  await db.resume?.(claimed);
+  await db.resume?.(claimed, target);
   let existing = await db.findTable(schema, table);
   const state = { ...claimed, held: { ...claimed.held, has_table: existing !== null } };
   if (existing && mode !== 'overwrite') await adaptTable(db, target, existing);

@@ -4,9 +4,9 @@ import { type SqlDatabase, type Row, textOrNull } from './dialect.ts';
 import type { PlacedTarget } from './target.ts';
 
 /** Lives in the schema of the tables it describes, one row per stream, committed together with the stream's rows. */
-const STATE_TABLE = '_pipeline_state';
+export const STATE_TABLE = '_pipeline_state';
 
-const NO_COUNTS: WriteCounts = { rows_loaded: 0, rows_updated: 0, rows_deleted: 0, bytes_loaded: 0 };
+export const NO_COUNTS: WriteCounts = { rows_loaded: 0, rows_updated: 0, rows_deleted: 0, bytes_loaded: 0 };
 
 /** Columns that one database adds to the table, by name. */
 export type ExtraState = Record<string, string | null>;
@@ -41,20 +41,41 @@ export interface StateRow {
   note(extra: ExtraState): Promise<void>;
 }
 
-/** Creates a schema and a table in it where they are missing. Call it under the lock for definitions. */
+/**
+ * Creates a schema and a table in it where they are missing, and columns that an earlier version did not create, where
+ * the database reports its columns. Call it under the lock for definitions.
+ */
 export async function ensureTable(
   { session, dialect }: SqlDatabase,
-  { schema, table, columns }: { schema: string; table: string; columns: readonly string[] },
+  { schema, table, columns, later = [] }: NewTable,
 ): Promise<'created' | 'present'> {
   // "if not exists" would require the right to create even where there is nothing to create.
   const { rows } = await session.query(dialect.findNames(schema, table));
-  const [[foundSchema, foundTable] = [null, null]] = rows;
+  const [[foundSchema, foundTable, foundColumns] = [null, null, null]] = rows;
   if (foundSchema == null) await session.query(dialect.createSchema(schema));
-  if (foundTable != null) return 'present';
+  if (foundTable != null) {
+    const present = foundColumns == null ? null : new Set<string>(JSON.parse(foundColumns));
+    const missing = present ? later.filter(({ name }) => !present.has(name)) : [];
+    const added = missing.map(({ name, type }) => `add column ${name} ${type} null`);
+    if (missing.length > 0) {
+      for (const statement of dialect.alterTable(dialect.relation(schema, table), added))
+        await session.query(statement);
+    }
+    return 'present';
+  }
   await session.query(
     `create table ${dialect.relation(schema, table)} (${columns.join(', ')}) ${dialect.tableOptions}`,
   );
   return 'created';
+}
+
+interface NewTable {
+  schema: string;
+  table: string;
+  /** Definitions. */
+  columns: readonly string[];
+  /** Of these columns, those that tables of earlier versions may lack. */
+  later?: readonly { name: string; type: string }[];
 }
 
 /** @param extra columns of this database alone, all of them nullable texts. */
@@ -73,7 +94,8 @@ export async function ensureStateTable(db: SqlDatabase, schema: string, extra: r
     `updated_at ${types.instant} not null`,
     ...(hasKeys ? ['primary key (connection_id, stream_id)'] : []),
   ];
-  await ensureTable(db, { schema, table: STATE_TABLE, columns });
+  const later = extra.map((name) => ({ name, type: types.text }));
+  await ensureTable(db, { schema, table: STATE_TABLE, columns, later });
 }
 
 /**

@@ -155,13 +155,14 @@ export class SqlWriter implements Writer {
   }
 
   async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
-    const { load, rejected, state: row } = this.parts;
+    const { load, rejected, state: row, target } = this.parts;
+    const isDeferred = target.publish_with != null;
     let counts = this.#counts;
     await load.commit(
       async (loaded) => {
         counts = this.#add(loaded);
         if (rejected) counts.rows_rejected = rejected.count;
-        await row.record({ state, counts, finished, extra: loaded.extra });
+        await row.record({ state, counts, finished: finished && !isDeferred, extra: loaded.extra });
       },
       this.prepared,
       finished,

@@ -4,7 +4,7 @@ import { type DigestDialect, type SqlComparison, SqlDigester } from '../../kits/
 import { PgSession } from '../connection/session.ts';
 import type { ServerSettings } from '../connection/settings.ts';
 import { DIALECT } from '../connection/types.ts';
-import { BEGIN } from '../read/read-transaction.ts';
+import { BEGIN } from '../read/shared-snapshot.ts';
 import { classOf, digestColumns, isPortable, type TypedExpression } from './columns.ts';
 
 type Context = ConnectorContext<ServerSettings>;

@@ -2,14 +2,16 @@ import type { ReadRequest } from '../../contract/connector.ts';
 import { datasetFields } from './datasets.ts';
 import type { PgSession } from '../connection/session.ts';
 import { SORT_MEMORY } from '../connection/sort-memory.ts';
+import { BEGIN, beginAt } from './shared-snapshot.ts';
 
-/** One snapshot for all statements of a read. */
-export const BEGIN = 'begin isolation level repeatable read read only';
-
-/** Begins the transaction of a read. A query of the user's is looked at first: COPY would run several statements. */
+/**
+ * Begins the transaction of a read, at the snapshot of the request if it has one. A query of the user's is looked at
+ * first: COPY would run several statements.
+ */
 export async function begin(session: PgSession, request: ReadRequest): Promise<void> {
-  const { stream, sync_mode, cursor_field, onSnapshot } = request;
-  await session.query(BEGIN);
+  const { stream, sync_mode, cursor_field, snapshot, onSnapshot } = request;
+  if (snapshot) await beginAt(session, request, snapshot);
+  else await session.query(BEGIN);
   if (onSnapshot) onSnapshot(await snapshotOf(session));
   if (sync_mode === 'incremental' && cursor_field) await session.query(SORT_MEMORY);
   if (stream.dataset_sql !== undefined) await datasetFields(session, { name: stream.name, sql: stream.dataset_sql });

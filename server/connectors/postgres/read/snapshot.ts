@@ -1,5 +1,5 @@
 import type { ConnectorContext, ReadRequest } from '../../contract/connector.ts';
-import { BEGIN } from './read-transaction.ts';
+import { BEGIN } from './shared-snapshot.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { literal, relation } from '../connection/sql.ts';

@@ -35,6 +35,9 @@ export const postgres: Dialect = {
     const named = `n.nspname = ${literal(schema)}`;
     return `select (select n.oid from pg_namespace n where ${named}),
       (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where ${named} and c.relname = ${literal(table)}),
+      (select json_agg(a.attname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
         where ${named} and c.relname = ${literal(table)})`;
   },
   createSchema: (schema) => `create schema ${identifier(schema)}`,

@@ -1,5 +1,6 @@
 import type { Cell } from '../../contract/connector.ts';
 import { shortHash } from '../../kits/sql/names.ts';
+import type { ExtraState } from '../../kits/sql/state-row.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type Stage, stageOf } from '../../kits/sql/stage.ts';
 import { StagedChanges } from '../../kits/sql/staged-changes.ts';
@@ -10,7 +11,8 @@ import { derivedName, identifier, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
 import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { deleteWindow } from './replace-window.ts';
-import { swapIn } from './swap.ts';
+import { READY, readyTable } from './ready.ts';
+import { addKey, swapIn } from './swap.ts';
 import { createStage } from './tables.ts';
 import type { PgTarget } from './target.ts';
 
@@ -29,7 +31,7 @@ export interface Load {
   complete(
     session: PgSession,
     rejects: Rejects | null,
-  ): Promise<{ updated: number; deleted: number; rejected?: number }>;
+  ): Promise<{ updated: number; deleted: number; rejected?: number; extra?: ExtraState }>;
   /** A row that could not be copied exists at the source; absent: what was not copied stays as it is. */
   present?(session: PgSession, row: readonly Cell[]): Promise<void>;
 }
@@ -58,7 +60,7 @@ function append(target: PgTarget): Load {
 
 /**
  * The new table is created, filled and swapped in by one transaction. Until the commit readers see the old one, and a
- * crash at any point leaves nothing behind. The index is built after the rows are copied, which is faster.
+ * crash at any point leaves nothing behind. With `publish_with` the new table is committed, and swapped in by `publish`.
  */
 function overwrite(target: PgTarget): Load {
   const { connection_id, stream_id, stream_run_id, fence } = target;
@@ -70,8 +72,10 @@ function overwrite(target: PgTarget): Load {
       return { into: relation(target.schema, fresh), freeze: true };
     },
     async complete(session) {
-      await swapIn(session, target, fresh);
-      return { updated: 0, deleted: 0 };
+      await addKey(session, target, fresh);
+      if (target.publish_with == null) await swapIn(session, target, fresh);
+      const ready = target.publish_with == null ? null : JSON.stringify(readyTable(target, fresh));
+      return { updated: 0, deleted: 0, extra: { [READY]: ready } };
     },
   };
 }

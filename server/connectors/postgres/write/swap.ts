@@ -5,7 +5,7 @@ import type { PgSession } from '../connection/session.ts';
 import { columnList, derivedName, identifier, literal, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
 import { findTable } from './tables.ts';
-import type { PgTarget } from './target.ts';
+import type { PgTable, PgTarget } from './target.ts';
 
 const LOCK_SECONDS = 5;
 const MAX_LOCK_ATTEMPTS = 60;
@@ -19,31 +19,59 @@ const MAX_LOCK_ATTEMPTS = 60;
  * wait meanwhile. Foreign keys of other tables prevent both.
  */
 export async function swapIn(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
-  const freshRelation = relation(target.schema, fresh);
-  if (target.primary_key.length > 0) {
-    const name = identifier(derivedName(fresh, '_pkey'));
-    const key = `add constraint ${name} primary key (${columnList(target.primary_key)})`;
-    await session.query(`alter table ${freshRelation} ${key}`, { slow: true });
-  }
   const old = await findTable(session, target.schema, target.table);
   if (old) {
     await lockTable(session, target.relation);
-    if ((await hasAttachments(session, target, old.oid)) || old.kind === 'p') {
-      await adaptTable({ session, dialect: postgres }, target, old);
-      await assertHolds({ session, dialect: postgres }, target, { from: freshRelation, old, as: (type) => type });
-      const columns = columnList(target.columns.map(({ name }) => name));
+    const { referenced, attached } = await attachments(session, old);
+    if (referenced) throw refuseReferenced(target);
+    if (attached) {
+      await prepareInPlace(session, target, { old, fresh });
       await session.query(`truncate ${target.relation}`, { slow: true });
-      await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${freshRelation}`, {
-        slow: true,
-      });
-      await session.query(`drop table ${freshRelation}`);
+      await insertFresh(session, target, fresh);
       return;
     }
+  }
+  await replaceTable(session, target, { old, fresh });
+}
+
+/** The index is built after the rows are copied, which is faster. */
+export async function addKey(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
+  if (target.primary_key.length === 0) return;
+  const name = identifier(derivedName(fresh, '_pkey'));
+  const key = `add constraint ${name} primary key (${columnList(target.primary_key)})`;
+  await session.query(`alter table ${relation(target.schema, fresh)} ${key}`, { slow: true });
+}
+
+type Replacement = { old: PgTable; fresh: string };
+
+/** The old table, which must be locked, is dropped. The new one gets its name, owner and grants. */
+export async function replaceTable(
+  session: PgSession,
+  target: PgTarget,
+  { old, fresh }: { old: PgTable | null; fresh: string },
+): Promise<void> {
+  const freshRelation = relation(target.schema, fresh);
+  if (old) {
     await copyRights(session, old.oid, freshRelation);
     await session.query(`drop table ${target.relation}`);
   }
   await session.query(`alter table ${freshRelation} rename to ${identifier(target.table)}`);
   await renameKey(session, target, fresh);
+}
+
+/** Gives the old table the columns of the new one. */
+export async function prepareInPlace(session: PgSession, target: PgTarget, { old, fresh }: Replacement): Promise<void> {
+  const from = relation(target.schema, fresh);
+  await adaptTable({ session, dialect: postgres }, target, old);
+  await assertHolds({ session, dialect: postgres }, target, { from, old, as: (type) => type });
+}
+
+/** Moves the rows of the new table into the old one. */
+export async function insertFresh(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
+  const from = relation(target.schema, fresh);
+  const columns = columnList(target.columns.map(({ name }) => name));
+  await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${from}`, { slow: true });
+  await session.query(`drop table ${from}`);
 }
 
 /** In short attempts: every other session queues up behind a lock request that waits. */
@@ -63,7 +91,11 @@ async function lockTable(session: PgSession, table: string): Promise<void> {
   await session.query('set local lock_timeout = 0');
 }
 
-async function hasAttachments(session: PgSession, { schema, table }: PgTarget, oid: string): Promise<boolean> {
+/** What keeps a table from being dropped: foreign keys of other tables, and objects that would be lost with it. */
+export async function attachments(
+  session: PgSession,
+  { oid, kind }: PgTable,
+): Promise<{ referenced: boolean; attached: boolean }> {
   const { rows } = await session.query(
     `select
        exists (select from pg_constraint where contype = 'f' and confrelid = c.oid and conrelid <> c.oid),
@@ -84,14 +116,14 @@ async function hasAttachments(session: PgSession, { schema, table }: PgTarget, o
     { values: [oid] },
   );
   const [[referenced, attached] = [null, null]] = rows;
-  if (referenced === 't') {
-    throw new ConfigurationError(
-      'table_is_referenced',
-      `Foreign keys of other tables reference ${schema}.${table}, so it cannot be overwritten. Drop them or use append_dedup`,
-    );
-  }
-  return attached === 't';
+  return { referenced: referenced === 't', attached: attached === 't' || kind === 'p' };
 }
+
+export const refuseReferenced = ({ schema, table }: Pick<PgTarget, 'schema' | 'table'>) =>
+  new ConfigurationError(
+    'table_is_referenced',
+    `Foreign keys of other tables reference ${schema}.${table}, so it cannot be overwritten. Drop them or use append_dedup`,
+  );
 
 /** The new table starts with the schema's default privileges. Afterwards it has exactly those of the old one. */
 async function copyRights(session: PgSession, oid: string, fresh: string): Promise<void> {

@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StoredRunError } from '../../../db/schema/index.ts';
+import { presentable, withConnector } from '../../connector-runtime/account-connector-calls.ts';
+import type { AnyDestination, PublishGroup } from '../../connectors/contract/connector.ts';
+import type { Deps } from '../../deps.ts';
+import { isLiveRun } from '../../pipeline/run-states.ts';
+import { recordSuccess } from '../../runs/connector-health.ts';
+import { advanceRun } from '../../runs/finish-run.ts';
+import { lockRun } from '../../runs/lock-run.ts';
+import {
+  claimGroup,
+  failPublishing,
+  type GroupWork,
+  recordPublishing,
+  recordSettled,
+  succeedPublished,
+} from '../../runs/publish-group.ts';
+import { publishWith } from './join-snapshot.ts';
+import { useOfRun } from '../use-of-run.ts';
+
+const HEARTBEAT_MS = 1000;
+/** Tables with views or foreign keys have all their rows replaced. */
+const WORK_MS = 6 * 3600_000;
+
+/** Handler of the job `publish_tables`. */
+export async function publishTablesJob(deps: Deps, connection_run_id: string): Promise<void> {
+  const work = await deps.db.transaction((tx) => claimGroup(tx, connection_run_id));
+  if (!work) return;
+  const beats = heartbeat(deps, work);
+  try {
+    await withConnector(
+      deps,
+      work.destination,
+      { ms: WORK_MS, use: useOfRun(work.run) },
+      async ({ connector, ctx }) => {
+        const destination = connector as AnyDestination;
+        await (work.what === 'publish' ? destination.publish : destination.discard)?.call(
+          destination,
+          ctx,
+          groupOf(work),
+        );
+      },
+    );
+  } catch (thrown) {
+    await beats.stop();
+    return failed(deps, work, thrown);
+  }
+  await beats.stop();
+  await deps.db.transaction(async (tx) => {
+    const run = await lockRun(tx, work.run.id);
+    await recordSettled(tx, work.run);
+    if (!run || !isLiveRun(run.status) || work.what === 'discard') return;
+    await succeedPublished(tx, { run, streams: work.streams });
+    await recordSuccess(tx, work);
+    await advanceRun(tx, deps.queue, run);
+  });
+}
+
+function groupOf({ run, connection, generation, streams }: GroupWork): PublishGroup {
+  return {
+    connection_id: connection.id,
+    schema: connection.destination_schema,
+    publish_with: publishWith(run.id, generation),
+    streams: streams.map(({ id, stream_id, fence }) => ({
+      stream_id: run.custom_run_plan_id === null ? stream_id : id,
+      stream_run_id: id,
+      fence,
+    })),
+  };
+}
+
+function heartbeat({ db, log }: Deps, { run }: GroupWork) {
+  const ended = new AbortController();
+  const beating = (async () => {
+    while (!ended.signal.aborted) {
+      await sleep(HEARTBEAT_MS, undefined, { signal: ended.signal }).catch(() => {});
+      if (ended.signal.aborted) return;
+      await recordPublishing(db, run).catch((error: unknown) => log.warn({ err: error }, 'heartbeat failed'));
+    }
+  })();
+  return {
+    stop: () => {
+      ended.abort();
+      return beating;
+    },
+  };
+}
+
+async function failed(deps: Deps, work: GroupWork, thrown: unknown): Promise<void> {
+  const { code, message, type, retryable, stack } = presentable(deps, work.destination, thrown);
+  const error: StoredRunError = {
+    code,
+    message,
+    origin: 'destination',
+    type,
+    retryable,
+    stream_name: null,
+    internal_message: stack ?? null,
+    occurred_at: deps.now().toISOString(),
+  };
+  deps.log.warn({ err: thrown, connection_run_id: work.run.id }, `tables of a run could not be ${PAST[work.what]}`);
+  const backoff_base_seconds = deps.config.RETRY_BACKOFF_SECONDS;
+  await deps.db.transaction(async (tx) => {
+    const run = await lockRun(tx, work.run.id);
+    if (!run) return;
+    await failPublishing(tx, deps.queue, { work: { ...work, run }, error, backoff_base_seconds });
+    if (isLiveRun(run.status)) await advanceRun(tx, deps.queue, run);
+  });
+}
+
+const PAST = { publish: 'published', discard: 'removed' } as const;

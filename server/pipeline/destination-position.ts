@@ -13,7 +13,7 @@ interface KnownPosition {
  *
  * - `continue`: the destination holds every commit that it confirmed.
  * - `go_back`: it holds an older commit and continues from there.
- * - `restart`: its table, or its record of commits, is gone, and a read from the start restores all rows.
+ * - `restart`: its table, the rows in it, or its record of commits are gone, and a read from the start restores all rows.
  * - `refuse`: rows are there and their position is not, so reading them again would append them twice.
  */
 type Continuation = 'continue' | 'go_back' | 'restart' | 'refuse';
@@ -21,7 +21,7 @@ type Continuation = 'continue' | 'go_back' | 'restart' | 'refuse';
 /** Pure. @param held null: the destination stores no state */
 export function continuationOf(known: KnownPosition, held: HeldPosition | null): Continuation {
   if (held === null || known.committed_version === null) return 'continue';
-  if (!held.has_table) return 'restart';
+  if (!held.has_table || held.was_emptied) return 'restart';
   if (held.state_version >= known.committed_version) return 'continue';
   if (held.state !== null) return 'go_back';
   return known.destination_sync_mode === 'append' ? 'refuse' : 'restart';

@@ -39,7 +39,11 @@ export async function resumeState(
     });
   }
   const code = held.has_table ? 'destination_went_back' : 'destination_table_missing';
-  const found = held.has_table ? positions : 'its table no longer exists at the destination';
+  const found = !held.has_table
+    ? 'its table no longer exists at the destination'
+    : held.was_emptied
+      ? 'its table at the destination was emptied'
+      : positions;
   const text = `${stream.name}: ${found}. It is read again ${how === 'restart' ? 'from the start' : 'from there'}`;
   attempt.warn(code, text);
   await attempt.deps.db.transaction((tx) =>

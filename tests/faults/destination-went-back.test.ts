@@ -36,6 +36,8 @@ test.each<[Partial<HeldPosition>, 'append' | 'append_dedup', number | null, stri
   [{ state_version: 0, state: null }, 'append', 3, 'refuse'],
   [{ state_version: 0, state: null }, 'append_dedup', 3, 'restart'],
   [{ has_table: false }, 'append', 3, 'restart'],
+  [{ was_emptied: true }, 'append', 3, 'restart'],
+  [{ was_emptied: true }, 'append', null, 'continue'],
   [{ state_version: 0, state: null, has_table: false }, 'append', 3, 'restart'],
 ])(
   'a destination that holds %j continues %s after commit %p: %s',
@@ -124,18 +126,37 @@ async function backUp({ schema }: Loaded): Promise<() => Promise<void>> {
 }
 
 describe.each<Mode>(['append', 'append_dedup'])('an incremental stream (%s)', (mode) => {
+  const MISSING = 'destination_table_missing';
   test.each([
-    ['table', ({ schema, table }: Loaded) => `drop table ${schema}.${table}`],
-    ['schema', ({ schema }: Loaded) => `drop schema ${schema} cascade`],
-  ])('whose destination lost its %s is read again from the start, with a warning and an event', async (_, lose) => {
+    ['table', MISSING, ({ schema, table }: Loaded) => `drop table ${schema}.${table}`],
+    ['schema', MISSING, ({ schema }: Loaded) => `drop schema ${schema} cascade`],
+    ['rows', 'destination_went_back', ({ schema, table }: Loaded) => `truncate ${schema}.${table}`],
+    [
+      'table and got an empty one',
+      'destination_went_back',
+      ({ schema, table }: Loaded) =>
+        `create table ${schema}.copy (like ${schema}.${table}); drop table ${schema}.${table}; alter table ${schema}.copy rename to ${table}`,
+    ],
+  ])('whose destination lost its %s is read again from the start, with an event and %s', async (_, code, lose) => {
     const created = await loaded(mode, 'cursor');
     await addRows(created.table, MORE);
     await target.unsafe(lose(created));
     const second = await run(created.pipeline);
-    expect(second).toMatchObject({ status: 'succeeded', codes: ['destination_table_missing'], events: 1 });
+    expect(second).toMatchObject({ status: 'succeeded', codes: [code], events: 1 });
     expect(second.stream.rows_loaded).toBe(FIRST + MORE);
     await expectEqual(created);
     expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [], events: 1 });
+  });
+
+  test('whose destination rewrote and altered its table continues, and so it does after a run without rows', async () => {
+    const created = await loaded(mode, 'cursor');
+    const { schema, table } = created;
+    await target.unsafe(`alter table ${schema}.${table} alter column name type varchar(200)`);
+    await target.unsafe(`vacuum full ${schema}.${table}`);
+    expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [], events: 0 });
+    await target.unsafe(`truncate ${schema}.${table}`);
+    expect(await run(created.pipeline)).toMatchObject({ codes: ['destination_went_back'], events: 1 });
+    expect((await rowsOf(target, `${schema}.${table}`)).length).toBe(FIRST);
   });
 
   test('whose destination lost its last commits is read again from the position that it holds', async () => {

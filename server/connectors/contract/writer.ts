@@ -115,6 +115,8 @@ export interface HeldPosition {
   state: StreamState | null;
   /** Rows that the destination committed earlier can still be there. False: their table is gone. */
   has_table: boolean;
+  /** The table held rows after the last commit and holds none now. Absent: it does, or the destination cannot know. */
+  was_emptied?: boolean;
 }
 
 /** Totals of this stream run as committed so far, earlier attempts included. */

@@ -35,7 +35,9 @@ export async function openTarget<Table extends ExistingTable>(
   const claimed = await db.atomically(() => claimState(db, target, db.extraState));
   await db.resume?.(claimed, target);
   let existing = await db.findTable(schema, table);
-  const state = { ...claimed, held: { ...claimed.held, has_table: existing !== null } };
+  const was_emptied = existing !== null && claimed.left_rows && !(await hasRows(db, target));
+  if (existing === null || was_emptied) claimed.forgetRows();
+  const state = { ...claimed, held: { ...claimed.held, has_table: existing !== null, was_emptied } };
   if (existing && mode !== 'overwrite') await adaptTable(db, target, existing);
   if (existing && isMerge(target)) await db.ensureUniqueKey(target, existing, state);
   if (!existing && mode === 'update') {
@@ -49,4 +51,9 @@ export async function openTarget<Table extends ExistingTable>(
     existing = await db.findTable(schema, table);
   }
   return { target: resolveTarget(db.dialect, target, existing), state };
+}
+
+async function hasRows({ session, dialect }: SqlDatabase, { schema, table }: PlacedTarget): Promise<boolean> {
+  const { rows } = await session.query(`select 1 from ${dialect.relation(schema, table)} limit 1`, { slow: true });
+  return rows.length > 0;
 }

@@ -27,6 +27,10 @@ export interface StateRow {
   counts: WriteCounts;
   /** The stream has committed to this schema before, in any run. */
   known: boolean;
+  /** The last commit left rows in the table. */
+  left_rows: boolean;
+  /** Call it when they are gone: they are no longer expected after a commit without rows. */
+  forgetRows(): void;
   /** The last commit, whatever the control plane knows. `openTarget` sets `has_table`. */
   held: HeldPosition;
   extra: ExtraState;
@@ -125,22 +129,30 @@ export async function claimState(
     await session.query(`update ${table} set ${assignments.join(', ')}, updated_at = ${now} where ${key}`);
   };
   const stored = storedState(row, target);
+  const left_rows = leftRows(row);
   const ahead = stored.same_stream_run || stored.state_version > target.state_version;
   return {
     committed: ahead ? stored : null,
     counts: stored.counts,
     known: row[3] != null,
+    left_rows,
     held: { state: stored.state, state_version: stored.state_version, has_table: true },
     extra: Object.fromEntries(extra.map((name, at) => [name, row[6 + at] ?? null])),
-    ...recorder({ dialect }, { target, stored, update }),
+    ...recorder({ dialect }, { target, stored, left_rows, update }),
   };
 }
 
 function recorder(
   { dialect }: Pick<SqlDatabase, 'dialect'>,
-  claimed: { target: PlacedTarget; stored: CommittedState; update(assignments: string[]): Promise<void> },
-): Pick<StateRow, 'record' | 'confirm' | 'note'> {
+  claimed: {
+    target: PlacedTarget;
+    stored: CommittedState;
+    left_rows: boolean;
+    update(assignments: string[]): Promise<void>;
+  },
+): Pick<StateRow, 'record' | 'confirm' | 'note' | 'forgetRows'> {
   const { target, stored, update } = claimed;
+  let { left_rows } = claimed;
   // A state older than the control plane's must not return as a newer one: its cursor was reset there.
   const isCurrent = stored.state_version >= target.state_version && stored.state !== null;
   let current = {
@@ -158,18 +170,34 @@ function recorder(
         `state_version = ${recorded.version}`,
         `stream_run_id = ${dialect.literal(target.stream_run_id)}`,
         `finished = ${finished}`,
-        `counts = ${dialect.literal(JSON.stringify(counts))}`,
+        `counts = ${dialect.literal(JSON.stringify({ ...counts, left_rows: leavesRows(target, counts, left_rows) }))}`,
         ...extras(extra),
       ]);
     },
     confirm() {
       current = recorded;
     },
+    forgetRows() {
+      left_rows = false;
+    },
     note: (extra) => update(extras(extra)),
   };
 }
 
 const fenceOf = (row: Row | undefined) => (row?.[0] == null ? null : Number(row[0]));
+
+/** Whether a commit certainly leaves rows. `update` counts rows that its table may lack. */
+function leavesRows({ mode }: PlacedTarget, counts: WriteCounts, before: boolean): boolean {
+  if (mode === 'update' || counts.rows_deleted > 0) return false;
+  return counts.rows_loaded > 0 || (mode !== 'overwrite' && before);
+}
+
+const leftRows = (row: Row): boolean => row[5] != null && JSON.parse(row[5]).left_rows === true;
+
+function countsOf(text: string): WriteCounts {
+  const { left_rows: _, ...counts } = JSON.parse(text) as WriteCounts & { left_rows?: boolean };
+  return counts;
+}
 
 const TRUE = new Set(['t', 'true', '1']);
 
@@ -180,6 +208,6 @@ function storedState([, state, version, streamRun, finished, counts]: Row, targe
     state_version: Number(version),
     same_stream_run: sameRun,
     finished: sameRun && TRUE.has(finished ?? ''),
-    counts: { ...NO_COUNTS, ...(sameRun && counts ? JSON.parse(counts) : null) },
+    counts: { ...NO_COUNTS, ...(sameRun && counts ? countsOf(counts) : null) },
   };
 }

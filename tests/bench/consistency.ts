@@ -10,14 +10,14 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { connections } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
-import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { createPlainDatabase, openTestDeps } from '../support/database.ts';
 import { makePipeline, runEnded } from '../support/pipeline.ts';
 
 const [runs = '50', tables = '20', rate = '200'] = process.argv.slice(2);
 const COUNT = Number(tables);
 const START = 1000;
 
-const service = await testDeps();
+const service = await openTestDeps();
 const bank = await createPlainDatabase();
 const warehouse = await createPlainDatabase();
 const source = postgres(bank.url, { max: 8, onnotice: () => {} });

@@ -91,4 +91,4 @@ async function rotateSecret<Result>(
   }
 }
 
-serveJobs(import.meta.path, doJob);
+serveJobs(doJob);

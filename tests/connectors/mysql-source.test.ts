@@ -1,3 +1,4 @@
+import { heapStats } from 'bun:jsc';
 import { beforeAll, expect, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import type { Cell, Filter, Masking, StreamState } from '../../server/connectors/contract/connector.ts';
@@ -220,7 +221,7 @@ describeMysql('one snapshot, one end', () => {
     // Live memory has to be bounded, not garbage that is still to be collected.
     const held = () => {
       Bun.gc(true);
-      return process.memoryUsage.rss();
+      return heapStats().heapSize;
     };
     const before = held();
     let looked = 0;

@@ -27,4 +27,4 @@ async function* work(job: { do: string; value?: unknown }, parent: ParentCalls):
   }
 }
 
-serveJobs(import.meta.path, work);
+serveJobs(work);

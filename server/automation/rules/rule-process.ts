@@ -28,4 +28,4 @@ async function* tryRule({ source, events }: RuleTrialJob): AsyncGenerator<RuleTr
 
 const failureOf = ({ code, message, position }: RuleError): RuleFailure => ({ code, message, position });
 
-serveJobs(import.meta.path, tryRule);
+serveJobs(tryRule);

@@ -18,4 +18,4 @@ async function* answers(job: QueryJob, parent: ParentCalls): AsyncGenerator<Quer
   if (read) for await (const batch of readRows(ctx, read)) yield { batch };
 }
 
-serveJobs(import.meta.path, answers);
+serveJobs(answers);

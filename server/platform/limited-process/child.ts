@@ -1,12 +1,6 @@
-import { writeSync } from 'node:fs';
 import { setPriority } from 'node:os';
-import { parentPort } from 'node:worker_threads';
-import { periodic } from '../periodic.ts';
-import { linesOf } from './lines.ts';
-import { type ChildMessage, errorFrom, errorMessage, LIMIT_WORDS, type ParentMessage } from './messages.ts';
+import { type ChildMessage, errorFrom, errorMessage, type ParentMessage } from './messages.ts';
 
-const CHECK_MS = 25;
-const MB = 1024 * 1024;
 /** Work for users must not slow the service down that shares the processors with it. */
 const PRIORITY = 10;
 
@@ -18,13 +12,8 @@ export interface ParentCalls {
 
 export type JobHandler<Job, Item> = (job: Job, parent: ParentCalls) => AsyncIterable<Item>;
 
-/** Serves jobs, one after the other. Call it at the top level of the program of the child, in every thread. */
-export function serveJobs<Job, Item>(program: string, handler: JobHandler<Job, Item>): void {
-  if (Bun.isMainThread) serve(program, handler);
-  else void guard();
-}
-
-function serve<Job, Item>(program: string, handler: JobHandler<Job, Item>): void {
+/** Serves jobs, one after the other. Call it at the top level of the program of the child. */
+export function serveJobs<Job, Item>(handler: JobHandler<Job, Item>): void {
   setPriority(PRIORITY);
   const output = Bun.stdout.writer();
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
@@ -57,7 +46,8 @@ function serve<Job, Item>(program: string, handler: JobHandler<Job, Item>): void
     watching.postMessage(number, []);
     await output.flush();
   };
-  const watching = new Worker(program);
+  // A program of its own: that of the child would load all that the jobs need a second time.
+  const watching = new Worker(new URL('./guard.ts', import.meta.url));
   watching.addEventListener('message', ({ data }: MessageEvent<ParentMessage<Job>>) => {
     if ('job' in data) return void run(data.job);
     const reply = waiting.get(data.reply);
@@ -65,38 +55,6 @@ function serve<Job, Item>(program: string, handler: JobHandler<Job, Item>): void
     if ('error' in data) reply?.reject(errorFrom(data.error));
     else reply?.resolve(data.value);
   });
-}
-
-/** Runs in a thread of its own, which the work does not block: passes messages on and watches over the limits. */
-async function guard(): Promise<void> {
-  let limits: { cpu_us: number; memory: number } | null = null;
-  let jobs = 0;
-  const used = () => {
-    const { user, system } = process.cpuUsage();
-    return user + system;
-  };
-  const end = (words: string) => {
-    writeSync(2, `${words}\n`);
-    process.kill(process.pid, 'SIGKILL');
-  };
-  const check = async () => {
-    if (limits === null) return;
-    if (process.memoryUsage.rss() > limits.memory) end(LIMIT_WORDS.memory);
-    else if (used() > limits.cpu_us) end(LIMIT_WORDS.cpu);
-  };
-  periodic(check, { every_ms: CHECK_MS, jitter: 0, onError: () => {} });
-  // The end of a job may arrive after the next one has begun.
-  parentPort?.on('message', (ended: number) => {
-    if (ended === jobs) limits = null;
-  });
-  for await (const line of linesOf(Bun.stdin.stream())) {
-    const message = JSON.parse(line) as ParentMessage<unknown>;
-    if ('job' in message) {
-      const { cpu_ms, memory_mb } = message.limits;
-      jobs += 1;
-      limits = { cpu_us: used() + cpu_ms * 1000, memory: memory_mb * MB };
-    }
-    postMessage(message);
-  }
-  process.kill(process.pid, 'SIGKILL');
+  write({ ready: true });
+  void output.flush();
 }

@@ -41,6 +41,7 @@ const MAX_WORDS = 10_000;
 export class LimitedProcess<Job, Item> {
   readonly #child: Bun.Subprocess<'pipe', 'pipe', 'pipe'>;
   readonly #lines: AsyncGenerator<string>;
+  readonly #ready: Promise<unknown>;
   readonly #words: Promise<string>;
   alive = true;
 
@@ -53,6 +54,7 @@ export class LimitedProcess<Job, Item> {
     });
     this.#child.unref();
     this.#lines = linesOf(this.#child.stdout);
+    this.#ready = this.#lines.next();
     this.#words = lastWords(this.#child.stderr);
     void this.#child.exited.then(() => (this.alive = false));
   }
@@ -71,9 +73,12 @@ export class LimitedProcess<Job, Item> {
     let isLate = false;
     let isDone = false;
     const kill = () => this.#child.kill('SIGKILL');
-    const timer = setTimeout(() => ((isLate = true), kill()), limits.ms);
+    let timer: Timer | undefined;
     signal?.addEventListener('abort', kill, { once: true });
     try {
+      // The time of a job begins once the child has loaded what jobs need, which takes seconds on a busy machine.
+      await this.#ready;
+      timer = setTimeout(() => ((isLate = true), kill()), limits.ms);
       this.#send({ job, limits });
       for (;;) {
         const { value, done } = await this.#lines.next();

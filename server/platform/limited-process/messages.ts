@@ -18,6 +18,8 @@ export type ParentMessage<Job> =
   | { reply: number; error: ErrorMessage };
 
 export type ChildMessage<Item> =
+  /** Sent once, when all is loaded. */
+  | { ready: true }
   | { item: Item }
   /** A call whose result the child waits for. */
   | { ask: number; name: string; args: unknown[] }

@@ -3,8 +3,15 @@ const CEILING = 120 * MB;
 const STEP = 12 * MB;
 const EVERY_BYTES = 4 * MB;
 
-let ceiling = CEILING;
+let lowest = CEILING;
+let ceiling = lowest;
 let moved = 0;
+
+/** For processes that hold more than a worker does: there, a collection frees little and takes longer. */
+export function raiseMemoryCeiling(mb: number): void {
+  lowest = mb * MB;
+  ceiling = lowest;
+}
 
 /**
  * Collects garbage once the process has grown; called with the number of bytes moved. Without it, socket buffers
@@ -17,5 +24,5 @@ export function limitMemoryGrowth(bytes: number): void {
   moved = 0;
   if (process.memoryUsage.rss() < ceiling) return;
   Bun.gc(true);
-  ceiling = Math.max(CEILING, process.memoryUsage.rss() + STEP);
+  ceiling = Math.max(lowest, process.memoryUsage.rss() + STEP);
 }

@@ -163,12 +163,22 @@ function problemsOf(issue: z.core.$ZodIssue, given: Record<string, unknown>): Pa
   return [{ parameter, code: typeof code === 'string' ? code : 'invalid_parameter', message: issue.message }];
 }
 
-function jsonOf(config: z.ZodObject) {
+interface ConfigJson {
+  properties: Record<string, JsonProperty>;
+  required: Set<string>;
+}
+
+const configs = new WeakMap<z.ZodObject, ConfigJson>();
+
+/** Converted once for each connector: requests and attempts ask several times, at some 2 ms each on an idle machine. */
+function jsonOf(config: z.ZodObject): ConfigJson {
+  const known = configs.get(config);
+  if (known) return known;
   const json = z.toJSONSchema(config, { io: 'input', unrepresentable: 'any' });
-  return {
-    properties: (json.properties ?? {}) as Record<string, JsonProperty>,
-    required: new Set(json.required ?? []),
-  };
+  const properties = (json.properties ?? {}) as Record<string, JsonProperty>;
+  const converted = { properties, required: new Set(json.required ?? []) };
+  configs.set(config, converted);
+  return converted;
 }
 
 function describe(name: string, property: JsonProperty) {

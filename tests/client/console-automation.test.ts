@@ -97,7 +97,7 @@ test('a system trigger gets an action; a proactive one waits for the expected ev
   expect(await page.getByRole('textbox', { name: 'Rule', exact: true }).isDisabled()).toBe(true);
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Trigger saved').waitFor();
-  await visit(page, '/console/triggers/new');
+  await page.goto('/console/triggers/new');
   await page.getByRole('textbox', { name: 'Name' }).fill('The load does not end');
   await page.getByText('Event is missing').click();
   await page.getByRole('textbox', { name: 'Expected event' }).fill('event == "connection_succeeded"');

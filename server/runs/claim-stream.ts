@@ -1,7 +1,6 @@
 import { and, eq, gt, inArray, isNull, ne, not, type SQL, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
-  accountConnectors,
   type ConnectionRow,
   connectionRuns,
   connections,
@@ -14,6 +13,7 @@ import {
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamState, WriteCounts } from '../connectors/contract/connector.ts';
+import { loadSides } from './load-sides.ts';
 import { emitRunEvent } from '../events/run-events.ts';
 import { lockRun } from './lock-run.ts';
 import { isGrouped, shareSnapshot, snapshotOf } from './shared-snapshot.ts';
@@ -130,18 +130,12 @@ export async function loadPipelines(db: Db, run: RunRow, claimed: StreamRunRow[]
     db.select().from(connectionStreams).where(inArray(connectionStreams.id, ids)),
   ]);
   if (!connection) throw new Error(`connection of run ${run.id} does not exist`);
-  const both = await db
-    .select()
-    .from(accountConnectors)
-    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
-  const source = both.find((row) => row.id === connection.source_id);
-  const destination = both.find((row) => row.id === connection.destination_id);
-  if (!source || !destination) throw new Error(`source or destination of connection ${connection.id} does not exist`);
+  const sides = await loadSides(db, connection);
   return claimed.map((stream_run) => {
     const stream = streams.find(({ id }) => id === stream_run.stream_id);
     if (!stream) throw new Error(`stream of stream run ${stream_run.id} does not exist`);
     const alone = { opens_snapshot: false, is_grouped: false };
-    return { run, stream_run, connection, stream: asRun(run, stream_run, stream), source, destination, ...alone };
+    return { run, stream_run, connection, stream: asRun(run, stream_run, stream), ...sides, ...alone };
   });
 }
 

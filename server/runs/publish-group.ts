@@ -1,7 +1,6 @@
 import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
-  accountConnectors,
   type ConnectionRow,
   connections,
   connectionStreams,
@@ -12,6 +11,7 @@ import {
   streamRuns,
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
+import { loadSides } from './load-sides.ts';
 import { meterStreamRun } from '../billing/metering.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
 import { backoffSeconds, isLiveRun, LIVE_STREAM, MAX_ATTEMPTS_WITHOUT_PROGRESS } from '../pipeline/run-states.ts';
@@ -177,14 +177,7 @@ export async function claimGroup(db: Db, connection_run_id: string): Promise<Gro
 async function sidesOf(db: Db, run: RunRow) {
   const [connection] = await db.select().from(connections).where(eq(connections.id, run.connection_id));
   if (!connection) throw new Error(`connection of run ${run.id} does not exist`);
-  const both = await db
-    .select()
-    .from(accountConnectors)
-    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
-  const source = both.find(({ id }) => id === connection.source_id);
-  const destination = both.find(({ id }) => id === connection.destination_id);
-  if (!source || !destination) throw new Error(`source or destination of connection ${connection.id} does not exist`);
-  return { connection, source, destination };
+  return { connection, ...(await loadSides(db, connection)) };
 }
 
 const PUBLISHING_SECONDS = 5;

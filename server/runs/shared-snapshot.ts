@@ -26,6 +26,9 @@ const LOST_PUBLISHING_SECONDS = 60;
 /** From this age on, the run has a warning: the source keeps all row versions since, and its tables grow. */
 const OLD_SECONDS = 3600;
 
+/** A keeper holds the snapshot. */
+const isKeptFresh = sql`${snapshots.heartbeat_at} >= clock_timestamp() - make_interval(secs => ${LOST_SECONDS})`;
+
 /** Streams of a run that overwrite their tables: these are read at one moment and published together. */
 export const isGrouped = (stream: { sync_mode: string; destination_sync_mode: string; status: string }): boolean =>
   stream.sync_mode === 'full_refresh' && stream.destination_sync_mode === 'overwrite' && stream.status !== 'skipped';
@@ -92,7 +95,6 @@ export async function joinSnapshot(
   db: Db,
   claim: { run: Pick<RunRow, 'id'>; stream_run: Pick<StreamRunRow, 'id' | 'fence'> },
 ): Promise<JoinableSnapshot | { unavailable: StoredRunError } | null> {
-  const fresh = sql`${snapshots.heartbeat_at} >= clock_timestamp() - make_interval(secs => ${LOST_SECONDS})`;
   const [joined] = await db
     .update(streamRuns)
     .set({ snapshot_generation: sql`${snapshots.generation}` })
@@ -103,7 +105,7 @@ export async function joinSnapshot(
         eq(streamRuns.fence, claim.stream_run.fence),
         eq(snapshots.connection_run_id, streamRuns.connection_run_id),
         isNotNull(snapshots.snapshot),
-        fresh,
+        isKeptFresh,
       ),
     )
     .returning({ generation: snapshots.generation, snapshot: snapshots.snapshot });
@@ -169,11 +171,10 @@ export async function claimKeeper(
 }
 
 async function isKept(db: Db, connection_run_id: string): Promise<boolean> {
-  const fresh = sql`${snapshots.heartbeat_at} >= clock_timestamp() - make_interval(secs => ${LOST_SECONDS})`;
   const [kept] = await db
     .select({ id: snapshots.connection_run_id })
     .from(snapshots)
-    .where(and(eq(snapshots.connection_run_id, connection_run_id), fresh));
+    .where(and(eq(snapshots.connection_run_id, connection_run_id), isKeptFresh));
   return kept !== undefined;
 }
 

@@ -14,7 +14,7 @@ import { makeWorld } from './world.ts';
  * No request, however broken, is answered with 5xx or with anything that the document does not say. Half of the cases
  * are always the same ones, the other half is new each time; FUZZ_SEED repeats it, FUZZ_CASES sets how many there are.
  */
-const CASES = Number(process.env.FUZZ_CASES ?? (isThorough ? 200 : 12));
+const CASES = Number(process.env.FUZZ_CASES ?? (isThorough ? 48 : 12));
 const SEED = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const FIXED_SEED = 1;
 
@@ -86,7 +86,7 @@ describe(`${CASES} requests to every operation are answered as documented (FUZZ_
     async (_name, operation) => {
       await tryCases(operation, { seed: FIXED_SEED, cases: Math.ceil(CASES / 2) });
       await tryCases(operation, { seed: SEED, cases: Math.floor(CASES / 2) });
-      expect(seen.get(operation.name)?.size ?? 0).toBeGreaterThan(0);
+      expect(seen.get(operation.name)?.size ?? 0).toBeGreaterThan(isThorough ? 1 : 0);
     },
     600_000,
   );

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
-import { accountConnectors, connections, type StoredRunError, streamRuns } from '../../../db/schema/index.ts';
+import { accountConnectors, connections, streamRuns } from '../../../db/schema/index.ts';
 import { presentable, UNRECORDED } from '../../connector-runtime/account-connector-calls.ts';
 import { openConnector } from '../../connector-runtime/open-connector.ts';
 import type { AnySource, SnapshotKeeper } from '../../connectors/contract/connector.ts';
-import type { ConnectorError } from '../../connectors/contract/errors.ts';
 import type { Deps } from '../../deps.ts';
 import { useOfRun } from '../use-of-run.ts';
 import {
@@ -16,6 +15,7 @@ import {
   recordUnavailable,
   releaseKeeper,
 } from '../../runs/shared-snapshot.ts';
+import { storedError } from './stored-error.ts';
 
 const HEARTBEAT_MS = 1000;
 
@@ -72,7 +72,7 @@ async function open(deps: Deps, claim: KeeperClaim): Promise<Opened | null> {
     const error = presentable(deps, source, thrown);
     deps.log.warn({ err: error, connection_run_id: claim.run.id }, 'snapshot could not be opened');
     if (error.retryable) await releaseKeeper(deps.db, deps.queue, claim, false);
-    else await recordUnavailable(deps.db, claim, storedError(error));
+    else await recordUnavailable(deps.db, claim, storedError(error, 'source'));
   }
   await close();
   return null;
@@ -124,14 +124,3 @@ async function hold(
     deps.log.warn({ err: error }, 'snapshot could not be released'),
   );
 }
-
-const storedError = (error: ConnectorError): StoredRunError => ({
-  code: error.code,
-  message: error.message,
-  origin: 'source',
-  type: error.type,
-  retryable: error.retryable,
-  stream_name: null,
-  internal_message: null,
-  occurred_at: new Date().toISOString(),
-});

@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { StoredRunError } from '../../../db/schema/index.ts';
 import { presentable, withConnector } from '../../connector-runtime/account-connector-calls.ts';
 import type { AnyDestination, PublishGroup } from '../../connectors/contract/connector.ts';
 import type { Deps } from '../../deps.ts';
 import { isLiveRun } from '../../pipeline/run-states.ts';
+import { periodic } from '../../platform/periodic.ts';
 import { recordSuccess } from '../../runs/connector-health.ts';
 import { advanceRun } from '../../runs/finish-run.ts';
 import { lockRun } from '../../runs/lock-run.ts';
@@ -16,6 +15,7 @@ import {
   succeedPublished,
 } from '../../runs/publish-group.ts';
 import { publishWith } from './join-snapshot.ts';
+import { storedError } from './stored-error.ts';
 import { useOfRun } from '../use-of-run.ts';
 
 const HEARTBEAT_MS = 1000;
@@ -26,7 +26,10 @@ const WORK_MS = 6 * 3600_000;
 export async function publishTablesJob(deps: Deps, connection_run_id: string): Promise<void> {
   const work = await deps.db.transaction((tx) => claimGroup(tx, connection_run_id));
   if (!work) return;
-  const beats = heartbeat(deps, work);
+  const heartbeat = periodic(() => recordPublishing(deps.db, work.run), {
+    every_ms: HEARTBEAT_MS,
+    onError: (error) => deps.log.warn({ err: error }, 'heartbeat failed'),
+  });
   try {
     await withConnector(
       deps,
@@ -42,10 +45,10 @@ export async function publishTablesJob(deps: Deps, connection_run_id: string): P
       },
     );
   } catch (thrown) {
-    await beats.stop();
+    await heartbeat.stop();
     return failed(deps, work, thrown);
   }
-  await beats.stop();
+  await heartbeat.stop();
   await deps.db.transaction(async (tx) => {
     const run = await lockRun(tx, work.run.id);
     await recordSettled(tx, work.run);
@@ -69,35 +72,9 @@ function groupOf({ run, connection, generation, streams }: GroupWork): PublishGr
   };
 }
 
-function heartbeat({ db, log }: Deps, { run }: GroupWork) {
-  const ended = new AbortController();
-  const beating = (async () => {
-    while (!ended.signal.aborted) {
-      await sleep(HEARTBEAT_MS, undefined, { signal: ended.signal }).catch(() => {});
-      if (ended.signal.aborted) return;
-      await recordPublishing(db, run).catch((error: unknown) => log.warn({ err: error }, 'heartbeat failed'));
-    }
-  })();
-  return {
-    stop: () => {
-      ended.abort();
-      return beating;
-    },
-  };
-}
-
 async function failed(deps: Deps, work: GroupWork, thrown: unknown): Promise<void> {
-  const { code, message, type, retryable, stack } = presentable(deps, work.destination, thrown);
-  const error: StoredRunError = {
-    code,
-    message,
-    origin: 'destination',
-    type,
-    retryable,
-    stream_name: null,
-    internal_message: stack ?? null,
-    occurred_at: deps.now().toISOString(),
-  };
+  const presented = presentable(deps, work.destination, thrown);
+  const error = { ...storedError(presented, 'destination'), internal_message: presented.stack ?? null };
   deps.log.warn({ err: thrown, connection_run_id: work.run.id }, `tables of a run could not be ${PAST[work.what]}`);
   const backoff_base_seconds = deps.config.RETRY_BACKOFF_SECONDS;
   await deps.db.transaction(async (tx) => {

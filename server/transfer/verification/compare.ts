@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type {
   Digester,
   DigestForm,
@@ -166,7 +167,7 @@ async function recheck(sides: ComparedSides, { pairs, plan, since, signal }: Rec
   const settled: Difference[] = [];
   let open = pairs;
   for (let round = 1; round <= ROUNDS && open.length > 0; round += 1) {
-    if (round > 1) await pause(signal);
+    if (round > 1) await sleep(PAUSE_MS, undefined, { signal });
     const keys = open.map(({ key }) => key);
     const now = await openBoth(sides, (source, destination) =>
       Promise.all([source.find(plan, keys, since), destination.find(plan, keys, since)]),
@@ -181,10 +182,4 @@ async function recheck(sides: ComparedSides, { pairs, plan, since, signal }: Rec
     }
   }
   return [...settled, ...open.map((pair) => differenceOf(pair, true))];
-}
-
-async function pause(signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  await Bun.sleep(PAUSE_MS);
-  signal.throwIfAborted();
 }

@@ -1,7 +1,5 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import {
-  type AccountConnectorRow,
-  accountConnectors,
   connections,
   connectionStreams,
   LIVE_VERIFICATION,
@@ -11,7 +9,9 @@ import {
   verifications,
 } from '../../../db/schema/index.ts';
 import { taskActor } from '../../events/account-connector-events.ts';
+import { UNRECORDED } from '../../connector-runtime/account-connector-calls.ts';
 import { redactorOf } from '../../connector-runtime/connector-secrets.ts';
+import { loadSides } from '../../runs/load-sides.ts';
 import { type ConnectorHooks, openConnector } from '../../connector-runtime/open-connector.ts';
 import { onSide, SideError } from '../../connector-runtime/side-error.ts';
 import { ConnectorError } from '../../connectors/contract/errors.ts';
@@ -136,20 +136,10 @@ async function openEnds(
 ): Promise<Ends> {
   const [connection] = await deps.db.select().from(connections).where(eq(connections.id, connection_id));
   if (!connection || connection.deleted_at) throw new ConnectorError('connection_gone', 'The connection was deleted');
-  const both = await deps.db
-    .select()
-    .from(accountConnectors)
-    .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
-  const row = (id: string): AccountConnectorRow => {
-    const found = both.find((one) => one.id === id);
-    if (!found) throw new Error(`account connector ${id} does not exist`);
-    return found;
-  };
-  const [source, destination] = [row(connection.source_id), row(connection.destination_id)];
-  // Statements of a verification are no requests of a run, whose log they would have to be in.
-  const recorder = { start: () => ({ done: () => {}, failed: () => {} }) };
+  const { source, destination } = await loadSides(deps.db, connection);
   const use = { purpose: 'verification' as const, actor: taskActor({ created_by }) };
-  const hooks = { ...given, use, recorder, warn: () => {}, rateLimited: () => {} };
+  // Statements of a verification are no requests of a run, whose log they would have to be in.
+  const hooks = { ...given, use, recorder: UNRECORDED, warn: () => {}, rateLimited: () => {} };
   const from = await onSide('source', () => openConnector(deps, source, hooks));
   const to = await onSide('destination', () => openConnector(deps, destination, hooks));
   const redactor = redactorOf(deps, [source, destination]);

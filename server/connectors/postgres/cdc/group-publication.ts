@@ -11,7 +11,7 @@ const ofPublication = (row: readonly (string | null)[]) => [...row.slice(0, 13),
  * Creates the publication of a group where it is missing, and adds tables that will be read from it. A publication that
  * sends the wrong kinds of changes is created again: its other streams notice and fail.
  */
-export async function publishTables(session: PgSession, name: string, members: readonly Member[]): Promise<void> {
+export async function addToPublication(session: PgSession, name: string, members: readonly Member[]): Promise<void> {
   const found = await publicationRows(session, name);
   const [any] = found.rows;
   const isSound = any !== undefined && any[2] !== 't' && publicationProblem(ofPublication(any)) === null;

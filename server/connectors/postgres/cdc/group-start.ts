@@ -6,9 +6,10 @@ import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
 import { batches } from '../read/read-rows.ts';
 import { fullSelect } from '../read/select.ts';
+import { BEGIN } from '../read/shared-snapshot.ts';
 import { holdTable } from '../read/snapshot.ts';
 import { isPlaced, type Member } from './group-members.ts';
-import { publishTables } from './group-publication.ts';
+import { addToPublication } from './group-publication.ts';
 import { type LogIdentity, publicationOf, publicationRows, serverPosition } from './log-identity.ts';
 import { followLog, openReplication } from './read-log.ts';
 import { createSlot, dropSlot, findSlot, freeSlot, setUpError, slotName } from './replication-slots.ts';
@@ -32,7 +33,7 @@ export async function* joinGroup(
   const tables = joining.filter(({ place }) => place === 'table');
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
-    const { start, source } = await beginAt(ctx, { session, name, joining, tables });
+    const { start, source } = await openSnapshot(ctx, { session, name, joining, tables });
     for (const member of joining.filter(({ place }) => place === 'own_slot')) {
       yield* readOwnSlot(ctx, { member, members, source: source(member) });
     }
@@ -56,14 +57,14 @@ export async function* joinGroup(
  * where the slot starts; with one, which is behind, a temporary slot finds the position. Either waits for transactions
  * that were open when the tables were published, because their changes are not in the log.
  */
-async function beginAt(
+async function openSnapshot(
   ctx: Context,
   { session, name, joining, tables }: { session: PgSession; name: string; joining: Member[]; tables: Member[] },
 ): Promise<{ start: string; source(member: Member): LogIdentity }> {
   const slot = await findSlot(session, name);
   if (slot?.lost) await dropSlot(session, name);
   // Before the slot: the log is decoded by the publications that existed when it was written.
-  await publishTables(session, name, joining);
+  await addToPublication(session, name, joining);
   const publication = await publicationRows(session, name);
   const temporary = slot !== null && !slot.lost;
   const wanted = temporary ? `${name}_copy` : name;
@@ -100,9 +101,7 @@ async function beginAt(
 
 async function holdSnapshot(session: PgSession, { snapshot, tables }: { snapshot: string; tables: Member[] }) {
   // The snapshot waits while own slots are read.
-  await session.query(
-    'begin isolation level repeatable read read only; set local idle_in_transaction_session_timeout = 0',
-  );
+  await session.query(`${BEGIN}; set local idle_in_transaction_session_timeout = 0`);
   await session.query(`set transaction snapshot ${literal(snapshot)}`);
   for (const { at, request } of tables) await ofStream(at, () => holdTable(session, request));
 }

@@ -11,6 +11,7 @@ import type { Db } from '../../db/types.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { emitSchemaChanged } from '../events/catalog-events.ts';
 import { disableConnection } from './disable-connection.ts';
+import { streamsOfTakenTables } from './written-tables.ts';
 import { type Adaptation, planAdaptation, type StreamDrift } from '../pipeline/schema-adaptation.ts';
 import type { SchemaChange } from '../pipeline/schema-diff.ts';
 import { reviewText, summarize } from '../pipeline/schema-summary.ts';
@@ -32,13 +33,13 @@ export async function applyDrift(db: Db, source: AccountConnectorRow, drifts: St
   for (const connection of rows) {
     const plan = await planFor(db, connection, drifts);
     if (plan.news.length === 0) continue;
-    await store(db, connection, plan);
+    const unselected = await store(db, connection, plan);
     await emitSchemaChanged(db, {
       connection,
       source,
       changes: summarize(plan.news),
       breaking: plan.breaking,
-      notice: missingText(connection, plan),
+      notice: `${missingText(connection, plan)}${unselectedText(unselected)}`,
     });
     await disableBy(db, connection, plan);
     breaking ||= plan.breaking;
@@ -69,7 +70,8 @@ export async function readChanges(db: Db, connection_id: string) {
   });
 }
 
-async function store(db: Db, connection: ConnectionRow, plan: Adaptation): Promise<void> {
+/** @returns the names of the streams that were added unselected */
+async function store(db: Db, connection: ConnectionRow, plan: Adaptation): Promise<string[]> {
   const { id, account_id } = connection;
   await db.delete(schemaChanges).where(eq(schemaChanges.connection_id, id));
   for (let start = 0; start < plan.pending.length; start += ROWS_AT_ONCE) {
@@ -79,7 +81,7 @@ async function store(db: Db, connection: ConnectionRow, plan: Adaptation): Promi
   for (const [stream_id, fields] of plan.fields) {
     await db.update(connectionStreams).set({ fields }).where(eq(connectionStreams.id, stream_id));
   }
-  await addStreams(db, connection, plan.new_streams);
+  const unselected = await addStreams(db, connection, plan.new_streams);
   const edited = plan.fields.size + plan.new_streams.length > 0;
   const breaking = plan.pending.some((change) => change.breaking);
   await db
@@ -89,32 +91,38 @@ async function store(db: Db, connection: ConnectionRow, plan: Adaptation): Promi
       ...(edited && { revision: sql`${connections.revision} + 1` }),
     })
     .where(eq(connections.id, id));
+  return unselected;
 }
 
 /** PostgreSQL allows 65,535 parameters per statement. */
 const ROWS_AT_ONCE = 2000;
 
-async function addStreams(db: Db, connection: ConnectionRow, streams: Adaptation['new_streams']): Promise<void> {
-  if (streams.length === 0) return;
-  const [row] = await db
-    .select({ name: accountConnectors.connector_name })
-    .from(accountConnectors)
-    .where(eq(accountConnectors.id, connection.destination_id));
-  const destination = findConnector('destination', row?.name ?? '');
-  if (!destination) return;
+async function addStreams(db: Db, connection: ConnectionRow, streams: Adaptation['new_streams']): Promise<string[]> {
+  if (streams.length === 0) return [];
+  const [row] = await db.select().from(accountConnectors).where(eq(accountConnectors.id, connection.destination_id));
+  const destination = findConnector('destination', row?.connector_name ?? '');
+  if (!row || !destination) return [];
   const { id: connection_id, account_id } = connection;
-  for (let start = 0; start < streams.length; start += ROWS_AT_ONCE) {
-    const some = streams.slice(start, start + ROWS_AT_ONCE);
-    await db.insert(connectionStreams).values(
-      some.map((stream) => ({
-        ...defaultSettings(stream, destination),
-        account_id,
-        connection_id,
-        namespace: stream.namespace,
-        name: stream.name,
-      })),
-    );
+  const added = streams.map((stream) => ({
+    ...defaultSettings(stream, destination),
+    account_id,
+    connection_id,
+    namespace: stream.namespace,
+    name: stream.name,
+  }));
+  const taken = await streamsOfTakenTables(db, { connection, destination: row }, added);
+  const rows = added.map((stream, at) => ({ ...stream, selected: !taken.has(at) }));
+  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
+    await db.insert(connectionStreams).values(rows.slice(start, start + ROWS_AT_ONCE));
   }
+  return rows.filter(({ selected }) => !selected).map(({ name }) => name);
+}
+
+/** Streams that would be written to the table of another one. */
+function unselectedText(names: readonly string[]): string {
+  if (names.length === 0) return '';
+  const shown = `${names.slice(0, 10).join(', ')}${names.length > 10 ? ` and ${names.length - 10} more` : ''}`;
+  return `. Not selected, since other streams are written to the same tables: ${shown}. Set other tables for them`;
 }
 
 /** The values of new fields that are not loaded without a further step. */

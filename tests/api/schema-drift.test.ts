@@ -134,6 +134,17 @@ describe('a non-breaking change', () => {
     expect((await run(created.id)).streams_succeeded).toBe(3);
   });
 
+  test('a new table is not selected where another connection writes to its destination table', async () => {
+    const other = await shop({ destination_schema: 'common', table_prefix: 'other_' });
+    const created = await shop({ schema_change_policy: 'propagate_fully', destination_schema: 'common' });
+    await change(created, 'create table other_orders (id int primary key); create table returns (id int primary key)');
+    expect(await stream(created.id, 'other_orders')).toMatchObject({ selected: false });
+    expect(await stream(created.id, 'returns')).toMatchObject({ selected: true });
+    const [event] = await eventsOf(created.id, 'schema_changed');
+    expect(event.summary).toContain('Not selected, since other streams are written to the same tables: other_orders');
+    expect(await stream(other.id, 'orders')).toMatchObject({ selected: true });
+  });
+
   test('ignore leaves new columns out until they are accepted', async () => {
     const created = await shop({ schema_change_policy: 'ignore' });
     await change(created, 'alter table orders add column paid boolean');

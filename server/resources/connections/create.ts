@@ -20,7 +20,8 @@ import { resolveSides, type Sides } from './streams/references.ts';
 import type { ConnectionSchema, CreateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
 import { storeStreams } from './streams/store.ts';
-import { checkedPlan, lockTables, refuseFindings, type StreamFinding } from './streams/check.ts';
+import { checkedPlan, refuseFindings, type StreamFinding } from './streams/check.ts';
+import { lockTables } from '../../catalog/written-tables.ts';
 import type { PlannedStream } from './streams/selection.ts';
 
 /** A source that answers at once gives the connection its streams at once. */
@@ -66,7 +67,7 @@ async function refuseUndiscovered(ctx: Ctx, source: AccountConnectorRow): Promis
 async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & UsageInput): Promise<string> {
   const sides = await resolveSides(ctx, input, { lock: true });
   refuseUnkeptRejects(input, sides.destination_connector);
-  await lockTables(ctx);
+  await lockTables(ctx.db, ctx.principal.account_id);
   await refuseTakenName(ctx, input.name);
   const { planned, findings } = await planNewStreams(ctx, input, sides);
   refuseFindings(findings);

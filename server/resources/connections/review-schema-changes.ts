@@ -22,7 +22,8 @@ import { type Decision, reviewedSettings } from './streams/reviewed-settings.ts'
 import type { ConnectionSchema } from './schema.ts';
 import { getConnection } from './service.ts';
 import { readStreams, storeStreams } from './streams/store.ts';
-import { checkedPlan, lockTables, refuseFindings } from './streams/check.ts';
+import { checkedPlan, refuseFindings } from './streams/check.ts';
+import { lockTables } from '../../catalog/written-tables.ts';
 import { streamKey } from './streams/selection.ts';
 import { settingsOf } from '../../pipeline/stream-check/settings.ts';
 import { tickingFrom } from './next-run.ts';
@@ -57,7 +58,7 @@ async function adaptStreams(
   connection: ConnectionRow,
   { changes, decision }: { changes: WaitingChange[]; decision: Decision },
 ): Promise<void> {
-  await lockTables(ctx);
+  await lockTables(ctx.db, ctx.principal.account_id);
   const before = await readStreams(ctx, connection.id);
   const catalog = await readCatalog(ctx, connection.source_id);
   const schemas = new Map(catalog.map((stream) => [streamKey(stream), stream]));

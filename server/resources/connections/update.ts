@@ -16,7 +16,7 @@ import { refuseUnkeptRejects } from './rejected-rows.ts';
 import type { ConnectionSchema, UpdateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
 import { tickingFrom } from './next-run.ts';
-import { lockTables } from './streams/check.ts';
+import { lockTables } from '../../catalog/written-tables.ts';
 import { connectorPair, updateStreams } from './streams/update.ts';
 
 /** Columns that take the value of the request unchanged. */
@@ -51,7 +51,7 @@ export async function updateConnection(
   const connection = await lockConnection(ctx, id);
   // Before the locks of the account's plan, which a create acquires after this one.
   if (input.streams || input.table_prefix !== undefined || input.destination_schema !== undefined)
-    await lockTables(ctx);
+    await lockTables(ctx.db, ctx.principal.account_id);
   refuseStaleOrImmutable(ctx, connection, input);
   if (input.rejected_rows_policy === 'keep') {
     refuseUnkeptRejects(input, (await connectorPair(ctx, connection)).destination_connector);

@@ -1,14 +1,9 @@
-import { and, eq, isNull, ne, sql } from 'drizzle-orm';
-import {
-  type AccountConnectorRow,
-  accountConnectors,
-  connections,
-  connectionStreams,
-} from '../../../../db/schema/index.ts';
+import type { AccountConnectorRow } from '../../../../db/schema/index.ts';
+import { foreignTables, storeOf } from '../../../catalog/written-tables.ts';
 import type { AnyDestination } from '../../../connectors/contract/connector.ts';
 import { namesOf } from '../../../pipeline/stream-check/columns.ts';
 import type { SettingFinding } from '../../../pipeline/stream-check/finding.ts';
-import { checkTables, type ForeignTable } from '../../../pipeline/stream-check/tables.ts';
+import { checkTables } from '../../../pipeline/stream-check/tables.ts';
 import { tableName } from '../../../pipeline/transfer-plan.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import type { Ctx } from '../../../api/procedure.ts';
@@ -34,7 +29,7 @@ export interface WrittenTo {
 
 /**
  * The streams of a connection, as planStreams decides, and everything that is wrong with the ones that change. The caller
- * holds `lockTables`, so that no other connection takes one of their tables meanwhile.
+ * holds `lockTables` of the account, so that no other connection takes one of their tables meanwhile.
  */
 export async function checkedPlan(
   ctx: Ctx,
@@ -59,10 +54,6 @@ export function refuseFindings(findings: readonly StreamFinding[]): void {
   });
 }
 
-/** Serializes the changes of an account to tables that its connections write to. Held until the transaction ends. */
-export const lockTables = (ctx: Ctx) =>
-  ctx.db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`tables:${ctx.principal.account_id}`}, 0))`);
-
 /** Streams that would be written to a table of another stream or connection, or to one that cannot exist. */
 export async function findSharedTables(
   ctx: Ctx,
@@ -82,64 +73,10 @@ export async function findSharedTables(
   const isChecked = (at: number) => where.renamed === true || selected[at]!.isChecked;
   const names = namesOf(destination_connector);
   const checked = own.filter((_, at) => isChecked(at)).map(({ table }) => table);
-  const foreign = store ? await foreignTables(ctx, { ...where, store: store.store }, checked) : [];
+  const { account_id } = ctx.principal;
+  const foreign = store ? await foreignTables(ctx.db, { ...where, account_id, store: store.store }, checked) : [];
   return checkTables(own, { names, foreign, isChecked }).map(({ stream, code, message, place, context }) => {
     const { name, field } = selected[stream]!;
     return { code, message, field: [field, ...place].join('.'), stream_name: name, context };
-  });
-}
-
-/** Account connectors behind different tunnels reach different servers under one name. */
-function storeOf(destination: AnyDestination, row: AccountConnectorRow) {
-  const located = destination.locate?.(row.parameters);
-  if (!located) return null;
-  const tunnel = row.ssh_tunnel as { host?: string; port?: number } | null;
-  return { ...located, store: JSON.stringify([located.store, tunnel?.host ?? null, tunnel?.port ?? null]) };
-}
-
-async function foreignTables(
-  ctx: Ctx,
-  {
-    connection_id,
-    destination,
-    destination_connector,
-    store,
-  }: WrittenTo & {
-    destination_connector: AnyDestination;
-    store: string;
-  },
-  tables: readonly string[],
-): Promise<ForeignTable[]> {
-  if (tables.length === 0) return [];
-  const table = sql`lower(${connections.table_prefix} || coalesce(${connectionStreams.destination_table}, ${connectionStreams.name}))`;
-  const wanted = sql`${JSON.stringify(tables.map((name) => name.toLowerCase()))}::jsonb`;
-  const rows = await ctx.db
-    .select({ connection: connections, stream: connectionStreams, destination: accountConnectors })
-    .from(connectionStreams)
-    .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
-    .innerJoin(accountConnectors, eq(accountConnectors.id, connections.destination_id))
-    .where(
-      and(
-        eq(connections.account_id, ctx.principal.account_id),
-        isNull(connections.deleted_at),
-        connection_id === null ? undefined : ne(connections.id, connection_id),
-        eq(connectionStreams.selected, true),
-        eq(accountConnectors.connector_name, destination.connector_name),
-        sql`${table} in (select jsonb_array_elements_text(${wanted}))`,
-      ),
-    )
-    .orderBy(connections.created_at, connectionStreams.id);
-  return rows.flatMap((row) => {
-    const other = storeOf(destination_connector, row.destination);
-    if (other?.store !== store) return [];
-    const { id, name, destination_schema } = row.connection;
-    return {
-      connection_id: id,
-      connection_name: name,
-      stream_name: row.stream.name,
-      schema: destination_schema ?? other.schema,
-      table: tableName(row.connection, row.stream),
-      shared: row.stream.shared_destination_table,
-    };
   });
 }

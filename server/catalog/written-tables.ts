@@ -1,0 +1,109 @@
+import { and, eq, isNull, ne, sql } from 'drizzle-orm';
+import {
+  type AccountConnectorRow,
+  accountConnectors,
+  type ConnectionRow,
+  connections,
+  connectionStreams,
+} from '../../db/schema/index.ts';
+import type { Db } from '../../db/types.ts';
+import type { AnyDestination } from '../connectors/contract/connector.ts';
+import { findConnector } from '../connectors/registry.ts';
+import { namesOf } from '../pipeline/stream-check/columns.ts';
+import { checkTables, type ForeignTable } from '../pipeline/stream-check/tables.ts';
+import { tableName } from '../pipeline/transfer-plan.ts';
+
+/** Serializes the changes of an account to tables that its connections write to. Held until the transaction ends. */
+export const lockTables = (db: Db, account_id: string) =>
+  db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`tables:${account_id}`}, 0))`);
+
+/** Account connectors behind different tunnels reach different servers under one name. */
+export function storeOf(destination: AnyDestination, row: AccountConnectorRow) {
+  const located = destination.locate?.(row.parameters);
+  if (!located) return null;
+  const tunnel = row.ssh_tunnel as { host?: string; port?: number } | null;
+  return { ...located, store: JSON.stringify([located.store, tunnel?.host ?? null, tunnel?.port ?? null]) };
+}
+
+interface Place {
+  account_id: string;
+  /** Null: the connection does not exist yet. */
+  connection_id: string | null;
+  destination: AccountConnectorRow;
+  destination_connector: AnyDestination;
+  store: string;
+}
+
+/** Those of the tables that other connections of the account write to. */
+export async function foreignTables(
+  db: Db,
+  { account_id, connection_id, destination, destination_connector, store }: Place,
+  tables: readonly string[],
+): Promise<ForeignTable[]> {
+  if (tables.length === 0) return [];
+  const table = sql`lower(${connections.table_prefix} || coalesce(${connectionStreams.destination_table}, ${connectionStreams.name}))`;
+  const wanted = sql`${JSON.stringify(tables.map((name) => name.toLowerCase()))}::jsonb`;
+  const rows = await db
+    .select({ connection: connections, stream: connectionStreams, destination: accountConnectors })
+    .from(connectionStreams)
+    .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
+    .innerJoin(accountConnectors, eq(accountConnectors.id, connections.destination_id))
+    .where(
+      and(
+        eq(connections.account_id, account_id),
+        isNull(connections.deleted_at),
+        connection_id === null ? undefined : ne(connections.id, connection_id),
+        eq(connectionStreams.selected, true),
+        eq(accountConnectors.connector_name, destination.connector_name),
+        sql`${table} in (select jsonb_array_elements_text(${wanted}))`,
+      ),
+    )
+    .orderBy(connections.created_at, connectionStreams.id);
+  return rows.flatMap((row) => {
+    const other = storeOf(destination_connector, row.destination);
+    if (other?.store !== store) return [];
+    const { id, name, destination_schema } = row.connection;
+    return {
+      connection_id: id,
+      connection_name: name,
+      stream_name: row.stream.name,
+      schema: destination_schema ?? other.schema,
+      table: tableName(row.connection, row.stream),
+      shared: row.stream.shared_destination_table,
+    };
+  });
+}
+
+/**
+ * Of streams that are about to be added to a connection, those whose table another stream is written to, by their
+ * position. They are added unselected: both would mix or erase each other's rows.
+ */
+export async function streamsOfTakenTables(
+  db: Db,
+  { connection, destination }: { connection: ConnectionRow; destination: AccountConnectorRow },
+  added: readonly { name: string; destination_table: string | null }[],
+): Promise<Set<number>> {
+  const destination_connector = findConnector('destination', destination.connector_name);
+  if (!destination_connector || added.length === 0) return new Set();
+  const { id: connection_id, account_id } = connection;
+  await lockTables(db, account_id);
+  const present = await db
+    .select()
+    .from(connectionStreams)
+    .where(and(eq(connectionStreams.connection_id, connection_id), eq(connectionStreams.selected, true)));
+  const store = storeOf(destination_connector, destination);
+  const schema = connection.destination_schema ?? store?.schema ?? '';
+  const own = [...present, ...added].map((stream) => ({
+    stream_name: stream.name,
+    schema,
+    table: tableName(connection, stream),
+    shared: 'shared_destination_table' in stream && stream.shared_destination_table === true,
+  }));
+  const isChecked = (at: number) => at >= present.length;
+  const checked = own.filter((_, at) => isChecked(at)).map(({ table }) => table);
+  const place = store && { account_id, connection_id, destination, destination_connector, store: store.store };
+  const foreign = place ? await foreignTables(db, place, checked) : [];
+  const findings = checkTables(own, { names: namesOf(destination_connector), foreign, isChecked });
+  const taken = findings.filter(({ code }) => code === 'duplicate_destination_table');
+  return new Set(taken.map(({ stream }) => stream - present.length));
+}

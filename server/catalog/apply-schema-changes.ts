@@ -11,10 +11,10 @@ import type { Db } from '../../db/types.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { emitSchemaChanged } from '../events/catalog-events.ts';
 import { disableConnection } from './disable-connection.ts';
-import { streamsOfTakenTables } from './written-tables.ts';
+import { lockTables, streamsOfTakenTables } from './written-tables.ts';
 import { type Adaptation, planAdaptation, type StreamDrift } from '../pipeline/schema-adaptation.ts';
 import type { SchemaChange } from '../pipeline/schema-diff.ts';
-import { reviewText, summarize } from '../pipeline/schema-summary.ts';
+import { qualifiedName, reviewText, summarize } from '../pipeline/schema-summary.ts';
 import { defaultSettings } from '../pipeline/stream-defaults.ts';
 
 /**
@@ -29,6 +29,10 @@ export async function applyDrift(db: Db, source: AccountConnectorRow, drifts: St
     .where(and(eq(connections.source_id, source.id), isNull(connections.deleted_at)))
     .orderBy(connections.id)
     .for('no key update');
+  // Before the locks that events take, as requests do.
+  if (drifts.some(({ changes }) => changes.some(({ subject }) => subject === 'stream'))) {
+    await lockTables(db, source.account_id);
+  }
   let breaking = false;
   for (const connection of rows) {
     const plan = await planFor(db, connection, drifts);
@@ -39,7 +43,8 @@ export async function applyDrift(db: Db, source: AccountConnectorRow, drifts: St
       source,
       changes: summarize(plan.news),
       breaking: plan.breaking,
-      notice: `${missingText(connection, plan)}${unselectedText(unselected)}`,
+      unselected,
+      notice: missingText(connection, plan),
     });
     await disableBy(db, connection, plan);
     breaking ||= plan.breaking;
@@ -115,14 +120,7 @@ async function addStreams(db: Db, connection: ConnectionRow, streams: Adaptation
   for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
     await db.insert(connectionStreams).values(rows.slice(start, start + ROWS_AT_ONCE));
   }
-  return rows.filter(({ selected }) => !selected).map(({ name }) => name);
-}
-
-/** Streams that would be written to the table of another one. */
-function unselectedText(names: readonly string[]): string {
-  if (names.length === 0) return '';
-  const shown = `${names.slice(0, 10).join(', ')}${names.length > 10 ? ` and ${names.length - 10} more` : ''}`;
-  return `. Not selected, since other streams are written to the same tables: ${shown}. Set other tables for them`;
+  return rows.filter(({ selected }) => !selected).map(qualifiedName);
 }
 
 /** The values of new fields that are not loaded without a further step. */

@@ -4,6 +4,8 @@ import type { Db } from '../../db/types.ts';
 import type { StreamSchema } from '../connectors/contract/connector.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { defaultSettings } from '../pipeline/stream-defaults.ts';
+import { qualifiedName } from '../pipeline/schema-summary.ts';
+import { emitStreamsUnselected } from '../events/catalog-events.ts';
 import { streamsOfTakenTables } from './written-tables.ts';
 
 /** Parameters of one statement are limited to 65,535. */
@@ -44,5 +46,7 @@ export async function addInitialStreams(db: Db, source: AccountConnectorRow, fou
     for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
       await db.insert(connectionStreams).values(rows.slice(start, start + ROWS_AT_ONCE));
     }
+    const unselected = rows.filter(({ selected }) => !selected).map(qualifiedName);
+    if (unselected.length > 0) await emitStreamsUnselected(db, { connection, source, unselected });
   }
 }

@@ -33,7 +33,7 @@ export const VARIABLES: Readonly<Record<string, VariableType>> = {
   ...typed('string', 'stream_run_id', 'stream_id', 'stream_name', 'namespace', 'rate_limited_until'),
   ...typed('string', 'plan_id', 'start_date', 'end_date'),
   ...typed('int', 'total_chunks', 'failed_chunks'),
-  ...typed('list<string>', 'streams_added', 'streams_removed', 'streams_updated'),
+  ...typed('list<string>', 'streams_added', 'streams_removed', 'streams_updated', 'streams_unselected'),
   ...typed('list<string>', 'fields_added', 'fields_removed', 'fields_updated'),
   ...typed('string', 'account_connector_id', 'account_connector_name', 'connector_type', 'connector_name'),
   ...typed('int', 'days_remaining', 'minutes_late', 'case_number', 'skipped_runs'),
@@ -92,7 +92,7 @@ const ACCOUNT_CONNECTOR = [
 const SCHEMA = [
   ...new Set([...CONNECTION, ...ACCOUNT_CONNECTOR]),
   ...names('streams_added streams_removed streams_updated fields_added fields_removed fields_updated'),
-  ...names('breaking task_id'),
+  ...names('streams_unselected breaking task_id error_code'),
 ];
 const VERIFICATION = names(
   'connection_run_id verification_id streams_total streams_failed streams_different rows_different error_code error_message',

@@ -13,22 +13,24 @@ export interface ChangeSummary {
 
 const LISTED = 100;
 
-const qualifiedName = ({ namespace, stream_name }: SchemaChange) =>
-  namespace ? `${namespace}.${stream_name}` : stream_name;
+export const qualifiedName = ({ namespace, name }: { namespace: string | null; name: string }) =>
+  namespace ? `${namespace}.${name}` : name;
+
+const streamOf = ({ namespace, stream_name }: SchemaChange) => qualifiedName({ namespace, name: stream_name });
 
 export function summarize(changes: readonly SchemaChange[]): ChangeSummary {
   const names = (wanted: (change: SchemaChange) => boolean, name: (change: SchemaChange) => string) =>
     [...new Set(changes.filter(wanted).map(name))].slice(0, LISTED);
-  const streams = (wanted: string) => names((change) => changeName(change) === wanted, qualifiedName);
+  const streams = (wanted: string) => names((change) => changeName(change) === wanted, streamOf);
   const fields = (wanted: string) =>
     names(
       (change) => changeName(change) === wanted,
-      (change) => `${qualifiedName(change)}.${fieldName(change.field_path ?? [])}`,
+      (change) => `${streamOf(change)}.${fieldName(change.field_path ?? [])}`,
     );
   return {
     streams_added: streams('stream_added'),
     streams_removed: streams('stream_removed'),
-    streams_updated: names(({ subject }) => subject !== 'stream', qualifiedName),
+    streams_updated: names(({ subject }) => subject !== 'stream', streamOf),
     fields_added: fields('field_added'),
     fields_removed: fields('field_removed'),
     fields_updated: fields('field_type_changed'),
@@ -59,7 +61,7 @@ export function reviewText(changes: readonly SchemaChange[]): string {
 
 function changeText(change: SchemaChange): string {
   const { namespace, subject, field_path, before, after } = change;
-  const stream = qualifiedName(change);
+  const stream = streamOf(change);
   const [old, now] = [factText(before), factText(after)];
   const named = {
     // Of the sources, only databases have namespaces.

@@ -10,7 +10,11 @@ const server = startHttpServer();
 const service = await testDeps({ role: 'worker', config: { EGRESS_ALLOW: [new URL(server.url).host] } });
 const { call } = testApi(service);
 const make = makerOf(call);
-afterAll(() => server.close());
+const worker = await startWorker(service.deps);
+afterAll(async () => {
+  await worker.stop();
+  server.close();
+});
 
 /** A source that answers only once it is released. */
 async function slowSource() {
@@ -36,12 +40,31 @@ test('a connection to a source that does not answer is created at once, and take
   const { id, release } = await slowSource();
   const created = await make.connection({ source_id: id });
   expect(created).toMatchObject({ status: 'active', streams: [] });
-  const worker = await startWorker(service.deps);
   release();
   const streams = async () => (await call('GET', `/connections/${created.id}`)).body.streams;
   await until(async () => (await streams()).length > 0);
   expect(await streams()).toMatchObject([{ name: 'items', selected: true, sync_mode: 'full_refresh' }]);
-  await worker.stop();
+});
+
+test('two connections created at once take its streams when it answers, and never write to one table', async () => {
+  const { id, release } = await slowSource();
+  const { id: destination_id } = await make.connector('destination', 'file', { path: 'common', format: 'jsonl' });
+  const body = { source_id: id, destination_id };
+  const created = await Promise.all(
+    [1, 2].map((at) => call('POST', '/connections', { ...body, name: uniqueName(`at once ${at}`) })),
+  );
+  expect(created.map(({ status }) => status)).toEqual([201, 201]);
+  release();
+  const streams = async () => {
+    const found = created.map(async ({ body }) => (await call('GET', `/connections/${body.id}`)).body.streams);
+    return (await Promise.all(found)).flat();
+  };
+  await until(async () => (await streams()).length === 2);
+  expect((await streams()).map(({ selected }) => selected).sort()).toEqual([false, true]);
+  const { body: events } = await call('GET', '/automation/events?limit=200');
+  expect(events.filter(({ event }: { event: string }) => event === 'schema_changed')).toMatchObject([
+    { payload: { streams_unselected: ['items'], error_code: 'duplicate_destination_table' } },
+  ]);
 });
 
 test('400: catalog_not_ready with the task, when the request names streams of such a source', async () => {

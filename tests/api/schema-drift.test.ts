@@ -141,7 +141,9 @@ describe('a non-breaking change', () => {
     expect(await stream(created.id, 'other_orders')).toMatchObject({ selected: false });
     expect(await stream(created.id, 'returns')).toMatchObject({ selected: true });
     const [event] = await eventsOf(created.id, 'schema_changed');
-    expect(event.summary).toContain('Not selected, since other streams are written to the same tables: other_orders');
+    const left = `${created.name}.other_orders`;
+    expect(event.summary).toContain(`Not selected, because other streams are written to the same tables: ${left}. Set`);
+    expect(event.payload).toMatchObject({ streams_unselected: [left], error_code: 'duplicate_destination_table' });
     expect(await stream(other.id, 'orders')).toMatchObject({ selected: true });
   });
 

@@ -37,7 +37,7 @@ export type ConnectionFinding = z.infer<typeof ConnectionFinding>;
  * @throws ApiError 400 as `resolveSides`.
  */
 export async function checkConnection(ctx: Ctx, input: CheckConnectionRequest): Promise<ConnectionFinding[]> {
-  const sides = await resolveSides(ctx, input, { lock: false });
+  const sides = await resolveSides(ctx, input, { lock: null });
   try {
     const { findings } = await planNewStreams(ctx, input, sides);
     return findings.map(({ code, message, field, stream_name }) => ({ code, message, field, stream_name }));

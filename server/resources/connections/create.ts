@@ -40,13 +40,13 @@ export async function createConnection(
   if (input.run_immediately) requirePermission(ctx, 'connections.run');
   checkUsageRange(input.usage);
   if (input.schedule) checkSchedule(input.schedule, ctx.deps.now());
-  const { source } = await resolveSides(ctx, input, { lock: false });
+  const { source } = await resolveSides(ctx, input, { lock: null });
   const needsCatalog =
     input.streams !== undefined || input.run_immediately || Boolean(input.copy_field_mapping_from_connection_id);
   const discovered = await ensureCatalog(ctx, source, needsCatalog ? CHECKED_MS : ANSWERS_AT_ONCE_MS);
   if (!discovered && needsCatalog) await refuseUndiscovered(ctx, source);
   const id = await ctx.db.transaction(async (db) => {
-    const connection_id = await insertConnection({ ...ctx, db }, input);
+    const connection_id = await insertConnection({ ...ctx, db }, input, discovered ? 'share' : 'no key update');
     if (!discovered) await discoverCatalogTask({ ...ctx, db }, { account_connector_id: source.id, connection_id });
     return connection_id;
   });
@@ -64,8 +64,12 @@ async function refuseUndiscovered(ctx: Ctx, source: AccountConnectorRow): Promis
   );
 }
 
-async function insertConnection(ctx: Ctx, input: CreateConnectionRequest & UsageInput): Promise<string> {
-  const sides = await resolveSides(ctx, input, { lock: true });
+async function insertConnection(
+  ctx: Ctx,
+  input: CreateConnectionRequest & UsageInput,
+  lock: 'share' | 'no key update',
+): Promise<string> {
+  const sides = await resolveSides(ctx, input, { lock });
   refuseUnkeptRejects(input, sides.destination_connector);
   await lockTables(ctx.db, ctx.principal.account_id);
   await refuseTakenName(ctx, input.name);

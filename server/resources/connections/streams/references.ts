@@ -14,13 +14,14 @@ export interface Sides {
 }
 
 /**
- * Source and destination of a new connection. `lock` keeps them from being deleted before the transaction ends.
+ * Source and destination of a new connection. `lock` keeps them from being deleted before the transaction ends;
+ * a caller that changes them later has to take the exclusive one.
  * @throws ApiError 400 `same_account_connector`, `invalid_reference` with `field`, `connector_pair_unsupported`.
  */
 export async function resolveSides(
   ctx: Ctx,
   ids: { source_id: string; destination_id: string },
-  options: { lock: boolean },
+  options: { lock: 'share' | 'no key update' | null },
 ): Promise<Sides> {
   if (ids.source_id === ids.destination_id) {
     throw badRequest('same_account_connector', 'Source and destination must differ', { field: 'destination_id' });
@@ -36,7 +37,7 @@ export async function resolveSides(
       ),
     )
     .orderBy(accountConnectors.id);
-  const rows = await (options.lock ? query.for('share') : query);
+  const rows = await (options.lock ? query.for(options.lock) : query);
   const source = pick(rows, 'source', ids.source_id);
   const destination = pick(rows, 'destination', ids.destination_id);
   return { source, destination, ...connectorsOf(source, destination) };

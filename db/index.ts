@@ -19,7 +19,17 @@ export interface Database {
   askTime(options: { within_ms: number }): Promise<number>;
   /** Fails all queries and transactions that wait for the server. Later ones connect again. */
   failPending(error: Error): void;
+  /** The pool of this process at this moment. */
+  pool(): PoolState;
   close(): Promise<void>;
+}
+
+/** Connections of a pool, and queries that wait for one. */
+export interface PoolState {
+  idle: number;
+  busy: number;
+  waiting: number;
+  max: number;
 }
 
 /** The server accepts connections but does not answer, as when its machine is frozen. */
@@ -74,6 +84,7 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
     },
     alone: (lock, work) => alone(locks, lock, work),
     askTime: ({ within_ms }) => askTime(watch, within_ms),
+    pool: () => (client as postgres.Sql & { stats(): PoolState }).stats(),
     failPending: (error) => pools.forEach((pool) => reset(pool, error)),
     close: async () => {
       await Promise.all(pools.map((pool) => pool.end({ timeout: 5 })));

@@ -5,6 +5,7 @@ import { pinSecretKey } from '../db/pinned-key.ts';
 import type { Db } from '../db/types.ts';
 import type { Config } from './platform/config.ts';
 import { openLog } from './platform/log.ts';
+import { createMetrics, type MetricFamily, type Metrics } from './platform/metrics.ts';
 import type { EgressRules } from './platform/net/egress-rules.ts';
 import { type ObjectStore, openObjectStore } from './platform/object-store.ts';
 import { openSecrets, type Secrets } from './platform/secrets.ts';
@@ -24,6 +25,7 @@ export interface Deps {
   /** Which addresses may be called for users: public ones and those in EGRESS_ALLOW, but never the control database. */
   egress: EgressRules & { control: string };
   queue: Queue;
+  metrics: Metrics;
   /** Identity of this process in its claims. */
   worker_id: string;
 }
@@ -52,6 +54,9 @@ export async function createDeps(
   const secrets = openSecrets(config.SECRET_KEY);
   await pinSecretKey(database.db, secrets.key_id);
   const clock = await startClock(database, { unresponsive_after_ms: UNRESPONSIVE_AFTER_MS[role], log });
+  const queue = await openQueue({ url, log, supervise: role === 'worker' });
+  const metrics = createMetrics();
+  metrics.provide('process', () => processFamilies({ database, queue }));
   return {
     config,
     database,
@@ -62,9 +67,36 @@ export async function createDeps(
     secrets,
     objects: openObjectStore(config.OBJECT_STORE_URL),
     egress: { allow: config.EGRESS_ALLOW, control: url },
-    queue: await openQueue({ url, log, supervise: role === 'worker' }),
+    queue,
+    metrics,
     worker_id,
   };
+}
+
+/** What the pool and the queue of this process do at this moment. */
+function processFamilies({ database, queue }: Pick<Deps, 'database' | 'queue'>): MetricFamily[] {
+  const { idle, busy, waiting } = database.pool();
+  const slots = queue.slots().flatMap((one) => [
+    { labels: { queue: one.queue, state: 'busy' }, value: one.busy },
+    { labels: { queue: one.queue, state: 'free' }, value: one.all - one.busy },
+  ]);
+  const gauge = { type: 'gauge' as const };
+  const connections = Object.entries({ idle, busy }).map(([state, value]) => ({ labels: { state }, value }));
+  return [
+    {
+      ...gauge,
+      name: 'datapipelines_db_pool_connections',
+      help: 'Connections to the control database.',
+      values: connections,
+    },
+    {
+      ...gauge,
+      name: 'datapipelines_db_pool_waiting',
+      help: 'Queries that wait for a connection.',
+      values: [{ value: waiting }],
+    },
+    { ...gauge, name: 'datapipelines_worker_slots', help: 'Slots of this worker for jobs.', values: slots },
+  ];
 }
 
 /** Closes the queue before the database, which its handlers still need. */

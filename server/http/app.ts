@@ -7,19 +7,20 @@ import { referenceFile, referencePage } from './docs/reference.ts';
 import { createEdge, type Handler } from './edge.ts';
 import { exportFile } from './exports.ts';
 import { alive, ready } from './health.ts';
-import { createMetrics } from './metrics.ts';
 import { openApiDocument } from './openapi.ts';
 import { otherMethods, type PathRoutes, proceduresOf, restRoutes } from './rest.ts';
 import { TRPC_PATH, trpcHandler } from './trpc.ts';
 import { ApiError } from '../platform/errors.ts';
-import { fencedAttempts } from '../runs/claim-stream.ts';
 import { appRouter, restRouter } from '../router.ts';
+import { measureInstallation } from '../worker/metrics/measure-installation.ts';
+import { metricsResponse } from '../worker/metrics/metrics-response.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /** The whole service on HTTP, not listening yet: `createApp(deps).listen({ hostname, port })`, or `.handle(request)`. */
 export function createApp(deps: Deps) {
-  const metrics = createMetrics({ attemptsFenced: () => fencedAttempts(deps.db) });
+  const { metrics } = deps;
+  metrics.provide('installation', () => measureInstallation(deps));
   const edge = createEdge({ log: deps.log, metrics, proxies: deps.config.TRUSTED_PROXIES });
   const served = proceduresOf([appRouter, restRouter]);
   let document: string | undefined;
@@ -35,8 +36,7 @@ export function createApp(deps: Deps) {
     '/exports/:p1': exportFile(deps),
     '/healthz': alive,
     '/readyz': ready(deps),
-    '/metrics': async () =>
-      new Response(await metrics.text(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
+    '/metrics': ({ request }) => metricsResponse(deps, request),
   };
   const app = new Elysia({ serve: { idleTimeout: 30 } });
   for (const routes of [

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import type { Db } from '../../db/types.ts';
+import type { Metrics } from '../platform/metrics.ts';
 import { clientAddress } from '../platform/net/addresses.ts';
 import { compressed } from './compress.ts';
 import { errorResponse } from './errors.ts';
-import type { Metrics } from './metrics.ts';
 
 /** A request and what handlers need to answer it. */
 export interface HttpExchange {
@@ -59,7 +59,7 @@ export function createEdge({ log, metrics, proxies }: { log: Logger; metrics: Me
       response.headers.set('x-request-id', request_id);
       const method = KNOWN_METHODS.has(request.method) ? request.method : 'other';
       const seconds = (performance.now() - start) / 1000;
-      metrics.observe({ method, route, status: response.status, seconds });
+      metrics.request({ method, route, status: response.status, seconds });
       log.debug({ request_id, method, route, status: response.status, seconds }, 'request');
       return response;
     };

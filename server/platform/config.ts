@@ -46,6 +46,10 @@ export interface Config {
   TEST_CONNECTORS: boolean;
   /** A console session without a request for this long ends. */
   SESSION_IDLE_HOURS: number;
+  /** Port on which a worker serves its metrics; 0: a free one. Null: it does not. The API serves its own on PORT. */
+  METRICS_PORT: number | null;
+  /** What scrapers of the metrics have to send. Null: nothing, and names of connections are not shown. */
+  METRICS_TOKEN: string | null;
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }
 
@@ -139,6 +143,11 @@ const Environment = z.object({
   CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
   TEST_CONNECTORS: onOff.default(false),
   SESSION_IDLE_HOURS: wholeNumber(1, 720).default(24),
+  METRICS_PORT: wholeNumber(0, 65_535).optional(),
+  METRICS_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,512}$/, 'must have 16 to 512 printable ASCII characters without spaces')
+    .optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 
@@ -155,7 +164,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     throw new ConfigError(`${String(issue?.path[0])} ${issue?.message}`);
   }
   const { DATABASE_URL, OBJECT_STORE_URL, BOOTSTRAP_API_KEY, SECRET_KEY, ...settings } = parsed.data;
-  const { PUBLIC_URL, SMTP_URL, EGRESS_ALLOW, TRUSTED_PROXIES, ...rest } = settings;
+  const { PUBLIC_URL, SMTP_URL, EGRESS_ALLOW, TRUSTED_PROXIES, METRICS_PORT, METRICS_TOKEN, ...rest } = settings;
   const DATA_DIR = resolve(rest.DATA_DIR);
   return Object.freeze({
     ...rest,
@@ -166,6 +175,8 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     BOOTSTRAP_API_KEY: BOOTSTRAP_API_KEY ?? null,
     PUBLIC_URL: (PUBLIC_URL ?? `http://${rest.HOST}:${rest.PORT}`).replace(/\/+$/, ''),
     SMTP_URL: SMTP_URL ?? null,
+    METRICS_PORT: METRICS_PORT ?? null,
+    METRICS_TOKEN: METRICS_TOKEN ?? null,
     EGRESS_ALLOW: EGRESS_ALLOW ?? [],
     TRUSTED_PROXIES: TRUSTED_PROXIES ?? [],
   });

@@ -12,6 +12,7 @@ const SECRET_NAMES = [
   'SECRET_KEY',
   'BOOTSTRAP_API_KEY',
   'DATABASE_URL',
+  'METRICS_TOKEN',
 ];
 
 /**

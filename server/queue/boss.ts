@@ -12,6 +12,13 @@ export interface SendOptions {
   account_id?: string;
 }
 
+/** The jobs of one kind in this process. */
+export interface QueueSlots {
+  queue: string;
+  busy: number;
+  all: number;
+}
+
 /** The job queue. `send` is part of the caller's transaction if `db` is one. */
 export interface Queue {
   send<Payload extends object>(
@@ -30,6 +37,8 @@ export interface Queue {
     concurrency: number,
     handler: (payload: Payload, signal: AbortSignal) => Promise<void>,
   ): Promise<void>;
+  /** How many jobs of each kind this process runs and can run. */
+  slots(): QueueSlots[];
   /** Takes no more jobs, aborts the signals of running ones, and waits for their handlers. */
   stop(): Promise<void>;
 }
@@ -68,6 +77,7 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
 
   const stopping = new AbortController();
   const wakers: Periodic[] = [];
+  const taken = new Map<string, QueueSlots>();
   return {
     async send(db, job, payload, sendOptions = {}) {
       await boss.send(job.name, job.payload.parse(payload), {
@@ -77,14 +87,23 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
       });
     },
     async work(job, concurrency, handler) {
+      const slots = slotsOf(job, concurrency);
+      const own = { queue: job.name, busy: 0, all: slots.length };
+      taken.set(job.name, own);
       const run = async (jobs: Job[]) => {
-        for (const one of jobs) {
-          await handler(job.payload.parse(one.data), AbortSignal.any([one.signal, stopping.signal]));
+        own.busy += 1;
+        try {
+          for (const one of jobs) {
+            await handler(job.payload.parse(one.data), AbortSignal.any([one.signal, stopping.signal]));
+          }
+        } finally {
+          own.busy -= 1;
         }
       };
-      const wakeOne = await openSlots(boss, slotsOf(job, concurrency), { name: job.name, run });
+      const wakeOne = await openSlots(boss, slots, { name: job.name, run });
       wakers.push(periodic(wakeOne, { every_ms: 1000, onError: (error) => log.error({ err: error }, 'queue') }));
     },
+    slots: () => [...taken.values()],
     async stop() {
       stopping.abort(new Error('The worker is shutting down'));
       await Promise.all(wakers.map((waker) => waker.stop()));

@@ -26,16 +26,17 @@ export async function fireDue(deps: Deps): Promise<void> {
   for (let fired = AT_ONCE; fired === AT_ONCE; ) {
     fired = 0;
     while (fired < AT_ONCE) {
-      const connection = await deps.db.transaction((tx) => fireOne(deps, tx));
-      if (!connection) break;
+      const ticked = await deps.db.transaction((tx) => fireOne(deps, tx));
+      if (!ticked) break;
+      deps.metrics.scheduleDelay(ticked.delay_seconds);
       fired += 1;
       // In its own transaction: storing a catalog locks the source first and its connections afterwards.
-      await deps.db.transaction((tx) => rediscoverAged(tx, deps, connection));
+      await deps.db.transaction((tx) => rediscoverAged(tx, deps, ticked.connection));
     }
   }
 }
 
-async function fireOne(deps: Deps, db: Db): Promise<ConnectionRow | null> {
+async function fireOne(deps: Deps, db: Db): Promise<{ connection: ConnectionRow; delay_seconds: number } | null> {
   // The clock of the database decides: with a worker's own, one that is ahead would fire early and skip the right moment.
   const [due] = await db
     .select({ connection: connections, now: sql<string>`now()` })
@@ -55,7 +56,7 @@ async function fireOne(deps: Deps, db: Db): Promise<ConnectionRow | null> {
     .set({ next_run_at: scheduled ? next : null })
     .where(eq(connections.id, connection.id));
   if (scheduled) await startOrSkip(deps, db, connection);
-  return connection;
+  return { connection, delay_seconds: Math.max(0, Date.parse(due.now) - ticked.anchor.getTime()) / 1000 };
 }
 
 const SKIP_REASONS: Record<string, string> = {

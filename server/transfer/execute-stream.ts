@@ -76,6 +76,28 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
       if (outcome) await endAttempt(tx, deps.queue, { claim, outcome, progress, warnings });
     }
   });
+  for (const [at, attempt] of attempts.entries()) logAttempt(deps, attempt, { outcome: outcomes[at] ?? null, asked });
+}
+
+/** The ends of streams are reported by their events. An attempt that is followed by another one has no event. */
+function logAttempt(deps: Deps, { claim, progress }: Attempt, ended: { outcome: Outcome | null; asked: number }): void {
+  const { outcome, asked } = ended;
+  if (outcome?.kind !== 'retry' && outcome?.kind !== 'released') return;
+  const { run, stream_run } = claim;
+  const line = {
+    account_id: run.account_id,
+    connection_id: run.connection_id,
+    connection_run_id: run.id,
+    stream_run_id: stream_run.id,
+    stream: stream_run.stream_name,
+    attempt: stream_run.attempt,
+    outcome: outcome.kind,
+    code: outcome.kind === 'retry' ? outcome.error.code : null,
+    rows: progress.rows_loaded,
+    ms: Math.round(performance.now() - asked),
+  };
+  if (outcome.kind === 'retry') deps.log.warn(line, 'attempt failed');
+  else deps.log.info(line, 'attempt released');
 }
 
 /** Delivers the job again. */

@@ -16,6 +16,7 @@ import { publishTablesJob } from '../transfer/one-moment/publish-tables.ts';
 import { executeStreamJob, checkForStop } from '../transfer/execute-stream.ts';
 import { STOP_CHANNEL } from '../runs/stop.ts';
 import { startScheduler } from '../runs/schedule-tick.ts';
+import { serveMetrics } from './metrics/serve-metrics.ts';
 import { executeTaskJob } from './background-tasks.ts';
 import { verifyConnectionJob } from '../transfer/verification/verify-connection.ts';
 import { watchCdcConsumers } from '../transfer/watch-cdc-consumers.ts';
@@ -48,11 +49,13 @@ export async function startWorker(deps: Deps, options: IsolationOptions = {}): P
   const scheduler = startScheduler(deps);
   const jobs = startPeriodicJobs(deps);
   const consumers = watchCdcConsumers(deps);
+  const metrics = serveMetrics(deps);
   deps.log.info({ concurrency }, 'worker ready');
   return {
     async stop() {
       await Promise.all([evaluator.stop(), scheduler.stop(), jobs.stop(), consumers.stop(), keepers.stop()]);
       await deps.queue.stop();
+      await metrics.stop();
       await listening.unlisten();
     },
   };

@@ -28,6 +28,8 @@ export async function deliverActionJob(deps: Deps, delivery_id: string, signal: 
   if (!own || !WAITING.includes(own.status) || (await waitsForEarlier(deps, own))) return;
   const work = () => deliver(deps, delivery_id, signal);
   await (own.unfinished_attempts > 0 ? inTurn(work) : work());
+  const [after] = await deps.db.select().from(deliveries).where(eq(deliveries.id, delivery_id));
+  if (after) deps.metrics.deliveryAttempt({ kind: after.type, outcome: after.status });
 }
 
 /** The turn of the last delivery whose worker died. */

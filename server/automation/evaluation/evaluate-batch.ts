@@ -2,6 +2,7 @@ import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { type EventRow, events, triggerMatches } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
+import { reportEvents } from '../../events/report-events.ts';
 import { applyMatch, type EvaluationBatch, openBatch } from './fire-matches.ts';
 import { matchEvents } from './match-events.ts';
 import { storeTallies } from './trigger-stats.ts';
@@ -24,27 +25,36 @@ export async function lockEvaluation(tx: Db, account_id: string): Promise<boolea
  * Evaluates the oldest waiting events of an account in one transaction: states, cases, deliveries and the status of the
  * events change together. Returns the number of events taken, or null when another process evaluates the account.
  */
-export function evaluateBatch(deps: Deps, account_id: string, limit: number): Promise<number | null> {
-  return deps.db.transaction(async (tx) => {
-    if (!(await lockEvaluation(tx, account_id))) return null;
-    const waiting = await tx
-      .select()
-      .from(events)
-      .where(and(eq(events.account_id, account_id), inArray(events.processing_status, ['received', 'evaluating'])))
-      .orderBy(asc(events.occurred_at), asc(events.id))
-      .limit(limit)
-      .for('no key update', { skipLocked: true });
-    if (waiting.length === 0) return 0;
-    const index = await triggerIndex(tx, account_id);
-    const { matches, tallies } = matchEvents(waiting, index);
-    const batch = await openBatch(tx, matches);
-    for (const match of matches) await applyMatch(tx, deps, { batch, match });
-    await batch.groups.store(tx);
-    await storeMatches(tx, batch);
-    await storeTallies(tx, { tallies: tallies.values(), fired: batch.fired, now: deps.now().toISOString() });
-    await storeProcessed(tx, waiting, batch);
-    return waiting.length;
-  });
+export async function evaluateBatch(deps: Deps, account_id: string, limit: number): Promise<number | null> {
+  const evaluated = await deps.db.transaction((tx) => evaluateOldest(deps, tx, { account_id, limit }));
+  // After the commit, and by the process that has taken them: each event is reported once.
+  if (evaluated) reportEvents(deps, evaluated);
+  return evaluated && evaluated.length;
+}
+
+async function evaluateOldest(
+  deps: Deps,
+  tx: Db,
+  { account_id, limit }: { account_id: string; limit: number },
+): Promise<EventRow[] | null> {
+  if (!(await lockEvaluation(tx, account_id))) return null;
+  const waiting = await tx
+    .select()
+    .from(events)
+    .where(and(eq(events.account_id, account_id), inArray(events.processing_status, ['received', 'evaluating'])))
+    .orderBy(asc(events.occurred_at), asc(events.id))
+    .limit(limit)
+    .for('no key update', { skipLocked: true });
+  if (waiting.length === 0) return [];
+  const index = await triggerIndex(tx, account_id);
+  const { matches, tallies } = matchEvents(waiting, index);
+  const batch = await openBatch(tx, matches);
+  for (const match of matches) await applyMatch(tx, deps, { batch, match });
+  await batch.groups.store(tx);
+  await storeMatches(tx, batch);
+  await storeTallies(tx, { tallies: tallies.values(), fired: batch.fired, now: deps.now().toISOString() });
+  await storeProcessed(tx, waiting, batch);
+  return waiting;
 }
 
 async function storeMatches(tx: Db, { recorded }: EvaluationBatch): Promise<void> {

@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
 import type { Deps } from '../../deps.ts';
+import type { EventRow } from '../../../db/schema/index.ts';
 import { EVENTS_CHANNEL } from '../../events/emit.ts';
+import { reportEvents } from '../../events/report-events.ts';
 import { periodic } from '../../platform/periodic.ts';
 import { evaluateBatch } from './evaluate-batch.ts';
 import { fireOverdue, refreshTriggerStates } from './overdue-triggers.ts';
@@ -77,11 +79,16 @@ async function evaluateSingly(deps: Deps, account_id: string): Promise<number> {
 }
 
 async function recordFailure(deps: Deps, account_id: string): Promise<void> {
-  await deps.db.execute(sql`
+  const failed = await deps.db.execute<EventRow>(sql`
     update events set
       evaluation_attempts = evaluation_attempts + 1,
       processing_status = case when evaluation_attempts + 1 >= ${MAX_ATTEMPTS} then 'failed' else 'evaluating' end
     where id = (
       select id from events where account_id = ${account_id} and processing_status in ('received', 'evaluating')
-      order by occurred_at, id limit 1)`);
+      order by occurred_at, id limit 1)
+    returning *`);
+  reportEvents(
+    deps,
+    failed.filter(({ processing_status }) => processing_status === 'failed'),
+  );
 }

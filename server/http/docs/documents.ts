@@ -4,7 +4,7 @@ import { allConnectors } from '../../connectors/registry.ts';
 /** The repository: every document is a Markdown file in it. */
 export const ROOT = join(import.meta.dir, '../../..');
 
-export type Section = 'Guides' | 'Connectors' | 'Inside the service' | 'Decisions';
+export type Section = 'Guides' | 'Operations' | 'Connectors' | 'Inside the service' | 'Decisions';
 
 /** A Markdown file and the path under which the service shows it. */
 export interface ServedDocument {
@@ -57,6 +57,9 @@ async function readAll(): Promise<ServedDocument[]> {
   const places: [file: string, url: string, section: Section][] = [
     ...FILES.slice(0, 1),
     ...guides.map((file) => pageOf('server/docs/guides', file, 'Guides')),
+    ...folder('server/docs/guides/operations').map((file) =>
+      pageOf('server/docs/guides/operations', file, 'Operations'),
+    ),
     ...[...connectors].toSorted().map(connectorPage),
     ...FILES.slice(1),
     ...folder('server/docs/decisions').map((file) => pageOf('server/docs/decisions', file, 'Decisions')),

@@ -15,7 +15,7 @@ const POLICY = [
   "form-action 'none'",
 ].join('; ');
 
-const SECTIONS: Section[] = ['Guides', 'Connectors', 'Inside the service', 'Decisions'];
+const SECTIONS: Section[] = ['Guides', 'Operations', 'Connectors', 'Inside the service', 'Decisions'];
 
 /** `/docs` was the API reference, whose links to operations are fragments, which never reach the server. */
 const FORWARD = `if (location.hash.startsWith('#/')) location.replace('/docs/api' + location.hash);\n`;

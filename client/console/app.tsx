@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useRoute } from 'wouter';
 import { trpc } from './api.ts';
 import { Failure } from './components/failure.tsx';
+import { setTimeZone } from './components/format.ts';
 import { Splash } from './components/splash.tsx';
 import { InvitationPage } from './pages/invitation.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
@@ -23,10 +24,11 @@ function Console() {
   const me = useQuery(trpc.users.me.queryOptions());
   const reason = signedOut.use();
   if (me.data) {
+    setTimeZone(me.data.timezone);
     return (
       <CurrentUserContext value={me.data}>
         <div inert={reason !== null}>
-          <Shell />
+          <Shell key={me.data.timezone} />
         </div>
         <ConfirmSession />
         {reason !== null && <SignInPage reason={reason} over previousUser={me.data} />}

@@ -28,7 +28,12 @@ export const accountConnectors = pgTable(
     datasets: jsonb('datasets').$type<{ name: string; sql: string }[]>().notNull().default([]),
     last_test: jsonb('last_test').$type<{
       status: 'passed' | 'failed' | 'skipped';
-      checks: { title: string; status: 'passed' | 'failed' | 'skipped'; message: string | null }[];
+      checks: {
+        title: string;
+        status: 'passed' | 'failed' | 'skipped';
+        message: string | null;
+        statements?: string[];
+      }[];
     }>(),
     last_tested_at: instant('last_tested_at'),
     credentials_expire_at: instant('credentials_expire_at'),

@@ -3,9 +3,11 @@ import {
   type AccountConnectorRow,
   accountConnectors,
   type ConnectionRow,
+  connectionRuns,
   connections,
   connectionStreams,
   schemaChanges,
+  streamRuns,
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { findConnector } from '../connectors/registry.ts';
@@ -14,7 +16,7 @@ import { disableConnection } from './disable-connection.ts';
 import { lockTables, streamsOfTakenTables } from './written-tables.ts';
 import { type Adaptation, planAdaptation, type StreamDrift } from '../pipeline/schema-adaptation.ts';
 import type { SchemaChange } from '../pipeline/schema-diff.ts';
-import { qualifiedName, reviewText, summarize } from '../pipeline/schema-summary.ts';
+import { qualifiedName, reviewText, streamOf, summarize } from '../pipeline/schema-summary.ts';
 import { defaultSettings } from '../pipeline/stream-defaults.ts';
 
 /**
@@ -44,12 +46,31 @@ export async function applyDrift(db: Db, source: AccountConnectorRow, drifts: St
       changes: summarize(plan.news),
       breaking: plan.breaking,
       unselected,
+      found_by_run: plan.breaking && (await failedBy(db, connection, plan.pending)),
       notice: missingText(connection, plan),
     });
     await disableBy(db, connection, plan);
     breaking ||= plan.breaking;
   }
   return breaking;
+}
+
+/** Whether one of the streams that break has failed in the newest run because its source has changed. */
+async function failedBy(db: Db, { id }: ConnectionRow, changes: Adaptation['pending']): Promise<boolean> {
+  const broken = changes.filter(({ breaking }) => breaking).map(streamOf);
+  const failed = await db
+    .select({ namespace: streamRuns.namespace, stream_name: streamRuns.stream_name })
+    .from(streamRuns)
+    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
+    .innerJoin(connections, eq(connections.id, connectionRuns.connection_id))
+    .where(
+      and(
+        eq(connections.id, id),
+        eq(connectionRuns.number, connections.run_counter),
+        sql`${streamRuns.error} ->> 'type' = 'schema_changed' and ${streamRuns.error} ->> 'origin' = 'source'`,
+      ),
+    );
+  return failed.some((stream) => broken.includes(streamOf(stream)));
 }
 
 async function planFor(db: Db, connection: ConnectionRow, drifts: StreamDrift[]): Promise<Adaptation> {

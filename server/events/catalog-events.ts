@@ -33,17 +33,20 @@ export async function emitSchemaChanged(
     breaking: boolean;
     /** Streams that were added, and left out since other streams are written to their tables. */
     unselected: readonly string[];
+    /** Whether the newest run has failed because of it, which has an event of its own. */
+    found_by_run: boolean;
     /** Appended to the summary: the values that are not loaded without a further step. */
     notice: string;
   },
 ): Promise<void> {
-  const { connection, source, changes, breaking, unselected, notice } = changed;
+  const { connection, source, changes, breaking, unselected, found_by_run, notice } = changed;
   const payload = {
     ...(await connectionFacts(db, connection.id)),
     ...connectorFacts(source),
     ...changes,
     ...unselectedFacts(unselected),
     breaking,
+    found_by_run,
   };
   const report = (event: 'schema_changed' | 'schema_change_breaking', what: string) => ({
     account_id: connection.account_id,

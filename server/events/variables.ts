@@ -23,7 +23,7 @@ export const VARIABLES: Readonly<Record<string, VariableType>> = {
   ...typed('string', 'connection_id', 'connection_name', 'kind', 'status', 'status_reason', 'source_id', 'source_name'),
   ...typed('string', 'source_connector_name', 'destination_id', 'destination_name', 'destination_connector_name'),
   ...typed('list<string>', 'tags', 'changed_fields', 'role_names'),
-  ...typed('bool', 'notify_on_failure', 'retryable', 'breaking'),
+  ...typed('bool', 'notify_on_failure', 'retryable', 'breaking', 'found_by_run'),
   ...typed('string', 'connection_run_id', 'run_type', 'trigger_type', 'skip_reason', 'stopped_by'),
   ...typed('int', 'run_number', 'attempt', 'retry_count', 'duration_ms', 'rows_read', 'rows_loaded', 'rows_rejected'),
   ...typed('int', 'bytes_loaded', 'streams_total', 'streams_failed', 'credits_used'),
@@ -92,7 +92,7 @@ const ACCOUNT_CONNECTOR = [
 const SCHEMA = [
   ...new Set([...CONNECTION, ...ACCOUNT_CONNECTOR]),
   ...names('streams_added streams_removed streams_updated fields_added fields_removed fields_updated'),
-  ...names('streams_unselected breaking task_id error_code'),
+  ...names('streams_unselected breaking task_id error_code found_by_run'),
 ];
 const VERIFICATION = names(
   'connection_run_id verification_id streams_total streams_failed streams_different rows_different error_code error_message',

@@ -16,7 +16,8 @@ const LISTED = 100;
 export const qualifiedName = ({ namespace, name }: { namespace: string | null; name: string }) =>
   namespace ? `${namespace}.${name}` : name;
 
-const streamOf = ({ namespace, stream_name }: SchemaChange) => qualifiedName({ namespace, name: stream_name });
+export const streamOf = ({ namespace, stream_name }: Pick<SchemaChange, 'namespace' | 'stream_name'>) =>
+  qualifiedName({ namespace, name: stream_name });
 
 export function summarize(changes: readonly SchemaChange[]): ChangeSummary {
   const names = (wanted: (change: SchemaChange) => boolean, name: (change: SchemaChange) => string) =>

@@ -308,6 +308,27 @@ describe('POST /automation/triggers/{trigger_id}', () => {
     expect(openActions(secrets, row!)[0]).toMatchObject(HOOK);
   });
 
+  test('POST /automation/notifications 200: every system trigger notifies one place, a second request adds nothing; 400 invalid_reference', async () => {
+    const shownOnce = async () => {
+      const { status, body: all } = await call('POST', '/automation/notifications', { action: HOOK });
+      expect(status).toBe(200);
+      return all.map(({ actions }: { actions: object[] }) => actions);
+    };
+    const first = await shownOnce();
+    const masked = { ...HOOK, secret: '**********', headers: {}, payload_template: null };
+    expect(first).toHaveLength(5);
+    for (const actions of first) expect(actions.at(-1)).toEqual(masked);
+    expect(await shownOnce()).toEqual(first);
+    const paused = await call('POST', '/automation/notifications', { action: PAUSE });
+    expect(paused.status).toBe(422);
+    const mail = { type: 'send_email', recipients: ['unknown@example.com'], subject_template: 's', body_template: 'b' };
+    const refused = await call('POST', '/automation/notifications', { action: mail });
+    expect([refused.status, refused.body.code]).toEqual([400, 'invalid_reference']);
+    const system = await db.select().from(triggers).where(eq(triggers.is_system, true));
+    expect(openActions(secrets, system[0]!).at(-1)).toMatchObject({ secret: HOOK.secret });
+    await db.update(triggers).set({ actions: [], secrets: null }).where(eq(triggers.is_system, true));
+  });
+
   test('200: a system trigger accepts actions and enabled; 400 system_trigger_field for other fields', async () => {
     const { id } = await systemTrigger();
     const changed = await call('POST', `${PATH}/${id}`, { enabled: false, actions: [PAUSE] });

@@ -318,6 +318,16 @@ describe('GET /billing/usage/connection-usage', () => {
     expect(body[1].series.map((point: { date: string }) => point.date)).toEqual(['2026-03-14', '2026-03-15']);
   });
 
+  test('200: days to come are compared with nothing', async () => {
+    await enter({ day: '2026-03-11', rows_paid: 10 }, { day: '2026-03-15', rows_paid: 20 });
+    // Four days before with 10 rows on the first, of which a fourth has passed: 11 to 14 March, then 15 to 18 March.
+    const [one] = (await api.call('GET', between('2026-03-15', '2026-03-18'))).body;
+    expect(one.previous_period_change_percent).toBe(100);
+    await enter({ day: '2026-03-12', rows_paid: 1000 });
+    const [same] = (await api.call('GET', between('2026-03-15', '2026-03-18'))).body;
+    expect(same.previous_period_change_percent).toBe(100);
+  });
+
   test('200: pages follow the same order, with the total count in the header', async () => {
     const created = [];
     for (const name of ['page a', 'page b', 'page c']) created.push(await make.connection({ name }));

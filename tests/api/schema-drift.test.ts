@@ -354,6 +354,12 @@ describe('a run that finds the change before a discovery', () => {
     await until(async () => (await get(created.id)).schema_change_status === 'breaking');
     expect(await get(created.id)).toMatchObject({ status: 'auto_disabled', status_reason: 'breaking_schema_change' });
     expect(await pending(created.id)).toHaveLength(1);
+    const { body } = await api.call(
+      'GET',
+      `/automation/events?event=schema_change_breaking&connection_id=${created.id}`,
+    );
+    // The failed run opens the case of both.
+    expect(body).toMatchObject([{ payload: { found_by_run: true } }]);
   });
 
   test('selects a new column before it reads, and emits the event of a discovery', async () => {

@@ -29,6 +29,12 @@ test('a trigger: its rule fixed, tested on past events, created, and fired', asy
   await visit(page, '/console/triggers');
   await page.getByText('Connection auto-disabled').waitFor();
   await shoot(page, 'triggers');
+  // One step sends the problems of all system triggers to one place.
+  await page.getByText('Webhook', { exact: true }).click();
+  await page.getByRole('textbox', { name: 'URL' }).fill(`${receiver.url}/problems`);
+  await page.getByRole('button', { name: 'Set up notifications' }).click();
+  await page.getByText('1 action', { exact: true }).first().waitFor();
+  expect(await page.getByRole('heading', { name: 'Set up notifications' }).count()).toBe(0);
   await page.getByRole('link', { name: 'New trigger' }).first().click();
   await page.getByRole('textbox', { name: 'Name' }).fill('Failures of finance');
   const rule = page.getByRole('textbox', { name: 'Rule', exact: true });

@@ -134,8 +134,12 @@ test('an unreachable service is announced, keeps unsaved input, and recovers by 
   await page.getByRole('heading', { name: 'Typed without a connection' }).waitFor();
 }, 60_000);
 
-test('a picture is uploaded, and an invalid file is rejected with the reason', async () => {
+test('a picture is uploaded, an invalid file is rejected with the reason, and all times are in the time zone', async () => {
   const { page } = await site.signedIn('/console/profile');
+  await page.getByRole('combobox', { name: 'Time zone' }).fill('Tokyo');
+  await page.getByRole('option', { name: 'Asia/Tokyo' }).click();
+  await page.getByRole('button', { name: 'Save changes' }).click();
+  await page.getByText(/^Expires .*(GMT\+9|JST)/).waitFor();
   const input = page.locator('input[type=file]');
   await input.setInputFiles({ name: 'portrait.png', mimeType: 'image/png', buffer: Buffer.from('no picture') });
   await page.getByText('Upload failed').waitFor();

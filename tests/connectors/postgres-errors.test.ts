@@ -50,6 +50,30 @@ describe('the check', () => {
     expect(destination.checks.map(({ status }) => status)).toEqual(['passed', 'passed']);
   });
 
+  test('grants what a user lacks: of public, which only its owner may write since version 15, by statements', async () => {
+    const { sql } = sides.source;
+    const writes = async (schema: string) => {
+      const { ctx } = destinationConfig(sides.source, { ...limited, schema });
+      return (await postgresDestination.check(ctx)).checks.at(-1)!;
+    };
+    const nowhere = await writes('public');
+    expect(nowhere).toMatchObject({ status: 'failed', message: expect.stringContaining('in the schema public') });
+    expect(await check({ ...limited })).toMatchObject({
+      checks: [{ status: 'passed' }, { status: 'failed', statements: expect.arrayContaining([expect.any(String)]) }],
+    });
+    await sql.unsafe(`create schema own authorization ${role}`);
+    expect((await writes('public')).status).toBe('skipped');
+    expect((await writes('own')).status).toBe('passed');
+    expect((await writes('absent')).status).toBe('skipped');
+    await sql.unsafe(nowhere.statements![0]!);
+    expect((await writes('public')).status).toBe('passed');
+    await sql.unsafe(`drop schema own; revoke all on schema public from ${role}`);
+    const readable = (await check({ ...limited })).checks.at(-1)!;
+    for (const statement of readable.statements!) await sql.unsafe(statement);
+    expect((await check({ ...limited })).checks.at(-1)!.status).toBe('passed');
+    await sql.unsafe(`revoke all on all tables in schema public from ${role}`);
+  });
+
   testUnreachable({
     check,
     run: (wrong) => query(sourceConfig(sides.source, wrong).ctx, 'select 1'),

@@ -89,6 +89,7 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['GET /users/me/sessions', 'list_sessions'],
   ['DELETE /users/me/sessions/{session_id}', 'end_session'],
   ['GET /automation/rule_language', 'get_rule_language'],
+  ['POST /automation/notifications', 'set_up_notifications'],
   ['GET /connection_summaries', 'list_connection_summaries'],
   ['POST /connection_checks', 'check_connection'],
   ['POST /schedules/preview', 'preview_schedule'],

@@ -280,6 +280,14 @@ describe('the load rate', () => {
     expect(paceOf(increments).rows_per_day).toBe(30);
   });
 
+  test('is unknown from runs within a day or without rows, which would estimate 0 rows in 0 ms', () => {
+    const within = [at('2026-03-01T00:00:20Z', 0), at('2026-03-01T00:00:10Z', 320_000)];
+    const empty = [at('2026-03-03T00:00:00Z', 0), at('2026-03-01T00:00:00Z', 320_000)];
+    for (const runs of [within, empty]) {
+      expect(plan(DAYS, { pace: paceOf(runs) })).toMatchObject({ estimated_rows: null, estimated_duration_ms: null });
+    }
+  });
+
   test('is unknown without history, and so are the estimates', () => {
     expect(paceOf([])).toEqual({ rows_per_day: null, ms_per_row: null });
     expect(plan(DAYS, { pace: paceOf([]) })).toMatchObject({ estimated_rows: null, estimated_credits: null });

@@ -41,6 +41,36 @@ describe('system triggers', () => {
     expect((await casesOf(id)).map((one) => [one.status, one.resolution])).toEqual([['resolved', 'auto']]);
   });
 
+  test('a dropped table opens one case, by the run or by the discovery that finds it', async () => {
+    const [by_run, by_discovery, silent] = [connection(), connection(), connection()];
+    const all: Parameters<typeof happen>[0][] = [
+      { event: 'connection_failed', connection_id: by_run, payload: { notify_on_failure: true } },
+      ...[by_run, by_discovery, silent].flatMap((connection_id) => [
+        {
+          event: 'schema_change_breaking' as const,
+          connection_id,
+          payload: { found_by_run: connection_id !== by_discovery, notify_on_failure: connection_id !== silent },
+        },
+        {
+          event: 'connection_auto_disabled' as const,
+          connection_id,
+          payload: { status_reason: 'breaking_schema_change' },
+        },
+      ]),
+    ];
+    for (const one of all) await happen(one);
+    await evaluate();
+    const keys = ['connection_failed', 'breaking_schema_change', 'connection_auto_disabled'];
+    const cases = await Promise.all(keys.map(async (key) => casesOf((await system(key)).id)));
+    const opened = (id: string) =>
+      keys.filter((_key, at) => cases[at]!.some(({ group }) => group['connection_id'] === id));
+    expect([by_run, by_discovery, silent].map(opened)).toEqual([
+      ['connection_failed'],
+      ['breaking_schema_change'],
+      ['breaking_schema_change'],
+    ]);
+  });
+
   test.each([
     ['connection_auto_disabled', 'connection_auto_disabled', 'connection_resumed', {}],
     ['breaking_schema_change', 'schema_change_breaking', 'connection_resumed', {}],

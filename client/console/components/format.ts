@@ -1,6 +1,10 @@
 const whole = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
-const moment = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+const moments = (timeZone?: string) =>
+  new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long', ...(timeZone && { timeZone }) });
+let moment = moments();
+/** The zone of the times that are shown, and the first choice for new schedules. */
+export const timeZone = () => moment.resolvedOptions().timeZone;
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' });
 
@@ -8,7 +12,11 @@ const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'sh
 export const formatCount = (value: number) => whole.format(value);
 /** `12.3K` */
 export const formatCompact = (value: number) => short.format(value);
-/** `20 Jan 2026, 13:45:10`, in the browser's time zone. */
+/** Sets the zone of all times: the user's, or null for the browser's. */
+export function setTimeZone(timezone: string | null): void {
+  moment = moments(timezone ?? undefined);
+}
+/** `20 Jan 2026, 13:45:10 CET`, in the zone that `setTimeZone` has set. */
 export const formatDateTime = (at: string) => moment.format(new Date(at));
 /** `20 Jan` of a day `2026-01-20`. */
 export const formatDay = (date: string) => day.format(new Date(`${date}T12:00:00`));

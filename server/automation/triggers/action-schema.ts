@@ -98,6 +98,12 @@ export const TriggerAction = z
 export type TriggerAction = z.infer<typeof TriggerAction>;
 export type ActionOf<Type extends TriggerAction['type']> = Extract<TriggerAction, { type: Type }>;
 
+/** An action that notifies people or systems. */
+export const NotifyingAction = z
+  .discriminatedUnion('type', [SendChatMessage, SendEmail, CallWebhook])
+  .meta({ id: 'NotifyingAction' });
+export type NotifyingAction = z.infer<typeof NotifyingAction>;
+
 /** Actions that notify people, as opposed to those that change pipelines. */
 const NOTIFICATIONS: readonly string[] = [
   'send_chat_message',

@@ -61,7 +61,15 @@ interface ConnectorBase<Config> extends ConnectorDescription {
 }
 
 export interface CheckResult {
-  checks: { title: string; status: 'passed' | 'failed' | 'skipped'; message: string | null }[];
+  checks: CheckStep[];
+}
+
+interface CheckStep {
+  title: string;
+  status: 'passed' | 'failed' | 'skipped';
+  message: string | null;
+  /** Statements that grant what is missing, for an owner of the database to run. */
+  statements?: string[];
 }
 
 /** A connector that reads. Optional members are capabilities. */

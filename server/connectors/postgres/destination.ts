@@ -13,6 +13,7 @@ import type { StateRow } from '../kits/sql/state-row.ts';
 import { checkTarget, type PlacedTarget } from '../kits/sql/target.ts';
 import { USER_SCHEMAS } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
+import { grantsToWrite } from './connection/grants.ts';
 import { PgSession, withSession } from './connection/session.ts';
 import { digestDestination } from './digest/sides.ts';
 import { PostgresDestinationConfig } from './connection/settings.ts';
@@ -58,24 +59,38 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
 
 async function check(ctx: Context): Promise<CheckResult> {
   return withSession(ctx, { phase: 'setup' }, async (session) => {
-    const server = await serverCheck(session);
-    const { rows } = await session.query(
-      `select pg_is_in_recovery(), n.oid, has_schema_privilege(n.oid, 'create') and has_schema_privilege(n.oid, 'usage'),
-              has_database_privilege(current_database(), 'create')
-         from (select) one left join pg_namespace n on n.nspname = $1`,
-      { values: [ctx.config.schema] },
-    );
-    const [[standby, schema, mayUse, mayCreate] = []] = rows;
-    const problem =
-      standby === 't'
-        ? 'The server is a read-only standby'
-        : schema !== null && mayUse !== 't'
-          ? `This user may not create tables in the schema ${ctx.config.schema}`
-          : schema === null && mayCreate !== 't'
-            ? `There is no schema ${ctx.config.schema}, and this user may not create it`
-            : null;
-    return { checks: [...server, { title: 'Schema', status: problem ? 'failed' : 'passed', message: problem }] };
+    return { checks: [...(await serverCheck(session)), await schemaCheck(session, ctx.config.schema)] };
   });
+}
+
+const WRITABLE = "has_schema_privilege(n.oid, 'create') and has_schema_privilege(n.oid, 'usage')";
+
+/**
+ * Since version 15, only its owner may create tables in `public`. A connection may name a schema of its own, so the
+ * check fails only when this user can write nowhere.
+ */
+async function schemaCheck(session: PgSession, schema: string): Promise<CheckResult['checks'][number]> {
+  const { rows } = await session.query(
+    `select pg_is_in_recovery(), n.oid, ${WRITABLE}, has_database_privilege(current_database(), 'create'),
+              exists (select from pg_namespace n where ${WRITABLE} and ${USER_SCHEMAS})
+         from (select) one left join pg_namespace n on n.nspname = $1`,
+    { values: [schema] },
+  );
+  const [[standby, found, isWritable, mayCreate, another] = []] = rows;
+  const title = 'Schema';
+  if (standby === 't') return { title, status: 'failed', message: 'The server is a read-only standby' };
+  const exists = found !== null;
+  if (isWritable === 't' || (!exists && mayCreate === 't')) return { title, status: 'passed', message: null };
+  const problem = exists
+    ? `This user may not create tables in the schema ${schema}`
+    : `There is no schema ${schema}, and this user may not create it`;
+  const statements = await grantsToWrite(session, { name: schema, exists });
+  if (mayCreate !== 't' && another !== 't') {
+    const message = `${problem}. Let the owner of the database run one of the statements`;
+    return { title, status: 'failed', message, statements };
+  }
+  const message = `${problem}. Set a destination schema in each connection, or let its owner run the first statement`;
+  return { title, status: 'skipped', message, statements };
 }
 
 async function schemas(ctx: Context): Promise<Record<string, string>> {

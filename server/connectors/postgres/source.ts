@@ -13,6 +13,7 @@ import { fromClause, isIncremental, where } from '../kits/sql/request.ts';
 import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { discoverStreams, readableSchemas } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
+import { grantsToRead } from './connection/grants.ts';
 import { datasetStreams } from './read/datasets.ts';
 import { confirmLsn } from './cdc/read-log.ts';
 import { readChanges } from './cdc/read-changes.ts';
@@ -120,6 +121,7 @@ async function check(ctx: Context): Promise<CheckResult> {
       : total === 0
         ? 'No table or view is readable by this user'
         : null;
+    const isUnreadable = missing.length === 0 && total === 0;
     return {
       checks: [
         ...server,
@@ -129,6 +131,7 @@ async function check(ctx: Context): Promise<CheckResult> {
           title: 'Tables',
           status: problem ? 'failed' : 'passed',
           message: problem ?? `${total} readable tables and views`,
+          ...(isUnreadable && { statements: await grantsToRead(session, ctx.config.schemas) }),
         },
       ],
     };

@@ -22,7 +22,10 @@ export interface Estimate {
 
 const DAY_MS = 86_400_000;
 
-/** Rows per day of data and time per row, from past runs, newest first. Pure. */
+/**
+ * Rows per day of data and time per row, from past runs, newest first. Unknown from runs that loaded nothing or lie less
+ * than a day apart in all: zero rows within seconds are no rate. Pure.
+ */
 export function paceOf(runs: readonly PastRun[]): Pace {
   const windowed = runs.filter((run) => run.window !== null);
   const spans =
@@ -30,9 +33,10 @@ export function paceOf(runs: readonly PastRun[]): Pace {
       ? windowed.map(windowedSpan)
       : runs.slice(0, -1).map((run, index) => between(run, runs[index + 1]!));
   const days = sum(spans.map((span) => span.days));
+  const dated = sum(spans.map((span) => span.rows));
   const rows = sum(runs.map((run) => run.rows_loaded));
   return {
-    rows_per_day: days > 0 ? sum(spans.map((span) => span.rows)) / days : null,
+    rows_per_day: days >= 1 && dated > 0 ? dated / days : null,
     ms_per_row: rows > 0 ? sum(runs.map((run) => run.duration_ms)) / rows : null,
   };
 }

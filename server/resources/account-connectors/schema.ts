@@ -22,6 +22,10 @@ export const AccountConnectorTest = z
         title: z.string(),
         status: z.enum(['passed', 'failed', 'skipped']),
         message: z.string().nullable(),
+        statements: z
+          .array(z.string())
+          .optional()
+          .meta({ description: 'Statements that grant what is missing, for an owner of the database to run.' }),
       }),
     ),
   })

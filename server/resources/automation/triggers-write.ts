@@ -68,7 +68,7 @@ export async function updateTrigger(
   return getTrigger(ctx, { trigger_id });
 }
 
-async function changeTrigger(ctx: Ctx, trigger_id: string, input: UpdateTriggerRequest): Promise<void> {
+export async function changeTrigger(ctx: Ctx, trigger_id: string, input: UpdateTriggerRequest): Promise<void> {
   const before = await lockTrigger(ctx, trigger_id);
   if (!isSwitchedOff(input)) requireActionPermissions(ctx, input.actions ?? before.actions);
   const changes = changesOf(ctx, before, input);

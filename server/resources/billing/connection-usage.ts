@@ -1,6 +1,6 @@
 import { aliasedTable, eq, inArray } from 'drizzle-orm';
 import { accountConnectors, connections } from '../../../db/schema/index.ts';
-import { addDays, type DaySpan, daysIn } from '../../platform/utc-days.ts';
+import { addDays, type DaySpan, daysIn, utcDay } from '../../platform/utc-days.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { checkDays } from '../../api/usage-range.ts';
 import { rankConnections, rowsByConnection, usageByConnectionDay, usageByStream } from './ledger.ts';
@@ -26,7 +26,7 @@ export async function connectionUsage(
   const [byDay, byStream, before, facts] = await Promise.all([
     usageByConnectionDay(ctx.db, scope),
     usageByStream(ctx.db, scope),
-    rowsByConnection(ctx.db, { ...scope, days: daysBefore(days) }),
+    rowsByConnection(ctx.db, { ...scope, days: daysBefore(days, utcDay(ctx.deps.now())) }),
     connectionFacts(ctx, ids),
   ]);
   const amounts = Map.groupBy(byDay, (row) => row.connection_id);
@@ -62,10 +62,15 @@ async function countRanked(ctx: Ctx, days: DaySpan, offset: number): Promise<num
 }
 
 /** The same number of days, ending on the day before. */
-const daysBefore = (days: DaySpan): DaySpan => ({
-  start: addDays(days.start, -daysIn(days)),
-  end: addDays(days.start, -1),
-});
+/** The preceding days that are compared: as many as have begun, since days to come have no rows yet. */
+function daysBefore(days: DaySpan, today: string): DaySpan {
+  const start = addDays(days.start, -daysIn(days));
+  const isOver = days.end <= today || days.start > today;
+  return {
+    start,
+    end: isOver ? addDays(days.start, -1) : addDays(start, daysIn({ start: days.start, end: today }) - 1),
+  };
+}
 
 const changePercent = (before: number, now: number) =>
   before === 0 ? null : round(((now - before) / before) * 100, 1);

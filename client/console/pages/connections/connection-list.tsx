@@ -60,7 +60,9 @@ const Row = memo(function ConnectionRow({ connection }: { connection: Summary })
   return (
     <article className="connection">
       <div className="connection-name">
-        <Link href={`/console/connections/${id}`}>{name}</Link>
+        <Link href={`/console/connections/${id}`} title={name}>
+          {name}
+        </Link>
         <small>
           {source.name} <Icon name="arrow" size={12} /> {destination.name}
         </small>

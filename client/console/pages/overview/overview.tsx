@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { trpc } from '../../api.ts';
-import { useCurrentUser } from '../../current-user.ts';
+import { useCurrentUser, usePermission } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
@@ -64,12 +64,28 @@ const urgency = ({ health, status }: Summary) => (status === 'paused' ? ORDER.le
 
 const MAX_SHOWN = 6;
 
+/** Until problems are sent to a place, they are only seen here. */
+function NotificationsHint() {
+  const may = usePermission('triggers.update');
+  const triggers = useQuery(trpc.automation.listTriggers.queryOptions({ include_system: true }, { enabled: may }));
+  if (!may || !triggers.data || triggers.data.some(({ actions }) => actions.length > 0)) return null;
+  return (
+    <p className="calm-note">
+      <Icon name="trigger" />
+      <span>
+        Failures are not sent anywhere yet. <Link href="/console/triggers">Set up notifications</Link>
+      </span>
+    </p>
+  );
+}
+
 function Attention({ connections }: { connections: Summary[] }) {
   const unhealthy = connections
     .filter(({ status, health }) => status !== 'paused' && (health === 'failing' || health === 'warning'))
     .toSorted((a, b) => urgency(a) - urgency(b));
   return (
     <Section title="Needs attention">
+      <NotificationsHint />
       {unhealthy.length === 0 ? (
         <p className="calm-note">
           <Icon name="check" /> All active connections are healthy
@@ -78,7 +94,7 @@ function Attention({ connections }: { connections: Summary[] }) {
         <ul className="lines">
           {unhealthy.slice(0, MAX_SHOWN).map(({ id, name, status, health, consecutive_failures, status_reason }) => (
             <li key={id}>
-              <Link href={`/console/connections/${id}`} className="grow">
+              <Link href={`/console/connections/${id}`} className="grow" title={name}>
                 {name}
               </Link>
               <span className="dimmed">

@@ -19,7 +19,11 @@ export function RecentRuns() {
             <ul className="lines">
               {list.map((run) => (
                 <li key={run.id}>
-                  <Link href={`/console/connections/${run.connection_id}/runs/${run.id}`} className="grow">
+                  <Link
+                    href={`/console/connections/${run.connection_id}/runs/${run.id}`}
+                    className="grow"
+                    title={`${run.connection_name} #${run.number}`}
+                  >
                     {run.connection_name} <span className="number">#{run.number}</span>
                   </Link>
                   <span className="dimmed number">{formatCompact(run.rows_loaded)} rows</span>

@@ -74,7 +74,8 @@ function PersonalDetails() {
           limit={50}
           value={timezone}
           onChange={setTimezone}
-          placeholder="UTC"
+          clearable
+          placeholder={`As in the browser (${Intl.DateTimeFormat().resolvedOptions().timeZone})`}
         />
         {update.error && <Failure error={update.error} />}
         <div className="form-foot">

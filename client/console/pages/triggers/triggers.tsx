@@ -11,6 +11,7 @@ import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
+import { Notifications } from './notifications.tsx';
 import { Severity } from './severity.tsx';
 
 type Trigger = RouterOutputs['automation']['listTriggers'][number];
@@ -33,6 +34,7 @@ export default function TriggersPage() {
           const own = all.filter(({ is_system }) => !is_system);
           return (
             <div className="stack">
+              {all.every(({ actions }) => actions.length === 0) && <Notifications />}
               {own.length === 0 ? (
                 <Empty icon="trigger" title="No triggers yet">
                   <p>

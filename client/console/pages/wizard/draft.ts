@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'react';
 import { useCurrentUser } from '../../current-user.ts';
+import { timeZone } from '../../components/format.ts';
 import type { Schedule } from '../../schedule/schedule-fields.tsx';
 import type { StreamEdits } from './proposal.ts';
 
@@ -18,17 +19,17 @@ export interface ConnectionDraft {
   run_immediately: boolean;
 }
 
-const EMPTY: ConnectionDraft = {
+const empty = (): ConnectionDraft => ({
   source_id: null,
   destination_id: null,
   streams: {},
-  schedule: { type: 'manual', timezone: Intl.DateTimeFormat().resolvedOptions().timeZone },
+  schedule: { type: 'manual', timezone: timeZone() },
   name: null,
   destination_schema: '',
   table_prefix: '',
   inexact_values: 'refuse',
   run_immediately: true,
-};
+});
 
 /** The draft, kept in session storage so that it survives navigation and reloads. It contains no secrets. */
 export function useDraft() {
@@ -39,8 +40,8 @@ export function useDraft() {
     draft,
     set: (change: Partial<ConnectionDraft>) => setDraft((before) => ({ ...before, ...change })),
     clear: () => {
-      setDraft(EMPTY);
-      store(key, EMPTY);
+      setDraft(empty());
+      store(key, empty());
     },
   };
 }
@@ -48,9 +49,9 @@ export type DraftState = ReturnType<typeof useDraft>;
 
 function read(key: string): ConnectionDraft {
   try {
-    return { ...EMPTY, ...(JSON.parse(sessionStorage.getItem(key) ?? '{}') as Partial<ConnectionDraft>) };
+    return { ...empty(), ...(JSON.parse(sessionStorage.getItem(key) ?? '{}') as Partial<ConnectionDraft>) };
   } catch {
-    return EMPTY;
+    return empty();
   }
 }
 

@@ -2,6 +2,7 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
+import { Statements } from '../account-connectors/checks.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
@@ -75,6 +76,7 @@ function TestDetails({ connector }: { connector: AccountConnector }) {
                   {check.title}
                   <span className="hidden"> {check.status}</span>
                   {check.message && <span className="dimmed"> {check.message}</span>}
+                  {check.statements && <Statements statements={check.statements} />}
                 </span>
               </li>
             ))}

@@ -13,7 +13,7 @@ const make = makerOf(call);
 const worker = await startWorker(service.deps);
 afterAll(async () => {
   await worker.stop();
-  server.close();
+  await server.close();
 });
 
 /** A source that answers only once it is released. */
@@ -49,9 +49,9 @@ test('a connection to a source that does not answer is created at once, and take
 test('two connections created at once take its streams when it answers, and never write to one table', async () => {
   const { id, release } = await slowSource();
   const { id: destination_id } = await make.connector('destination', 'file', { path: 'common', format: 'jsonl' });
-  const body = { source_id: id, destination_id };
+  const sides = { source_id: id, destination_id };
   const created = await Promise.all(
-    [1, 2].map((at) => call('POST', '/connections', { ...body, name: uniqueName(`at once ${at}`) })),
+    [1, 2].map((at) => call('POST', '/connections', { ...sides, name: uniqueName(`at once ${at}`) })),
   );
   expect(created.map(({ status }) => status)).toEqual([201, 201]);
   release();

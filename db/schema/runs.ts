@@ -251,11 +251,12 @@ export const deliveredBatches = pgTable(
       .references(() => streamRuns.id, { onDelete: 'cascade' }),
     /** The idempotency key that the batch was sent with. */
     key: text('key').notNull(),
+    rows: integer('rows').notNull().default(0),
     rejected: integer('rejected').notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.stream_run_id, t.key] }),
-    check('delivered_batches_counts', sql`${t.rejected} >= 0`),
+    check('delivered_batches_counts', sql`${t.rows} >= 0 and ${t.rejected} >= 0`),
   ],
 );
 

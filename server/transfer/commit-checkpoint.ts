@@ -8,6 +8,8 @@ import type {
 } from '../connectors/contract/connector.ts';
 import { type Attempt, ClaimLost } from './attempt.ts';
 import { recordCheckpoint } from '../runs/claim-stream.ts';
+import { forgetDeliveries } from '../runs/delivered-batches.ts';
+import type { SentBatches } from './delivery-log.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import type { TransferPlan } from '../pipeline/transfer-plan.ts';
 
@@ -28,6 +30,8 @@ export interface Transfer {
   state_version: number;
   /** As in `WriteTarget`: the rows become visible with those of other streams. */
   publish_with: string | null;
+  /** For a destination that stores no state. */
+  deliveries?: SentBatches | undefined;
 }
 
 /** Commits keep the origin of the rows at both sides. */
@@ -52,5 +56,13 @@ export async function recordCommit(
 ): Promise<boolean> {
   const { attempt, state_version } = input;
   Object.assign(attempt.progress, counts);
-  return recordCheckpoint(attempt.deps.db, attempt.claim, { state, state_version, counts });
+  const commit = { state, state_version, counts };
+  const { claim, deps } = attempt;
+  // Without a state the next attempt reads from the start and comes to the batches again.
+  if (!input.deliveries || state === null) return recordCheckpoint(deps.db, claim, commit);
+  return deps.db.transaction(async (tx) => {
+    const recorded = await recordCheckpoint(tx, claim, commit);
+    if (recorded) await forgetDeliveries(tx, claim.stream_run.id);
+    return recorded;
+  });
 }

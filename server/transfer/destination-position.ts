@@ -3,6 +3,7 @@ import { ConfigurationError } from '../connectors/contract/errors.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import { emitPositionEvent } from '../events/position-events.ts';
 import { continuationOf, positionsText } from '../pipeline/destination-position.ts';
+import { isForgotten } from '../runs/forgotten-runs.ts';
 import type { Attempt } from './attempt.ts';
 
 /**
@@ -55,4 +56,25 @@ export async function resumeState(
     }),
   );
   return how === 'restart' ? null : held.state;
+}
+
+/**
+ * Only a control database that was restored from an older backup does not know the stream run that committed last. A run
+ * that is in the backup may have appended its rows already, and a full refresh has no position that shows it.
+ * @throws SideError of the destination with a ConfigurationError `destination_went_ahead`, once for each such commit
+ */
+export async function refuseUnknownCommit(attempt: Attempt, { held }: Pick<Writer, 'held'>): Promise<void> {
+  const { stream, stream_run, run } = attempt.claim;
+  const appends = stream.sync_mode === 'full_refresh' && stream.destination_sync_mode === 'append';
+  // Each chunk of a custom run has a record of its own.
+  if (!appends || run.custom_run_plan_id !== null || !held?.has_table || held.was_emptied) return;
+  const last = held.stream_run_id;
+  if (last === null || !(await isForgotten(attempt.deps.db, stream_run, last))) return;
+  await onSide('destination', async () => {
+    throw new ConfigurationError(
+      'destination_went_ahead',
+      `The last rows of ${stream.name} were committed by stream run ${last}, which this service does not know: its control database was restored from a backup. ` +
+        'The rows of this run may be in the table already, so none were appended. Compare the table with the source, and run the stream again to append all rows',
+    );
+  });
 }

@@ -22,7 +22,7 @@ import { openConnector } from '../connector-runtime/open-connector.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import { loadCurrentStream } from '../catalog/resolve-stream.ts';
 import { guardDeliveries } from './delivery-log.ts';
-import { resumeState } from './destination-position.ts';
+import { refuseUnknownCommit, resumeState } from './destination-position.ts';
 import { earlierOf, type LookbackWindow, lookbackWindow } from './lookback-window.ts';
 import { hasDateCursor } from '../pipeline/custom-run/streams.ts';
 import { byteFormat, moveBytes } from './byte-lane.ts';
@@ -51,14 +51,17 @@ export async function moveStream(attempt: Attempt): Promise<Moved> {
   const target = { ...prepared.target, deliveries, publish_with };
   const writer = await onSide('destination', () => destination.connector.open(destination.ctx, target));
   try {
+    await refuseUnknownCommit(attempt, writer);
     if (writer.committed?.ready) return await resumeReady(attempt, writer, plan);
     if (writer.committed?.finished) return (await resumeCommitted(attempt, writer)) ? SUCCEEDED : null;
-    const at_once = target.replace_window != null;
+    // An attempt at a custom run starts again, and would cut the batches elsewhere.
+    const starts_again = deliveries !== undefined && attempt.claim.run.custom_run_plan_id !== null;
+    const at_once = target.replace_window != null || starts_again;
     const { canResume } = source.connector;
     const serves = async (state: StreamState) =>
       onSide('source', async () => canResume?.(source.ctx, prepared.requestFrom(state)) ?? true);
     const resumed = await resumeState(attempt, writer, serves);
-    const from = lookback ? earlierOf(lookback.from, resumed) : at_once ? null : resumed;
+    const from = lookback ? earlierOf(lookback.from, resumed) : target.replace_window != null ? null : resumed;
     const request = { ...prepared.requestFrom(from), snapshot: moment?.snapshot ?? null };
     if (request.reader_id !== undefined) await registerConsumers(deps.db, [attempt.claim]);
     const state_version = stateVersion(attempt, writer);
@@ -66,7 +69,7 @@ export async function moveStream(attempt: Attempt): Promise<Moved> {
     const known = request.state === null ? null : resumed;
     const origin = await provenOrigin(attempt, { source: source.connector, ctx: source.ctx, request, known });
     const sides = { attempt, plan, source: source.connector, sourceContext: source.ctx, writer };
-    return await transfer({ ...sides, request, at_once, floor, origin, state_version, publish_with });
+    return await transfer({ ...sides, request, at_once, floor, origin, state_version, publish_with, deliveries });
   } catch (error) {
     await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
     if (moment && isSnapshotLost(error)) await reportLost(deps.db, deps.queue, { run: attempt.claim.run, ...moment });
@@ -150,6 +153,7 @@ async function transfer(input: Transfer): Promise<Moved> {
   const last = reached && withOrigin(input, reached);
   attempt.signal.throwIfAborted();
   const counts = await onSide('destination', () => writer.finish(last));
+  input.deliveries?.warnOfOthers();
   if (input.publish_with !== null) return readyOf(attempt, input.plan, counts);
   input.state_version += 1;
   if (!(await recordCommit(input, last, counts))) return null;

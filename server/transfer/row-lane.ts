@@ -23,7 +23,7 @@ export async function moveRows(input: Transfer): Promise<StreamState | null> {
     const due = pace.due(batch.bytes);
     if (!incremental || !batch.state) continue;
     state = notBefore(batch.state, input.floor);
-    if (input.at_once || !due) continue;
+    if (input.at_once || !due || input.deliveries?.mayCheckpoint === false) continue;
     await commitCheckpoint(input, state);
     pace.reset();
   }

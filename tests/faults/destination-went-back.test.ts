@@ -42,7 +42,7 @@ test.each<[Partial<HeldPosition>, 'append' | 'append_dedup', number | null, stri
 ])(
   'a destination that holds %j continues %s after commit %p: %s',
   (held, destination_sync_mode, committed_version, how) => {
-    const holds = { state: { cursor: '7' }, state_version: 3, has_table: true, ...held };
+    const holds = { state: { cursor: '7' }, state_version: 3, stream_run_id: null, has_table: true, ...held };
     expect(continuationOf({ state: { cursor: '9' }, committed_version, destination_sync_mode }, holds)).toBe(
       how as never,
     );

@@ -2,8 +2,9 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import pino from 'pino';
 import postgres from 'postgres';
-import { connectionStreams } from '../../db/schema/index.ts';
+import { connectionRuns, connectionStreams, streamRuns } from '../../db/schema/index.ts';
 import { LEASE_SECONDS } from '../../server/runs/claim-stream.ts';
+import { releaseStreams } from '../../server/runs/worker-deaths.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
@@ -32,6 +33,7 @@ let counter = 0;
 async function pipeline(
   destination: { name: string; parameters: Record<string, unknown> },
   sync_mode: 'incremental' | 'full_refresh',
+  destination_sync_mode: 'append' | 'overwrite' = sync_mode === 'incremental' ? 'append' : 'overwrite',
 ): Promise<Pipeline & { table: string }> {
   const table = `t${++counter}`;
   await source.unsafe(`create table ${table} (id int primary key)`);
@@ -42,7 +44,7 @@ async function pipeline(
     only: [table],
     stream: {
       sync_mode,
-      destination_sync_mode: sync_mode === 'incremental' ? 'append' : 'overwrite',
+      destination_sync_mode,
       cursor_field: sync_mode === 'incremental' ? ['id'] : null,
     },
   });
@@ -100,6 +102,23 @@ describe('a control database restored from an older backup', () => {
     });
   });
 
+  test.each([
+    ['postgres', () => ({ name: 'postgres', parameters: postgresParameters(to.url) })],
+    ['file', () => ({ name: 'file', parameters: { path: 'forgotten', format: 'jsonl' } })],
+  ])('appends no rows of a full refresh to %s that may be there already; the next run does', async (_, destination) => {
+    const created = await pipeline(destination(), 'full_refresh', 'append');
+    await run(created);
+    const last = await run(created);
+    expect(last).toMatchObject({ status: 'succeeded', stream: { rows_loaded: 30 } });
+    // The backup is from before the last run, and its successor was queued when it was taken.
+    await db.delete(connectionRuns).where(eq(connectionRuns.id, last.id));
+    const refused = await run(created);
+    expect(refused.error).toMatchObject({ code: 'destination_went_ahead', origin: 'destination', retryable: false });
+    expect(refused.error!.message).toContain(last.stream.id);
+    expect(refused.stream.rows_loaded).toBe(0);
+    for (const _run of [1, 2]) expect(await run(created)).toMatchObject({ status: 'succeeded', warnings: [] });
+  });
+
   test('a destination that another service writes at the same time: the run fails and says so', async () => {
     const created = await pipeline({ name: 'postgres', parameters: postgresParameters(to.url) }, 'incremental');
     await run(created);
@@ -150,3 +169,39 @@ test('a worker that cannot reach the control database stops sending before anoth
   expect(new Set(keys).size).toBe(300);
   expect(keys.length).toBeLessThanOrEqual(301);
 }, 90_000);
+
+test.each([
+  ['full_refresh', 'the same rows', 0],
+  ['incremental', 'other rows', 12],
+] as const)(
+  'an attempt that sends rows to an application (%s), taken over, whose source returns %s: warns of %i rows',
+  async (sync_mode, answer, again) => {
+    const path = `/taken-${++counter}`;
+    const created = await pipeline(
+      { name: 'http', parameters: { url: `${server.url}${path}`, batch_rows: 3 } },
+      sync_mode,
+      'append',
+    );
+    const sent: number[] = [];
+    let id = '';
+    server.on(path, async ({ method, body }) => {
+      if (method !== 'POST') return Response.json({});
+      sent.push(...JSON.parse(body).map((row: { id: number }) => row.id));
+      if (sent.length !== 15) return Response.json({});
+      if (answer === 'other rows') await source.unsafe(`update ${created.table} set id = id + 1000`);
+      await until(() => id !== '');
+      await releaseStreams(service.deps, eq(streamRuns.connection_run_id, id));
+      return Response.json({});
+    });
+    id = await created.start();
+    const ended = await runEnded(service, id);
+    const [stream] = await getStreamRuns(service, id);
+    expect(ended).toMatchObject({ status: 'succeeded' });
+    expect(stream).toMatchObject({ attempt: 2, rows_loaded: 30 });
+    // The batch whose record was refused may be among them: it counts as the one batch more.
+    expect(sent.length).toBe(again === 0 ? 33 : 45);
+    expect(ended.warnings).toMatchObject(
+      again === 0 ? [] : [{ code: 'rows_sent_again', message: expect.stringMatching(/^12 rows in 4 batches, /) }],
+    );
+  },
+);

@@ -91,7 +91,12 @@ export interface DeliveryLog {
   /** Rows of the batch that the destination rejected; undefined: the batch has not arrived. */
   rejectedOf(key: string): number | undefined;
   /** Call it before the next batch is sent. @throws an error that ends the attempt when the batch cannot be recorded */
-  record(key: string, rejected: number): Promise<void>;
+  record(key: string, batch: DeliveredBatch): Promise<void>;
+}
+
+export interface DeliveredBatch {
+  rows: number;
+  rejected: number;
 }
 
 /** What the destination committed for this stream earlier. */
@@ -113,6 +118,8 @@ export interface HeldPosition {
   /** `state_version` of its last commit; 0: it knows of none. */
   state_version: number;
   state: StreamState | null;
+  /** The stream run of its last commit; null: it knows of none. */
+  stream_run_id: string | null;
   /** Rows that the destination committed earlier can still be there. False: their table is gone. */
   has_table: boolean;
   /** The table held rows after the last commit and holds none now. Absent: it does, or the destination cannot know. */

@@ -37,7 +37,11 @@ export async function openTableWriter(ctx: DestinationContext, target: WriteTarg
     if (last && last.fence > target.fence) throw new FencedError(last.fence);
     await store.apply();
     const committed = last && committedState(last, target);
-    const held = { state: last?.state ?? null, state_version: last?.state_version ?? 0 };
+    const held = {
+      state: last?.state ?? null,
+      state_version: last?.state_version ?? 0,
+      stream_run_id: last?.stream_run_id || null,
+    };
     await store.append(claim(last, target));
     await store.sweep();
     // Files belong to their readers, which may move or delete them: only a lost log of commits counts.

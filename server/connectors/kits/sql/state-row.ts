@@ -136,7 +136,12 @@ export async function claimState(
     counts: stored.counts,
     known: row[3] != null,
     left_rows,
-    held: { state: stored.state, state_version: stored.state_version, has_table: true },
+    held: {
+      state: stored.state,
+      state_version: stored.state_version,
+      stream_run_id: row[3] ?? null,
+      has_table: true,
+    },
     extra: Object.fromEntries(extra.map((name, at) => [name, row[6 + at] ?? null])),
     ...recorder({ dialect }, { target, stored, left_rows, update }),
   };

@@ -96,7 +96,7 @@ describe('rooms', () => {
   });
 
   test('have no circle of folders', () => {
-    // A file in server/ is a room of its own. A folder and what lies in it are one room.
+    // A file in server/ is a separate room. A folder and its content are one room.
     const folder = (path: string) => (/^server\/[\w-]+\.ts$/.test(path) ? path : dirname(path));
     const graph = edges(product, (_, { to, isType }) => !isType && isInside(to))
       .map(([from, to]): [string, string] => [folder(from), folder(to)])
@@ -126,7 +126,7 @@ describe('rooms', () => {
 });
 
 describe('connectors', () => {
-  /** A connector, or one of the rooms that all share. */
+  /** A connector, or a room that all connectors share. */
   const part = (path: string) => /^server\/connectors\/(kits\/[\w-]+|[\w-]+)\//.exec(path)?.[1];
   const isShared = (name: string) => name === 'contract' || name === 'cells' || name.startsWith('kits/');
   const inside = product.filter(({ path }) => part(path) !== undefined);
@@ -257,7 +257,7 @@ function importsFrom(folder: string, imported: RegExp): string[] {
   return edges(product, (path, { to }) => path.startsWith(folder) && imported.test(to)).map(arrow);
 }
 
-/** The files with `pattern` that do not lie at `home`. Some must lie there, or the rule has lost its object. */
+/** The files with `pattern` outside of `home`. Some must be there, or the rule would have no object. */
 function outside(home: RegExp, pattern: RegExp): string[] {
   const found = product.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
   expect(found.filter((path) => home.test(path))).not.toEqual([]);

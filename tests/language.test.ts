@@ -8,7 +8,7 @@ import { appRouter, restRouter } from '../server/router.ts';
 
 const ROOT = join(import.meta.dir, '..');
 
-/** Words that read as a translation, and what replaces them. */
+/** Words that read like a translation, and their replacements. */
 const AVOIDED: [pattern: RegExp, instead: string][] = [
   [/\b(tell|tells|telling|told)\b/i, 'report, show, say'],
   [/\b(make|makes|making|made)\b(?! sure)/i, 'create, or the precise verb'],
@@ -105,7 +105,7 @@ function isNoText({ type, name, tag }: Node): boolean {
 /** Two words or more; a single word is a key, a code or a name. */
 const isSentence = (text: string) => /\p{L}{2,}[^\n]*\s\p{L}/u.test(text);
 
-/** Summaries, descriptions, titles and examples, wherever they are in the document. */
+/** Summaries, descriptions, titles and examples anywhere in the document. */
 function described(value: unknown, where: string): Text[] {
   if (Array.isArray(value)) return value.flatMap((one, at) => described(one, `${where}[${at}]`));
   if (typeof value !== 'object' || value === null) return [];

@@ -20,7 +20,7 @@ const documents = ['README.md', ...new Bun.Glob('{server,client}/**/*.md').scanS
   path,
   text: readFileSync(join(ROOT, path), 'utf8'),
 }));
-// At the top, since what is started within a test ends with it.
+// At the top level, since programs that a test starts end with it.
 const service = await startService();
 
 const section = (title: string, text = readme) =>
@@ -33,7 +33,7 @@ const rowsOf = (title: string, text = readme) =>
     ...rest!.split(/ ?\| ?/),
   ]);
 
-/** The output that the comments promise; `…` stands for the rest of the line. */
+/** The output that the comments describe; `…` stands for the rest of the line. */
 const promised = (script: string) =>
   [...script.matchAll(/^(?:.*\S {3}|)# (.+)$/gm)].map(([, line]) => line!.replace(/…$/, ''));
 
@@ -66,7 +66,7 @@ describe('the README', () => {
     const simple = Object.entries(defaults).filter(([name]) => /^`[^`]*`$/.test(documented.get(name) ?? ''));
     expect(simple.length).toBeGreaterThan(9);
     const shown = (value: unknown) => (typeof value === 'boolean' ? String(Number(value)) : String(value));
-    // Derived settings are described instead.
+    // Derived settings are described in words.
     for (const [name, value] of simple.filter(([setting]) => !['PUBLIC_URL', 'DATA_DIR'].includes(setting))) {
       expect(`${name} ${documented.get(name)}`).toBe(`${name} \`${shown(value)}\``);
     }

@@ -29,7 +29,7 @@ const named = (name: string) =>
 
 type Mishap = (forward: () => Promise<Response>) => Promise<Response>;
 
-/** Stands before the service and plays one mishap after the other; then it passes everything on. */
+/** A proxy that simulates one fault after the other, then forwards everything. */
 function proxy(mishaps: Mishap[]) {
   const keys: (string | null)[] = [];
   const server = Bun.serve({
@@ -50,7 +50,7 @@ function proxy(mishaps: Mishap[]) {
   return { keys, client: createApiClient(server.url.href, service.api_key) };
 }
 
-/** The work is done, and nobody hears of it. */
+/** The service does the work, but the response is lost. */
 const loseAnswer: Mishap = async (forward) => {
   await forward();
   return new Response('<html>Bad Gateway</html>', { status: 502 });

@@ -11,7 +11,7 @@ import { testDeps } from '../support/database.ts';
 const context = await testDeps();
 const { raw } = testApi(context);
 const app = createApp(context.deps);
-// Bundling takes a second, on a busy machine many.
+// Bundling takes a second, on a busy machine much longer.
 setDefaultTimeout(60_000);
 
 const MAX_GZIPPED_BYTES = 350_000;
@@ -40,7 +40,7 @@ describe('the console', () => {
     const scripts = [...assets.keys()].filter((name) => name.endsWith('.js') && name !== entry.scheme);
     const textOf = (name: string) => new TextDecoder().decode(assets.get(name)!.plain);
     const reached = new Set([entry.script]);
-    // A set goes on over what is added meanwhile.
+    // Iterating over a set includes elements that are added meanwhile.
     for (const name of reached) {
       const text = textOf(name);
       for (const other of scripts) if (text.includes(other)) reached.add(other);

@@ -43,7 +43,7 @@ const lines = (stream: string) => tab().getByRole('region', { name: stream }).ge
 const get = async (id: string) => (await call('GET', `/connections/${id}`)).body;
 const columns = async (table: string) => (await sql.unsafe(`select * from ${table}`)).columns.map(({ name }) => name);
 
-/** From the button to the end of the run. */
+/** Clicks the button and waits for the end of the run. */
 async function runFromThePage(): Promise<void> {
   await page.getByRole('button', { name: 'Run now' }).click();
   await page.getByRole('heading', { name: /^Run #/ }).waitFor();

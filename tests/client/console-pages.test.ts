@@ -23,14 +23,14 @@ const [opened] = await cases();
 const connection = `/console/connections/${world.connections['Shop to warehouse']}`;
 const runPage = ({ connection_id, id }: { connection_id: string; id: string }) =>
   `/console/connections/${connection_id}/runs/${id}`;
-/** In which all pages are looked at. */
+/** The views in which each page is tested. */
 const everyPage = site.signedIn('/console/profile');
 const beforeSignIn = site.browser();
-/** Where pictures of every page go, for people to look at; none are made without it. */
+/** The folder for screenshots of every page; none are taken without it. */
 const pictures = process.env.CONSOLE_PICTURES;
 if (pictures) mkdirSync(pictures, { recursive: true });
 
-/** Every page: its address, what shows that it is there, and what is opened on it first. */
+/** Every page: its address, text that proves it has loaded, and what to open on it first. */
 const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) => Promise<void> }> = {
   overview: { path: '/', shows: 'All connections' },
   connections: { path: '/console/connections', shows: 'Nightly archive' },
@@ -128,7 +128,7 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
   'not-found': { path: '/console/nothing', shows: 'This page does not exist' },
 };
 
-/** `rules`: what the view before it has not shown already. On a phone the same elements stand in fewer columns. */
+/** `rules`: those that the previous view does not cover. On a phone the same elements form fewer columns. */
 const VIEWS = [
   { name: 'light', scheme: 'light', width: 1280, height: 860, rules: 'all' },
   { name: 'dark', scheme: 'dark', width: 1280, height: 860, rules: 'colors' },
@@ -140,7 +140,7 @@ async function look(page: Page, { scheme, width, height }: (typeof VIEWS)[number
   await page.setViewportSize({ width, height });
 }
 
-/** What is wrong with what the page shows now. */
+/** The problems of the page as it is now. */
 async function wrongWith(page: Page, name: string, rules: Rules | null): Promise<string[]> {
   await until(async () => (await page.locator('.mantine-Skeleton-root:visible').count()) === 0, {
     what: `${name} loaded`,

@@ -98,7 +98,7 @@ test('a failed run is explained, with its code', async () => {
   const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
   await runEnded(service, run_id);
   await visit(page, `/console/connections/${connection.id}/runs/${run_id}`);
-  // Beside it, a notice of the test before may still be shown.
+  // A notice of the previous test may still be shown, too.
   const alert = page.getByRole('alert').filter({ hasText: 'credentials were rejected' });
   await alert.waitFor();
   expect(await alert.innerText()).toContain('sample_auth');
@@ -167,7 +167,7 @@ test('a schedule is shown with its next runs before it is saved; an invalid one 
 }, 60_000);
 
 describe('when the progress stream is interrupted', () => {
-  /** In front of the service: hands everything on but, from `cut` on, the streams, whose connections it breaks. */
+  /** A proxy in front of the service. After `cut`, it breaks the connections of streams and forwards everything else. */
   async function cuttingProxy(way: 'breaks' | 'keeps') {
     const streams = new Set<Duplex>();
     let isCut = false;
@@ -211,7 +211,7 @@ describe('when the progress stream is interrupted', () => {
     async (way) => {
       const connection = await pipeline({ rows: 6000, batch_rows: 50, batch_delay_ms: 100 });
       const proxy = await cuttingProxy(way);
-      // Cookies hold for every port of a host.
+      // Cookies are valid for every port of a host.
       const proxied = await context.newPage();
       const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
       await proxied.goto(`${proxy.address}/console/connections/${connection.id}/runs/${run_id}`);

@@ -29,7 +29,7 @@ test('a key signs in, a wrong one is refused with code and request id, and signi
   expect(await alert.innerText()).toMatch(/The API key is not valid[\s\S]*invalid_token[\s\S]*Request/);
   expect(await page.getByRole('textbox', { name: 'API key' }).inputValue()).toBe('nobody-has-this-key-0123456789');
   await signIn({ page }, service.api_key);
-  // Back at the page that was asked for.
+  // Back at the page that was requested.
   expect(page.url()).toEndWith('/console/profile');
   await page.getByRole('heading', { name: 'Profile' }).waitFor();
   const [cookie] = await context.cookies();

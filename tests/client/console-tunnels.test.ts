@@ -46,7 +46,7 @@ async function newWarehouse(name: string): Promise<void> {
   await page.getByLabel('Password', { exact: true }).fill(String(there.password));
 }
 
-/** Switches the tunnel on and fills it in; the answer is the line for authorized_keys that is shown. */
+/** Switches the tunnel on and fills in its form. @returns the line for authorized_keys that the page shows */
 async function fillTunnel(username: string): Promise<string> {
   await tunnelSwitch().press('Space');
   await textbox('SSH server').fill(sshd.host);

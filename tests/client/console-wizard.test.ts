@@ -29,7 +29,7 @@ const next = () => page.getByRole('button', { name: 'Next' }).click();
 const atStep = (name: string) => page.locator('.steps [aria-current=step]').getByText(name, { exact: true }).waitFor();
 const visible = () => page.locator('.wizard-panel:visible');
 const choose = (name: string) => visible().locator('label.connector-card').filter({ hasText: name }).first().click();
-/** What the service has of the one connection with this name. */
+/** The connection with this name, as the service returns it. */
 const connectionNamed = async (name: string) => {
   const { body } = await api.call('GET', '/connections');
   return body.find((one: { name: string }) => one.name === name);
@@ -163,7 +163,7 @@ test('by keyboard alone: a source, a stream left out, and the way back', async (
   await page.getByRole('button', { name: 'Next' }).focus();
   await page.keyboard.press('Enter');
   await atStep('Streams');
-  // The step that comes has the focus, so that Tab goes on from there.
+  // The next step has the focus, so that Tab continues from there.
   await until(() => page.evaluate<boolean>("document.activeElement.classList.contains('wizard-panel')"));
   const stream = visible()
     .getByRole('checkbox', { name: /^Select / })

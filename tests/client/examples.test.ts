@@ -12,7 +12,7 @@ const examples = [...readFileSync(CLIENT, 'utf8').matchAll(/^ \* ```ts\n(.*?)^ \
   lines.replaceAll(/^ \* ?/gm, ''),
 );
 
-/** What tsc says of each example, by its place. It is wrapped in a function. */
+/** The errors of tsc for each example, by its place. Each example is wrapped in a function. */
 async function compile(bodies: string[]): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'examples-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

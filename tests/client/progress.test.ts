@@ -32,7 +32,7 @@ async function started(parameters: object = {}) {
   return { connection_id: connection.id as string, connection_run_id: connection_run_id! };
 }
 
-/** Everything that a follower hears, and the error that ended it. */
+/** Everything that a subscriber receives, and the error that ended it. */
 function follow(run: { connection_id: string; connection_run_id: string }, by = client) {
   const heard: { at: number; progress: RunProgress }[] = [];
   let ended: unknown = null;

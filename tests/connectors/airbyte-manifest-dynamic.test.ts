@@ -73,7 +73,7 @@ describe('a stream that starts with a full read', () => {
     const manifest = delegating({}, { api_retention_period: "{{ 'P30D' }}" });
     await incremental(manifest, { cursor: '2026-01-20 00:00:00+00' });
     await incremental(manifest, { cursor: '2026-02-20 00:00:00+00' });
-    // Requested until yesterday, although nothing has changed for long.
+    // Requested until yesterday, although nothing has changed for a long time.
     await incremental(manifest, { cursor: '2026-01-20', read_until: '2026-02-28', complete: true });
     expect(paths()).toEqual(['/all', '/events', '/events']);
   });

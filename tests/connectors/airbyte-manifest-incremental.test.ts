@@ -33,7 +33,7 @@ const limits = { start_time_option: option('from'), end_time_option: option('to'
 const settings = (incremental_sync: object, more: object = {}) => ({
   manifest: manifestOf([streamOf('items', { url: server.url, properties, incremental_sync, ...more })]),
 });
-/** A service whose limits are inclusive, as with most. */
+/** A service with inclusive limits, like most services. */
 const limited = () =>
   server.on('/items', ({ query }) => {
     const [from, to] = [Date.parse(query.from ?? ''), Date.parse(query.to ?? '')];

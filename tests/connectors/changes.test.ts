@@ -73,7 +73,7 @@ for (const place of targetPlaces()) {
           await start('a', 'b', 'c');
           const counts = await load(
             { mode, ...second, cursor_column: 'at' },
-            // A writer may add to the rows that it is given.
+            // A writer may change the rows that it receives.
             ...structuredClone(batches).map((entries) => changesOf(...entries)),
           );
           expect(await content()).toEqual([

@@ -63,7 +63,7 @@ test('the next attempt finishes a commit whose renames were lost in a crash', as
   await first.write({ rows: [['1']], bytes: 1 });
   await first.finish({ cursor: '1' });
   const folder = join(root, 'crash/t');
-  // As if the process had died right after the commit of an overwrite, before any rename or removal.
+  // Like a process that dies right after the commit of an overwrite, before any rename or removal.
   const log = await CommitLog.open(join(root, 'crash/_pipeline_state'), 'c-s');
   writeFileSync(join(folder, '.s.2.jsonl'), '{"id":2}\n');
   writeFileSync(join(folder, '.s.2.left-over'), 'never committed');
@@ -93,7 +93,7 @@ test('a commit that is not recorded publishes and removes nothing', async () => 
   await first.finish({ cursor: '1' });
   const late = await writerAt('unrecorded', { fence: 2, stream_run_id: 'run2', mode: 'overwrite' });
   await late.write({ rows: [['2']], bytes: 1 });
-  // Another attempt has committed, and has not come to removing the files of this one.
+  // Another attempt has committed, but has not yet removed the files of this one.
   const log = await CommitLog.open(join(root, 'unrecorded/_pipeline_state'), 'c-s');
   await log.append(recordOf(3));
   await expect(late.finish(null)).rejects.toBeInstanceOf(FencedError);

@@ -20,7 +20,7 @@ import { contextOf, sourceConfig as postgresConfig, twoDatabases } from './postg
 import { readBatches, requestOf } from './reading.ts';
 
 /*
- * Every row that a source commits arrives once, whatever the order of the commits, and whatever happens to the settings
+ * Every row that a source commits arrives once, in any order of commits and after any change of the settings
  * of the stream between two reads.
  */
 
@@ -205,7 +205,7 @@ describe.each(KINDS)('$name by $cursor: transactions in flight', ({ place, name,
   const table = `events_${cursor}`;
   const insert = (id: number) => `insert into ${table} values (${id}, ${now})`;
 
-  /** Ends the transaction whatever happens: it would hold up the end of the tests. */
+  /** Always ends the transaction: an open one would delay the end of the tests. */
   async function whileWriting(work: (writer: Writer) => Promise<void>): Promise<void> {
     const writer = await WRITERS[name]!();
     await writer.run('begin');
@@ -232,7 +232,7 @@ describe.each(KINDS)('$name by $cursor: transactions in flight', ({ place, name,
       expect(ids(third)).toEqual([2, 4]);
       const fourth = await read(place, { table, cursor, state: third.state });
       expect(ids(fourth)).toEqual([]);
-      // Nothing is in flight any more, so the state remembers no more than it has to.
+      // No transaction is open any more, so the state keeps only what it needs.
       expect(fourth.state!.pending).toBeUndefined();
     });
   });

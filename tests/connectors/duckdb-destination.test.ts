@@ -46,7 +46,7 @@ test('spilled files are removed with the writer, those of a crash by the next at
   const left = join(filesRoot(), '.data.duckdb.stream.1.spill/x.tmp');
   await Bun.write(left, 'left');
   const writer = await open({ fence: 2 });
-  // What repeats would be packed and fit into memory.
+  // Repeating values would compress and fit into memory.
   for (let at = 0; at < 26; at++) {
     const name = randomBytes(12_500_000).toString('base64');
     const rows = Array.from({ length: 2500 }, (_, id) => row(at * 2500 + id, name.slice(id * 6000, (id + 1) * 6000)));

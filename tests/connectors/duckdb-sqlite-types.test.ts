@@ -46,7 +46,7 @@ const postgres = <Connector extends AnySource | AnyDestination>(
   return { connector, ctx: contextOf(connector, { filesRoot: folder.filesRoot }, { settings }) };
 };
 
-/** Moves a table; its schema and cells as read from where it was. */
+/** Moves a table. @returns its schema and cells as read from the source */
 async function move(name: string, from: End<AnySource>, to: End<AnyDestination>) {
   const stream = (await from.connector.discover(from.ctx)).find((one) => one.name === name) as StreamSchema;
   const batches = await readBatches(from.connector, from.ctx, requestOf(stream));

@@ -15,7 +15,7 @@ const PLACES = {
   duckdb: { make: duckDbPlace, skip: false },
 };
 
-/** Columns of a table that is narrower than its source, by their type there and here. */
+/** Columns of a table that is narrower than its source: the type at the source and at the destination. */
 const COLUMNS: Record<string, { from: LogicalType; types: Record<keyof typeof PLACES, string> }> = {
   amount: { from: 'number', types: { postgres: 'numeric(10,2)', mysql: 'decimal(10,2)', duckdb: 'decimal(10,2)' } },
   ratio: { from: 'number', types: { postgres: 'real', mysql: 'float', duckdb: 'float' } },
@@ -26,7 +26,7 @@ const COLUMNS: Record<string, { from: LogicalType; types: Record<keyof typeof PL
   code: { from: 'string', types: { postgres: 'integer', mysql: 'int', duckdb: 'integer' } },
 };
 
-/** What arrives, and what is stored: `exact`, or else the value with `inexact_values: allow`; null: refused then, too. */
+/** The value that arrives and the value that is stored: `exact`, or the value under `inexact_values: allow`; null: refused even then. */
 const VALUES: [string, string, string | null, 'exact'?][] = [
   ['amount', '1.2', '1.20', 'exact'],
   ['amount', '-12345678.90', '-12345678.90', 'exact'],
@@ -156,7 +156,7 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
   });
 });
 
-/** Drivers give dates as objects, whose text is the local one. */
+/** Drivers return dates as objects whose text is in local time. */
 function asText(value: string): string {
   const at = /GMT|Z$/.test(value) ? new Date(value) : null;
   if (!at) return value;

@@ -112,7 +112,7 @@ describe('every row exists exactly once', () => {
           () => false,
           () => true,
         );
-        // After the last response nothing is left to do.
+        // After the last response there is nothing left to do.
         expect(await died).toBe(when === 'before' || dies < most);
         const before = await here.rows();
         expect([[], lines(1), lines(1, 2)]).toContainEqual(before);
@@ -157,7 +157,7 @@ test('every row exists exactly once if two attempts interleave in any order', as
   const most = await requestsOfLoad();
   const opening = 9;
   for (let at = 2; at <= most; at += 1) {
-    // Each moment of the first meets the second early, late, and in between.
+    // Each step of the first attempt meets the second one early, late, and in between.
     for (const halt of isThorough ? range(opening) : [1 + (at % 3), 4 + (at % 3), opening]) {
       const here = place();
       const firstIsOver = Promise.withResolvers<void>();

@@ -217,7 +217,7 @@ test('text that is not UTF-8 is a DataError', async () => {
 });
 
 test('rows that span many chunks are read the same by cells, by bytes and as JSON Lines', async () => {
-  // A text with line ends in every chunk, one without any, and short texts around them.
+  // One text with line ends in every chunk, one without any, and short texts around them.
   const lines = 'a "quoted", line\n'.repeat(200_000);
   const bare = '0123456789abcdef'.repeat(250_000);
   const notes = ['first', lines, 'between', bare, lines.repeat(2), bare, 'last'];

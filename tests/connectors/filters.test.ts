@@ -13,8 +13,8 @@ import { sourceConfig as postgresConfig, twoDatabases } from './postgres-support
 import { readBatches, requestOf } from './reading.ts';
 
 /*
- * One filter has one meaning, PostgreSQL's: what the SQL of a connector selects, what the engine selects and what
- * PostgreSQL itself selects are the same rows. Whatever PostgreSQL cannot evaluate is refused.
+ * A filter has one meaning, PostgreSQL's: the SQL of a connector, the engine and PostgreSQL itself
+ * select the same rows. Operands that PostgreSQL cannot evaluate are refused.
  */
 
 type Operator = Filter['operator'];
@@ -207,7 +207,7 @@ describe('postgres', () => {
       if (['zoned', 'address', 'length', 'mood'].includes(filter.field)) continue;
       const condition = `${filter.field}${isText ? ' collate "C"' : ''} ${SIGNS[filter.operator]} ${literal(value)}`;
       const one = await compared(filter, condition);
-      // PostgreSQL refuses a number that is too large for the column; here nothing equals it.
+      // PostgreSQL refuses a number that is too large for the column; the service finds no equal row.
       if (typeof one.pushed !== 'string' || !one.pushed.includes('out of range')) found.push(one);
     }
     expect(found.length).toBeGreaterThan(300);

@@ -39,7 +39,7 @@ test.each([
 });
 
 let clients = 0;
-/** A token endpoint and what it guards; each test is another client, since tokens are kept for the whole process. */
+/** A token endpoint and the API it protects. Each test is a separate client, since tokens are cached per process. */
 function tokenService(answer: (count: number, form: URLSearchParams, request: SeenRequest) => Response) {
   let count = 0;
   const valid = new Set<string>();

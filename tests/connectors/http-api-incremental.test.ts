@@ -71,7 +71,7 @@ describe('rows that share a cursor are neither lost nor duplicated, wherever a r
           let state: StreamState | null = null;
           const committed: string[] = [];
           for (const { newEvents, crashAfter } of [...runs, { newEvents: [], crashAfter: 1000 }]) {
-            // Steps of nothing, half a day, a day, a day and a half: many share their time.
+            // Steps of zero, half a day, a day and a day and a half: many rows share their time.
             for (const step of newEvents) events.push({ id: events.length, at: iso((clock += (step * DAY) / 2)) });
             const now = new Date(clock + 1);
             const { context } = apiContext(

@@ -52,7 +52,7 @@ describe('every way to page gives every record once and in order', () => {
     server.on('/items', answer);
     const { rows } = await read({ request: { path: '/items', query }, ...stream });
     expect(idsOf(rows)).toEqual(ids);
-    // Three pages, and one more where only an empty page tells the end; discovery asked for the same.
+    // Three pages, and one more where only an empty page marks the end; discovery requested the same ones.
     const pages = /^(page number|offset)$/.test(way) ? 4 : 3;
     expect(server.seen).toHaveLength(2 * pages);
   });
@@ -99,7 +99,7 @@ describe('every way to page gives every record once and in order', () => {
 describe('pages whose place is known beforehand', () => {
   const many = makeItems(4000);
   const columns = { schema: { properties: { id: { type: 'integer' } } } };
-  /** Answers that wait for one another, up to `together` of them, and how many there were at most. */
+  /** Responses that wait for each other, up to `together` of them, and the largest number at once. */
   const counting = (answer: Answering, together: number) => {
     let [under, most] = [0, 0];
     const gate = { open: Promise.withResolvers<void>() };
@@ -113,7 +113,7 @@ describe('pages whose place is known beforehand', () => {
     };
     return { slow, most: () => most };
   };
-  /** A path of its own for each test: what is asked for in vain may still come when the next one has begun. */
+  /** A separate path for each test: a late request of one test may arrive during the next. */
   const byNumber = (path: string) => ({ request: { path, query: { page: '{{ page.number }}' } }, ...columns });
   const askedOf = (path: string) => server.seen.filter((one) => one.path === path);
 

@@ -27,7 +27,7 @@ const settingsOf = ({ secrets, config, ...definition }: ApiSettings) => ({
   ...(config && { config }),
 });
 
-/** A context for the definition, its warnings and pauses kept. */
+/** A context for the definition, which collects warnings and pauses. */
 export function apiContext(settings: ApiSettings, more: Partial<ConnectorContext<unknown>> = {}) {
   const warnings: string[] = [];
   const waits: Date[] = [];

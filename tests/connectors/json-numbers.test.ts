@@ -14,7 +14,7 @@ function anyNumber(): string {
   const exponent = Math.random() < 0.4 ? `${sign('e', 'E')}${sign('', '+', '-')}${digits(size(4))}` : '';
   return `${sign('', '-')}${whole}${fraction}${exponent}`;
 }
-/** Text between numbers: digits in strings, words that end in e, dashes. */
+/** Text between numbers: digits in strings, words that end in e, hyphens. */
 const between = () =>
   sign('"note1e5-x"', '"2026-01-31T23:59:59"', '"e"', 'true', '{"line": 12}', '"1234567890123456789"', '[]');
 

@@ -73,7 +73,7 @@ test.each(['http', 'jsonl'] as const)('%s writes JSON and nothing else', (style)
     };
     if (wanted === 'refused') expect(write).toThrow(`t: row 1: v has ${JSON.stringify(cell)}, which`);
     else expect([cell, write()]).toEqual([cell, wanted[style]]);
-    // The writer itself refuses what no gate has seen.
+    // The writer itself refuses values that passed no check.
     if (wanted === 'refused' && !one.from)
       expect(() => jsonRowEncoder([one], STYLES[style])([cell])).toThrow('is not JSON');
   }

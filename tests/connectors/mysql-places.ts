@@ -41,7 +41,7 @@ export async function mysqlSource(): Promise<Place> {
   return place;
 }
 
-/** As a cell that went in would be written. */
+/** The cell, as it would be written. */
 const shown = ({ name, type }: TargetColumn) => {
   if (type === 'boolean') return `if(${name}, 'true', 'false')`;
   if (type === 'timestamp_tz') return `concat(${name}, '+00')`;

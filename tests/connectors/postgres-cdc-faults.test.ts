@@ -149,7 +149,7 @@ describe('nothing is lost or doubled', () => {
       const stream = replication.replicate({ text, confirmed, decode: String });
       await sql('insert into asked values (1)');
       const [{ here }] = (await sql('select pg_current_wal_flush_lsn() as here')) as unknown as [{ here: string }];
-      // The answer to a question that the server asked after it had sent the row.
+      // The reply to a request that the server sent after the row.
       await until(async () => {
         const [walsender] = await sql(
           `select sent_lsn >= '${here}' and reply_time > backend_start + interval '2 seconds' as answered

@@ -177,7 +177,7 @@ describe('an incremental read as bytes', () => {
     const offered = async (cursor: string, more: Partial<ReadRequest> = {}) =>
       postgresSource.byteFormats!({ ...(await incremental('numbers', cursor)), ...more });
     for (const cursor of ['id', 'exact', 'day']) expect(await offered(cursor)).toEqual(['pgcopy-text']);
-    // 1.0 and 1.00, 0 and -0, and texts of a collation that takes unequal ones for equal.
+    // 1.0 and 1.00, 0 and -0, and texts that a collation considers equal.
     for (const cursor of ['any_scale', 'float', 'name']) expect(await offered(cursor)).toEqual([]);
     const { columns } = await incremental('numbers', 'id');
     expect(await offered('id', { columns: columns.slice(1) })).toEqual([]);

@@ -67,7 +67,7 @@ describe('ranges of pages', () => {
       const [there] = await run(CHECKSUM(table));
       expect((await sides.destination.sql.unsafe(CHECKSUM(as)))[0]).toEqual(there);
       expect(counts.rows_loaded).toBe(there!.n);
-      // How many join depends on what the destination takes; one of them would read no ranges beside another.
+      // How many join depends on the speed of the destination; a single one would read no ranges in parallel.
       expect(linesOf(from).length).toBeWithin(2, 4);
       expect(copiesOf(from).length).toBeGreaterThan(12);
     }

@@ -118,7 +118,7 @@ describe('one snapshot, one end', () => {
         abort.abort(reason);
         expect(await reading).toBe(reason as never);
         await until(async () => (await backends(sides.source)) === 0);
-        // A second on a quiet machine; left alone, the query would run for ten minutes and more.
+        // A second on an idle machine; without a stop, the query would run for more than ten minutes.
         expect(performance.now() - start).toBeLessThan(3_000);
       },
       30_000,

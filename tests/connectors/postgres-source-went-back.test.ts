@@ -116,7 +116,7 @@ describe('a source that was set back to an older copy of itself', () => {
     return found.state!;
   }
 
-  /** What a cursor read keeps of the server. */
+  /** What a cursor read stores about the server. */
   async function origins(replication: 'cursor' | 'reader' = 'cursor') {
     const url = new URL(server.url('warehouse'));
     const { hostname: host, port, username, password } = url;
@@ -127,7 +127,7 @@ describe('a source that was set back to an older copy of itself', () => {
     return { found: await find(ctx), since: async (known: SourceOrigin) => compare(ctx, known, (await find(ctx))!) };
   }
 
-  /** The states after the copy was taken, and after what the copy does not have. */
+  /** The states after the copy was taken, and after changes that the copy lacks. */
   const states = {} as { copied: StreamState; lost: StreamState };
   const cursors = {} as { copied: SourceOrigin; lost: SourceOrigin };
   beforeAll(async () => {
@@ -171,7 +171,7 @@ describe('a source that was set back to an older copy of itself', () => {
     const grown = await errorOf(read(states.lost));
     expect(grown!.code).toBe('source_went_back');
     expect(grown!.message).toMatch(/up to read \d+, and read \d+ reached/);
-    // What the copy has was read from the same history.
+    // The rows of the copy were read from the same history.
     expect((await read(states.copied)).cursor).toMatch(/\//);
   }, 60_000);
 
@@ -188,7 +188,7 @@ describe('a source that was set back to an older copy of itself', () => {
   test('a standby that is promoted goes on where the old primary was read, and not beyond', async () => {
     await restore(true);
     await start();
-    // It may lag behind the server that was read before, and says nothing about it.
+    // It may lag behind the server that was read before, without any sign of it.
     const standby = await (await origins()).since(cursors.lost);
     expect(standby).toMatchObject({ history: 'kept', origin: cursors.lost });
     await query('select pg_promote()');

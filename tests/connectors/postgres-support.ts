@@ -34,7 +34,7 @@ export interface TestContext<Config> {
   abort: AbortController;
 }
 
-/** A context whose records and warnings can be looked at. */
+/** A context that exposes its records and warnings. */
 export function contextOf<Config>(config: Config): TestContext<Config> {
   const entries: Entry[] = [];
   const warnings: string[] = [];
@@ -158,7 +158,7 @@ export const column = (name: string, type: TargetColumn['type']): TargetColumn =
 
 export const batchOf = (rows: Cell[][], state?: StreamState): Batch => ({ rows, bytes: 100, state });
 
-/** All of a stream, from source to destination, by one of the three lanes. */
+/** Moves a whole stream from source to destination by one of the three lanes. */
 export async function moveStream(input: {
   from: ConnectorContext<PostgresSourceConfig>;
   to: ConnectorContext<PostgresDestinationConfig>;

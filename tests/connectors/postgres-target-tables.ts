@@ -2,7 +2,7 @@ import { postgresDestination } from '../../server/connectors/postgres/destinatio
 import { destinationConfig, twoDatabases } from './postgres-support.ts';
 import { errorOf, row, writingTo } from './writing.ts';
 
-/** PostgreSQL as `writingTo` has it. */
+/** PostgreSQL for `writingTo`. */
 export function targetTables() {
   const sides = twoDatabases();
   const { tableName, ...writing } = writingTo((target) =>

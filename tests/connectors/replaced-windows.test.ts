@@ -15,7 +15,7 @@ const OLD = [
   at(5, 'never', null),
 ];
 
-/** Types that keep other values than the source has. */
+/** Types that store other values than the source. */
 const OTHERS: Record<string, string[]> = {
   postgres: ['text', 'date', 'timestamptz(0)'],
   mysql: ['longtext', 'date', 'datetime'],
@@ -111,7 +111,7 @@ describe.each(targetPlaces().filter(({ skip }) => !skip))('$name: an appended wi
       await place.run(`create table ${other} (id bigint, name varchar(99), ${place.quoted('at')} ${type})`);
       await place.run(`insert into ${other} (id, name) select id, name from ${tableName()}`);
       const error = await errorOf(load(chunk({ table: other }), batchOf([at(7, 'new', '02 01:00:00')])));
-      // A column that cannot hold the value itself is refused for that first.
+      // A column that cannot hold the value is refused for that reason first.
       expect(error!.code).toBeOneOf(['window_not_replaceable', 'value_does_not_fit']);
       expect(await content(other)).toEqual(all);
     }

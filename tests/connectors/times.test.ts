@@ -11,7 +11,7 @@ import {
 } from '../../server/connectors/cells/timestamp-text.ts';
 import { createPlainDatabase } from '../support/database.ts';
 
-/** In UTC, as PostgreSQL shows it with six digits; null: there is no such time. */
+/** In UTC, as PostgreSQL prints it with six digits; null: no such time exists. */
 const TIMES: [string, string | null][] = [
   ['2026-01-31', '2026-01-31 00:00:00.000000+00'],
   ['2026-01-31T10:00Z', '2026-01-31 10:00:00.000000+00'],

@@ -6,7 +6,7 @@ const MAX_DEPTH = 6;
 const MAX_ITEMS = 3;
 const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 
-/** What breaks services: limits of types, texts that cannot be stored, values of another type. */
+/** Values that often break services: limits of types, texts that cannot be stored, values of another type. */
 export const JUNK: fc.Arbitrary<Json> = fc.oneof(
   fc.constantFrom(null, true, false, 0, -1, 1.5, 2 ** 31, 2 ** 53, -(2 ** 63), 1e300, '', ' ', 'x'.repeat(5000)),
   fc.constantFrom('a\u0000b', 'a\ud800b', '٣', '𝒳', '0000-01-01', '9999-12-31', '2026-02-30', '2026-01-01T00:00:00Z'),
@@ -14,7 +14,7 @@ export const JUNK: fc.Arbitrary<Json> = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),
 );
 
-/** Values that a schema of the document lets through; ids by their names from the world. */
+/** Values that a schema of the document accepts; ids come from the world, by their names. */
 export function valuesOf(contract: Contract, world: World) {
   const of = (schema: Schema, name: string, depth: number): fc.Arbitrary<Json> => {
     const told = contract.resolve(schema);
@@ -60,7 +60,7 @@ export function valuesOf(contract: Contract, world: World) {
     }
     const requiredKeys = (told.required ?? []) as string[];
     const shape = Object.fromEntries(properties.map(([key, value]) => [key, of(value, key, depth + 1)]));
-    // Each optional key is there in one of three, so that some objects are small enough to be accepted.
+    // One of three optional keys is present, so that some objects are small enough to be accepted.
     return fc
       .tuple(fc.record(shape), fc.array(fc.nat(2), { minLength: properties.length, maxLength: properties.length }))
       .map(([all, dice]) =>
@@ -105,7 +105,7 @@ function freeText(told: Schema, name: string): fc.Arbitrary<string> {
   return fc.oneof(plain, fc.string({ unit: 'grapheme', minLength, maxLength }), fc.uuid());
 }
 
-/** The value with one thing in it done wrong: a key gone or too many, or something else in some place. */
+/** The value with one error: a missing key, an extra key, or another value in one place. */
 export const nearly = (values: fc.Arbitrary<Json>): fc.Arbitrary<Json> =>
   fc.tuple(values, fc.nat(), fc.constantFrom('replace', 'remove', 'add'), JUNK).map(([value, place, kind, junk]) => {
     const copy: Json = structuredClone(value);

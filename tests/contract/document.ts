@@ -23,13 +23,13 @@ export interface Schema {
 export interface Contract {
   document: Json;
   operations: Operation[];
-  /** The schema behind a reference, with what stands beside the reference. */
+  /** The schema behind a reference, merged with the keys beside the reference. */
   resolve(schema: Schema): Schema;
-  /** What is wrong with an answer by the document; empty: nothing. */
+  /** The violations of the document in an answer; empty: none. */
   problemsOf(operation: Operation, answer: { status: number; headers: Headers; text: string }): string[];
 }
 
-/** The document of what this service serves, and a judge of answers by it. */
+/** The OpenAPI document as served, and a validator of answers. */
 export function readContract(): Contract {
   const document: Json = JSON.parse(JSON.stringify(openApiDocument(proceduresOf([appRouter, restRouter]))));
   const operations = Object.entries<Record<string, Json>>(document.paths).flatMap(([path, methods]) =>
@@ -39,7 +39,7 @@ export function readContract(): Contract {
     }),
   );
   const ajv = new Ajv2020({ strict: false, allErrors: false, validateFormats: true });
-  // Formats that say how large a number may be, or that bytes are no text, tell JSON nothing.
+  // Formats for the size of a number or for bytes have no meaning in JSON.
   addFormats.default(ajv).addFormat('int64', true).addFormat('binary', true);
   ajv.addSchema({ $id: 'contract', components: document.components });
   const compiled = new Map<Schema, ReturnType<typeof ajv.compile>>();
@@ -58,7 +58,7 @@ export function readContract(): Contract {
   };
 }
 
-/** References of a part of the document, made to lead to the document. */
+/** Rewrites the references of a part of the document to point into the whole document. */
 const within = (schema: Schema): Schema =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"contract#/components/'));
 

@@ -136,7 +136,7 @@ export interface Expected {
   /** `Name`, `Name?` or `multipart Name`; null: none. */
   body: string | null;
   status: number;
-  /** As in the table. */
+  /** As written in the table. */
   response: string;
 }
 

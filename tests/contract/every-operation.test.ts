@@ -5,7 +5,7 @@ import { testDeps } from '../support/database.ts';
 import { type Json, type Operation, readContract } from './document.ts';
 import { makeWorld, type World } from './world.ts';
 
-/** What holds for all operations alike, tried on each. 401 and 403: tests/api/permissions.test.ts. */
+/** Rules that hold for all operations, tested on each. 401 and 403: tests/api/permissions.test.ts. */
 const contract = readContract();
 const service = await testDeps();
 const app = createApp(service.deps);
@@ -14,7 +14,7 @@ const foreign = await makeWorld(service, await api.otherAccount());
 
 const UNKNOWN = '01900000-0000-7000-8000-000000000000';
 const NOT_IDS = ['nonsense', '%00', '%2e%2e%2f', 'a%2Fb', '%F0%9F%92%A9', "';--", UNKNOWN.slice(1), `${UNKNOWN}0`];
-/** Values of parameters that are no ids. */
+/** Values of parameters other than ids. */
 const VALUES: Record<string, string> = {
   connector_type: 'source',
   connector_name: 'nobody-made-this',
@@ -32,7 +32,7 @@ const withKeys = operations.filter(([, { told }]) =>
 const withJson = operations.filter(([, { told }]) => told.requestBody?.content['application/json']);
 const bodiless = operations.filter(([, { told, method }]) => method === 'POST' && !told.requestBody?.required);
 
-/** The address with `ids` in it: one of the world, or the same text everywhere. */
+/** The path with `ids` filled in: those of the world, or the same text everywhere. */
 function pathOf({ path, told }: Operation, ids: World | string): string {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     if (VALUES[name] !== undefined) return VALUES[name];

@@ -23,7 +23,7 @@ const examples = inInterface.flatMap((operation) =>
 );
 const named = (key: string) => examples.find(({ value }) => key in value)?.value[key] as string;
 
-/** The account in which the ids of the examples are those of real objects. */
+/** The account in which the ids of the examples belong to real objects. */
 const world = await makeWorld(service, {
   account_id: service.account_id,
   call,
@@ -54,7 +54,7 @@ describe('examples of the document', () => {
   test.each(examples.map((one) => [one.operation.name, one.name, one] as const))(
     '%s, %s, succeeds as documented',
     async (_operation, _name, { operation, value }) => {
-      // Nothing is going on, so nothing is refused because of it. An example of launching is of its own connection, every other one has something fresh to work on.
+      // No run is active, so none is a reason to refuse. Examples of launches share their connection; every other one gets a new object.
       const own = 'plan_id' in value ? world : await makeWorld(service, { account_id: service.account_id, call });
       await call('POST', `/connections/${own.connection_run_id![1]}/stop`);
       const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => own[name]![0]!);

@@ -11,8 +11,8 @@ import { type Case, casesOf } from './requests.ts';
 import { makeWorld } from './world.ts';
 
 /**
- * No request, however broken, is answered with 5xx or with anything that the document does not say. Half of the cases
- * are always the same ones, the other half is new each time; FUZZ_SEED repeats it, FUZZ_CASES sets how many there are.
+ * No request, however broken, gets a 5xx response or one that the document does not describe. Half of the cases
+ * are always the same, the other half is new each time. FUZZ_SEED repeats it, FUZZ_CASES sets the number.
  */
 const CASES = Number(process.env.FUZZ_CASES ?? (isThorough ? 48 : 12));
 const SEED = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -31,7 +31,7 @@ const [first] = await service.deps.db.select().from(accounts).where(eq(accounts.
 const own = { account_id: service.account_id, call: api.call };
 const other = await api.otherAccount();
 const [lasting, foreign] = [await makeWorld(service, own), await makeWorld(service, other)];
-/** What cases change or delete is missing in the next ones: a new world now and then. */
+/** Cases change and delete objects that the next ones need, so the world is created again from time to time. */
 const PER_WORLD: Record<string, number> = { DELETE: 6, POST: 25 };
 const seen = new Map<string, Map<number, number>>();
 

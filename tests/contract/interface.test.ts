@@ -12,10 +12,10 @@ const { operations, resolve, document } = readContract();
 const app = createApp((await testDeps()).deps);
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
 const served = proceduresOf([appRouter, restRouter]).map(({ endpoint }) => endpoint);
-/** Which rows are missing, the first test says once. */
+/** The first test reports missing rows once. */
 const rows = ENDPOINTS.filter((row) => operations.some(({ name }) => name === nameOf(row)));
 
-/** The operation as a row of the table would say it. */
+/** The operation in the form of the table's rows. */
 function rowOf({ method, path, told }: Operation, { added }: Expected): Expected {
   const parameters = told.parameters.filter((one: Json) => one.in !== 'header');
   const own = parameters.filter((one: Json) => !added.includes(one.name));
@@ -110,7 +110,7 @@ describe('the interface', () => {
   });
 });
 
-/** Statuses that are told in names of tests, by the operations that these tests or their group name. */
+/** Statuses in the names of tests, by the operations that the tests or their groups name. */
 const tested = new Map<string, Set<number>>();
 const OPERATION = /\b(?:GET|POST|PUT|DELETE) \/[\w/{}.-]*/g;
 for (const folder of ['../api', '.']) {
@@ -129,7 +129,7 @@ for (const folder of ['../api', '.']) {
   }
 }
 
-/** tests/api/permissions.test.ts and tests/contract/every-operation.test.ts try these on every operation. */
+/** tests/api/permissions.test.ts and tests/contract/every-operation.test.ts test these on every operation. */
 const TRIED_ON_ALL = [401, 403, 404, 413, 422, 500];
 
 describe('a test names the operation and the status, for every status that is its own', () => {

@@ -1,4 +1,4 @@
-/** `bun tests/contract/lint.ts`: the document through the linter of Redocly, at its strictest. Part of `bun run check`. */
+/** `bun tests/contract/lint.ts`: checks the document by Redocly's linter with its strictest rules. Part of `bun run check`. */
 import { createConfig, formatProblems, lintFromString } from '@redocly/openapi-core';
 import { readContract } from './document.ts';
 

@@ -11,16 +11,16 @@ import { readsOf, WHOLE } from './reads.ts';
 import { makeWorld } from './world.ts';
 
 /**
- * Reading stays as cheap in a large account as in a small one: no statement reads a large table through, and what it
- * reads grows with what it answers. Plans are looked at, not times.
+ * Reads are as cheap in a large account as in a small one: no statement scans a large table, and the rows that it
+ * reads are proportional to its result. The test looks at plans, not at times.
  */
 const SIZE = { connections: 10_000, runs: 30_000, events: 30_000 };
 const PAGE = 50;
-/** Rows that a statement may touch for a page: each item brings a few of other tables along. */
+/** Rows that a statement may read for a page: each item adds a few rows of other tables. */
 const MOST_ROWS = PAGE * 20;
-/** Counting reads up to 10,000 entries of an index, and an entry says little. */
+/** Counting reads up to 10,000 small entries of an index. */
 const MOST_COUNTED = 10_002;
-/** What answers about the whole account reads its connections with their last runs, and the days that are asked for. */
+/** Answers about the whole account read its connections with their last runs, and the requested days. */
 const MOST_OF_ALL = SIZE.connections * 10;
 const LARGE = ['connections', 'connection_streams', 'connection_runs', 'stream_runs', 'network_log_segments'];
 LARGE.push('events', 'cases', 'usage_ledger');
@@ -62,7 +62,7 @@ async function nodesOf({ text, values }: { text: string; values: unknown[] }): P
   return flat(row!['QUERY PLAN'][0].Plan);
 }
 
-/** Rows that scans of large tables hand on or throw away. */
+/** Rows that scans of large tables return or discard. */
 const touched = (scans: Node[]) =>
   scans
     .filter((node) => LARGE.includes(node['Relation Name'] ?? ''))
@@ -82,7 +82,7 @@ describe(`with ${SIZE.connections} connections`, () => {
       const nodes = await nodesOf(statement);
       const counts = statement.text.includes('as matching');
       const large = nodes.filter((node) => LARGE.includes(node['Relation Name'] ?? ''));
-      // To count up to a limit, and to add up all there is, it can be cheapest to begin anywhere.
+      // A full scan can be the cheapest way to count up to a limit or to sum a whole table.
       const scans = large.filter(
         (node) => node['Node Type'] === 'Seq Scan' && node['Actual Loops'] > 0 && !counts && !WHOLE.includes(template),
       );

@@ -4,12 +4,12 @@ import type { World } from './world.ts';
 export interface Read {
   /** As in the document, with the query. */
   name: string;
-  /** With the ids of the world in it. */
+  /** With the ids of the world filled in. */
   path: string;
   template: string;
 }
 
-/** Answers that add up everything there is, or all of a window, whatever page of them is asked for. */
+/** Answers that sum up a whole table or window for any page. */
 export const WHOLE = [
   '/billing/usage/aggregated',
   '/billing/usage/connection-usage',
@@ -17,12 +17,12 @@ export const WHOLE = [
   '/connection_summaries',
   '/overview/activity',
 ];
-/** Asked of a connector, not of a table. */
+/** Answered by a connector, not by a table. */
 const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/'];
 
 const VALUES: Record<string, string> = { connector_type: 'source', start_date: '2026-01-01', end_date: '2026-01-31' };
 
-/** Lists that can be cut, and their filters, rare and common. */
+/** Lists with pages, and their filters, rare and common. */
 const queriesOf = (world: World): Record<string, string[]> => ({
   '/connections': ['', 'status=active', 'status=locked', 'tag=rare', 'offset=50', `source_id=${world.source_id![0]}`],
   '/connections/{connection_id}/runs': ['', 'offset=50', 'status=failed', 'created_before=2020-01-01'],
@@ -40,7 +40,7 @@ const queriesOf = (world: World): Record<string, string[]> => ({
   '/billing/usage/connection-usage': ['start_date=2026-01-01&end_date=2026-01-31'],
 });
 
-/** Every list and get of the document; lists of `page` items. */
+/** Every list and get operation of the document; lists return `page` items. */
 export function readsOf(contract: Contract, world: World, page: number): Read[] {
   const filters = queriesOf(world);
   return contract.operations

@@ -3,7 +3,7 @@ import { JUNK, nearly, valuesOf } from './arbitrary.ts';
 import type { Contract, Json, Operation } from './document.ts';
 import type { World } from './world.ts';
 
-/** A request as it will be sent. Ids are named by kind and place, because deletes change who they belong to. */
+/** A request to send. Ids are named by kind and place, because deletions change their objects. */
 export interface Case {
   caller: 'administrator' | 'viewer' | 'nobody';
   path: string;
@@ -18,7 +18,7 @@ const PNG = Buffer.from(
   'base64',
 );
 
-/** Requests to one operation: valid, nearly valid and broken ones, about own, foreign and unknown objects. */
+/** Requests to one operation: valid, nearly valid and broken ones, for own, foreign and unknown objects. */
 export function casesOf(
   contract: Contract,
   operation: Operation,
@@ -67,7 +67,7 @@ export function casesOf(
   });
 }
 
-/** Without the segments that an address swallows. */
+/** Without the segments that URL parsing removes. */
 function segment(text: string): string {
   const encoded = encodeURIComponent(text.toWellFormed());
   return /^\.{0,2}$/.test(encoded) ? 'dots' : encoded;
@@ -119,7 +119,7 @@ function bodiesOf({ told }: Operation, values: ReturnType<typeof valuesOf>, worl
   );
 }
 
-/** An example with the ids of this world in it, and a name that is not taken. */
+/** An example with the ids of this world and a free name. */
 function adapted(value: Json, world: World, unique: string): Json {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(

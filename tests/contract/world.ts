@@ -15,10 +15,10 @@ import type { Call } from '../support/api.ts';
 import type { TestDeps } from '../support/database.ts';
 import { endRun } from '../support/pipeline.ts';
 
-/** One account with something of every kind in it: ids by the names that parameters and bodies give them. */
+/** An account with objects of every kind: ids by the names of parameters and body keys. */
 export type World = Record<string, string[]>;
 
-/** Whose world it is, and ids that an example of the document names. */
+/** The owner of the world, and the ids in an example of the document. */
 export interface Whose {
   account_id: string;
   call: Call;
@@ -33,7 +33,7 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
     if (answer.status > 201) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     return answer.body;
   };
-  // The spare ones are in no connection, so that they can be deleted.
+  // The spare ones belong to no connection, so that they can be deleted.
   const spare_id = await insertConnector(test, { ...whose, type: 'destination', name: 'file' });
   const source_id = await insertConnector(test, { ...whose, id: whose.source_id, type: 'source', name: 'demo' });
   const destination_id = await insertConnector(test, {
@@ -104,7 +104,7 @@ async function insertConnector(
   return row.id;
 }
 
-/** As if a worker had done it, with a log of what its source was asked. */
+/** Ends the run like a worker, with a log of the requests to its source. */
 async function runWithLog({ deps }: TestDeps, account_id: string, id: string): Promise<string[]> {
   const started = { started_at: now() };
   await endRun(deps.db, id, 'succeeded', { run: started, streams: started });

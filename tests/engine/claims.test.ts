@@ -38,7 +38,7 @@ const progressOf = (claim: Claim): Progress => new Attempt(deps, claim).progress
 const end = (claim: Claim, outcome: Outcome) =>
   db.transaction((tx) => endAttempt(tx, queue, { claim, outcome, progress: progressOf(claim), warnings: [] }));
 
-/** The heartbeat is as old as that of a worker that died so many seconds ago. */
+/** Ages the heartbeat to that of a worker that died this many seconds ago. */
 const age = (id: string, seconds: number) =>
   db
     .update(streamRuns)

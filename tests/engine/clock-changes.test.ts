@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { MANUAL, nextTicks } from '../../server/pipeline/schedule.ts';
 
 /**
- * Schedules compared with a calculation that shares nothing with them: clock changes found with Intl alone, and every
- * minute around each of them tried against the five fields.
+ * Schedules compared with an independent calculation: clock changes found with Intl alone, and every
+ * minute around each of them matched against the five fields.
  */
 const ZONES = [
   'America/New_York',

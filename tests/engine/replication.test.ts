@@ -205,7 +205,7 @@ describe('streams of one connection that are read from the log', () => {
     await succeeded(pipeline);
     await compare('growing', ['two', 'three']);
     await select(pipeline, ['two', 'three'], false);
-    // As two workers do that release the last two streams at the same time.
+    // Like two workers that release the last two streams at the same time.
     await Promise.all([checkCdcConsumers(service.deps), checkCdcConsumers(service.deps)]);
     await until(async () => !(await slots()).some(({ slot_name }) => slot_name === slotOf(pipeline)));
   });

@@ -164,7 +164,7 @@ test('two processes that refresh at the same moment use each refresh token once'
     const again = asked.has(used);
     asked.add(used);
     if (again) isBoth();
-    // Gives the other process time to send the same token, in case nothing prevents that.
+    // Gives the other process time to send the same token, if nothing prevents it.
     if (count === 0) await Promise.race([both, Bun.sleep(1500)]);
     if (again || used !== `refresh-${count}`) return Response.json({ error: 'used up' }, { status: 400 });
     count += 1;

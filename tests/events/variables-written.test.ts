@@ -11,7 +11,7 @@ import { rpc } from '../support/rpc.ts';
 import { until } from '../support/until.ts';
 
 const SERVER = join(import.meta.dir, '../../server');
-/** Files that only name the kinds. */
+/** Files that only list the kinds. */
 const NAMING = ['events/kinds.ts', 'events/variables.ts', 'events/triggers.ts', 'events/triggers-system.ts'];
 
 test('every event kind is emitted somewhere', () => {

@@ -60,7 +60,7 @@ interface Loaded {
   schema: string;
 }
 
-/** A table of which the first rows are loaded. */
+/** A table whose first rows are loaded. */
 async function loaded(mode: Mode, read: 'cursor' | 'log'): Promise<Loaded> {
   const table = `t${++counter}`;
   const schema = `s${counter}`;
@@ -337,7 +337,7 @@ describe('a source', () => {
     expect(refused.error!.message).toMatch(
       /cannot continue from cursor 3: .* change \d+.* change \d+.*no row at or after/,
     );
-    // A file that was built again, with the rows that were read and another.
+    // A file that was built again, with the rows that were read and one more.
     rmSync(path);
     await write[name]!(path, ['create table t as select 1 as id union all select 3 union all select 4']);
     expect(await run(pipeline)).toMatchObject({ status: 'succeeded', codes: ['source_changed'] });

@@ -138,7 +138,7 @@ test.each([
       }),
       { numRuns: isThorough ? 40 : 3, endOnFailure: true, examples: [[TIED]] },
     );
-    // Otherwise the test proves nothing.
+    // Otherwise the test would prove nothing.
     expect(tried.crashed).toBeGreaterThan(0);
     expect(tried.checkpoints).toBeGreaterThan(0);
   },

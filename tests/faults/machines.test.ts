@@ -126,7 +126,7 @@ test.skipIf(!machines.isolated)(
     await until(async () => (await run.running()) >= 6);
     first.machine.cable('down');
     await until(async () => (await run.streams()).some(({ attempt }) => attempt === 2), { timeout_ms: 90_000 });
-    // It continues with everything it had buffered; its fence is outdated by now.
+    // It continues with everything it had buffered; its fence is outdated.
     first.machine.cable('up');
     expect((await runEnded(service, run.id, 120_000)).status).toBe('succeeded');
     await expectEveryRowOnce('cut_');

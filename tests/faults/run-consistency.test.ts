@@ -30,7 +30,7 @@ const parametersOf = (url: string) => {
   };
 };
 
-/** Two accounts with 1,000 in all, between which each transfer is one transaction. */
+/** Two accounts with a total of 1,000. Each transfer between them is one transaction. */
 await source.unsafe(`
   create table checking (id int primary key, balance int not null);
   create table savings (id int primary key, balance int not null);
@@ -80,7 +80,7 @@ const isReady = async (run_id: string, name: string) =>
   (await getStreamRuns(service, run_id)).some((one) => one.stream_name === name && one.ready !== null);
 
 /**
- * Keeps `savings` from being opened at the destination, until it is let go. The stream must have been loaded before, and
+ * Blocks the opening of `savings` at the destination until it is released. The stream must have been loaded before, and
  * runs `ONE_BY_ONE`: streams that open their tables wait for each other.
  */
 async function holdSavings({ connection }: Pipeline, schema: string): Promise<() => Promise<void>> {
@@ -185,7 +185,7 @@ describe('in one worker', () => {
       .set({ destination_sync_mode: 'append' })
       .where(sql`${connectionStreams.connection_id} = ${made.connection.id} and ${connectionStreams.name} = 'audit'`);
     await target.unsafe('create schema partly; create table partly.savings (id int); create view partly.v as select 1');
-    // A view in the place of a table cannot take rows.
+    // A view in place of a table accepts no rows.
     await target.unsafe('drop table partly.savings; create view partly.savings as select 1 as id');
     const run_id = await made.start();
     const run = await runEnded(service, run_id);

@@ -9,7 +9,7 @@ afterAll(() => {
   for (const server of servers) server.close();
 });
 
-/** Greets and counts whoever connects. */
+/** Sends a greeting to each connection, and counts them. */
 async function greeter(): Promise<{ port: number; seen: () => number }> {
   let seen = 0;
   const server = createServer((socket) => {
@@ -35,7 +35,7 @@ const codeOf = (work: Promise<unknown>) =>
     () => 'connected',
     (error: { code?: string; message?: string }) => error.code ?? error.message,
   );
-/** A resolver that gives one answer after the other. */
+/** A resolver that returns one answer after the other. */
 const answering = (...answers: string[][]) => {
   let asked = 0;
   const lookup = async () =>

@@ -84,7 +84,7 @@ const SEED = [
   `insert into sessions (id, api_key_id, hash, expires_at) select {key}, id, 'h', now() + interval '1 day' from api_keys limit 1`,
 ];
 
-/** Statement by what is impossible about the row. */
+/** Statements, by the reason why the row is impossible. */
 const IMPOSSIBLE: [what: string, statement: string][] = [
   ['an ended run without an end', `update connection_runs set finished_at = null where id = {ended}`],
   ['a live run with an end', `update connection_runs set finished_at = now() where id = {run}`],

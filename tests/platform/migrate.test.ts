@@ -84,7 +84,7 @@ async function allRows(client: postgres.Sql): Promise<Tables> {
   return found;
 }
 
-/** What became of the rows: `gone`, or the columns that have another value now. */
+/** The changes of the rows: `gone`, or the columns with another value. */
 function changes(before: Tables, after: Tables): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   for (const [table, rows] of before) {

@@ -6,7 +6,7 @@ import { createRedactor } from '../../server/platform/redact.ts';
 const MEGABYTE = 1_000_000;
 
 describe('a text of one megabyte crafted to be slow to search', () => {
-  // Each of them takes minutes to years where a failed match makes the search read the same characters again.
+  // Each takes minutes to years if a failed match makes the search read the same characters again.
   const { text } = createRedactor(['a'.repeat(64), 'hunter2hunter2']);
   test.each([
     'token-',

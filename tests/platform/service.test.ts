@@ -19,7 +19,7 @@ afterAll(async () => {
   if (home) rmSync(home, { recursive: true, force: true });
 });
 
-/** Starts the service as users do, and waits until it says where it is. */
+/** Starts the service as users do, and waits until it prints its address. */
 async function startService(settings: Record<string, string> = {}) {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), 'all'], {
     env: { PATH: process.env.PATH, DATA_DIR: dataDir, PORT: '0', DEMO: '0', LOG_LEVEL: 'silent', ...settings },
@@ -117,7 +117,7 @@ test('a second checkout takes another port when the usual one is taken; a config
   }
 });
 
-/** Null: another process holds it, which serves as well. */
+/** Null: another process holds the port. */
 function holdPort(port: number) {
   try {
     return Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('taken') });

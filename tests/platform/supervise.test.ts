@@ -23,7 +23,7 @@ afterAll(async () => {
   await control.drop();
 });
 
-/** True when a worker has come so far that it listens for jobs. */
+/** True when a worker listens for jobs. */
 async function workerIsReady(): Promise<boolean> {
   const rows = await database.db.execute(
     sql`select 1 from pg_stat_activity where datname = current_database() and application_name = 'data-pipelines queue'`,

@@ -12,11 +12,11 @@ export interface Breaking {
   crash: Crash | null;
   /** Rows of a batch, at most. */
   batch_rows: number;
-  /** False: the rows are decoded, whatever both sides could do. */
+  /** False: the rows are decoded even if both sides could copy them as they are. */
   bytes: boolean;
 }
 
-/** Runs `work` while the connectors break as planned; once, so that the next attempt gets through. */
+/** Runs `work` while the connectors break as planned, but only once, so that the next attempt succeeds. */
 export async function whileBreaking(
   { source, destination }: { source: AnySource; destination: AnyDestination },
   { crash, batch_rows, bytes }: Breaking,
@@ -91,7 +91,7 @@ async function* brokenBatches(batches: AsyncIterable<Batch>, size: number, fuse:
   }
 }
 
-/** Chunks of reads with a state hold whole rows; others may be cut anywhere. */
+/** Chunks of reads with a state contain whole rows; others may be cut anywhere. */
 function brokenBytes(stream: ByteStream, fuse: Fuse): ByteStream {
   const cut = !stream.state;
   async function* chunks(): AsyncGenerator<Uint8Array> {

@@ -2,15 +2,15 @@ import type postgres from 'postgres';
 import { type Dialect, type Form, type Kind, quoted } from './kinds.ts';
 
 /*
- * Each database turns its values into text by SQL of its own; PostgreSQL then gives the texts of one form the same
- * spelling by casting them. None of it is code of the service.
+ * Each database converts its values to text by its own SQL. PostgreSQL then gives the texts of one form the same
+ * spelling by casting them. None of this is code of the service.
  */
 
 const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
 const backticked = (name: string) => `\`${name.replaceAll('`', '``')}\``;
 export const nameOf = (dialect: Dialect, name: string) => (dialect === 'mysql' ? backticked(name) : identifier(name));
 
-/** Bytes of a text in hexadecimal: drivers decode texts in ways of their own. */
+/** Bytes of a text in hexadecimal, since drivers decode texts differently. */
 const hexText: Record<Dialect, (text: string) => string> = {
   postgres: (text) => `encode(convert_to(${text}, 'UTF8'), 'hex')`,
   mysql: (text) => `lower(hex(convert(${text} using utf8mb4)))`,
@@ -24,21 +24,21 @@ const plainText: Record<Dialect, (value: string) => string> = {
   sqlite: (value) => `cast(${value} as text)`,
 };
 
-/** SQL of what a column of a source holds. */
+/** SQL of the value of a source's column. */
 export function sourceSql(dialect: Dialect, kind: Kind, name: string): string {
   const column = nameOf(dialect, name);
   const text = kind.shown?.(column) ?? plainText[dialect](column);
   return orNull(column, isText(kind.form) ? hexText[dialect](padding(kind.form, text)) : text);
 }
 
-/** SQL of what a column of a destination holds, whatever its type. */
+/** SQL of the value of a destination's column of any type. */
 export function targetSql(dialect: Dialect, { form, type }: { form: Form; type: string }, name: string): string {
   const column = nameOf(dialect, name);
   const text = storedText(dialect, { form, type: type.toLowerCase() }, column);
   return orNull(column, isText(form) ? hexText[dialect](padding(form, text)) : text);
 }
 
-/** Some functions turn NULL into something else. */
+/** Some functions convert NULL to another value. */
 const orNull = (column: string, text: string) => `case when ${column} is not null then ${text} end`;
 
 const isText = (form: Form) => form === 'text' || form === 'padded';
@@ -91,7 +91,7 @@ const ELEMENTS = String.raw`create function leaves(v jsonb) returns jsonb langua
     when v ~ '^\[-?\d+:' then substring(v from '^[^=]*') || to_jsonb(v::text[])::text
     else leaves(v::jsonb)::text end $$`;
 
-/** Creates the function `spelled(form, text)`. A text that is no value of the form stays as it is. */
+/** Creates the function `spelled(form, text)`. A text that is no value of the form stays unchanged. */
 export async function createSpelling(sql: postgres.Sql): Promise<void> {
   const cases = Object.entries(SPELLING).map(([form, cast]) => `when ${quoted(form)} then ${cast}`);
   await sql.unsafe(ELEMENTS);
@@ -101,7 +101,7 @@ export async function createSpelling(sql: postgres.Sql): Promise<void> {
     exception when others then return 'not a ' || form || ': ' || given; end $$`);
 }
 
-/** The texts of each row in their one spelling; `forms` in the order of the columns. */
+/** The texts of each row in their canonical spelling; `forms` in the order of the columns. */
 export async function spell(
   sql: postgres.Sql,
   forms: readonly Form[],

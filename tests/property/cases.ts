@@ -23,7 +23,7 @@ export const MODES = ['overwrite', 'append', 'incremental append', 'append_dedup
 export type Mode = (typeof MODES)[number];
 export const isIncremental = (mode: Mode) => mode === 'incremental append' || mode === 'append_dedup';
 
-/** Where an attempt breaks: before or after a call of the writer, or after some batches of the source. */
+/** The place where an attempt breaks: before or after a call of the writer, or after some batches of the source. */
 export interface Crash {
   at: 'source' | 'write' | 'checkpoint' | 'finish';
   when: 'before' | 'after';
@@ -31,9 +31,9 @@ export interface Crash {
   calls: number;
 }
 
-/** What happens at the source before a run, and in it. Numbers select what they mean modulo what there is. */
+/** What happens at the source before and during a run. A number selects from a list, modulo the length of the list. */
 export interface Step {
-  /** Rows: one number for each column, which selects a value. `tie`: the row repeats the highest cursor. */
+  /** Rows: one number per column, which selects a value. `tie`: the row repeats the highest cursor. */
   inserts: { values: number[]; tie: boolean }[];
   updates: { row: number; values: number[]; tie: boolean }[];
   deletes: number[];
@@ -61,11 +61,11 @@ export interface Case {
   /** One text of this many kilobytes in every row, so that batches are many. */
   wide_kb: number;
   checkpoint_kb: number;
-  /** Batches of so many rows, and pieces of so many bytes, at most. */
+  /** The largest batch in rows, and the largest piece in bytes. */
   batch_rows: number;
   lane: 'bytes' | 'rows';
   filters: Filtering[];
-  /** For each column: as it is, renamed, masked, or as another type. */
+  /** For each column: unchanged, renamed, masked, or cast to another type. */
   treatments: ('none' | 'rename' | 'redact' | 'hash_sha256' | 'retype')[];
   steps: Step[];
 }
@@ -99,7 +99,7 @@ const filter: fc.Arbitrary<Filtering> = fc.record({
 
 const treatment = fc.constantFrom('none', 'rename', 'redact', 'hash_sha256', 'retype');
 
-/** Any case; the pair of databases is not part of it, so that a failure shrinks within its pair. */
+/** Any case. The pair of databases is not part of it, so that a failure shrinks within its pair. */
 export const anyCase: fc.Arbitrary<Case> = fc.record({
   columns: fc.array(fc.nat(1000), { minLength: 1, maxLength: MAX_COLUMNS }),
   names: fc.array(fc.nat(100), { minLength: MAX_COLUMNS, maxLength: MAX_COLUMNS }),

@@ -4,7 +4,7 @@ import type { Form } from './kinds.ts';
 import type { Place, Texts } from './places.ts';
 import type { Column, Row } from './source-table.ts';
 
-/** A source's rows as the destination should have them. */
+/** A source's rows as they should be at the destination. */
 export async function expectedRows(
   sql: postgres.Sql,
   { columns, rows }: { columns: Column[]; rows: Texts[] },
@@ -38,7 +38,7 @@ function treated({ treatment, kind, form }: Column, value: string | null): strin
   return treatment === 'retype' && isText && form !== kind.form ? Buffer.from(value, 'hex').toString('utf8') : value;
 }
 
-/** What the destination's table holds. Null: there is no such table. */
+/** The rows of the destination's table. Null: there is no such table. */
 export async function actualRows(
   sql: postgres.Sql,
   place: Place,
@@ -66,7 +66,7 @@ export async function actualRows(
 }
 
 export interface Difference {
-  /** Rows on one side alone; at most a few are shown. */
+  /** Rows that only one side has; a failure shows the first few. */
   missing: Row[];
   extra: Row[];
   /** Values that differ in rows that both sides have, by column. */

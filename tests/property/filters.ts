@@ -15,7 +15,7 @@ const BYTES: Record<Dialect, { column(name: string): string; value(text: string)
 };
 const SYMBOLS: Record<string, string> = { eq: '=', ne: '<>', gt: '>', lte: '<=' };
 
-/** A filter of the service and the same condition in the words of the source; null: the column takes none. */
+/** A filter of the service and the same condition in the source's SQL; null: the column has no filter. */
 export function filterOf(
   table: SourceTable,
   { column, operator, value }: Filtering,

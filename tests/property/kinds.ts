@@ -1,4 +1,4 @@
-/** How two databases' values are compared: each form has one canonical text, which databases compute. */
+/** How the values of two databases are compared: each form has one canonical text, computed by the databases. */
 export type Form =
   | 'text'
   | 'padded'
@@ -19,12 +19,12 @@ export type Form =
 
 export type Dialect = 'postgres' | 'mysql' | 'duckdb' | 'sqlite';
 
-/** A type of column with values that are worth trying. */
+/** A column type with values worth testing. */
 export interface Kind {
   /** As in CREATE TABLE. */
   ddl: string;
   form: Form;
-  /** Values that every destination holds. */
+  /** Values that every destination can store. */
   values: readonly string[];
   /** Values that some destination refuses. */
   hard?: readonly string[];
@@ -38,7 +38,7 @@ export interface Kind {
   filters?: boolean;
   /** SQL of the value as text, where it is not a plain cast. */
   shown?(column: string): string;
-  /** Types that its texts can be written as. */
+  /** Types to which its texts can be cast. */
   written_as?: readonly string[];
 }
 

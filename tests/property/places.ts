@@ -11,7 +11,7 @@ import type { Dialect } from './kinds.ts';
 
 export type Texts = (string | null)[];
 
-/** Drivers give some values as numbers. */
+/** Drivers return some values as numbers. */
 const asTexts = (rows: unknown): Texts[] =>
   (rows as (string | number | bigint | null)[][]).map((row) =>
     row.map((value) => (value === null ? null : String(value))),

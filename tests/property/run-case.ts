@@ -16,13 +16,13 @@ import { type Column, type Row, SourceTable } from './source-table.ts';
 
 export interface World {
   service: TestDeps;
-  /** Where texts get their one spelling. */
+  /** The database that gives texts their canonical spelling. */
   spelling: postgres.Sql;
   sources: Record<string, Place>;
   targets: Record<string, Place>;
 }
 
-/** How a case ended: everything arrived, or the service refused it and said why. */
+/** How a case ended: everything arrived, or the service refused it with a reason. */
 export interface Outcome {
   refused: string | null;
   runs: number;
@@ -32,7 +32,7 @@ export interface Outcome {
   counted: number;
 }
 
-/** A silent difference, with what is needed to see it again. */
+/** A silent difference, with the data to reproduce it. */
 export class Silent extends Error {
   override name = 'Silent';
 }
@@ -160,7 +160,7 @@ class CaseRun {
     }
   }
 
-  /** What must be at the destination after a run that has read the source as it is now. */
+  /** The rows that the destination must have after a run that has read the source in its present state. */
   async #expect(step: number): Promise<void> {
     const { plan, table } = this.parts;
     const content = await table.content(this.#where);
@@ -191,7 +191,7 @@ class CaseRun {
 
   async #compare(status: string): Promise<void> {
     const { plan, table, target } = this.parts;
-    // Commits of an incremental run stay, also if it fails later.
+    // Commits of an incremental run stay even if it fails later.
     if (status !== 'succeeded' && table.isIncremental) return;
     const about = { table: table.name, columns: this.#columns, wide: plan.wide_kb > 0 };
     const actual = await actualRows(this.world.spelling, target, about);

@@ -3,7 +3,7 @@ import { nameOf, sourceSql } from './canonical.ts';
 import { type Dialect, type Form, hexOf, type Kind, quoted } from './kinds.ts';
 import type { Place, Texts } from './places.ts';
 
-/** A column of the source's table and where its values go. */
+/** A column of the source's table and the destination of its values. */
 export interface Column {
   name: string;
   kind: Kind;
@@ -17,7 +17,7 @@ export interface Column {
 export type Row = Record<string, string | null>;
 
 const NAMES = ['', 'x', ' Space', 'Üñï', '"quote"', 'select', "it's", 'UPPER', '%', '-'];
-/** Texts that some collations take for the same. */
+/** Texts that some collations consider equal. */
 const KEYS = ['a', 'A', 'á', 'a ', 'ß', 'ss', 'İ', 'i', '', 'e\u0301', 'é', '😀', '\\', "'", 'Z'];
 
 const CURSORS: Record<Dialect, { ddl: string; literal(at: number): string }[]> = {
@@ -160,7 +160,7 @@ export class SourceTable {
     await this.#run([`create table ${nameOf(dialect, this.name)} (${[...own, ...columns, ...key].join(', ')})`]);
   }
 
-  /** Applies what a step changes, the schema first. */
+  /** Applies the changes of a step, the schema first. */
   async apply(step: Step): Promise<void> {
     this.#step += 1;
     if (this.#step > 1 && step.drift) await this.#drift(step.drift);
@@ -243,7 +243,7 @@ export class SourceTable {
     }
   }
 
-  /** What the source holds for the columns, as texts, beside `id` and `step`; `where`: SQL of the source. */
+  /** The source's values of the columns as texts, with `id` and `step`; `where`: SQL of the source. */
   async content(where: string[]): Promise<{ columns: Column[]; rows: Texts[] }> {
     const { dialect, columns } = this;
     const wide = this.plan.wide_kb > 0 ? `, length(wide)` : ', 0';

@@ -28,12 +28,16 @@ export interface Cluster {
  * Finds or creates the cluster of `dataDir`. Safe when several processes do so at once.
  * @throws EmbeddedPostgresError
  */
-export async function prepareCluster(dataDir: string, options: { ephemeral: boolean }): Promise<Cluster> {
+export async function prepareCluster(
+  dataDir: string,
+  options: { ephemeral: boolean; clusters?: string },
+): Promise<Cluster> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const owner = process.getuid?.() === 0 ? nobody() : null;
   const base = owner ? ROOT_BASE : join(dataDir, 'postgres');
   const binaries = installBinaries(base);
-  const home = owner ? join(base, 'clusters', clusterName(dataDir)) : base;
+  const clusters = options.clusters ?? join(base, 'clusters');
+  const home = owner || options.clusters ? join(clusters, clusterName(dataDir)) : base;
   mkdirSync(home, { recursive: true, mode: 0o755 });
   const cluster: Cluster = {
     home,

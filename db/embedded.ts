@@ -46,10 +46,14 @@ const LOCK = 7_300_001;
 export async function startEmbeddedPostgres(options: {
   dataDir: string;
   ephemeral?: boolean;
+  /** Folder for the files of the cluster that is not derived from `dataDir`, such as one in memory. */
+  clusters?: string;
   log?: ClusterLog;
 }): Promise<EmbeddedPostgres> {
   const ephemeral = options.ephemeral ?? false;
-  const cluster = await prepareCluster(options.dataDir, { ephemeral }).catch(explainFolders);
+  const cluster = await prepareCluster(options.dataDir, { ephemeral, clusters: options.clusters }).catch(
+    explainFolders,
+  );
   removeOrphans(cluster, options.dataDir);
   const previousPort = lastPort(cluster);
   const { port, pid } = await startServer(cluster, { ephemeral });

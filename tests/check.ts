@@ -2,19 +2,20 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { FRUGAL, TSC } from './support/compiler.ts';
+import { fastFolder } from './support/fast-folder.ts';
 import { stopTestServer, testServerUrl } from './support/postgres.ts';
 
 /**
- * Everything that must hold before a change goes in. The last line counts: each static check is one, each test is one.
+ * Everything that must hold before a change is merged. The last line counts each static check and each test as one.
  * `--times` also prints the slowest test files.
  */
 
 const ROOT = join(import.meta.dir, '..');
 const scratch = mkdtempSync(join(tmpdir(), 'data-pipelines-check-'));
-/** How long each test file took the last time: the slowest begin first, so that none is left over at the end. */
+/** The last duration of each test file. The slowest files start first, so that none is left at the end. */
 const TIMINGS = join(ROOT, 'node_modules/.cache/test-timings.json');
 const SLOWEST = 30;
-/** More than the two processors of the smallest machine: tests wait half of their time. */
+/** More than the two processors of the smallest machine, since tests wait for half of their time. */
 const TEST_PROCESSES = 4;
 const tally = { passed: 0, failed: 0, skipped: 0 };
 
@@ -52,7 +53,7 @@ async function step(name: string, work: () => Promise<Outcome>): Promise<void> {
   tally[ok ? 'passed' : 'failed'] += 1;
 }
 
-/** The migrations say what the schema says: generating once more, on a copy, must bring nothing new. */
+/** The migrations agree with the schema: generating again, on a copy, must add nothing. */
 async function schemaDrift(): Promise<Outcome> {
   const copy = join(scratch, 'migrations');
   cpSync(join(ROOT, 'db/migrations'), copy, { recursive: true });
@@ -80,12 +81,12 @@ async function staticChecks(): Promise<void> {
   await step('document', () => run([process.execPath, 'tests/contract/lint.ts']));
 }
 
-/** All tests, on one PostgreSQL that lives as long as they do. */
+/** All tests, on one PostgreSQL that lives until their end. */
 async function tests(): Promise<void> {
   const start = performance.now();
   const files = [...new Bun.Glob('tests/**/*.test.ts').scanSync({ cwd: ROOT })];
   try {
-    const ok = await testFiles(files, { TEST_DATABASE_URL: await testServerUrl('postgres') });
+    const ok = await testFiles(files, { TEST_DATABASE_URL: await testServerUrl('postgres'), TMPDIR: fastFolder() });
     console.log(`${ok ? 'ok    ' : 'FAILED'} tests (${((performance.now() - start) / 1000).toFixed(1)} s)`);
   } finally {
     await stopTestServer();
@@ -110,7 +111,7 @@ async function testFiles(files: string[], env: Record<string, string>): Promise<
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const root = /<testsuites [^>]*>/.exec(text)?.[0] ?? '';
   const count = (name: string) => Number(new RegExp(` ${name}="(\\d+)"`).exec(root)?.[1] ?? 0);
-  // A file that cannot be loaded is in no count of the report, nor is a crash.
+  // The report counts neither a file that cannot be loaded nor a crash.
   const silent = files.filter((path) => !text.includes(`file="${path}"`));
   for (const path of silent) console.log(`FAILED ${path} (did not run)`);
   const failed = count('failures') + silent.length;

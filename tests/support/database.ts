@@ -32,7 +32,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 
 /** An empty database, for sources and destinations. */
 export async function createPlainDatabase(): Promise<TestDatabase> {
-  return createDatabase('');
+  return createDatabase('template template0 strategy file_copy');
 }
 
 export interface TestDeps {
@@ -150,7 +150,12 @@ function fingerprint(): string {
 }
 
 async function onServer<T>(work: (admin: postgres.Sql) => Promise<T>): Promise<T> {
-  const admin = postgres(await testServerUrl('postgres'), { max: 1, onnotice: () => {}, max_lifetime: null });
+  const admin = postgres(await testServerUrl('postgres'), {
+    max: 1,
+    onnotice: () => {},
+    max_lifetime: null,
+    fetch_types: false,
+  });
   try {
     return await work(admin);
   } finally {

@@ -1,4 +1,5 @@
 import { chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { selfSigned } from './certificates.ts';
@@ -37,7 +38,7 @@ if (mariaDbMissing) {
 }
 
 /** Followed by the ID of the process that created it. */
-const FOLDERS = '/tmp/data-pipelines-mariadb-';
+const FOLDERS = join(tmpdir(), 'data-pipelines-mariadb-');
 
 let started: Promise<MariaDb> | null = null;
 export const testMariaDb = (): Promise<MariaDb> => (started ??= startMariaDb());
@@ -187,8 +188,8 @@ function systemUser(): { uid: number; gid: number } {
 /** Folders of processes that were killed together with their watchdog. */
 function removeOrphans(): void {
   const prefix = basename(FOLDERS);
-  for (const name of readdirSync('/tmp').filter((one) => one.startsWith(prefix))) {
+  for (const name of readdirSync(tmpdir()).filter((one) => one.startsWith(prefix))) {
     const pid = Number.parseInt(name.slice(prefix.length), 10);
-    if (!isAlive(pid)) rmSync(join('/tmp', name), { recursive: true, force: true });
+    if (!isAlive(pid)) rmSync(join(tmpdir(), name), { recursive: true, force: true });
   }
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'bun:test';
 import { atEnd } from './at-end.ts';
+import { fastFolder } from './fast-folder.ts';
 import { limitHangs } from './hangs.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../db/embedded.ts';
 
@@ -36,7 +37,8 @@ export async function stopTestServer(): Promise<void> {
 async function start() {
   const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
   atEnd(stopTestServer);
-  return { server: await startEmbeddedPostgres({ dataDir, ephemeral: true }), dataDir };
+  const clusters = join(fastFolder(), 'data-pipelines-clusters');
+  return { server: await startEmbeddedPostgres({ dataDir, clusters, ephemeral: true }), dataDir };
 }
 
 /** A folder for the tests of one file; deleted after them. */
